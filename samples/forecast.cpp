@@ -48,7 +48,7 @@ std::vector<float> second_column(const std::string& path) {
 
 /// Days (N, T) of normalised temperatures, and the season of each (N, T, 2), to the next one (N).
 struct Network : nn::Callable<Tensor(Tensor days, Tensor seasons)> {
-    nn::LSTM& lstm = add("lstm", nn::LSTM(3, 32, {.network = {.batch_first = true}}));
+    nn::LSTM& lstm = add("lstm", nn::LSTM(3, 32, {.batch_first = true}));
     nn::Dropout& dropout = add("dropout", nn::Dropout(0.2));
     nn::Linear& head = add("head", nn::Linear(32, 1));
 

@@ -14,7 +14,7 @@ namespace {
 struct Lstm : nn::Layer {
     Lstm(std::int64_t tokens, std::int64_t width, std::int64_t layers)
         : letters(add("letters", nn::Embedding(tokens, width))),
-          lstm(add("lstm", nn::LSTM(width, width, {.network = {.num_layers = layers, .batch_first = true}}))),
+          lstm(add("lstm", nn::LSTM(width, width, {.num_layers = layers, .batch_first = true}))),
           head(add("head", nn::Linear(width, tokens))) {}
     Tensor forward(Tensor tokens) override { return head(lstm(letters(tokens)).y); }
     [[nodiscard]] const std::type_info& replayable() const override { return typeid(Lstm); }

@@ -108,6 +108,8 @@ void GPT2Config::save(const std::filesystem::path& path) const {
 
 void LlamaConfig::check() const {
     constexpr const char* name = "LlamaConfig";
+    if (model_type != "llama" && model_type != "mistral" && model_type != "qwen2")
+        throw ValueError(fmt::format("{}: wants model_type llama, mistral or qwen2, got '{}'", name, model_type));
     require_sizes(name, {{"vocab_size", vocab_size},
                          {"hidden_size", hidden_size},
                          {"intermediate_size", intermediate_size},
@@ -199,6 +201,16 @@ LlamaConfig LlamaConfig::load(const std::filesystem::path& path) {
 
 void LlamaConfig::save(const std::filesystem::path& path) const {
     const bool mistral = model_type == "mistral", qwen2 = model_type == "qwen2";
+    // What files of this kind cannot say would be another model when it is read.
+    const auto require = [&](bool holds, const char* what) {
+        if (!holds)
+            throw ValueError(fmt::format(
+                "LlamaConfig::save: wants {} for model_type {}, whose files cannot say otherwise", what, model_type));
+    };
+    require(mistral || qwen2 || !sliding_window, "no sliding_window");
+    require(qwen2 || max_window_layers == 0, "max_window_layers of 0");
+    require(qwen2 == qkv_bias, qwen2 ? "qkv_bias" : "no qkv_bias");
+    require(!(mistral || qwen2) || !(attention_bias || mlp_bias), "no attention_bias and mlp_bias");
     json rope{{"rope_type", rope_scaling.rope_type}, {"rope_theta", rope_theta}};
     if (rope_scaling.rope_type != "default") rope["factor"] = rope_scaling.factor;
     if (rope_scaling.rope_type == "llama3") {

@@ -70,6 +70,8 @@ TextCNN::TextCNN(const TextCNNConfig& config, const ModelOptions& options)
 
 Tensor TextCNN::forward(Tensor input_ids) {
     require_tokens("TextCNN", input_ids, std::numeric_limits<std::int64_t>::max());
+    if (input_ids.size(1) < 1)
+        throw ShapeError(fmt::format("TextCNN: wants a token at least, got {}", input_ids.shape().str()));
     const Tensor lengths = sum((input_ids != config_.padding_idx).to(DType::i64), {1}, true);
     Tensor x = transpose(embedding_(input_ids), 1, 2);
     const std::int64_t most = *std::max_element(config_.filter_sizes.begin(), config_.filter_sizes.end());

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <tuple>
 #include <utility>
 
 #include <declivity/nn/dropout.hpp>
@@ -101,6 +102,8 @@ Tensor Translator::decode(const Tensor& target, const Tensor& memory, const Tens
 }
 
 Tensor Translator::forward(Tensor source, Tensor target) {
+    if (!target.defined())
+        throw ValueError("Translator: wants a target (N, T) beside the source, got an undefined tensor");
     const Tensor memory = encode(source);
     return decode(target, memory, source);
 }
@@ -123,6 +126,12 @@ std::vector<text::GeneratedSequence> Translator::translate(const std::vector<std
             fmt::format("Translator::translate: wants prompt and max_new_tokens of {} tokens at most, got "
                         "{} and {}",
                         config_.max_length, prompt.size(), options.max_new_tokens));
+    for (const auto& [what, tokens, size] : {std::tuple("source", &source, config_.source_vocab_size),
+                                             std::tuple("prompt", &prompt, config_.target_vocab_size)})
+        for (const std::int64_t one : *tokens)
+            if (one < 0 || one >= size)
+                throw ValueError(fmt::format("Translator::translate: wants tokens of the {} in 0 .. {}, got {}", what,
+                                             size - 1, one));
     const NoGrad no_grad;
     const bool was_training = training();
     eval();

@@ -9,6 +9,7 @@
 
 #include <declivity/io/safetensors_reader.hpp>
 #include <declivity/io/state_dict.hpp>
+#include <declivity/nn/lora.hpp>
 #include <declivity/runtime/error.hpp>
 #include <declivity/tensor/autograd.hpp>
 #include <declivity/tensor/functions.hpp>
@@ -88,6 +89,12 @@ LoadedState load_weights(const char* function, nn::Module& module, const std::fi
 
 void save_weights(const nn::Module& module, const std::filesystem::path& folder, const FileLayout& layout,
                   std::uint64_t max_shard_size) {
+    for (const nn::AdaptedLinear& one : nn::adapted_layers(module))
+        if (!one.layer->lora()->merged())
+            throw ValueError(
+                fmt::format("save_pretrained: wants adapters that are merged (nn::merge_lora), or none; that "
+                            "of '{}' is not. io::save_lora writes adapters alone",
+                            one.name));
     const NoGrad no_grad;
     StateDict out;
     std::set<const void*> written;

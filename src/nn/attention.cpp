@@ -1,6 +1,7 @@
 #include <declivity/nn/attention.hpp>
 
 #include <cmath>
+#include <utility>
 #include <limits>
 
 #include <declivity/nn/init.hpp>
@@ -86,6 +87,12 @@ Tensor MultiheadAttention::mask_of(const AttentionMasks& masks, const Tensor& qu
     const std::int64_t batch = query.size(0), queries = query.size(1);
     const DType dtype = query.dtype();
     Tensor mask = masks.attn_mask, padding = masks.key_padding_mask;
+    // 1 of an integer mask would be added to a score, and hide nothing.
+    for (const auto& [what, one] : {std::pair("attn_mask", mask), std::pair("key_padding_mask", padding)})
+        if (one.defined() && one.dtype() != DType::boolean && !is_floating(one.dtype()))
+            throw TypeError(
+                fmt::format("MultiheadAttention: wants {} of bool, or of floating numbers that are added, got {}", what,
+                            name_of(one.dtype())));
     if (mask.defined()) {
         if (mask.shape() != Shape{queries, keys} && mask.shape() != Shape{batch * num_heads_, queries, keys})
             throw ShapeError(fmt::format("MultiheadAttention: wants attn_mask {} or {}, got {}",
@@ -113,6 +120,9 @@ Tensor MultiheadAttention::forward(Tensor query, Tensor key, Tensor value, Atten
     if (query.rank() != 2 && query.rank() != 3)
         throw ShapeError(fmt::format("MultiheadAttention: wants query ({}) or (L, E), got {}",
                                      batch_first_ ? "N, L, E" : "L, N, E", query.shape().str()));
+    if (query.size(-1) != embed_dim_)
+        throw ShapeError(
+            fmt::format("MultiheadAttention: wants query of embed_dim {}, got {}", embed_dim_, query.shape().str()));
     const bool single = query.rank() == 2;
     const auto batched = [&](const Tensor& x) {
         if (!x.defined()) return x;
@@ -123,6 +133,9 @@ Tensor MultiheadAttention::forward(Tensor query, Tensor key, Tensor value, Atten
         return single ? unsqueeze(x, 0) : batch_first_ ? x : transpose(x, 0, 1);
     };
     const Tensor x = batched(query), keys = batched(key), values = batched(value);
+    if (keys.defined() && keys.size(0) != x.size(0))
+        throw ShapeError(fmt::format("MultiheadAttention: wants query and key of one batch, got {} and {}",
+                                     query.shape().str(), key.shape().str()));
     const Heads heads = heads_of(x, keys, values, true);
     const Tensor y = scaled_dot_product_attention(heads.query, heads.key, heads.value,
                                                   {.attn_mask = mask_of(masks, x, heads.key.size(2)),

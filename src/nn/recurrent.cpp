@@ -17,6 +17,11 @@ void require_sizes(const char* name, std::int64_t input_size, std::int64_t hidde
                                      input_size, hidden_size));
 }
 
+void require_step(const char* name, const Tensor& x, const Parameter& weight_ih) {
+    if (x.rank() != 2 || x.size(1) != weight_ih.shape()[1])
+        throw ShapeError(fmt::format("{}: wants x (N, {}), got {}", name, weight_ih.shape()[1], x.shape().str()));
+}
+
 std::int64_t numel_of(const Parameter& weight) { return weight.defined() ? weight.shape().numel() : 0; }
 
 /// Uniform numbers for the parameters of a layer of so many hidden units.
@@ -97,6 +102,9 @@ Result RecurrentNetwork<Result, State>::forward(Tensor x, State state, Tensor le
     if (!single && x.rank() != 3)
         throw ShapeError(fmt::format("{}: wants x ({}, {}), or without the axis N, got {}", name_,
                                      options_.batch_first ? "N, T" : "T, N", sizes_.input, x.shape().str()));
+    if (x.size(-1) != sizes_.input)
+        throw ShapeError(
+            fmt::format("{}: wants x of {} features (input_size), got {}", name_, sizes_.input, x.shape().str()));
     const std::int64_t directions = options_.bidirectional ? 2 : 1;
     if (single) {
         x = unsqueeze(x, 1);
@@ -143,7 +151,8 @@ template class RecurrentNetwork<LstmSequence, LstmState>;
 }  // namespace detail
 
 RNN::RNN(std::int64_t input_size, std::int64_t hidden_size, const RNNOptions& options)
-    : RecurrentNetwork("RNN", {input_size, hidden_size, 1}, options.network), nonlinearity_(options.nonlinearity) {}
+    : RecurrentNetwork("RNN", {input_size, hidden_size, 1}, detail::RecurrentOptions::of(options)),
+      nonlinearity_(options.nonlinearity) {}
 
 RecurrentSequence RNN::run_layer(const Tensor& x, const Tensor& state, const detail::RecurrentWeights& weights,
                                  const SequenceParameters& options) {
@@ -151,7 +160,8 @@ RecurrentSequence RNN::run_layer(const Tensor& x, const Tensor& state, const det
 }
 
 GRU::GRU(std::int64_t input_size, std::int64_t hidden_size, const GRUOptions& options)
-    : RecurrentNetwork("GRU", {input_size, hidden_size, 3}, options.network), reset_after_(options.reset_after) {}
+    : RecurrentNetwork("GRU", {input_size, hidden_size, 3}, detail::RecurrentOptions::of(options)),
+      reset_after_(options.reset_after) {}
 
 RecurrentSequence GRU::run_layer(const Tensor& x, const Tensor& state, const detail::RecurrentWeights& weights,
                                  const SequenceParameters& options) {
@@ -159,7 +169,8 @@ RecurrentSequence GRU::run_layer(const Tensor& x, const Tensor& state, const det
 }
 
 LSTM::LSTM(std::int64_t input_size, std::int64_t hidden_size, const LSTMOptions& options)
-    : RecurrentNetwork("LSTM", {input_size, hidden_size, 4, options.proj_size}, options.network) {}
+    : RecurrentNetwork("LSTM", {input_size, hidden_size, 4, options.proj_size}, detail::RecurrentOptions::of(options)) {
+}
 
 LstmSequence LSTM::run_layer(const Tensor& x, const LstmState& state, const detail::RecurrentWeights& weights,
                              const SequenceParameters& options) {
@@ -178,7 +189,7 @@ RNNCell::RNNCell(std::int64_t input_size, std::int64_t hidden_size, const RNNCel
 }
 
 Tensor RNNCell::forward(Tensor x, Tensor hidden) {
-    if (x.rank() != 2) throw ShapeError(fmt::format("RNNCell: wants x (N, input_size), got {}", x.shape().str()));
+    require_step("RNNCell", x, weights_.ih);
     if (!hidden.defined()) hidden = zeros({x.size(0), hidden_size_}, {x.dtype(), x.device()});
     return rnn_cell(x, hidden, weights_.ih, weights_.hh, weights_.bias_ih, weights_.bias_hh, nonlinearity_);
 }
@@ -198,7 +209,7 @@ GRUCell::GRUCell(std::int64_t input_size, std::int64_t hidden_size, const GRUCel
 }
 
 Tensor GRUCell::forward(Tensor x, Tensor hidden) {
-    if (x.rank() != 2) throw ShapeError(fmt::format("GRUCell: wants x (N, input_size), got {}", x.shape().str()));
+    require_step("GRUCell", x, weights_.ih);
     if (!hidden.defined()) hidden = zeros({x.size(0), hidden_size_}, {x.dtype(), x.device()});
     return gru_cell(x, hidden, weights_.ih, weights_.hh, weights_.bias_ih, weights_.bias_hh, reset_after_);
 }

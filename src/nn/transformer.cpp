@@ -73,6 +73,15 @@ TransformerDecoderLayer::TransformerDecoderLayer(std::int64_t d_model, std::int6
       activation_(options.activation),
       norm_first_(options.norm_first) {}
 
+namespace {
+
+void require_memory(const Tensor& memory) {
+    if (!memory.defined())
+        throw ValueError("TransformerDecoder: wants memory (S, N, d_model) beside tgt, got an undefined tensor");
+}
+
+}  // namespace
+
 Tensor TransformerDecoderLayer::attended(const Tensor& tgt, const AttentionMasks& masks) {
     return with_residual(tgt, norm1_, norm_first_,
                          [&](const Tensor& in) { return dropout1_(self_attn_(in, {}, {}, masks)); });
@@ -80,11 +89,13 @@ Tensor TransformerDecoderLayer::attended(const Tensor& tgt, const AttentionMasks
 
 Tensor TransformerDecoderLayer::attention_to_memory(const Tensor& tgt, const Tensor& memory,
                                                     const AttentionMasks& masks, const AttentionMasks& memory_masks) {
+    require_memory(memory);
     const Tensor x = attended(tgt, masks);
     return multihead_attn_.weights(norm_first_ ? norm2_(x) : x, memory, memory_masks);
 }
 
 Tensor TransformerDecoderLayer::forward(Tensor tgt, Tensor memory, AttentionMasks masks, AttentionMasks memory_masks) {
+    require_memory(memory);
     Tensor x = attended(tgt, masks);
     x = with_residual(x, norm2_, norm_first_,
                       [&](const Tensor& in) { return dropout2_(multihead_attn_(in, memory, memory, memory_masks)); });

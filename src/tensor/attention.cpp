@@ -109,8 +109,21 @@ Shape front_of(const Tensor& x, int last) {
     return shape;
 }
 
+/// Whether a shape broadcasts to another one, which stays as it is.
+bool stretches_to(const Shape& shape, const Shape& whole) {
+    if (shape.rank() > whole.rank()) return false;
+    for (int back = 1; back <= shape.rank(); ++back)
+        if (shape[shape.rank() - back] != 1 && shape[shape.rank() - back] != whole[whole.rank() - back]) return false;
+    return true;
+}
+
 Front front_of(const Tensor& query, const Tensor& key, const Tensor& value, bool grouped) {
     const int last = grouped ? 3 : 2;
+    if (!grouped && query.rank() > 2 && key.rank() > 2 && key.size(-3) > 1 && query.size(-3) > key.size(-3))
+        throw ShapeError(
+            fmt::format("{}: wants as many heads of query and key, or enable_gqa for groups of them, got {} "
+                        "and {}",
+                        kName, query.shape().str(), key.shape().str()));
     const auto joined = [&](const Tensor& a, const Shape& b) { return broadcast_shapes(kName, front_of(a, last), b); };
     Front front{.batch = joined(query, joined(key, front_of(value, last)))};
     if (grouped) {
@@ -220,7 +233,7 @@ Tensor scaled_dot_product_attention(const Tensor& query, const Tensor& key, cons
                            slopes.device());
     }
     if (const Shape scores = joined(front.batch, {front.queries, queries, keys});
-        mask.defined() && (mask.rank() > scores.rank() || broadcast_shapes(kName, mask.shape(), scores) != scores))
+        mask.defined() && !stretches_to(mask.shape(), scores))
         throw ShapeError(
             fmt::format("{}: wants attn_mask that broadcasts to {}, got {}", kName, scores.str(), mask.shape().str()));
     const std::vector<Tensor> in{

@@ -22,6 +22,15 @@ struct Net : nn::Layer {
     Tensor forward(Tensor x) override { return dense(flatten(max_pool2d(relu(norm(conv(x))), {.kernel_size = 2}))); }
 };
 
+/// Templates of the library that a program links to.
+bool has_recurrent_layers() {
+    nn::LSTM lstm(3, 5, {.num_layers = 2});
+    nn::GRU gru(3, 5);
+    nn::RNN rnn(3, 5);
+    const Tensor x = normal({4, 2, 3});
+    return lstm(x).y.shape() == gru(x).y.shape() && gru(x).y.shape() == rnn(x).y.shape();
+}
+
 int complain(const std::string& what) {
     std::fprintf(stderr, "consumer: %s\n", what.c_str());
     return 1;

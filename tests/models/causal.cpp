@@ -3,12 +3,14 @@
 #include <cmath>
 #include <cstdint>
 #include <functional>
+#include <initializer_list>
 #include <map>
 #include <string>
 #include <vector>
 
 #include <declivity/models/gpt2.hpp>
 #include <declivity/models/llama.hpp>
+#include <declivity/nn/lora.hpp>
 #include <declivity/optim/adam.hpp>
 #include <declivity/runtime/error.hpp>
 #include <declivity/tensor/autograd.hpp>
@@ -304,4 +306,86 @@ TEST_CASE("causal models: training makes the loss smaller, by way of all layers"
         (step == 0 ? first : last) = values(loss)[0];
     }
     CHECK(last < 0.3 * first);
+}
+
+TEST_CASE("causal models: layers that are computed again have the same gradients, and keep less") {
+    const Tensor text = Tensor::from(kTokens, {1, 7});
+    const auto gradients_of = [&](models::CausalLM& model, bool again) {
+        model.set_gradient_checkpointing(again);
+        manual_seed(4);
+        const Tensor loss = cross_entropy(flatten(model(slice(text, 1, 0, 6)), 0, 1), flatten(slice(text, 1, 1, 7), 0));
+        for (Tensor one : model.parameters()) one.zero_grad();
+        loss.backward();
+        std::vector<double> all;
+        for (const Tensor& one : model.parameters())
+            for (const double value : values(one.grad())) all.push_back(value);
+        return all;
+    };
+    manual_seed(3);
+    models::Llama llama(small_llama());
+    models::GPT2 gpt2(
+        {.vocab_size = 11, .n_positions = 9, .n_embd = 12, .n_layer = 3, .n_head = 3, .resid_pdrop = 0.3});
+    for (models::CausalLM* model : std::initializer_list<models::CausalLM*>{&llama, &gpt2})
+        CHECK(gradients_of(*model, true) == gradients_of(*model, false));
+
+    models::Llama wide({.vocab_size = 11,
+                        .hidden_size = 64,
+                        .intermediate_size = 256,
+                        .num_hidden_layers = 6,
+                        .num_attention_heads = 2,
+                        .max_position_embeddings = 256});
+    const Tensor long_text = randint(0, 11, {8, 200});
+    const auto peak_of = [&](bool again) {
+        wide.set_gradient_checkpointing(again);
+        test::device().synchronize();
+        test::device().reset_peak_memory();
+        const std::uint64_t before = test::device().memory().in_use;
+        sum(wide(long_text)).backward();
+        test::device().synchronize();
+        for (Tensor one : wide.parameters()) one.zero_grad();
+        return static_cast<double>(test::device().memory().peak - before);
+    };
+    (void)peak_of(false);
+    const double whole = peak_of(false), again = peak_of(true);
+    CHECK_MESSAGE(again < 0.5 * whole, again, " of ", whole);
+}
+
+TEST_CASE("causal models: files that would give another model are refused") {
+    const test::TempFolder folder;
+    models::LlamaConfig config = small_llama();
+    config.model_type = "gemma";
+    CHECK_THROWS_WITH_AS(config.check(), "LlamaConfig: wants model_type llama, mistral or qwen2, got 'gemma'",
+                         ValueError);
+    config = small_llama();
+    config.qkv_bias = config.attention_bias = config.mlp_bias = false;
+    config.max_window_layers = 0;
+    config.sliding_window = std::nullopt;
+    const auto saves = [&](const char* type, auto change) {
+        models::LlamaConfig one = config;
+        one.model_type = type;
+        one.sliding_window = std::nullopt;
+        change(one);
+        try {
+            one.save(folder.path() / "config.json");
+        } catch (const ValueError& error) {
+            CHECK(std::string(error.what()).starts_with("LlamaConfig::save: wants "));
+            return false;
+        }
+        return true;
+    };
+    CHECK(saves("llama", [](auto&) {}));
+    CHECK(saves("llama", [](auto& one) { one.attention_bias = one.mlp_bias = true; }));
+    CHECK(saves("mistral", [](auto& one) { one.sliding_window = 4; }));
+    CHECK(saves("qwen2", [](auto& one) { one.sliding_window = 4, one.max_window_layers = 1, one.qkv_bias = true; }));
+    CHECK_FALSE(saves("llama", [](auto& one) { one.sliding_window = 4; }));
+    CHECK_FALSE(saves("llama", [](auto& one) { one.qkv_bias = true; }));
+    CHECK_FALSE(saves("mistral", [](auto& one) { one.max_window_layers = 1; }));
+    CHECK_FALSE(saves("mistral", [](auto& one) { one.attention_bias = true; }));
+    CHECK_FALSE(saves("qwen2", [](auto&) {}));
+
+    models::Llama model(config);
+    (void)nn::add_lora(model, {.r = 2, .target_modules = {"q_proj"}});
+    CHECK_THROWS_AS(model.save_pretrained(folder.path()), ValueError);
+    nn::merge_lora(model);
+    model.save_pretrained(folder.path());
 }

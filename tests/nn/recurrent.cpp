@@ -30,7 +30,7 @@ Tensor named(nn::Module& module, const std::string& name) {
 }  // namespace
 
 TEST_CASE("LSTM: two layers in both directions are the layers by hand") {
-    nn::LSTM model(3, 5, {.network = {.num_layers = 2, .bidirectional = true}});
+    nn::LSTM model(3, 5, {.num_layers = 2, .bidirectional = true});
     std::vector<std::string> names;
     for (const auto& [name, tensor] : model.named_parameters()) names.push_back(name);
     CHECK(names == std::vector<std::string>{"weight_ih_l0", "weight_hh_l0", "bias_ih_l0", "bias_hh_l0",
@@ -71,7 +71,7 @@ TEST_CASE("LSTM: two layers in both directions are the layers by hand") {
 }
 
 TEST_CASE("GRU and RNN: batch first, dropout, and what is refused") {
-    nn::GRU gru(3, 5, {.network = {.num_layers = 2, .batch_first = true, .dropout = 0.5}});
+    nn::GRU gru(3, 5, {.num_layers = 2, .batch_first = true, .dropout = 0.5});
     gru.eval();
     const Tensor x = random_tensor({2, 4, 3}, 1);
     const RecurrentSequence made = gru(x);
@@ -80,7 +80,7 @@ TEST_CASE("GRU and RNN: batch first, dropout, and what is refused") {
     CHECK(difference(select(made.y, 1, 3), values(select(made.hidden, 0, 1)), {1e-6, 1e-6}) == "");
     gru.train();
     CHECK(values(gru(x).y) != values(made.y));
-    nn::RNN rnn(3, 5, {.nonlinearity = RnnNonlinearity::relu, .network = {.bias = false}});
+    nn::RNN rnn(3, 5, {.nonlinearity = RnnNonlinearity::relu, .bias = false});
     CHECK(rnn.parameters().size() == 2);
     for (const double value : values(rnn(transpose(x, 0, 1)).y)) CHECK(value >= 0);
     nn::LSTM projected(3, 5, {.proj_size = 2});
@@ -88,8 +88,8 @@ TEST_CASE("GRU and RNN: batch first, dropout, and what is refused") {
     CHECK(named(projected, "weight_hr_l0").shape() == Shape{2, 5});
     CHECK_THROWS_AS(nn::LSTM(3, 5, {.proj_size = 5}), ValueError);
     CHECK_THROWS_AS(nn::GRU(0, 5), ValueError);
-    CHECK_THROWS_AS(nn::GRU(3, 5, {.network = {.num_layers = 0}}), ValueError);
-    CHECK_THROWS_AS(nn::GRU(3, 5, {.network = {.dropout = 2}}), ValueError);
+    CHECK_THROWS_AS(nn::GRU(3, 5, {.num_layers = 0}), ValueError);
+    CHECK_THROWS_AS(nn::GRU(3, 5, {.dropout = 2}), ValueError);
     CHECK_THROWS_AS(gru(random_tensor({3}, 1)), ShapeError);
     CHECK_THROWS_AS(gru(x, zeros({1, 2, 5})), ShapeError);
     nn::GRUCell gru_cell(3, 5);
@@ -119,4 +119,12 @@ TEST_CASE("LSTM: learns to say what it saw first") {
         if (step == 149) loss = of_step.item<float>();
     }
     CHECK(loss < 0.3);  // ln 4 = 1.39 without memory
+}
+
+TEST_CASE("recurrent layers name x where its features do not fit") {
+    nn::LSTM lstm(3, 5, {.num_layers = 2});
+    CHECK_THROWS_WITH_AS(lstm(ones({4, 2, 7})), "LSTM: wants x of 3 features (input_size), got [4, 2, 7] (in LSTM)",
+                         ShapeError);
+    nn::GRUCell cell(3, 5);
+    CHECK_THROWS_WITH_AS(cell(ones({2, 7})), "GRUCell: wants x (N, 3), got [2, 7] (in GRUCell)", ShapeError);
 }

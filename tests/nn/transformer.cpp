@@ -276,3 +276,21 @@ TEST_CASE("transformer: a network of both learns to turn sequences round") {
     }
     CHECK(loss < 0.5);  // log(8) is 2.08
 }
+
+TEST_CASE("attention and the decoder refuse what would be computed as something else") {
+    nn::MultiheadAttention attention(8, 2);
+    const Tensor x = ones({3, 2, 8});
+    CHECK_THROWS_WITH_AS(
+        attention(x, {}, {}, {.key_padding_mask = zeros({2, 3}, {DType::i64})}),
+        "MultiheadAttention: wants key_padding_mask of bool, or of floating numbers that are added, got i64 (in "
+        "MultiheadAttention)",
+        TypeError);
+    CHECK_THROWS_AS(attention(x, {}, {}, {.attn_mask = zeros({3, 3}, {DType::i32})}), TypeError);
+    CHECK_THROWS_WITH_AS(attention(ones({3, 2, 7})),
+                         "MultiheadAttention: wants query of embed_dim 8, got [3, 2, 7] (in MultiheadAttention)",
+                         ShapeError);
+    CHECK_THROWS_AS(attention(x, ones({3, 1, 8})), ShapeError);
+    nn::TransformerDecoder decoder(8, 2, 1);
+    CHECK_THROWS_AS(decoder(x), ValueError);
+    CHECK_THROWS_AS((void)decoder.attention_to_memory(x, Tensor()), ValueError);
+}

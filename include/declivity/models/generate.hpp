@@ -40,7 +40,8 @@ enum class PromptPadding : std::uint8_t { right, left };
 struct GenerateOptions {
     std::int64_t max_new_tokens = 20;
     NextToken next = greedy();
-    /// (N), whole numbers, at least 1: tokens of each prompt, the others of a row only fill it up; all if none.
+    /// (N), whole numbers from 1 to L (others stand for the nearest of these): tokens of each prompt, where the others
+    /// of a row only fill it up; all if none.
     Tensor lengths = {};
     PromptPadding padding = PromptPadding::right;  ///< where rows are filled up
     std::vector<std::int64_t> eos_token_ids = {};  ///< a text ends with one of them

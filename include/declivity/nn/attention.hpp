@@ -30,8 +30,8 @@ struct MultiheadAttentionOptions {
 };
 
 /// Attention of several heads (A. Vaswani et al., Attention is all you need, 2017), as PyTorch's: query (L, N,
-/// embed_dim), key (S, N, kdim), value (S, N, vdim) -> (L, N, embed_dim); the axis N may be missing. Key and value that
-/// are left out are the query. in_proj_weight (3 embed_dim, embed_dim), or q_proj_weight, k_proj_weight and
+/// embed_dim), key (S, N, kdim), value (S, N, vdim) -> (L, N, embed_dim); the axis N may be missing. A key that is left
+/// out is the query, a value the key. in_proj_weight (3 embed_dim, embed_dim), or q_proj_weight, k_proj_weight and
 /// v_proj_weight where kdim or vdim is given, start uniform as by xavier_uniform_, biases at 0, out_proj.weight as in
 /// Linear. There is no add_bias_kv and no add_zero_attn; weights() is what need_weights gives.
 class DECLIVITY_API MultiheadAttention : public Callable<Tensor(Tensor, Tensor, Tensor, AttentionMasks)> {

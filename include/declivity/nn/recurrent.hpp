@@ -11,17 +11,22 @@
 
 namespace declivity::nn {
 
-struct RecurrentOptions {
-    std::int64_t num_layers = 1;  ///< each takes what the one below gives
-    bool bias = true;
-    bool batch_first = false;                     ///< x and y are (N, T, ...) instead of (T, N, ...)
-    double dropout = 0;                           ///< of what a layer but the last gives, while training
-    bool bidirectional = false;                   ///< each layer also from the last step to the first
-    DType dtype = DType::f32;                     ///< of the parameters
-    std::optional<Device> device = std::nullopt;  ///< default_device() if none
-};
-
 namespace detail {
+
+/// What the options of RNN, GRU and LSTM share.
+struct RecurrentOptions {
+    std::int64_t num_layers;
+    bool bias, batch_first;
+    double dropout;
+    bool bidirectional;
+    DType dtype;
+    std::optional<Device> device;
+
+    template <class Options>
+    static RecurrentOptions of(const Options& o) {
+        return {o.num_layers, o.bias, o.batch_first, o.dropout, o.bidirectional, o.dtype, o.device};
+    }
+};
 
 /// Of a layer in one direction.
 struct RecurrentWeights {
@@ -53,14 +58,20 @@ class DECLIVITY_API RecurrentNetwork : public Callable<Result(Tensor, State, Ten
     std::vector<RecurrentWeights> weights_;  // layer by layer, forward before backward
 };
 
-extern template class RecurrentNetwork<RecurrentSequence, Tensor>;
-extern template class RecurrentNetwork<LstmSequence, LstmState>;
+extern template class DECLIVITY_API RecurrentNetwork<RecurrentSequence, Tensor>;
+extern template class DECLIVITY_API RecurrentNetwork<LstmSequence, LstmState>;
 
 }  // namespace detail
 
 struct RNNOptions {
+    std::int64_t num_layers = 1;  ///< each takes what the one below gives
     RnnNonlinearity nonlinearity = RnnNonlinearity::tanh;
-    RecurrentOptions network = {};
+    bool bias = true;
+    bool batch_first = false;                     ///< x and y are (N, T, ...) instead of (T, N, ...)
+    double dropout = 0;                           ///< of what a layer but the last gives, while training
+    bool bidirectional = false;                   ///< each layer also from the last step to the first
+    DType dtype = DType::f32;                     ///< of the parameters
+    std::optional<Device> device = std::nullopt;  ///< default_device() if none
 };
 
 /// Plain recurrent layers, see declivity::rnn and rnn_cell: x (T, N, input_size), a hidden state (num_layers *
@@ -69,7 +80,7 @@ struct RNNOptions {
 /// (hidden_size, input_size), weight_hh_l0, bias_ih_l0, bias_hh_l0, ..., with "_reverse" behind the names of the other
 /// direction; uniform in +-1 / sqrt(hidden_size).
 ///
-///     nn::RNN rnn(8, 32, {.network = {.num_layers = 2}});
+///     nn::RNN rnn(8, 32, {.num_layers = 2});
 ///     const RecurrentSequence made = rnn(x);
 class DECLIVITY_API RNN : public detail::RecurrentNetwork<RecurrentSequence, Tensor> {
   public:
@@ -87,8 +98,14 @@ class DECLIVITY_API RNN : public detail::RecurrentNetwork<RecurrentSequence, Ten
 };
 
 struct GRUOptions {
-    bool reset_after = true;  ///< see gru_cell()
-    RecurrentOptions network = {};
+    std::int64_t num_layers = 1;  ///< each takes what the one below gives
+    bool bias = true;
+    bool batch_first = false;                     ///< x and y are (N, T, ...) instead of (T, N, ...)
+    double dropout = 0;                           ///< of what a layer but the last gives, while training
+    bool bidirectional = false;                   ///< each layer also from the last step to the first
+    bool reset_after = true;                      ///< see gru_cell()
+    DType dtype = DType::f32;                     ///< of the parameters
+    std::optional<Device> device = std::nullopt;  ///< default_device() if none
 };
 
 /// Gated recurrent units, see declivity::gru and gru_cell; otherwise as RNN. Weights have rows for the gates r, z, n.
@@ -107,15 +124,21 @@ class DECLIVITY_API GRU : public detail::RecurrentNetwork<RecurrentSequence, Ten
 };
 
 struct LSTMOptions {
-    std::int64_t proj_size = 0;  ///< of a projection of the hidden state, below hidden_size; 0: none
-    RecurrentOptions network = {};
+    std::int64_t num_layers = 1;  ///< each takes what the one below gives
+    bool bias = true;
+    bool batch_first = false;                     ///< x and y are (N, T, ...) instead of (T, N, ...)
+    double dropout = 0;                           ///< of what a layer but the last gives, while training
+    bool bidirectional = false;                   ///< each layer also from the last step to the first
+    std::int64_t proj_size = 0;                   ///< of a projection of the hidden state, below hidden_size; 0: none
+    DType dtype = DType::f32;                     ///< of the parameters
+    std::optional<Device> device = std::nullopt;  ///< default_device() if none
 };
 
 /// Long short-term memories, see declivity::lstm and lstm_cell: as RNN, with a state of hidden and cell (num_layers *
 /// directions, N, hidden_size), and the hidden state of proj_size where there is a projection, whose weight is
 /// weight_hr_l0 (proj_size, hidden_size). Weights have rows for the gates i, f, cell, o.
 ///
-///     nn::LSTM lstm(64, 128, {.network = {.num_layers = 2, .batch_first = true, .dropout = 0.1}});
+///     nn::LSTM lstm(64, 128, {.num_layers = 2, .batch_first = true, .dropout = 0.1});
 ///     const LstmSequence made = lstm(x, {}, lengths);          // or lstm(x)
 ///     const Tensor logits = head(made.y);
 class DECLIVITY_API LSTM : public detail::RecurrentNetwork<LstmSequence, LstmState> {

@@ -8,7 +8,7 @@
 
 namespace declivity {
 
-struct LstmState {
+struct DECLIVITY_API LstmState {
     Tensor hidden, cell;  ///< (N, H)
 };
 inline std::vector<Tensor> tensors_of(const LstmState& state) { return {state.hidden, state.cell}; }
@@ -43,13 +43,13 @@ struct SequenceParameters {
     Tensor lengths = {};
 };
 
-struct RecurrentSequence {
+struct DECLIVITY_API RecurrentSequence {
     Tensor y;       ///< (T, N, H): the hidden state after each step
     Tensor hidden;  ///< (N, H): after the last one
 };
 inline std::vector<Tensor> tensors_of(const RecurrentSequence& sequence) { return {sequence.y, sequence.hidden}; }
 
-struct LstmSequence {
+struct DECLIVITY_API LstmSequence {
     Tensor y;         ///< (T, N, H), or (T, N, P) with a projection
     LstmState state;  ///< after the last step
 };
