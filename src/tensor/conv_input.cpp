@@ -112,6 +112,9 @@ Shape transposed_shape(std::string_view name, const Tensor& x, const Tensor& wei
     if (x.size(1) != weight.size(0))
         throw ShapeError(fmt::format("{}: wants a weight of {} input channels for x {}, got {}", name, x.size(1),
                                      x.shape().str(), weight.shape().str()));
+    if (conv.groups < 1 || x.size(1) % conv.groups != 0)
+        throw ValueError(fmt::format("{}: wants groups that divide the channels of x, got {} groups for x {}", name,
+                                     conv.groups, x.shape().str()));
     Shape out{x.size(0), weight.size(1) * conv.groups};
     for (int i = 0; i < axes; ++i) {
         const std::int64_t further = conv.output_padding[i];
