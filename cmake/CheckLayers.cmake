@@ -20,7 +20,7 @@ set(floor_of_models 5)
 set(floor_of_parallel 5)
 set(floor_of_text 5)
 # Same-floor arrows, from>to.
-set(sideways nn>optim nn>io optim>nn optim>io io>nn io>optim train>data text>data)
+set(sideways nn>optim nn>io optim>nn optim>io io>nn io>optim train>data text>data models>text)
 # Public headers that belong to no floor and lean on nothing.
 set(ground export.hpp version.hpp)
 # Includes every public header; so nothing here may include it.

@@ -185,8 +185,7 @@ int main(int argc, char** argv) {
             whole = drawn_dialogue(1500, 1);
             speakers = std::min<std::int64_t>(speakers, 4);
         } else {
-            const std::vector<std::byte> bytes = io::read_file(file);
-            whole.assign(reinterpret_cast<const char*>(bytes.data()), bytes.size());
+            whole = text_of(file);
         }
         const Play play = play_of(whole, speakers);
         std::vector<std::string> corpus;

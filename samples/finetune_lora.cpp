@@ -106,8 +106,7 @@ int main(int argc, char** argv) {
             std::puts("no --text: a drawn play");
             play = drawn_play(2000, 1);
         } else {
-            const std::vector<std::byte> bytes = io::read_file(file);
-            play.assign(reinterpret_cast<const char*>(bytes.data()), bytes.size());
+            play = text_of(file);
         }
         const std::string recipes = drawn_recipes(400, 1), unseen = drawn_recipes(60, 2);
         const text::Tokenizer tokenizer = text::train_character({play, recipes});

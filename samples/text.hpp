@@ -31,6 +31,12 @@ inline std::string drawn_play(std::int64_t lines, std::uint64_t seed) {
     return play;
 }
 
+/// A file's text.
+inline std::string text_of(const std::string& path) {
+    const std::vector<std::byte> bytes = io::read_file(path);
+    return {reinterpret_cast<const char*>(bytes.data()), bytes.size()};
+}
+
 /// A text's tokens: the first nine tenths for training, the others to validate.
 struct TextSets {
     text::Tokenizer tokenizer;
@@ -43,8 +49,7 @@ inline TextSets characters_of(const std::string& path) {
         std::puts("no --text: a drawn play");
         whole = drawn_play(2000, 1);
     } else {
-        const std::vector<std::byte> bytes = io::read_file(path);
-        whole.assign(reinterpret_cast<const char*>(bytes.data()), bytes.size());
+        whole = text_of(path);
     }
     TextSets sets{text::train_character({whole}), {}, {}};
     std::vector<std::int64_t> ids = sets.tokenizer.ids(whole);

@@ -321,6 +321,7 @@ TEST_CASE("convolutions and pools: what they refuse") {
     begins("fractional_max_pool2d", [&] { (void)fractional_max_pool2d(image, {.output_ratio = {{1.5, 0.5}}}); });
     begins("fractional_max_pool2d", [&] { (void)fractional_max_pool2d(image, {.output_size = 2}, zeros({1, 2, 3})); });
     CHECK_THROWS_WITH_AS((void)conv_transpose2d(ones({2, 6, 5, 7}), ones({6, 4, 3, 2}), {}, {.groups = 4}),
-                         "conv_transpose2d: wants groups that divide the channels of x, got 4 groups for x [2, 6, 5, 7]",
+                         "conv_transpose2d: wants groups that divide the channels of x, got 4 groups for x "
+                         "[2, 6, 5, 7]",
                          ValueError);
 }
