@@ -1,4 +1,5 @@
-"""A process that declivity_bench talks to, which times PyTorch on the CPU by turns with it: a JSON line in, a line out.
+"""A process that declivity_bench talks to, which times PyTorch by turns with it: a JSON line in, a line out. PyTorch computes on the CPU,
+or on the device that DECLIVITY_BENCH_TORCH_DEVICE names ("cuda"), in full float32.
 
   {"load": [{"path", "shape", "dtype"}, ...]}     x[0], x[1], ...: raw elements
   {"case": CODE, "out": PATH}                     makes `def call(): return CODE`, calls it once, writes its first result as f64
@@ -19,6 +20,9 @@ import torch.nn.functional as F  # for the code of cases
 
 import pytorch_gpt as gpt  # the same
 
+device = os.environ.get("DECLIVITY_BENCH_TORCH_DEVICE", "cpu")
+torch.set_default_device(device)
+torch.backends.cuda.matmul.allow_tf32 = torch.backends.cudnn.allow_tf32 = False
 torch.set_num_threads(int(os.environ["OMP_NUM_THREADS"]))
 x = []
 call = None
@@ -32,7 +36,8 @@ for line in sys.stdin:
     request = json.loads(line)
     try:
         if "load" in request:
-            x = [torch.from_numpy(np.fromfile(one["path"], dtype=one["dtype"]).reshape(one["shape"])) for one in request["load"]]
+            files = [np.fromfile(one["path"], dtype=one["dtype"]).reshape(one["shape"]) for one in request["load"]]
+            x = [torch.from_numpy(elements).to(device) for elements in files]
         elif "case" in request:
             code = compile(request["case"], "case", "eval")
             leaves = x[: request.get("leaves", 0)]
@@ -47,10 +52,12 @@ for line in sys.stdin:
                 def call():
                     with torch.no_grad():
                         return eval(code)
-            first(call()).detach().to(torch.float64).numpy().tofile(request["out"])
+            first(call()).detach().to(torch.float64).cpu().numpy().tofile(request["out"])
         else:
             for _ in range(request["run"]):
                 call()
+            if device != "cpu":
+                torch.cuda.synchronize()
         print("ok", flush=True)
     except Exception as problem:  # reported, and no case
         print(f"{type(problem).__name__}: {problem}".replace("\n", " "), flush=True)

@@ -1,7 +1,8 @@
 // Attention and its gradients in tiles of TILE rows and TILE keys (attention.cl and attention_backward.cl say of what),
-// for GPU-like devices. A work-group has SIDE * SIDE work-items, SIDE = TILE / 4; each has 4 x 4 elements of a tile of
-// scores, and of a tile of results 4 rows and each SIDE-th column. Operands pass through local memory: of products of
-// their rows CHUNK columns at a time, and whole rows where they are weighted.
+// for GPU-like devices. A work-group has SIDE * SIDE work-items, SIDE = TILE / 4. Each has 4 rows side by side and each
+// SIDE-th key of a tile of scores, and of a tile of results the same rows and each SIDE-th vector of 4 columns.
+// Operands pass through local memory: of products of their rows CHUNK columns at a time, and whole rows where they are
+// weighted. Rows there are so far apart that the vectors which a group reads at a time lie in different banks.
 //
 //   attention_tiles       y and the logarithms of sums; global (tiles of rows, heads, B) groups
 //   attention_tiles_rows  the gradient of q; the same
@@ -12,60 +13,74 @@
 //
 //   REAL    float or double
 //   D, E    elements of a query and a key, of a value
-//   TILE    16, 32 or 64; CHUNK
+//   TILE    16, 32 or 64; CHUNK, a multiple of 4
+//   GROUPED 0: a head of queries for each of keys
 //   LOG_SUMS 1: they are wanted
 #include "math.clh"
 #include "attention.clh"
 
 #define SIDE (TILE / 4)
 #define ITEMS (SIDE * SIDE)
-#define CHUNK_ROW (CHUNK + 1)
-#define TILE_ROW (TILE + 1)
-#define SHARE(width) (((width) + SIDE - 1) / SIDE)  // columns of a work-item
+#define CHUNK_ROW (CHUNK + 4)
+#define TILE_ROW (TILE + 4)
+#define WHOLE_ROW(width) (((width) + 3) / 4 * 4)
+#define SHARE(width) (((width) + 4 * SIDE - 1) / (4 * SIDE))  // vectors of 4 columns of a work-item
 #define WIDEST (D > E ? D : E)
-#define STAGED (TILE * (2 * CHUNK_ROW > WIDEST + 1 ? 2 * CHUNK_ROW : WIDEST + 1))
+#define STAGED (TILE * (2 * CHUNK_ROW > WHOLE_ROW(WIDEST) ? 2 * CHUNK_ROW : WHOLE_ROW(WIDEST)))
 #define TILED __attribute__((reqd_work_group_size(ITEMS, 1, 1)))
+#define PASTE_(a, b) a##b
+#define PASTE(a, b) PASTE_(a, b)
+#define REAL4 PASTE(REAL, 4)
+#define VECTOR_AT(from, at) (*(__local const REAL4*)((from) + (at)))
 
 // A block of rows: position and head of row `number`.
+#if GROUPED
 #define ROW_AT(number) \
-    const long row_ = first + (number), i = row_ / s.group, head = h * s.group + (row_ - i * s.group);
+    const int row_ = first + (number), i = row_ / s.group, head = (int)h * s.group + (row_ - i * s.group);
+#else
+#define ROW_AT(number) const int i = first + (number), head = (int)h;
+#endif
 
 // to[r][c] = columns from `at` on of row r of a block, or of a key; 0 behind the ends.
-#define STAGE_ROWS(to, from, from_batch, from_head, from_row, at, width, columns)    \
-    for (int e = item; e < TILE * (columns); e += ITEMS) {                           \
-        const int r = e / (columns), c = e - r * (columns);                          \
-        REAL one = 0;                                                                \
-        if (r < count && (at) + c < (width)) {                                       \
-            ROW_AT(r)                                                                \
-            one = from[b * from_batch + head * from_head + i * from_row + (at) + c]; \
-        }                                                                            \
-        to[r * ((columns) + 1) + c] = one;                                           \
+#define STAGE_ROWS(to, from, from_batch, from_head, from_row, at, width, columns, pitch)   \
+    for (int e = item; e < TILE * (columns); e += ITEMS) {                                 \
+        const int r = e / (columns), c = e - r * (columns);                                \
+        REAL one = 0;                                                                      \
+        if (r < count && (at) + c < (width)) {                                             \
+            ROW_AT(r)                                                                      \
+            one = from[b * from_batch + head * from_head + i * (long)from_row + (at) + c]; \
+        }                                                                                  \
+        to[r * (pitch) + c] = one;                                                         \
     }
-#define STAGE_KEYS(to, from, from_batch, from_head, from_row, at, width, columns)             \
-    for (int e = item; e < TILE * (columns); e += ITEMS) {                                    \
-        const int r = e / (columns), c = e - r * (columns);                                   \
-        REAL one = 0;                                                                         \
-        if (keys_at + r < s.keys && (at) + c < (width))                                       \
-            one = from[b * from_batch + h * from_head + (keys_at + r) * from_row + (at) + c]; \
-        to[r * ((columns) + 1) + c] = one;                                                    \
+#define STAGE_KEYS(to, from, from_batch, from_head, from_row, at, width, columns, pitch)            \
+    for (int e = item; e < TILE * (columns); e += ITEMS) {                                          \
+        const int r = e / (columns), c = e - r * (columns);                                         \
+        REAL one = 0;                                                                               \
+        if (keys_at + r < s.keys && (at) + c < (width))                                             \
+            one = from[b * from_batch + h * from_head + (keys_at + r) * (long)from_row + (at) + c]; \
+        to[r * (pitch) + c] = one;                                                                  \
     }
-#define Q_CHUNK STAGE_ROWS(left, q, s.q_batch, s.q_head, s.q_row, at, D, CHUNK)
-#define K_CHUNK STAGE_KEYS(right, k, s.k_batch, s.k_head, s.k_row, at, D, CHUNK)
-#define V_CHUNK STAGE_KEYS(right, v, s.v_batch, s.v_head, s.v_row, at, E, CHUNK)
-#define G_CHUNK STAGE_ROWS(left, g, g_batch, g_head, g_row, at, E, CHUNK)
-#define Q_ROWS STAGE_ROWS(staged, q, s.q_batch, s.q_head, s.q_row, 0, D, D)
-#define K_ROWS STAGE_KEYS(staged, k, s.k_batch, s.k_head, s.k_row, 0, D, D)
-#define V_ROWS STAGE_KEYS(staged, v, s.v_batch, s.v_head, s.v_row, 0, E, E)
-#define G_ROWS STAGE_ROWS(staged, g, g_batch, g_head, g_row, 0, E, E)
+#define Q_CHUNK STAGE_ROWS(left, q, s.q_batch, s.q_head, s.q_row, at, D, CHUNK, CHUNK_ROW)
+#define K_CHUNK STAGE_KEYS(right, k, s.k_batch, s.k_head, s.k_row, at, D, CHUNK, CHUNK_ROW)
+#define V_CHUNK STAGE_KEYS(right, v, s.v_batch, s.v_head, s.v_row, at, E, CHUNK, CHUNK_ROW)
+#define G_CHUNK STAGE_ROWS(left, g, g_batch, g_head, g_row, at, E, CHUNK, CHUNK_ROW)
+#define Q_ROWS STAGE_ROWS(staged, q, s.q_batch, s.q_head, s.q_row, 0, D, WHOLE_ROW(D), WHOLE_ROW(D))
+#define K_ROWS STAGE_KEYS(staged, k, s.k_batch, s.k_head, s.k_row, 0, D, WHOLE_ROW(D), WHOLE_ROW(D))
+#define V_ROWS STAGE_KEYS(staged, v, s.v_batch, s.v_head, s.v_row, 0, E, WHOLE_ROW(E), WHOLE_ROW(E))
+#define G_ROWS STAGE_ROWS(staged, g, g_batch, g_head, g_row, 0, E, WHOLE_ROW(E), WHOLE_ROW(E))
 
-// score[a][c] += sum over a chunk of left[ty + SIDE a][.] right[tx + SIDE c][.].
-#define MULTIPLY(score)                                                                                            \
-    for (int l = 0; l < CHUNK; ++l) {                                                                              \
-        REAL x[4], z[4];                                                                                           \
-        _Pragma("unroll") for (int a = 0; a < 4; ++a) x[a] = left[(ty + SIDE * a) * CHUNK_ROW + l];                \
-        _Pragma("unroll") for (int a = 0; a < 4; ++a) z[a] = right[(tx + SIDE * a) * CHUNK_ROW + l];               \
-        _Pragma("unroll") for (int a = 0; a < 4; ++a) _Pragma("unroll") for (int c = 0; c < 4; ++c) score[a][c] += \
-            x[a] * z[c];                                                                                           \
+// score[a][c] += sum over a chunk of left[4 ty + a][.] right[tx + SIDE c][.].
+#define MULTIPLY(score)                                                                                         \
+    for (int l = 0; l < CHUNK; l += 4) {                                                                        \
+        REAL4 x[4], z[4];                                                                                       \
+        _Pragma("unroll") for (int a = 0; a < 4; ++a) x[a] = VECTOR_AT(left, (4 * ty + a) * CHUNK_ROW + l);     \
+        _Pragma("unroll") for (int c = 0; c < 4; ++c) z[c] = VECTOR_AT(right, (tx + SIDE * c) * CHUNK_ROW + l); \
+        _Pragma("unroll") for (int a = 0; a < 4; ++a) _Pragma("unroll") for (int c = 0; c < 4; ++c) {           \
+            score[a][c] += x[a].x * z[c].x;                                                                     \
+            score[a][c] += x[a].y * z[c].y;                                                                     \
+            score[a][c] += x[a].z * z[c].z;                                                                     \
+            score[a][c] += x[a].w * z[c].w;                                                                     \
+        }                                                                                                       \
     }
 
 // A tile of scores of what is staged by LEFT and RIGHT, `width` deep.
@@ -79,48 +94,67 @@
         MULTIPLY(score)                                                                                          \
     }
 
-// sums[a][c] += sum over l of WEIGHT(ty + SIDE a, l) times column tx + SIDE c of row l, of what ROWS stages.
-#define ADD_PRODUCTS(sums, WEIGHT, ROWS, width)                                                           \
-    barrier(CLK_LOCAL_MEM_FENCE);                                                                         \
-    ROWS;                                                                                                 \
-    barrier(CLK_LOCAL_MEM_FENCE);                                                                         \
-    for (int l = 0; l < TILE; ++l) {                                                                      \
-        REAL x[4];                                                                                        \
-        _Pragma("unroll") for (int a = 0; a < 4; ++a) x[a] = WEIGHT(ty + SIDE * a, l);                    \
-        _Pragma("unroll") for (int c = 0; c < SHARE(width); ++c) {                                        \
-            const REAL z = tx + SIDE * c < (width) ? staged[l * ((width) + 1) + tx + SIDE * c] : (REAL)0; \
-            _Pragma("unroll") for (int a = 0; a < 4; ++a) sums[a][c] += x[a] * z;                         \
-        }                                                                                                 \
+// sums[a][c] += weight of row 4 ty + a and l, times vector tx + SIDE c of row l of what ROWS stages, over all l. The
+// weights of a row lie side by side, or those of a key.
+#define ADD_STAGED(sums, weight, l, width)                                                 \
+    _Pragma("unroll") for (int c = 0; c < SHARE(width); ++c) {                             \
+        if (4 * (tx + SIDE * c) < WHOLE_ROW(width)) {                                      \
+            const REAL4 z = VECTOR_AT(staged, (l)*WHOLE_ROW(width) + 4 * (tx + SIDE * c)); \
+            _Pragma("unroll") for (int a = 0; a < 4; ++a) sums[a][c] += weight(a) * z;     \
+        }                                                                                  \
     }
-#define OF_ROW(a, l) weights[(a)*TILE_ROW + (l)]
-#define OF_KEY(a, l) weights[(l)*TILE_ROW + (a)]
+#define FIRST_OF(a) x[a].x
+#define SECOND_OF(a) x[a].y
+#define THIRD_OF(a) x[a].z
+#define FOURTH_OF(a) x[a].w
+#define ADD_PRODUCTS_OF_ROWS(sums, ROWS, width)                                                               \
+    barrier(CLK_LOCAL_MEM_FENCE);                                                                             \
+    ROWS;                                                                                                     \
+    barrier(CLK_LOCAL_MEM_FENCE);                                                                             \
+    for (int l = 0; l < TILE; l += 4) {                                                                       \
+        REAL4 x[4];                                                                                           \
+        _Pragma("unroll") for (int a = 0; a < 4; ++a) x[a] = VECTOR_AT(weights, (4 * ty + a) * TILE_ROW + l); \
+        ADD_STAGED(sums, FIRST_OF, l, width)                                                                  \
+        ADD_STAGED(sums, SECOND_OF, l + 1, width)                                                             \
+        ADD_STAGED(sums, THIRD_OF, l + 2, width)                                                              \
+        ADD_STAGED(sums, FOURTH_OF, l + 3, width)                                                             \
+    }
+#define OF_KEY(a) ((a) == 0 ? x.x : (a) == 1 ? x.y : (a) == 2 ? x.z : x.w)
+#define ADD_PRODUCTS_OF_KEYS(sums, ROWS, width)                    \
+    barrier(CLK_LOCAL_MEM_FENCE);                                  \
+    ROWS;                                                          \
+    barrier(CLK_LOCAL_MEM_FENCE);                                  \
+    for (int l = 0; l < TILE; ++l) {                               \
+        const REAL4 x = VECTOR_AT(weights, l * TILE_ROW + 4 * ty); \
+        ADD_STAGED(sums, OF_KEY, l, width)                         \
+    }
 
 // Scores as they count: scaled, with what the mask and the slopes add; minus infinity for what is not seen. What is
 // added is made in a loop, in the tile of weights: so many conditions at once would take too many registers.
-#define IS_SEEN(number, i, j) ((number) < count && (j) < s.keys && (j) >= (i) + s.low && (j) <= (i) + s.high)
+#define IS_SEEN(number, i, j) ((number) < count && (j) < s.keys && (j) - (i) >= s.low && (j) - (i) <= s.high)
 #if MASK || ALIBI
 #define SEEN(score)                                                                               \
     barrier(CLK_LOCAL_MEM_FENCE);                                                                 \
     for (int e = item; e < TILE * TILE; e += ITEMS) {                                             \
         const int r = e / TILE, c = e - r * TILE;                                                 \
         ROW_AT(min(r, count - 1))                                                                 \
-        const long j = keys_at + c;                                                               \
+        const int j = keys_at + c;                                                                \
         REAL bias = MINUS_INFINITY;                                                               \
         if (IS_SEEN(r, i, j)) bias = attention_bias(s, mask, slopes, b, head, i, j);              \
         weights[r * TILE_ROW + c] = bias;                                                         \
     }                                                                                             \
     barrier(CLK_LOCAL_MEM_FENCE);                                                                 \
     _Pragma("unroll") for (int a = 0; a < 4; ++a) _Pragma("unroll") for (int c = 0; c < 4; ++c) { \
-        const REAL bias = weights[(ty + SIDE * a) * TILE_ROW + tx + SIDE * c];                    \
+        const REAL bias = weights[(4 * ty + a) * TILE_ROW + tx + SIDE * c];                       \
         score[a][c] = bias == MINUS_INFINITY ? bias : scale * score[a][c] + bias;                 \
     }
 #else
 #define SEEN(score)                                                                     \
     _Pragma("unroll") for (int a = 0; a < 4; ++a) {                                     \
-        const int number = ty + SIDE * a;                                               \
+        const int number = 4 * ty + a;                                                  \
         ROW_AT(min(number, count - 1))                                                  \
         _Pragma("unroll") for (int c = 0; c < 4; ++c) {                                 \
-            const long j = keys_at + tx + SIDE * c;                                     \
+            const int j = keys_at + tx + SIDE * c;                                      \
             score[a][c] = IS_SEEN(number, i, j) ? scale * score[a][c] : MINUS_INFINITY; \
         }                                                                               \
     }
@@ -142,7 +176,7 @@
                 : (REAL)0;                                                                                            \
     }                                                                                                                 \
     barrier(CLK_LOCAL_MEM_FENCE);
-#define KEPT(factor, a, c) const REAL factor = weights[(ty + SIDE * (a)) * TILE_ROW + tx + SIDE * (c)];
+#define KEPT(factor, a, c) const REAL factor = weights[(4 * ty + (a)) * TILE_ROW + tx + SIDE * (c)];
 #else
 #define MAKE_KEPT
 #define KEPT(factor, a, c) const REAL factor = 1;
@@ -156,7 +190,7 @@
 #define SEED
 #endif
 #define LOCALS                                                                 \
-    __local REAL *staged = shared, *weights = shared + STAGED;                 \
+    __local REAL *staged = (__local REAL*)shared, *weights = staged + STAGED;  \
     __local REAL *left = staged, *right = staged + TILE * CHUNK_ROW;           \
     const int item = (int)get_local_id(0), tx = item % SIDE, ty = item / SIDE; \
     const long h = get_group_id(1), b = get_group_id(2);                       \
@@ -168,15 +202,26 @@
     mask += mask_offset; \
     slopes += slopes_offset;
 
+// Columns of a row of results, `width` long, from the work-item's vector c.
+#define STORE_VECTOR(to, width, value)               \
+    {                                                \
+        const REAL4 all_ = value;                    \
+        const int at_ = 4 * (tx + SIDE * c);         \
+        if (at_ < (width)) to[at_] = all_.x;         \
+        if (at_ + 1 < (width)) to[at_ + 1] = all_.y; \
+        if (at_ + 2 < (width)) to[at_ + 2] = all_.z; \
+        if (at_ + 3 < (width)) to[at_ + 3] = all_.w; \
+    }
+
 __kernel TILED void attention_tiles(ATTENTION_OPERANDS, __global REAL* restrict y, const long y_offset,
                                     __global REAL* restrict log_sums, const long log_sums_offset,
-                                    __local REAL* restrict shared) {
+                                    __local REAL4* restrict shared) {
     LOCALS
     __local REAL* parts = weights + TILE * TILE_ROW;
     MOVED
-    const long first = get_group_id(0) * (long)TILE;
-    const int count = (int)min((long)TILE, s.queries * s.group - first);
-    REAL sums[4][SHARE(E)], most[4], total[4], alpha[4], score[4][4];
+    const int first = (int)get_group_id(0) * TILE, count = min(TILE, s.queries * s.group - first);
+    REAL4 sums[4][SHARE(E)];
+    REAL most[4], total[4], alpha[4], score[4][4];
 #pragma unroll
     for (int a = 0; a < 4; ++a) {
         most[a] = MINUS_INFINITY;
@@ -184,20 +229,23 @@ __kernel TILED void attention_tiles(ATTENTION_OPERANDS, __global REAL* restrict 
 #pragma unroll
         for (int c = 0; c < SHARE(E); ++c) sums[a][c] = 0;
     }
-    const long begin = max(0l, first / s.group + s.low) / TILE * TILE,
-               end = min((long)s.keys, (first + count - 1) / s.group + s.high + 1);
-    for (long keys_at = begin; keys_at < end; keys_at += TILE) {
+    const int begin = (int)(max(0l, first / s.group + (long)s.low) / TILE * TILE),
+              end = (int)min((long)s.keys, (first + count - 1) / s.group + (long)s.high + 1);
+    for (int keys_at = begin; keys_at < end; keys_at += TILE) {
         PRODUCTS(score, Q_CHUNK, K_CHUNK, D)
         SEEN(score)
 #pragma unroll
         for (int a = 0; a < 4; ++a)
-            parts[(ty + SIDE * a) * SIDE + tx] = max(max(score[a][0], score[a][1]), max(score[a][2], score[a][3]));
+            parts[(4 * ty + a) * SIDE + tx] = max(max(score[a][0], score[a][1]), max(score[a][2], score[a][3]));
         barrier(CLK_LOCAL_MEM_FENCE);
         MAKE_KEPT
 #pragma unroll
         for (int a = 0; a < 4; ++a) {
             const REAL old = most[a];
-            for (int c = 0; c < SIDE; ++c) most[a] = max(most[a], parts[(ty + SIDE * a) * SIDE + c]);
+            for (int c = 0; c < SIDE; c += 4) {
+                const REAL4 one = VECTOR_AT(parts, (4 * ty + a) * SIDE + c);
+                most[a] = max(most[a], max(max(one.x, one.y), max(one.z, one.w)));
+            }
             const REAL base = most[a] == MINUS_INFINITY ? (REAL)0 : most[a];
             alpha[a] = d_exp(old - base);
             total[a] *= alpha[a];
@@ -206,28 +254,30 @@ __kernel TILED void attention_tiles(ATTENTION_OPERANDS, __global REAL* restrict 
                 const REAL weight = d_exp(score[a][c] - base);
                 total[a] += weight;
                 KEPT(factor, a, c)
-                weights[(ty + SIDE * a) * TILE_ROW + tx + SIDE * c] = factor * weight;
+                weights[(4 * ty + a) * TILE_ROW + tx + SIDE * c] = factor * weight;
             }
 #pragma unroll
             for (int c = 0; c < SHARE(E); ++c) sums[a][c] *= alpha[a];
         }
-        ADD_PRODUCTS(sums, OF_ROW, V_ROWS, E)
+        ADD_PRODUCTS_OF_ROWS(sums, V_ROWS, E)
     }
     barrier(CLK_LOCAL_MEM_FENCE);
 #pragma unroll
-    for (int a = 0; a < 4; ++a) parts[(ty + SIDE * a) * SIDE + tx] = total[a];
+    for (int a = 0; a < 4; ++a) parts[(4 * ty + a) * SIDE + tx] = total[a];
     barrier(CLK_LOCAL_MEM_FENCE);
 #pragma unroll
     for (int a = 0; a < 4; ++a) {
-        if (ty + SIDE * a >= count) continue;
+        if (4 * ty + a >= count) continue;
         REAL all = 0;
-        for (int c = 0; c < SIDE; ++c) all += parts[(ty + SIDE * a) * SIDE + c];
-        ROW_AT(ty + SIDE * a)
+        for (int c = 0; c < SIDE; c += 4) {
+            const REAL4 one = VECTOR_AT(parts, (4 * ty + a) * SIDE + c);
+            all += one.x + one.y + (one.z + one.w);
+        }
+        ROW_AT(4 * ty + a)
         __global REAL* to = y + y_offset + ((b * s.queries + i) * s.heads * s.group + head) * E;
         const REAL factor = all == 0 ? (REAL)0 : 1 / all;
 #pragma unroll
-        for (int c = 0; c < SHARE(E); ++c)
-            if (tx + SIDE * c < E) to[tx + SIDE * c] = factor * sums[a][c];
+        for (int c = 0; c < SHARE(E); ++c) STORE_VECTOR(to, E, factor * sums[a][c])
 #if LOG_SUMS
         if (tx == 0)
             log_sums[log_sums_offset + (b * s.heads * s.group + head) * s.queries + i] =
@@ -249,7 +299,7 @@ __kernel TILED void attention_tiles(ATTENTION_OPERANDS, __global REAL* restrict 
         SEEN(weight)                                                                               \
         MAKE_KEPT                                                                                  \
         _Pragma("unroll") for (int a = 0; a < 4; ++a) {                                            \
-            ROW_AT(min(ty + SIDE * a, count - 1))                                                  \
+            ROW_AT(min(4 * ty + a, count - 1))                                                     \
             const long at = (b * s.heads * s.group + head) * s.queries + i;                        \
             const REAL log_sum = log_sums[log_sums_offset + at], whole = inner[inner_offset + at]; \
             _Pragma("unroll") for (int c = 0; c < 4; ++c) {                                        \
@@ -263,48 +313,48 @@ __kernel TILED void attention_tiles(ATTENTION_OPERANDS, __global REAL* restrict 
 #define SHOWN(tile)                                                                             \
     barrier(CLK_LOCAL_MEM_FENCE);                                                               \
     _Pragma("unroll") for (int a = 0; a < 4; ++a) _Pragma("unroll") for (int c = 0; c < 4; ++c) \
-        weights[(ty + SIDE * a) * TILE_ROW + tx + SIDE * c] = tile[a][c];
+        weights[(4 * ty + a) * TILE_ROW + tx + SIDE * c] = tile[a][c];
 
 __kernel TILED void attention_tiles_rows(GRADIENT_OPERANDS, __global REAL* restrict q_gradient,
-                                         const long q_gradient_offset, __local REAL* restrict shared) {
+                                         const long q_gradient_offset, __local REAL4* restrict shared) {
     LOCALS
     MOVED
     g += g_offset;
-    const long first = get_group_id(0) * (long)TILE;
-    const int count = (int)min((long)TILE, s.queries * s.group - first);
-    REAL sums[4][SHARE(D)], weight[4][4], score[4][4];
+    const int first = (int)get_group_id(0) * TILE, count = min(TILE, s.queries * s.group - first);
+    REAL4 sums[4][SHARE(D)];
+    REAL weight[4][4], score[4][4];
 #pragma unroll
     for (int a = 0; a < 4; ++a)
 #pragma unroll
         for (int c = 0; c < SHARE(D); ++c) sums[a][c] = 0;
-    const long begin = max(0l, first / s.group + s.low) / TILE * TILE,
-               end = min((long)s.keys, (first + count - 1) / s.group + s.high + 1);
-    for (long keys_at = begin; keys_at < end; keys_at += TILE) {
+    const int begin = (int)(max(0l, first / s.group + (long)s.low) / TILE * TILE),
+              end = (int)min((long)s.keys, (first + count - 1) / s.group + (long)s.high + 1);
+    for (int keys_at = begin; keys_at < end; keys_at += TILE) {
         PRODUCTS(weight, Q_CHUNK, K_CHUNK, D)
         PRODUCTS(score, G_CHUNK, V_CHUNK, E)
         GRADIENTS(weight, score)
         SHOWN(score)
-        ADD_PRODUCTS(sums, OF_ROW, K_ROWS, D)
+        ADD_PRODUCTS_OF_ROWS(sums, K_ROWS, D)
     }
 #pragma unroll
     for (int a = 0; a < 4; ++a) {
-        if (ty + SIDE * a >= count) continue;
-        ROW_AT(ty + SIDE * a)
+        if (4 * ty + a >= count) continue;
+        ROW_AT(4 * ty + a)
         __global REAL* to = q_gradient + q_gradient_offset + ((b * s.queries + i) * s.heads * s.group + head) * D;
 #pragma unroll
-        for (int c = 0; c < SHARE(D); ++c)
-            if (tx + SIDE * c < D) to[tx + SIDE * c] = scale * sums[a][c];
+        for (int c = 0; c < SHARE(D); ++c) STORE_VECTOR(to, D, scale * sums[a][c])
     }
 }
 
 __kernel TILED void attention_tiles_keys(GRADIENT_OPERANDS, __global REAL* restrict k_gradient,
                                          const long k_gradient_offset, __global REAL* restrict v_gradient,
-                                         const long v_gradient_offset, __local REAL* restrict shared) {
+                                         const long v_gradient_offset, __local REAL4* restrict shared) {
     LOCALS
     MOVED
     g += g_offset;
-    const long keys_at = get_group_id(0) * (long)TILE, rows = (long)s.queries * s.group;
-    REAL of_k[4][SHARE(D)], of_v[4][SHARE(E)], weight[4][4], score[4][4];
+    const int keys_at = (int)get_group_id(0) * TILE, rows = s.queries * s.group;
+    REAL4 of_k[4][SHARE(D)], of_v[4][SHARE(E)];
+    REAL weight[4][4], score[4][4];
 #pragma unroll
     for (int a = 0; a < 4; ++a) {
 #pragma unroll
@@ -313,30 +363,28 @@ __kernel TILED void attention_tiles_keys(GRADIENT_OPERANDS, __global REAL* restr
         for (int c = 0; c < SHARE(E); ++c) of_v[a][c] = 0;
     }
     // Positions that see a key of this tile.
-    const long begin = max(0l, keys_at - s.high) * s.group / TILE * TILE,
-               end = min(rows, (keys_at + TILE - s.low) * s.group);
-    for (long first = begin; first < end; first += TILE) {
-        const int count = (int)min((long)TILE, rows - first);
+    const int begin = (int)min((long)rows, max(0l, keys_at - (long)s.high) * s.group / TILE * TILE),
+              end = (int)clamp((keys_at + TILE - (long)s.low) * s.group, 0l, (long)rows);
+    for (int first = begin; first < end; first += TILE) {
+        const int count = min(TILE, rows - first);
         PRODUCTS(weight, Q_CHUNK, K_CHUNK, D)
         PRODUCTS(score, G_CHUNK, V_CHUNK, E)
         GRADIENTS(weight, score)
         SHOWN(weight)
-        ADD_PRODUCTS(of_v, OF_KEY, G_ROWS, E)
+        ADD_PRODUCTS_OF_KEYS(of_v, G_ROWS, E)
         SHOWN(score)
-        ADD_PRODUCTS(of_k, OF_KEY, Q_ROWS, D)
+        ADD_PRODUCTS_OF_KEYS(of_k, Q_ROWS, D)
     }
 #pragma unroll
     for (int a = 0; a < 4; ++a) {
-        const long j = keys_at + ty + SIDE * a;
+        const int j = keys_at + 4 * ty + a;
         if (j >= s.keys) continue;
         __global REAL* to = k_gradient + k_gradient_offset + ((b * s.keys + j) * s.heads + h) * D;
 #pragma unroll
-        for (int c = 0; c < SHARE(D); ++c)
-            if (tx + SIDE * c < D) to[tx + SIDE * c] = scale * of_k[a][c];
+        for (int c = 0; c < SHARE(D); ++c) STORE_VECTOR(to, D, scale * of_k[a][c])
         to = v_gradient + v_gradient_offset + ((b * s.keys + j) * s.heads + h) * E;
 #pragma unroll
-        for (int c = 0; c < SHARE(E); ++c)
-            if (tx + SIDE * c < E) to[tx + SIDE * c] = of_v[a][c];
+        for (int c = 0; c < SHARE(E); ++c) STORE_VECTOR(to, E, of_v[a][c])
     }
 }
 

@@ -38,6 +38,26 @@ OF_2(divide, float, float, x / y)
 OF_1(sqrt, float, float, sqrt(x))
 OF_3(fma, float, float, fma(x, y, z))
 OF_3(multiply_add, float, float, x* y + z)
+#define IN_STATEMENTS(name, PRODUCT)                                                                                  \
+    __kernel void doctor_##name(                                                                                      \
+        __global const float* restrict a, const long a_offset, __global const float* restrict b, const long b_offset, \
+        __global const float* restrict c, const long c_offset, __global float* restrict out, const long out_offset) { \
+        const size_t i = get_global_id(0);                                                                            \
+        const float product = PRODUCT(a[a_offset + i], b[b_offset + i]);                                              \
+        const float sum = product + c[c_offset + i];                                                                  \
+        out[out_offset + i] = sum;                                                                                    \
+    }
+#define PLAIN_PRODUCT(x, y) (x) * (y)
+IN_STATEMENTS(multiply_then_add, PLAIN_PRODUCT)
+static float product_apart(const float x, const float y) {
+#pragma OPENCL FP_CONTRACT OFF
+    return x * y;
+}
+IN_STATEMENTS(multiply_apart_then_add, product_apart)
+#pragma OPENCL FP_CONTRACT OFF
+IN_STATEMENTS(multiply_then_add_apart, PLAIN_PRODUCT)
+OF_3(multiply_add_apart, float, float, x* y + z)
+#pragma OPENCL FP_CONTRACT DEFAULT
 OF_2(compare, float, int,
      (x < y ? 1 : 0) + (x <= y ? 2 : 0) + (x > y ? 4 : 0) + (x >= y ? 8 : 0) + (x == y ? 16 : 0) + (x != y ? 32 : 0))
 OF_2(least, float, float, fmin(x, y))

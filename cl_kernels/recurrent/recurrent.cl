@@ -187,26 +187,27 @@ NOINLINE void recurrent_backward_tile(const struct Recurrent s, const int step, 
 
 // Calls TILE for the tiles of a work-item, whose panels have DEPTH numbers for each unit. Panels outside, so that each
 // is read from afar once.
-#define RECURRENT_STEPS(TILE, DEPTH, ...)                                                                         \
-    {                                                                                                             \
-        const int begin = get_global_id(0) * each, end = min(s.rows, begin + each);                               \
-        const int blocks = (s.units + STRETCH * VW - 1) / (STRETCH * VW);                                         \
-        const int from = get_global_id(1) * panels_each, to = min(blocks, from + panels_each);                    \
-        for (int step = first; step < first + count; ++step)                                                      \
-            for (int block = from; block < to; ++block) {                                                         \
-                __global const REAL* panel = panels + panels_offset + (long)block * STRETCH * VW * DEPTH;         \
-                for (int row = begin; row < end; row += ROWS) TILE(s, step, row, end, block, panel, __VA_ARGS__); \
-            }                                                                                                     \
+#define RECURRENT_STEPS(TILE, DEPTH)                                                                      \
+    {                                                                                                     \
+        const int begin = get_global_id(0) * each, end = min(s.rows, begin + each);                       \
+        const int blocks = (s.units + STRETCH * VW - 1) / (STRETCH * VW);                                 \
+        const int from = get_global_id(1) * panels_each, to = min(blocks, from + panels_each);            \
+        for (int step = first; step < first + count; ++step)                                              \
+            for (int block = from; block < to; ++block) {                                                 \
+                __global const REAL* panel = panels + panels_offset + (long)block * STRETCH * VW * DEPTH; \
+                for (int row = begin; row < end; row += ROWS) TILE;                                       \
+            }                                                                                             \
     }
 
 #define RECURRENT_WORK                                                                                 \
     const struct Recurrent s, const int first, const int count, const int each, const int panels_each, \
         __global const REAL *panels, const long panels_offset
 
-__kernel void recurrent_forward(RECURRENT_WORK, RECURRENT_FORWARD_PARAMETERS){
-    RECURRENT_FORWARD_BEGIN RECURRENT_STEPS(recurrent_forward_tile, GATES* s.units, RECURRENT_FORWARD_ARGUMENTS)}
+__kernel void recurrent_forward(RECURRENT_WORK, RECURRENT_FORWARD_PARAMETERS){RECURRENT_FORWARD_BEGIN RECURRENT_STEPS(
+    recurrent_forward_tile(s, step, row, end, block, panel, RECURRENT_FORWARD_ARGUMENTS), GATES* s.units)}
 
 __kernel void recurrent_backward(RECURRENT_WORK, RECURRENT_BACKWARD_PARAMETERS) {
     RECURRENT_BACKWARD_BEGIN
-    RECURRENT_STEPS(recurrent_backward_tile, GATES * s.units, RECURRENT_BACKWARD_ARGUMENTS)
+    RECURRENT_STEPS(recurrent_backward_tile(s, step, row, end, block, panel, RECURRENT_BACKWARD_ARGUMENTS),
+                    GATES * s.units)
 }

@@ -7,23 +7,33 @@
 //
 //   REAL   float or double
 //   LANES, LINES  work-items of a group; EACH  rows of one
-//   CHUNK  numbers of the sum that lie in local memory at a time
-//   shared (LINES EACH + GATES LANES) (CHUNK + 1) numbers forward, LINES EACH (CHUNK + 1) + CHUNK LANES backward
+//   CHUNK  numbers of the sum that lie in local memory at a time, a multiple of 4; rows of it lie CHUNK + 4 apart, so
+//          that the vectors which a group reads at a time lie in different banks
+//   shared (LINES EACH + GATES LANES) (CHUNK + 4) numbers forward, (LINES EACH + LANES) (CHUNK + 4) backward
 #include "recurrent.clh"
 
 DEFINE_CELL(recurrent_cell, REAL)
 
 #define GROUP (LANES * LINES)
 #define TILE_ROWS (LINES * EACH)
+#define CHUNK_ROW (CHUNK + 4)
+#define PASTE_(a, b) a##b
+#define PASTE(a, b) PASTE_(a, b)
+#define REAL4 PASTE(REAL, 4)
+#define VECTOR_AT(from, at) (*(__local const REAL4*)((from) + (at)))
+
+static inline REAL added_product(const REAL sum, const REAL4 x, const REAL4 w) {
+    return fma(x.w, w.w, fma(x.z, w.z, fma(x.y, w.y, fma(x.x, w.x, sum))));
+}
 
 __kernel void recurrent_forward_tiles(const struct Recurrent s, const int step, __global const REAL* restrict weight,
-                                      const long weight_offset, RECURRENT_FORWARD_PARAMETERS, __local REAL* shared) {
+                                      const long weight_offset, RECURRENT_FORWARD_PARAMETERS, __local REAL4* shared) {
     RECURRENT_FORWARD_BEGIN
     weight += weight_offset;
     const int H = s.units, t = s.reverse ? s.steps - 1 - step : step;
     const int lane = get_local_id(0), line = get_local_id(1), item = line * LANES + lane;
     const int u0 = get_group_id(0) * LANES, row0 = get_group_id(1) * TILE_ROWS;
-    __local REAL *states = shared, *weights = shared + TILE_ROWS * (CHUNK + 1);
+    __local REAL *states = (__local REAL*)shared, *weights = states + TILE_ROWS * CHUNK_ROW;
     REAL sum[EACH][GATES];
 #pragma unroll
     for (int r = 0; r < EACH; ++r)
@@ -32,22 +42,23 @@ __kernel void recurrent_forward_tiles(const struct Recurrent s, const int step, 
     for (int k0 = 0; k0 < H; k0 += CHUNK) {
         for (int i = item; i < TILE_ROWS * CHUNK; i += GROUP) {
             const int r = i / CHUNK, k = i % CHUNK, row = min(row0 + r, s.rows - 1);
-            states[r * (CHUNK + 1) + k] = k0 + k < H ? STATE_BEFORE(t, row)[k0 + k] : 0;
+            states[r * CHUNK_ROW + k] = k0 + k < H ? STATE_BEFORE(t, row)[k0 + k] : 0;
         }
         for (int i = item; i < GATES * LANES * CHUNK; i += GROUP) {
             const int j = i / CHUNK, k = i % CHUNK, gate = j / LANES, u = min(u0 + j % LANES, H - 1);
-            weights[j * (CHUNK + 1) + k] = k0 + k < H ? weight[((long)gate * H + u) * H + k0 + k] : 0;
+            weights[j * CHUNK_ROW + k] = k0 + k < H ? weight[((long)gate * H + u) * H + k0 + k] : 0;
         }
         barrier(CLK_LOCAL_MEM_FENCE);
-        for (int k = 0; k < CHUNK; ++k) {
-            REAL w[GATES];
+        for (int k = 0; k < CHUNK; k += 4) {
+            REAL4 w[GATES];
 #pragma unroll
-            for (int gate = 0; gate < GATES; ++gate) w[gate] = weights[(gate * LANES + lane) * (CHUNK + 1) + k];
+            for (int gate = 0; gate < GATES; ++gate)
+                w[gate] = VECTOR_AT(weights, (gate * LANES + lane) * CHUNK_ROW + k);
 #pragma unroll
             for (int r = 0; r < EACH; ++r) {
-                const REAL x = states[(line * EACH + r) * (CHUNK + 1) + k];
+                const REAL4 x = VECTOR_AT(states, (line * EACH + r) * CHUNK_ROW + k);
 #pragma unroll
-                for (int gate = 0; gate < GATES; ++gate) sum[r][gate] = fma(x, w[gate], sum[r][gate]);
+                for (int gate = 0; gate < GATES; ++gate) sum[r][gate] = added_product(sum[r][gate], x, w[gate]);
             }
         }
         barrier(CLK_LOCAL_MEM_FENCE);
@@ -94,14 +105,14 @@ __kernel void recurrent_forward_tiles(const struct Recurrent s, const int step, 
 }
 
 __kernel void recurrent_backward_tiles(const struct Recurrent s, const int step, __global const REAL* restrict weight,
-                                       const long weight_offset, RECURRENT_BACKWARD_PARAMETERS, __local REAL* shared) {
+                                       const long weight_offset, RECURRENT_BACKWARD_PARAMETERS, __local REAL4* shared) {
     RECURRENT_BACKWARD_BEGIN
     weight += weight_offset;
     const int H = s.units, t = s.reverse ? step : s.steps - 1 - step;
     const int lane = get_local_id(0), line = get_local_id(1), item = line * LANES + lane;
     const int u0 = get_group_id(0) * LANES, row0 = get_group_id(1) * TILE_ROWS;
     __global const REAL* of_sums = CELL == 3 ? of_s : of_a;
-    __local REAL *gradients = shared, *weights = shared + TILE_ROWS * (CHUNK + 1);
+    __local REAL *gradients = (__local REAL*)shared, *weights = gradients + TILE_ROWS * CHUNK_ROW;
     REAL sum[EACH];
 #pragma unroll
     for (int r = 0; r < EACH; ++r) sum[r] = 0;
@@ -111,18 +122,19 @@ __kernel void recurrent_backward_tiles(const struct Recurrent s, const int step,
             int from = BEHIND(t);
             // Behind all steps, the first one that the row has.
             if (step == s.steps) from = s.reverse ? max(0, LENGTH_OF(row) - 1) : 0;
-            gradients[r * (CHUNK + 1) + k] =
+            gradients[r * CHUNK_ROW + k] =
                 k0 + k < GATES * H ? of_sums[((long)from * s.rows + row) * GATES * H + k0 + k] : 0;
         }
         for (int i = item; i < LANES * CHUNK; i += GROUP) {
             const int k = i / LANES, u = min(u0 + i % LANES, H - 1);
-            weights[i] = k0 + k < GATES * H ? weight[((long)k0 + k) * H + u] : 0;
+            weights[i % LANES * CHUNK_ROW + k] = k0 + k < GATES * H ? weight[((long)k0 + k) * H + u] : 0;
         }
         barrier(CLK_LOCAL_MEM_FENCE);
-        for (int k = 0; k < CHUNK; ++k) {
-            const REAL w = weights[k * LANES + lane];
+        for (int k = 0; k < CHUNK; k += 4) {
+            const REAL4 w = VECTOR_AT(weights, lane * CHUNK_ROW + k);
 #pragma unroll
-            for (int r = 0; r < EACH; ++r) sum[r] = fma(gradients[(line * EACH + r) * (CHUNK + 1) + k], w, sum[r]);
+            for (int r = 0; r < EACH; ++r)
+                sum[r] = added_product(sum[r], VECTOR_AT(gradients, (line * EACH + r) * CHUNK_ROW + k), w);
         }
         barrier(CLK_LOCAL_MEM_FENCE);
     }

@@ -126,20 +126,34 @@ void launch_cpu(const Operands& in, const Recurrence& call, const Sizes& sizes, 
 
 void launch_gpu(const Operands& in, const Recurrence& call, const Sizes& sizes, const Direction& direction,
                 const std::vector<Argument>& others) {
-    constexpr std::int64_t chunk = 16, each = 4, most_lanes = 16;
+    constexpr std::int64_t most_lanes = 16, most_local = std::int64_t{47} << 10;
     const Device device = in.gates.device();
     const DType dtype = in.gates.dtype;
-    Defines defines = defines_of(in, call);
-    defines.set("CHUNK", chunk).set("EACH", each);
+    const std::int64_t units = device.info().compute_units;
     const auto lanes_of = [&](std::size_t group) { return std::min(most_lanes, static_cast<std::int64_t>(group)); };
-    const GroupKernel kernel = kernel_of_group(device, 64, [&](std::size_t group) {
-        const std::int64_t lanes = lanes_of(group);
-        return Kernel(device,
-                      {"recurrent_tiles.cl", direction.tiles,
-                       Defines(defines).set("LANES", lanes).set("LINES", static_cast<std::int64_t>(group) / lanes)});
+    std::int64_t each = 1, chunk = 64;
+    const auto elements = [&](std::size_t group) {
+        const std::int64_t lanes = lanes_of(group), lines = static_cast<std::int64_t>(group) / lanes;
+        return (lines * each + direction.tile_rows_depth * lanes) * (chunk + 4);
+    };
+    const GroupKernel kernel = kernel_of_group(device, 256, [&](std::size_t group) {
+        const std::int64_t lanes = lanes_of(group), lines = static_cast<std::int64_t>(group) / lanes;
+        // A step takes as long as its longest group: more rows of a work-item only where all compute units have some.
+        each = 4;
+        const auto groups = [&] {
+            return ceil_div(std::int64_t{sizes.units}, lanes) * ceil_div(std::int64_t{sizes.rows}, lines * each);
+        };
+        while (each > 1 && groups() < 2 * units) each /= 2;
+        chunk = 64;
+        while (chunk > 16 &&
+               (elements(group) > block_elements(device, dtype, most_local) || chunk >= 2 * direction.depth))
+            chunk /= 2;
+        Defines defines = defines_of(in, call);
+        defines.set("CHUNK", chunk).set("EACH", each).set("LANES", lanes).set("LINES", lines);
+        return Kernel(device, {"recurrent_tiles.cl", direction.tiles, defines});
     });
     const std::int64_t lanes = lanes_of(kernel.group), lines = static_cast<std::int64_t>(kernel.group) / lanes;
-    const LocalMemory shared = local_memory((lines * each + direction.tile_rows_depth * lanes) * (chunk + 1), dtype);
+    const LocalMemory shared = local_memory(elements(kernel.group), dtype);
     const Range range{{round_up(to_size(sizes.units), to_size(lanes)),
                        to_size(ceil_div(std::int64_t{sizes.rows}, lines * each) * lines), 1},
                       {to_size(lanes), to_size(lines), 1}};

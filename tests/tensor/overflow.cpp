@@ -1,5 +1,6 @@
 // Whole numbers that become too large count on modulo 2^bits, within a kernel as between two: a compiler that took it
 // for impossible would compare and widen what would have been.
+#include <algorithm>
 #include <cstdint>
 #include <limits>
 #include <string>
@@ -9,6 +10,7 @@
 #include <declivity/tensor/creation.hpp>
 #include <declivity/tensor/functions.hpp>
 #include <doctest/doctest.h>
+#include <fmt/format.h>
 #include <tests/support/devices.hpp>
 #include <tests/support/values.hpp>
 
@@ -58,23 +60,31 @@ void check(DType dtype) {
     const auto add = [](T p, T q) { return wrapped<T>(static_cast<U>(p) + static_cast<U>(q)); };
     const auto sub = [](T p, T q) { return wrapped<T>(static_cast<U>(p) - static_cast<U>(q)); };
     const auto mul = [](T p, T q) { return wrapped<T>(static_cast<U>(p) * static_cast<U>(q)); };
-    const auto same = [](const Tensor& made, const std::vector<std::int64_t>& wanted) {
-        CHECK(made.to(DType::i64).to_vector<std::int64_t>() == wanted);
+    const auto same = [&](const char* what, const Tensor& made, const std::vector<std::int64_t>& wanted) {
+        const auto got = made.to(DType::i64).template to_vector<std::int64_t>();
+        REQUIRE(got.size() == wanted.size());
+        const auto at = static_cast<std::size_t>(std::ranges::mismatch(got, wanted).in1 - got.begin());
+        const std::string wrong = at == got.size() ? ""
+                                                   : fmt::format("{} of {}, from {} and {}: {}, wants {}", what,
+                                                                 name_of(dtype), x[at], y[at], got[at], wanted[at]);
+        CHECK(wrong == "");
     };
-    same(a + b, each(x, y, add));
-    same(a - b, each(x, y, sub));
-    same(a * b, each(x, y, mul));
-    same(a + 1, each(x, y, [&](T p, T) { return add(p, 1); }));
-    same(a * 3, each(x, y, [&](T p, T) { return mul(p, 3); }));
-    same(-a, each(x, y, [&](T p, T) { return sub(0, p); }));
-    same(square(a), each(x, y, [&](T p, T) { return mul(p, p); }));
-    same(abs(a), each(x, y, [&](T p, T) { return std::is_signed_v<T> && p < 0 ? sub(0, p) : p; }));
-    same(a + 1 > a, each(x, y, [&](T p, T) { return add(p, 1) > p; }));
-    same(a * b < a, each(
-                        x, y, [&](T p, T q) { return mul(p, q) < p; }));
-    same(abs(a) >= 0, each(x, y, [&](T p, T) { return !std::is_signed_v<T> || p >= 0 || sub(0, p) >= 0; }));
-    same(maximum(a + b, a), each(x, y, [&](T p, T q) { return std::max(add(p, q), p); }));
-    same(square(a) % 100, each(x, y, [&](T p, T) {
+    same("a + b", a + b, each(x, y, add));
+    same("a - b", a - b, each(x, y, sub));
+    same("a * b", a * b, each(x, y, mul));
+    same("a + 1", a + 1, each(x, y, [&](T p, T) { return add(p, 1); }));
+    same("a * 3", a * 3, each(x, y, [&](T p, T) { return mul(p, 3); }));
+    same("-a", -a, each(x, y, [&](T p, T) { return sub(0, p); }));
+    same("square(a)", square(a), each(x, y, [&](T p, T) { return mul(p, p); }));
+    same("abs(a)", abs(a), each(x, y, [&](T p, T) { return std::is_signed_v<T> && p < 0 ? sub(0, p) : p; }));
+    same("a + 1 > a", a + 1 > a, each(x, y, [&](T p, T) { return add(p, 1) > p; }));
+    same("a * b < a", a * b < a,
+         each(
+             x, y, [&](T p, T q) { return mul(p, q) < p; }));
+    same("abs(a) >= 0", abs(a) >= 0,
+         each(x, y, [&](T p, T) { return !std::is_signed_v<T> || p >= 0 || sub(0, p) >= 0; }));
+    same("maximum(a + b, a)", maximum(a + b, a), each(x, y, [&](T p, T q) { return std::max(add(p, q), p); }));
+    same("square(a) % 100", square(a) % 100, each(x, y, [&](T p, T) {
              const auto m = static_cast<T>(mul(p, p) % 100);
              return std::is_signed_v<T> && m < 0 ? static_cast<T>(m + 100) : m;
          }));

@@ -327,6 +327,7 @@ TEST_CASE("faults: each call of the first step on a device") {
         const test::Environment pinned("DECLIVITY_STAGING", "pinned");
         return test::fresh_device();
     };
+    (void)test::device();  // whose context stays
     const auto run = [&](long number, const Step* wanted, std::map<std::string, int>& refused) {
         const OpenClHandles before = test::opencl_handles();
         Training training(fresh());

@@ -106,8 +106,8 @@ std::string sums_and_products(const Device& device, const Floats& x, const Float
                          : wrong;
 }
 
-Fact multiply_add(const Device& device, const Floats& x, const Floats& y, const Floats& z) {
-    const auto got = apply<float>(arithmetic_kernel(device, "multiply_add"), x, y, z);
+Fact multiply_add(const Device& device, const char* kernel, const Floats& x, const Floats& y, const Floats& z) {
+    const auto got = apply<float>(arithmetic_kernel(device, kernel), x, y, z);
     int fused = 0, apart = 0;
     for (std::size_t i = 0; i < x.size(); ++i) {
         const volatile float product = static_cast<float>(double{x[i]} * double{y[i]});
@@ -199,7 +199,12 @@ void examine_floats(Examination& e, const Device& device) {
         return exactly<float>(
             arithmetic_kernel(device, "fma"), [](float a, float b, float c) { return std::fma(a, b, c); }, x, y, z);
     });
-    e.fact("f32: x * y + z", [&] { return multiply_add(device, x, y, z); });
+    for (const auto& [name, kernel] : {std::pair{"f32: x * y + z", "multiply_add"},
+                                       {"f32: x * y, then + z in another statement", "multiply_then_add"},
+                                       {"f32: x * y + z behind FP_CONTRACT OFF", "multiply_add_apart"},
+                                       {"f32: in two statements behind FP_CONTRACT OFF", "multiply_then_add_apart"},
+                                       {"f32: x * y in a function with FP_CONTRACT OFF", "multiply_apart_then_add"}})
+        e.fact(name, [&, kernel = kernel] { return multiply_add(device, kernel, x, y, z); });
     e.check("f32: division within 2.5 ulps, square root within 3", [&]() -> std::string {
         const double division = worst_ulps<float>(
             arithmetic_kernel(device, "divide"), [](double a, double b) { return a / b; }, x, y);

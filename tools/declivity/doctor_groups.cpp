@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <array>
 #include <cstdint>
+#include <exception>
 #include <numeric>
 #include <span>
 #include <string>
@@ -129,10 +130,11 @@ std::string two_local_arguments(const Device& device) {
                                       });
 }
 
-std::string whole_local_memory(const Device& device) {
+/// @param spared bytes of what is reported that are not used
+std::string whole_local_memory(const Device& device, std::size_t spared) {
     const Kernel kernel = group_kernel(device, "whole_local");
     const std::size_t size = std::min<std::size_t>(64, kernel.max_work_group()),
-                      bytes = static_cast<std::size_t>(device.info().local_memory) / 4 * 4;
+                      bytes = (static_cast<std::size_t>(device.info().local_memory) - spared) / 4 * 4;
     const Buffer out(device, kGroups * size * sizeof(int));
     launch(kernel, {{kGroups * size}, {size}},
            {LocalMemory{bytes}, static_cast<std::int32_t>(bytes / 4), argument<int>(out)});
@@ -250,7 +252,18 @@ void examine_groups(Examination& e) {
     e.check("ids in one, two and three dimensions", [&] { return ids(device); });
     e.check("static local memory", [&] { return static_local_memory(device); });
     e.check("two arguments of local memory, of different types", [&] { return two_local_arguments(device); });
-    e.check("all of the local memory that is reported", [&] { return whole_local_memory(device); });
+    // The library leaves 1 KiB to the driver.
+    e.check("all of the local memory that is reported, but 1 KiB", [&] { return whole_local_memory(device, 1024); });
+    e.fact("of the local memory that is reported, can be used", [&] {
+        for (const std::size_t spared : {0U, 4U, 16U, 64U, 128U, 256U, 512U}) {
+            try {
+                if (whole_local_memory(device, spared).empty())
+                    return Fact{spared == 0 ? "all" : fmt::format("all but {} bytes", spared), {{"spared", spared}}};
+            } catch (const std::exception&) {  // the next less
+            }
+        }
+        return Fact{"all but 1 KiB", {{"spared", 1024}}};
+    });
     e.check("two halves of local memory, one read while the other is written", [&] { return double_buffer(device); });
     e.check("sums by halving, with barriers in a loop", [&] { return sums_by_halving(device); });
     e.check("running sums, with two barriers in a loop", [&] { return running_sums(device); });

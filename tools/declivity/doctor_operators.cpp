@@ -86,7 +86,7 @@ void examine_elementwise(Examination& e) {
         const bool power = function == ops::Function::pow || function == ops::Function::pow_scalar;
         std::vector<DType> types;
         if (domain == ops::Domain::logic) types.push_back(DType::boolean);
-        else if (domain != ops::Domain::integer) types.push_back(DType::f32);
+        else if (domain != ops::Domain::integer && domain != ops::Domain::shift) types.push_back(DType::f32);
         if (function == ops::Function::add || function == ops::Function::gelu)
             types.insert(types.end(), {DType::f16, DType::bf16});
         if (domain != ops::Domain::real && domain != ops::Domain::logic && !power) types.push_back(DType::i32);

@@ -97,6 +97,11 @@ Defines defines_of(const Operands& in, const Attention& call) {
     return defines.set("ALIBI", in.slopes.buffer ? 1 : 0).set("DROPOUT", call.dropped > 0 ? 1 : 0);
 }
 
+/// Of attention_tiles.cl.
+Defines tile_defines(const Operands& in, const Attention& call) {
+    return defines_of(in, call).set("GROUPED", in.q.shape[1] == in.k.shape[1] ? 0 : 1);
+}
+
 Argument real(DType dtype, double value) {
     if (dtype == DType::f64) return value;
     return static_cast<float>(value);
@@ -156,10 +161,13 @@ struct TileKernel {
 /// With the largest tiles that the device has room for.
 /// @param width the longest row of an operand
 TileKernel tile_kernel(const Device& device, DType dtype, const char* name, std::int64_t width, Defines defines) {
-    constexpr std::int64_t chunk = 16, narrow_rows = 64, most_local = std::int64_t{47} << 10;
+    constexpr std::int64_t narrow_rows = 64, most_local = std::int64_t{47} << 10;
+    const std::int64_t chunk = width <= 16 ? 16 : 32;
     // Sums of wide rows would take too many registers in large tiles.
     std::int64_t tile = width <= narrow_rows ? 64 : 32;
-    const auto elements = [&] { return tile * (std::max(2 * (chunk + 1), width + 1) + tile + 1) + tile * tile / 4; };
+    const auto elements = [&] {
+        return tile * (std::max(2 * (chunk + 4), 4 * ceil_div(width, 4)) + tile + 4) + tile * tile / 4;
+    };
     while (tile > 16 && elements() > block_elements(device, dtype, most_local)) tile /= 2;
     for (;;) {
         defines.set("TILE", tile).set("CHUNK", chunk);
@@ -190,7 +198,7 @@ EpilogueTaken launch_attention(const OperationViews& views, const Attention& cal
     const Sizes sizes = sizes_of(in, call);
     const std::int64_t rows = sizes.rows();
     if (family_of(y.device()) == Family::gpu_like) {
-        Defines defines = defines_of(in, call);
+        Defines defines = tile_defines(in, call);
         defines.set("LOG_SUMS", log_sums.buffer ? 1 : 0);
         const TileKernel tiles = tile_kernel(y.device(), y.dtype, "attention_tiles", width_of(in), defines);
         std::vector<Argument> arguments = arguments_of(in, call, sizes);
@@ -217,7 +225,7 @@ void launch_tiles_backward(const OperationViews& views, const Operands& in, cons
     const View &y = views.in(6), &log_sums = views.in(7), &g = views.in(8);
     const View &q_gradient = views.out(0), &k_gradient = views.out(1), &v_gradient = views.out(2);
     const Device device = y.device();
-    const Defines defines = defines_of(in, call);
+    const Defines defines = tile_defines(in, call);
     const View inner = View::make(device, log_sums.dtype, log_sums.shape);
     const Kernel inner_kernel(
         device, {"attention_tiles.cl", "attention_inner", Defines(defines).set("TILE", 16).set("CHUNK", 16)});
@@ -305,8 +313,9 @@ void check(std::string_view function, const AttentionOperands& in) {
 Attention call_of(const AttentionOperands& in, const AttentionNumbers& numbers) {
     constexpr std::int64_t most = std::int64_t{1} << 30;
     for (const View* one : {&in.q, &in.k, &in.v, &in.mask})
-        if (one->buffer && (one->shape[2] > most || one->shape[1] > most || one->strides[2] > most))
-            throw ShapeError(fmt::format("attention: wants sizes and strides up to 2^30, got {}", one->shape.str()));
+        if (one->buffer && (one->shape[1] * one->shape[2] > most || one->strides[2] > most))
+            throw ShapeError(
+                fmt::format("attention: wants heads x L and strides up to 2^30, got {}", one->shape.str()));
     const auto near = [&](std::int64_t distance) { return std::clamp(distance, -most, most); };
     return {numbers.scale,       numbers.dropped,       near(numbers.low),  near(numbers.high),
             near(numbers.shift), numbers.random.offset, numbers.random.skip};

@@ -59,8 +59,8 @@ struct Room {
 
 Room room_on(const Device& device, DType dtype) {
     const auto element = static_cast<std::int64_t>(size_of(compute_type(dtype))),
-               local = static_cast<std::int64_t>(device.info().local_memory);
-    return {std::min(kBlockBytes, local / 2) / element, std::min(kSumBytes, local / 2 - 512) / element};
+               local = static_cast<std::int64_t>(device.info().local_memory) - 1024;
+    return {std::min(kBlockBytes, local / 2) / element, std::min(kSumBytes, local / 2) / element};
 }
 
 /// The tile, if the sums of each tap find room; one that a variant names and that does not fit counts as none.

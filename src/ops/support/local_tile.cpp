@@ -6,6 +6,8 @@
 #include <declivity/runtime/interop.hpp>
 #include <fmt/format.h>
 
+#include "local_block.hpp"
+
 namespace declivity::ops {
 namespace {
 
@@ -67,7 +69,7 @@ bool LocalTile::fits(const Device& device, DType dtype) const {
     const DeviceInfo& info = device.info();
     // Sums of f64 take two registers each, of the 255 that a work-item may have at most.
     if (16 * row_strips * column_strips * static_cast<std::int64_t>(size_of(dtype)) > kMostSumBytes) return false;
-    return local_bytes(dtype) <= info.local_memory &&
+    return static_cast<std::int64_t>(local_bytes(dtype)) <= block_elements(device, DType::u8, info.local_memory) &&
            static_cast<std::size_t>(items()) <= std::min(info.max_work_group, info.max_work_items[0]);
 }
 
