@@ -5,35 +5,17 @@
 //
 //   global    (blocks of columns, chunks, outer); a block is WIDTH columns of the inner axis
 //   WIDTH     on CPU-like devices several, whose elements lie side by side; otherwise 1
+//   SINGLE    1: the form for GPU-like devices, where scan_groups.cl takes long lines: a work-item for each line, one
+//             chunk; global (lines)
 //   REAL      type of the arithmetic; STORED, OUTPUT  those in memory (storage.clh). WHOLE: REAL is an integer
-//   FOLD      0 sum, 1 product, 2 logarithm of a sum of exponentials, 3 the largest, 4 the smallest, the last of equals
+//   FOLD      scan.clh
 //   PLACES    of 3 and 4: places of i64 beside the values
 //   SKIP      with PLACES, on CPU-like devices and one column: so many elements that change nothing are passed at once,
 //             which is what most of them are where there is no order; otherwise 1
 //   LANES     of 0 and 1, on CPU-like devices where elements of a line lie side by side: 8 or 16 at a time, in vectors,
 //             which are scanned within by shifts of 1, 2, 4, 8; otherwise 1
-#ifndef WHOLE
-#include "math.clh"
-#endif
-#include "storage.clh"
+#include "scan.clh"
 
-#if FOLD == 0
-#define FOLDED(a, b) ((a) + (b))
-#elif FOLD == 1
-#define FOLDED(a, b) ((a) * (b))
-#elif FOLD == 2
-static inline REAL both(const REAL a, const REAL b) {
-    const REAL sum = (a > b ? a : b) + d_softplus(-fabs(a - b));  // NaN where either is
-    return a == b ? a + REAL_C(0.69314718055994530942) : sum;
-}
-#define FOLDED(a, b) both(a, b)
-#elif FOLD == 3
-#define WINS(a, b) (((b) >= (a)) | ((b) != (b)))  // b stands behind a
-#define STAYS(a, b) ((b) < (a))                   // for certain: not of NaN
-#else
-#define WINS(a, b) (((b) <= (a)) | ((b) != (b)))
-#define STAYS(a, b) ((b) > (a))
-#endif
 #ifndef SKIP
 #define SKIP 1
 #endif
@@ -50,10 +32,19 @@ static inline int all_stay(const REAL all, __global const STORED* next) {
 #endif
 
 struct Scan {
-    long n, inner, chunks, each;
+    long n, inner, chunks, each, lines;
 };
 
-#define LINE(base, offset) (base + offset + (long)get_global_id(2) * sizes.n * sizes.inner)
+#if SINGLE
+#define FIRST ((long)get_global_id(0) % sizes.inner)
+#define OUTER ((long)get_global_id(0) / sizes.inner)
+#define COLUMNS (get_global_id(0) < sizes.lines ? 1 : 0)
+#else
+#define FIRST ((long)get_global_id(0) * WIDTH)
+#define OUTER ((long)get_global_id(2))
+#define COLUMNS (int)min((long)WIDTH, sizes.inner - first)
+#endif
+#define LINE(base, offset) (base + offset + OUTER * sizes.n * sizes.inner)
 
 #if LANES > 1
 
@@ -130,8 +121,8 @@ __kernel void scan_totals(const struct Scan sizes, __global const STORED* restri
                           __global long* restrict total_places, const long total_places_offset
 #endif
 ) {
-    const long first = (long)get_global_id(0) * WIDTH, chunk = get_global_id(1);
-    const int width = (int)min((long)WIDTH, sizes.inner - first);
+    const long first = FIRST, chunk = get_global_id(1);
+    const int width = COLUMNS;
     if (width <= 0 || chunk + 1 >= sizes.chunks) return;
     __global const STORED* line = LINE(x, x_offset) + first;
     const long from = chunk * sizes.each, to = min(sizes.n, from + sizes.each);
@@ -150,7 +141,7 @@ __kernel void scan_totals(const struct Scan sizes, __global const STORED* restri
 #endif
             const REAL one = LOADED(line[j * sizes.inner + k]);
 #ifdef PLACES
-            const int wins = WINS(all, one) & !((all != all) & (one == one));
+            const int wins = WINS(all, one);
             place = wins ? j : place;
             all = wins ? one : all;
 #else
@@ -173,8 +164,8 @@ __kernel void scan(const struct Scan sizes, __global const STORED* restrict x, c
                    __global long* restrict places, const long places_offset
 #endif
 ) {
-    const long first = (long)get_global_id(0) * WIDTH, chunk = get_global_id(1);
-    const int width = (int)min((long)WIDTH, sizes.inner - first);
+    const long first = FIRST, chunk = get_global_id(1);
+    const int width = COLUMNS;
     if (width <= 0) return;
     __global const STORED* line = LINE(x, x_offset) + first;
     __global OUTPUT* result = LINE(out, out_offset) + first;
@@ -197,7 +188,7 @@ __kernel void scan(const struct Scan sizes, __global const STORED* restrict x, c
         for (int k = 0; k < width; ++k) {
             const REAL total = totals[totals_offset + at + k];
 #ifdef PLACES
-            const int wins = WINS(total, all[k]) & !((total != total) & (all[k] == all[k]));
+            const int wins = WINS(total, all[k]);
             place[k] = wins ? place[k] : total_places[total_places_offset + at + k];
             all[k] = wins ? all[k] : total;
 #else
@@ -220,7 +211,7 @@ __kernel void scan(const struct Scan sizes, __global const STORED* restrict x, c
             if (j > from) {
                 const REAL one = LOADED(line[j * sizes.inner + k]);
 #ifdef PLACES
-                const int wins = WINS(all[k], one) & !((all[k] != all[k]) & (one == one));
+                const int wins = WINS(all[k], one);
                 place[k] = wins ? j : place[k];
                 all[k] = wins ? one : all[k];
 #else

@@ -1,12 +1,14 @@
 #include <declivity/ops/scan.hpp>
 
 #include <algorithm>
+#include <bit>
 #include <vector>
 
 #include <declivity/runtime/error.hpp>
 #include <fmt/format.h>
 
 #include "ops/engine/real_arguments.hpp"
+#include "ops/support/local_block.hpp"
 #include "ops/support/work.hpp"
 #include "ops/support/work_split.hpp"
 
@@ -21,8 +23,75 @@ constexpr std::size_t kGroup = 64;           // work-items of a group on GPU-lik
 
 /// As the kernels' struct.
 struct Sizes {
-    std::int64_t n, inner, chunks, each;
+    std::int64_t n, inner, chunks, each, lines;
 };
+
+Defines defines_of(Scan kind, DType dtype, bool places) {
+    Defines defines;
+    if (is_floating(dtype)) defines = storage_defines(dtype, dtype);
+    else defines.set("REAL", cl_type(dtype)).set("WHOLE", 1);
+    defines.set("FOLD", static_cast<std::int64_t>(kind));
+    if (places) defines.set("PLACES", 1);
+    return defines;
+}
+
+/// With a work-group for each chunk of each line.
+void scan_in_groups(Scan kind, const View& x, const View& out, const View* places) {
+    constexpr std::int64_t each = 8, groups_per_unit = 4, least_groups = 128;
+    constexpr std::size_t most_group = 256, most_carrying = 64;
+    const Device device = x.device();
+    const std::int64_t n = x.shape[1], inner = x.shape[2], lines = x.shape[0] * inner;
+    const auto made = [&](const char* name, std::size_t group) {
+        Defines defines = defines_of(kind, x.dtype, places != nullptr);
+        defines.set("GROUP", static_cast<std::int64_t>(group)).set("EACH", each);
+        return Kernel(device, {"scan_groups.cl", name, std::move(defines)});
+    };
+    // Local memory for the elements of a tile, and no more work-items than have some.
+    const std::size_t element = size_of(compute_type(x.dtype)) + (places != nullptr ? sizeof(std::int64_t) : 0);
+    std::size_t most = std::min(most_group, std::bit_ceil(to_size(ceil_div(n, each))));
+    while (most > 1 && most * (each + 2) * element + 1024 > device.info().local_memory) most /= 2;
+    const GroupKernel kernel =
+        kernel_of_group(device, most, [&](std::size_t group) { return made("scan_groups", group); });
+    const auto group = static_cast<std::int64_t>(kernel.group);
+    const std::int64_t tiles = ceil_div(n, group * each), units = std::max(1U, device.info().compute_units);
+    Sizes sizes{.n = n, .inner = inner, .chunks = 1, .each = 0, .lines = lines};
+    sizes.chunks = std::clamp<std::int64_t>(ceil_div(std::max(least_groups, groups_per_unit * units), lines), 1, tiles);
+    sizes.each = ceil_div(tiles, sizes.chunks);
+    sizes.chunks = ceil_div(tiles, sizes.each);
+    const View totals = View::make(device, compute_type(x.dtype), {lines, sizes.chunks});
+    std::vector<Argument> of_totals{totals.argument()};
+    View total_places;
+    if (places != nullptr) {
+        total_places = View::make(device, DType::i64, totals.shape);
+        of_totals.emplace_back(total_places.argument());
+    }
+    const auto run = [&](const Kernel& of, std::int64_t groups, std::size_t items, std::vector<Argument> arguments) {
+        launch(of, {.global = {to_size(groups) * items}, .local = {items}}, std::span<const Argument>(arguments));
+    };
+    const auto with_totals = [&](std::vector<Argument> arguments) {
+        arguments.insert(arguments.end(), of_totals.begin(), of_totals.end());
+        return arguments;
+    };
+    if (sizes.chunks > 1) {
+        const std::size_t carrying = std::min(most_carrying, kernel.group);
+        run(made("scan_group_totals", kernel.group), lines * sizes.chunks, kernel.group,
+            with_totals({sizes, x.argument()}));
+        run(made("scan_group_carries", carrying), lines, carrying, with_totals({sizes}));
+    }
+    std::vector<Argument> arguments = with_totals({sizes, x.argument()});
+    arguments.emplace_back(out.argument());
+    if (places != nullptr) arguments.emplace_back(places->argument());
+    run(kernel.kernel, lines * sizes.chunks, kernel.group, std::move(arguments));
+}
+
+/// Whether a work-item for each line of a GPU-like device would be too few, or would read from afar too often.
+bool wants_groups(const View& x) {
+    constexpr std::int64_t short_line = 16, long_line = 64, together = 32, items_per_unit = 1024;
+    const std::int64_t n = x.shape[1], inner = x.shape[2];
+    if (n <= short_line) return false;
+    if (x.shape[0] * inner < items_per_unit * x.device().info().compute_units) return true;
+    return n > long_line && inner < together;
+}
 
 }  // namespace
 
@@ -41,31 +110,29 @@ void scan(std::string_view function, Scan kind, const View& x, const View& out, 
 
     const Device device = x.device();
     const bool cpu = family_of(device) == Family::cpu_like;
+    if (!cpu && wants_groups(x)) return scan_in_groups(kind, x, out, places);
     const std::int64_t outer = x.shape[0], n = x.shape[1], inner = x.shape[2];
-    const std::int64_t width = cpu ? std::min(kWidth, inner) : 1, blocks = ceil_div(inner, width);
+    // On GPU-like devices a work-item for each line, all of them side by side, and lines in one piece.
+    const std::int64_t width = cpu ? std::min(kWidth, inner) : 1, blocks = cpu ? ceil_div(inner, width) : outer * inner;
     const auto units = static_cast<std::int64_t>(device.info().compute_units);
-    const std::int64_t wanted = cpu ? units : units * static_cast<std::int64_t>(kGroup) * 8;
-    const std::int64_t most = std::max<std::int64_t>(1, n / (cpu ? kLeastChunk : 64));
-    Sizes sizes{n, inner, std::clamp<std::int64_t>(wanted / std::max<std::int64_t>(1, outer * blocks), 1, most), 0};
+    const std::int64_t most = cpu ? std::max<std::int64_t>(1, n / kLeastChunk) : 1;
+    Sizes sizes{.n = n,
+                .inner = inner,
+                .chunks = std::clamp<std::int64_t>(units / std::max<std::int64_t>(1, outer * blocks), 1, most),
+                .each = 0,
+                .lines = outer * inner};
     sizes.each = ceil_div(n, sizes.chunks);
     sizes.chunks = ceil_div(n, sizes.each);
 
-    Defines defines;
-    if (is_floating(x.dtype)) defines = storage_defines(x.dtype, x.dtype);
-    else defines.set("REAL", cl_type(x.dtype)).set("WHOLE", 1);
+    Defines defines = defines_of(kind, x.dtype, places != nullptr);
     // Elements side by side in vectors: a sum of one after another would wait for each addition.
     const bool lanes = cpu && inner == 1 && places == nullptr && (kind == Scan::sum || kind == Scan::product) &&
                        !is_half(x.dtype) && n >= kLeastForLanes;
-    defines.set("FOLD", static_cast<std::int64_t>(kind))
-        .set("WIDTH", width)
-        .set("LANES", !lanes                  ? 1
-                      : size_of(x.dtype) == 8 ? 8
-                                              : 16);
-    if (places != nullptr) defines.set("PLACES", 1);
+    defines.set("WIDTH", width).set("SINGLE", cpu ? 0 : 1).set("LANES", !lanes ? 1 : size_of(x.dtype) == 8 ? 8 : 16);
     if (places != nullptr && cpu && inner == 1) defines.set("SKIP", kSkip);
     const Kernel kernel(device, {"scan.cl", "scan", defines});
     const std::size_t group = cpu ? 1 : std::min(kGroup, kernel.max_work_group());
-    const Range range{.global = {round_up(to_size(blocks), group), to_size(sizes.chunks), to_size(outer)},
+    const Range range{.global = {round_up(to_size(blocks), group), to_size(sizes.chunks), to_size(cpu ? outer : 1)},
                       .local = {group, 1, 1}};
     const DType real = compute_type(x.dtype);
     const View totals = View::make(device, real, {outer, sizes.chunks, inner});

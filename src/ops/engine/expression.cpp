@@ -224,6 +224,10 @@ Expression Expression::apply(Function function, std::span<const Expression> inpu
         const bool wraps = function == Function::add_scalar && !dtype_info(type).is_signed && (-parameter).fits(type);
         if (!wraps) require_fits(name, parameter, type);
     }
+    // NVIDIA's compiler (580.159) makes 32768 of -32768 where the result is widened in the same kernel. The factor is
+    // an argument of the kernel, so that no compiler negates.
+    if (function == Function::neg && type == DType::i16)
+        return apply(Function::mul_scalar, inputs, std::array{Scalar(-1)}, name);
     const DType dtype =
         row.domain == Domain::compare || row.domain == Domain::logic ? DType::boolean : inputs.back().dtype();
     return Expression(make_node([&](ExpressionNode& node) {
