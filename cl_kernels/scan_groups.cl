@@ -9,6 +9,7 @@
 //   scan_groups         the result, from the carries; a group for each chunk of each line
 //
 //   GROUP   a power of two; EACH
+//   HELD    the type that elements have in registers: REAL, or a wider one of the same values
 //   PLACES  of FOLD 3 and 4: places of i64 beside the values
 #include "scan.clh"
 
@@ -20,7 +21,7 @@ struct Lines {
 
 // a and, behind it, b: a value and, with PLACES, where it stands.
 struct Folded {
-    REAL value;
+    HELD value;
 #ifdef PLACES
     long place;
 #endif

@@ -108,7 +108,7 @@ void places() {
         compute(scatter_add(of(dtype, {7, 30}), 1, index, of(dtype, {7, 20})));
         backward(gather(rows[0], 0, of(DType::i32, {7, 40})), rows);
         backward(scatter(rows[0], 1, index, of(dtype, {7, 20})), rows);
-        for (const Tensor& x : {of(dtype, {7, 400}), of(dtype, {400, 7})})
+        for (const Tensor& x : {of(dtype, {7, 400}), of(dtype, {400, 7}), of(dtype, {5000, 1})})
             for (const std::int64_t axis : {0, 1}) {
                 compute(cumsum(x, axis));
                 compute(cumprod(x, axis));
