@@ -23,9 +23,9 @@ static inline int rounded(const REAL v) {
     return (int)(v < 0 ? -up : up);
 }
 
-// One end of a bin, within the image.
-static inline int bin_end(const REAL end, const int start, const int size) {
-    return (int)fmin(fmax(end + (REAL)start, (REAL)0), (REAL)size);
+// One end of a bin, within the image. In whole numbers: a quotient of REAL may fall on the other side of one.
+static inline int bin_end(const long end, const int start, const int size) {
+    return (int)clamp(end + start, 0l, (long)size);
 }
 
 #if FORM == 0
@@ -38,9 +38,9 @@ PLACE int largest_place(__global const REAL* x, __global const REAL* box, const 
                         const int H, const int W, const int P, const int Q) {
     const int x1 = rounded(box[0] * scale), y1 = rounded(box[1] * scale);
     const int x2 = rounded(box[2] * scale), y2 = rounded(box[3] * scale);
-    const REAL height = (REAL)max(y2 - y1 + 1, 1) / (REAL)P, width = (REAL)max(x2 - x1 + 1, 1) / (REAL)Q;
-    const int first_h = bin_end(floor((REAL)p * height), y1, H), last_h = bin_end(ceil((REAL)(p + 1) * height), y1, H);
-    const int first_w = bin_end(floor((REAL)q * width), x1, W), last_w = bin_end(ceil((REAL)(q + 1) * width), x1, W);
+    const long height = max((long)y2 - y1 + 1, 1l), width = max((long)x2 - x1 + 1, 1l);
+    const int first_h = bin_end(p * height / P, y1, H), last_h = bin_end(((p + 1) * height + P - 1) / P, y1, H);
+    const int first_w = bin_end(q * width / Q, x1, W), last_w = bin_end(((q + 1) * width + Q - 1) / Q, x1, W);
     int place = -1;
     REAL largest = 0;
     for (int h = first_h; h < last_h; ++h)

@@ -342,6 +342,13 @@ TEST_CASE("declivity doctor: a known fault is of no harm while it is avoided") {
     check_found("faults", like_a_fault, options);
 }
 
+TEST_CASE("declivity doctor: each function has a check that it passes") {
+    if (!program_built()) return;
+    const Report report = examined("--only elementwise,copies,random");
+    CAPTURE(report.json.dump(1));
+    CHECK(report.code == 0);
+}
+
 TEST_CASE("declivity doctor: an operator whose kernel computes something else is named") {
     if (!program_built()) return;
     // Only the checks that have to find it, since each section compiles much.
