@@ -5,7 +5,8 @@
 # - within a floor only the arrows listed in `sideways` exist, and only to public headers;
 # - public headers include nothing but <standard headers> and <declivity/...>, runtime/interop.hpp excepted;
 # - kernels stand in cl_kernels/, not in C++ strings, the expression table (src/ops/expr*) excepted;
-# - kernel arguments are set in src/runtime alone.
+# - kernel arguments are set in src/runtime alone;
+# - kernels have no macros of a variable number of arguments, which compilers of OpenCL C may refuse (NVIDIA's does).
 cmake_minimum_required(VERSION 3.25)
 
 set(floor_of_runtime 1)
@@ -140,6 +141,20 @@ foreach(file IN LISTS files)
             elseif(quote STREQUAL "\"")
                 complain("\"${header}\" is not below src/")
             endif()
+        endif()
+    endforeach()
+endforeach()
+
+file(GLOB_RECURSE kernels RELATIVE ${ROOT} ${ROOT}/cl_kernels/*.cl ${ROOT}/cl_kernels/*.clh)
+foreach(file IN LISTS kernels)
+    file(READ ${ROOT}/${file} text)
+    string(REGEX REPLACE "[][;\\]" " " text "${text}")
+    string(REPLACE "\n" ";" lines "${text}")
+    set(line_number 0)
+    foreach(line IN LISTS lines)
+        math(EXPR line_number "${line_number} + 1")
+        if(line MATCHES "^[ \t]*#[ \t]*define.*[.][.][.] *[)]")
+            complain("a macro of a variable number of arguments in a kernel")
         endif()
     endforeach()
 endforeach()

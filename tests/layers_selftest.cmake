@@ -67,6 +67,8 @@ try("a header of no floor includes" include/declivity/version.hpp "#include <dec
 # Kernels and their arguments.
 try("a kernel in C++" src/ops/text.cpp "auto k = \"__kernel void f() {}\";")
 try("a kernel in C++" src/nn/text.hpp "auto k = \"kernel void f() {}\";")
+try("a macro of a variable number" cl_kernels/lib/each.clh "#define EACH(f, ...) f(__VA_ARGS__)")
+try(PASSES cl_kernels/lib/each.clh "#define EACH(f, a) f(a)  // and so on ...")
 try("kernel arguments are set by" src/ops/set.cpp "kernel.setArg(0, x);")
 try("kernel arguments are set by" src/tensor/set.cpp "clSetKernelArg(k, 0, 4, &x);")
 # Things out of place.
