@@ -3,6 +3,7 @@
 #include <cmath>
 
 #include <declivity/runtime/error.hpp>
+#include <declivity/tensor/functions.hpp>
 #include <fmt/format.h>
 
 namespace declivity::nn {
@@ -23,14 +24,22 @@ LSTMCell::LSTMCell(std::int64_t input_size, std::int64_t hidden_size, const LSTM
 }
 
 LstmState LSTMCell::forward(Tensor x, LstmState state) {
-    if (x.rank() != 2) throw ShapeError(fmt::format("LSTMCell: wants x (N, input_size), got {}", x.shape().str()));
-    for (Tensor* part : {&state.hidden, &state.cell})
+    const std::int64_t input_size = weight_ih_.shape()[1];
+    if (x.rank() < 1 || x.rank() > 2 || x.size(-1) != input_size)
+        throw ShapeError(fmt::format("LSTMCell: wants x (N, {0}) or ({0}), got {1}", input_size, x.shape().str()));
+    const bool single = x.rank() == 1;
+    if (single) x = unsqueeze(x, 0);
+    for (Tensor* part : {&state.hidden, &state.cell}) {
         if (!part->defined()) *part = zeros({x.size(0), hidden_size_}, {x.dtype(), x.device()});
-    return lstm_cell(x, state, weight_ih_, weight_hh_, bias_ih_, bias_hh_);
+        else if (single && part->rank() == 1) *part = unsqueeze(*part, 0);
+    }
+    LstmState next = lstm_cell(x, state, weight_ih_, weight_hh_, bias_ih_, bias_hh_);
+    if (single) next = {squeeze(next.hidden, 0), squeeze(next.cell, 0)};
+    return next;
 }
 
 std::int64_t LSTMCell::multiply_adds(const std::vector<Tensor>& inputs, const std::vector<Tensor>&) const {
-    return inputs.at(0).size(0) * (weight_ih_.shape().numel() + weight_hh_.shape().numel());
+    return inputs.at(0).numel() / weight_ih_.shape()[1] * (weight_ih_.shape().numel() + weight_hh_.shape().numel());
 }
 
 }  // namespace declivity::nn

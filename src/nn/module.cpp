@@ -113,6 +113,9 @@ void Module::check_name(std::string_view name) const {
 Parameter Module::parameter(std::string_view name, Tensor value) {
     check_name(name);
     if (!value.defined()) return {};
+    if (!is_floating(value.dtype()))
+        throw TypeError(fmt::format("{}: wants the parameter \"{}\" of f32, f64, f16 or bf16, got {}", type_name(),
+                                    name, name_of(value.dtype())));
     const FunctionScope function("parameter");
     value.set_requires_grad();
     parameters_.push_back({std::string(name), std::make_shared<detail::ParameterSlot>(std::move(value))});

@@ -17,9 +17,18 @@ void require_sizes(const char* name, std::int64_t input_size, std::int64_t hidde
                                      input_size, hidden_size));
 }
 
-void require_step(const char* name, const Tensor& x, const Parameter& weight_ih) {
-    if (x.rank() != 2 || x.size(1) != weight_ih.shape()[1])
-        throw ShapeError(fmt::format("{}: wants x (N, {}), got {}", name, weight_ih.shape()[1], x.shape().str()));
+/// Calls step(x, hidden) with the axis N, which both may lack.
+template <class Step>
+Tensor with_rows(const char* name, const Tensor& x, const Tensor& hidden, const Parameter& weight_ih,
+                 std::int64_t hidden_size, Step step) {
+    if (x.rank() < 1 || x.rank() > 2 || x.size(-1) != weight_ih.shape()[1])
+        throw ShapeError(
+            fmt::format("{0}: wants x (N, {1}) or ({1}), got {2}", name, weight_ih.shape()[1], x.shape().str()));
+    const auto in_rows = [&](const Tensor& one) { return x.rank() == 1 && one.rank() == 1 ? unsqueeze(one, 0) : one; };
+    const Tensor rows = in_rows(x);
+    const Tensor next =
+        step(rows, hidden.defined() ? in_rows(hidden) : zeros({rows.size(0), hidden_size}, {x.dtype(), x.device()}));
+    return x.rank() == 1 ? squeeze(next, 0) : next;
 }
 
 std::int64_t numel_of(const Parameter& weight) { return weight.defined() ? weight.shape().numel() : 0; }
@@ -189,13 +198,13 @@ RNNCell::RNNCell(std::int64_t input_size, std::int64_t hidden_size, const RNNCel
 }
 
 Tensor RNNCell::forward(Tensor x, Tensor hidden) {
-    require_step("RNNCell", x, weights_.ih);
-    if (!hidden.defined()) hidden = zeros({x.size(0), hidden_size_}, {x.dtype(), x.device()});
-    return rnn_cell(x, hidden, weights_.ih, weights_.hh, weights_.bias_ih, weights_.bias_hh, nonlinearity_);
+    return with_rows("RNNCell", x, hidden, weights_.ih, hidden_size_, [&](const Tensor& rows, const Tensor& before) {
+        return rnn_cell(rows, before, weights_.ih, weights_.hh, weights_.bias_ih, weights_.bias_hh, nonlinearity_);
+    });
 }
 
 std::int64_t RNNCell::multiply_adds(const std::vector<Tensor>& inputs, const std::vector<Tensor>&) const {
-    return inputs.at(0).size(0) * (numel_of(weights_.ih) + numel_of(weights_.hh));
+    return inputs.at(0).numel() / weights_.ih.shape()[1] * (numel_of(weights_.ih) + numel_of(weights_.hh));
 }
 
 GRUCell::GRUCell(std::int64_t input_size, std::int64_t hidden_size, const GRUCellOptions& options)
@@ -209,13 +218,13 @@ GRUCell::GRUCell(std::int64_t input_size, std::int64_t hidden_size, const GRUCel
 }
 
 Tensor GRUCell::forward(Tensor x, Tensor hidden) {
-    require_step("GRUCell", x, weights_.ih);
-    if (!hidden.defined()) hidden = zeros({x.size(0), hidden_size_}, {x.dtype(), x.device()});
-    return gru_cell(x, hidden, weights_.ih, weights_.hh, weights_.bias_ih, weights_.bias_hh, reset_after_);
+    return with_rows("GRUCell", x, hidden, weights_.ih, hidden_size_, [&](const Tensor& rows, const Tensor& before) {
+        return gru_cell(rows, before, weights_.ih, weights_.hh, weights_.bias_ih, weights_.bias_hh, reset_after_);
+    });
 }
 
 std::int64_t GRUCell::multiply_adds(const std::vector<Tensor>& inputs, const std::vector<Tensor>&) const {
-    return inputs.at(0).size(0) * (numel_of(weights_.ih) + numel_of(weights_.hh));
+    return inputs.at(0).numel() / weights_.ih.shape()[1] * (numel_of(weights_.ih) + numel_of(weights_.hh));
 }
 
 }  // namespace declivity::nn

@@ -32,9 +32,9 @@ void require_within(const char* function, const Tensor& index, std::string_view 
     bool fits = index.rank() == shape.rank();
     for (int axis = 0; fits && axis < shape.rank(); ++axis) fits = axis == along || index.shape()[axis] <= shape[axis];
     if (!fits)
-        throw ShapeError(
-            fmt::format("{}: wants an index of as many axes as {}, {}, and along others than {} no longer, got {}",
-                        function, other, shape.str(), along, index.shape().str()));
+        throw ShapeError(fmt::format(
+            "{}: wants an index of as many axes as {}, {}, and {} no longer, got {}", function, other, shape.str(),
+            along < 0 ? "along all" : fmt::format("along others than {}", along), index.shape().str()));
 }
 
 void require_type(const char* function, std::string_view name, const Tensor& tensor, const Tensor& x) {

@@ -221,8 +221,12 @@ TEST_CASE("layers: mistakes are refused by name") {
     CHECK_THROWS_WITH_AS(nn::LSTMCell(3, 0), "LSTMCell: wants input_size and hidden_size of at least 1, got 3 and 0",
                          ValueError);
     nn::LSTMCell cell(3, 4);
-    CHECK_THROWS_WITH_AS(cell(ones({3})), doctest::Contains("LSTMCell: wants x (N, input_size), got [3]"), ShapeError);
-    CHECK_THROWS_WITH_AS(cell(ones({2, 5})), doctest::Contains("lstm_cell: wants"), ShapeError);
+    CHECK_THROWS_WITH_AS(cell(ones({4})), doctest::Contains("LSTMCell: wants x (N, 3) or (3), got [4]"), ShapeError);
+    CHECK_THROWS_WITH_AS(cell(ones({2, 5})), doctest::Contains("LSTMCell: wants x (N, 3) or (3), got [2, 5]"),
+                         ShapeError);
+    CHECK_THROWS_WITH_AS(nn::LSTMCell(3, 4, {.dtype = DType::i32}),
+                         doctest::Contains("wants the parameter \"weight_ih\" of f32, f64, f16 or bf16, got i32"),
+                         TypeError);
     CHECK_THROWS_WITH_AS(nn::BatchNorm(0), "BatchNorm: wants num_features of at least 1, got 0", ValueError);
     CHECK_THROWS_WITH_AS(batch_norm(ones({2, 3}), {}, {}, zeros({3}), ones({3}), {.momentum = std::nullopt}),
                          doctest::Contains("wants num_batches_tracked where there is no momentum"), ValueError);

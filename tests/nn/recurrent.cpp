@@ -97,6 +97,16 @@ TEST_CASE("GRU and RNN: batch first, dropout, and what is refused") {
     CHECK(gru_cell(select(x, 1, 0)).shape() == Shape{2, 5});
     CHECK(values(gru_cell(select(x, 1, 0))) == values(gru_cell(select(x, 1, 0), zeros({2, 5}))));
     CHECK(rnn_cell(select(x, 1, 0), random_tensor({2, 5}, 3)).shape() == Shape{2, 5});
+    // Without the axis N.
+    const Tensor one = select(select(x, 1, 0), 0, 1), before = random_tensor({2, 5}, 4);
+    nn::LSTMCell lstm_cell(3, 5);
+    CHECK(difference(rnn_cell(one, select(before, 0, 1)), values(select(rnn_cell(select(x, 1, 0), before), 0, 1)),
+                     {1e-6, 1e-6}) == "");
+    CHECK(difference(gru_cell(one), values(select(gru_cell(select(x, 1, 0)), 0, 1)), {1e-6, 1e-6}) == "");
+    const LstmState single = lstm_cell(one, {select(before, 0, 1), Tensor()}),
+                    rows = lstm_cell(select(x, 1, 0), {before, Tensor()});
+    CHECK(difference(single.hidden, values(select(rows.hidden, 0, 1)), {1e-6, 1e-6}) == "");
+    CHECK(difference(single.cell, values(select(rows.cell, 0, 1)), {1e-6, 1e-6}) == "");
     CHECK_THROWS_AS(nn::RNNCell(3, 0), ValueError);
     CHECK_THROWS_AS(gru_cell(x), ShapeError);
 }
@@ -126,5 +136,5 @@ TEST_CASE("recurrent layers name x where its features do not fit") {
     CHECK_THROWS_WITH_AS(lstm(ones({4, 2, 7})), "LSTM: wants x of 3 features (input_size), got [4, 2, 7] (in LSTM)",
                          ShapeError);
     nn::GRUCell cell(3, 5);
-    CHECK_THROWS_WITH_AS(cell(ones({2, 7})), "GRUCell: wants x (N, 3), got [2, 7] (in GRUCell)", ShapeError);
+    CHECK_THROWS_WITH_AS(cell(ones({2, 7})), "GRUCell: wants x (N, 3) or (3), got [2, 7] (in GRUCell)", ShapeError);
 }

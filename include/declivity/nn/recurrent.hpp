@@ -160,7 +160,7 @@ struct RNNCellOptions {
 };
 
 /// One step of a plain recurrent network, see rnn_cell(): x (N, input_size) and a hidden state (N, hidden_size), zeros
-/// if left out, give the next one. Parameters as LSTMCell's, with rows for one gate.
+/// if left out, give the next one; both may lack the axis N. Parameters as LSTMCell's, with rows for one gate.
 class DECLIVITY_API RNNCell : public Callable<Tensor(Tensor, Tensor)> {
   public:
     RNNCell(std::int64_t input_size, std::int64_t hidden_size, const RNNCellOptions& options = {});
