@@ -11,6 +11,7 @@
 #include "composition.hpp"
 #include "conv_input.hpp"
 #include "pool_windows.hpp"
+#include "ops/support/moderate.hpp"
 
 namespace declivity {
 namespace {
@@ -18,6 +19,7 @@ namespace {
 /// The sizes of the result for a batch.
 Dims checked(const char* name, const Tensor& x, const Dims& output_size) {
     Dims sizes = output_size;
+    ops::require_moderate(name, "the output size", output_size);
     for (int axis = 0; axis < sizes.rank(); ++axis) {
         const std::int64_t length = x.shape()[2 + axis];
         if (sizes[axis] == -1) sizes[axis] = length;

@@ -239,9 +239,18 @@ Tensor bounded(const char* name, const Tensor& x, const Tensor& bound, bool belo
     return call.result(where(is_floating(bound.dtype()) ? beyond | (bound != bound) : beyond, bound, x));
 }
 
+bool is_nan(const Scalar& bound) { return std::isnan(bound.to_double()); }
+
+/// What a bound that is NaN makes of x; it has no gradient.
+Tensor lost(const Tensor& x) {
+    const auto nan = full({}, std::numeric_limits<double>::quiet_NaN(), {x.dtype(), x.device()});
+    return where(x == x, nan, x);
+}
+
 Tensor bounded(const char* name, const Tensor& x, const Scalar& bound, bool below) {
     const FunctionCall call(name, {{"x", x}}, {{below ? "low" : "high", bound}});
     call.require_defined({"x"});
+    if (is_floating(x.dtype()) && is_nan(bound)) return call.result(lost(x));
     if (!is_floating(x.dtype()) && !bound.is_floating())
         return call.result(elementwise(below ? Function::max : Function::min, {x, bound}, {}, name));
     constexpr double infinity = std::numeric_limits<double>::infinity();
@@ -255,6 +264,13 @@ Tensor bounded(const char* name, const Tensor& x, const TensorOrScalar& bound, b
 
 }  // namespace
 
+Tensor clamp(Tensor x, Scalar low, Scalar high) {
+    if (x.defined() && is_floating(x.dtype()) && (is_nan(low) || is_nan(high))) {
+        const FunctionCall call("clamp", {{"x", x}}, {{"low", low}, {"high", high}});
+        return call.result(lost(x));
+    }
+    return elementwise(Function::clamp, {std::move(x)}, {low.to_double() > high.to_double() ? high : low, high});
+}
 Tensor clamp_min(const Tensor& x, const TensorOrScalar& low) { return bounded("clamp_min", x, low, true); }
 Tensor clamp_max(const Tensor& x, const TensorOrScalar& high) { return bounded("clamp_max", x, high, false); }
 Tensor clamp(const Tensor& x, const Tensor& low, const TensorOrScalar& high) {

@@ -51,8 +51,9 @@ Tensor max_unpool(const char* name, const Tensor& given, const Tensor& indices, 
     // element.
     const Tensor joined = differentiable(
         name, {rows}, y.value(),
-        [places = Saved(places)](const GradientContext& context) {
-            return std::vector{gather(context.gradient(), 1, places.get("max_unpool"))};
+        [places = Saved(places), size](const GradientContext& context) {
+            const Tensor at = places.get("max_unpool"), there = (at >= -size) & (at < size);
+            return std::vector{where(there, gather(context.gradient(), 1, where(there, at, 0)), 0)};
         },
         RuleKind::composed);
     return call.result(detail::as_given(reshape(joined, out), detail::is_single(given, N)));

@@ -71,6 +71,8 @@ NdPlaces::NdPlaces(const char* function, const Shape& shape, const Tensor& index
     if (index.rank() == 0 || k > shape.rank())
         throw ShapeError(fmt::format("{}: wants an index (..., K) with K of at most {}, the axes of {}, got {}",
                                      function, shape.rank(), shape.str(), index.shape().str()));
+    for (const std::int64_t size : shape)
+        if (size < 0) throw ShapeError(fmt::format("{}: wants sizes of at least 0, got {}", function, shape.str()));
     for (int i = 0; i < shape.rank(); ++i) (i < k ? rows : each) *= shape[i];
     for (int i = 0; i + 1 < index.rank(); ++i) result.push_back(index.shape()[i]);
     for (int i = static_cast<int>(k); i < shape.rank(); ++i) result.push_back(shape[i]);

@@ -1,6 +1,7 @@
 // no-oclgrind: its kernels are those of the tests of convolutions, pooling and sums of rows
 // Convolutions, padding and pools beside the catalogue: places of maxima, examples without N, integers, halves, errors.
 #include <cmath>
+#include <limits>
 #include <functional>
 #include <numeric>
 #include <string>
@@ -246,6 +247,38 @@ TEST_CASE("max_unpool puts maxima back") {
     CHECK(values(y) == std::vector<double>{1, 0, 5, 0, 0});
     (y * Tensor::from<float>({1, 2, 3, 4, 5}, {1, 1, 5})).backward(ones({1, 1, 5}));
     CHECK(values(twice.grad()) == std::vector<double>{3, 3, 1});
+    // What has no place gets none.
+    const Tensor three = Tensor::from<float>({1, 2, 3}, {1, 1, 3}).set_requires_grad();
+    const Tensor astray = Tensor::from<std::int64_t>({2, 7, -9}, {1, 1, 3});
+    const Tensor kept = max_unpool1d(three, astray, {.kernel_size = 3, .stride = 1});
+    CHECK(values(kept) == std::vector<double>{0, 0, 1, 0, 0});
+    sum(kept * 2.0).backward();
+    CHECK(values(three.grad()) == std::vector<double>{2, 0, 0});
+}
+
+TEST_CASE("numbers that no tensor has room for are refused by name") {
+    constexpr std::int64_t most = std::numeric_limits<std::int64_t>::max(), many = std::int64_t{1} << 40;
+    const Tensor line = ones({1, 1, 9}), weight = ones({1, 1, 3});
+    const auto refused = [](const char* what, auto call) {
+        CAPTURE(what);
+        CHECK_THROWS_WITH_AS(call(), doctest::Contains(what), ValueError);
+    };
+    refused("pad: wants numbers up to 2^31 as the pads, got", [&] { pad(line, {most, most}); });
+    refused("conv1d: wants numbers up to 2^31 as the padding, got",
+            [&] { conv1d(line, weight, {}, {.padding = most}); });
+    refused("conv1d: wants numbers up to 2^31 as the dilation, got",
+            [&] { conv1d(line, weight, {}, {.dilation = most}); });
+    refused("conv_transpose1d: wants numbers up to 2^31 as the stride, got",
+            [&] { conv_transpose1d(line, weight, {}, {.stride = most}); });
+    refused("pixel_shuffle: wants numbers up to 2^31 as the factor, got", [&] {
+        pixel_shuffle(ones({1, 4, 1, 1}), most);
+    });
+    refused("adaptive_avg_pool1d: wants numbers up to 2^31 as the output size, got",
+            [&] { adaptive_avg_pool1d(line, most); });
+    refused("tensor_split: wants numbers up to 2^31 as the sections, got", [&] { tensor_split(line, many); });
+    refused("tril_indices: wants numbers up to 2^31 as sizes, got", [&] { tril_indices(many, many); });
+    CHECK(combinations(arange(3), 4).shape() == Shape{0, 4});
+    CHECK(combinations(arange(3), 7, true).shape() == Shape{36, 7});
 }
 
 TEST_CASE("pad: modes, with what is cut off, of all types") {

@@ -1,5 +1,6 @@
 // Gradients of every function of the elementwise table, and the catalogue made of them.
 #include <cmath>
+#include <limits>
 #include <vector>
 
 #include <declivity/runtime/error.hpp>
@@ -192,6 +193,9 @@ TEST_CASE("elementwise: the catalogue calls the function it is named after") {
     check(gelu(a), {0.5 * normal_distribution(0.5), -1.5 * normal_distribution(-1.5), 2 * normal_distribution(2)});
     check(silu(a), {0.5 / (1 + std::exp(-0.5)), -1.5 / (1 + std::exp(1.5)), 2 / (1 + std::exp(-2))});
     check(clamp(a, -1, 1), {0.5, -1, 1});
+    const double nan = std::numeric_limits<double>::quiet_NaN();
+    for (const Tensor& lost : {clamp(a, nan, 1), clamp(a, -1, nan), clamp_min(a, nan), clamp_max(a, nan)})
+        for (const double one : values(lost)) CHECK(std::isnan(one));
     check(equal(a, b), {0, 0, 1});
     check(not_equal(a, b), {1, 1, 0});
     check(less(a, b), {1, 1, 0});

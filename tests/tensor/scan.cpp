@@ -39,7 +39,9 @@ void along(const Shape& shape, Next next) {
 std::vector<Shape> shapes() {
     std::vector<Shape> all{{2, 7, 3}, {1, 20, 1}, {3, 33, 1}};
     if (!small_cases())
-        all.insert(all.end(), {{2, 300, 5}, {1, 5000, 2}, {3, 2050, 1}, {2, 3, 70}, {1, 2100, 67}, {1, 150000, 1}});
+        all.insert(
+            all.end(),
+            {{2, 300, 5}, {1, 5000, 2}, {3, 2050, 1}, {2, 3, 70}, {1, 2100, 67}, {1, 150000, 1}, {2, 150000, 1}});
     return all;
 }
 

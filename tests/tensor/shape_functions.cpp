@@ -116,6 +116,16 @@ TEST_CASE("expand: repeats axes of size 1 without moving data; the gradient adds
     CHECK(one.grad().item<float>() == 6);
 }
 
+TEST_CASE("expand: sizes below 0 that keep no axis are refused") {
+    CHECK(expand(ones({4}), {3, -1}).shape() == Shape{3, 4});
+    CHECK_THROWS_AS(expand(ones({4}), {-1, 4}), ShapeError);
+    CHECK_THROWS_AS(expand(zeros({1}), {-7}), ShapeError);
+    CHECK_THROWS_WITH_AS(broadcast_to(ones({4}), {-3, 4}), doctest::Contains("wants a shape that stretches to [-3, 4]"),
+                         ShapeError);
+    CHECK_THROWS_WITH_AS(scatter_nd(Tensor::from<std::int64_t>({0}, {1, 1}), ones({1}), {-4}),
+                         "scatter_nd: wants sizes of at least 0, got [-4]", ShapeError);
+}
+
 TEST_CASE("concat: joins along an axis, parts of any kind") {
     const Tensor a = counted({2, 3}), b = counted({2, 1}) * 100, none = zeros({2, 0});
     CHECK(values(concat({a, b, none, a}, 1)) == std::vector<double>{0, 1, 2, 0, 0, 1, 2, 3, 4, 5, 100, 3, 4, 5});

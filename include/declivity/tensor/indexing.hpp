@@ -19,8 +19,9 @@ namespace detail {
 struct Region;
 }
 
-/// Elements start, start + step, ... of an axis, up to `stop` without it, as Python's start:stop:step. Those below 0
-/// count from the end; what lies outside is left out. Slice() is the whole axis.
+/// Elements start, start + step, ... of an axis, up to `stop` without it, as Python's start:stop:step with a step of at
+/// least 1 (flip() turns round). Those below 0 count from the end; what lies outside is left out. Slice() is the whole
+/// axis.
 struct Slice {
     std::optional<std::int64_t> start, stop;
     std::int64_t step;

@@ -92,7 +92,7 @@ View expanded(std::string_view function, const View& view, const Shape& shape) {
     View out = view;
     out.shape = shape;
     out.strides = Dims::filled(shape.rank(), 0);
-    bool fits = added >= 0;
+    bool fits = added >= 0 && std::ranges::all_of(shape, [](std::int64_t size) { return size >= 0; });
     for (int axis = 0; fits && axis < view.rank(); ++axis) {
         const std::int64_t size = view.shape[axis];
         fits = size == shape[axis + added] || size == 1;

@@ -133,10 +133,9 @@ inline Tensor leaky_relu(Tensor x, Scalar negative_slope = 0.01) {
 inline Tensor gelu(Tensor x) { return elementwise(Function::gelu, {std::move(x)}); }
 /// x * sigmoid(x), also called swish.
 inline Tensor silu(Tensor x) { return elementwise(Function::silu, {std::move(x)}); }
-/// min(max(x, low), high); numbers, or tensors that broadcast. At a bound the gradient is that of x.
-inline Tensor clamp(Tensor x, Scalar low, Scalar high) {
-    return elementwise(Function::clamp, {std::move(x)}, {low.to_double() > high.to_double() ? high : low, high});
-}
+/// min(max(x, low), high); numbers, or tensors that broadcast. At a bound the gradient is that of x. A bound of NaN
+/// gives NaN.
+DECLIVITY_API Tensor clamp(Tensor x, Scalar low, Scalar high);
 
 DECLIVITY_API Tensor clamp(const Tensor& x, const Tensor& low, const TensorOrScalar& high);
 DECLIVITY_API Tensor clamp(const Tensor& x, Scalar low, const Tensor& high);

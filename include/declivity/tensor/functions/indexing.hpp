@@ -67,7 +67,7 @@ DECLIVITY_API Tensor index_put(const Tensor& x, const std::vector<Tensor>& indic
 DECLIVITY_API Tensor masked_fill(const Tensor& x, const Tensor& mask, const TensorOrScalar& value);
 /// The elements where the mask is true, in a row. Reads how many there are, which waits.
 DECLIVITY_API Tensor masked_select(const Tensor& x, const Tensor& mask);
-/// x with the elements of `source`, in order, where the mask is true.
+/// x with the elements of `source`, in order, where the mask is true; NaN (0 of integers) once there are no more.
 DECLIVITY_API Tensor masked_scatter(const Tensor& x, const Tensor& mask, const Tensor& source);
 /// The indices of what is not 0, one a row: (N, axes of x), i64. Reads how many there are, which waits.
 DECLIVITY_API Tensor nonzero(const Tensor& x);

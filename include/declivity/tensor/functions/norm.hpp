@@ -17,8 +17,8 @@ struct BatchNormParameters {
     double eps = 1e-5;
 };
 /// Normalises each channel (axis 1) of x (N, C, ...) and applies weight and bias (C) (Ioffe, Szegedy 2015). The
-/// running statistics (C), variance with Bessel's correction, are updated in place. num_batches_tracked, i64 without
-/// axes, or undefined, counts the batches that they were made from.
+/// running statistics (C), side by side, variance with Bessel's correction, are updated in place. num_batches_tracked,
+/// i64 without axes, or undefined, counts the batches that they were made from.
 DECLIVITY_API Tensor batch_norm(Tensor x, const Tensor& weight, const Tensor& bias, const Tensor& running_mean,
                                 const Tensor& running_var, const BatchNormParameters& options = {},
                                 const Tensor& num_batches_tracked = {});

@@ -90,7 +90,7 @@ struct GridSampleOptions {
     bool align_corners = false;
 };
 /// x (N, C, H, W) at the places of grid (N, P, Q, 2), x and y in [-1, 1]: (N, C, P, Q); or x (N, C, D, H, W), grid
-/// (N, O, P, Q, 3) of x, y, z. Gradients flow to both.
+/// (N, O, P, Q, 3) of x, y, z. Gradients flow to both. A place that is NaN gives 0.
 DECLIVITY_API Tensor grid_sample(const Tensor& x, const Tensor& grid, const GridSampleOptions& options = {});
 /// The grid (N, H, W, 2) that theta (N, 2, 3) makes of the places of an image of `size` (N, C, H, W); or (N, D, H, W,
 /// 3) from theta (N, 3, 4) for (N, C, D, H, W).

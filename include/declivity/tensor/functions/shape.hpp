@@ -30,7 +30,7 @@ DECLIVITY_API Tensor slice_scatter(Tensor x, Tensor src, std::int64_t axis, std:
                                    std::int64_t step = 1);
 /// x with `src` in the place of select(x, axis, index); x is given away as for slice_scatter.
 DECLIVITY_API Tensor select_scatter(Tensor x, Tensor src, std::int64_t axis, std::int64_t index);
-/// Repeats axes of size 1, and makes new ones in front; -1 keeps a size.
+/// Repeats axes of size 1, and makes new ones in front; -1 keeps the size of an axis that x has.
 DECLIVITY_API Tensor expand(const Tensor& x, const Shape& shape);
 /// Joins along an existing axis. Parts that wait, and that are given away (std::move), are computed in their place.
 DECLIVITY_API Tensor concat(std::vector<Tensor> parts, std::int64_t axis);
