@@ -143,7 +143,11 @@ __kernel void scan_group_carries(const struct Lines sizes, TOTALS) {
     const long first = (long)get_group_id(0) * sizes.chunks, count = sizes.chunks - 1;
     MADE(carry, 0, 0)
     for (long at = 0; at < count; at += GROUP) {
-        TOTAL_AT(all, first + min(at + item, count - 1))
+        MADE(all, 0, 0)
+        if (at + item < count) {  // those behind the end have no part in what comes before it
+            TOTAL_AT(own, first + at + item)
+            all = own;
+        }
         SET_ITEM(item, all)
         SCAN_ITEMS
         ITEM_AT(here, item)

@@ -36,10 +36,6 @@
 #include "division.clh"
 #endif
 
-// What is computed together gives the bits of what is computed apart: compilers may fuse a product and a sum of two
-// statements, too, and NVIDIA's does.
-#pragma OPENCL FP_CONTRACT OFF
-
 #ifdef TILE
 #define TILES for (int from = 0; from < count; from += TILE)
 #define COLUMNS_OF_TILE const int n = min(TILE, count - from), to = from + n;

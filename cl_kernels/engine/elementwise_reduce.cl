@@ -35,10 +35,6 @@
 #endif
 #include "reduction.clh"
 
-// What is computed together gives the bits of what is computed apart: compilers may fuse a product and a sum of two
-// statements, too, and NVIDIA's does.
-#pragma OPENCL FP_CONTRACT OFF
-
 #if FORM == 0
 
 #include "horizontal.clh"

@@ -19,10 +19,6 @@
 #endif
 #include "multi_tensor.clh"
 
-// What is computed together gives the bits of what is computed apart: compilers may fuse a product and a sum of two
-// statements, too, and NVIDIA's does.
-#pragma OPENCL FP_CONTRACT OFF
-
 // A function of its own, so that the compiler knows that no two roles overlap.
 static inline void formula_of_piece(const int first, const int count,
                                     __global const REAL* restrict given FORMULA_ROLES FORMULA_NUMBERS) {

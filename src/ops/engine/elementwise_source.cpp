@@ -250,6 +250,9 @@ void generate(const Steps& steps, const Plan& plan, bool tiled, std::size_t at, 
     const std::string_view wrapping = wrapping_type(node.function, working_type(node));
     const auto local_type = [wrapping](DType of) { return wrapping.empty() ? arithmetic_type(of) : wrapping; };
     code.body += fmt::format(" {} {}; {{", type, names[at]);
+    // Functions give the same bits wherever, and beside whatever, they are computed: compilers may fuse a product and a
+    // sum, of two statements too, as NVIDIA's does.
+    if (is_floating(working_type(node))) code.body += " _Pragma(\"OPENCL FP_CONTRACT OFF\")";
     const auto local = [&](char name, std::size_t index) {
         if (node.inputs[index])
             code.body +=
