@@ -127,7 +127,8 @@ std::vector<text::GeneratedSequence> Translator::translate(const std::vector<std
                         "{} and {}",
                         config_.max_length, prompt.size(), options.max_new_tokens));
     for (const auto& [what, tokens, size] : {std::tuple("source", &source, config_.source_vocab_size),
-                                             std::tuple("prompt", &prompt, config_.target_vocab_size)})
+                                             std::tuple("prompt", &prompt, config_.target_vocab_size),
+                                             std::tuple("end", &options.eos_token_id, config_.target_vocab_size)})
         for (const std::int64_t one : *tokens)
             if (one < 0 || one >= size)
                 throw ValueError(fmt::format("Translator::translate: wants tokens of the {} in 0 .. {}, got {}", what,

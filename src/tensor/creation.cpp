@@ -137,7 +137,10 @@ std::int64_t count_of(const Scalar& start, const Scalar& end, const Scalar& step
         !std::ranges::all_of(numbers, [](const Scalar& n) { return std::isfinite(n.to_double()); }))
         throw ValueError(fmt::format("arange: wants finite bounds and a finite step other than 0, got {}, {}, {}",
                                      start.str(), end.str(), step.str()));
-    const double steps = std::max(0.0, std::ceil((end.to_double() - start.to_double()) / step.to_double()));
+    const double exact = (end.to_double() - start.to_double()) / step.to_double(), steps = std::ceil(exact);
+    if (exact < 0)
+        throw ValueError(fmt::format("arange: wants a step that leads from start to end, got {}, {}, {}", start.str(),
+                                     end.str(), step.str()));
     if (!(steps < 0x1p63))
         throw ValueError(
             fmt::format("arange: wants a number of elements that fits into 63 bits, got {} of them", steps));

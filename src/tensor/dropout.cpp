@@ -44,6 +44,7 @@ Tensor dropout(const Tensor& x, double p, const std::optional<Generator>& genera
     if (generator && !(generator->device() == x.device()))
         throw DeviceError(fmt::format("dropout: wants a generator of the device of x, '{}', got one of '{}'",
                                       x.device().name(), generator->device().name()));
+    if (p == 0) return call.result(x);
     const DType compute = compute_type(x.dtype());
     return call.result(detail::dropped(
         x, p,

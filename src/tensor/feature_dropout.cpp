@@ -36,6 +36,7 @@ Tensor dropped(const char* function, const Tensor& x, double p, const MaybeGener
     if (x.rank() != rank && x.rank() != rank - 1)
         throw ShapeError(
             fmt::format("{}: wants x of {} or {} axes, got shape {}", function, rank - 1, rank, x.shape().str()));
+    if (p == 0) return call.result(x);
     const Tensor mask = channels(x, x.rank() == rank ? 2 : unbatched, p, generator);
     return call.result(x * mask * (p < 1 ? 1 / (1 - p) : 0));
 }
@@ -47,6 +48,7 @@ Tensor alpha_dropped(const char* function, const Tensor& x, double p, const Mayb
     check(function, x, p, generator);
     if (kept > x.rank())
         throw ShapeError(fmt::format("{}: wants x of 2 axes (N, C) or more, got shape {}", function, x.shape().str()));
+    if (p == 0) return call.result(x);
     if (p == 1) return call.result(x * 0.0);
     constexpr double low = -1.7580993408473766;  // the limit of selu, -scale * alpha
     const double a = 1 / std::sqrt((1 - p) * (1 + p * low * low)), b = -a * low * p;

@@ -97,6 +97,9 @@ Tensor norm_of_matrices(const char* name, const Tensor& a, const NormOrder& orde
     const double p = order.number().value_or(0);
     if (order.number() && (std::abs(p) == 1 || std::abs(p) == kInfinity)) {
         const int summed = std::abs(p) == 1 ? rows : columns, kept = std::abs(p) == 1 ? columns : rows;
+        if (a.size(kept) == 0)
+            throw ShapeError(
+                fmt::format("{}: wants rows and columns for the order {}, got {}", name, order.str(), a.shape().str()));
         const Tensor sums = sum(abs(a), {summed}, true);
         const Tensor made = p > 0 ? max(sums, {kept}, true) : min(sums, {kept}, true);
         return keep_axes ? made : squeeze(made, {rows, columns});

@@ -1,5 +1,6 @@
 // Losses of regions: maps of probabilities, and boxes.
 #include <array>
+#include <cmath>
 #include <numbers>
 
 #include <declivity/runtime/error.hpp>
@@ -106,6 +107,10 @@ Tensor tversky_loss(const Tensor& x, const Tensor& target, const TverskyLossOpti
                              {"smooth", options.smooth},
                              {"reduction", options.reduction}});
     call.require_defined({"x", "target"});
+    for (const double weight : {options.alpha, options.beta})
+        if (!(weight >= 0 && std::isfinite(weight)))
+            throw ValueError(fmt::format("tversky_loss: wants alpha and beta of at least 0, got {} and {}",
+                                         options.alpha, options.beta));
     const DType type = detail::pair_type("tversky_loss", x, target);
     const Tensor p = widened(as_regions("tversky_loss", x)),
                  t = as_regions("tversky_loss", target).to(compute_type(type));

@@ -252,4 +252,5 @@ TEST_CASE("Classifiers and the translator refuse what they cannot take, by name"
     CHECK_THROWS_AS((void)model.translate({}, {1}), ValueError);
     CHECK_THROWS_AS((void)model.translate({1}, {}), ValueError);
     CHECK_THROWS_AS((void)model.translate({1}, {1}, {.max_new_tokens = 4}), ValueError);
+    CHECK_THROWS_AS((void)model.translate({1}, {1}, {.max_new_tokens = 1, .eos_token_id = {1000}}), ValueError);
 }

@@ -124,6 +124,21 @@ TEST_CASE("matmul: gemv, f64") {
     if (device().info().fp64) check_all("gemv", DType::f64);
 }
 
+TEST_CASE("matmul: stream, few rows along the lines of both") {
+    const Environment set("DECLIVITY_MATMUL", "stream");
+    const ops::FamilyScope family(Family::cpu_like);
+    std::vector<DType> types = floats();
+    types.insert(types.end(), {DType::f16, DType::bf16});
+    for (const MatmulCase& one : {MatmulCase{1, 1, 1, 1, Lie::dense, Lie::transposed},
+                                  {3, 2, 5, 7, Lie::dense, Lie::transposed},
+                                  {2, 3, 70, 97, Lie::sliced, Lie::transposed, true},
+                                  {3, 4, 33, 300, Lie::repeated, Lie::transposed},
+                                  {2, 1, 257, 128, Lie::dense, Lie::transposed, true},
+                                  {2, 3, 19, 1, Lie::sliced, Lie::sliced}})
+        for (const DType dtype : types)
+            if (!small_cases() || (!one.large && dtype != DType::bf16)) check(one, dtype);
+}
+
 TEST_CASE("matmul: f16 and bf16, added up in f32 and rounded once") {
     for (const std::string_view strategy : {"tiled", "packed", "blocked", "split", "local", "gemv"}) {
         const Environment set("DECLIVITY_MATMUL", std::string(strategy));

@@ -43,6 +43,8 @@ std::vector<Problem> problems() {
         {"more rows than a piece of work has", 2, 2, 3, 9, 40, 16, 16, {40, 17}},
         {"splits of one head", 1, 1, 1, 1, 2000, 32, 32, {1733}},
         {"splits, some of them empty", 2, 1, 8, 1, 1500, 128, 128, {1500, 30}},
+        {"splits of several heads, queries and samples", 2, 2, 2, 2, 700, 16, 16, {690, 333}, {.scale = 0.5}},
+        {"splits of scores far from 0", 1, 3, 1, 1, 600, 16, 16, {600}, {.scale = 60}},
         {"no key counts", 2, 2, 1, 1, 9, 8, 8, {0, 4}, {}, true},
         {"lengths outside of the cache", 2, 2, 1, 2, 10, 8, 8, {-3, 100}},
         {"fewer keys than queries", 1, 2, 1, 5, 9, 8, 8, {3}},
@@ -203,6 +205,45 @@ TEST_CASE("cached attention: keys and values are written behind those that are t
                 CHECK(values(kept_as(to_k)) == placed(k));
                 CHECK(values(kept_as(to_v)) == placed(v));
             }
+}
+
+TEST_CASE("cached attention: what lies outside of a cache is not written") {
+    const Tensor k = random_tensor({3, 2, 3, 5}, 1), v = random_tensor({3, 2, 3, 4}, 2);
+    for (const Family family : families())
+        for (const bool in_pages : {false, true}) {
+            CAPTURE(in_pages);
+            const ops::FamilyScope scope(family);
+            // Two of three new keys of sample 0 lie before the cache; sample 1's second page is the one behind the
+            // last; sample 2's first one has a number below 0.
+            const Tensor lengths = Tensor::from<std::int64_t>({1, 5, 8}, {3});
+            const Tensor table = Tensor::from<std::int64_t>({2, 3, 0, 4, -1, 1}, {3, 2});
+            const Shape shape = in_pages ? Shape{6, 2, 3, 5} : Shape{5, 2, 6, 5};
+            const Tensor all_k = full(shape, 9).clone(), all_v = full(shape, 9).clone();
+            const auto inner = [&](const Tensor& all, std::int64_t width) {
+                return slice(slice(all, 0, 1, in_pages ? 5 : 4), 3, 0, width);
+            };
+            ops::attention_append(k.view(), v.view(),
+                                  {{},
+                                   inner(all_k, 5).view(),
+                                   inner(all_v, 4).view(),
+                                   lengths.view(),
+                                   in_pages ? table.view() : ops::View{}});
+            const auto wanted = [&](const Tensor& x) {
+                Tensor made = full(shape, 9).clone();
+                for (std::int64_t b = 0; b < 3; ++b)
+                    for (std::int64_t t = 0; t < 3; ++t) {
+                        const std::int64_t j = std::vector<std::int64_t>{1, 5, 8}[at(b)] - 3 + t;
+                        if (j < 0 || j >= 6) continue;
+                        const std::int64_t page = std::vector<std::int64_t>{2, 3, 0, 4, -1, 1}[at(b * 2 + j / 3)];
+                        if (in_pages && (page < 0 || page >= 4)) continue;
+                        made[{1 + (in_pages ? page : b), Slice(), in_pages ? j % 3 : j, Slice(0, x.size(3))}] =
+                            x[{b, Slice(), t}];
+                    }
+                return values(made);
+            };
+            CHECK(values(all_k) == wanted(k));
+            CHECK(values(all_v) == wanted(v));
+        }
 }
 
 TEST_CASE("cached attention: a recorded step reads the lengths anew") {

@@ -165,5 +165,7 @@ TEST_CASE("dropout and random numbers: what does not fit is refused when it is c
     CHECK(random_state(default_device()).offset == before);
     CHECK(values(dropout(ones({0, 3}), 0.5)).empty());
     CHECK(values(dropout(ones({3}), 1)) == std::vector<double>{0, 0, 0});
+    const auto drawn = random_state(default_device()).offset;
     CHECK(values(dropout(ones({3}), 0)) == std::vector<double>{1, 1, 1});
+    CHECK(random_state(default_device()).offset == drawn);  // nothing is drawn where nothing is dropped
 }

@@ -540,7 +540,12 @@ TEST_CASE("losses: wrong arguments") {
          [&] { (void)sigmoid_focal_loss(x, x, 0.25, -1); });
     says("ShapeError dice_loss: wants x of shape (N, C, ...), got [2]", [&] { (void)dice_loss(row, row); });
     says("ShapeError tversky_loss: wants x of shape (N, C, ...), got [2]", [&] { (void)tversky_loss(row, row); });
+    says("ValueError tversky_loss: wants alpha and beta of at least 0, got -1 and 0.5",
+         [&] { (void)tversky_loss(x, x, {.alpha = -1}); });
 
+    says("ShapeError cross_entropy: wants probabilities of shape [2, 3], got [2, 4]", [&] {
+        (void)cross_entropy(zeros({2, 3}), zeros({2, 4}));
+    });
     says("ShapeError cross_entropy: wants logits of shape (N, C, ...), got []",
          [&] { (void)cross_entropy(zeros({}), labels); });
     says("ShapeError cross_entropy: wants the label of logits (C) of shape [], got [2]",

@@ -38,7 +38,8 @@ DECLIVITY_API Tensor full_like(const Tensor& like, Scalar value);
 /// Memory as it is: what stands there may differ from run to run until it is written.
 DECLIVITY_API Tensor empty(const Shape& shape, const TensorOptions& options = {});
 DECLIVITY_API Tensor empty_like(const Tensor& like);
-/// start, start + step, ... before `end`.
+/// start, start + step, ... before `end`; nothing where start is end.
+/// @throws ValueError for a step of 0, or one that leads away from `end`; for numbers that are not finite
 DECLIVITY_API Tensor arange(Scalar start, Scalar end, Scalar step = 1, const TensorOptions& options = {});
 /// `steps` numbers from start to end, both among them, evenly spaced; start alone for one step. Of an integer type
 /// bounds and results are rounded towards 0.

@@ -163,14 +163,16 @@ auto record(Function step, const RecordOptions& options = {}) {
         return RecordedAction(
             [step = std::move(step)](const std::vector<Tensor>&) mutable { return step(), std::vector<Tensor>{}; },
             options);
-    } else {
-        static_assert(std::is_invocable_r_v<Tensor, Function&, const Tensor&>,
-                      "record: wants a function of no tensors, of one, or of a vector of them");
+    } else if constexpr (std::is_invocable_r_v<Tensor, Function&, const Tensor&>) {
         return RecordedFunction(
             [step = std::move(step)](const std::vector<Tensor>& in) mutable {
                 return std::vector{Tensor(step(in.at(0)))};
             },
             options);
+    } else {
+        static_assert(std::is_invocable_v<Function&>,
+                      "record: wants a function of no tensors, of one that gives one, or of a const "
+                      "std::vector<Tensor>& that gives a vector");
     }
 }
 

@@ -204,6 +204,7 @@ struct TverskyLossOptions {
 };
 /// 1 - (hits + smooth) / (hits + alpha false positives + beta false negatives + smooth), hits = sum(x target) (Salehi
 /// et al. 2017).
+/// @throws ValueError for alpha or beta below 0
 DECLIVITY_API Tensor tversky_loss(const Tensor& x, const Tensor& target, const TverskyLossOptions& options = {});
 
 // ---- Boxes x1, y1, x2, y2 with x1 <= x2 and y1 <= y2; losses of pairs of boxes (N, 4), or (4).
