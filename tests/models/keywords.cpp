@@ -1,7 +1,5 @@
 // The network for keywords: its layers against plain C++ in double, gradients, and what it refuses.
 #include <cmath>
-#include <functional>
-#include <map>
 #include <numbers>
 #include <string>
 #include <vector>
@@ -13,15 +11,14 @@
 #include <doctest/doctest.h>
 #include <tests/support/devices.hpp>
 #include <tests/support/gradient_check.hpp>
+#include <tests/support/refusal.hpp>
 #include <tests/support/values.hpp>
+#include <tests/support/weights.hpp>
 
 using namespace declivity;
 using namespace declivity::test;
 
 namespace {
-
-using Row = std::vector<double>;
-using Weights = std::map<std::string, Row>;
 
 constexpr double kPi = std::numbers::pi;
 
@@ -135,24 +132,6 @@ Row logits(const models::KeywordCNNConfig& config, const Weights& w, const Row& 
             y[o] += w.at("classifier.weight")[o * channels + i / (x.height * x.width)] * x.values[i] /
                     static_cast<double>(x.height * x.width);
     return y;
-}
-
-Weights weights_of(const nn::Module& model) {
-    Weights out;
-    for (const auto& [name, tensor] : model.state_dict()) out[name] = values(tensor);
-    return out;
-}
-
-/// What it says, without the place where.
-template <class Error>
-std::string refusal(const std::function<void()>& call) {
-    try {
-        call();
-    } catch (const Error& error) {
-        const std::string what = error.what();
-        return what.substr(0, what.find(" (in "));
-    }
-    return "no such error";
 }
 
 }  // namespace

@@ -1,16 +1,14 @@
-// Models that recommend, and their losses: what they compute against plain C++ in double, and what they refuse.
+// Models that recommend: what they compute against plain C++ in double, and what they refuse.
 #include <algorithm>
 #include <cmath>
 #include <cstdint>
 #include <functional>
-#include <map>
 #include <numeric>
 #include <string>
 #include <vector>
 
 #include <declivity/models/ranking_loss.hpp>
 #include <declivity/models/recommend.hpp>
-#include <declivity/optim/adam.hpp>
 #include <declivity/runtime/error.hpp>
 #include <declivity/tensor/autograd.hpp>
 #include <declivity/tensor/functions.hpp>
@@ -18,18 +16,16 @@
 #include <doctest/doctest.h>
 #include <tests/support/devices.hpp>
 #include <tests/support/gradient_check.hpp>
+#include <tests/support/refusal.hpp>
 #include <tests/support/values.hpp>
+#include <tests/support/weights.hpp>
+
+#include "rows.hpp"
 
 using namespace declivity;
 using namespace declivity::test;
 
 namespace {
-
-using Row = std::vector<double>;
-using Weights = std::map<std::string, Row>;
-using Numbers = std::vector<std::int64_t>;
-
-std::size_t place(std::int64_t i) { return static_cast<std::size_t>(i); }
 
 /// All that is trained, and a mean, become random, and so large that what is forgotten shows.
 void draw(const nn::Module& model) {
@@ -40,13 +36,6 @@ void draw(const nn::Module& model) {
         Tensor to = tensor;
         to.copy_(random_tensor(tensor.shape(), ++seed, tensor.dtype(), -0.8, 0.9));
     }
-}
-
-Weights weights_of(const nn::Module& model) {
-    Weights out;
-    for (const auto& [name, tensor] : model.state_dict())
-        if (is_floating(tensor.dtype())) out[name] = values(tensor);
-    return out;
 }
 
 using Reference = std::function<Row(const Weights&)>;
@@ -70,13 +59,6 @@ void compare(const nn::Module& model, const std::function<Tensor()>& call, const
     };
     CHECK(numeric_difference(parameters, gradients, loss, {.most = 25}) == "");
 }
-
-Row row_of(const Row& table, std::int64_t number, std::size_t width) {
-    const auto from = table.begin() + number * static_cast<std::int64_t>(width);
-    return {from, from + static_cast<std::ptrdiff_t>(width)};
-}
-
-double product(const Row& a, const Row& b) { return std::inner_product(a.begin(), a.end(), b.begin(), 0.0); }
 
 /// Linear layers "<name>.0", "<name>.2", ... with ReLU between them.
 Row mlp(const Weights& weights, const std::string& name, Row x, bool relu_at_end) {
@@ -111,8 +93,6 @@ Numbers drawn_categories(std::size_t rows, const Numbers& fields, std::uint64_t 
     return out;
 }
 
-Tensor whole(const Numbers& numbers, const Shape& shape) { return Tensor::from(numbers, shape); }
-
 Row tower(const Weights& weights, const std::string& name, const Numbers& ids, std::size_t fields, std::size_t row,
           std::size_t width, const Row& dense) {
     Row x;
@@ -129,25 +109,6 @@ Row of_length_one(Row x) {
     const double length = std::sqrt(product(x, x));
     for (double& one : x) one /= length;
     return x;
-}
-
-/// -log softmax of the first, whose others are given.
-double first_loss(const Row& scores) {
-    double total = 0;
-    for (const double one : scores) total += std::exp(one - scores[0]);
-    return std::log(total);
-}
-
-/// What it says, without the place where.
-template <class Error>
-std::string refusal(const std::function<void()>& call) {
-    try {
-        call();
-    } catch (const Error& error) {
-        const std::string what = error.what();
-        return what.substr(0, what.find(" (in "));
-    }
-    return "no such error";
 }
 
 }  // namespace
@@ -328,160 +289,6 @@ TEST_CASE("dlrm") {
         }
 }
 
-TEST_CASE("bpr_loss") {
-    for (const DType dtype : floats())
-        for (const Shape& shape : {Shape{5}, Shape{5, 3}})
-            for (const Reduction reduction : {Reduction::mean, Reduction::sum, Reduction::none}) {
-                const Tensor a = random_tensor({5}, 1, dtype, -3, 3), b = random_tensor(shape, 2, dtype, -3, 3);
-                const Row own = values(a), other = values(b);
-                Row expected;
-                for (std::size_t i = 0; i < other.size(); ++i)
-                    expected.push_back(std::log(1 + std::exp(other[i] - own[i * 5 / other.size()])));
-                const double total = std::accumulate(expected.begin(), expected.end(), 0.0);
-                if (reduction == Reduction::sum) expected = {total};
-                if (reduction == Reduction::mean) expected = {total / static_cast<double>(other.size())};
-                CHECK(difference(models::bpr_loss(a, b, reduction), expected, tolerance(dtype, 20, 4)) == "");
-                if (dtype == DType::f64)
-                    CHECK(gradient_difference([&](const auto& in) { return models::bpr_loss(in[0], in[1], reduction); },
-                                              {a, b}) == "");
-            }
-    // Far ahead, and far behind.
-    CHECK(values(models::bpr_loss(tensor({500, -500}, {2}), tensor({-500, 500}, {2}), Reduction::none)) ==
-          Row{0, 1000});
-}
-
-TEST_CASE("in_batch_softmax_loss") {
-    const Numbers ids{4, 2, 4, 0, 2, 4, 9};
-    for (const DType dtype : floats())
-        for (const int given : {0, 1, 2, 3})
-            for (const Reduction reduction : {Reduction::mean, Reduction::none}) {
-                const Tensor users = random_tensor({7, 5}, 1, dtype), items = random_tensor({7, 5}, 2, dtype),
-                             log_q = random_tensor({7}, 3, dtype, -4, -1);
-                models::InBatchSoftmaxOptions options{.temperature = 0.3, .reduction = reduction};
-                if ((given & 1) != 0) options.log_q = log_q;
-                if ((given & 2) != 0) options.item_ids = whole(ids, {7});
-                const Row u = values(users), v = values(items), q = values(log_q);
-                Row expected;
-                for (std::size_t i = 0; i < 7; ++i) {
-                    Row scores;
-                    for (std::size_t j = 0; j < 7; ++j) {
-                        if ((given & 2) != 0 && j != i && ids[i] == ids[j]) continue;
-                        const double score = product(row_of(u, static_cast<std::int64_t>(i), 5),
-                                                     row_of(v, static_cast<std::int64_t>(j), 5)) /
-                                                 0.3 -
-                                             ((given & 1) != 0 ? q[j] : 0);
-                        scores.insert(j == i ? scores.begin() : scores.end(), score);
-                    }
-                    expected.push_back(first_loss(scores));
-                }
-                if (reduction == Reduction::mean)
-                    expected = {std::accumulate(expected.begin(), expected.end(), 0.0) / 7};
-                CHECK(difference(models::in_batch_softmax_loss(users, items, options), expected,
-                                 tolerance(dtype, 40, 10)) == "");
-                if (dtype == DType::f64)
-                    CHECK(gradient_difference(
-                              [&](const auto& in) { return models::in_batch_softmax_loss(in[0], in[1], options); },
-                              {users, items}) == "");
-            }
-}
-
-TEST_CASE("sampled_softmax_loss") {
-    const Numbers own{4, 2, 4, 0, 5}, drawn{1, 4, 4, 8, 0, 6, 3};
-    for (const DType dtype : floats())
-        for (const int given : {0, 1, 2, 3})
-            for (const Reduction reduction : {Reduction::mean, Reduction::none}) {
-                const Tensor users = random_tensor({5, 3}, 1, dtype), positives = random_tensor({5, 3}, 2, dtype),
-                             negatives = random_tensor({7, 3}, 3, dtype);
-                const Tensor q = random_tensor({5}, 4, dtype, -4, -1), q_drawn = random_tensor({7}, 5, dtype, -4, -1);
-                models::SampledSoftmaxOptions options{.temperature = 0.4, .reduction = reduction};
-                if ((given & 1) != 0) options.log_q_positive = q, options.log_q_negative = q_drawn;
-                if ((given & 2) != 0)
-                    options.positive_ids = whole(own, {5}), options.negative_ids = whole(drawn, {7}).to(DType::i32);
-                const auto score = [&](const Tensor& items, const Tensor& log_q, std::size_t i, std::size_t j) {
-                    return product(row_of(values(users), static_cast<std::int64_t>(i), 3),
-                                   row_of(values(items), static_cast<std::int64_t>(j), 3)) /
-                               0.4 -
-                           ((given & 1) != 0 ? values(log_q)[j] : 0);
-                };
-                Row expected;
-                for (std::size_t i = 0; i < 5; ++i) {
-                    Row scores{score(positives, q, i, i)};
-                    for (std::size_t j = 0; j < 7; ++j)
-                        if ((given & 2) == 0 || own[i] != drawn[j]) scores.push_back(score(negatives, q_drawn, i, j));
-                    expected.push_back(first_loss(scores));
-                }
-                if (reduction == Reduction::mean)
-                    expected = {std::accumulate(expected.begin(), expected.end(), 0.0) / 5};
-                CHECK(difference(models::sampled_softmax_loss(users, positives, negatives, options), expected,
-                                 tolerance(dtype, 40, 10)) == "");
-                if (dtype == DType::f64)
-                    CHECK(
-                        gradient_difference(
-                            [&](const auto& in) { return models::sampled_softmax_loss(in[0], in[1], in[2], options); },
-                            {users, positives, negatives}) == "");
-            }
-}
-
-TEST_CASE("items are drawn as often as they should be") {
-    const models::NegativeSampler zipf = models::NegativeSampler::log_uniform(7);
-    Row expected;
-    for (int k = 0; k < 7; ++k) expected.push_back(std::log((std::log(k + 2.0) - std::log(k + 1.0)) / std::log(8.0)));
-    CHECK(difference(zipf.log_probability(arange(7, {.dtype = DType::i64})), expected, {1e-6, 1e-6}) == "");
-    const models::NegativeSampler uniform = models::NegativeSampler::uniform(5);
-    CHECK(difference(uniform.log_probability(whole({3, 0}, {1, 2})), {-std::log(5.0), -std::log(5.0)}, {1e-6, 0}) ==
-          "");
-    CHECK(uniform.size() == 5);
-    CHECK(std::isnan(values(uniform.log_probability(whole({5}, {1})))[0]));
-
-    const std::int64_t count = small_cases() ? 200 : 20000;
-    manual_seed(3);
-    std::vector<double> found(7);
-    for (const std::int64_t one : zipf.sample(count).to_vector<std::int64_t>()) found.at(place(one)) += 1;
-    for (std::size_t k = 0; k < 7; ++k) {
-        const double wanted = std::exp(expected[k]), got = found[k] / static_cast<double>(count);
-        CHECK(std::abs(got - wanted) < 5 * std::sqrt(wanted / static_cast<double>(count)));
-    }
-    const models::NegativeSampler never(tensor({0, 2, 0, 6}, {4}));
-    for (const std::int64_t one : never.sample(50).to_vector<std::int64_t>()) CHECK((one == 1 || one == 3));
-    CHECK(difference(never.log_probability(whole({1, 3}, {2})), {std::log(0.25), std::log(0.75)}, {1e-6, 0}) == "");
-}
-
-TEST_CASE("a sampled softmax learns what the whole one does") {
-    // Two kinds of users, of which each chooses among items of its own kind, the first ones more often.
-    manual_seed(1);
-    models::TwoTower model({.user = {.fields = {2}, .embedding_dim = 4, .hidden = {}},
-                            .item = {.fields = {10}, .embedding_dim = 4, .hidden = {}},
-                            .output_dim = 4,
-                            .normalize = false});
-    optim::Adam optimizer(model.parameters(), {.lr = 0.03});
-    const models::NegativeSampler sampler = models::NegativeSampler::log_uniform(10);
-    const Row share{0.4, 0.3, 0.15, 0.1, 0.05};
-    Numbers users, items;
-    for (std::int64_t user = 0; user < 2; ++user)
-        for (std::int64_t item = 0; item < 5; ++item)
-            for (int i = 0; i < std::lround(40 * share[place(item)]); ++i)
-                users.push_back(user), items.push_back(2 * item + user);
-    const std::int64_t rows = static_cast<std::int64_t>(users.size());
-    const Tensor u = whole(users, {rows, 1}), v = whole(items, {rows, 1}), own = whole(items, {rows});
-    for (int step = 0; step < (small_cases() ? 1 : 600); ++step) {
-        optimizer.set_learning_rate(step < 300 ? 0.03 : 0.003);
-        const Tensor drawn = sampler.sample(40);
-        optimizer.zero_grad();
-        models::sampled_softmax_loss(
-            model.user_vectors(u), model.item_vectors(v), model.item_vectors(unsqueeze(drawn, 1)),
-            {.log_q_positive = sampler.log_probability(own), .log_q_negative = sampler.log_probability(drawn)})
-            .backward();
-        optimizer.step();
-    }
-    if (small_cases()) return;
-    const NoGrad no_grad;
-    const Tensor all = model.item_vectors(unsqueeze(arange(10, {.dtype = DType::i64}), 1));
-    const Row said = values(softmax(matmul(model.user_vectors(whole({0, 1}, {2, 1})), transpose(all)), 1));
-    for (std::size_t user = 0; user < 2; ++user)
-        for (std::size_t item = 0; item < 10; ++item)
-            CHECK(std::abs(said[user * 10 + item] - (item % 2 == user ? share[item / 2] : 0)) < 0.04);
-}
-
 TEST_CASE("models that recommend are replayed as they are called") {
     manual_seed(1);
     models::DLRM model({.dense_features = 3, .fields = {4, 7}, .embedding_dim = 5});
@@ -605,40 +412,4 @@ TEST_CASE("models that recommend say what they want") {
           }) == "DLRM: wants ids of i64 or i32, got f32");
     CHECK(refusal<ValueError>([] { (void)DLRM({.fields = {3}}); }) ==
           "DLRMConfig::dense_features: wants at least 1, got 0");
-}
-
-TEST_CASE("losses of models that recommend say what they want") {
-    using namespace models;
-    const Tensor x = zeros({4, 3}), ids = zeros({4}, {.dtype = DType::i64}), log_q = zeros({4});
-    CHECK(refusal<ShapeError>([&] {
-              (void)bpr_loss(log_q, zeros({3, 4}));
-          }) == "bpr_loss: wants negative (4) or (4, M), got [3, 4]");
-    CHECK(refusal<TypeError>([&] { (void)bpr_loss(ids, ids); }).starts_with("bpr_loss: "));
-    CHECK(refusal<ValueError>([&] { (void)in_batch_softmax_loss(x, Tensor()); }).starts_with("in_batch_softmax_loss"));
-    CHECK(refusal<ShapeError>([&] {
-              (void)in_batch_softmax_loss(x, zeros({5, 3}));
-          }).starts_with("in_batch_softmax_loss: wants items of shape"));
-    CHECK(refusal<ValueError>([&] { (void)in_batch_softmax_loss(x, x, {.temperature = 0}); }) ==
-          "in_batch_softmax_loss: wants a temperature above 0, got 0");
-    CHECK(refusal<ShapeError>([&] {
-              (void)in_batch_softmax_loss(x, x, {.log_q = zeros({3})});
-          }).starts_with("in_batch_softmax_loss: wants log_q of shape"));
-    CHECK(refusal<TypeError>([&] { (void)in_batch_softmax_loss(x, x, {.item_ids = log_q}); }) ==
-          "in_batch_softmax_loss: wants item_ids of i64 or i32, got f32");
-    CHECK(refusal<ShapeError>([&] {
-              (void)sampled_softmax_loss(x, x, zeros({5, 2}));
-          }) == "sampled_softmax_loss: wants negatives (M, 3), got [5, 2]");
-    CHECK(refusal<ValueError>([&] { (void)sampled_softmax_loss(x, x, x, {.log_q_positive = log_q}); }) ==
-          "sampled_softmax_loss: wants both of log_q_positive and log_q_negative, or neither");
-    CHECK(refusal<ShapeError>([&] {
-              (void)sampled_softmax_loss(x, x, zeros({5, 3}), {.positive_ids = ids, .negative_ids = ids});
-          }).starts_with("sampled_softmax_loss: wants negative_ids of shape"));
-    CHECK(refusal<ShapeError>([&] { (void)NegativeSampler(x); }) ==
-          "NegativeSampler: wants weights (C), of at least 1, got [4, 3]");
-    CHECK(refusal<ValueError>([] { (void)NegativeSampler::uniform(0); }) ==
-          "NegativeSampler::uniform: wants a count of at least 1, got 0");
-    CHECK(refusal<ValueError>([] { (void)NegativeSampler::uniform(2).sample(0); }) ==
-          "NegativeSampler::sample: wants a count of at least 1, got 0");
-    CHECK(refusal<TypeError>([&] { (void)NegativeSampler::uniform(2).log_probability(x); }) ==
-          "NegativeSampler::log_probability: wants items of i64 or i32, got f32");
 }

@@ -1,0 +1,26 @@
+// Rows of tables of numbers, for the models that recommend.
+#pragma once
+
+#include <cstdint>
+#include <numeric>
+#include <vector>
+
+#include <declivity/tensor/tensor.hpp>
+#include <tests/support/weights.hpp>
+
+namespace declivity::test {
+
+using Numbers = std::vector<std::int64_t>;
+
+inline std::size_t place(std::int64_t i) { return static_cast<std::size_t>(i); }
+
+inline Row row_of(const Row& table, std::int64_t number, std::size_t width) {
+    const auto from = table.begin() + number * static_cast<std::int64_t>(width);
+    return {from, from + static_cast<std::ptrdiff_t>(width)};
+}
+
+inline double product(const Row& a, const Row& b) { return std::inner_product(a.begin(), a.end(), b.begin(), 0.0); }
+
+inline Tensor whole(const Numbers& numbers, const Shape& shape) { return Tensor::from(numbers, shape); }
+
+}  // namespace declivity::test
