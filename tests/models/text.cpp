@@ -2,7 +2,6 @@
 // not see, and learning what can be learned.
 #include <algorithm>
 #include <cmath>
-#include <map>
 #include <string>
 #include <vector>
 
@@ -16,7 +15,9 @@
 #include <declivity/tensor/functions.hpp>
 #include <declivity/tensor/random.hpp>
 #include <doctest/doctest.h>
+#include <tests/support/devices.hpp>
 #include <tests/support/values.hpp>
+#include <tests/support/weights.hpp>
 
 using namespace declivity;
 using namespace declivity::test;
@@ -25,19 +26,16 @@ namespace {
 
 using Values = std::vector<double>;
 
-Tensor tokens(const std::vector<std::int64_t>& values, std::int64_t rows) {
-    return Tensor::from(values, {rows, static_cast<std::int64_t>(values.size()) / rows});
+Tensor tokens(const std::vector<std::int64_t>& numbers, std::int64_t rows) {
+    return Tensor::from(numbers, {rows, static_cast<std::int64_t>(numbers.size()) / rows});
 }
 
-std::map<std::string, Values> parameters_of(const nn::Module& module) {
-    std::map<std::string, Values> out;
-    for (const auto& [name, tensor] : module.named_parameters()) out[name] = tensor.to_vector<double>();
-    return out;
-}
+/// The most exact type that the device computes in, and how far its results may be off.
+DType widest() { return floats().back(); }
+double exact() { return widest() == DType::f64 ? 1e-12 : 2e-5; }
 
 /// By plain C++: the text without padding, filled up to the longest filter by rows of zeros.
-Values text_cnn(const models::TextCNNConfig& config, const std::map<std::string, Values>& of,
-                const std::vector<std::int64_t>& text) {
+Values text_cnn(const models::TextCNNConfig& config, const Weights& of, const std::vector<std::int64_t>& text) {
     std::int64_t most = 0;
     for (const std::int64_t size : config.filter_sizes) most = std::max(most, size);
     const auto length = std::max(static_cast<std::int64_t>(text.size()), most);
@@ -74,7 +72,7 @@ Values text_cnn(const models::TextCNNConfig& config, const std::map<std::string,
 }
 
 void check_close(const Tensor& y, const Values& wanted, double tolerance) {
-    const Values got = y.to_vector<double>();
+    const Values got = values(y);
     REQUIRE(got.size() == wanted.size());
     for (std::size_t i = 0; i < got.size(); ++i)
         CHECK_MESSAGE(std::abs(got[i] - wanted[i]) <= tolerance, i, ": ", got[i], ", expected ", wanted[i]);
@@ -90,9 +88,9 @@ TEST_CASE("TextCNN is the largest answer of each filter, whatever stands behind 
                                        .num_filters = 5,
                                        .filter_sizes = {2, 4, 3},
                                        .dropout = 0.3};
-    models::TextCNN model(config, {.dtype = DType::f64});
+    models::TextCNN model(config, {.dtype = widest()});
     model.eval();
-    const auto of = parameters_of(model);
+    const auto of = weights_of(model);
     const std::vector<std::vector<std::int64_t>> texts{{3, 1, 12, 5, 5, 9, 2}, {4, 8, 1}, {7}, {11, 2, 6, 10}};
     std::vector<std::int64_t> all;
     Values wanted;
@@ -102,9 +100,9 @@ TEST_CASE("TextCNN is the largest answer of each filter, whatever stands behind 
         all.insert(all.end(), padded.begin(), padded.end());
         const Values scores = text_cnn(config, of, text);
         wanted.insert(wanted.end(), scores.begin(), scores.end());
-        check_close(model(tokens(text, 1)), scores, 1e-12);
+        check_close(model(tokens(text, 1)), scores, exact());
     }
-    check_close(model(tokens(all, 4)), wanted, 1e-12);
+    check_close(model(tokens(all, 4)), wanted, exact());
 }
 
 TEST_CASE("TransformerClassifier does not see padding") {
@@ -116,22 +114,22 @@ TEST_CASE("TransformerClassifier does not see padding") {
                                          .num_layers = 2,
                                          .dim_feedforward = 20,
                                          .max_length = 11},
-                                        {.dtype = DType::f64});
+                                        {.dtype = widest()});
     model.eval();
     const std::vector<std::int64_t> first{5, 1, 16, 2, 7, 3}, second{9, 4};
-    const Values one = model(tokens(first, 1)).to_vector<double>(), two = model(tokens(second, 1)).to_vector<double>();
+    const Values one = values(model(tokens(first, 1))), two = values(model(tokens(second, 1)));
     Values wanted = one;
     wanted.insert(wanted.end(), two.begin(), two.end());
     std::vector<std::int64_t> all = first;
     all.resize(11, 0);
     all.insert(all.end(), second.begin(), second.end());
     all.resize(22, 0);
-    check_close(model(tokens(all, 2)), wanted, 1e-12);
+    check_close(model(tokens(all, 2)), wanted, exact());
     // Order matters, and so does each token.
-    CHECK(std::abs(model(tokens({1, 5, 16, 2, 7, 3}, 1)).to_vector<double>()[0] - one[0]) > 1e-4);
-    CHECK(std::abs(model(tokens({5, 1, 16, 2, 7, 4}, 1)).to_vector<double>()[0] - one[0]) > 1e-4);
-    const Values nothing = model(tokens({0, 0, 0}, 1)).to_vector<double>();
-    const Values bias = parameters_of(model).at("classifier.bias");
+    CHECK(std::abs(values(model(tokens({1, 5, 16, 2, 7, 3}, 1)))[0] - one[0]) > 1e-4);
+    CHECK(std::abs(values(model(tokens({5, 1, 16, 2, 7, 4}, 1)))[0] - one[0]) > 1e-4);
+    const Values nothing = values(model(tokens({0, 0, 0}, 1)));
+    const Values bias = weights_of(model).at("classifier.bias");
     for (std::size_t i = 0; i < bias.size(); ++i) CHECK(nothing[i] == bias[i]);
 }
 
@@ -143,33 +141,32 @@ TEST_CASE("Translator: no token sees padding of the source or what follows in th
                               .nhead = 2,
                               .dim_feedforward = 20,
                               .max_length = 12},
-                             {.dtype = DType::f64});
+                             {.dtype = widest()});
     model.eval();
     const std::vector<std::int64_t> source{4, 18, 7, 2}, target{1, 9, 3, 14, 5};
-    const Values whole = model(tokens(source, 1), tokens(target, 1)).to_vector<double>();
+    const Values whole = values(model(tokens(source, 1), tokens(target, 1)));
     std::vector<std::int64_t> padded = source;
     padded.resize(9, 0);
-    check_close(model(tokens(padded, 1), tokens(target, 1)), whole, 1e-12);
+    check_close(model(tokens(padded, 1), tokens(target, 1)), whole, exact());
     for (std::int64_t length = 1; length < 5; ++length) {
-        const Values part =
-            model(tokens(source, 1), tokens({target.begin(), target.begin() + length}, 1)).to_vector<double>();
-        for (std::size_t i = 0; i < part.size(); ++i) CHECK(std::abs(part[i] - whole[i]) <= 1e-12);
+        const Values part = values(model(tokens(source, 1), tokens({target.begin(), target.begin() + length}, 1)));
+        for (std::size_t i = 0; i < part.size(); ++i) CHECK(std::abs(part[i] - whole[i]) <= exact());
     }
-    CHECK(std::abs(model(tokens({4, 18, 7, 3}, 1), tokens(target, 1)).to_vector<double>()[4] - whole[4]) > 1e-4);
-    CHECK(std::abs(model(tokens({18, 4, 7, 2}, 1), tokens(target, 1)).to_vector<double>()[4] - whole[4]) > 1e-4);
+    CHECK(std::abs(values(model(tokens({4, 18, 7, 3}, 1), tokens(target, 1)))[4] - whole[4]) > 1e-4);
+    CHECK(std::abs(values(model(tokens({18, 4, 7, 2}, 1), tokens(target, 1)))[4] - whole[4]) > 1e-4);
     // One memory for several targets.
     const Tensor memory = model.encode(tokens(source, 1));
     const Tensor both = model.decode(tokens({1, 9, 3, 1, 2, 6}, 2), memory, tokens(source, 1));
-    CHECK(std::abs(both.to_vector<double>()[4] - whole[4]) <= 1e-12);
+    CHECK(std::abs(values(both)[4] - whole[4]) <= exact());
 
     const std::vector<Tensor> weights = model.attention_to_source(tokens(padded, 1), tokens(target, 1));
     REQUIRE(weights.size() == 2);
     for (const Tensor& one : weights) {
         REQUIRE(one.shape() == Shape{1, 2, 5, 9});
-        check_close(sum(one, {3}), Values(10, 1.0), 1e-12);
+        check_close(sum(one, {3}), Values(10, 1.0), exact());
         check_close(slice(one, 3, 4, 9), Values(50, 0.0), 0);
     }
-    CHECK(std::abs(weights[0].to_vector<double>()[0] - weights[1].to_vector<double>()[0]) > 1e-6);
+    CHECK(std::abs(values(weights[0])[0] - values(weights[1])[0]) > 1e-6);
     // The head is the target's table, once among the parameters.
     CHECK(model.named_parameters().size() ==
           models::Translator({.source_vocab_size = 19, .target_vocab_size = 15, .tie_word_embeddings = false})
