@@ -5,27 +5,44 @@
 //
 // A work-item makes a panel; global (panels).
 //
-//   REAL   float or double
-//   GATES  of the cell
-//   UNITS  of a panel
+//   REAL, VW   float or double, elements of a vector (vectors.clh)
+//   GATES      of the cell
+//   UNITS      of a panel, a multiple of VW
+#define GROUP 1
 #include "noinline.clh"
+#include "vectors.clh"
+#if VW > 1
+#include "transpose_tile.clh"
+#endif
+
+// A square of weights, whose rows become columns, at its place of the panel; some of it may be missing.
+static inline void pack_square(const int H, const int units, const int n, __global const REAL* restrict from,
+                               __global REAL* restrict to) {
+#if VW > 1
+    if (units == VW && n == VW) {
+        VEC rows[VW];
+#pragma unroll
+        for (int i = 0; i < VW; ++i) rows[i] = VLOAD(from + (long)i * H);
+        TRANSPOSE_TILE(VEC, VW, rows)
+#pragma unroll
+        for (int i = 0; i < VW; ++i) VSTORE(rows[i], to + i * GATES * UNITS);
+        return;
+    }
+#endif
+    for (int lane = 0; lane < VW; ++lane)
+        for (int i = 0; i < n; ++i) to[i * GATES * UNITS + lane] = lane < units ? from[(long)lane * H + i] : 0;
+}
 
 NOINLINE void pack_forward(const long block, const int H, __global const REAL* restrict from,
                            __global REAL* restrict to) {
-    const int first = block * UNITS, count = min(UNITS, H - first);
+    const int first = block * UNITS;
     to += block * UNITS * GATES * H;
-    for (int k = 0; k < H; k += 16) {  // as many as a cache line has of float
-        const int n = min(16, H - k);
+    for (int k = 0; k < H; k += VW)
         for (int gate = 0; gate < GATES; ++gate)
-            for (int lane = 0; lane < UNITS; ++lane) {
-                __global const REAL* row = from + ((long)gate * H + first + lane) * H + k;
-                __global REAL* column = to + ((long)k * GATES + gate) * UNITS + lane;
-                if (lane < count)
-                    for (int i = 0; i < n; ++i) column[i * GATES * UNITS] = row[i];
-                else
-                    for (int i = 0; i < n; ++i) column[i * GATES * UNITS] = 0;
-            }
-    }
+            for (int lane = 0; lane < UNITS; lane += VW)
+                pack_square(H, min(VW, H - first - lane), min(VW, H - k),
+                            from + ((long)gate * H + first + lane) * H + k,
+                            to + ((long)k * GATES + gate) * UNITS + lane);
 }
 
 __kernel void recurrent_pack_forward(const int H, __global const REAL* restrict from, const long from_offset,
@@ -37,9 +54,11 @@ NOINLINE void pack_backward(const long block, const int H, __global const REAL* 
                             __global REAL* restrict to) {
     const int first = block * UNITS, count = min(UNITS, H - first);
     to += block * UNITS * GATES * H;
-    for (int k = 0; k < GATES * H; ++k) {
+    for (int k = 0; k < GATES * H; ++k, to += UNITS) {
         __global const REAL* row = from + (long)k * H + first;
-        for (int lane = 0; lane < UNITS; ++lane) to[(long)k * UNITS + lane] = lane < count ? row[lane] : 0;
+        int lane = 0;
+        for (; lane + VW <= count; lane += VW) VSTORE(VLOAD(row + lane), to + lane);
+        for (; lane < UNITS; ++lane) to[lane] = lane < count ? row[lane] : 0;
     }
 }
 

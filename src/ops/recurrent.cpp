@@ -106,7 +106,7 @@ void launch_cpu(const Operands& in, const Recurrence& call, const Sizes& sizes, 
     const std::int64_t gates = gates_of(call.cell), lanes = cut.stretch * cut.vector;
     const View panels = View::make(device, dtype, {cut.panels, gates * sizes.units, lanes});
     Defines packs = real_defines(dtype);
-    packs.set("GATES", gates).set("UNITS", lanes);
+    packs.set("VW", cut.vector).set("GATES", gates).set("UNITS", lanes);
     launch({device, {"recurrent_pack.cl", direction.pack, packs}}, {{to_size(cut.panels), 1, 1}, {1, 1, 1}},
            {sizes.units, in.weight.argument(), panels.argument()});
     Defines defines = defines_of(in, call);

@@ -98,16 +98,17 @@ Tensor weight_gradient(const Kind& kind, const std::vector<Tensor>& in, const Te
     const auto times = [](const Tensor& of, const Tensor& states) {
         return matmul(transpose(flatten(of, 0, -2), 0, 1), flatten(states, 0, -2));
     };
-    Tensor first = select(products, 0, kind.reverse ? steps - 1 : 0);
-    if (kind.reverse && in[kLengths].defined()) {  // each row's own
-        const Tensor place = reshape(clamp(in[kLengths] - 1, 0, steps - 1).to(DType::i64), {1, y.size(1), 1});
-        first = select(take_along_axis(products, broadcast_to(place, {1, y.size(1), products.size(2)}), 0), 0, 0);
-    }
-    const Tensor of_first = times(first, in[kHidden]);
+    const Tensor start = unsqueeze(in[kHidden], 0);
+    const auto before = [&](std::int64_t from, std::int64_t to) { return slice(y, 0, from, to); };
+    if (!kind.reverse || !in[kLengths].defined())
+        return times(products,
+                     kind.reverse ? concat({before(1, steps), start}, 0) : concat({start, before(0, steps - 1)}, 0));
+    // Each row begins at its own end.
+    const Tensor place = reshape(clamp(in[kLengths] - 1, 0, steps - 1).to(DType::i64), {1, y.size(1), 1});
+    const Tensor first = take_along_axis(products, broadcast_to(place, {1, y.size(1), products.size(2)}), 0);
+    const Tensor of_first = times(first, start);
     if (steps == 1) return of_first;
-    return times(slice(products, 0, kind.reverse ? 0 : 1, kind.reverse ? steps - 1 : steps),
-                 slice(y, 0, kind.reverse ? 1 : 0, kind.reverse ? steps : steps - 1)) +
-           of_first;
+    return times(slice(products, 0, 0, steps - 1), before(1, steps)) + of_first;
 }
 
 std::vector<Tensor> by_kernels(const Kind& kind, const std::vector<Tensor>& in) {
