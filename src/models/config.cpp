@@ -1,7 +1,9 @@
 #include <declivity/models/config.hpp>
 
+#include <concepts>
 #include <initializer_list>
 #include <span>
+#include <type_traits>
 #include <utility>
 
 #include <declivity/io/atomic_file.hpp>
@@ -22,10 +24,15 @@ void write(const std::filesystem::path& path, const json& config) {
     io::write_file(path, std::as_bytes(std::span(text)));
 }
 
-/// null where there is none.
-template <class T>
-json or_null(const std::optional<T>& value) {
-    return value ? json(*value) : json();
+// A field of a config by its key in the file: read, where the file has it; written, as null where there is none.
+auto reading(const ConfigFile& file) {
+    return [&file](const char* key, auto& value) { file.read(key, value); };
+}
+auto writing(json& config) {
+    return [&config]<class T>(const char* key, const T& value) {
+        if constexpr (requires { value.value(); }) config[key] = value ? json(*value) : json();
+        else config[key] = value;
+    };
 }
 
 void require_type(const ConfigFile& file, std::initializer_list<const char*> wanted, std::string& type) {
@@ -45,6 +52,76 @@ json labels(std::int64_t count) {
 void read_labels(const ConfigFile& file, std::int64_t& count) {
     file.read("num_labels", count);
     if (const auto named = file.count("id2label"); named && *named > 0) count = *named;
+}
+
+// The fields that files and configs have alike. @param field takes a key and the field
+template <class Config, class Field>
+requires std::same_as<std::remove_const_t<Config>, GPT2Config>
+void fields(Config& config, const Field& field) {
+    field("vocab_size", config.vocab_size);
+    field("n_positions", config.n_positions);
+    field("n_embd", config.n_embd);
+    field("n_layer", config.n_layer);
+    field("n_head", config.n_head);
+    field("n_inner", config.n_inner);
+    field("activation_function", config.activation_function);
+    field("resid_pdrop", config.resid_pdrop);
+    field("embd_pdrop", config.embd_pdrop);
+    field("attn_pdrop", config.attn_pdrop);
+    field("layer_norm_epsilon", config.layer_norm_epsilon);
+    field("initializer_range", config.initializer_range);
+    field("scale_attn_weights", config.scale_attn_weights);
+    field("scale_attn_by_inverse_layer_idx", config.scale_attn_by_inverse_layer_idx);
+    field("tie_word_embeddings", config.tie_word_embeddings);
+}
+template <class Config, class Field>
+requires std::same_as<std::remove_const_t<Config>, LlamaConfig>
+void fields(Config& config, const Field& field) {
+    field("vocab_size", config.vocab_size);
+    field("hidden_size", config.hidden_size);
+    field("intermediate_size", config.intermediate_size);
+    field("num_hidden_layers", config.num_hidden_layers);
+    field("num_attention_heads", config.num_attention_heads);
+    field("hidden_act", config.hidden_act);
+    field("max_position_embeddings", config.max_position_embeddings);
+    field("initializer_range", config.initializer_range);
+    field("rms_norm_eps", config.rms_norm_eps);
+    field("tie_word_embeddings", config.tie_word_embeddings);
+    field("attention_dropout", config.attention_dropout);
+}
+/// Of an encoder.
+template <class Config, class Field>
+void encoder_fields(Config& config, const Field& field) {
+    field("hidden_size", config.hidden_size);
+    field("num_hidden_layers", config.num_hidden_layers);
+    field("num_attention_heads", config.num_attention_heads);
+    field("intermediate_size", config.intermediate_size);
+    field("hidden_act", config.hidden_act);
+    field("hidden_dropout_prob", config.hidden_dropout_prob);
+    field("attention_probs_dropout_prob", config.attention_probs_dropout_prob);
+    field("initializer_range", config.initializer_range);
+    field("layer_norm_eps", config.layer_norm_eps);
+}
+template <class Config, class Field>
+requires std::same_as<std::remove_const_t<Config>, BERTConfig>
+void fields(Config& config, const Field& field) {
+    encoder_fields(config, field);
+    field("vocab_size", config.vocab_size);
+    field("max_position_embeddings", config.max_position_embeddings);
+    field("type_vocab_size", config.type_vocab_size);
+    field("classifier_dropout", config.classifier_dropout);
+    field("tie_word_embeddings", config.tie_word_embeddings);
+}
+template <class Config, class Field>
+requires std::same_as<std::remove_const_t<Config>, ViTConfig>
+void fields(Config& config, const Field& field) {
+    encoder_fields(config, field);
+    field("image_size", config.image_size);
+    field("patch_size", config.patch_size);
+    field("num_channels", config.num_channels);
+    field("qkv_bias", config.qkv_bias);
+    field("pooler_output_size", config.pooler_output_size);
+    field("pooler_act", config.pooler_act);
 }
 
 }  // namespace
@@ -67,43 +144,15 @@ GPT2Config GPT2Config::load(const std::filesystem::path& path) {
     GPT2Config config;
     std::string type = "gpt2";
     require_type(file, {"gpt2"}, type);
-    file.read("vocab_size", config.vocab_size);
-    file.read("n_positions", config.n_positions);
-    file.read("n_embd", config.n_embd);
-    file.read("n_layer", config.n_layer);
-    file.read("n_head", config.n_head);
-    file.read("n_inner", config.n_inner);
-    file.read("activation_function", config.activation_function);
-    file.read("resid_pdrop", config.resid_pdrop);
-    file.read("embd_pdrop", config.embd_pdrop);
-    file.read("attn_pdrop", config.attn_pdrop);
-    file.read("layer_norm_epsilon", config.layer_norm_epsilon);
-    file.read("initializer_range", config.initializer_range);
-    file.read("scale_attn_weights", config.scale_attn_weights);
-    file.read("scale_attn_by_inverse_layer_idx", config.scale_attn_by_inverse_layer_idx);
-    file.read("tie_word_embeddings", config.tie_word_embeddings);
+    fields(config, reading(file));
     file.require_false("add_cross_attention");
     return file.checked(config, "n_embd");
 }
 
 void GPT2Config::save(const std::filesystem::path& path) const {
-    write(path, {{"architectures", {"GPT2LMHeadModel"}},
-                 {"model_type", "gpt2"},
-                 {"vocab_size", vocab_size},
-                 {"n_positions", n_positions},
-                 {"n_embd", n_embd},
-                 {"n_layer", n_layer},
-                 {"n_head", n_head},
-                 {"n_inner", or_null(n_inner)},
-                 {"activation_function", activation_function},
-                 {"resid_pdrop", resid_pdrop},
-                 {"embd_pdrop", embd_pdrop},
-                 {"attn_pdrop", attn_pdrop},
-                 {"layer_norm_epsilon", layer_norm_epsilon},
-                 {"initializer_range", initializer_range},
-                 {"scale_attn_weights", scale_attn_weights},
-                 {"scale_attn_by_inverse_layer_idx", scale_attn_by_inverse_layer_idx},
-                 {"tie_word_embeddings", tie_word_embeddings}});
+    json config{{"architectures", {"GPT2LMHeadModel"}}, {"model_type", "gpt2"}};
+    fields(*this, writing(config));
+    write(path, config);
 }
 
 void LlamaConfig::check() const {
@@ -156,19 +205,9 @@ LlamaConfig LlamaConfig::load(const std::filesystem::path& path) {
         config.max_position_embeddings = 32768;
         config.qkv_bias = true;
     }
-    file.read("vocab_size", config.vocab_size);
-    file.read("hidden_size", config.hidden_size);
-    file.read("intermediate_size", config.intermediate_size);
-    file.read("num_hidden_layers", config.num_hidden_layers);
-    file.read("num_attention_heads", config.num_attention_heads);
+    fields(config, reading(file));
     file.read_or_null("num_key_value_heads", config.num_key_value_heads);
     file.read("head_dim", config.head_dim);
-    file.read("hidden_act", config.hidden_act);
-    file.read("max_position_embeddings", config.max_position_embeddings);
-    file.read("initializer_range", config.initializer_range);
-    file.read("rms_norm_eps", config.rms_norm_eps);
-    file.read("tie_word_embeddings", config.tie_word_embeddings);
-    file.read("attention_dropout", config.attention_dropout);
     file.read("attention_bias", config.attention_bias);
     file.read("mlp_bias", config.mlp_bias);
     if (config.model_type == "qwen2") {
@@ -223,28 +262,18 @@ void LlamaConfig::save(const std::filesystem::path& path) const {
                   : qwen2 ? "Qwen2ForCausalLM"
                           : "LlamaForCausalLM"}},
                 {"model_type", model_type},
-                {"vocab_size", vocab_size},
-                {"hidden_size", hidden_size},
-                {"intermediate_size", intermediate_size},
-                {"num_hidden_layers", num_hidden_layers},
-                {"num_attention_heads", num_attention_heads},
                 {"num_key_value_heads", kv_heads()},
                 {"head_dim", head_width()},
-                {"hidden_act", hidden_act},
-                {"max_position_embeddings", max_position_embeddings},
-                {"initializer_range", initializer_range},
-                {"rms_norm_eps", rms_norm_eps},
-                {"tie_word_embeddings", tie_word_embeddings},
                 {"rope_theta", rope_theta},
-                {"rope_parameters", rope},
-                {"attention_dropout", attention_dropout}};
+                {"rope_parameters", rope}};
+    fields(*this, writing(config));
     // transformers before 5 read it under this name.
     if (rope_scaling.rope_type != "default") config["rope_scaling"] = rope;
     if (!mistral && !qwen2) {
         config["attention_bias"] = attention_bias;
         config["mlp_bias"] = mlp_bias;
     } else {
-        config["sliding_window"] = or_null(sliding_window);
+        writing(config)("sliding_window", sliding_window);
     }
     if (qwen2) {
         config["use_sliding_window"] = sliding_window.has_value();
@@ -275,20 +304,7 @@ BERTConfig BERTConfig::load(const std::filesystem::path& path) {
     BERTConfig config;
     std::string type = "bert", positions = "absolute";
     require_type(file, {"bert"}, type);
-    file.read("vocab_size", config.vocab_size);
-    file.read("hidden_size", config.hidden_size);
-    file.read("num_hidden_layers", config.num_hidden_layers);
-    file.read("num_attention_heads", config.num_attention_heads);
-    file.read("intermediate_size", config.intermediate_size);
-    file.read("hidden_act", config.hidden_act);
-    file.read("hidden_dropout_prob", config.hidden_dropout_prob);
-    file.read("attention_probs_dropout_prob", config.attention_probs_dropout_prob);
-    file.read("max_position_embeddings", config.max_position_embeddings);
-    file.read("type_vocab_size", config.type_vocab_size);
-    file.read("initializer_range", config.initializer_range);
-    file.read("layer_norm_eps", config.layer_norm_eps);
-    file.read("classifier_dropout", config.classifier_dropout);
-    file.read("tie_word_embeddings", config.tie_word_embeddings);
+    fields(config, reading(file));
     file.read("position_embedding_type", positions);
     if (positions != "absolute") file.refuse("position_embedding_type", "'absolute'", positions);
     file.require_false("is_decoder");
@@ -298,22 +314,9 @@ BERTConfig BERTConfig::load(const std::filesystem::path& path) {
 }
 
 void BERTConfig::save(const std::filesystem::path& path) const {
-    write(path, {{"model_type", "bert"},
-                 {"vocab_size", vocab_size},
-                 {"hidden_size", hidden_size},
-                 {"num_hidden_layers", num_hidden_layers},
-                 {"num_attention_heads", num_attention_heads},
-                 {"intermediate_size", intermediate_size},
-                 {"hidden_act", hidden_act},
-                 {"hidden_dropout_prob", hidden_dropout_prob},
-                 {"attention_probs_dropout_prob", attention_probs_dropout_prob},
-                 {"max_position_embeddings", max_position_embeddings},
-                 {"type_vocab_size", type_vocab_size},
-                 {"initializer_range", initializer_range},
-                 {"layer_norm_eps", layer_norm_eps},
-                 {"classifier_dropout", or_null(classifier_dropout)},
-                 {"tie_word_embeddings", tie_word_embeddings},
-                 {"id2label", labels(num_labels)}});
+    json config{{"model_type", "bert"}, {"id2label", labels(num_labels)}};
+    fields(*this, writing(config));
+    write(path, config);
 }
 
 void ViTConfig::check() const {
@@ -342,43 +345,15 @@ ViTConfig ViTConfig::load(const std::filesystem::path& path) {
     ViTConfig config;
     std::string type = "vit";
     require_type(file, {"vit"}, type);
-    file.read("hidden_size", config.hidden_size);
-    file.read("num_hidden_layers", config.num_hidden_layers);
-    file.read("num_attention_heads", config.num_attention_heads);
-    file.read("intermediate_size", config.intermediate_size);
-    file.read("hidden_act", config.hidden_act);
-    file.read("hidden_dropout_prob", config.hidden_dropout_prob);
-    file.read("attention_probs_dropout_prob", config.attention_probs_dropout_prob);
-    file.read("initializer_range", config.initializer_range);
-    file.read("layer_norm_eps", config.layer_norm_eps);
-    file.read("image_size", config.image_size);
-    file.read("patch_size", config.patch_size);
-    file.read("num_channels", config.num_channels);
-    file.read("qkv_bias", config.qkv_bias);
-    file.read("pooler_output_size", config.pooler_output_size);
-    file.read("pooler_act", config.pooler_act);
+    fields(config, reading(file));
     read_labels(file, config.num_labels);
     return file.checked(config, "hidden_size");
 }
 
 void ViTConfig::save(const std::filesystem::path& path) const {
-    write(path, {{"model_type", "vit"},
-                 {"hidden_size", hidden_size},
-                 {"num_hidden_layers", num_hidden_layers},
-                 {"num_attention_heads", num_attention_heads},
-                 {"intermediate_size", intermediate_size},
-                 {"hidden_act", hidden_act},
-                 {"hidden_dropout_prob", hidden_dropout_prob},
-                 {"attention_probs_dropout_prob", attention_probs_dropout_prob},
-                 {"initializer_range", initializer_range},
-                 {"layer_norm_eps", layer_norm_eps},
-                 {"image_size", image_size},
-                 {"patch_size", patch_size},
-                 {"num_channels", num_channels},
-                 {"qkv_bias", qkv_bias},
-                 {"pooler_output_size", or_null(pooler_output_size)},
-                 {"pooler_act", pooler_act},
-                 {"id2label", labels(num_labels)}});
+    json config{{"model_type", "vit"}, {"id2label", labels(num_labels)}};
+    fields(*this, writing(config));
+    write(path, config);
 }
 
 }  // namespace declivity::models
