@@ -273,8 +273,9 @@ GgufReader::GgufReader(const fs::path& path) : path_(path) {
 
 const std::string& GgufReader::text(const std::string& key) const {
     const auto found = metadata_.find(key);
-    if (found == metadata_.end() || !std::holds_alternative<std::string>(found->second.value))
-        throw ValueError(fmt::format("GgufReader::text: there is no text '{}'", key));
+    if (found == metadata_.end()) throw ValueError(fmt::format("GgufReader::text: there is no text '{}'", key));
+    if (!std::holds_alternative<std::string>(found->second.value))
+        throw ValueError(fmt::format("GgufReader::text: wants a text, '{}' is something else", key));
     return std::get<std::string>(found->second.value);
 }
 

@@ -125,7 +125,12 @@ class Writer {
     Tensor first() {
         const Tensor hidden = model_.hidden_states(prompts_.tokens, {.cache = cache_});
         if (cache_.defined() && prompts_.ragged) cache_.set_lengths(prompts_.lengths);
-        return chosen(model_.logits(last_of(hidden, prompts_.lengths, 0)));
+        const Tensor scores = model_.logits(last_of(hidden, prompts_.lengths, 0));
+        const Tensor& tokens = prompts_.tokens;
+        if (any((tokens < 0) | (tokens >= scores.size(1))).item<bool>())
+            throw ValueError(
+                fmt::format("generate: wants tokens of prompts in 0 .. {}, got others", scores.size(1) - 1));
+        return chosen(scores);
     }
     /// @param before tokens that were chosen last
     /// @param written all tokens so far, the `count` of them

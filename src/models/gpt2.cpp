@@ -158,6 +158,7 @@ Tensor GPT2::logits(Tensor hidden) { return lm_head_(std::move(hidden)); }
 
 nn::KeyValueCache GPT2::make_cache(std::int64_t batch, std::int64_t max_length,
                                    const nn::KeyValueCacheOptions& options) const {
+    require_cache_length("GPT2", max_length, config_.n_positions);
     return nn::KeyValueCache(config_.n_layer, batch, config_.n_head, config_.n_embd / config_.n_head, max_length,
                              cache_options(*this, options));
 }

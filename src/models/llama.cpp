@@ -191,6 +191,7 @@ Tensor Llama::logits(Tensor hidden) { return lm_head_(std::move(hidden)); }
 
 nn::KeyValueCache Llama::make_cache(std::int64_t batch, std::int64_t max_length,
                                     const nn::KeyValueCacheOptions& options) const {
+    require_cache_length("Llama", max_length, config_.max_position_embeddings);
     return nn::KeyValueCache(config_.num_hidden_layers, batch, config_.kv_heads(), config_.head_width(), max_length,
                              cache_options(*this, options));
 }

@@ -100,6 +100,9 @@ inline Tensor announced(const char* name, const Tensor& input_ids, CausalInputs&
                 fmt::format("{}: wants no attention_mask beside a cache, whose lengths say what counts; "
                             "fill rows up at the end, and tell set_lengths()",
                             name));
+        if (input_ids.size(0) != inputs.cache.batch())
+            throw ShapeError(fmt::format("{}: wants input_ids of {} texts, as many as the cache has, got {}", name,
+                                         inputs.cache.batch(), input_ids.shape().str()));
         inputs.cache.advance(input_ids.size(1));
         if (!inputs.position_ids.defined()) return inputs.cache.positions(input_ids.size(1));
     }
@@ -115,6 +118,13 @@ inline void initialise(const nn::Module& module, double range) {
         if (tensor.rank() >= 2) nn::normal_(tensor, 0, range);
         else if (name.ends_with("bias")) Tensor(tensor).fill_(0);
     }
+}
+
+/// @throws ValueError for more tokens than the model has positions
+inline void require_cache_length(const char* name, std::int64_t max_length, std::int64_t positions) {
+    if (max_length > positions)
+        throw ValueError(
+            fmt::format("{}::make_cache: wants a max_length of up to {}, got {}", name, positions, max_length));
 }
 
 /// Options of a cache for a model: its type, and device, where none are given.

@@ -36,8 +36,9 @@ MultiheadAttention::MultiheadAttention(std::int64_t embed_dim, std::int64_t num_
       batch_first_(options.batch_first),
       out_proj_(add("out_proj", [&] {
           if (embed_dim < 1 || num_heads < 1 || embed_dim % num_heads != 0)
-              throw ValueError(fmt::format("MultiheadAttention: wants num_heads that divide embed_dim, got {} and {}",
-                                           num_heads, embed_dim));
+              throw ValueError(
+                  fmt::format("MultiheadAttention: wants num_heads of at least 1 that divide embed_dim, got {} and {}",
+                              num_heads, embed_dim));
           return Linear(embed_dim, embed_dim, {options.bias, options.dtype, options.device});
       }())) {
     if (!(dropout_ >= 0 && dropout_ <= 1))

@@ -50,7 +50,9 @@ MelSpectrogram::MelSpectrogram(audio::MelSpectrogramOptions options, const Tenso
                                            options.mel, tensors))) {
     options_.spectrogram.window = options_.filter_bank = Tensor();
     if (!options.spectrogram.power || !options.spectrogram.onesided)
-        throw ValueError("MelSpectrogram: wants a power, and one side of the spectrum");
+        throw ValueError(fmt::format("MelSpectrogram: wants a power, and one side of the spectrum, got {} and {}",
+                                     options.spectrogram.power ? "a power" : "none",
+                                     options.spectrogram.onesided ? "one side" : "both sides"));
 }
 
 audio::MelSpectrogramOptions MelSpectrogram::options() const {

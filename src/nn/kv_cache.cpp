@@ -33,6 +33,7 @@ struct KeyValueCache::State {
     std::vector<std::vector<std::int64_t>> owned = {};  // by samples
     std::int64_t announced = 0;                         // by calls that were no replays
     bool first = true;                                  // the last call found no tokens
+    std::int64_t last = 0;                              // tokens of the last call
     [[nodiscard]] std::int64_t pages_each() const { return (max_length + *page_size - 1) / *page_size; }
 
     void write_table() {
@@ -61,7 +62,8 @@ struct KeyValueCache::State {
 };
 
 KeyValueCache::State& KeyValueCache::state(const char* function) const {
-    if (state_ == nullptr) throw ValueError(fmt::format("KeyValueCache::{}: there is no cache", function));
+    if (state_ == nullptr)
+        throw ValueError(fmt::format("KeyValueCache::{}: wants a cache, got one that was not made", function));
     return *state_;
 }
 
@@ -114,6 +116,9 @@ std::uint64_t KeyValueCache::bytes() const {
 void KeyValueCache::set_lengths(const Tensor& lengths) {
     const State& cache = state("set_lengths");
     ops::require_shape("KeyValueCache::set_lengths", "lengths", lengths.shape(), {cache.batch});
+    if (lengths.dtype() != DType::i64 && lengths.dtype() != DType::i32)
+        throw TypeError(
+            fmt::format("KeyValueCache::set_lengths: wants lengths of i64 or i32, got {}", name_of(lengths.dtype())));
     Tensor own = cache.lengths;
     own.copy_(lengths.to(DType::i64));
 }
@@ -126,6 +131,7 @@ void KeyValueCache::advance(std::int64_t count) {
                                      cache.max_length, count, cache.announced));
     cache.first = cache.announced == 0;
     cache.announced += count;
+    cache.last = count;
     cache.lengths += count;
 }
 
@@ -142,6 +148,10 @@ Tensor KeyValueCache::attend(std::int64_t layer, const Tensor& query, const Tens
     const Shape wanted{cache.batch, cache.heads, key.size(2), cache.head_dim};
     ops::require_shape("KeyValueCache::attend", "key", key.shape(), wanted);
     ops::require_shape("KeyValueCache::attend", "value", value.shape(), wanted);
+    if (key.size(2) != cache.last)
+        throw ShapeError(
+            fmt::format("KeyValueCache::attend: wants keys of the {} tokens that advance() told of, got {}", cache.last,
+                        key.shape().str()));
     const NoGrad no_grad;
     const Tensor &keys = cache.keys[static_cast<std::size_t>(layer)],
                  &values = cache.values[static_cast<std::size_t>(layer)];
@@ -173,6 +183,9 @@ void KeyValueCache::reserve(std::int64_t sample, std::int64_t length) {
     if (!cache.page_size) throw ValueError("KeyValueCache::reserve: the cache has no pages");
     if (sample < 0 || sample >= cache.batch)
         throw ValueError(fmt::format("KeyValueCache::reserve: wants one of {} samples, got {}", cache.batch, sample));
+    if (length < 0 || length > cache.max_length)
+        throw ValueError(
+            fmt::format("KeyValueCache::reserve: wants a length in 0 .. {}, got {}", cache.max_length, length));
     cache.reserve(sample, length);
     cache.write_table();
 }

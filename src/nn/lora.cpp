@@ -31,17 +31,24 @@ const std::string* target_of(const std::string& name, const std::vector<std::str
     return nullptr;
 }
 
+void check(const char* name, const LoraOptions& options) {
+    if (options.r < 1 || !std::isfinite(options.lora_alpha))
+        throw ValueError(fmt::format("{}: wants r of at least 1 and a finite lora_alpha, got {} and {}", name,
+                                     options.r, options.lora_alpha));
+    if (!(options.lora_dropout >= 0 && options.lora_dropout <= 1))
+        throw ValueError(fmt::format("{}: wants lora_dropout in [0, 1], got {}", name, options.lora_dropout));
+    for (const DType dtype : {options.dtype, options.base_dtype.value_or(DType::f32)})
+        if (!is_floating(dtype))
+            throw TypeError(fmt::format("{}: wants f32, f64, f16 or bf16, got {}", name, name_of(dtype)));
+}
+
 }  // namespace
 
 Lora::Lora(std::int64_t in_features, std::int64_t out_features, const LoraOptions& options, const Device& device)
     : options_(options),
       scale_(options.lora_alpha /
              (options.use_rslora ? std::sqrt(static_cast<double>(options.r)) : static_cast<double>(options.r))) {
-    if (options.r < 1 || !std::isfinite(options.lora_alpha))
-        throw ValueError(fmt::format("Lora: wants r of at least 1 and a finite lora_alpha, got {} and {}", options.r,
-                                     options.lora_alpha));
-    if (!(options.lora_dropout >= 0 && options.lora_dropout <= 1))
-        throw ValueError(fmt::format("Lora: wants lora_dropout in [0, 1], got {}", options.lora_dropout));
+    check("Lora", options);
     const TensorOptions tensor{options.dtype, device};
     const double bound = 1 / std::sqrt(static_cast<double>(in_features));
     a_ = parameter("A", uniform({options.r, in_features}, -bound, bound, tensor));
@@ -60,6 +67,7 @@ std::int64_t Lora::multiply_adds(const std::vector<Tensor>& inputs, const std::v
 }
 
 std::vector<std::string> add_lora(Module& model, const LoraOptions& options) {
+    check("add_lora", options);
     std::vector<std::pair<std::string, Linear*>> found;
     std::set<std::string> used;
     for_each_linear(model, "", [&](const std::string& name, Linear& layer) {

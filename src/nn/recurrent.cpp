@@ -84,8 +84,8 @@ RecurrentNetwork<Result, State>::RecurrentNetwork(const char* name, const Sizes&
     if (!(options.dropout >= 0 && options.dropout <= 1))
         throw ValueError(fmt::format("{}: wants dropout in [0, 1], got {}", name, options.dropout));
     if (sizes.projected < 0 || sizes.projected >= sizes.hidden)
-        throw ValueError(
-            fmt::format("{}: wants proj_size below hidden_size, {}, got {}", name, sizes.hidden, sizes.projected));
+        throw ValueError(fmt::format("{}: wants proj_size in 0 .. {}, below hidden_size, got {}", name,
+                                     sizes.hidden - 1, sizes.projected));
     const auto drawn = uniform_for(sizes.hidden, options.dtype, options.device);
     const std::int64_t rows = sizes.gates * sizes.hidden, state = sizes.projected > 0 ? sizes.projected : sizes.hidden,
                        directions = options.bidirectional ? 2 : 1;

@@ -37,6 +37,16 @@ void require_layers(const char* name, std::int64_t layers) {
 
 }  // namespace
 
+namespace {
+
+/// @throws ValueError for an empty function
+std::function<Tensor(Tensor)> activation_of(const char* name, const TransformerLayerOptions& options) {
+    if (!options.activation) throw ValueError(fmt::format("{}: wants an activation, got an empty function", name));
+    return options.activation;
+}
+
+}  // namespace
+
 TransformerEncoderLayer::TransformerEncoderLayer(std::int64_t d_model, std::int64_t nhead,
                                                  const TransformerLayerOptions& options)
     : self_attn_(add("self_attn", attention_of(d_model, nhead, options))),
@@ -47,7 +57,7 @@ TransformerEncoderLayer::TransformerEncoderLayer(std::int64_t d_model, std::int6
       dropout_(add("dropout", Dropout(options.dropout))),
       dropout1_(add("dropout1", Dropout(options.dropout))),
       dropout2_(add("dropout2", Dropout(options.dropout))),
-      activation_(options.activation),
+      activation_(activation_of("TransformerEncoderLayer", options)),
       norm_first_(options.norm_first) {}
 
 Tensor TransformerEncoderLayer::forward(Tensor src, AttentionMasks masks) {
@@ -70,14 +80,14 @@ TransformerDecoderLayer::TransformerDecoderLayer(std::int64_t d_model, std::int6
       dropout1_(add("dropout1", Dropout(options.dropout))),
       dropout2_(add("dropout2", Dropout(options.dropout))),
       dropout3_(add("dropout3", Dropout(options.dropout))),
-      activation_(options.activation),
+      activation_(activation_of("TransformerDecoderLayer", options)),
       norm_first_(options.norm_first) {}
 
 namespace {
 
 void require_memory(const Tensor& memory) {
     if (!memory.defined())
-        throw ValueError("TransformerDecoder: wants memory (S, N, d_model) beside tgt, got an undefined tensor");
+        throw ValueError("TransformerDecoderLayer: wants memory (S, N, d_model) beside tgt, got an undefined tensor");
 }
 
 }  // namespace

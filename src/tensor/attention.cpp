@@ -32,10 +32,12 @@ constexpr std::int64_t kMostOnCpu = 256, kMostOnGpu = 128;
 /// perhaps undefined, to y (B, Lq, G H, E).
 std::vector<Tensor> composed(const std::vector<Tensor>& in, const ops::AttentionNumbers& numbers) {
     const Tensor &q = in[0], &mask = in[3], &slopes = in[4];
-    const std::int64_t group = q.size(1) / in[1].size(1), queries = q.size(2), keys = in[1].size(2);
+    const std::int64_t heads = in[1].size(1), group = heads == 0 ? 1 : q.size(1) / heads, queries = q.size(2),
+                       keys = in[1].size(2);
     const Tensor k = group > 1 ? repeat_interleave(in[1], group, 1) : in[1],
                  v = group > 1 ? repeat_interleave(in[2], group, 1) : in[2];
     Tensor scores = matmul(q * numbers.scale, transpose(k, -1, -2));
+    if (keys == 0) return {permute(matmul(scores, v), {0, 2, 1, 3})};  // zeros, and a graph
     const TensorOptions whole{DType::i64, q.device()};
     const Tensor distance =
         reshape(arange(0, keys, 1, whole), {1, keys}) - reshape(arange(0, queries, 1, whole), {queries, 1});  // j - i
@@ -225,7 +227,6 @@ Tensor scaled_dot_product_attention(const Tensor& query, const Tensor& key, cons
     const Front front = front_of(query, key, value, options.enable_gqa);
     const std::int64_t queries = query.size(-2), keys = key.size(-2), width = value.size(-1);
     const Shape whole = joined(front.batch, {front.queries, queries, width});
-    if (keys == 0) return call.result(zeros(whole, {query.dtype(), query.device()}));
     const Tensor &mask = options.attn_mask, &slopes = options.alibi_slopes;
     if (slopes.defined()) {
         ops::require_shape(kName, "alibi_slopes", slopes.shape(), {front.queries});

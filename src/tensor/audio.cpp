@@ -76,7 +76,8 @@ Tensor hz_of(const Tensor& mel, MelScale scale) {
 Tensor mels(const char* name, const Tensor& x, const MelSpectrogramOptions& options) {
     const SpectrogramOptions& of = options.spectrogram;
     if (!of.power || !of.onesided)
-        throw ValueError(fmt::format("{}: wants a power, and one side of the spectrum", name));
+        throw ValueError(fmt::format("{}: wants a power, and one side of the spectrum, got {} and {}", name,
+                                     of.power ? "a power" : "none", of.onesided ? "one side" : "both sides"));
     const Tensor powers = spectra(name, x, of);
     const std::int64_t frequencies = of.n_fft / 2 + 1;
     const Tensor bank =

@@ -220,6 +220,9 @@ Tensor shifted(const char* name, const Tensor& x, const Dims& axes, bool back) {
 
 Tensor frequencies(const char* name, std::int64_t n, double d, std::int64_t count, const TensorOptions& options) {
     if (n < 1) throw ValueError(fmt::format("{}: wants an n of at least 1, got {}", name, n));
+    if (d == 0 || !std::isfinite(d))
+        throw ValueError(fmt::format("{}: wants a finite d other than 0, got {}", name, d));
+    ops::require_real(name, "dtype", options.dtype);
     const Tensor k = arange(0, count, 1, {DType::i64, options.device});
     const Tensor signed_k = count == n ? where(k < (n + 1) / 2, k, k - n) : k;
     return signed_k.to(options.dtype) * (1 / (static_cast<double>(n) * d));

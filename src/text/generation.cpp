@@ -292,8 +292,8 @@ void check(const GenerationOptions& of) {
     require(std::isfinite(of.length_penalty), "a length_penalty", "that is finite", of.length_penalty);
     require(of.num_return_sequences >= 1, "num_return_sequences", "of at least 1", of.num_return_sequences);
     if (of.num_beams > 1)
-        require(of.num_return_sequences <= of.num_beams, "num_return_sequences", "of at most num_beams",
-                of.num_return_sequences);
+        require(of.num_return_sequences <= of.num_beams, "num_return_sequences",
+                fmt::format("of at most num_beams, {}", of.num_beams).c_str(), of.num_return_sequences);
     else
         require(of.do_sample || of.num_return_sequences == 1, "num_return_sequences",
                 "of 1 without do_sample and beams", of.num_return_sequences);

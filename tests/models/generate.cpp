@@ -210,4 +210,13 @@ TEST_CASE("key-value cache: calls of several tokens, types, and what does not fi
     CHECK_THROWS_AS((void)nn::KeyValueCache().lengths(), ValueError);
     CHECK_THROWS_AS((void)generate(model, text, {.max_new_tokens = 30}), ValueError);
     CHECK_THROWS_AS((void)generate(model, zeros({2, 3})), TypeError);
+    CHECK_THROWS_AS((void)generate(model, full({1, 3}, 10000, {DType::i64}), {.max_new_tokens = 2}), ValueError);
+    CHECK_THROWS_AS((void)model.make_cache(2, 10000), ValueError);
+    nn::KeyValueCache cache = model.make_cache(2, 11);
+    CHECK_THROWS_AS((void)model(slice(text, 0, 0, 1), {.cache = cache}), ShapeError);
+    CHECK_THROWS_AS(cache.set_lengths(ones({2})), TypeError);
+    CHECK_THROWS_AS(paged.reserve(0, 12), ValueError);
+    CHECK_THROWS_AS(paged.reserve(0, -1), ValueError);
+    const Tensor step = zeros({2, 2, 1, 6});
+    CHECK_THROWS_AS((void)cache.attend(0, zeros({2, 4, 1, 6}), step, step), ShapeError);  // before advance()
 }

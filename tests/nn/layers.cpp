@@ -15,6 +15,7 @@
 #include <doctest/doctest.h>
 
 #include "tests/support/launches.hpp"
+#include "tests/support/devices.hpp"
 #include "tests/support/values.hpp"
 
 using namespace declivity;
@@ -72,7 +73,7 @@ TEST_CASE("layers: names of parameters and buffers are PyTorch's") {
     CHECK(entries(nn::LSTMCell(3, 2)) == "weight_ih [8, 3]; weight_hh [8, 2]; bias_ih [8]; bias_hh [8]; ");
     CHECK(entries(nn::LSTMCell(3, 2, {.bias = false})) == "weight_ih [8, 3]; weight_hh [8, 2]; ");
     CHECK(nn::BatchNorm(2).named_buffers()[2].tensor.dtype() == DType::i64);
-    nn::BatchNorm narrow(2, {.dtype = DType::f64});
+    nn::BatchNorm narrow(2, {.dtype = DType::bf16});
     narrow.to(DType::f32);
     CHECK(narrow.named_buffers()[1].tensor.dtype() == DType::f32);
     CHECK(narrow.named_buffers()[2].tensor.dtype() == DType::i64);
@@ -129,8 +130,10 @@ TEST_CASE("layers compute what the functions do, in all options, and may be repl
         nn::RMSNorm layer(4), fixed(4, {.eps = 0.5});
         same(layer(rows), rms_norm(rows, 4, layer.weight(), 0x1p-23));
         same(fixed(rows), rms_norm(rows, 4, fixed.weight(), 0.5));
-        nn::RMSNorm wide(4, {.dtype = DType::f64});
-        same(wide(rows.to(DType::f64)), rms_norm(rows.to(DType::f64), 4, wide.weight(), 0x1p-52));
+        if (widest() == DType::f64) {
+            nn::RMSNorm wide(4, {.dtype = DType::f64});
+            same(wide(rows.to(DType::f64)), rms_norm(rows.to(DType::f64), 4, wide.weight(), 0x1p-52));
+        }
         CHECK(layer.not_replayable().empty());
     }
     {

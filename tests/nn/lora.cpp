@@ -1,4 +1,5 @@
 // Low-rank adapters: what they add, what is trained, merging, files, and frozen weights of half precision.
+#include <cmath>
 #include <filesystem>
 #include <string>
 #include <vector>
@@ -64,7 +65,11 @@ TEST_CASE("lora: adapters add scale B A x, and alone are trained") {
     Net other;
     CHECK_THROWS_AS(nn::add_lora(other, {.target_modules = {"q_proj", "v_proj"}}), ValueError);
     CHECK(other.q_proj.lora() == nullptr);
-    CHECK_THROWS_AS(nn::add_lora(other, {.r = 0}), ValueError);
+    for (const nn::LoraOptions& bad : {nn::LoraOptions{.r = 0}, {.lora_alpha = NAN}, {.lora_dropout = 2}})
+        CHECK_THROWS_AS(nn::add_lora(other, bad), ValueError);
+    for (const nn::LoraOptions& bad : {nn::LoraOptions{.base_dtype = DType::i32}, {.dtype = DType::i32}})
+        CHECK_THROWS_AS(nn::add_lora(other, bad), TypeError);
+    CHECK(other.q_proj.weight().requires_grad());  // nothing was changed
     CHECK_THROWS_AS(other.q_proj.merge_lora(), ValueError);
     Net scaled;
     nn::add_lora(scaled, {.r = 4, .lora_alpha = 6, .use_rslora = true});

@@ -10,6 +10,7 @@
 #include <declivity/tensor/creation.hpp>
 #include <doctest/doctest.h>
 
+#include "tests/support/devices.hpp"
 #include "tests/support/values.hpp"
 
 using namespace declivity;
@@ -87,9 +88,9 @@ TEST_CASE("state dictionaries copy values and refuse what does not fit, changing
 TEST_CASE("to another type moves the parameters under the handles that exist") {
     nn::Linear layer(3, 2);
     const Tensor handle = layer.weight();
-    layer.to(DType::f64);
-    CHECK(handle.dtype() == DType::f64);
-    CHECK(layer(uniform({4, 3}, 0, 1, {.dtype = DType::f64})).dtype() == DType::f64);
+    layer.to(test::widest());
+    CHECK(handle.dtype() == test::widest());
+    CHECK(layer(uniform({4, 3}, 0, 1, {.dtype = test::widest()})).dtype() == test::widest());
     layer.to(DType::f32);
     const Tensor x = uniform({4, 3});
     const auto exact = test::values(layer(x));

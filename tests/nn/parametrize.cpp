@@ -20,6 +20,7 @@
 #include <doctest/doctest.h>
 
 #include "tests/support/temp_folder.hpp"
+#include "tests/support/devices.hpp"
 #include "tests/support/values.hpp"
 
 using namespace declivity;
@@ -282,6 +283,7 @@ TEST_CASE("weight norm: g v / |v|, with a norm for each element of an axis") {
 }
 
 TEST_CASE("parametrisations: second-order gradients") {
+    if (widest() != DType::f64) return;  // f32 is too coarse for differences
     for (const int kind : {0, 1, 2}) {
         CAPTURE(kind);
         nn::Linear layer(3, 3, {.dtype = DType::f64});
@@ -397,12 +399,12 @@ TEST_CASE("parametrisations: state dicts, types, moves and optimizers") {
     CHECK_THROWS_WITH_AS(plain.load_state_dict(a.state_dict()), doctest::Contains("missing: [0.weight, 1.weight]"),
                          ValueError);
     const auto exact = values(a(x));
-    a.to(DType::f64);
-    CHECK(difference(a(x.to(DType::f64)), exact, {1e-5, 1e-5}) == "");
-    CHECK(a[0].parameter_value("weight").dtype() == DType::f64);
+    a.to(widest());
+    CHECK(difference(a(x.to(widest())), exact, {1e-5, 1e-5}) == "");
+    CHECK(a[0].parameter_value("weight").dtype() == widest());
     nn::remove_parametrizations(a[0], "weight");
-    CHECK(a[0].parameter_value("weight").dtype() == DType::f64);
-    CHECK(difference(a(x.to(DType::f64)), exact, {1e-5, 1e-5}) == "");
+    CHECK(a[0].parameter_value("weight").dtype() == widest());
+    CHECK(difference(a(x.to(widest())), exact, {1e-5, 1e-5}) == "");
     nn::Sequential moved(std::move(b));
     CHECK(values(moved(x)) == exact);
     moved.eval();

@@ -278,6 +278,8 @@ TEST_CASE("transformer: a network of both learns to turn sequences round") {
 }
 
 TEST_CASE("attention and the decoder refuse what would be computed as something else") {
+    CHECK_THROWS_WITH_AS(nn::TransformerEncoderLayer(8, 2, {.activation = nullptr}),
+                         "TransformerEncoderLayer: wants an activation, got an empty function", ValueError);
     nn::MultiheadAttention attention(8, 2);
     const Tensor x = ones({3, 2, 8});
     CHECK_THROWS_WITH_AS(

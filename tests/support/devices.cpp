@@ -57,6 +57,8 @@ std::vector<DType> floats() {
     return fp64 ? std::vector{DType::f32, DType::f64} : std::vector{DType::f32};
 }
 
+DType widest() { return floats().back(); }
+
 std::vector<Family> families() {
     static const bool both = [] {
         const Environment own("DECLIVITY_FAMILY", std::nullopt);

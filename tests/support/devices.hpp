@@ -36,6 +36,8 @@ class Environment {
 
 /// f32, and f64 where the device has it; says once where it has not.
 std::vector<DType> floats();
+/// f64 where the device has it, else f32.
+DType widest();
 /// The families whose kernels can run here: both, but on a CPU whose driver wants kernels for GPUs (Mesa's llvmpipe)
 /// these alone. Such a driver need not stand those for CPUs (DriverFault "indexed_struct_argument"), and never gets
 /// them. Says once where that is so.

@@ -213,6 +213,13 @@ TEST_CASE("attention: no keys, no queries") {
           std::vector<double>(30, 0));
     CHECK(scaled_dot_product_attention(zeros({1, 2, 0, 4}), zeros({1, 2, 3, 4}), zeros({1, 2, 3, 5})).shape() ==
           Shape{1, 2, 0, 5});
+    const Tensor none = zeros({2, 0, 3, 4}),
+                 masked = scaled_dot_product_attention(none, none, none, {.attn_mask = ones({3, 3}, {DType::boolean})});
+    CHECK(masked.shape() == none.shape());
+    CHECK(values(masked).empty());
+    const Tensor query = random_tensor({1, 2, 3, 4}, 1).set_requires_grad();
+    const Tensor y = scaled_dot_product_attention(query, zeros({1, 2, 0, 4}), zeros({1, 2, 0, 5}));
+    CHECK(values(grad({sum(y)}, {query})[0]) == std::vector<double>(24, 0));
 }
 
 TEST_CASE("attention: what does not fit is refused, by name") {

@@ -75,8 +75,6 @@ std::string complaint(const std::function<void()>& call) {
     return "nothing";
 }
 
-DType widest() { return device().info().fp64 ? DType::f64 : DType::f32; }
-
 }  // namespace
 
 TEST_CASE("indexing: reads the elements that Python's indices would") {

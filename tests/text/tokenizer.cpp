@@ -290,4 +290,7 @@ TEST_CASE("tokenizer: errors in words") {
     CHECK_THROWS_AS((void)stack({}, &Encoding::ids), ValueError);
     CHECK_THROWS_AS((void)Tokenizer::from_file("/nowhere/tokenizer.json"), IoError);
     CHECK(words.decode(std::vector<std::int64_t>{0, -1, 77, INT64_MAX, 0}) == "a a");
+    Tokenizer from = words;
+    const Tokenizer to = std::move(from);
+    CHECK(from.ids("a a") == to.ids("a a"));  // NOLINT: a move is a copy
 }

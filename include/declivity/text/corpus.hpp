@@ -24,6 +24,10 @@ class DECLIVITY_API Corpus {
     /// @param through calls its argument with each text. @throws ValueError for an empty function
     explicit Corpus(std::function<void(const Each& each)> through);
 
+    // What is moved from can be gone through as before: a move is a copy.
+    Corpus(const Corpus&) = default;
+    Corpus& operator=(const Corpus&) = default;
+
     /// Calls the function with each text, in order.
     void for_each(const Each& each) const { through_(each); }
 

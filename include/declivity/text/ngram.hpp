@@ -34,6 +34,9 @@ struct NgramOptions {
 /// every context, and none is 0 (but that of the first token, which nothing predicts).
 class DECLIVITY_API NgramModel {
   public:
+    // What is moved from keeps its counts: a move is a copy.
+    NgramModel(const NgramModel&) = default;
+    NgramModel& operator=(const NgramModel&) = default;
     /// @param vocab_size tokens are 0 .. vocab_size - 1
     /// @throws ValueError for options out of range
     explicit NgramModel(std::int64_t vocab_size, const NgramOptions& options = {});

@@ -59,6 +59,9 @@ struct TrainOptions {
 /// but that offsets count bytes.
 class DECLIVITY_API Tokenizer {
   public:
+    // What is moved from keeps its parts: a move is a copy.
+    Tokenizer(const Tokenizer&) = default;
+    Tokenizer& operator=(const Tokenizer&) = default;
     /// Reads a tokenizer.json.
     /// Normalizers: BertNormalizer, NFC, NFD, NFKC, NFKD, Lowercase, StripAccents, Strip, Replace, Prepend, ByteLevel,
     /// Nmt, Precompiled, Sequence. Pre-tokenizers: ByteLevel, BertPreTokenizer, Whitespace, WhitespaceSplit, Split,

@@ -32,6 +32,9 @@ struct VocabularyOptions {
 ///     std::vector<std::int64_t> ids = vocabulary.ids(text::words("what is this"));
 class DECLIVITY_API Vocabulary {
   public:
+    // What is moved from keeps its tokens: a move is a copy.
+    Vocabulary(const Vocabulary&) = default;
+    Vocabulary& operator=(const Vocabulary&) = default;
     using Split = std::function<std::vector<std::string>(std::string_view text)>;
 
     /// The tokens of a corpus: special ones, then the most frequent; of those that are as frequent, in order of their
