@@ -92,6 +92,7 @@ TEST_CASE("a mean far from zero does not swallow the variance") {
 }
 
 TEST_CASE("numeric gradients of batch_norm") {
+    if (widest() != DType::f64) return;
     for (const Family family : families()) {
         const ops::FamilyScope scope(family);
         for (const Shape& shape : {Shape{5, 3}, Shape{3, 2, 2, 2}, Shape{2, 3, 20}}) {
@@ -157,8 +158,8 @@ TEST_CASE("what batch_norm refuses") {
                          "batch_norm: wants x (N, C, ...) with as many channels as the running variance has elements, "
                          "got x of shape [4, 3] and the running variance of shape [2]",
                          ShapeError);
-    CHECK_THROWS_WITH_AS(batch_norm(x, c.to(DType::f64), c, c, c),
-                         "batch_norm: wants x and the weight of one type, got f32 and f64", TypeError);
+    CHECK_THROWS_WITH_AS(batch_norm(x, c.to(DType::bf16), c, c, c),
+                         "batch_norm: wants x and the weight of one type, got f32 and bf16", TypeError);
     CHECK_THROWS_WITH_AS(batch_norm(x.to(DType::i32), c, c, c, c),
                          "batch_norm: wants f32, f64, f16 or bf16 as x, got i32 (convert with .to(DType::f32))",
                          TypeError);

@@ -38,6 +38,7 @@ TEST_CASE("cross entropy and its gradient agree with the reference") {
 }
 
 TEST_CASE("numeric gradients of cross entropy") {
+    if (widest() != DType::f64) return;
     for (const Family family : families()) {
         const ops::FamilyScope scope(family);
         for (const Reduction reduction : {Reduction::mean, Reduction::sum, Reduction::none}) {

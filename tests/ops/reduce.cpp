@@ -185,6 +185,7 @@ TEST_CASE("reductions of nothing") {
 }
 
 TEST_CASE("gradients of reductions") {
+    if (widest() != DType::f64) return;
     for (const ReduceCase& one : reduce_cases()) {
         if (one.large || one.shape.numel() == 0 || (small_cases() && one.shape.numel() > 50)) continue;
         CAPTURE(one.name);
@@ -201,6 +202,7 @@ TEST_CASE("argmax agrees with the reference") {
         if (one.large && small_cases()) continue;
         for (const DType dtype : {DType::f32, DType::f64, DType::i32, DType::i64, DType::i8, DType::u8, DType::boolean,
                                   DType::f16, DType::bf16}) {
+            if (dtype == DType::f64 && widest() != DType::f64) continue;
             if (!is_floating(dtype) && one.shape.rank() != 2) continue;  // each type is a kernel of its own
             if (is_half(dtype) && (one.shape.numel() > 10000 || one.shape.rank() != 2))
                 continue;  // they are cast first
@@ -259,6 +261,7 @@ TEST_CASE("equal largest elements share the gradient") {
 }
 
 TEST_CASE("sums can be differentiated twice") {
+    if (widest() != DType::f64) return;
     Tensor x = Tensor::from<double>({1, 2, 3}, {3}).set_requires_grad();
     const Tensor first = grad({sum(x * x * x)}, {x}, {.create_graph = true})[0];
     CHECK(difference(grad({mean(first)}, {x})[0], {2, 4, 6}, {1e-12, 0}) == "");
@@ -275,6 +278,6 @@ TEST_CASE("what reductions refuse") {
     CHECK_THROWS_WITH_AS(max(Tensor()), "max: wants a tensor, got an undefined one", ValueError);
     CHECK_THROWS_WITH_AS(ops::reduce(Reduce::sum, x.view(), {0}, zeros({2}).view()),
                          "sum: wants an output of shape [3], got [2]", ShapeError);
-    CHECK_THROWS_WITH_AS(ops::reduce(Reduce::sum, x.view(), {0}, zeros({3}, {.dtype = DType::f64}).view()),
-                         "sum: wants an output of type f32, got f64", TypeError);
+    CHECK_THROWS_WITH_AS(ops::reduce(Reduce::sum, x.view(), {0}, zeros({3}, {.dtype = DType::bf16}).view()),
+                         "sum: wants an output of type f32, got bf16", TypeError);
 }

@@ -44,7 +44,7 @@ TEST_CASE("hstack, vstack, dstack, block_diag: numbers, no elements, several typ
     CHECK(hstack({one, full({}, 2, {DType::i64})}).dtype() == DType::f32);
     CHECK(values(block_diag({one, Tensor::from<float>({2, 3}, {2})})) == Values{1, 0, 0, 0, 2, 3});
     CHECK(block_diag({zeros({0}), zeros({2, 0})}).shape() == Shape{3, 0});
-    CHECK(block_diag({one, full({2, 2}, 2, {DType::f64})}).dtype() == DType::f64);
+    CHECK(block_diag({one, full({2, 2}, 2, {widest()})}).dtype() == widest());
     CHECK_THROWS_WITH_AS((void)hstack({}), "hstack: wants at least one tensor, got none", ValueError);
     CHECK_THROWS_WITH_AS((void)vstack({row, zeros({2})}),
                          "vstack: wants parts that differ along axis 0 only, got [1, 3] and [1, 2]", ShapeError);

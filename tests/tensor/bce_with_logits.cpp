@@ -40,6 +40,7 @@ TEST_CASE("binary cross entropy does not overflow") {
 }
 
 TEST_CASE("numeric gradients of bce_with_logits") {
+    if (widest() != DType::f64) return;
     const Tensor x = random_tensor({4, 3}, 3, DType::f64, -3, 3), t = random_tensor({4, 3}, 4, DType::f64, 0, 1);
     for (const Reduction reduction : {Reduction::mean, Reduction::sum, Reduction::none})
         CHECK(gradient_difference([&](const auto& in) { return bce_with_logits(in[0], in[1], reduction); }, {x, t}) ==
