@@ -123,13 +123,15 @@ class Writer {
     }
 
     Tensor first() {
+        // Read before the model has work to wait for.
+        const std::vector<std::int64_t> tokens = prompts_.tokens.to_vector<std::int64_t>();
         const Tensor hidden = model_.hidden_states(prompts_.tokens, {.cache = cache_});
         if (cache_.defined() && prompts_.ragged) cache_.set_lengths(prompts_.lengths);
         const Tensor scores = model_.logits(last_of(hidden, prompts_.lengths, 0));
-        const Tensor& tokens = prompts_.tokens;
-        if (any((tokens < 0) | (tokens >= scores.size(1))).item<bool>())
-            throw ValueError(
-                fmt::format("generate: wants tokens of prompts in 0 .. {}, got others", scores.size(1) - 1));
+        for (const std::int64_t one : tokens)
+            if (one < 0 || one >= scores.size(1))
+                throw ValueError(
+                    fmt::format("generate: wants tokens of prompts in 0 .. {}, got {}", scores.size(1) - 1, one));
         return chosen(scores);
     }
     /// @param before tokens that were chosen last
