@@ -35,7 +35,7 @@ Expression apply(Function function, const Expression& a, const Expression& b) {
 using FoldedBeside = std::array<View, 3>;
 
 std::array<std::uint64_t, 3> versions_of(const FoldedBeside& operands) {
-    return {operands[0].buffer.version(), operands[1].buffer.version(), operands[2].buffer.version()};
+    return {operands[0].buffer.contents(), operands[1].buffer.contents(), operands[2].buffer.contents()};
 }
 
 /// A fold, and what it was made from. It is kept with memory, so it holds none: two tensors may each be the variance of
@@ -95,15 +95,17 @@ BatchNormFold batch_norm_fold(const View& mean, const View& variance, const View
         for (const View& operand : operands) recorder->relies_on(operand.buffer);
     }
     const RecordingPause once;
-    const std::string name =
-        fmt::format("batch_norm_fold {} {} {} {}", name_of(variance.dtype), variance.offset, variance.numel(), eps);
-    if (const auto kept = std::static_pointer_cast<const KeptFold>(variance.buffer.kept(name));
+    const DerivedKey key{.offset = static_cast<std::uint64_t>(variance.offset) * size_of(variance.dtype),
+                         .bytes = variance.bytes(),
+                         .kind = fmt::format("batch_norm_fold {} {}", name_of(variance.dtype), eps)};
+    if (const auto kept = std::static_pointer_cast<const KeptFold>(variance.buffer.derived(key));
         kept && kept->serves(operands))
         return kept->fold;
-    const std::uint64_t version = variance.buffer.version();
+    const std::uint64_t contents = variance.buffer.contents();
     const auto versions = versions_of(operands);
     const BatchNormFold made = make_fold(mean, variance, weight, bias, eps);
-    variance.buffer.keep(name, std::make_shared<const KeptFold>(made, operands, versions), version);
+    variance.buffer.cache_derived(key, std::make_shared<const KeptFold>(made, operands, versions),
+                                  made.factor.bytes() + made.offset.bytes(), contents);
     return made;
 }
 
@@ -179,9 +181,9 @@ BatchNormTrained batch_norm_training(const View& x, const View& weight, const Vi
             view->buffer.launch_writers();
             view->buffer.launch_readers();
         }
+        const BufferWrite of_mean(running.mean.buffer), of_variance(running.variance.buffer),
+            of_batches(running.batches.buffer);
         batch_norm_statistics(x, eps, running, mean, scale);
-        for (const View* view : {&running.mean, &running.variance, &running.batches})
-            if (view->buffer) view->buffer.mark_written();
         return {batch_norm(x, mean, scale, weight, bias), mean, scale};
     }
     const DType compute = compute_type(x.dtype);

@@ -231,6 +231,7 @@ void Optimizer::make_formula(std::size_t index) {
 
 void Optimizer::step_group(std::size_t index) {
     Group& group = state_->groups[index];
+    std::vector<BufferWrite> writes;  // until the formula is launched
     std::vector<std::vector<ops::View>> roles(group.roles());
     for (auto& role : roles) role.reserve(group.parameters.size());
     for (std::size_t i = 0; i < group.parameters.size(); ++i) {
@@ -252,11 +253,11 @@ void Optimizer::step_group(std::size_t index) {
         roles[1].push_back(ops::may_overlap(place, from) ? gradient.clone().view() : from);
         for (std::size_t slot = 0; slot < group.slots.size(); ++slot)
             roles[2 + slot].push_back(group.slots[slot][i].view());
+        writes.emplace_back(place.buffer);
         if (!group.masters.empty()) {
             roles.back().push_back(group.masters[i].view());
-            group.masters[i].mark_written();
+            writes.emplace_back(roles.back().back().buffer);
         }
-        parameter.mark_written();
     }
     if (roles[0].empty()) return;
     if (!group.formula || replayable() != typeid(*this)) make_formula(index);

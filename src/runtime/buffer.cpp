@@ -48,25 +48,30 @@ void Buffer::mark_written() const noexcept {
     if (Recorder* const recorder = Recorder::current()) recorder->state().write(*this);
     else if (auto* const scope = detail::HostCallScope::current(); scope != nullptr && scope->recorder != nullptr)
         scope->recorder->write_by_host_call(*this);
-    std::map<std::string, std::shared_ptr<const void>> stale;  // freed behind the lock
-    const std::lock_guard lock(block_->kept_mutex);
     block_->version.fetch_add(1);
-    stale.swap(block_->kept);
+    write_enqueued();
 }
 
-std::shared_ptr<const void> Buffer::kept(const std::string& name) const {
-    if (!block_ || after_fork()) return nullptr;
-    const std::lock_guard lock(block_->kept_mutex);
-    const auto found = block_->kept.find(name);
-    return found == block_->kept.end() ? nullptr : found->second;
+std::uint64_t Buffer::contents() const noexcept { return block_ ? block_->contents.load() : 0; }
+
+void Buffer::write_enqueued() const noexcept {
+    if (!block_ || after_fork()) return;
+    block_->contents.fetch_add(1);  // before values are looked for, see DerivedCache::add
+    if (block_->has_derived.load()) block_->device.derived.drop(*block_);
 }
 
-void Buffer::keep(const std::string& name, std::shared_ptr<const void> value, std::uint64_t made_from) const {
-    if (!block_ || block_->slab == nullptr) return;
-    std::shared_ptr<const void> replaced;  // freed behind the lock
-    const std::lock_guard lock(block_->kept_mutex);
-    if (block_->version.load() != made_from) return;
-    replaced = std::exchange(block_->kept[name], std::move(value));
+std::shared_ptr<const void> Buffer::derived(const DerivedKey& key) const {
+    if (!block_ || after_fork() || !block_->has_derived.load()) return nullptr;
+    return block_->device.derived.find(*block_, key);
+}
+
+bool Buffer::accepts_derived(const DerivedKey& key, std::uint64_t bytes, int after_uses) const {
+    return block_ && !after_fork() && block_->device.derived.accepts(*block_, key, bytes, after_uses);
+}
+
+void Buffer::cache_derived(const DerivedKey& key, std::shared_ptr<const void> value, std::uint64_t bytes,
+                           std::uint64_t made_from) const {
+    if (block_ && !after_fork()) block_->device.derived.add(*block_, key, std::move(value), bytes, made_from);
 }
 
 void Buffer::move_to_scope(const ScopePath& scope) const {

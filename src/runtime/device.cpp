@@ -37,6 +37,15 @@ Family family_of(const DeviceInfo& info) {
     }
 }
 
+/// Bytes that derived values may take.
+std::uint64_t packed_weights_limit(const DeviceInfo& info) {
+    const MemoryShare& given = environment().packed_weights.get();
+    if (given.bytes) return *given.bytes;
+    const std::uint64_t memory =
+        std::min(info.global_memory, environment().memory_limit.get().value_or(~std::uint64_t{0}));
+    return static_cast<std::uint64_t>(given.share * static_cast<double>(memory));
+}
+
 constinit std::atomic<DeviceState*> last_opened{nullptr};
 
 // Devices and platforms by the C interface: to learn a version, each copy of CLHPP's asks the device and trusts
@@ -167,6 +176,7 @@ DeviceState::DeviceState(cl_device_id handle, cl::Context with, cl::CommandQueue
       family(family_of(info)),
       compute(std::move(queue)),
       pool(*this),
+      derived(packed_weights_limit(info)),
       staging(*this, info.unified_memory),
       programs(*this) {
     checked("make the copy queue", info.name,
@@ -376,7 +386,9 @@ const DeviceInfo& Device::info() const { return state_->info; }
 Family Device::family() const { return state_->family; }
 MemoryFigures Device::memory() const {
     detail::refuse_after_fork("Device::memory");
-    return state_->pool.figures();
+    MemoryFigures figures = state_->pool.figures();
+    figures.packed_weights = state_->derived.bytes();
+    return figures;
 }
 std::vector<ScopeMemory> Device::memory_by_scope() const {
     detail::refuse_after_fork("Device::memory_by_scope");
@@ -386,7 +398,12 @@ void Device::reset_peak_memory() const {
     detail::refuse_after_fork("Device::reset_peak_memory");
     state_->pool.reset_peak();
 }
-void Device::release_cached_memory() const { state_->pool.release_cached(); }
+void Device::release_cached_memory() const {
+    state_->derived.clear();
+    state_->pool.release_cached();
+}
+std::uint64_t Device::packed_weights_limit() const { return state_->derived.limit(); }
+void Device::set_packed_weights_limit(std::uint64_t bytes) const { state_->derived.set_limit(bytes); }
 void Device::synchronize() const {
     const Span span("synchronize", SpanKind::wait);
     state_->finish();

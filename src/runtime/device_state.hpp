@@ -14,6 +14,7 @@
 #include <declivity/runtime/device.hpp>
 #include <declivity/runtime/event.hpp>
 
+#include "derived_cache.hpp"
 #include "launch_lock.hpp"
 #include "memory_pool.hpp"
 #include "opencl.hpp"
@@ -156,6 +157,7 @@ class DeviceState {
     cl::CommandQueue compute;
     cl::CommandQueue transfer;
     MemoryPool pool;
+    DerivedCache derived;
     StagingPool staging;
     ProgramCache programs;
 

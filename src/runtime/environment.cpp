@@ -60,6 +60,21 @@ Setting<std::optional<std::uint64_t>> bytes(const char* name) {
     return Bytes(number << shift);
 }
 
+Setting<MemoryShare> memory_share(const char* name, double otherwise) {
+    const std::string text = text_of(name);
+    if (text.empty()) return MemoryShare{.share = otherwise};
+    if (text.back() == '%') {
+        int percent = 0;
+        const char* const end = text.data() + text.size() - 1;
+        const auto [rest, error] = std::from_chars(text.data(), end, percent);
+        if (error == std::errc() && rest == end && percent >= 0 && percent <= 100)
+            return MemoryShare{.share = percent / 100.0};
+    } else if (const auto number = bytes(name); number.is_valid()) {
+        return MemoryShare{.bytes = number.get()};
+    }
+    return wrong<MemoryShare>(name, "a share of the device's memory, as in 25%, or bytes, as in 500M or 2G", text);
+}
+
 Setting<fs::path> folder(const char* name) {
     const std::string text = text_of(name);
     std::error_code ignored;
@@ -90,6 +105,7 @@ const Environment* parsed() {
                           Stagings()),
         .exact_pool = choice("DECLIVITY_POOL", std::array{pair<std::string_view, bool>{"exact", true}}, false),
         .memory_limit = bytes("DECLIVITY_MEMORY_LIMIT"),
+        .packed_weights = memory_share("DECLIVITY_PACKED_WEIGHTS", 0.25),
         .fusion = on_or_off("DECLIVITY_FUSION", true),
         .winograd = on_or_off("DECLIVITY_WINOGRAD", true),
         .workarounds = on_or_off("DECLIVITY_WORKAROUNDS", true),

@@ -25,6 +25,8 @@ class Setting {
         out.wrong_ = std::move(what);
         return out;
     }
+    /// Whether it can be understood.
+    [[nodiscard]] bool is_valid() const noexcept { return wrong_.empty(); }
     /// @throws ValueError naming the variable, what it wants and what it got
     [[nodiscard]] const T& get() const {
         if (!wrong_.empty()) throw ValueError(wrong_);
@@ -36,6 +38,12 @@ class Setting {
     std::string wrong_;
 };
 
+/// A number of bytes, or a share of the device's memory.
+struct MemoryShare {
+    double share = 0;
+    std::optional<std::uint64_t> bytes = {};
+};
+
 enum class Staging : std::uint8_t { plain, pinned };
 
 struct Environment {
@@ -44,6 +52,7 @@ struct Environment {
     Setting<std::optional<Staging>> staging;             // DECLIVITY_STAGING: plain, pinned
     Setting<bool> exact_pool;                            // DECLIVITY_POOL: exact
     Setting<std::optional<std::uint64_t>> memory_limit;  // DECLIVITY_MEMORY_LIMIT: bytes, or with K, M or G behind
+    Setting<MemoryShare> packed_weights;                 // DECLIVITY_PACKED_WEIGHTS: bytes as above, or as in 25%
     Setting<bool> fusion{true};                          // DECLIVITY_FUSION: 0, 1
     Setting<bool> winograd{true};                        // DECLIVITY_WINOGRAD
     Setting<bool> workarounds{true};                     // DECLIVITY_WORKAROUNDS

@@ -39,6 +39,7 @@ Block::~Block() {
         let_go(readers_done);
         return;
     }
+    if (has_derived.load()) device.derived.drop(*this);
     if (arena) arena->release(*this);
     else if (slab != nullptr) device.pool.release(*this);
 }
@@ -66,6 +67,7 @@ std::shared_ptr<Block> MemoryPool::allocate(std::size_t bytes, BufferUse use) {
     if (!block) {
         // Kernels that are still pending may hold what was released: only a finished queue frees it for real.
         lock.unlock();
+        device_.derived.clear();
         device_.drop_recordings();
         device_.finish();
         lock.lock();

@@ -41,8 +41,8 @@ struct Block {
     BufferUse use = BufferUse::compute;
     cl::Event readers_done;  // for transfer blocks: what the copy queue must wait for before writing
     std::atomic<std::uint64_t> version{0};
-    std::mutex kept_mutex;
-    std::map<std::string, std::shared_ptr<const void>> kept;  // made from the contents
+    std::atomic<std::uint64_t> contents{0};        // see Buffer::contents()
+    mutable std::atomic<bool> has_derived{false};  // the device's DerivedCache may have something
     std::mutex readers_mutex;
     std::vector<std::weak_ptr<PendingLaunch>> readers;
     std::size_t many_readers = 8;  // from so many on, those that are gone are looked for

@@ -364,7 +364,7 @@ void Recorder::uses(const Buffer& buffer) {
 }
 
 void Recorder::relies_on(const Buffer& buffer) {
-    if (buffer) state_->step.relied_on.emplace_back(buffer, buffer.version());
+    if (buffer) state_->step.relied_on.emplace_back(buffer, buffer.contents());
 }
 
 void Recorder::guard(std::function<bool()> holds) {

@@ -36,7 +36,7 @@ std::uint64_t RecordingState::memory() const {
 bool RecordingState::stale() const {
     const std::scoped_lock lock(mutex_);
     return !step_ ||
-           std::ranges::any_of(step_->relied_on, [](const auto& one) { return one.first.version() != one.second; });
+           std::ranges::any_of(step_->relied_on, [](const auto& one) { return one.first.contents() != one.second; });
 }
 
 bool RecordingState::guards_hold() const {
@@ -55,6 +55,11 @@ bool RecordingState::serves(std::size_t index, const RecordedPlace& with) const 
     return !step_ ||
            (with.buffer && with.buffer.block().arena != step_->arena &&
             (with.buffer.block().offset + with.offset) % kInputAlignment == step_->inputs.at(index).misalignment);
+}
+
+std::size_t RecordingState::misalignment(std::size_t index) const {
+    const std::scoped_lock lock(mutex_);
+    return step_ ? step_->inputs.at(index).misalignment : 0;
 }
 
 void RecordingState::replace(std::size_t index, const RecordedPlace& with) {
@@ -144,10 +149,11 @@ void RecordingState::replay() {
     for (const RecordedInput& input : step_->inputs)
         if (input.written) input.buffer.launch_readers();
     for (const auto& call : step_->before) call();
-    for (const Buffer& buffer : own) buffer.mark_written();
-    for (const auto& [block, buffer] : step_->written) buffer.mark_written();
+    std::vector<BufferWrite> writes;
+    for (Buffer& buffer : own) writes.emplace_back(std::move(buffer));
+    for (const auto& [block, buffer] : step_->written) writes.emplace_back(buffer);
     for (const RecordedInput& input : step_->inputs)
-        if (input.written) input.buffer.mark_written();
+        if (input.written) writes.emplace_back(input.buffer);
     enqueue_all();
 }
 
@@ -227,6 +233,7 @@ bool Recording::guards_hold() const { return !state_ || state_->guards_hold(); }
 bool Recording::serves(std::size_t index, const RecordedPlace& with) const {
     return state_ && state_->serves(index, with);
 }
+std::size_t Recording::misalignment(std::size_t index) const { return state_ ? state_->misalignment(index) : 0; }
 void Recording::replace(std::size_t index, const RecordedPlace& with) const {
     if (!state_) throw ValueError("Recording::replace: wants a recording, got an empty one");
     state_->replace(index, with);

@@ -94,7 +94,7 @@ struct RecordedStep {
     std::unordered_map<const Block*, Buffer> written;  // of it, what is marked as written
     std::unordered_map<const Block*, Buffer>
         asked;  // of it, what readers were launched of: not all that is written is marked
-    std::vector<std::pair<Buffer, std::uint64_t>> relied_on;  // with their versions
+    std::vector<std::pair<Buffer, std::uint64_t>> relied_on;  // with their contents()
     std::vector<std::function<bool()>> guards;                // of the host
     std::vector<std::weak_ptr<Block>> own;                    // blocks of the arena
     std::vector<std::function<void()>> before;
@@ -160,6 +160,7 @@ class RecordingState {
 
     void replay();
     [[nodiscard]] bool serves(std::size_t index, const RecordedPlace& with) const;
+    [[nodiscard]] std::size_t misalignment(std::size_t index) const;
     void replace(std::size_t index, const RecordedPlace& with);
     [[nodiscard]] bool stale() const;
     [[nodiscard]] bool guards_hold() const;

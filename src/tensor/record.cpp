@@ -6,6 +6,7 @@
 #include <optional>
 #include <utility>
 
+#include <declivity/ops/copy.hpp>
 #include <declivity/runtime/error.hpp>
 #include <declivity/runtime/process.hpp>
 #include <declivity/runtime/scope.hpp>
@@ -29,6 +30,19 @@ bool fits(const ops::View& view) { return view.dense(); }
 RecordedPlace place_of(const ops::View& view) {
     if (!fits(view)) return view.buffer;
     return {view.buffer, static_cast<std::size_t>(view.offset) * size_of(view.dtype), view.bytes()};
+}
+
+/// A dense copy that begins `misalignment` bytes behind a multiple of what memory is aligned to: commands may have been
+/// chosen by where the input of the recording lies.
+Tensor copy_lying_at(const Tensor& x, std::size_t misalignment) {
+    const ops::View& from = x.value().view();
+    const auto before = static_cast<std::int64_t>(misalignment / size_of(from.dtype));
+    ops::View place = ops::View::make(x.device(), from.dtype, {before + from.numel()});
+    place.offset += before;
+    place.shape = from.shape;
+    place.strides = dense_strides(from.shape);
+    ops::copy(from, place);
+    return Tensor(place);
 }
 
 std::vector<RecordedPlace> places_of(const std::vector<Tensor>& tensors) {
@@ -345,7 +359,8 @@ struct Recorded::State {
         std::vector<std::uint64_t> versions;
         for (std::size_t i = 0; i < given.size(); ++i) {
             Tensor x = given[i];
-            if (!fits(x.value().view()) || !own.recording.serves(i, place_of(x.value().view()))) x = x.clone();
+            if (!fits(x.value().view()) || !own.recording.serves(i, place_of(x.value().view())))
+                x = copy_lying_at(x, own.recording.misalignment(i));
             own.recording.replace(i, place_of(x.value().view()));
             versions.push_back(x.value().view().buffer.version());
             read.push_back(std::move(x));

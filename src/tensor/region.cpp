@@ -97,8 +97,8 @@ namespace {
 /// A gradient, but for what was overwritten.
 Tensor without(Tensor gradient, const Region& region) {
     const ops::View out = memory_to_write(given_elements(gradient));
+    const BufferWrite write(out.buffer);
     ops::fill(region.of(out), 0, "slice_scatter");
-    out.buffer.mark_written();
     return Tensor(out);
 }
 

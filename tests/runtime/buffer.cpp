@@ -49,25 +49,105 @@ void put(Bytes& into, std::size_t at, const Bytes& bytes) {
 
 }  // namespace
 
-TEST_CASE("buffer: what is kept with a buffer goes when it is written or freed") {
+TEST_CASE("buffer: values that are made from the contents go when these are written or freed") {
     const auto value = std::make_shared<const int>(7);
+    const DerivedKey a{.offset = 0, .bytes = 16, .kind = "a"}, b{.offset = 0, .bytes = 16, .kind = "b"};
     {
         const Buffer buffer(test::device(), 16), same = buffer;
-        CHECK(buffer.kept("a") == nullptr);
-        const std::uint64_t version = buffer.version();
-        buffer.keep("a", value, version);
-        CHECK(same.kept("a") == value);
-        CHECK(buffer.kept("b") == nullptr);
+        CHECK(buffer.derived(a) == nullptr);
+        const std::uint64_t contents = buffer.contents();
+        buffer.cache_derived(a, value, 100, contents);
+        CHECK(same.derived(a) == value);
+        CHECK(buffer.derived(b) == nullptr);
         same.mark_written();
-        CHECK(buffer.kept("a") == nullptr);
+        CHECK(buffer.derived(a) == nullptr);
         CHECK(value.use_count() == 1);
-        buffer.keep("a", value, version);  // made before the memory was written
-        CHECK(buffer.kept("a") == nullptr);
-        buffer.keep("a", value, buffer.version());
+        buffer.cache_derived(a, value, 100, contents);  // made before the memory was written
+        CHECK(buffer.derived(a) == nullptr);
+        CHECK(value.use_count() == 1);
+        buffer.cache_derived(a, value, 100, buffer.contents());
         CHECK(value.use_count() == 2);
     }
     CHECK(value.use_count() == 1);
-    CHECK(Buffer().kept("a") == nullptr);
+    CHECK(Buffer().derived(a) == nullptr);
+}
+
+TEST_CASE("buffer: a value that another thread makes while a write is on its way is not used behind the write") {
+    const Buffer buffer(test::device(), 16);
+    const auto value = std::make_shared<const int>(7);
+    const DerivedKey key{.offset = 0, .bytes = 16, .kind = "a"};
+    {
+        const BufferWrite write(buffer);
+        buffer.cache_derived(key, value, 4, buffer.contents());  // from the elements before the write
+        CHECK(buffer.derived(key) == value);
+    }
+    CHECK(buffer.derived(key) == nullptr);
+    std::uint64_t contents = 0;
+    {
+        const BufferWrite write(buffer);
+        contents = buffer.contents();
+    }
+    buffer.cache_derived(key, value, 4, contents);  // one that is ready only then
+    CHECK(buffer.derived(key) == nullptr);
+    CHECK(value.use_count() == 1);
+}
+
+TEST_CASE("buffer: of each part of a buffer one derived value is kept, within the device's limit") {
+    const Device device = test::fresh_device();
+    const Buffer first(device, 64), second(device, 64);
+    const auto key = [](std::uint64_t offset, const char* kind) { return DerivedKey{offset, 32, kind}; };
+    const auto value = std::make_shared<const int>(7);
+    device.set_packed_weights_limit(1000);
+    CHECK(device.packed_weights_limit() == 1000);
+    CHECK(!first.accepts_derived(key(0, "a"), 400, 1));
+    CHECK(first.accepts_derived(key(0, "a"), 400, 1));  // for the second time
+    first.cache_derived(key(0, "a"), value, 400, first.contents());
+    CHECK(device.memory().packed_weights == 400);
+    CHECK(first.accepts_derived(key(0, "a"), 400));
+    CHECK(!first.accepts_derived(key(0, "b"), 400));  // another arrangement of the same part
+    CHECK(first.derived(key(0, "a")) == value);
+    CHECK(first.accepts_derived(key(32, "b"), 400));  // another part
+    first.cache_derived(key(32, "b"), value, 400, first.contents());
+    CHECK(device.memory().packed_weights == 800);
+    CHECK(!second.accepts_derived(key(0, "a"), 400));  // no room
+    second.cache_derived(key(0, "a"), value, 400, second.contents());
+    CHECK(second.derived(key(0, "a")) == nullptr);
+    // One that is asked for again and again, where nobody uses the one that is there, takes its place.
+    int refused = 0;
+    while (!first.accepts_derived(key(0, "b"), 300)) REQUIRE(++refused < 100);
+    CHECK(refused > 1);
+    first.cache_derived(key(0, "b"), value, 300, first.contents());
+    CHECK(first.derived(key(0, "a")) == nullptr);
+    CHECK(first.derived(key(0, "b")) == value);
+    CHECK(device.memory().packed_weights == 700);
+    // The one that was used last stays.
+    device.set_packed_weights_limit(400);
+    CHECK(device.memory().packed_weights == 300);
+    CHECK(first.derived(key(0, "b")) == value);
+    device.release_cached_memory();
+    CHECK(device.memory().packed_weights == 0);
+    CHECK(value.use_count() == 1);
+    device.set_packed_weights_limit(0);
+    CHECK(!first.accepts_derived(key(0, "a"), 1));
+}
+
+TEST_CASE("buffer: values that nothing used for long make room, and all of them go before memory runs out") {
+    const test::Environment limit("DECLIVITY_MEMORY_LIMIT", "64M");
+    const Device device = test::fresh_device();
+    CHECK(device.packed_weights_limit() == 16 << 20);
+    const Buffer first(device, 64), second(device, 64);
+    const DerivedKey key{0, 64, "a"};
+    const auto big = [&] { return std::make_shared<const Buffer>(device, 12 << 20); };
+    first.cache_derived(key, big(), 12 << 20, first.contents());
+    CHECK(!second.accepts_derived(key, 12 << 20));
+    int refused = 0;
+    while (!second.accepts_derived(key, 12 << 20)) REQUIRE(++refused < 100000);
+    CHECK(first.derived(key) == nullptr);
+    second.cache_derived(key, big(), 12 << 20, second.contents());
+    const std::uint64_t before = device.memory().in_use;
+    const Buffer grown(device, 32 << 20), most(device, 24 << 20);
+    CHECK(second.derived(key) == nullptr);
+    CHECK(device.memory().in_use == before + (56 << 20) - (12 << 20));
 }
 
 TEST_CASE("buffer: bytes go up and down, whole and in parts") {

@@ -38,8 +38,8 @@ struct DECLIVITY_API View {
     [[nodiscard]] std::size_t bytes() const noexcept { return static_cast<std::size_t>(numel()) * size_of(dtype); }
 };
 
-/// Whether an operand may change between calls. Of one that stays constant, operators keep what they make of it, such
-/// as transformed weights, with its memory: until that is marked as written (Buffer::mark_written) or freed.
+/// Whether an operand may change between calls. Of one that stays constant, operators may keep what they make of it,
+/// such as transformed weights, until its memory is written or freed (Buffer::cache_derived).
 enum class OperandUse : bool { variable, constant };
 
 /// Bytes of a dense tensor.

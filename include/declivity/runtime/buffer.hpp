@@ -7,6 +7,7 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <utility>
 
 #include <declivity/runtime/device.hpp>
 #include <declivity/runtime/event.hpp>
@@ -34,6 +35,12 @@ class DECLIVITY_API PendingLaunch {
     [[nodiscard]] virtual bool pending() const noexcept = 0;
 };
 
+/// What a value was made from, and how: a part of a buffer, and the name of the arrangement.
+struct DerivedKey {
+    std::uint64_t offset = 0, bytes = 0;  ///< of the part
+    std::string kind = {};                ///< with all that the value depends on beside the contents
+};
+
 /// A shared handle to a block of device memory; the last handle gives the block back to the pool. That is safe as
 /// soon as the last launch that uses it is enqueued: nothing needs to be waited for.
 class DECLIVITY_API Buffer {
@@ -55,13 +62,26 @@ class DECLIVITY_API Buffer {
     [[nodiscard]] std::uint64_t version() const noexcept;
     void mark_written() const noexcept;
 
-    /// What a floor above made from the memory's contents, such as a copy in another order: kept under a name until the
-    /// contents are marked as written or the memory is freed. Null when there is none, and for memory of others, who
-    /// may write it unseen.
-    [[nodiscard]] std::shared_ptr<const void> kept(const std::string& name) const;
-    /// @param made_from version() before the value was made; if the contents were marked as written since, nothing is
-    /// kept
-    void keep(const std::string& name, std::shared_ptr<const void> value, std::uint64_t made_from) const;
+    /// Counts the states of the memory in the order of the device's queue, for values that are made from its elements:
+    /// grows by mark_written(), and by write_enqueued() once more. A value that was made by commands that were enqueued
+    /// after contents() was read is right as long as contents() stays the same.
+    [[nodiscard]] std::uint64_t contents() const noexcept;
+    /// A write that mark_written() announced is in the queue: what another thread made from the memory meanwhile is not
+    /// used again. Whoever calls mark_written() behind the write need not call it. See BufferWrite.
+    void write_enqueued() const noexcept;
+
+    /// A value that a layer above made from the memory's contents, such as packed weights. Null when there is none.
+    [[nodiscard]] std::shared_ptr<const void> derived(const DerivedKey& key) const;
+    /// Whether cache_derived() would keep such a value now: there is one already, or there is room for it within
+    /// Device::packed_weights_limit(). Of each part of a buffer one value is kept. Memory of others keeps none, since
+    /// they may write it unseen.
+    /// @param after_uses calls with the same contents before the answer is yes, so that a value that serves once is not
+    ///   made
+    [[nodiscard]] bool accepts_derived(const DerivedKey& key, std::uint64_t bytes, int after_uses = 0) const;
+    /// Keeps a value until the contents change, the memory is freed, or the device's memory is needed otherwise.
+    /// @param made_from contents() before the value was made; if they changed since, nothing is kept
+    void cache_derived(const DerivedKey& key, std::shared_ptr<const void> value, std::uint64_t bytes,
+                       std::uint64_t made_from) const;
 
     /// Counts the memory among that of a scope, see Device::memory_by_scope().
     void move_to_scope(const ScopePath& scope) const;
@@ -87,6 +107,18 @@ class DECLIVITY_API Buffer {
 
   private:
     std::shared_ptr<detail::Block> block_;
+};
+
+/// While one lives, its thread writes the memory in place: mark_written() at its beginning, write_enqueued() at its end.
+class DECLIVITY_API BufferWrite {
+  public:
+    explicit BufferWrite(Buffer buffer) : buffer_(std::move(buffer)) { buffer_.mark_written(); }
+    BufferWrite(BufferWrite&&) noexcept = default;
+    BufferWrite& operator=(BufferWrite&&) = delete;
+    ~BufferWrite() { buffer_.write_enqueued(); }
+
+  private:
+    Buffer buffer_;
 };
 
 /// Copies host bytes into `destination` from byte `offset` on. Returns once the bytes are copied aside (into pinned

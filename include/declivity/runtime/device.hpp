@@ -40,9 +40,10 @@ struct DeviceInfo {
 
 /// Bytes of device memory that the pool holds.
 struct MemoryFigures {
-    std::uint64_t in_use = 0;  ///< handed out
-    std::uint64_t cached = 0;  ///< taken from the device, free for the next request
-    std::uint64_t peak = 0;    ///< largest `in_use` so far
+    std::uint64_t in_use = 0;          ///< handed out
+    std::uint64_t cached = 0;          ///< taken from the device, free for the next request
+    std::uint64_t peak = 0;            ///< largest `in_use` so far
+    std::uint64_t packed_weights = 0;  ///< of `in_use`, copies of weights that are packed for kernels
 };
 
 /// Bytes in use that were asked for within a scope: the path of a module, "optimizer", or "" for what is outside of
@@ -81,8 +82,13 @@ class DECLIVITY_API Device {
     [[nodiscard]] std::vector<ScopeMemory> memory_by_scope() const;
     /// Sets `peak` back to what is in use now.
     void reset_peak_memory() const;
-    /// Gives cached memory back to the device.
+    /// Gives cached memory back to the device, that of packed weights too, which are made again when they are needed.
     void release_cached_memory() const;
+    /// Bytes that packed weights may take: where no gradients are recorded, kernels keep a copy of a weight in the
+    /// order in which they read it, one of each weight at most. By default a quarter of the device's memory, or what
+    /// DECLIVITY_PACKED_WEIGHTS says; 0: none. They are dropped before an allocation fails.
+    [[nodiscard]] std::uint64_t packed_weights_limit() const;
+    void set_packed_weights_limit(std::uint64_t bytes) const;
     /// Waits until everything enqueued so far has run.
     void synchronize() const;
 

@@ -63,6 +63,8 @@ class DECLIVITY_API Recording {
     /// Whether memory is aligned as the input that was recorded, and not the recording's own, which a replay overwrites
     /// before it has been read. That of the pool is aligned, unless an input was not.
     [[nodiscard]] bool serves(std::size_t index, const RecordedPlace& with) const;
+    /// How many bytes behind a multiple of 256 the recorded input began: memory that lies so serves.
+    [[nodiscard]] std::size_t misalignment(std::size_t index) const;
     /// Enqueues all commands and returns at once. Values that still have to read what the commands write are launched
     /// before.
     /// @throws ValueError when it is stale; DeviceError, OutOfMemory

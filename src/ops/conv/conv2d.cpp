@@ -12,6 +12,7 @@
 
 #include "conv2d_strategy.hpp"
 #include "conv_shape.hpp"
+#include "ops/engine/packed_weights.hpp"
 #include "runtime/environment.hpp"
 #include "ops/support/work.hpp"
 #include "ops/support/work_split.hpp"
@@ -77,12 +78,16 @@ void run_strategy(const Conv2dChoice& choice, const Conv2dProblem& problem, cons
 /// @param result of the operands, that which is written
 EpilogueTaken run(const Conv2dProblem& problem, Conv2dOperands operands, const View& result, const Epilogue& epilogue) {
     if (problem.images == 0) return EpilogueTaken::yes;
-    const Conv2dChoice choice = choose_conv2d(problem, result.device());
+    const Device device = result.device();
     const auto of_kernel = epilogue ? kernel_epilogue(epilogue, result, EpilogueOf::convolution) : std::nullopt;
-    const bool within = of_kernel && choice.strategy->takes_epilogue(problem, result.device(), choice.variant);
-    if (within) operands.epilogue = *of_kernel;
-    run_strategy(choice, problem, operands);
-    return EpilogueTaken{within};
+    return with_packed_weights(problem, problem.constant_weight, operands.weight, device, choose_conv2d,
+                               [&](const Conv2dProblem& served, const Conv2dChoice& choice) {
+                                   const bool within =
+                                       of_kernel && choice.strategy->takes_epilogue(served, device, choice.variant);
+                                   operands.epilogue = within ? *of_kernel : KernelEpilogue();
+                                   run_strategy(choice, served, operands);
+                                   return EpilogueTaken{within};
+                               });
 }
 
 EpilogueTaken run_forward(const View& x, const View& weight, const std::optional<View>& bias, const View& out,

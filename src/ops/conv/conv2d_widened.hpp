@@ -26,6 +26,10 @@ class Conv2dWidened final : public Conv2dStrategy {
     [[nodiscard]] bool keeps_constants(const Conv2dProblem& problem) const override {
         return !is_half(problem.dtype) && of_.keeps_constants(problem);
     }
+    [[nodiscard]] std::optional<PackedCopy> packed_copy(const Conv2dProblem& problem, const Device& device,
+                                                        std::string_view variant) const override {
+        return is_half(problem.dtype) ? std::nullopt : of_.packed_copy(problem, device, variant);
+    }
     [[nodiscard]] std::vector<std::string> variants(const Conv2dProblem& problem, const Device& device) const override {
         return of_.variants(wide(problem), device);
     }

@@ -11,6 +11,8 @@ namespace {
 constexpr double kMultiply = 2.0 / 85,
                  kMultiplyDirectly = 2.0 / 70;  // a multiply-add of a product, and of a convolution without transforms
 constexpr std::int64_t kFar = 1 << 20;          // weights, transformed, that leave the caches
+constexpr std::int64_t kVeryFar = 1 << 22;      // and those that leave the last cache too
+constexpr double kReadVeryFarWeight = 1.2;      // an element, by F(4 x 4)
 constexpr double kTransform = 0.8, kTransformWeight = 0.7, kTransformFarWeight = 2.5,
                  kReadFarWeight = 0.15;                                                    // an element, by F(4 x 4)
 constexpr double kMultiplyTwo = 2.0 / 45, kTransformTwo = 0.5, kTransformWeightTwo = 3.2;  // by F(2 x 2)
@@ -67,12 +69,12 @@ std::int64_t cheapest(const Conv2dProblem& problem) {
         const bool far = elements * pairs > kFar;
         const double transform = tile == 2 ? kTransformTwo : kTransform,
                      multiply = tile == 2 ? kMultiplyTwo : kMultiply;
+        const double read = elements * pairs > kVeryFar ? kReadVeryFarWeight : kReadFarWeight;
         const double weight = tile == 4 && problem.constant_weight
-                                  ? (far ? kReadFarWeight * static_cast<double>(ceil_div(tiles, kTiles)) : 0)
+                                  ? (far ? read * static_cast<double>(ceil_div(tiles, kTiles)) : 0)
                               : tile == 2 ? kTransformWeightTwo
-                              : far
-                                  ? kTransformFarWeight + kReadFarWeight * static_cast<double>(ceil_div(tiles, kTiles))
-                                  : kTransformWeight;
+                              : far       ? kTransformFarWeight + read * static_cast<double>(ceil_div(tiles, kTiles))
+                                          : kTransformWeight;
         return static_cast<double>(elements) *
                (multiply * static_cast<double>(pairs * tiles) + weight * static_cast<double>(pairs) +
                 transform * static_cast<double>(tiles * (problem.channels + problem.filters)));

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <array>
 
-#include "ops/engine/constant.hpp"
+#include "ops/engine/packed_weights.hpp"
 #include "conv2d_winograd.hpp"
 #include "conv2d_widened.hpp"
 #include "ops/support/local_block.hpp"
@@ -66,12 +66,18 @@ Plan plan_of(const Conv2dProblem& problem, const Device& device, std::string_vie
     plan.blocks = ceil_div(plan.filters, plan.block);
     plan.padded = ceil_div(plan.channels, plan.form.vector) * plan.form.vector;
 
-    const std::int64_t least =
-        kElements * plan.blocks * plan.block * plan.channels > kNear ? kLeastTiles : kLeastTilesNear;
+    const bool far = kElements * plan.blocks * plan.block * plan.channels > kNear;
+    const std::int64_t least = far ? kLeastTiles : kLeastTilesNear;
     const std::int64_t fitting =
         std::clamp(kScratchBytes / (bytes * kElements * (plan.padded + plan.block)), least, kMostTiles);
     const std::int64_t grid = block_elements(device, problem.dtype, kGridBytes) / plan.form.vector;
-    plan.cut = cut_units(to, problem.images, ceil_div(problem.images, units * 2), fitting, grid);
+    // Weights that leave the cache are read as seldom as possible: few units, whose filters the compute units share.
+    std::int64_t cuts = units * 2;
+    if (far) {
+        cuts = ceil_div(problem.images * ceil_div(to[0], 4) * ceil_div(to[1], 4), kMostTiles);
+        if (cuts > 1) cuts = ceil_div(cuts, units) * units;
+    }
+    plan.cut = cut_units(to, problem.images, ceil_div(problem.images, cuts), fitting, grid);
     plan.parts = std::clamp<std::int64_t>(ceil_div(units, plan.cut.count), 1, plan.blocks);
     const std::int64_t all = plan.cut.count * plan.parts;
     plan.own_weights =
@@ -152,6 +158,9 @@ View transformed(const Conv2dProblem& problem, const Plan& plan, const Winograd&
     return made;
 }
 
+/// Of transformed weights.
+std::string kind_of(const Plan& plan, bool forward) { return fmt::format("winograd4 {} {}", plan.block, forward); }
+
 void convolve(const Conv2dProblem& problem, const Conv2dOperands& operands, std::string_view variant) {
     const bool forward = problem.direction == Conv2dDirection::forward;
     const View &x = forward ? operands.x : operands.out, &out = forward ? operands.out : operands.x,
@@ -159,10 +168,9 @@ void convolve(const Conv2dProblem& problem, const Conv2dOperands& operands, std:
     const Device device = out.device();
     const Plan plan = plan_of(problem, device, variant);
     const Winograd d = arguments_of(problem, plan, weight.numel(), operands.bias.has_value());
-    const View weights =
-        plan.own_weights ? weight
-                         : made_once(weight, problem.constant_weight, fmt::format("winograd4 {} {}", d.block, d.flip),
-                                     [&] { return transformed(problem, plan, d, weight); });
+    const View weights = plan.own_weights ? weight
+                                          : packed_once(weight, problem.constant_weight, kind_of(plan, forward),
+                                                        [&] { return transformed(problem, plan, d, weight); });
     const std::int64_t held = Units::held(plan.cut.high), across = Units::held(plan.cut.wide);
     const std::int64_t places = plan.flat ? held * d.width : across, own = plan.own_weights ? taps_of(plan) : 0;
     const View scratch = View::make(device, problem.dtype, {plan.groups * plan.slice});
@@ -185,6 +193,13 @@ class Conv2dWinograd4 final : public Conv2dStrategy {
         return cheapest(problem) == 4;
     }
     [[nodiscard]] bool keeps_constants(const Conv2dProblem& problem) const override { return problem.constant_weight; }
+    [[nodiscard]] std::optional<PackedCopy> packed_copy(const Conv2dProblem& problem, const Device& device,
+                                                        std::string_view variant) const override {
+        if (!problem.constant_weight) return std::nullopt;
+        const Plan plan = plan_of(problem, device, variant);
+        return PackedCopy{.kind = kind_of(plan, problem.direction == Conv2dDirection::forward),
+                          .bytes = kElements * plan.weight_element * static_cast<std::int64_t>(size_of(problem.dtype))};
+    }
     [[nodiscard]] std::vector<std::string> variants(const Conv2dProblem& problem, const Device& device) const override {
         if (problem.direction == Conv2dDirection::backward_weights ||
             !may_own_weights(plan_of(problem, device, {}), problem))

@@ -189,6 +189,7 @@ void Operation::done(const OperationViews& views, bool first_output_elsewhere) {
     launched_.store(true, std::memory_order_release);
     for (std::size_t i = first_output_elsewhere ? 1 : 0; i < outputs_.size(); ++i)
         if (const auto state = results_[i].lock(); state && views.out(i).buffer) state->computed_as(views.out(i));
+    for (std::size_t i = 0; i < writes_.size(); ++i) views.written(i).buffer.write_enqueued();
     for (std::size_t i = 0; i < writes_.size(); ++i) try {
             views.written(i).buffer.launch_writers();  // lets go of this one
         } catch (const Error&) {

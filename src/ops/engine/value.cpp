@@ -295,7 +295,7 @@ void store(std::string_view function, Value value, const View& place) {
     require_alike(function, "the value", value.dtype(), value.device(), "the place", place.dtype, place.device());
     place.buffer.launch_writers();
     place.buffer.launch_readers();
-    place.buffer.mark_written();  // also where what follows fails half-way
+    const BufferWrite write(place.buffer);  // also where what follows fails half-way
     if (!others_hold(value)) value.state()->compute(place);
     copy(value.view(), place);  // which sees where they are there
 }

@@ -9,6 +9,7 @@
 
 #include "ops/engine/expression_node.hpp"
 #include "matmul_strategies.hpp"
+#include "ops/engine/packed_weights.hpp"
 #include "ops/support/work.hpp"
 #include "ops/support/work_split.hpp"
 
@@ -39,17 +40,19 @@ EpilogueTaken multiply(const View& a, const View& b, const View& result, const E
     }
     const View out = reshaped(result, {problem.batch, problem.m, problem.n});
     const Device device = out.device();
-    const MatmulChoice chosen = choose_matmul(problem, device);
-    MatmulOperands operands{a, b, out};
-    bool done = !epilogue;
-    const bool takes_it = !done && chosen.strategy->takes_epilogue(problem, device, chosen.variant);
-    if (auto of_kernel = takes_it ? kernel_epilogue(epilogue, result) : std::nullopt) {
-        operands.epilogue = *std::move(of_kernel);
-        done = true;
-    }
-    const WorkScope work("matmul", work_each(2.0 * static_cast<double>(problem.k), out, a, b));
-    chosen.strategy->run(problem, operands, chosen.variant);
-    return EpilogueTaken{done};
+    const auto run = [&](const MatmulProblem& served, const MatmulChoice& chosen) {
+        MatmulOperands operands{a, b, out};
+        bool done = !epilogue;
+        const bool takes_it = !done && chosen.strategy->takes_epilogue(served, device, chosen.variant);
+        if (auto of_kernel = takes_it ? kernel_epilogue(epilogue, result) : std::nullopt) {
+            operands.epilogue = *std::move(of_kernel);
+            done = true;
+        }
+        const WorkScope work("matmul", work_each(2.0 * static_cast<double>(problem.k), out, a, b));
+        chosen.strategy->run(served, operands, chosen.variant);
+        return EpilogueTaken{done};
+    };
+    return with_packed_weights(problem, problem.constant_b, b, device, choose_matmul, run);
 }
 
 /// A product whose bias is applied with the epilogue, or before it.

@@ -241,6 +241,10 @@ class MatmulSplit final : public MatmulStrategy {
 
 }  // namespace
 
+std::int64_t matmul_block_of_k(const MatmulProblem& problem, const Device& device) {
+    return plan_for(problem, device).k_block;
+}
+
 const MatmulStrategy& matmul_blocked() {
     static const MatmulBlocked strategy;
     return strategy;

@@ -2,10 +2,12 @@
 #include <algorithm>
 #include <array>
 #include <limits>
+#include <string>
+#include <vector>
 
 #include <declivity/runtime/launch.hpp>
 
-#include "ops/engine/constant.hpp"
+#include "ops/engine/packed_weights.hpp"
 #include "ops/support/local_block.hpp"
 #include "matmul_strategies.hpp"
 #include "panels.hpp"
@@ -20,8 +22,8 @@ constexpr std::int64_t kBlockK = 128;  // a panel of each operand then stays in 
 constexpr std::int64_t kMostRowPanels = 24, kMostColumnPanels = 4;
 constexpr std::int64_t kGroupsPerUnit = 4;  // so that all compute units end at about the same time
 
-// For so many rows, and elements of b, a constant b is packed.
-constexpr std::int64_t kLeastRows = 4, kMostRows = 192, kLeastElements = 1 << 14;
+// Up to so many rows, and from so many elements of b on, a constant b is packed.
+constexpr std::int64_t kMostRows = 192, kLeastElements = 1 << 14;
 
 // Few, because each is kernels to compile: for 32 registers, for 16, and for what has few columns.
 constexpr std::array kTiles{RegisterTile{12, 2}, RegisterTile{8, 3}, RegisterTile{24, 1}, RegisterTile{6, 2},
@@ -40,7 +42,7 @@ RegisterTile choose_panel_tile(const Device& device, DType dtype, std::int64_t m
 }
 
 void multiply_panels(const View& a, const View& b, const View& out, std::int64_t k, const RegisterTile& tile,
-                     const KernelEpilogue& epilogue, std::optional<DType> stored) {
+                     const KernelEpilogue& epilogue, std::optional<DType> stored, std::int64_t k_block) {
     const Device device = out.device();
     const std::int64_t vector = vector_form(device, out.dtype).vector, columns = tile.vectors * vector;
     const std::int64_t batch = out.shape[0], m = out.shape[1], n = out.shape[2];
@@ -62,7 +64,7 @@ void multiply_panels(const View& a, const View& b, const View& out, std::int64_t
                           .a_panels_each = narrow(rows_each),
                           .b_panels_each = narrow(columns_each),
                           // Blocks of equal length: a short last one would only cost.
-                          .k_block = narrow(ceil_div(k, ceil_div(k, kBlockK)))};
+                          .k_block = narrow(k_block > 0 ? k_block : ceil_div(k, ceil_div(k, kBlockK)))};
     Defines defines =
         epilogue.empty() ? real_defines(out.dtype) : storage_defines(stored.value_or(out.dtype), out.dtype);
     defines.set("VW", vector).set("ROWS", tile.rows).set("COLUMNS", columns);
@@ -77,6 +79,22 @@ void multiply_panels(const View& a, const View& b, const View& out, std::int64_t
 
 namespace {
 
+/// The width of panels of b is that for many rows, however few there are: one packed copy serves every number of rows.
+std::int64_t panel_vectors(const Device& device, const MatmulProblem& problem) {
+    return choose_panel_tile(device, problem.dtype, kMostRows, problem.n).vectors;
+}
+std::int64_t columns_of(const Device& device, const MatmulProblem& problem) {
+    return panel_vectors(device, problem) * vector_form(device, problem.dtype).vector;
+}
+RegisterTile choose_tile(const Device& device, const MatmulProblem& problem) {
+    std::vector<RegisterTile> tiles;
+    for (const std::int64_t vectors = panel_vectors(device, problem); const RegisterTile& tile : kTiles)
+        if (tile.vectors == vectors) tiles.push_back(tile);
+    return cheapest_tile(tiles, vector_form(device, problem.dtype), problem.m, problem.n);
+}
+
+std::string kind_of(std::int64_t columns) { return fmt::format("panels {}", columns); }
+
 class MatmulPacked final : public MatmulStrategy {
   public:
     [[nodiscard]] std::string_view name() const override { return "packed"; }
@@ -85,11 +103,26 @@ class MatmulPacked final : public MatmulStrategy {
         constexpr std::int64_t most = std::numeric_limits<std::int32_t>::max();
         return problem.family == Family::cpu_like && problem.m <= most && problem.n <= most;
     }
-    [[nodiscard]] bool pays(const MatmulProblem& problem, const Device&) const override {
-        return problem.constant_b && problem.batch == 1 && problem.m >= kLeastRows && problem.m <= kMostRows &&
-               problem.n * problem.k >= kLeastElements;
+    /// In the place of `blocked`, whose results it gives to the bit.
+    [[nodiscard]] bool pays(const MatmulProblem& problem, const Device& device) const override {
+        if (!problem.constant_b || problem.batch != 1 || problem.m > kMostRows ||
+            problem.n * problem.k < kLeastElements)
+            return false;
+        const std::array others{&matmul_stream(), &matmul_dot(), &matmul_split()};
+        return std::ranges::none_of(others, [&](const MatmulStrategy* other) {
+            return other->can_serve(problem, device) && other->pays(problem, device);
+        });
     }
     [[nodiscard]] bool keeps_constants(const MatmulProblem& problem) const override { return problem.constant_b; }
+    [[nodiscard]] std::optional<PackedCopy> packed_copy(const MatmulProblem& problem, const Device& device,
+                                                        std::string_view) const override {
+        if (!problem.constant_b) return std::nullopt;
+        const std::int64_t columns = columns_of(device, problem);
+        return PackedCopy{.kind = kind_of(columns),
+                          .bytes = ceil_div(problem.n, columns) * columns * problem.k *
+                                   static_cast<std::int64_t>(size_of(compute_type(problem.dtype))),
+                          .same_bits = true};
+    }
     [[nodiscard]] bool takes_epilogue(const MatmulProblem&, const Device&, std::string_view) const override {
         return true;
     }
@@ -97,13 +130,15 @@ class MatmulPacked final : public MatmulStrategy {
     void run(const MatmulProblem& problem, const MatmulOperands& operands, std::string_view) const override {
         const auto& [a, b, out, epilogue] = operands;
         const Device device = out.device();
-        const RegisterTile tile = choose_panel_tile(device, problem.dtype, problem.m, problem.n);
+        const RegisterTile tile = choose_tile(device, problem);
         const View rows = pack_panels(a, 1, 2, tile.rows);
         const std::int64_t columns = tile.vectors * vector_form(device, problem.dtype).vector;
-        const View panels = made_once(b, problem.constant_b, fmt::format("panels {}", columns),
-                                      [&] { return pack_panels(b, 2, 1, columns); });
+        const View panels =
+            packed_once(b, problem.constant_b, kind_of(columns), [&] { return pack_panels(b, 2, 1, columns); });
         const RoundedOutput rounded(out);
-        multiply_panels(rows, panels, rounded.exact(), problem.k, tile, epilogue, problem.dtype);
+        // Sums are cut as those of `blocked`, so that it makes no difference whether there is a copy.
+        multiply_panels(rows, panels, rounded.exact(), problem.k, tile, epilogue, problem.dtype,
+                        matmul_block_of_k(problem, device));
         rounded.round();
     }
 };

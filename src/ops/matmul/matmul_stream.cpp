@@ -51,9 +51,8 @@ class MatmulStream final : public MatmulStrategy {
         return problem.family == Family::cpu_like && problem.m <= kMostRows &&
                (problem.k == 1 || (problem.a_strides[2] == 1 && problem.b_strides[1] == 1));
     }
-    /// Of as many rows as kMostRows constants are packed.
     [[nodiscard]] bool pays(const MatmulProblem& problem, const Device&) const override {
-        return problem.k >= kLeastK && problem.n >= kLeastColumns && (problem.m < kMostRows || !problem.constant_b);
+        return problem.k >= kLeastK && problem.n >= kLeastColumns;
     }
     [[nodiscard]] bool takes_epilogue(const MatmulProblem&, const Device&, std::string_view) const override {
         return true;

@@ -21,7 +21,8 @@ RegisterTile choose_panel_tile(const Device& device, DType dtype, std::int64_t m
 /// out (batch, m, n) = a * b, of panels as pack_panels makes them: of tile.rows rows of a, of tile.vectors vectors of
 /// columns of b. Of one matrix only, it serves the whole batch. Rows of out are dense. Operands of the epilogue are of
 /// type `stored`, or of that of out.
+/// @param k_block how many products are added up before the sum joins those before; 0: as many as the caches hold
 void multiply_panels(const View& a, const View& b, const View& out, std::int64_t k, const RegisterTile& tile,
-                     const KernelEpilogue& epilogue = {}, std::optional<DType> stored = {});
+                     const KernelEpilogue& epilogue = {}, std::optional<DType> stored = {}, std::int64_t k_block = 0);
 
 }  // namespace declivity::ops

@@ -2,6 +2,8 @@
 // strategies, strategy_choice.hpp chooses among them, measures and explains them.
 #pragma once
 
+#include <cstdint>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -9,6 +11,14 @@
 #include <declivity/runtime/device.hpp>
 
 namespace declivity::ops {
+
+/// A copy of a constant operand that a strategy can keep: how it is arranged, with all that it depends on beside the
+/// operand, and its size in bytes.
+struct PackedCopy {
+    std::string kind;
+    std::int64_t bytes;
+    bool same_bits = false;  ///< as the strategy that serves without a copy gives
+};
 
 /// @tparam P the problem: plain data that says all that a choice may depend on beside the device. It has
 ///   - `operator==`, and `numbers()`: the same as an array, to find it again
@@ -35,6 +45,11 @@ class Strategy {
     [[nodiscard]] virtual bool pays(const Problem&, const Device&) const { return true; }
     /// Whether it keeps what it makes of a constant operand of this problem, and so takes less than where that changes.
     [[nodiscard]] virtual bool keeps_constants(const Problem&) const { return false; }
+    /// Of such a problem, the copy that it keeps; none where it keeps none.
+    [[nodiscard]] virtual std::optional<PackedCopy> packed_copy(const Problem&, const Device&,
+                                                                std::string_view /*variant*/) const {
+        return std::nullopt;
+    }
     /// Parameters worth a measurement, by names of the strategy's own; the empty one stands for its own choice.
     [[nodiscard]] virtual std::vector<std::string> variants(const Problem&, const Device&) const { return {""}; }
     /// False: it would take minutes, and others have been measured.

@@ -1,0 +1,76 @@
+// Layer 2, private. Copies of constant operands in the order in which a kernel reads them, cached with their memory.
+#pragma once
+
+#include <memory>
+#include <string>
+#include <string_view>
+
+#include <declivity/ops/view.hpp>
+#include <declivity/runtime/error.hpp>
+#include <fmt/format.h>
+
+#include "ops/support/strategy.hpp"
+#include "runtime/recorder.hpp"
+
+namespace declivity::ops {
+
+inline DerivedKey packed_key(const View& operand, std::string_view kind) {
+    DerivedKey key{.offset = static_cast<std::uint64_t>(operand.offset) * size_of(operand.dtype),
+                   .bytes = operand.bytes(),
+                   .kind = fmt::format("{} {} {}", kind, name_of(operand.dtype), operand.shape.str())};
+    for (int i = 0; i < operand.rank(); ++i) key.kind += fmt::format(" {}", operand.strides[i]);
+    return key;
+}
+
+/// A weight that is used once between two steps of an optimizer is not packed.
+constexpr int kUsesBeforePacked = 1;
+
+/// Whether a copy of an operand that is used as a constant is there or shall be made now, after so many uses of the same
+/// contents; a recorded step is used again by itself.
+inline bool keeps_packed(const View& operand, const PackedCopy& copy, int after_uses) {
+    const Recorder* const recorder = Recorder::current();
+    if (recorder != nullptr && recorder->varies(operand.buffer)) return false;
+    return operand.buffer.accepts_derived(packed_key(operand, copy.kind), static_cast<std::uint64_t>(copy.bytes),
+                                          recorder != nullptr ? 0 : after_uses);
+}
+
+/// What `make` gives for an operand. If it is `constant`, it is cached with the operand's memory until that is written
+/// (Buffer::cache_derived).
+template <class Make>
+View packed_once(const View& operand, bool constant, std::string_view kind, Make make) {
+    Recorder* const recorder = Recorder::current();
+    if (!constant || (recorder != nullptr && recorder->varies(operand.buffer))) return make();
+    // Before the contents are looked at: a write behind this makes the recording stale.
+    if (recorder != nullptr) recorder->relies_on(operand.buffer);
+    const RecordingPause once;
+    const DerivedKey key = packed_key(operand, kind);
+    if (const auto kept = operand.buffer.derived(key)) return *std::static_pointer_cast<const View>(kept);
+    const std::uint64_t contents = operand.buffer.contents();
+    const View made = make();
+    operand.buffer.cache_derived(key, std::make_shared<const View>(made), made.bytes(), contents);
+    return made;
+}
+
+/// Chooses a strategy and runs it: one that keeps a packed copy of a constant operand only where the copy is there or
+/// may be made, otherwise the one for operands that change.
+/// @param choose (problem, device) gives a choice; `run` (problem, choice) launches
+template <class Problem, class Choose, class Run>
+auto with_packed_weights(const Problem& problem, bool constant, const View& operand, const Device& device,
+                         Choose choose, Run run) {
+    const auto choice = choose(problem, device);
+    if (!constant) return run(problem, choice);
+    const auto copy = choice.strategy->packed_copy(problem, device, choice.variant);
+    if (!copy) return run(problem, choice);
+    const Problem changing = problem.with_constants(false);
+    const auto otherwise = choose(changing, device);
+    // Results must not depend on how often a weight was used before.
+    const bool may_wait = !choice.measured && (copy->same_bits || otherwise.strategy == choice.strategy);
+    if (keeps_packed(operand, *copy, may_wait ? kUsesBeforePacked : 0)) try {
+            return run(problem, choice);
+        } catch (const OutOfMemory&) {
+            // Without the copy there may be room.
+        }
+    return run(changing, otherwise);
+}
+
+}  // namespace declivity::ops

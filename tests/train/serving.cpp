@@ -1,0 +1,147 @@
+// no-oclgrind: several threads at once
+//
+// Answers of a model while other threads train or reload it: each is made from the parameters before or after a step,
+// and nothing of the race is left behind.
+#include <atomic>
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include <declivity/nn/nn.hpp>
+#include <declivity/optim/adam.hpp>
+#include <declivity/optim/sgd.hpp>
+#include <declivity/tensor/autograd.hpp>
+#include <declivity/tensor/creation.hpp>
+#include <declivity/tensor/functions.hpp>
+#include <declivity/tensor/record.hpp>
+#include <doctest/doctest.h>
+#include <tests/support/devices.hpp>
+#include <tests/support/threads.hpp>
+#include <tests/support/values.hpp>
+
+#include "runtime/launch_lock.hpp"
+
+using namespace declivity;
+
+namespace {
+
+using Floats = std::vector<float>;
+
+struct Recurrent : nn::Layer {
+    Tensor forward(Tensor x) override { return out(lstm(x).y); }
+    nn::LSTM& lstm = add("lstm", nn::LSTM(24, 32, {.batch_first = true}));
+    nn::Linear& out = add("out", nn::Linear(32, 640));
+};
+
+/// A model whose weights kernels for CPUs pack or transform, and what it is called with.
+struct Case {
+    std::string name;
+    std::function<std::unique_ptr<nn::Layer>()> make;
+    Shape x;
+};
+
+std::vector<Case> cases() {
+    return {{"linear",
+             [] { return std::make_unique<nn::Sequential>(nn::Linear(150, 140), nn::ReLU(), nn::Linear(140, 130)); },
+             {9, 150}},
+            {"convolution",
+             [] {
+                 return std::make_unique<nn::Sequential>(nn::Conv2d(32, 48, 3, {.padding = 1}), nn::ReLU(),
+                                                         nn::Conv2d(48, 32, 3, {.padding = 1}));
+             },
+             {2, 32, 16, 16}},
+            {"recurrent", [] { return std::make_unique<Recurrent>(); }, {6, 5, 24}}};
+}
+
+Floats answer(nn::Layer& model, const Tensor& x) {
+    const NoGrad no_grad;
+    return model(x).to_vector<float>();
+}
+
+/// What a model that never raced says with the same parameters.
+Floats fresh_answer(const Case& c, nn::Layer& live, const Tensor& x) {
+    const auto fresh = c.make();
+    fresh->load_state_dict(live.state_dict());
+    return answer(*fresh, x);
+}
+
+void race(const Case& c, int rounds, bool restless) {
+    CAPTURE(c.name);
+    const auto live = c.make();
+    const Tensor x = test::random_tensor(c.x, 7);
+    optim::SGD optimizer(live->parameters(), {.lr = 1e-3, .momentum = 0.5});
+    const auto train = [&](int steps) {
+        for (int i = 0; i < steps; ++i) {
+            optimizer.zero_grad();
+            mean(square((*live)(x))).backward();
+            optimizer.step();
+        }
+    };
+    StateDict first;
+    for (const NamedTensor& tensor : live->state_dict()) first.push_back({tensor.name, tensor.tensor.clone()});
+    train(1);
+    for (int round = 0; round < rounds; ++round) {
+        CAPTURE(round);
+        std::atomic<bool> over{false};
+        const auto moments = restless ? std::make_unique<detail::LaunchLock::Restless>() : nullptr;
+        const auto faults = test::in_threads(3, [&](int number) -> std::string {
+            if (number == 2) {
+                if (round % 3 == 2) live->load_state_dict(first);
+                train(4);
+                over = true;
+            } else {
+                do (void)answer(*live, x);
+                while (!over && !test::small_cases());
+            }
+            return "";
+        });
+        for (const std::string& fault : faults) CHECK(fault == "");
+        const Floats expected = fresh_answer(c, *live, x);
+        for (int call = 0; call < 3; ++call) REQUIRE(answer(*live, x) == expected);
+    }
+}
+
+}  // namespace
+
+TEST_CASE("serving: behind a race with training and reloading, answers come from the parameters that are there") {
+    const int rounds = test::small_cases() ? 2 : 25;
+    for (const Case& c : cases()) {
+        race(c, rounds, false);
+        race(c, rounds, true);
+    }
+}
+
+TEST_CASE("serving: a captured answer beside training is that of the parameters that are there behind the race") {
+    if (test::small_cases()) return;
+    for (const Case& c : cases()) {
+        CAPTURE(c.name);
+        const auto live = c.make();
+        const Tensor x = test::random_tensor(c.x, 7);
+        optim::Adam optimizer(live->parameters(), {.lr = 1e-3});
+        for (int round = 0; round < 8; ++round) {
+            auto captured = record([&](const Tensor& input) {
+                const NoGrad no_grad;
+                return (*live)(input);
+            });
+            std::atomic<bool> over{false};
+            const detail::LaunchLock::Restless restless;
+            const auto faults = test::in_threads(2, [&](int number) -> std::string {
+                if (number == 1) {
+                    for (int i = 0; i < 4; ++i) {
+                        optimizer.zero_grad();
+                        mean(square((*live)(x))).backward();
+                        optimizer.step();
+                    }
+                    over = true;
+                } else {
+                    while (!over) (void)captured(x).to_vector<float>();
+                }
+                return "";
+            });
+            for (const std::string& fault : faults) CHECK(fault == "");
+            const Floats expected = fresh_answer(c, *live, x);
+            for (int call = 0; call < 3; ++call) REQUIRE(captured(x).to_vector<float>() == expected);
+        }
+    }
+}
