@@ -20,7 +20,7 @@ namespace {
 using nlohmann::json;
 
 void write(const std::filesystem::path& path, const json& config) {
-    const std::string text = config.dump(2) + "\n";
+    const std::string text = detail::dump_json("save_pretrained", config, 2) + "\n";
     io::write_file(path, std::as_bytes(std::span(text)));
 }
 

@@ -20,6 +20,8 @@ bool AddedVocabulary::add(const AddedToken& token, const Model& model) {
     else {
         own = static_cast<Id>(model.table().size());
         if (!tokens_.empty()) own = std::max(own, tokens_.rbegin()->first + 1);
+        // Ids of a model may have gaps, so that there are tokens beyond their number.
+        if (model.table().token(own) != nullptr) own = std::max(own, model.table().end());
     }
     tokens_[own] = token;
     ids_[token.content] = own;

@@ -83,6 +83,11 @@ void merge(Encoding& encoding, const Encoding& other) {
         each_list(out, b, [](auto& to, const auto& from) { to.insert(to.end(), from.begin(), from.end()); });
         return out;
     };
+    // Each piece of one is joined with each of the other: a template of many texts would multiply them without end.
+    constexpr std::size_t kMostPieces = std::size_t{1} << 20;
+    if ((encoding.overflowing.size() + 1) > kMostPieces / (other.overflowing.size() + 1))
+        throw ValueError(fmt::format("Tokenizer: expected at most {} pieces of truncated texts, got {} x {}",
+                                     kMostPieces, encoding.overflowing.size() + 1, other.overflowing.size() + 1));
     std::vector<Encoding> overflowing;
     for (const Encoding& mine : encoding.overflowing) {
         overflowing.push_back(joined(mine, other));

@@ -55,7 +55,8 @@ class TokenTable {
     std::vector<const std::string*> tokens_;  ///< keys of ids_, which stay where they are
 };
 
-/// An object of tokens and ids. @throws FormatError for ids that are none, or so far apart that memory would be wasted
+/// An object of tokens and ids. @throws FormatError for ids that are none, that two tokens have, or so far apart that
+/// memory would be wasted
 TokenTable read_vocab(const JsonValue& vocab);
 std::string vocab_json(const TokenTable& table);
 std::string json_string(std::string_view text);

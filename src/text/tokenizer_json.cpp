@@ -4,7 +4,6 @@
 #include <utility>
 
 #include <declivity/io/atomic_file.hpp>
-#include <declivity/io/input_file.hpp>
 #include <fmt/format.h>
 
 #include "tokenizer_state.hpp"
@@ -41,10 +40,10 @@ Padding read_padding(const JsonValue& of) {
                 .pad_id = of.integer("pad_id", 0, UINT32_MAX, 0),
                 .pad_type_id = of.integer("pad_type_id", 0, UINT32_MAX, 0),
                 .pad_token = of.string("pad_token", "[PAD]")};
-    if (of.has("pad_to_multiple_of") && of["pad_to_multiple_of"].integer(0, INT32_MAX) > 0)
-        out.pad_to_multiple_of = of["pad_to_multiple_of"].integer(0, INT32_MAX);
+    if (of.has("pad_to_multiple_of") && of["pad_to_multiple_of"].integer(0, kMaxPaddedLength) > 0)
+        out.pad_to_multiple_of = of["pad_to_multiple_of"].integer(0, kMaxPaddedLength);
     const JsonValue strategy = of["strategy"];
-    if (strategy.json().is_object()) out.length = strategy["Fixed"].integer(0, INT32_MAX);
+    if (strategy.json().is_object()) out.length = strategy["Fixed"].integer(0, kMaxPaddedLength);
     else if (strategy.string() != "BatchLongest")
         strategy.fail(fmt::format("wants BatchLongest or {{\"Fixed\": length}}, got '{}'", strategy.string()));
     return out;
@@ -92,8 +91,8 @@ Tokenizer Tokenizer::from_json(std::string_view json, const std::string& name) {
 }
 
 Tokenizer Tokenizer::from_file(const std::filesystem::path& path) {
-    const std::vector<std::byte> bytes = io::read_file(path);
-    return from_json({reinterpret_cast<const char*>(bytes.data()), bytes.size()}, path.string());
+    const JsonValue::Document document(path.string(), detail::read_json_text(path));
+    return Tokenizer(read_tokenizer(JsonValue(document)));
 }
 
 std::string Tokenizer::to_json() const {

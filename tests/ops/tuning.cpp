@@ -303,7 +303,7 @@ TEST_CASE("tuning: files are merged, the later one's results stay") {
     own.table.reload();
     CHECK(own.table.find("a")->winner == "gemm");
     CHECK(own.table.find("b")->winner == "tiled");
-    CHECK_THROWS_AS(ops::merge_tuning({path("missing")}, own.path), FormatError);
+    CHECK_THROWS_AS(ops::merge_tuning({path("missing")}, own.path), IoError);
     put_text(path("broken"), "{");
     CHECK_THROWS_AS(ops::merge_tuning({path("broken")}, own.path), FormatError);
     own.table.reload();

@@ -105,7 +105,7 @@ class DECLIVITY_API Tokenizer {
 
     /// @throws ValueError unless max_length >= 0 and 0 <= stride < max_length
     void set_truncation(std::optional<Truncation> truncation);
-    /// @throws ValueError for a negative length, or a multiple below 1
+    /// @throws ValueError for a length outside of [0, 2^20], or a multiple outside of [1, 2^20]
     void set_padding(std::optional<Padding> padding);
     [[nodiscard]] const std::optional<Truncation>& truncation() const noexcept;
     [[nodiscard]] const std::optional<Padding>& padding() const noexcept;
