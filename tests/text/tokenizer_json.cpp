@@ -43,7 +43,7 @@ void says(const std::string& json, const std::string& what) {
 
 TEST_CASE("tokenizer.json: places are named") {
     CHECK(refusal(with(R"("decoder":null)")).empty());
-    says("{", "t.json: at byte 1: this is not valid JSON");
+    says("{", "t.json: at byte 1: not valid JSON");
     says("[1]", "the whole: wants an object, got array");
     says("{}", "the whole: wants a member 'model'");
     says(R"({"model": {"type": "Other"}})", "t.json: at byte 19: /model/type: 'Other' is no model");
@@ -97,6 +97,67 @@ TEST_CASE("tokenizer.json: places are named") {
     says(with(R"("decoder":)" + std::string(100, '[') + std::string(100, ']')), "nested deeper than 64 levels");
     // Of two members of one name the last one counts, in errors as well.
     says(R"({"model":1,"model":{"type":2}})", "at byte 27: /model/type: wants a string");
+}
+
+TEST_CASE("tokenizer.json: an id stands for one token, so that what is saved is read again") {
+    says(R"({"model":{"type":"BPE","vocab":{"a":0,"b":1,"ab":1},"merges":[["a","b"]]}})",
+         "expected an id for each token, got 1 for 'ab' and 'b'");
+    says(R"({"model":{"type":"WordPiece","vocab":{"a":0,"b":0}}})", "/model/vocab/b: expected an id for each token");
+    says(R"({"model":{"type":"WordLevel","vocab":{"a":7,"b":7}}})", "expected an id for each token, got 7");
+    // With gaps between the ids, an added token takes none of the model's.
+    const Tokenizer gaps = Tokenizer::from_json(
+        R"({"model":{"type":"WordLevel","unk_token":"a","vocab":{"a":0,"b":2}},"added_tokens":[{"content":"x"}]})");
+    CHECK(gaps.token_to_id("x") == 3);
+    CHECK(gaps.id_to_token(2) == "b");
+    CHECK(Tokenizer::from_json(gaps.to_json()).to_json() == gaps.to_json());
+}
+
+TEST_CASE("tokenizer.json: padding has a limit") {
+    for (const char* padding :
+         {R"("padding":{"strategy":{"Fixed":2147483647}})", R"("padding":{"strategy":{"Fixed":1048577}})",
+          R"("padding":{"strategy":"BatchLongest","pad_to_multiple_of":2147483647})"})
+        says(with(padding), "/padding/");
+    Tokenizer tokenizer = Tokenizer::from_json(with(R"("padding":{"strategy":{"Fixed":1048576}})"));
+    CHECK(tokenizer.encode("ab").size() == 1U << 20);
+    CHECK_THROWS_AS(tokenizer.set_padding(Padding{.length = (1 << 20) + 1}), ValueError);
+    CHECK_THROWS_AS(tokenizer.set_padding(Padding{.pad_to_multiple_of = INT32_MAX}), ValueError);
+}
+
+TEST_CASE("tokenizer.json: changes that double a text again and again end") {
+    const auto repeated = [](const std::string& part, int count) {
+        std::string out;
+        for (int i = 0; i < count; ++i) out += (i > 0 ? "," : "") + part;
+        return out;
+    };
+    const auto refused = [](const std::string& json, auto call) {
+        const Tokenizer tokenizer = Tokenizer::from_json(json);
+        try {
+            call(tokenizer);
+            FAIL_CHECK("it ended");
+        } catch (const ValueError& error) {
+            CHECK(std::string(error.what()).find("Tokenizer: expected") != std::string::npos);
+        }
+    };
+    const std::string twice = R"({"type":"Replace","pattern":{"String":"a"},"content":"aa"})";
+    const auto encode = [](const Tokenizer& tokenizer) { (void)tokenizer.encode("aaaa"); };
+    refused(with(R"("normalizer":{"type":"Sequence","normalizers":[)" + repeated(twice, 60) + "]}"), encode);
+    const std::string large(std::size_t{1} << 20, 'b');
+    refused(with(R"("normalizer":{"type":"Replace","pattern":{"Regex":""},"content":")" + large + "\"}"),
+            [](const Tokenizer& tokenizer) { (void)tokenizer.encode(std::string(100, 'a')); });
+    refused(with(R"("normalizer":{"type":"Sequence","normalizers":[)" +
+                 repeated(R"({"type":"Prepend","prepend":")" + large + "\"}", 20) + "]}"),
+            encode);
+    refused(with(R"("pre_tokenizer":{"type":"Sequence","pretokenizers":[)" +
+                 repeated(R"({"type":"ByteLevel","use_regex":false})", 60) + "]}"),
+            [](const Tokenizer& tokenizer) { (void)tokenizer.encode("é"); });
+    refused(with(R"("decoder":{"type":"Sequence","decoders":[)" + repeated(twice, 60) + "]}"),
+            [](const Tokenizer& tokenizer) { (void)tokenizer.decode(std::vector<std::int64_t>(10, 0)); });
+    // A template of many texts, each with pieces that were cut off.
+    const std::string text = R"({"Sequence":{"id":"A","type_id":0}})";
+    refused(with(R"("truncation":{"max_length":1,"stride":0},"post_processor":{"type":"TemplateProcessing","pair":[],)"
+                 R"("special_tokens":{},"single":[)" +
+                 repeated(text, 60) + "]}"),
+            [](const Tokenizer& tokenizer) { (void)tokenizer.encode("aaaa"); });
 }
 
 TEST_CASE("tokenizer.json: mini-fuzz") {
