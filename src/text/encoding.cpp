@@ -111,6 +111,13 @@ void truncate(Encoding& encoding, std::size_t length, std::size_t stride, Side d
         throw ValueError(
             fmt::format("Tokenizer: wants a stride below the {} tokens that truncation leaves for the text, got {}",
                         length, stride));
+    // Pieces that share most of their tokens with the one before are many.
+    constexpr std::size_t kMostTokens = std::size_t{1} << 24;
+    if ((size - stride) / (length - stride) > std::max(kMostTokens, size) / length)
+        throw ValueError(
+            fmt::format("Tokenizer: expected pieces of truncated texts of at most {} tokens together, got "
+                        "{} tokens in pieces of {} with a stride of {}",
+                        kMostTokens, size, length, stride));
     std::vector<Encoding> parts;
     const std::size_t step = length - stride;
     if (direction == Side::right) {

@@ -32,6 +32,12 @@ std::vector<std::pair<std::string, Id>> TokenTable::sorted() const {
     return out;
 }
 
+void check_piece(const JsonValue& text) {
+    constexpr std::size_t kLongestPiece = 4096;
+    if (text.string().size() > kLongestPiece)
+        text.fail(fmt::format("expected a token of at most {} bytes, got {}", kLongestPiece, text.string().size()));
+}
+
 TokenTable read_vocab(const JsonValue& vocab) {
     vocab.require_object();
     TokenTable table;

@@ -4,6 +4,7 @@
 #include <utility>
 
 #include <declivity/io/atomic_file.hpp>
+#include <declivity/runtime/error.hpp>
 #include <fmt/format.h>
 
 #include "tokenizer_state.hpp"
@@ -53,6 +54,7 @@ void read_added(const JsonValue& list, AddedVocabulary& added, const Model& mode
     for (std::size_t i = 0; i < list.size(); ++i) {
         const JsonValue of = list.at(i);
         const bool special = of.boolean("special", false);
+        check_piece(of["content"]);
         added.add({.content = of["content"].string(),
                    .special = special,
                    .single_word = of.boolean("single_word", false),
@@ -79,7 +81,11 @@ std::shared_ptr<Tokenizer::State> read_tokenizer(const JsonValue& of) {
     part("decoder", state->decoder_json, state->decoder, make_decoder);
     state->model = make_model(of["model"]);
     if (of.has("added_tokens")) read_added(of["added_tokens"], state->added, *state->model);
-    state->added.refresh(state->normalizer.get());
+    try {
+        state->added.refresh(state->normalizer.get());
+    } catch (const ValueError& error) {
+        of["added_tokens"].fail(error.what());
+    }
     if (of.has("truncation")) state->truncation = read_truncation(of["truncation"]);
     if (of.has("padding")) state->padding = read_padding(of["padding"]);
     return state;

@@ -143,7 +143,7 @@ TEST_CASE("trace reader: what is kept of an event is limited, and many devices t
     for (int pid = 0; pid < kDevices; ++pid)
         text += "{\"pid\":" + std::to_string(pid) + ",\"name\":\"" + std::to_string(pid) + "\"},";
     text += "{}]}}";
-    const TraceSummary summary = read_text(text);
+    const auto summary = read_text(text);
     REQUIRE(summary.devices.size() == kDevices);
     CHECK(summary.devices[0].name.empty());  // described again, by an object without a number
     CHECK(summary.devices[kDevices - 1].name == std::to_string(kDevices - 1));

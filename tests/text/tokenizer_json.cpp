@@ -152,12 +152,33 @@ TEST_CASE("tokenizer.json: changes that double a text again and again end") {
             [](const Tokenizer& tokenizer) { (void)tokenizer.encode("é"); });
     refused(with(R"("decoder":{"type":"Sequence","decoders":[)" + repeated(twice, 60) + "]}"),
             [](const Tokenizer& tokenizer) { (void)tokenizer.decode(std::vector<std::int64_t>(10, 0)); });
+    says(
+        with(
+            R"("added_tokens":[{"content":"aaaa","normalized":true}],"normalizer":{"type":"Sequence","normalizers":[)" +
+            repeated(twice, 60) + "]}"),
+        "/added_tokens: Tokenizer: expected changes");
     // A template of many texts, each with pieces that were cut off.
-    const std::string text = R"({"Sequence":{"id":"A","type_id":0}})";
-    refused(with(R"("truncation":{"max_length":1,"stride":0},"post_processor":{"type":"TemplateProcessing","pair":[],)"
-                 R"("special_tokens":{},"single":[)" +
-                 repeated(text, 60) + "]}"),
-            [](const Tokenizer& tokenizer) { (void)tokenizer.encode("aaaa"); });
+    const auto of_template = [&](const std::string& single) {
+        return with(
+            R"("truncation":{"max_length":1,"stride":0},"post_processor":{"type":"TemplateProcessing","pair":[],)"
+            R"("special_tokens":{"x":{"id":"x","ids":[)" +
+            repeated("0", 1000) + R"(],"tokens":[)" + repeated(R"("x")", 1000) + R"(]}},"single":[)" + single + "]}");
+    };
+    refused(of_template(repeated(R"({"Sequence":{"id":"A","type_id":0}})", 16)), encode);
+    says(of_template(repeated(R"({"Sequence":{"id":"A","type_id":0}})", 17)), "at most 16 texts");
+    says(of_template(repeated(R"({"SpecialToken":{"id":"x","type_id":0}})", 100)), "at most 65536 special tokens");
+    // Pieces that begin one token after the other.
+    refused(with(R"("truncation":{"max_length":50000,"stride":49999})"),
+            [](const Tokenizer& tokenizer) { (void)tokenizer.encode(std::string(200'000, 'a')); });
+    const Tokenizer sliding = Tokenizer::from_json(with(R"("truncation":{"max_length":4,"stride":3})"));
+    CHECK(sliding.encode("aaaaaaaa").overflowing.size() == 4);
+    // Tokens that are compared with each place of a text.
+    const std::string token(5000, 'a');
+    says(R"({"model":{"type":"Unigram","vocab":[[")" + token + "\",0]]}}",
+         "/model/vocab/0/0: expected a token of at most 4096");
+    says(R"({"model":{"type":"WordPiece","vocab":{")" + token + "\":0}}}",
+         "/model/vocab: expected tokens of at most 1000");
+    says(with(R"("added_tokens":[{"content":")" + token + "\"}]"), "/added_tokens/0/content: expected a token");
 }
 
 TEST_CASE("tokenizer.json: mini-fuzz") {
