@@ -1,5 +1,6 @@
 // Floor 1, private. JSON of every format that the library reads: one limit of depth and size, each value checked where
-// it is used, and errors that name file, byte and JSON pointer. No exception of the JSON library leaves these functions.
+// it is used, and errors that name file, byte and JSON pointer. No exception of the JSON library leaves these
+// functions.
 #pragma once
 
 #include <cstdint>

@@ -59,7 +59,7 @@ std::vector<Bytes> safetensors_seeds() {
             file_of([](const fs::path& path) { io::write_safetensors(path, {}); })};
 }
 
-void run_safetensors(Input input) {
+bool run_safetensors(Input input) {
     const InputFile file(input);
     const bool read = attempt(file.path(), [&] {
         for (const auto& [name, array] : io::read_safetensors(file.path()).arrays) array.check("fuzz");
@@ -69,10 +69,11 @@ void run_safetensors(Input input) {
         for (const auto& [name, array] : reader.arrays()) reader.read(name).check("fuzz");
     });
     require(read == again, "SafetensorsReader and read_safetensors disagree");
+    return read;
 }
 
 /// An index beside two shards.
-void run_index(Input input) {
+bool run_index(Input input) {
     static const TempFolder folder;
     static const bool ready = [] {
         io::Safetensors one = some_arrays(), two;
@@ -87,10 +88,12 @@ void run_index(Input input) {
     try {
         const io::SafetensorsReader reader(index);
         for (const auto& [name, array] : reader.arrays()) reader.read(name).check("fuzz");
+        return true;
     } catch (const FormatError& error) {
         require(error.file().starts_with(folder.path().string()), "a FormatError does not name a file of the folder");
     } catch (const Error&) {
     }
+    return false;
 }
 
 std::vector<Bytes> index_seeds() {
@@ -133,9 +136,9 @@ std::size_t size_of(const io::GgufValue& value) {
     return size;
 }
 
-void run_gguf(Input input) {
+bool run_gguf(Input input) {
     const InputFile file(input);
-    attempt(file.path(), [&] {
+    return attempt(file.path(), [&] {
         const io::GgufReader reader(file.path());
         std::size_t size = 0;
         for (const auto& [key, value] : reader.metadata()) size += size_of(value);
@@ -177,11 +180,13 @@ Bytes sealed(Input input) {
     return bytes;
 }
 
-void run_png(Input input) {
+bool run_png(Input input) {
+    bool read = true;
     for (const Bytes& bytes : {Bytes(input.begin(), input.end()), sealed(input)}) {
         const InputFile file(bytes);
-        attempt(file.path(), [&] { io::read_png(file.path()).check("fuzz"); });
+        read = attempt(file.path(), [&] { io::read_png(file.path()).check("fuzz"); }) && read;
     }
+    return read;
 }
 
 Bytes gzipped(const Bytes& content) {
@@ -205,9 +210,9 @@ std::vector<Bytes> gzip_seeds() {
     return {once, two, text};
 }
 
-void run_gzip(Input input) {
+bool run_gzip(Input input) {
     const InputFile path(input);
-    attempt(path.path(), [&] {
+    return attempt(path.path(), [&] {
         io::GzipFile file(path.path());
         std::array<std::byte, 1000> bytes{};
         while (file.position() < 1'000'000 && file.read_some(bytes) == bytes.size()) {
@@ -221,9 +226,9 @@ std::vector<Bytes> idx_seeds() {
     return {bytes, floats, gzipped(bytes)};
 }
 
-void run_idx(Input input) {
+bool run_idx(Input input) {
     const InputFile file(input);
-    attempt(file.path(), [&] {
+    return attempt(file.path(), [&] {
         const data::IdxArray array = data::read_idx(file.path());
         require(array.bytes.size() == static_cast<std::size_t>(array.shape.numel()) * data::size_of(array.type),
                 "an IDX array whose bytes do not fit its shape");
@@ -238,11 +243,11 @@ std::vector<Bytes> cifar_seeds() {
     return {record, two};
 }
 
-void run_cifar(Input input) {
+bool run_cifar(Input input) {
     static const TempFolder folder;
     const fs::path path = folder / "test_batch.bin";
     put_file(path, input);
-    attempt(path.string(), [&] { (void)data::load_cifar10(folder.path(), data::Split::test)->size(); });
+    return attempt(path.string(), [&] { (void)data::load_cifar10(folder.path(), data::Split::test)->size(); });
 }
 
 }  // namespace

@@ -30,11 +30,12 @@ extern "C" void report(int signal) {
     std::raise(signal);
 }
 
-bool run(const Target& target, const Bytes& input, const std::string& what) {
+bool run(const Target& target, const Bytes& input, const std::string& what, bool valid = false) {
     fmt::format_to_n(current, sizeof current - 1, "fuzz: {} {}\n", target.name, what).out[0] = '\0';
     try {
-        target.run(input);
-        return true;
+        if (target.run(input) || !valid) return true;
+        fmt::print(stderr, "fuzz: {} {}: a valid file is refused\n", target.name, what);
+        return false;
     } catch (const std::exception& error) {
         fmt::print(stderr, "fuzz: {} {}: {}\n", target.name, what, error.what());
         return false;
@@ -95,7 +96,7 @@ int main(int argc, char** argv) {
         for (const std::string& file : files) wrong += run(target, read(file), file) ? 0 : 1;
         if (!files.empty()) continue;
         for (std::size_t i = 0; i < seeds.size(); ++i)
-            wrong += run(target, seeds[i], fmt::format("seed {}", i)) ? 0 : 1;
+            wrong += run(target, seeds[i], fmt::format("seed {}", i), true) ? 0 : 1;
         const long count = runs >= 0 ? runs : target.short_runs;
         for (long round = from; round < from + count && wrong < 10; ++round) {
             Mutator mutator(static_cast<std::uint64_t>(round));

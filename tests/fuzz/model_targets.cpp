@@ -1,4 +1,6 @@
 // Configurations of models, adapters and checkpoints.
+#include <algorithm>
+#include <array>
 #include <filesystem>
 
 #include <declivity/io/lora.hpp>
@@ -35,9 +37,9 @@ std::vector<Bytes> config_seeds() {
 }
 
 template <class Config>
-void run_one_config(const std::string& path) {
+bool run_one_config(const std::string& path) {
     static const TempFolder folder;
-    attempt(path, [&] {
+    return attempt(path, [&] {
         const Config config = Config::load(path);
         config.check();
         config.save(folder / "f");
@@ -45,26 +47,26 @@ void run_one_config(const std::string& path) {
     });
 }
 
-void run_config(Input input) {
+bool run_config(Input input) {
     const InputFile file(input);
-    run_one_config<models::GPT2Config>(file.path());
-    run_one_config<models::LlamaConfig>(file.path());
-    run_one_config<models::BERTConfig>(file.path());
-    run_one_config<models::ViTConfig>(file.path());
+    const std::array read{
+        run_one_config<models::GPT2Config>(file.path()), run_one_config<models::LlamaConfig>(file.path()),
+        run_one_config<models::BERTConfig>(file.path()), run_one_config<models::ViTConfig>(file.path())};
+    return std::ranges::count(read, true) > 0;
 }
 
 std::vector<Bytes> adapter_seeds() {
     return {bytes_of(R"({"peft_type":"LORA","bias":"none","r":2,"lora_alpha":4,"lora_dropout":0.1,"use_rslora":false,)"
-                     R"("target_modules":["q_proj"],"use_dora":false,"rank_pattern":{}})"),
-            bytes_of(R"({"peft_type":"LORA","target_modules":"all-linear"})")};
+                     R"("target_modules":["0"],"use_dora":false,"rank_pattern":{}})"),
+            bytes_of(R"({"peft_type":"LORA","r":2,"target_modules":"all-linear"})")};
 }
 
 /// A configuration beside adapters that fit the first seed.
-void run_adapter(Input input) {
+bool run_adapter(Input input) {
     static const TempFolder folder;
     static const bool ready = [] {
         nn::Sequential net(nn::Linear(3, 4));
-        nn::add_lora(net, {.r = 2});
+        nn::add_lora(net, {.r = 2, .target_modules = {"0"}});
         io::save_lora(net, folder.path());
         return true;
     }();
@@ -73,10 +75,12 @@ void run_adapter(Input input) {
     try {
         nn::Sequential net(nn::Linear(3, 4));
         io::load_lora(net, folder.path());
+        return true;
     } catch (const FormatError& error) {
         require(error.file() == (folder / "adapter_config.json").string(), "a FormatError does not name the file");
     } catch (const Error&) {
     }
+    return false;
 }
 
 constexpr const char* kRecord = "declivity.checkpoint";
@@ -101,7 +105,7 @@ struct Training {
 std::vector<Bytes> checkpoint_seeds() { return {bytes_of(Training::instance().saved.metadata.at(kRecord))}; }
 
 /// The record of a checkpoint whose tensors fit.
-void run_checkpoint(Input input) {
+bool run_checkpoint(Input input) {
     Training& training = Training::instance();
     io::Safetensors content = training.saved;
     content.metadata[kRecord] = text_of(input);
@@ -109,9 +113,9 @@ void run_checkpoint(Input input) {
     try {
         io::write_safetensors(path, content);
     } catch (const ValueError&) {  // not UTF-8
-        return;
+        return false;
     }
-    attempt(path.string(), [&] { training.trainer.load(path); });
+    return attempt(path.string(), [&] { training.trainer.load(path); });
 }
 
 }  // namespace

@@ -21,14 +21,16 @@ std::vector<Bytes> trace_seeds() {
                      R"("left_out":{"commands":12}}})")};
 }
 
-void run_trace(Input input) {
+bool run_trace(Input input) {
     const InputFile file(input);
+    bool read = false;
     for (const auto by : {detail::TraceBy::kernel, detail::TraceBy::module, detail::TraceBy::function})
-        attempt(file.path(), [&] {
+        read = attempt(file.path(), [&] {
             for (const auto& device : detail::read_trace(file.path(), by).devices)
                 for (const auto& [name, sum] : device.groups)
                     require(sum.calls > 0 && sum.seconds >= 0, "a sum of no calls");
         });
+    return read;
 }
 
 std::vector<Bytes> tuning_seeds() {
@@ -38,16 +40,17 @@ std::vector<Bytes> tuning_seeds() {
             bytes_of(R"({"format":"declivity tuning 1","sections":[]})")};
 }
 
-void run_tuning(Input input) {
+bool run_tuning(Input input) {
     static const test::TempFolder folder;
     const InputFile file(input);
     const std::filesystem::path target = folder / "target.json";
     std::filesystem::remove(target);
-    if (!attempt(file.path(), [&] { ops::merge_tuning({file.path()}, target); })) return;
+    if (!attempt(file.path(), [&] { ops::merge_tuning({file.path()}, target); })) return false;
     // As a target, and what was written as a source.
     attempt(target.string(), [&] { ops::merge_tuning({target, file.path()}, target); });
     test::put_file(target, input);
     require(attempt(target.string(), [&] { ops::merge_tuning({file.path()}, target); }), "a target is not a source");
+    return true;
 }
 
 }  // namespace

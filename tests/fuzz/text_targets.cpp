@@ -67,9 +67,9 @@ std::vector<Bytes> tokenizer_seeds() {
                text)};
 }
 
-void run_tokenizer(Input input) {
+bool run_tokenizer(Input input) {
     const auto [json, text] = parts_of(input);
-    attempt("t.json", [&] {
+    return attempt("t.json", [&] {
         const text::Tokenizer tokenizer = text::Tokenizer::from_json(json, "t.json");
         // What is saved is read again, and is the same.
         const std::string saved = tokenizer.to_json();
@@ -97,10 +97,10 @@ std::vector<Bytes> regex_seeds() {
     return out;
 }
 
-void run_regex(Input input) {
+bool run_regex(Input input) {
     const auto [pattern, given] = parts_of(input);
     const std::string text = text::to_valid(given);
-    attempt("", [&, pattern = pattern] {
+    return attempt("", [&, pattern = pattern] {
         std::size_t last = 0, count = 0;
         text::Regex(pattern).for_each(text, [&](text::Range match) {
             require(last <= match.begin && match.begin <= match.end && match.end <= text.size(), "matches overlap");
@@ -117,9 +117,9 @@ std::vector<Bytes> vocabulary_seeds() {
             bytes_of(R"({"tokens": [], "counts": []})")};
 }
 
-void run_vocabulary(Input input) {
+bool run_vocabulary(Input input) {
     const InputFile file(input);
-    attempt(file.path(), [&] { (void)text::Vocabulary::load(file.path()).size(); });
+    return attempt(file.path(), [&] { (void)text::Vocabulary::load(file.path()).size(); });
 }
 
 std::vector<Bytes> ngram_seeds() {
@@ -130,9 +130,9 @@ std::vector<Bytes> ngram_seeds() {
     return {get_file(folder / "f")};
 }
 
-void run_ngram(Input input) {
+bool run_ngram(Input input) {
     const InputFile file(input);
-    attempt(file.path(), [&] { (void)text::NgramModel::load(file.path()); });
+    return attempt(file.path(), [&] { (void)text::NgramModel::load(file.path()); });
 }
 
 std::vector<Bytes> token_seeds() {
@@ -143,9 +143,9 @@ std::vector<Bytes> token_seeds() {
     return {get_file(folder / "f")};
 }
 
-void run_tokens(Input input) {
+bool run_tokens(Input input) {
     const InputFile file(input);
-    attempt(file.path(), [&] {
+    return attempt(file.path(), [&] {
         const text::WindowDataset windows(fs::path(file.path()), {.length = 4});
         for (std::int64_t i = 0; i < std::min<std::int64_t>(windows.size(), 20); ++i) (void)windows.example(i);
     });
@@ -153,7 +153,7 @@ void run_tokens(Input input) {
 
 std::vector<Bytes> corpus_seeds() { return {bytes_of("one\r\ntwo\n\nthree"), bytes_of("caf\xc3\xa9\n")}; }
 
-void run_corpus(Input input) {
+bool run_corpus(Input input) {
     const InputFile file(input);
     std::size_t size = 0;
     text::lines_of({file.path()}).for_each([&](const std::string& line) { size += line.size() + 1; });
@@ -161,6 +161,7 @@ void run_corpus(Input input) {
     (void)text::words(text_of(input));
     (void)text::characters(text_of(input));
     (void)text::split_whitespace(text_of(input));
+    return true;
 }
 
 }  // namespace

@@ -18,7 +18,7 @@ namespace {
 /// What is said of a pattern, or of a match. Empty if there is nothing wrong.
 std::string refusal(const std::string& pattern, const std::string& text = "") {
     try {
-        Regex(pattern).for_each(text, [](Range) {});
+        Regex(pattern).for_each(text, [](text::Range) {});
     } catch (const ValueError& error) {
         return error.what();
     }
@@ -31,8 +31,8 @@ void says(const std::string& said, const char* what) {
 
 std::vector<std::string> matches(const std::string& pattern, const std::string& text) {
     std::vector<std::string> out;
-    Regex(pattern).for_each(text,
-                            [&](Range match) { out.push_back(text.substr(match.begin, match.end - match.begin)); });
+    Regex(pattern).for_each(
+        text, [&](text::Range match) { out.push_back(text.substr(match.begin, match.end - match.begin)); });
     return out;
 }
 

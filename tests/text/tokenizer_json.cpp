@@ -213,8 +213,9 @@ TEST_CASE("tokenizer.json: mini-fuzz") {
 TEST_CASE("tokenizer.json: patterns of Oniguruma mean the same in PCRE2") {
     const auto matches = [](const char* pattern, std::string_view text) {
         std::string out;
-        Regex(pattern).for_each(
-            text, [&](Range match) { out += std::string(text.substr(match.begin, match.end - match.begin)) + "|"; });
+        Regex(pattern).for_each(text, [&](text::Range match) {
+            out += std::string(text.substr(match.begin, match.end - match.begin)) + "|";
+        });
         return out;
     };
     CHECK(matches(R"(\s)", "a\u180Eb\u0085c\u3000d") == "\u0085|\u3000|");  // PCRE2's has U+180E as well

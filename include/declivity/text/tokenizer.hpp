@@ -72,8 +72,8 @@ class DECLIVITY_API Tokenizer {
     /// Patterns have at most 32 KiB; verbs of PCRE2 such as (*LIMIT_MATCH=), callouts and \C are not supported.
     /// encode and decode throw ValueError where a pattern takes more than 10 million steps at one place of a text or
     /// 256 MiB, and where normalizers make more than 64 times the bytes of a text and 16 MiB.
-    /// @throws IoError; FormatError naming file, byte and JSON pointer for what is malformed or none of these, and for an
-    /// id that two tokens have
+    /// @throws IoError; FormatError naming file, byte and JSON pointer for what is malformed or none of these, and for
+    /// an id that two tokens have
     static Tokenizer from_file(const std::filesystem::path& path);
     /// The same of a text. @param name is used in errors
     static Tokenizer from_json(std::string_view json, const std::string& name = "tokenizer.json");
