@@ -187,6 +187,9 @@ Json parse_json(const std::string& file, std::string_view text, const JsonLimits
     // The JSON library would skip a byte order mark.
     if (text.starts_with("\xef\xbb\xbf"))
         throw FormatError(file, 0, "not valid JSON: it begins with a byte order mark");
+    // It would also take a zero byte for the end.
+    if (const std::size_t zero = text.find('\0'); zero != std::string_view::npos)
+        throw FormatError(file, zero, "not valid JSON: it holds a zero byte");
     try {
         return Json::parse(text);
     } catch (const nlohmann::json::parse_error& error) {

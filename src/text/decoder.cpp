@@ -17,7 +17,7 @@ namespace {
 using Tokens = std::vector<std::string>;
 
 // Decoders may follow one another that double a text.
-constexpr std::size_t kMostReplaced = std::size_t{256} << 20;
+constexpr std::size_t kMostReplaced = std::size_t{64} << 20;
 
 class Function : public Decoder {
   public:
