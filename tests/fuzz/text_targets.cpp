@@ -68,7 +68,8 @@ std::vector<Bytes> tokenizer_seeds() {
 }
 
 bool run_tokenizer(Input input) {
-    const auto [json, text] = parts_of(input);
+    const auto parts = parts_of(input);
+    const std::string_view json = parts.first, text = parts.second;
     return attempt("t.json", [&] {
         const text::Tokenizer tokenizer = text::Tokenizer::from_json(json, "t.json");
         // What is saved is read again, and is the same.
@@ -98,9 +99,10 @@ std::vector<Bytes> regex_seeds() {
 }
 
 bool run_regex(Input input) {
-    const auto [pattern, given] = parts_of(input);
-    const std::string text = text::to_valid(given);
-    return attempt("", [&, pattern = pattern] {
+    const auto parts = parts_of(input);
+    const std::string_view pattern = parts.first;
+    const std::string text = text::to_valid(parts.second);
+    return attempt("", [&] {
         std::size_t last = 0, count = 0;
         text::Regex(pattern).for_each(text, [&](text::Range match) {
             require(last <= match.begin && match.begin <= match.end && match.end <= text.size(), "matches overlap");
