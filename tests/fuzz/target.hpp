@@ -20,8 +20,8 @@ struct Target {
     std::string name;
     /// Valid files, made by the library or by hand.
     std::function<std::vector<Bytes>()> seeds;
-    /// Reads an input, and returns whether it is accepted; seeds are. @throws std::logic_error where the reader breaks its
-    /// contract
+    /// Reads an input, and returns whether it is accepted; seeds are.
+    /// @throws std::logic_error where the reader breaks its contract
     std::function<bool(Input)> run;
     /// Inputs of a short run; fewer where each is slow.
     int short_runs = 2000;
