@@ -45,6 +45,9 @@ std::vector<std::byte> read_payload(io::GzipFile& file, std::uint64_t wanted) {
     };
     if (!file.compressed() && file.file_size() != 0 && file.file_size() - begin < wanted)
         refuse(file.file_size(), "the file ends");
+    constexpr std::uint64_t kBestDeflateRatio = 1032;  // no deflate stream expands further
+    if (file.compressed() && file.file_size() != 0 && wanted / kBestDeflateRatio > file.file_size())
+        refuse(begin, fmt::format("a compressed file of {} bytes", file.file_size()));
     std::vector<std::byte> bytes;
     constexpr std::uint64_t kFirstChunk = std::uint64_t{1} << 20;
     while (bytes.size() < wanted) {

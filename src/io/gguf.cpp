@@ -53,80 +53,163 @@ const Stored& stored(GgufType type) { return *find(static_cast<std::uint32_t>(ty
 // Numbers of a file are little-endian, as are all machines that there are drivers for.
 static_assert(std::endian::native == std::endian::little);
 
+/// Types of values in metadata by their numbers, as far as they have a size of their own; 0 for the others.
+constexpr std::array<std::uint8_t, 13> kValueBytes{1, 1, 2, 2, 4, 4, 4, 1, 0, 0, 8, 8, 8};
+constexpr std::uint32_t kTextType = 8, kListType = 9;
+constexpr int kDeepestList = 3;
+
+template <class T>
+T number_at(const std::byte* bytes) {
+    T value;
+    std::memcpy(&value, bytes, sizeof value);
+    return value;
+}
+
+/// A number or bool of the metadata.
+GgufValue value_at(std::uint32_t type, const std::byte* bytes) {
+    switch (type) {
+        case 0:
+            return {std::uint64_t{number_at<std::uint8_t>(bytes)}};
+        case 1:
+            return {std::int64_t{number_at<std::int8_t>(bytes)}};
+        case 2:
+            return {std::uint64_t{number_at<std::uint16_t>(bytes)}};
+        case 3:
+            return {std::int64_t{number_at<std::int16_t>(bytes)}};
+        case 4:
+            return {std::uint64_t{number_at<std::uint32_t>(bytes)}};
+        case 5:
+            return {std::int64_t{number_at<std::int32_t>(bytes)}};
+        case 6:
+            return {double{number_at<float>(bytes)}};
+        case 7:
+            return {number_at<std::uint8_t>(bytes) != 0};
+        case 10:
+            return {number_at<std::uint64_t>(bytes)};
+        case 11:
+            return {number_at<std::int64_t>(bytes)};
+        default:
+            return {number_at<double>(bytes)};
+    }
+}
+
+}  // namespace
+
 /// Reads the head of a file piece by piece.
-class Head {
+class GgufHead {
   public:
-    explicit Head(const fs::path& path) : file_(path) {}
+    explicit GgufHead(InputFile& file) : file_(file) {}
 
     template <class T>
     T number() {
         T value;
-        file_.read(std::as_writable_bytes(std::span(&value, 1)));
+        read(std::as_writable_bytes(std::span(&value, 1)));
         return value;
     }
     std::string text(const char* what) {
-        const std::uint64_t at = file_.position(), length = number<std::uint64_t>();
-        if (length > left()) fail(at, fmt::format("{} of {} bytes, of which the file has {}", what, length, left()));
-        std::string value(static_cast<std::size_t>(length), '\0');
-        file_.read(std::as_writable_bytes(std::span(value)));
+        std::string value(length_of(what), '\0');
+        read(std::as_writable_bytes(std::span(value)));
         return value;
     }
-    /// @param depth lists within lists
-    GgufValue value(std::uint32_t type, int depth = 0) {
-        switch (type) {
-            case 0:
-                return {std::uint64_t{number<std::uint8_t>()}};
-            case 1:
-                return {std::int64_t{number<std::int8_t>()}};
-            case 2:
-                return {std::uint64_t{number<std::uint16_t>()}};
-            case 3:
-                return {std::int64_t{number<std::int16_t>()}};
-            case 4:
-                return {std::uint64_t{number<std::uint32_t>()}};
-            case 5:
-                return {std::int64_t{number<std::int32_t>()}};
-            case 6:
-                return {double{number<float>()}};
-            case 7:
-                return {number<std::uint8_t>() != 0};
-            case 8:
-                return {text("a text")};
-            case 9:
-                return list(depth);
-            case 10:
-                return {number<std::uint64_t>()};
-            case 11:
-                return {number<std::int64_t>()};
-            case 12:
-                return {number<double>()};
-            default:
-                fail(file_.position() - 4, fmt::format("a value of type {}, wants 0 .. 12", type));
-        }
+    GgufValue value(std::uint32_t type) {
+        check_type(type);
+        if (type == kTextType) return {text("a text")};
+        if (type == kListType) return {list(0)};
+        std::array<std::byte, 8> bytes{};
+        read(std::span(bytes).first(kValueBytes[type]));
+        return value_at(type, bytes.data());
     }
 
-    [[nodiscard]] std::uint64_t position() const { return file_.position(); }
+    [[nodiscard]] std::uint64_t position() const { return position_; }
     [[nodiscard]] std::uint64_t size() const { return file_.size(); }
-    [[nodiscard]] std::uint64_t left() const { return file_.size() - std::min(file_.size(), file_.position()); }
+    [[nodiscard]] std::uint64_t left() const { return file_.size() - std::min(file_.size(), position_); }
     [[noreturn]] void fail(std::uint64_t at, const std::string& found) const {
         throw FormatError(file_.name(), at, found);
     }
 
   private:
-    GgufValue list(int depth) {
-        const std::uint64_t at = file_.position();
-        const auto type = number<std::uint32_t>();
-        const auto count = number<std::uint64_t>();
-        if (depth > 3) fail(at, "lists within lists within lists, wants three at most");
-        // Each value takes a byte at least.
-        if (count > left()) fail(at, fmt::format("a list of {} values, of which the file has {} bytes", count, left()));
+    void check_type(std::uint32_t type) const {
+        if (type >= kValueBytes.size())
+            fail(position_ - 4, fmt::format("a value of type {}, wants 0 .. {}", type, kValueBytes.size() - 1));
+    }
+    std::size_t length_of(const char* what) {
+        const std::uint64_t at = position_, length = number<std::uint64_t>();
+        if (length > left()) fail(at, fmt::format("{} of {} bytes, of which the file has {}", what, length, left()));
+        return static_cast<std::size_t>(length);
+    }
+    /// @param depth lists around this one
+    GgufList list(int depth) {
+        const std::uint64_t at = position_;
         GgufList values;
-        for (std::uint64_t i = 0; i < count; ++i) values.push_back(value(type, depth + 1));
-        return {std::move(values)};
+        values.type_ = number<std::uint32_t>();
+        check_type(values.type_);
+        const auto count = number<std::uint64_t>();
+        if (depth >= kDeepestList) fail(at, fmt::format("lists nested deeper than {}", kDeepestList));
+        const bool texts = values.type_ == kTextType, lists = values.type_ == kListType;
+        const std::uint64_t each = texts ? 8 : lists ? 12 : kValueBytes[values.type_];  // at least
+        if (count > left() / each)
+            fail(at, fmt::format("a list of {} values, of which the file has {} bytes", count, left()));
+        values.count_ = static_cast<std::size_t>(count);
+        if (texts) {
+            values.ends_.reserve(values.count_);
+            for (std::size_t i = 0; i < values.count_; ++i) {
+                const std::size_t length = length_of("a text"), begin = values.bytes_.size();
+                values.bytes_.resize(begin + length);
+                read(std::span(values.bytes_).subspan(begin));
+                values.ends_.push_back(values.bytes_.size());
+            }
+        } else if (lists) {
+            for (std::size_t i = 0; i < values.count_; ++i) values.lists_.push_back(list(depth + 1));
+        } else {
+            values.bytes_.resize(values.count_ * static_cast<std::size_t>(each));
+            read(values.bytes_);
+        }
+        return values;
+    }
+    void read(std::span<std::byte> bytes) {
+        std::size_t done = 0;
+        while (done < bytes.size()) {
+            if (used_ == buffered_.size()) {
+                // What is long goes straight to its place.
+                if (bytes.size() - done >= kBuffer) {
+                    file_.read(bytes.subspan(done));
+                    done = bytes.size();
+                    break;
+                }
+                buffered_.resize(kBuffer);
+                buffered_.resize(file_.read_some(buffered_));
+                used_ = 0;
+                if (buffered_.empty())
+                    fail(position_ + done,
+                         fmt::format("the file ends where {} more bytes are wanted", bytes.size() - done));
+            }
+            const std::size_t some = std::min(bytes.size() - done, buffered_.size() - used_);
+            std::memcpy(bytes.data() + done, buffered_.data() + used_, some);
+            done += some;
+            used_ += some;
+        }
+        position_ += done;
     }
 
-    InputFile file_;
+    static constexpr std::size_t kBuffer = std::size_t{1} << 16;
+    InputFile& file_;
+    std::vector<std::byte> buffered_;
+    std::size_t used_ = 0;
+    std::uint64_t position_ = 0;
 };
+
+GgufValue GgufList::operator[](std::size_t index) const {
+    if (index >= count_) throw ValueError(fmt::format("GgufList: expected an index below {}, got {}", count_, index));
+    if (type_ == kListType) return {lists_[index]};
+    if (type_ != kTextType) return value_at(type_, bytes_.data() + index * kValueBytes[type_]);
+    const auto begin = static_cast<std::size_t>(index == 0 ? 0 : ends_[index - 1]),
+               end = static_cast<std::size_t>(ends_[index]);
+    return {std::string(reinterpret_cast<const char*>(bytes_.data()) + begin, end - begin)};
+}
+
+GgufValue GgufList::Iterator::operator*() const { return (*list_)[index_]; }
+
+namespace {
 
 float half_at(const std::uint8_t* bytes) {
     float16 value;
@@ -212,8 +295,16 @@ const char* name_of(GgufType type) { return stored(type).name; }
 std::int64_t block_elements(GgufType type) { return stored(type).elements; }
 std::int64_t block_bytes(GgufType type) { return stored(type).bytes; }
 
-GgufReader::GgufReader(const fs::path& path) : path_(path) {
-    Head head(path);
+namespace {
+
+constexpr std::uint64_t kMostElements = std::uint64_t{1} << 40;
+
+}  // namespace
+
+GgufReader::GgufReader(const fs::path& path) {
+    const auto file = std::make_shared<InputFile>(path);
+    file_ = file;
+    GgufHead head(*file);
     if (head.number<std::uint32_t>() != 0x46554747) head.fail(0, "no GGUF file, wants 'GGUF' at its begin");
     const auto version = head.number<std::uint32_t>();
     if (version != 2 && version != 3) head.fail(4, fmt::format("version {}, wants 2 or 3", version));
@@ -238,14 +329,19 @@ GgufReader::GgufReader(const fs::path& path) : path_(path) {
         if (rank > static_cast<std::uint32_t>(Shape::kMaxRank))
             head.fail(at, fmt::format("'{}' of {} axes, wants {} at most", name, rank, Shape::kMaxRank));
         std::vector<std::int64_t> sizes;
+        // Sizes of 0 are left out of the product: the strides of such a shape must not overflow either.
         std::uint64_t elements = 1;
+        bool empty = false;
         for (std::uint32_t axis = 0; axis < rank; ++axis) {
             const auto size = head.number<std::uint64_t>();
-            if (size > (std::uint64_t{1} << 40) || (size > 0 && elements > (std::uint64_t{1} << 40) / size))
+            const std::uint64_t factor = std::max<std::uint64_t>(size, 1);
+            if (factor > kMostElements || elements > kMostElements / factor)
                 head.fail(at, fmt::format("'{}' of more than 2^40 elements", name));
             sizes.push_back(static_cast<std::int64_t>(size));
-            elements *= size;
+            elements *= factor;
+            empty = empty || size == 0;
         }
+        if (empty) elements = 0;
         const auto number = head.number<std::uint32_t>();
         const Stored* type = find(number);
         if (type == nullptr)
@@ -262,13 +358,23 @@ GgufReader::GgufReader(const fs::path& path) : path_(path) {
         places.emplace_back(name, at);
     }
     const std::uint64_t data = (head.position() + alignment - 1) / alignment * alignment;
+    const std::uint64_t room = head.size() - std::min(head.size(), data);
+    struct Extent {
+        std::uint64_t begin, end, at;
+        const std::string* name;
+    };
+    std::vector<Extent> extents;
     for (const auto& [name, at] : places) {
         Array& array = arrays_.at(name);
-        const std::uint64_t size = head.size();
-        if (array.bytes > 0 && (data > size || array.begin > size - data || array.bytes > size - data - array.begin))
+        if (array.begin > room || array.bytes > room - array.begin)
             head.fail(at, fmt::format("'{}' that ends behind the end of the file", name));
         array.begin += data;
+        if (array.bytes > 0) extents.push_back({array.begin, array.begin + array.bytes, at, &name});
     }
+    std::ranges::sort(extents, {}, &Extent::begin);
+    for (std::size_t i = 1; i < extents.size(); ++i)
+        if (extents[i].begin < extents[i - 1].end)
+            head.fail(extents[i].at, fmt::format("'{}' that overlaps '{}'", *extents[i].name, *extents[i - 1].name));
 }
 
 const std::string& GgufReader::text(const std::string& key) const {
@@ -292,12 +398,7 @@ double GgufReader::number(const std::string& key) const {
 std::vector<std::byte> GgufReader::read_stored(const std::string& name) const {
     const auto found = arrays_.find(name);
     if (found == arrays_.end()) throw ValueError(fmt::format("GgufReader::read: there is no array '{}'", name));
-    InputFile file(path_);
-    file.seek(found->second.begin);
-    // The constructor saw that the file has as many.
-    std::vector<std::byte> bytes(static_cast<std::size_t>(found->second.bytes));
-    file.read(bytes);
-    return bytes;
+    return file_->read_at(found->second.begin, found->second.bytes);
 }
 
 HostArray GgufReader::read(const std::string& name) const {

@@ -4,12 +4,20 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <exception>
 
 #include <declivity/io/input_file.hpp>
 #include <declivity/runtime/error.hpp>
 #include <fmt/format.h>
 
 namespace declivity::io {
+namespace {
+
+std::int64_t modified_at(const struct stat& status) {
+    return static_cast<std::int64_t>(status.st_mtim.tv_sec) * 1'000'000'000 + status.st_mtim.tv_nsec;
+}
+
+}  // namespace
 
 InputFile::InputFile(const std::filesystem::path& path) : name_(path.string()) {
     do descriptor_ = ::open(path.c_str(), O_RDONLY | O_CLOEXEC);
@@ -23,6 +31,7 @@ InputFile::InputFile(const std::filesystem::path& path) : name_(path.string()) {
         throw IoError("open", name_, error);
     }
     if (S_ISREG(status.st_mode)) size_ = static_cast<std::uint64_t>(status.st_size);
+    modified_ = modified_at(status);
 }
 
 InputFile::~InputFile() { ::close(descriptor_); }
@@ -50,6 +59,37 @@ void InputFile::read(std::span<std::byte> bytes) {
 void InputFile::seek(std::uint64_t position) {
     if (::lseek(descriptor_, static_cast<off_t>(position), SEEK_SET) < 0) throw IoError("seek in", name_, errno);
     position_ = position;
+}
+
+std::vector<std::byte> InputFile::read_at(std::uint64_t position, std::uint64_t count) const {
+    struct stat status {};
+    if (::fstat(descriptor_, &status) != 0) throw IoError("examine", name_, errno);
+    const auto size = static_cast<std::uint64_t>(status.st_size);
+    if (size != size_ || modified_at(status) != modified_)
+        throw FormatError(name_, std::min(size, size_),
+                          fmt::format("expected the file as it was opened, with {} bytes, got one that was changed "
+                                      "since, with {} bytes",
+                                      size_, size));
+    const auto refuse = [&](std::uint64_t at) {
+        throw FormatError(name_, at,
+                          fmt::format("expected {} bytes from byte {} on, got the end of the file", count, position));
+    };
+    if (position > size_ || count > size_ - position) refuse(size_);
+    std::vector<std::byte> bytes;
+    try {
+        bytes.resize(static_cast<std::size_t>(count));
+    } catch (const std::exception&) {  // bad_alloc or length_error
+        throw OutOfMemory(fmt::format("{}: the host has no room for {} bytes of it", name_, count));
+    }
+    for (std::size_t done = 0; done < bytes.size();) {
+        const ssize_t got =
+            ::pread(descriptor_, bytes.data() + done, bytes.size() - done, static_cast<off_t>(position + done));
+        if (got < 0 && errno == EINTR) continue;
+        if (got < 0) throw IoError("read", name_, errno);
+        if (got == 0) refuse(position + done);
+        done += static_cast<std::size_t>(got);
+    }
+    return bytes;
 }
 
 std::vector<std::byte> read_file(const std::filesystem::path& path) {

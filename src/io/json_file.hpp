@@ -6,7 +6,7 @@
 #include <string>
 #include <string_view>
 
-#include <nlohmann/json.hpp>
+#include "runtime/json.hpp"
 
 namespace declivity::io {
 
@@ -14,8 +14,8 @@ namespace declivity::io {
 class JsonFile {
   public:
     /// @param most bytes that it may have
-    /// @throws FormatError for what is larger, no JSON, nested deeper than 32, or no object; IoError
-    explicit JsonFile(const std::filesystem::path& path, std::uint64_t most = std::uint64_t{100} << 20);
+    /// @throws FormatError for what is larger, no JSON, nested deeper than detail::kMaxJsonDepth, or no object; IoError
+    explicit JsonFile(const std::filesystem::path& path, std::uint64_t most = detail::JsonLimits{}.bytes);
 
     [[nodiscard]] const std::string& name() const noexcept { return name_; }
     [[nodiscard]] const nlohmann::json& root() const noexcept { return root_; }

@@ -96,7 +96,7 @@ void save_lora(const nn::Module& model, const std::filesystem::path& folder) {
                                 {"fan_in_fan_out", false},
                                 {"inference_mode", true},
                                 {"task_type", nullptr}};
-    const std::string text = config.dump(2) + "\n";
+    const std::string text = detail::dump_json("save_lora", config, 2) + "\n";
     write_file(folder / kConfig, std::as_bytes(std::span(text)));
 }
 

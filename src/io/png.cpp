@@ -23,6 +23,7 @@ namespace {
 constexpr std::array<std::uint8_t, 8> kSignature{0x89, 'P', 'N', 'G', '\r', '\n', 0x1a, '\n'};
 constexpr std::size_t kChunkFrame = 12;  // length, type and checksum
 constexpr std::size_t kHeaderData = 13;  // of IHDR
+constexpr std::uint64_t kMostPixels = std::uint64_t{1} << 28;
 
 struct PngImage : png_image {
     PngImage() : png_image{} { version = PNG_IMAGE_VERSION; }
@@ -46,14 +47,52 @@ std::uint64_t raw_size(std::span<const std::byte> header) {
     return height * ((width * depth * channels + 7) / 8);
 }
 
+// Decompresses pixel data into a small buffer, and tells whether there are as many bytes as the header claims.
+class PixelCounter {
+  public:
+    PixelCounter() {
+        if (inflateInit(&stream_) != Z_OK) throw std::bad_alloc();
+    }
+    ~PixelCounter() { inflateEnd(&stream_); }
+    PixelCounter(const PixelCounter&) = delete;
+    PixelCounter& operator=(const PixelCounter&) = delete;
+
+    void add(std::span<const std::byte> data) {
+        stream_.next_in = const_cast<Bytef*>(reinterpret_cast<const Bytef*>(data.data()));
+        stream_.avail_in = static_cast<uInt>(data.size());
+        while (!ended_) {
+            stream_.next_out = buffer_.data();
+            stream_.avail_out = static_cast<uInt>(buffer_.size());
+            const int code = inflate(&stream_, Z_NO_FLUSH);
+            const std::size_t made = buffer_.size() - stream_.avail_out;
+            count_ += made;
+            ended_ = code != Z_OK;
+            if (made == 0 || code == Z_BUF_ERROR) {
+                ended_ = code != Z_OK && code != Z_BUF_ERROR;
+                return;
+            }
+        }
+    }
+    [[nodiscard]] std::uint64_t count() const { return count_; }
+
+  private:
+    z_stream stream_{};
+    std::vector<Bytef> buffer_ = std::vector<Bytef>(std::size_t{1} << 16);
+    std::uint64_t count_ = 0;
+    bool ended_ = false;
+};
+
 // Walks over the chunks, so that damage is told with its place, and refuses a header that claims more pixels than the
 // file can hold, before anything is allocated for them. Returns the offset of the first pixel data.
 std::uint64_t check_chunks(const std::string& file, std::span<const std::byte> bytes) {
     constexpr std::uint64_t kBestDeflateRatio = 1032;  // no deflate stream expands further
+    constexpr std::uint64_t kUsualDeflateRatio = 50, kSmall = std::uint64_t{1} << 20;
     const auto fail = [&](std::size_t offset, const std::string& what) { throw FormatError(file, offset, what); };
     for (std::size_t i = 0; i < kSignature.size(); ++i)
         if (i >= bytes.size() || std::to_integer<std::uint8_t>(bytes[i]) != kSignature[i]) fail(i, "no PNG signature");
-    std::uint64_t data_begin = 0;
+    std::uint64_t data_begin = 0, compressed = 0;
+    std::span<const std::byte> header;
+    std::vector<std::span<const std::byte>> pixel_data;
     std::size_t at = kSignature.size();
     for (bool first = true;; first = false) {
         if (bytes.size() - at < kChunkFrame) fail(bytes.size(), "the file ends within a chunk");
@@ -66,17 +105,33 @@ std::uint64_t check_chunks(const std::string& file, std::span<const std::byte> b
             fail(at, "a chunk with a wrong checksum");
         if (first) {
             if (type != "IHDR" || length != kHeaderData) fail(at, "the first chunk is no IHDR");
-            const std::uint64_t size = raw_size(bytes.subspan(at + 8, kHeaderData));
-            if (size / kBestDeflateRatio > bytes.size())
-                fail(at + 8,
-                     fmt::format("a header that claims {} bytes of pixels in a file of {}", size, bytes.size()));
+            header = bytes.subspan(at + 8, kHeaderData);
+            const std::uint64_t width = number_at(header, 0), height = number_at(header, 4);
+            if (height > 0 && width > kMostPixels / height)
+                fail(at + 8, fmt::format("{} x {} pixels, expected at most {}", width, height, kMostPixels));
         }
-        if (type == "IDAT" && data_begin == 0) data_begin = at;
+        if (type == "IDAT") {
+            if (data_begin == 0) data_begin = at;
+            pixel_data.push_back(bytes.subspan(at + 8, length));
+            compressed += length;
+        }
         at += kChunkFrame + length;
         if (type == "IEND") break;
     }
     if (at != bytes.size()) fail(at, "bytes after the end of the picture");
     if (data_begin == 0) fail(at, "no pixel data");
+    const std::uint64_t size = raw_size(header);
+    const auto refuse = [&](std::uint64_t has) {
+        fail(kSignature.size() + 8,
+             fmt::format("a header that claims {} bytes of pixels, of which the file has {}", size, has));
+    };
+    if (size / kBestDeflateRatio > compressed) refuse(compressed * kBestDeflateRatio);
+    // What is compressed so well may be cut off: its size is counted before memory is taken for it.
+    if (size / kUsualDeflateRatio > compressed && size > kSmall) {
+        PixelCounter counter;
+        for (const auto& piece : pixel_data) counter.add(piece);
+        if (counter.count() < size) refuse(counter.count());
+    }
     return data_begin;
 }
 

@@ -98,17 +98,22 @@ SafetensorsHeader read_safetensors_header(InputFile& file) {
     return header;
 }
 
+void check_safetensors_array(const std::string& file, std::uint64_t begin, const std::string& name,
+                             const HostArray& array) {
+    if (array.dtype != DType::boolean) return;
+    for (std::size_t i = 0; i < array.bytes.size(); ++i)
+        if (array.bytes[i] > std::byte{1})
+            throw FormatError(
+                file, begin + i,
+                fmt::format("array '{}' has a BOOL of {}, wants 0 or 1", name, std::to_integer<int>(array.bytes[i])));
+}
+
 HostArray read_safetensors_array(InputFile& file, const SafetensorsEntry& entry) {
     const std::uint64_t begin = file.position();
     HostArray array{entry.dtype, entry.shape, {}};
     array.bytes.resize(static_cast<std::size_t>(entry.end - entry.begin));
     file.read(array.bytes);
-    if (entry.dtype == DType::boolean)
-        for (std::size_t i = 0; i < array.bytes.size(); ++i)
-            if (array.bytes[i] > std::byte{1})
-                throw FormatError(file.name(), begin + i,
-                                  fmt::format("array '{}' has a BOOL of {}, wants 0 or 1", entry.name,
-                                              std::to_integer<int>(array.bytes[i])));
+    check_safetensors_array(file.name(), begin, entry.name, array);
     return array;
 }
 

@@ -41,6 +41,9 @@ SafetensorsHeader parse_safetensors_header(const std::string& file, std::string_
 /// Reads up to where the data begins. The entries are sorted as they lie, without gap or overlap up to the file's end.
 /// @throws FormatError, IoError
 SafetensorsHeader read_safetensors_header(InputFile& file);
+/// @throws FormatError for an array at byte `begin` of a file whose bytes are not values of its type
+void check_safetensors_array(const std::string& file, std::uint64_t begin, const std::string& name,
+                             const HostArray& array);
 /// Reads the array that begins where the file stands. @throws FormatError, IoError
 HostArray read_safetensors_array(InputFile& file, const SafetensorsEntry& entry);
 

@@ -35,8 +35,11 @@ fs::path found(const fs::path& path) {
 
 /// The arrays of one file, and its metadata.
 std::map<std::string, SafetensorsReader::Array> arrays_of(const fs::path& path,
-                                                          std::map<std::string, std::string>& metadata) {
-    InputFile file(path);
+                                                          std::map<std::string, std::string>& metadata,
+                                                          std::map<fs::path, std::shared_ptr<const InputFile>>& files) {
+    auto opened = std::make_shared<InputFile>(path);
+    InputFile& file = *opened;
+    files.emplace(path, opened);
     SafetensorsHeader header = read_safetensors_header(file);
     metadata = std::move(header.metadata);
     std::map<std::string, SafetensorsReader::Array> out;
@@ -75,7 +78,7 @@ void SafetensorsReader::read_index(const fs::path& path) {
         auto known = files.find(file);
         if (known == files.end()) {
             std::map<std::string, std::string> ignored;
-            known = files.emplace(file, arrays_of(path.parent_path() / file, ignored)).first;
+            known = files.emplace(file, arrays_of(path.parent_path() / file, ignored, files_)).first;
         }
         const auto array = known->second.find(name);
         if (array == known->second.end())
@@ -87,18 +90,17 @@ void SafetensorsReader::read_index(const fs::path& path) {
 SafetensorsReader::SafetensorsReader(const fs::path& path) {
     const fs::path file = found(path);
     if (file.extension() == ".json") read_index(file);
-    else arrays_ = arrays_of(file, metadata_);
+    else arrays_ = arrays_of(file, metadata_, files_);
 }
 
 HostArray SafetensorsReader::read(const std::string& name) const {
     const auto found = arrays_.find(name);
     if (found == arrays_.end()) throw ValueError(fmt::format("SafetensorsReader::read: there is no array '{}'", name));
     const Array& array = found->second;
-    InputFile file(array.file);
-    file.seek(array.begin);
-    SafetensorsEntry entry{.name = name, .dtype = array.dtype, .shape = array.shape};
-    entry.end = ops::bytes_of(array.shape, array.dtype);
-    return read_safetensors_array(file, entry);
+    const InputFile& file = *files_.at(array.file);
+    HostArray out{array.dtype, array.shape, file.read_at(array.begin, ops::bytes_of(array.shape, array.dtype))};
+    check_safetensors_array(file.name(), array.begin, name, out);
+    return out;
 }
 
 std::vector<fs::path> save_sharded(const fs::path& folder, const StateDict& state, const ShardOptions& options) {
@@ -120,11 +122,17 @@ std::vector<fs::path> save_sharded(const fs::path& folder, const StateDict& stat
         filled += bytes;
         total += bytes;
     }
-    fs::create_directories(folder);
+    std::error_code failed;
+    fs::create_directories(folder, failed);
+    if (failed) throw IoError("create the folder", folder.string(), failed.value());
+    const auto remove = [&](const fs::path& path) {
+        fs::remove(path, failed);
+        if (failed) throw IoError("remove", path.string(), failed.value());
+    };
     const fs::path whole = folder / (options.name + kWhole), index = folder / (options.name + kIndex);
     if (shards.size() == 1) {
         save(whole, shards[0], options.metadata);
-        fs::remove(index);
+        remove(index);
         return {whole};
     }
     nlohmann::json map = nlohmann::json::object();
@@ -135,10 +143,10 @@ std::vector<fs::path> save_sharded(const fs::path& folder, const StateDict& stat
         save(files.back(), shards[i], options.metadata);
         for (const NamedTensor& one : shards[i]) map[one.name] = name;
     }
-    const std::string text =
-        nlohmann::json{{"metadata", {{"total_size", total}}}, {kMap, std::move(map)}}.dump(2) + "\n";
+    const nlohmann::json content{{"metadata", {{"total_size", total}}}, {kMap, std::move(map)}};
+    const std::string text = detail::dump_json("io::save_sharded", content, 2) + "\n";
     write_file(index, std::as_bytes(std::span(text)));
-    fs::remove(whole);
+    remove(whole);
     return files;
 }
 

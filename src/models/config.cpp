@@ -20,7 +20,7 @@ namespace {
 using nlohmann::json;
 
 void write(const std::filesystem::path& path, const json& config) {
-    const std::string text = config.dump(2) + "\n";
+    const std::string text = detail::dump_json("save_pretrained", config, 2) + "\n";
     io::write_file(path, std::as_bytes(std::span(text)));
 }
 
@@ -52,6 +52,9 @@ json labels(std::int64_t count) {
 void read_labels(const ConfigFile& file, std::int64_t& count) {
     file.read("num_labels", count);
     if (const auto named = file.count("id2label"); named && *named > 0) count = *named;
+    // Each label is written with a name of its own.
+    constexpr std::int64_t kMostLabels = INT64_C(1) << 20;
+    if (count > kMostLabels) file.refuse("num_labels", fmt::format("at most {}", kMostLabels), count);
 }
 
 // The fields that files and configs have alike. @param field takes a key and the field

@@ -189,7 +189,8 @@ nlohmann::ordered_json described(const TraceDevice& device, int process) {
 }  // namespace
 
 void check_trace_place(const std::filesystem::path& path) {
-    if (std::filesystem::is_directory(path)) throw IoError("write", path.string(), EISDIR);
+    std::error_code ignored;  // what is wrong, opening says
+    if (std::filesystem::is_directory(path, ignored)) throw IoError("write", path.string(), EISDIR);
     const TraceFile goes_again(path);
 }
 

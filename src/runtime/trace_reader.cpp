@@ -8,54 +8,108 @@
 
 #include <declivity/runtime/error.hpp>
 #include <fmt/format.h>
-#include <nlohmann/json.hpp>
+
+#include "json.hpp"
 
 namespace declivity::detail {
 namespace {
 
 using nlohmann::json;
 
-constexpr int kDeepest = 8;     // of the values that are looked at
 constexpr double kMost = 1e15;  // microseconds: thirty years
+// Values of one event, or of what the end of a trace says of devices, that are kept in memory.
+constexpr std::size_t kMostOfEvent = std::size_t{1} << 16, kMostOfDevices = std::size_t{1} << 20;
 
-class Reader {
+/// Takes the events of the JSON parser. Of a trace only the event at hand and "otherData" become trees, so that memory
+/// does not grow with the number of events.
+class Reader : public nlohmann::json_sax<json> {
   public:
     Reader(const std::string& path, TraceBy by) : path_(path), by_(by), in_(path, std::ios::binary) {
         if (!in_) throw IoError("open", path, errno != 0 ? errno : ENOENT);
     }
 
     TraceSummary read() {
-        json root;
         try {
-            // Events are looked at as they come, and not kept.
-            root = json::parse(
-                in_, [this](int depth, json::parse_event_t event, json& value) { return keep(depth, event, value); });
-        } catch (const json::parse_error& error) {
-            throw FormatError(path_, error.byte, "wants a trace in JSON, got text that is none, or ends too soon");
+            json::sax_parse(in_, this);
         } catch (const std::ios_base::failure&) {  // a folder, a bad disk
             throw IoError("read", path_, errno != 0 ? errno : EIO);
-        } catch (const json::exception&) {
-            fault("wants a trace in JSON, got a number that is too large");
         }
-        if (!root.is_object() || !root.contains("traceEvents")) fault("wants an object with \"traceEvents\", got none");
-        describe(root.contains("otherData") ? root["otherData"] : json::object());
+        if (!has_events_) fault("wants an object with \"traceEvents\", got none");
+        describe(about_);
         return std::move(summary_);
     }
 
+    bool null() override { return put(nullptr); }
+    bool boolean(bool value) override { return put(value); }
+    bool number_integer(number_integer_t value) override { return put(value); }
+    bool number_unsigned(number_unsigned_t value) override { return put(value); }
+    bool number_float(number_float_t value, const string_t&) override { return put(value); }
+    bool string(string_t& value) override { return put(std::move(value)); }
+    bool binary(binary_t&) override { return put(nullptr); }
+    bool key(string_t& name) override {
+        if (depth_ == 1) {
+            section_ = name == "traceEvents" ? Section::events : name == "otherData" ? Section::about : Section::other;
+            has_events_ = has_events_ || section_ == Section::events;
+        } else if (!open_.empty()) {
+            key_ = std::move(name);
+        }
+        return true;
+    }
+    bool start_object(std::size_t) override { return start(json::object()); }
+    bool start_array(std::size_t) override { return start(json::array()); }
+    bool end_object() override { return end(); }
+    bool end_array() override { return end(); }
+    bool parse_error(std::size_t position, const std::string&, const json::exception& error) override {
+        constexpr int kOutOfRange = 406;  // of the JSON library: a number that no double can hold
+        if (error.id == kOutOfRange) fault("wants a trace in JSON, got a number that is too large");
+        throw FormatError(path_, position, "wants a trace in JSON, got text that is none, or ends too soon");
+    }
+
   private:
+    enum class Section : std::uint8_t { other, events, about };
+
     [[noreturn]] void fault(const std::string& what) {
         in_.clear();
         const auto at = in_.tellg();
         throw FormatError(path_, at < 0 ? 0 : static_cast<std::uint64_t>(at), what);
     }
 
-    bool keep(int depth, json::parse_event_t event, json& value) {
-        using Event = json::parse_event_t;
-        if (event == Event::key && depth == 1) of_events_ = value == "traceEvents";
-        if ((event == Event::object_start || event == Event::array_start) && depth > kDeepest) return false;
-        if (event != Event::object_end || depth != 2 || !of_events_) return true;
-        add(value);
-        return false;
+    /// A value is kept where a tree is being built, or where one begins: an event is an object within "traceEvents".
+    bool put(json value) {
+        const bool structured = value.is_structured();
+        if (open_.empty()) {
+            const bool event = section_ == Section::events && depth_ == 2 && value.is_object();
+            if (!event && !(section_ == Section::about && depth_ == 1)) return true;
+            tree_ = std::move(value);
+            values_ = 0;
+            if (structured) open_.push_back(&tree_);
+            else about_ = std::move(tree_);
+            return true;
+        }
+        if (++values_ > (section_ == Section::events ? kMostOfEvent : kMostOfDevices))
+            fault(fmt::format("wants at most {} values in one event and {} in \"otherData\", got more", kMostOfEvent,
+                              kMostOfDevices));
+        json& into = *open_.back();
+        if (into.is_array()) into.push_back(std::move(value));
+        else into[key_] = std::move(value);
+        if (structured) open_.push_back(into.is_array() ? &into.back() : &into[key_]);
+        return true;
+    }
+    bool start(json value) {
+        if (depth_ == 0 && !value.is_object()) fault("wants an object with \"traceEvents\", got a list");
+        put(std::move(value));
+        if (++depth_ > kMaxJsonDepth) fault(fmt::format("the JSON is nested deeper than {} levels", kMaxJsonDepth));
+        return true;
+    }
+    bool end() {
+        --depth_;
+        if (open_.empty()) return true;
+        open_.pop_back();
+        if (!open_.empty()) return true;
+        if (section_ == Section::events) add(tree_);
+        else about_ = std::move(tree_);
+        tree_ = nullptr;
+        return true;
     }
 
     double number(const json& of, const char* name, double otherwise = NAN) {
@@ -116,13 +170,12 @@ class Reader {
         summary_.version = text(about, "declivity");
         if (const auto left_out = about.find("left_out"); left_out != about.end() && left_out->is_object())
             summary_.commands_left_out = static_cast<std::uint64_t>(std::min(number(*left_out, "commands", 0), kMost));
-        const auto list = about.find("devices");
-        for (auto& [pid, device] : devices_) {
-            if (list != about.end() && list->is_array())
-                for (const json& one : *list)
-                    if (one.is_object() && number(one, "pid", 0) == pid) describe(device, one);
-            summary_.devices.push_back(std::move(device));
-        }
+        if (const auto list = about.find("devices"); list != about.end() && list->is_array())
+            for (const json& one : *list)
+                if (one.is_object())
+                    if (const auto device = devices_.find(number(one, "pid", 0)); device != devices_.end())
+                        describe(device->second, one);
+        for (auto& [pid, device] : devices_) summary_.devices.push_back(std::move(device));
     }
 
     void describe(TracedDevice& device, const json& from) {
@@ -139,7 +192,13 @@ class Reader {
     std::string path_;
     TraceBy by_;
     std::ifstream in_;
-    bool of_events_ = false;
+    int depth_ = 0;
+    Section section_ = Section::other;
+    bool has_events_ = false;
+    json tree_, about_ = json::object();
+    std::vector<json*> open_;  // within tree_, those that are not yet ended
+    std::string key_;
+    std::size_t values_ = 0;
     std::map<double, TracedDevice> devices_;  // by process number
     TraceSummary summary_;
 };

@@ -2,6 +2,9 @@
 
 #include <algorithm>
 
+#include <declivity/runtime/error.hpp>
+#include <fmt/format.h>
+
 namespace declivity::text {
 
 void AddedVocabulary::Matcher::put(std::string_view content, Id id) {
@@ -20,6 +23,8 @@ bool AddedVocabulary::add(const AddedToken& token, const Model& model) {
     else {
         own = static_cast<Id>(model.table().size());
         if (!tokens_.empty()) own = std::max(own, tokens_.rbegin()->first + 1);
+        // Ids of a model may have gaps, so that there are tokens beyond their number.
+        if (model.table().token(own) != nullptr) own = std::max(own, model.table().end());
     }
     tokens_[own] = token;
     ids_[token.content] = own;
@@ -28,6 +33,9 @@ bool AddedVocabulary::add(const AddedToken& token, const Model& model) {
 
 void AddedVocabulary::refresh(const Normalizer* normalizer) {
     matchers_ = {};
+    // A normalizer may make long texts of short ones.
+    constexpr std::size_t kMostBytes = std::size_t{64} << 20;
+    std::size_t bytes = 0;
     for (const auto& [id, token] : tokens_) {
         if (!token.normalized) {
             matchers_[0].put(token.content, id);
@@ -35,6 +43,12 @@ void AddedVocabulary::refresh(const Normalizer* normalizer) {
         }
         NormalizedText content(token.content, 0);
         if (normalizer != nullptr) normalizer->apply(content);
+        bytes += content.str().size();
+        if (bytes > kMostBytes)
+            throw ValueError(
+                fmt::format("Tokenizer: expected added tokens of at most {} bytes when they are normalized, "
+                            "got more",
+                            kMostBytes));
         matchers_[1].put(content.str(), id);
     }
 }

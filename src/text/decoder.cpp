@@ -3,6 +3,7 @@
 #include <functional>
 #include <utility>
 
+#include <declivity/runtime/error.hpp>
 #include <fmt/format.h>
 
 #include "bpe.hpp"
@@ -14,6 +15,9 @@ namespace declivity::text {
 namespace {
 
 using Tokens = std::vector<std::string>;
+
+// Decoders may follow one another that double a text.
+constexpr std::size_t kMostReplaced = std::size_t{64} << 20;
 
 class Function : public Decoder {
   public:
@@ -180,11 +184,18 @@ std::shared_ptr<const Decoder> make_decoder(const JsonValue& of) {
             Ctc{of.string("pad_token", "<pad>"), of.string("word_delimiter_token", "|"), of.boolean("cleanup", true)});
     if (type == "Replace")
         return function([pattern = pattern_of(of["pattern"]), content = of["content"].string()](Tokens& tokens) {
+            std::size_t made = 0;
             for (std::string& token : tokens) {
                 std::string out;
                 std::size_t done = 0;
                 pattern.for_each(token, [&](Range match) {
                     out.append(token, done, match.begin - done);
+                    made += content.size();
+                    if (made > kMostReplaced)
+                        throw ValueError(
+                            fmt::format("Tokenizer: expected a decoder that puts in at most {} bytes, got "
+                                        "more",
+                                        kMostReplaced));
                     out += content;
                     done = match.end;
                 });

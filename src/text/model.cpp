@@ -32,17 +32,27 @@ std::vector<std::pair<std::string, Id>> TokenTable::sorted() const {
     return out;
 }
 
+void check_piece(const JsonValue& text) {
+    constexpr std::size_t kLongestPiece = 4096;
+    if (text.string().size() > kLongestPiece)
+        text.fail(fmt::format("expected a token of at most {} bytes, got {}", kLongestPiece, text.string().size()));
+}
+
 TokenTable read_vocab(const JsonValue& vocab) {
     vocab.require_object();
     TokenTable table;
     const std::size_t count = vocab.json().size();
     table.reserve(count);
     const auto most =
-        static_cast<std::int64_t>(std::min<std::size_t>(64 * count + (std::size_t{1} << 20), UINT32_MAX - 1));
+        static_cast<std::int64_t>(std::min<std::size_t>(8 * count + (std::size_t{1} << 20), UINT32_MAX - 1));
     for (const auto& [token, id] : vocab.json().items()) {
         if (!id.is_number_unsigned() || id.get<std::uint64_t>() > static_cast<std::uint64_t>(most))
             (void)vocab.at(token).integer(0, most);
-        table.put(token, id.get<Id>());
+        const auto number = id.get<Id>();
+        if (const std::string* other = table.token(number))
+            vocab.at(token).fail(
+                fmt::format("expected an id for each token, got {} for '{}' and '{}'", number, *other, token));
+        table.put(token, number);
     }
     return table;
 }

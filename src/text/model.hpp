@@ -55,7 +55,11 @@ class TokenTable {
     std::vector<const std::string*> tokens_;  ///< keys of ids_, which stay where they are
 };
 
-/// An object of tokens and ids. @throws FormatError for ids that are none, or so far apart that memory would be wasted
+/// Finding the longest piece at each place of a text takes time that is proportional to its length.
+/// @throws FormatError for a text of more than 4096 bytes
+void check_piece(const JsonValue& text);
+/// An object of tokens and ids. @throws FormatError for ids that are none, that two tokens have, or so far apart that
+/// memory would be wasted
 TokenTable read_vocab(const JsonValue& vocab);
 std::string vocab_json(const TokenTable& table);
 std::string json_string(std::string_view text);

@@ -1,10 +1,26 @@
 #include "normalized_text.hpp"
 
+#include <algorithm>
 #include <utility>
 
+#include <declivity/runtime/error.hpp>
+#include <fmt/format.h>
+
 namespace declivity::text {
+namespace {
+
+// A tokenizer.json may describe changes that double a text, one after the other.
+constexpr std::size_t kMostGrowth = 64, kFreeGrowth = std::size_t{16} << 20;
+// Places within a text are kept as 32 bits.
+constexpr std::size_t kLongestText = INT32_MAX;
+
+}  // namespace
 
 NormalizedText::NormalizedText(std::string_view original, std::size_t base) : base_(base) {
+    if (original.size() > kLongestText)
+        throw ValueError(
+            fmt::format("Tokenizer: expected a text of at most {} bytes, got {}", kLongestText, original.size()));
+    most_ = std::min(kMostGrowth * original.size() + kFreeGrowth, kLongestText);
     if (is_valid(original)) {
         text_ = original;
         return;
@@ -17,11 +33,24 @@ NormalizedText::NormalizedText(std::string_view original, std::size_t base) : ba
     }
 }
 
-NormalizedText::NormalizedText(const NormalizedText& whole, Range part) : text_(whole.view(part)) {
+NormalizedText::NormalizedText(const NormalizedText& whole, Range part) : text_(whole.view(part)), most_(whole.most_) {
     if (whole.spans_.empty()) base_ = whole.base_ + part.begin;
     else
         spans_.assign(whole.spans_.begin() + static_cast<std::ptrdiff_t>(part.begin),
                       whole.spans_.begin() + static_cast<std::ptrdiff_t>(part.end));
+}
+
+void NormalizedText::check_growth(std::size_t bytes) const {
+    if (bytes > most_)
+        throw ValueError(fmt::format("Tokenizer: expected changes of a text that make at most {} bytes of it, got {}",
+                                     most_, bytes));
+}
+
+void NormalizedText::assign(NormalizedText&& other) {
+    check_growth(other.text_.size());
+    const std::size_t most = most_;
+    *this = std::move(other);
+    most_ = most;
 }
 
 void NormalizedText::expand() {
@@ -72,7 +101,7 @@ void NormalizedText::transform(std::span<const Change> changes) {
         text::append(characters, one.c);
         out.append(characters, from);
     }
-    take(std::move(out));
+    assign(std::move(out));
 }
 
 void NormalizedText::map(const std::function<void(char32_t, std::u32string&)>& function) {
@@ -89,7 +118,7 @@ void NormalizedText::map(const std::function<void(char32_t, std::u32string&)>& f
         if (!characters.empty()) out.append(characters, original({at, at + one.size}));
         at += one.size;
     }
-    take(std::move(out));
+    assign(std::move(out));
 }
 
 void NormalizedText::prepend(std::string_view front) {
@@ -98,7 +127,7 @@ void NormalizedText::prepend(std::string_view front) {
     out.reserve(text_.size() + front.size());
     out.append(front, original({0, bytes_of(static_cast<unsigned char>(text_[0]))}));
     out.append(*this, {0, text_.size()});
-    take(std::move(out));
+    assign(std::move(out));
 }
 
 void NormalizedText::replace(const Regex& pattern, std::string_view by) {
@@ -113,18 +142,19 @@ void NormalizedText::replace(const Regex& pattern, std::string_view by) {
             const std::size_t size = decode_before(text_, match.end).size;
             from = original({match.end - size, match.end});
         }
+        check_growth(out.text_.size() + by.size());
         out.append(by, from);
         done = match.end;
     });
     if (!any) return;
     out.append(*this, {done, text_.size()});
-    take(std::move(out));
+    assign(std::move(out));
 }
 
 void NormalizedText::keep(Range part) {
     if (part.begin == 0 && part.end == text_.size()) return;
     NormalizedText kept(*this, part);
-    take(std::move(kept));
+    assign(std::move(kept));
 }
 
 }  // namespace declivity::text

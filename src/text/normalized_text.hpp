@@ -43,6 +43,10 @@ class NormalizedText {
     /// Each match becomes `by`, which comes from where the last character of the match does.
     void replace(const Regex& pattern, std::string_view by);
     void keep(Range part);
+    /// Another text of the same origin in place of this one. @throws ValueError for one that outgrows the original
+    void assign(NormalizedText&& other);
+    /// To be called before a change. @throws ValueError where it makes so many bytes that it outgrows the original
+    void check_growth(std::size_t bytes) const;
 
     // Writing a new text out of an old one.
     /// Appends characters that come from one part.
@@ -65,11 +69,10 @@ class NormalizedText {
     }
     /// Gives each byte its own span.
     void expand();
-    void take(NormalizedText&& other) { *this = std::move(other); }
-
     std::string text_;
     std::vector<Offsets> spans_;  ///< of each byte; empty while byte i is byte base_ + i of the original
     std::size_t base_ = 0;
+    std::size_t most_ = SIZE_MAX;  ///< bytes that changes of the original may make of it
 };
 
 }  // namespace declivity::text

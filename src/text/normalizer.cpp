@@ -138,7 +138,9 @@ std::shared_ptr<const Normalizer> make_normalizer(const JsonValue& description) 
         return function([pattern = pattern_of(description["pattern"]), content = description["content"].string()](
                             NormalizedText& text) { text.replace(pattern, content); });
     if (type == "ByteLevel")
-        return function([](NormalizedText& text) { text = to_byte_level(text, {{0, text.str().size()}}).text; });
+        return function([](NormalizedText& text) {
+            text.assign(std::move(to_byte_level(text, {{0, text.str().size()}}).text));
+        });
     if (type == "Nmt") return function(nmt);
     if (type == "Precompiled") return make_precompiled(description);
     if (type == "BertNormalizer") {

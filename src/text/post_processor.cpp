@@ -171,6 +171,9 @@ class Sequence : public PostProcessor {
 constexpr std::int64_t kMostId = UINT32_MAX;
 
 std::vector<Template::Piece> read_template(const JsonValue& list, const JsonValue& tokens) {
+    // An encoding is as many times as long as its template says.
+    constexpr std::size_t kMostTexts = 16, kMostTokens = std::size_t{1} << 16;
+    std::size_t sequences = 0, specials = 0;
     std::vector<Template::Piece> out;
     for (std::size_t i = 0; i < list.size(); ++i) {
         const JsonValue entry = list.at(i);
@@ -184,9 +187,13 @@ std::vector<Template::Piece> read_template(const JsonValue& list, const JsonValu
             const JsonValue ids = token["ids"], texts = token["tokens"];
             if (ids.size() != texts.size())
                 token.fail(fmt::format("wants as many tokens as ids, got {} and {}", texts.size(), ids.size()));
+            if ((specials += ids.size()) > kMostTokens)
+                entry.fail(fmt::format("expected a template of at most {} special tokens, got more", kMostTokens));
             for (std::size_t k = 0; k < ids.size(); ++k)
                 piece.tokens.emplace_back(ids.at(k).integer(0, kMostId), texts.at(k).string());
         } else {
+            if (++sequences > kMostTexts)
+                entry.fail(fmt::format("expected a template of at most {} texts, got more", kMostTexts));
             if (id != "A" && id != "B") of["id"].fail(fmt::format("wants A or B, got '{}'", id));
             piece.sequence = id == "B" ? 1 : 0;
         }

@@ -130,7 +130,7 @@ void rewrite(Pieces& pieces, const Write& write) {
         write(piece, out);
         piece = {begin, out.str().size()};
     }
-    pieces.text = std::move(out);
+    pieces.text.assign(std::move(out));
     std::erase_if(pieces.pieces, [](const Range& range) { return range.begin == range.end; });
 }
 
@@ -151,7 +151,9 @@ class ByteLevel : public PreTokenizer {
                 out.append(pieces.text, piece);
             });
         if (split_) split_->apply(pieces);
-        pieces = to_byte_level(pieces.text, pieces.pieces);
+        Pieces made = to_byte_level(pieces.text, pieces.pieces);
+        pieces.text.assign(std::move(made.text));
+        pieces.pieces = std::move(made.pieces);
     }
 
   private:

@@ -54,6 +54,7 @@ class Precompiled : public Normalizer {
         for (const std::size_t end : grapheme_ends(text.str())) {
             const std::string_view whole = text.view({begin, end});
             begin = end;
+            text.check_growth(changes.size());
             // A short cluster is looked up as one, otherwise character by character.
             if (whole.size() < 6 && look_up(whole, changes)) {
                 changed = true;
@@ -86,7 +87,7 @@ class Precompiled : public Normalizer {
             node ^= offset(at);
             if ((at >> 8 & 1) != 0) {
                 const std::size_t begin = unit(node) & ~(1U << 31);
-                if (begin > texts_.size()) return false;
+                if (begin > texts_.size() || count_characters(texts_.substr(begin, 1)) == 0) return false;
                 const std::size_t end = std::min(texts_.find('\0', begin), texts_.size());
                 put(part, std::string_view(texts_).substr(begin, end - begin), changes);
                 return true;

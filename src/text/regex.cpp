@@ -1,6 +1,7 @@
 #include "regex.hpp"
 
 #include <array>
+#include <new>
 #include <utility>
 #include <vector>
 
@@ -19,7 +20,12 @@ namespace {
 constexpr std::string_view kSpace = R"(\p{Z}\x{9}-\x{d}\x{85})";
 constexpr std::string_view kWord = R"(\p{Alphabetic}\p{M}\p{Nd}\p{Pc}\x{b2}\x{b3}\x{b9}\x{bc}-\x{be})";
 
-/// Writes a pattern anew. Only what differs between the two languages is looked at.
+constexpr std::size_t kLongestPattern = std::size_t{1} << 15;
+constexpr int kDeepestClass = 16;
+// Matching takes backtracking steps at each place of a text, and memory for groups that are open.
+constexpr std::uint32_t kMostSteps = 10'000'000, kMostDepth = 1'000'000, kMostKibibytes = 256 * 1024;
+
+/// Writes a pattern in the other language. Only what differs between the two languages is looked at.
 class Translation {
   public:
     explicit Translation(std::string_view from) : from_(from) {}
@@ -40,6 +46,9 @@ class Translation {
                 out_ += char_class();
                 return;
             case '(':
+                // Verbs and settings such as (*LIMIT_MATCH=...), and callouts, which Oniguruma does not have.
+                if (from_.substr(at_, 2) == "(*" || from_.substr(at_, 3) == "(?C")
+                    throw ValueError(fmt::format("Regex: '{}' is not supported", from_.substr(at_, 3)));
                 groups_.push_back(out_.size());
                 out_ += '(';
                 ++at_;
@@ -129,6 +138,8 @@ class Translation {
     /// An escape that both languages have, in a class or outside; \uHHHH is \x{HHHH}.
     std::string plain_escape() {
         const char c = from_[at_ + 1];
+        // A single byte, and quoting, which Oniguruma does not have.
+        if (c == 'C' || c == 'Q' || c == 'E') throw ValueError(fmt::format("Regex: '\\{}' is not supported", c));
         if (c == 'u') {
             const std::string_view digits = from_.substr(at_ + 2, 4);
             if (digits.size() != 4 || digits.find_first_not_of("0123456789abcdefABCDEF") != std::string_view::npos)
@@ -149,7 +160,9 @@ class Translation {
     }
 
     /// [...], and with && in it, which PCRE2 does not have: all parts but the last are looked ahead for.
-    std::string char_class() {
+    std::string char_class(int depth = 1) {
+        if (depth > kDeepestClass)
+            throw ValueError(fmt::format("Regex: classes are nested deeper than {}", kDeepestClass));
         const std::size_t begin = at_++;
         bool negative = false;
         if (at_ < from_.size() && from_[at_] == '^') negative = true, ++at_;
@@ -180,7 +193,7 @@ class Translation {
                 at_ = end + 2;
             } else if (c == '[') {
                 if (has_nested) throw ValueError("Regex: several classes within a class are not supported");
-                nested = char_class();
+                nested = char_class(depth + 1);
                 has_nested = true;
             } else if (from_.substr(at_, 2) == "&&") {
                 close_part();
@@ -233,7 +246,27 @@ pcre2_match_data* match_data() {
         ~Holder() { pcre2_match_data_free(data); }
     };
     thread_local const Holder holder;
+    if (holder.data == nullptr) throw std::bad_alloc();
     return holder.data;
+}
+
+/// Limits of a match, shared by all threads, which only read them.
+pcre2_match_context* match_context() {
+    struct Holder {
+        pcre2_match_context* context = pcre2_match_context_create(nullptr);
+        Holder() {
+            if (context == nullptr) throw std::bad_alloc();
+            (void)pcre2_set_match_limit(context, kMostSteps);
+            (void)pcre2_set_depth_limit(context, kMostDepth);
+            (void)pcre2_set_heap_limit(context, kMostKibibytes);
+        }
+        Holder(const Holder&) = delete;
+        Holder& operator=(const Holder&) = delete;
+        ~Holder() { pcre2_match_context_free(context); }
+    };
+    // Never freed: static objects of a program may still encode texts.
+    static const Holder& holder = *new Holder;
+    return holder.context;
 }
 
 std::string message(int code) {
@@ -250,12 +283,16 @@ struct Regex::Code {
     pcre2_code* code = nullptr;
     std::string pattern;
     explicit Code(std::string_view text) : pattern(text) {
+        if (text.size() > kLongestPattern)
+            throw ValueError(
+                fmt::format("Regex: expected a pattern of at most {} bytes, got {}", kLongestPattern, text.size()));
         if (!is_valid(text)) throw ValueError("Regex: the pattern is not valid UTF-8");
         const std::string translated = to_pcre2(text);
         int error = 0;
         PCRE2_SIZE where = 0;
         code = pcre2_compile(reinterpret_cast<PCRE2_SPTR>(translated.data()), translated.size(),
-                             PCRE2_UTF | PCRE2_UCP | PCRE2_MULTILINE | PCRE2_NO_UTF_CHECK, &error, &where, nullptr);
+                             PCRE2_UTF | PCRE2_UCP | PCRE2_MULTILINE | PCRE2_NO_UTF_CHECK | PCRE2_NEVER_BACKSLASH_C,
+                             &error, &where, nullptr);
         if (code == nullptr) throw ValueError(fmt::format("Regex: '{}' is no pattern: {}", pattern, message(error)));
         (void)pcre2_jit_compile(code, PCRE2_JIT_COMPLETE);  // where there is none, it is interpreted
     }
@@ -269,15 +306,25 @@ Regex::Regex(std::string_view pattern) : code_(std::make_shared<const Code>(patt
 bool Regex::search(std::string_view text, std::size_t at, Range& found) const {
     pcre2_match_data* data = match_data();
     const auto* subject = reinterpret_cast<PCRE2_SPTR>(text.data());
-    int result = pcre2_match(code_->code, subject, text.size(), at, PCRE2_NO_UTF_CHECK, data, nullptr);
-    if (result == PCRE2_ERROR_JIT_STACKLIMIT)
-        result = pcre2_match(code_->code, subject, text.size(), at, PCRE2_NO_UTF_CHECK | PCRE2_NO_JIT, data, nullptr);
+    const auto match = [&](std::uint32_t options) {
+        return pcre2_match(code_->code, subject, text.size(), at, PCRE2_NO_UTF_CHECK | options, data, match_context());
+    };
+    int result = match(0);
+    if (result == PCRE2_ERROR_JIT_STACKLIMIT) result = match(PCRE2_NO_JIT);
     if (result == PCRE2_ERROR_NOMATCH) return false;
-    if (result < 0)
-        throw ValueError(
-            fmt::format("Regex: '{}' on a text of {} bytes: {}", code_->pattern, text.size(), message(result)));
+    const auto fail = [&](const std::string& what) {
+        throw ValueError(fmt::format("Regex: '{}' on a text of {} bytes: {}", code_->pattern, text.size(), what));
+    };
+    if (result < 0) fail(message(result));
     const PCRE2_SIZE* offsets = pcre2_get_ovector_pointer(data);
     found = {offsets[0], offsets[1]};
+    // \K moves the begin of a match: reached through a lookaround and a subroutine call, out of it.
+    const auto is_boundary = [&](std::size_t place) {
+        return place >= text.size() || (static_cast<unsigned char>(text[place]) & 0xC0) != 0x80;
+    };
+    if (found.begin < at || found.end < found.begin || found.end > text.size() || !is_boundary(found.begin) ||
+        !is_boundary(found.end))
+        fail(fmt::format("expected a match from byte {} on, got one from byte {} to {}", at, found.begin, found.end));
     return true;
 }
 

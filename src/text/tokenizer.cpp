@@ -312,11 +312,15 @@ void Tokenizer::set_truncation(std::optional<Truncation> truncation) {
 }
 
 void Tokenizer::set_padding(std::optional<Padding> padding) {
-    if (padding && padding->length.value_or(0) < 0)
-        throw ValueError(fmt::format("Tokenizer::set_padding: wants a length of at least 0, got {}", *padding->length));
-    if (padding && padding->pad_to_multiple_of.value_or(1) < 1)
-        throw ValueError(fmt::format("Tokenizer::set_padding: wants a multiple of at least 1, got {}",
-                                     *padding->pad_to_multiple_of));
+    const auto check = [](const char* what, std::int64_t least, const std::optional<std::int64_t>& got) {
+        if (got && (*got < least || *got > kMaxPaddedLength))
+            throw ValueError(fmt::format("Tokenizer::set_padding: expected a {} in [{}, {}], got {}", what, least,
+                                         kMaxPaddedLength, *got));
+    };
+    if (padding) {
+        check("length", 0, padding->length);
+        check("multiple", 1, padding->pad_to_multiple_of);
+    }
     own().padding = std::move(padding);
 }
 

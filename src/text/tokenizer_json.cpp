@@ -4,7 +4,7 @@
 #include <utility>
 
 #include <declivity/io/atomic_file.hpp>
-#include <declivity/io/input_file.hpp>
+#include <declivity/runtime/error.hpp>
 #include <fmt/format.h>
 
 #include "tokenizer_state.hpp"
@@ -41,10 +41,10 @@ Padding read_padding(const JsonValue& of) {
                 .pad_id = of.integer("pad_id", 0, UINT32_MAX, 0),
                 .pad_type_id = of.integer("pad_type_id", 0, UINT32_MAX, 0),
                 .pad_token = of.string("pad_token", "[PAD]")};
-    if (of.has("pad_to_multiple_of") && of["pad_to_multiple_of"].integer(0, INT32_MAX) > 0)
-        out.pad_to_multiple_of = of["pad_to_multiple_of"].integer(0, INT32_MAX);
+    if (of.has("pad_to_multiple_of") && of["pad_to_multiple_of"].integer(0, kMaxPaddedLength) > 0)
+        out.pad_to_multiple_of = of["pad_to_multiple_of"].integer(0, kMaxPaddedLength);
     const JsonValue strategy = of["strategy"];
-    if (strategy.json().is_object()) out.length = strategy["Fixed"].integer(0, INT32_MAX);
+    if (strategy.json().is_object()) out.length = strategy["Fixed"].integer(0, kMaxPaddedLength);
     else if (strategy.string() != "BatchLongest")
         strategy.fail(fmt::format("wants BatchLongest or {{\"Fixed\": length}}, got '{}'", strategy.string()));
     return out;
@@ -54,6 +54,7 @@ void read_added(const JsonValue& list, AddedVocabulary& added, const Model& mode
     for (std::size_t i = 0; i < list.size(); ++i) {
         const JsonValue of = list.at(i);
         const bool special = of.boolean("special", false);
+        check_piece(of["content"]);
         added.add({.content = of["content"].string(),
                    .special = special,
                    .single_word = of.boolean("single_word", false),
@@ -80,7 +81,11 @@ std::shared_ptr<Tokenizer::State> read_tokenizer(const JsonValue& of) {
     part("decoder", state->decoder_json, state->decoder, make_decoder);
     state->model = make_model(of["model"]);
     if (of.has("added_tokens")) read_added(of["added_tokens"], state->added, *state->model);
-    state->added.refresh(state->normalizer.get());
+    try {
+        state->added.refresh(state->normalizer.get());
+    } catch (const ValueError& error) {
+        of["added_tokens"].fail(error.what());
+    }
     if (of.has("truncation")) state->truncation = read_truncation(of["truncation"]);
     if (of.has("padding")) state->padding = read_padding(of["padding"]);
     return state;
@@ -92,8 +97,8 @@ Tokenizer Tokenizer::from_json(std::string_view json, const std::string& name) {
 }
 
 Tokenizer Tokenizer::from_file(const std::filesystem::path& path) {
-    const std::vector<std::byte> bytes = io::read_file(path);
-    return from_json({reinterpret_cast<const char*>(bytes.data()), bytes.size()}, path.string());
+    const JsonValue::Document document(path.string(), detail::read_json_text(path));
+    return Tokenizer(read_tokenizer(JsonValue(document)));
 }
 
 std::string Tokenizer::to_json() const {

@@ -12,6 +12,9 @@
 
 namespace declivity::text {
 
+/// Tokens that padding fills up to, at most; each takes about 100 bytes of an encoding.
+inline constexpr std::int64_t kMaxPaddedLength = INT64_C(1) << 20;
+
 struct Tokenizer::State {
     // Parts as they were described, null where there is none, and what they do.
     Json normalizer_json, pre_tokenizer_json, post_processor_json, decoder_json;

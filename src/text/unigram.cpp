@@ -87,6 +87,11 @@ void Unigram::tokenize(std::string_view piece, data::Random*, std::vector<ModelT
         if (out[i].id != kUnknown) continue;
         const ModelToken unknown = out[i];
         const std::string_view text = piece.substr(unknown.begin, unknown.end - unknown.begin);
+        // What is a piece is no unknown text: a literal "<unk>", or unknown characters that are a piece together.
+        if (const auto known = table_.id(text)) {
+            out[i].id = *known;
+            continue;
+        }
         std::vector<ModelToken> bytes;
         if (settings_.byte_fallback)
             for (const char c : text)
@@ -96,8 +101,6 @@ void Unigram::tokenize(std::string_view piece, data::Random*, std::vector<ModelT
             out.erase(out.begin() + static_cast<std::ptrdiff_t>(i));
             out.insert(out.begin() + static_cast<std::ptrdiff_t>(i), bytes.begin(), bytes.end());
             i += bytes.size() - 1;
-        } else if (const auto known = table_.id(text)) {  // several unknown characters that are a piece together
-            out[i].id = *known;
         } else {
             out[i].id = *settings_.unk_id;
             out[i].literal = true;
@@ -135,6 +138,7 @@ std::shared_ptr<const Model> make_unigram(const JsonValue& of) {
     for (std::size_t i = 0; i < list.size(); ++i) {
         const JsonValue entry = list.at(i);
         if (entry.size() != 2) entry.fail(fmt::format("wants a piece and a score, got {} values", entry.size()));
+        check_piece(entry.at(std::size_t{0}));
         pieces.emplace_back(entry.at(std::size_t{0}).string(), entry.at(1).number());
     }
     UnigramSettings settings{std::nullopt, of.boolean("byte_fallback", false)};

@@ -7,7 +7,6 @@
 #include <utility>
 
 #include <declivity/io/atomic_file.hpp>
-#include <declivity/io/input_file.hpp>
 #include <declivity/runtime/error.hpp>
 #include <fmt/format.h>
 
@@ -139,9 +138,7 @@ void Vocabulary::save(const std::filesystem::path& path) const {
 }
 
 Vocabulary Vocabulary::load(const std::filesystem::path& path) {
-    const std::vector<std::byte> bytes = io::read_file(path);
-    const JsonValue::Document document(path.string(),
-                                       std::string(reinterpret_cast<const char*>(bytes.data()), bytes.size()));
+    const JsonValue::Document document(path.string(), detail::read_json_text(path));
     const JsonValue of(document);
     const JsonValue list = of["tokens"], counts = of["counts"];
     if (counts.size() != list.size())

@@ -103,8 +103,15 @@ class WordLevel : public Model {
 }  // namespace
 
 std::shared_ptr<const Model> make_word_piece(const JsonValue& of) {
+    // Each beginning of a word is looked up until one is a token.
+    constexpr std::size_t kLongestToken = 1000;
+    TokenTable table = read_vocab(of["vocab"]);
+    for (const auto& [token, id] : table.sorted())
+        if (token.size() > kLongestToken)
+            of["vocab"].fail(
+                fmt::format("expected tokens of at most {} bytes, got one of {}", kLongestToken, token.size()));
     return std::make_shared<const WordPiece>(
-        read_vocab(of["vocab"]), of.string("unk_token", "[UNK]"), of.string("continuing_subword_prefix", "##"),
+        std::move(table), of.string("unk_token", "[UNK]"), of.string("continuing_subword_prefix", "##"),
         static_cast<std::size_t>(of.integer("max_input_chars_per_word", 0, INT64_C(1) << 40, 100)));
 }
 

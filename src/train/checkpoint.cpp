@@ -14,6 +14,7 @@
 #include <fmt/ranges.h>
 #include <nlohmann/json.hpp>
 
+#include "runtime/json.hpp"
 #include "trainer_state.hpp"
 
 namespace declivity::train {
@@ -211,7 +212,7 @@ void Trainer::load(const std::filesystem::path& path) {
             fmt::format("wants a checkpoint, whose metadata has '{}'; found a safetensors file without", kKey));
     Record record;
     try {
-        record = record_from(json::parse(text->second), path.string(), state);
+        record = record_from(detail::parse_json(path.string(), text->second), path.string(), state);
     } catch (const json::exception& error) {
         throw FormatError(path.string(), 8,
                           fmt::format("wants the record of a checkpoint, found something else ({})", error.what()));

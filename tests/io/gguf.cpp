@@ -200,6 +200,109 @@ TEST_CASE("gguf: what is not valid is refused with its place") {
     CHECK_THROWS_AS(GgufReader(folder / "none.gguf"), IoError);
 }
 
+TEST_CASE("gguf: arrays over the same bytes and offsets that wrap are refused") {
+    const TempFolder folder;
+    const auto refusal = [&](const Writer& file) -> std::string {
+        put_file(folder / "m.gguf", file.bytes);
+        try {
+            const GgufReader reader(folder / "m.gguf");
+        } catch (const FormatError& error) {
+            CHECK(error.file() == (folder / "m.gguf").string());
+            return error.what();
+        }
+        return "accepted";
+    };
+    const auto data = [](Writer& file, std::size_t bytes) -> Writer& {
+        file.align().bytes.resize(file.bytes.size() + bytes);
+        return file;
+    };
+    Writer same, partly, apart, wraps, empty, far;
+    same.head(2, 0).array("a", {16}, GgufType::f32, 0).array("b", {16}, GgufType::f32, 0);
+    CHECK(refusal(data(same, 64)).find("'b' that overlaps 'a'") != std::string::npos);
+    partly.head(2, 0).array("a", {16}, GgufType::f32, 32).array("b", {16}, GgufType::f32, 0);
+    CHECK(refusal(data(partly, 128)).find("overlaps") != std::string::npos);
+    apart.head(3, 0)
+        .array("a", {16}, GgufType::f32, 64)
+        .array("b", {16}, GgufType::f32, 0)
+        .array("c", {0}, GgufType::f32, 64);
+    CHECK(refusal(data(apart, 128)) == "accepted");
+    wraps.head(1, 0).array("a", {0}, GgufType::f32, UINT64_MAX - 31);
+    CHECK(refusal(data(wraps, 64)).find("ends behind the end of the file") != std::string::npos);
+    far.head(1, 0).array("a", {0}, GgufType::f32, 96);
+    CHECK(refusal(data(far, 64)).find("ends behind the end of the file") != std::string::npos);
+    // The strides of an empty shape must not overflow either.
+    empty.head(1, 0).array("a", {1ULL << 40, 1ULL << 40, 0}, GgufType::f32, 0);
+    CHECK(refusal(data(empty, 64)).find("more than 2^40") != std::string::npos);
+}
+
+TEST_CASE("gguf: lists take as much memory as the file, and have the values of every type") {
+    const TempFolder folder;
+    Writer file;
+    file.head(0, 13);
+    const auto list = [&](std::uint32_t type, std::uint64_t count) -> Writer& {
+        return file.text("k" + std::to_string(type)).number<std::uint32_t>(9).number(type).number(count);
+    };
+    list(0, 2).number<std::uint8_t>(200).number<std::uint8_t>(1);
+    list(1, 2).number<std::int8_t>(-3).number<std::int8_t>(4);
+    list(2, 1).number<std::uint16_t>(65535);
+    list(3, 1).number<std::int16_t>(-2);
+    list(4, 1).number<std::uint32_t>(4000000000U);
+    list(5, 1).number<std::int32_t>(-5);
+    list(6, 1).number(0.5F);
+    list(7, 2).number<std::uint8_t>(0).number<std::uint8_t>(2);
+    list(8, 3).text("").text("ab").text("c");
+    list(9, 2).number<std::uint32_t>(0).number<std::uint64_t>(1).number<std::uint8_t>(7);
+    file.number<std::uint32_t>(8).number<std::uint64_t>(1).text("x");
+    list(10, 1).number<std::uint64_t>(UINT64_MAX);
+    list(11, 1).number<std::int64_t>(INT64_MIN);
+    list(12, 1).number(1e300);
+    put_file(folder / "m.gguf", file.bytes);
+    const GgufReader reader(folder / "m.gguf");
+    const auto at = [&](int type, std::size_t i) {
+        return std::get<GgufList>(reader.metadata().at("k" + std::to_string(type)).value)[i].value;
+    };
+    CHECK(std::get<std::uint64_t>(at(0, 0)) == 200);
+    CHECK(std::get<std::int64_t>(at(1, 0)) == -3);
+    CHECK(std::get<std::int64_t>(at(1, 1)) == 4);
+    CHECK(std::get<std::uint64_t>(at(2, 0)) == 65535);
+    CHECK(std::get<std::int64_t>(at(3, 0)) == -2);
+    CHECK(std::get<std::uint64_t>(at(4, 0)) == 4000000000U);
+    CHECK(std::get<std::int64_t>(at(5, 0)) == -5);
+    CHECK(std::get<double>(at(6, 0)) == 0.5);
+    CHECK(!std::get<bool>(at(7, 0)));
+    CHECK(std::get<bool>(at(7, 1)));
+    CHECK(std::get<std::string>(at(8, 0)).empty());
+    CHECK(std::get<std::string>(at(8, 1)) == "ab");
+    CHECK(std::get<std::string>(at(8, 2)) == "c");
+    CHECK(std::get<std::uint64_t>(std::get<GgufList>(at(9, 0))[0].value) == 7);
+    CHECK(std::get<std::string>(std::get<GgufList>(at(9, 1))[0].value) == "x");
+    CHECK(std::get<std::uint64_t>(at(10, 0)) == UINT64_MAX);
+    CHECK(std::get<std::int64_t>(at(11, 0)) == INT64_MIN);
+    CHECK(std::get<double>(at(12, 0)) == 1e300);
+    CHECK_THROWS_AS((void)at(12, 1), ValueError);
+    std::size_t count = 0;
+    for (const GgufValue& one : std::get<GgufList>(reader.metadata().at("k8").value))
+        count += std::get<std::string>(one.value).size();
+    CHECK(count == 3);
+
+    // 16 million numbers of a byte, in 16 MB.
+    Writer large;
+    large.head(0, 1).text("k").number<std::uint32_t>(9).number<std::uint32_t>(0).number<std::uint64_t>(1U << 24);
+    large.bytes.resize(large.bytes.size() + (1U << 24), 5);
+    put_file(folder / "l.gguf", large.bytes);
+    const GgufReader big(folder / "l.gguf");
+    const auto& values = std::get<GgufList>(big.metadata().at("k").value);
+    CHECK(values.size() == 1U << 24);
+    CHECK(std::get<std::uint64_t>(values[12345678].value) == 5);
+    // Lists within lists within lists within lists.
+    Writer deep;
+    deep.head(0, 1).text("k").number<std::uint32_t>(9);
+    for (int i = 0; i < 4; ++i) deep.number<std::uint32_t>(9).number<std::uint64_t>(1);
+    deep.bytes.resize(deep.bytes.size() + 64);
+    put_file(folder / "d.gguf", deep.bytes);
+    CHECK_THROWS_AS(GgufReader(folder / "d.gguf"), FormatError);
+}
+
 TEST_CASE("gguf: damaged files are refused or read") {
     const TempFolder folder;
     const Bytes valid = some_file();

@@ -57,6 +57,8 @@ Bytes png_of(std::uint32_t width, std::uint32_t height, std::uint8_t depth, std:
     return png;
 }
 
+std::string fmt_size(const Image8& image) { return std::to_string(image.width) + " x " + std::to_string(image.height); }
+
 std::uint64_t refused_at(const fs::path& path, const Bytes& bytes) {
     put_file(path, bytes);
     try {
@@ -153,6 +155,38 @@ TEST_CASE("png: mini-fuzz") {
     }
     CHECK(refused > 500);
     CHECK(refused < 2000);
+}
+
+TEST_CASE("png: a header that claims more pixels than the file has is refused before memory is taken for them") {
+    const TempFolder folder;
+    const auto refusal = [&](const Bytes& bytes) -> std::string {
+        put_file(folder / "f", bytes);
+        try {
+            return fmt_size(read_png(folder / "f"));
+        } catch (const FormatError& error) {
+            CHECK(error.file() == (folder / "f").string());
+            CHECK(error.offset() == 16);
+            return error.what();
+        }
+    };
+    // Text, which is no pixel data, does not count.
+    Bytes padded = png_of(16000, 16000, 8, 2, {0, 1, 2, 3});
+    Bytes text(131'000, 'x');
+    text[3] = 0;
+    Bytes chunk;
+    append_chunk(chunk, "tEXt", text);
+    padded.insert(padded.begin() + 33, chunk.begin(), chunk.end());
+    CHECK(refusal(padded).find("claims 768000000 bytes of pixels, of which the file has") != std::string::npos);
+    // Half of what is claimed is missing, and what is there is compressed well.
+    Bytes lines(16000 / 8 * 8000 + 8000);
+    for (std::size_t i = 0; i < lines.size(); i += 2001)
+        for (std::size_t k = 300; k < 2001; k += 300) lines[i + k] = static_cast<std::uint8_t>((i / 2001 + k) % 251);
+    CHECK(refusal(png_of(16000, 16000, 1, 3, lines, {1, 2, 3, 4, 5, 6})).find("of which the file has 16008000") !=
+          std::string::npos);
+    CHECK(refusal(png_of(1U << 20, 1U << 20, 1, 0, {0})).find("expected at most 268435456") != std::string::npos);
+    // All of them are there.
+    lines.assign(4000 / 8 * 4000 + 4000, 0);
+    CHECK(refusal(png_of(4000, 4000, 1, 3, lines, {1, 2, 3, 4, 5, 6})) == "4000 x 4000");
 }
 
 TEST_CASE("png: images whose parts do not fit, and targets that cannot be") {

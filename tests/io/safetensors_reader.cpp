@@ -95,7 +95,7 @@ TEST_CASE("safetensors in shards: an index that does not fit is refused with its
     CHECK(index_refusal(where, R"({"weight_map":{"a":7}})").find("wants the name of a file") != std::string::npos);
     CHECK(index_refusal(where, R"({"weight_map":[]})").find("wants an object 'weight_map'") != std::string::npos);
     CHECK(index_refusal(where, R"({"metadata":{}})").find("wants an object 'weight_map'") != std::string::npos);
-    CHECK(index_refusal(where, "[]").find("wants an object, got array") != std::string::npos);
+    CHECK(index_refusal(where, "[]").find("expected an object, got array") != std::string::npos);
     CHECK(index_refusal(where, R"({"weight_map":)").find("at byte 14: not valid JSON") != std::string::npos);
     CHECK(index_refusal(where, R"({"x":)" + std::string(100000, '[')).find("nested deeper") != std::string::npos);
     CHECK_THROWS_AS((void)SafetensorsReader(folder / "nothing"), IoError);

@@ -122,6 +122,11 @@ TEST_CASE("config.json: what is not valid is refused with its place") {
     CHECK(refusal<ViTConfig>(R"({"patch_size":[16,16]})") ==
           "at byte 1: 'patch_size' wants a whole number, got [16,16]");
     CHECK(refusal<ViTConfig>("{").starts_with("at byte 1: not valid JSON"));
+    CHECK(refusal<BERTConfig>(R"({"num_labels":2147483648})") ==
+          "at byte 1: 'num_labels' wants at most 1048576, got 2147483648");
+    CHECK(refusal<GPT2Config>(R"({"x":)" + std::string(80'000, '[')).find("nested deeper than 64 levels") !=
+          std::string::npos);
+    CHECK_THROWS_AS((GPT2Config{.activation_function = "\xff"}.save("/tmp/never written")), ValueError);
     CHECK_THROWS_AS((void)GPT2Config::load("/nowhere/config.json"), IoError);
 }
 

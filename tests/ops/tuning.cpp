@@ -303,9 +303,25 @@ TEST_CASE("tuning: files are merged, the later one's results stay") {
     own.table.reload();
     CHECK(own.table.find("a")->winner == "gemm");
     CHECK(own.table.find("b")->winner == "tiled");
-    CHECK_THROWS_AS(ops::merge_tuning({path("missing")}, own.path), FormatError);
+    CHECK_THROWS_AS(ops::merge_tuning({path("missing")}, own.path), IoError);
     put_text(path("broken"), "{");
     CHECK_THROWS_AS(ops::merge_tuning({path("broken")}, own.path), FormatError);
     own.table.reload();
     CHECK(own.table.find("a"));  // the target is untouched
+    // A target that is no such file is an error of the library that names it, and so is one nested too deep.
+    const std::string deep(80'000, '[');
+    for (const std::string& text : {std::string("{"), std::string("[]"), std::string("{\"format\": 3}"), deep,
+                                    R"({"format":"declivity tuning 1","sections":[],"x":)" + deep}) {
+        put_text(path("target"), text);
+        CHECK_THROWS_AS(ops::merge_tuning({path("first")}, path("target")), FormatError);
+        CHECK_THROWS_AS(ops::merge_tuning({path("target")}, own.path), FormatError);
+        put_text(own.path, text);
+        own.table.reload();
+        CHECK(own.table.generation() == 0);
+        own.table.put("c", entry_for("gemm"));
+        own.table.reload();
+        CHECK(own.table.find("c"));
+    }
+    CHECK_THROWS_AS(ops::merge_tuning({path("first")}, "/proc/no such folder/tuning.json"), IoError);
+    CHECK_THROWS_AS(ops::merge_tuning({path("first")}, own.folder.path()), IoError);
 }

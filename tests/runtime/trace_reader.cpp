@@ -122,7 +122,31 @@ TEST_CASE("trace reader: what is wrong is said, with the place") {
     }
     // No stack is as deep as a file may say.
     CHECK(fault_of(std::string(1 << 20, '[')) != "");
-    CHECK(fault_of("{\"traceEvents\":" + std::string(1 << 20, '[') + std::string(1 << 20, ']') + "}") == "");
+    for (const char* key : {"traceEvents", "otherData", "x"})
+        CHECK(fault_of("{\"" + std::string(key) + "\":" + std::string(1 << 20, '[') + std::string(1 << 20, ']') + "}")
+                  .find("nested deeper than 64 levels") != std::string::npos);
+    CHECK(fault_of("{\"traceEvents\":" + std::string(63, '[') + std::string(63, ']') + "}") == "");
+}
+
+TEST_CASE("trace reader: what is kept of an event is limited, and many devices take no longer than their events") {
+    std::string list = "[0";
+    for (int i = 0; i < 70'000; ++i) list += ",0";
+    list += "]";
+    CHECK(fault_of("{\"traceEvents\":[{\"x\":" + list + "}]}").find("at most 65536 values in one event") !=
+          std::string::npos);
+    CHECK(fault_of("{\"x\":" + list + ",\"traceEvents\":[" + list + "]}").empty());  // not kept at all
+    std::string text = "{\"traceEvents\":[";
+    constexpr int kDevices = 50'000;
+    for (int pid = 0; pid < kDevices; ++pid)
+        text += R"({"ph":"X","cat":"copy","name":"c","ts":1,"dur":1,"pid":)" + std::to_string(pid) + "},";
+    text += "{}],\"otherData\":{\"devices\":[";
+    for (int pid = 0; pid < kDevices; ++pid)
+        text += "{\"pid\":" + std::to_string(pid) + ",\"name\":\"" + std::to_string(pid) + "\"},";
+    text += "{}]}}";
+    const auto summary = read_text(text);
+    REQUIRE(summary.devices.size() == kDevices);
+    CHECK(summary.devices[0].name.empty());  // described again, by an object without a number
+    CHECK(summary.devices[kDevices - 1].name == std::to_string(kDevices - 1));
 }
 
 TEST_CASE("trace reader: damaged files are refused or read, never more") {

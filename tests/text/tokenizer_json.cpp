@@ -43,7 +43,7 @@ void says(const std::string& json, const std::string& what) {
 
 TEST_CASE("tokenizer.json: places are named") {
     CHECK(refusal(with(R"("decoder":null)")).empty());
-    says("{", "t.json: at byte 1: this is not valid JSON");
+    says("{", "t.json: at byte 1: not valid JSON");
     says("[1]", "the whole: wants an object, got array");
     says("{}", "the whole: wants a member 'model'");
     says(R"({"model": {"type": "Other"}})", "t.json: at byte 19: /model/type: 'Other' is no model");
@@ -99,6 +99,89 @@ TEST_CASE("tokenizer.json: places are named") {
     says(R"({"model":1,"model":{"type":2}})", "at byte 27: /model/type: wants a string");
 }
 
+TEST_CASE("tokenizer.json: an id stands for one token, so that what is saved is read again") {
+    says(R"({"model":{"type":"BPE","vocab":{"a":0,"b":1,"ab":1},"merges":[["a","b"]]}})",
+         "expected an id for each token, got 1 for 'ab' and 'b'");
+    says(R"({"model":{"type":"WordPiece","vocab":{"a":0,"b":0}}})", "/model/vocab/b: expected an id for each token");
+    says(R"({"model":{"type":"WordLevel","vocab":{"a":7,"b":7}}})", "expected an id for each token, got 7");
+    // With gaps between the ids, an added token takes none of the model's.
+    const Tokenizer gaps = Tokenizer::from_json(
+        R"({"model":{"type":"WordLevel","unk_token":"a","vocab":{"a":0,"b":2}},"added_tokens":[{"content":"x"}]})");
+    CHECK(gaps.token_to_id("x") == 3);
+    CHECK(gaps.id_to_token(2) == "b");
+    CHECK(Tokenizer::from_json(gaps.to_json()).to_json() == gaps.to_json());
+}
+
+TEST_CASE("tokenizer.json: padding has a limit") {
+    for (const char* padding :
+         {R"("padding":{"strategy":{"Fixed":2147483647}})", R"("padding":{"strategy":{"Fixed":1048577}})",
+          R"("padding":{"strategy":"BatchLongest","pad_to_multiple_of":2147483647})"})
+        says(with(padding), "/padding/");
+    Tokenizer tokenizer = Tokenizer::from_json(with(R"("padding":{"strategy":{"Fixed":1048576}})"));
+    CHECK(tokenizer.encode("ab").size() == 1U << 20);
+    CHECK_THROWS_AS(tokenizer.set_padding(Padding{.length = (1 << 20) + 1}), ValueError);
+    CHECK_THROWS_AS(tokenizer.set_padding(Padding{.pad_to_multiple_of = INT32_MAX}), ValueError);
+}
+
+TEST_CASE("tokenizer.json: changes that double a text again and again end") {
+    const auto repeated = [](const std::string& part, int count) {
+        std::string out;
+        for (int i = 0; i < count; ++i) out += (i > 0 ? "," : "") + part;
+        return out;
+    };
+    const auto refused = [](const std::string& json, auto call) {
+        const Tokenizer tokenizer = Tokenizer::from_json(json);
+        try {
+            call(tokenizer);
+            FAIL_CHECK("it ended");
+        } catch (const ValueError& error) {
+            CHECK(std::string(error.what()).find("Tokenizer: expected") != std::string::npos);
+        }
+    };
+    const std::string grows =
+        R"({"type":"Replace","pattern":{"String":"a"},"content":")" + std::string(64, 'a') + "\"}";
+    const auto encode = [](const Tokenizer& tokenizer) { (void)tokenizer.encode("aaaa"); };
+    refused(with(R"("normalizer":{"type":"Sequence","normalizers":[)" + repeated(grows, 60) + "]}"), encode);
+    const std::string large(std::size_t{1} << 20, 'b');
+    refused(with(R"("normalizer":{"type":"Replace","pattern":{"Regex":""},"content":")" + large + "\"}"),
+            [](const Tokenizer& tokenizer) { (void)tokenizer.encode(std::string(100, 'a')); });
+    refused(with(R"("normalizer":{"type":"Sequence","normalizers":[)" +
+                 repeated(R"({"type":"Prepend","prepend":")" + large + "\"}", 20) + "]}"),
+            encode);
+    refused(with(R"("pre_tokenizer":{"type":"Sequence","pretokenizers":[)" +
+                 repeated(R"({"type":"ByteLevel","use_regex":false})", 60) + "]}"),
+            [](const Tokenizer& tokenizer) { (void)tokenizer.encode("é"); });
+    refused(with(R"("decoder":{"type":"Sequence","decoders":[)" + repeated(grows, 60) + "]}"),
+            [](const Tokenizer& tokenizer) { (void)tokenizer.decode(std::vector<std::int64_t>(10, 0)); });
+    says(
+        with(
+            R"("added_tokens":[{"content":"aaaa","normalized":true}],"normalizer":{"type":"Sequence","normalizers":[)" +
+            repeated(grows, 60) + "]}"),
+        "/added_tokens: Tokenizer: expected changes");
+    // A template of many texts, each with pieces that were cut off.
+    const auto of_template = [&](const std::string& single) {
+        return with(
+            R"("truncation":{"max_length":1,"stride":0},"post_processor":{"type":"TemplateProcessing","pair":[],)"
+            R"("special_tokens":{"x":{"id":"x","ids":[)" +
+            repeated("0", 1000) + R"(],"tokens":[)" + repeated(R"("x")", 1000) + R"(]}},"single":[)" + single + "]}");
+    };
+    refused(of_template(repeated(R"({"Sequence":{"id":"A","type_id":0}})", 16)), encode);
+    says(of_template(repeated(R"({"Sequence":{"id":"A","type_id":0}})", 17)), "at most 16 texts");
+    says(of_template(repeated(R"({"SpecialToken":{"id":"x","type_id":0}})", 100)), "at most 65536 special tokens");
+    // Pieces that begin one token after the other.
+    refused(with(R"("truncation":{"max_length":50000,"stride":49999})"),
+            [](const Tokenizer& tokenizer) { (void)tokenizer.encode(std::string(200'000, 'a')); });
+    const Tokenizer sliding = Tokenizer::from_json(with(R"("truncation":{"max_length":4,"stride":3})"));
+    CHECK(sliding.encode("aaaaaaaa").overflowing.size() == 4);
+    // Tokens that are compared with each place of a text.
+    const std::string token(5000, 'a');
+    says(R"({"model":{"type":"Unigram","vocab":[[")" + token + "\",0]]}}",
+         "/model/vocab/0/0: expected a token of at most 4096");
+    says(R"({"model":{"type":"WordPiece","vocab":{")" + token + "\":0}}}",
+         "/model/vocab: expected tokens of at most 1000");
+    says(with(R"("added_tokens":[{"content":")" + token + "\"}]"), "/added_tokens/0/content: expected a token");
+}
+
 TEST_CASE("tokenizer.json: mini-fuzz") {
     const TempFolder folder;
     const auto path = folder / "tokenizer.json";
@@ -131,8 +214,9 @@ TEST_CASE("tokenizer.json: mini-fuzz") {
 TEST_CASE("tokenizer.json: patterns of Oniguruma mean the same in PCRE2") {
     const auto matches = [](const char* pattern, std::string_view text) {
         std::string out;
-        Regex(pattern).for_each(
-            text, [&](Range match) { out += std::string(text.substr(match.begin, match.end - match.begin)) + "|"; });
+        Regex(pattern).for_each(text, [&](text::Range match) {
+            out += std::string(text.substr(match.begin, match.end - match.begin)) + "|";
+        });
         return out;
     };
     CHECK(matches(R"(\s)", "a\u180Eb\u0085c\u3000d") == "\u0085|\u3000|");  // PCRE2's has U+180E as well

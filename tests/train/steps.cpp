@@ -525,6 +525,14 @@ TEST_CASE("own steps: a checkpoint of other parts, or of another version, is ref
     CHECK_THROWS_WITH_AS(pair.trainer.load(file),
                          doctest::Contains("wants a checkpoint of version 2, found one of version 1"), FormatError);
     text.replace(text.find("\"version\":1"), 11, "\"version\":2");
+    const std::string record = text;
+    for (const std::string& deep :
+         {std::string(80'000, '['), "{\"version\":" + std::string(80'000, '[') + std::string(80'000, ']') + "}"}) {
+        text = deep;
+        io::write_safetensors(file, content);
+        CHECK_THROWS_WITH_AS(pair.trainer.load(file), doctest::Contains("nested deeper than 64 levels"), FormatError);
+    }
+    text = record;
     content.arrays.erase("trainer.sums");
     io::write_safetensors(file, content);
     const auto before = pair.all_weights();

@@ -1,9 +1,11 @@
 // Floor 4. GGUF, the files of llama.cpp: https://github.com/ggml-org/ggml/blob/master/docs/gguf.md. Read only.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <filesystem>
 #include <map>
+#include <memory>
 #include <optional>
 #include <span>
 #include <string>
@@ -40,14 +42,61 @@ DECLIVITY_API const char* name_of(GgufType type);
 DECLIVITY_API std::int64_t block_elements(GgufType type);
 DECLIVITY_API std::int64_t block_bytes(GgufType type);
 
-/// A number, bool or text of the metadata, or a list of them.
 struct GgufValue;
-using GgufList = std::vector<GgufValue>;
+
+/// A list of the metadata. Its values have one type and are stored as in the file, in about as many bytes; each access
+/// makes a GgufValue of one.
+class DECLIVITY_API GgufList {
+  public:
+    [[nodiscard]] std::size_t size() const noexcept { return count_; }
+    [[nodiscard]] bool empty() const noexcept { return count_ == 0; }
+    /// @throws ValueError for an index that is not below size()
+    [[nodiscard]] GgufValue operator[](std::size_t index) const;
+
+    class DECLIVITY_API Iterator {
+      public:
+        using value_type = GgufValue;
+        using difference_type = std::ptrdiff_t;
+        Iterator() = default;
+        Iterator(const GgufList& list, std::size_t index) : list_(&list), index_(index) {}
+        GgufValue operator*() const;
+        Iterator& operator++() {
+            ++index_;
+            return *this;
+        }
+        Iterator operator++(int) {
+            const Iterator before = *this;
+            ++index_;
+            return before;
+        }
+        friend bool operator==(const Iterator& a, const Iterator& b) noexcept { return a.index_ == b.index_; }
+
+      private:
+        const GgufList* list_ = nullptr;
+        std::size_t index_ = 0;
+    };
+    [[nodiscard]] Iterator begin() const noexcept { return {*this, 0}; }
+    [[nodiscard]] Iterator end() const noexcept { return {*this, count_}; }
+
+  private:
+    friend class GgufHead;
+    std::uint32_t type_ = 0;  // by the file's numbers
+    std::size_t count_ = 0;
+    std::vector<std::byte> bytes_;     // of numbers, or of texts, one after the other
+    std::vector<std::uint64_t> ends_;  // of texts within bytes_
+    std::vector<GgufList> lists_;
+};
+
+/// A number, bool or text of the metadata, or a list of them.
 struct GgufValue {
     std::variant<std::uint64_t, std::int64_t, double, bool, std::string, GgufList> value;
 };
 
-/// A GGUF file: metadata and where arrays lie are read at once, arrays when they are asked for.
+class InputFile;
+
+/// A GGUF file: metadata and where arrays lie are read at once, arrays when they are asked for. The file stays open as
+/// long as the reader or a copy of it exists: a file that is replaced meanwhile is read as it was. Several threads may
+/// read from one reader.
 class DECLIVITY_API GgufReader {
   public:
     struct Array {
@@ -57,7 +106,8 @@ class DECLIVITY_API GgufReader {
         std::uint64_t bytes = 0;
     };
 
-    /// Versions 2 and 3, little-endian. Memory is taken only for what the file holds.
+    /// Versions 2 and 3, little-endian. Memory is taken only for what the file holds: at most about twelve times the
+    /// bytes before the arrays. Arrays do not overlap, lists are nested three deep at most.
     /// @throws FormatError naming file and place for what is not valid, or a type that is none of GgufType; IoError
     explicit GgufReader(const std::filesystem::path& path);
 
@@ -69,13 +119,14 @@ class DECLIVITY_API GgufReader {
     [[nodiscard]] double number(const std::string& key) const;
 
     /// The elements; those of blocks as f32.
-    /// @throws ValueError for a name that there is not; IoError
+    /// @throws ValueError for a name that there is not; FormatError naming the file where it was changed in place since
+    /// it was opened; OutOfMemory, IoError
     [[nodiscard]] HostArray read(const std::string& name) const;
     /// The bytes as they are stored.
     [[nodiscard]] std::vector<std::byte> read_stored(const std::string& name) const;
 
   private:
-    std::filesystem::path path_;
+    std::shared_ptr<const InputFile> file_;
     std::map<std::string, GgufValue> metadata_;
     std::map<std::string, Array> arrays_;
 };

@@ -35,10 +35,17 @@ class DECLIVITY_API InputFile {
     /// What is read next begins at this byte. @throws IoError for pipes
     void seek(std::uint64_t position);
 
+    /// `count` bytes at a place of the file that was opened, whatever its path names now. The position stays, and
+    /// several threads may call this at once.
+    /// @throws FormatError naming the file where it ends before, or where its size or time of modification differs
+    /// from that when it was opened; OutOfMemory where the host has no room for the bytes; IoError, for pipes too
+    [[nodiscard]] std::vector<std::byte> read_at(std::uint64_t position, std::uint64_t count) const;
+
   private:
     std::string name_;
     int descriptor_ = -1;
     std::uint64_t size_ = 0;
+    std::int64_t modified_ = 0;  // nanoseconds
     std::uint64_t position_ = 0;
 };
 

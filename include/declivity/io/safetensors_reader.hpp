@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <filesystem>
 #include <map>
+#include <memory>
 #include <optional>
 #include <string>
 #include <vector>
@@ -14,8 +15,12 @@
 
 namespace declivity::io {
 
+class InputFile;
+
 /// The arrays of a safetensors file, or of the several files that an index names, as Hugging Face's tools write them
-/// (model.safetensors.index.json): headers are read at once, arrays when they are asked for.
+/// (model.safetensors.index.json): headers are read at once, arrays when they are asked for. The files stay open as
+/// long as the reader or a copy of it exists: a file that save() replaces meanwhile is read as it was. Several threads
+/// may read from one reader.
 class DECLIVITY_API SafetensorsReader {
   public:
     struct Array {
@@ -34,12 +39,15 @@ class DECLIVITY_API SafetensorsReader {
     [[nodiscard]] const std::map<std::string, Array>& arrays() const noexcept { return arrays_; }
     /// The texts of the file's header; of an index what its "metadata" says in texts and numbers.
     [[nodiscard]] const std::map<std::string, std::string>& metadata() const noexcept { return metadata_; }
-    /// @throws ValueError for a name that there is not; FormatError, IoError
+    /// @throws ValueError for a name that there is not; FormatError naming the file where it was changed in place since
+    /// it was opened; OutOfMemory, IoError
     [[nodiscard]] HostArray read(const std::string& name) const;
 
   private:
+    using Files = std::map<std::filesystem::path, std::shared_ptr<const InputFile>>;
     void read_index(const std::filesystem::path& path);
 
+    Files files_;
     std::map<std::string, Array> arrays_;
     std::map<std::string, std::string> metadata_;
 };

@@ -48,7 +48,8 @@ DECLIVITY_API std::string explain(const Device& device, const MatmulShape& shape
 DECLIVITY_API std::filesystem::path tuning_file();
 
 /// Writes what is in `sources` into `target`; of two results for one shape the later source's stays.
-/// @throws FormatError when a source cannot be read, naming it
+/// @throws FormatError naming the file where a source or the target has another format, IoError where one cannot be
+/// read or written; the target is then as it was
 DECLIVITY_API void merge_tuning(const std::vector<std::filesystem::path>& sources, const std::filesystem::path& target);
 
 }  // namespace declivity::ops

@@ -63,7 +63,7 @@ struct Truncation {
 
 /// Fills encodings up to one length.
 struct Padding {
-    std::optional<std::int64_t> length = std::nullopt;  ///< the longest of the batch if none
+    std::optional<std::int64_t> length = std::nullopt;  ///< up to 2^20; the longest of the batch if none
     Side direction = Side::right;                       ///< where the padding stands
     std::optional<std::int64_t> pad_to_multiple_of = std::nullopt;
     std::int64_t pad_id = 0;

@@ -68,7 +68,12 @@ class DECLIVITY_API Tokenizer {
     /// Metaspace, Digits, Punctuation, CharDelimiterSplit, FixedLength, Sequence. Models: BPE, WordPiece, Unigram,
     /// WordLevel. Post-processors: TemplateProcessing, BertProcessing, RobertaProcessing, ByteLevel, Sequence.
     /// Decoders: ByteLevel, WordPiece, Metaspace, BPEDecoder, CTC, Replace, Fuse, Strip, ByteFallback, Sequence.
-    /// @throws IoError; FormatError naming file, byte and JSON pointer for what is malformed or none of these
+    /// At most 100 MiB and 16 million JSON values; reading takes up to 40 times the file's size in memory for a while.
+    /// Patterns have at most 32 KiB; verbs of PCRE2 such as (*LIMIT_MATCH=), callouts and \C are not supported.
+    /// encode and decode throw ValueError where a pattern takes more than 10 million steps at one place of a text or
+    /// 256 MiB, and where normalizers make more than 64 times the bytes of a text and 16 MiB.
+    /// @throws IoError; FormatError naming file, byte and JSON pointer for what is malformed or none of these, and for
+    /// an id that two tokens have
     static Tokenizer from_file(const std::filesystem::path& path);
     /// The same of a text. @param name is used in errors
     static Tokenizer from_json(std::string_view json, const std::string& name = "tokenizer.json");
@@ -105,7 +110,7 @@ class DECLIVITY_API Tokenizer {
 
     /// @throws ValueError unless max_length >= 0 and 0 <= stride < max_length
     void set_truncation(std::optional<Truncation> truncation);
-    /// @throws ValueError for a negative length, or a multiple below 1
+    /// @throws ValueError for a length outside of [0, 2^20], or a multiple outside of [1, 2^20]
     void set_padding(std::optional<Padding> padding);
     [[nodiscard]] const std::optional<Truncation>& truncation() const noexcept;
     [[nodiscard]] const std::optional<Padding>& padding() const noexcept;

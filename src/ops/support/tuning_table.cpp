@@ -1,10 +1,13 @@
 #include "tuning_table.hpp"
 
 #include <algorithm>
+#include <array>
+#include <cerrno>
 #include <chrono>
 #include <cmath>
 #include <fstream>
 #include <limits>
+#include <map>
 #include <memory>
 #include <random>
 
@@ -17,6 +20,7 @@
 #include <nlohmann/json.hpp>
 
 #include "runtime/environment.hpp"
+#include "runtime/json.hpp"
 #include "runtime/per_device.hpp"
 #include "runtime/recorder.hpp"
 #include "ops/engine/expression.hpp"
@@ -24,7 +28,7 @@
 namespace declivity::ops {
 namespace {
 
-using Json = nlohmann::ordered_json;
+using declivity::detail::Json;
 
 constexpr std::string_view kFormat = "declivity tuning 1";
 constexpr double kRound = 0.005;   // seconds of a measurement
@@ -33,12 +37,11 @@ constexpr int kRounds = 5;
 
 Json empty_file() { return {{"format", kFormat}, {"sections", Json::array()}}; }
 
-/// What a file holds. @throws FormatError, or what nlohmann::json throws
+/// What a file holds. @throws FormatError, IoError
 Json read_file(const std::filesystem::path& path) {
-    std::ifstream in(path);
-    if (!in) throw FormatError(path.string(), 0, "no file that can be read");
-    Json file = Json::parse(in);
-    if (!file.is_object() || file.value("format", "") != kFormat || !file.contains("sections") ||
+    constexpr declivity::detail::JsonLimits kLimits{.bytes = std::uint64_t{16} << 20, .values = std::uint64_t{1} << 20};
+    Json file = declivity::detail::parse_json(path.string(), declivity::detail::read_json_text(path, kLimits), kLimits);
+    if (!file.is_object() || !file.contains("format") || file["format"] != kFormat || !file.contains("sections") ||
         !file["sections"].is_array())
         throw FormatError(path.string(), 0, fmt::format("wants the format \"{}\", found another", kFormat));
     for (const Json& section : file["sections"])
@@ -69,7 +72,10 @@ Json& section_of(Json& file, const std::string& device, const std::string& drive
 
 /// A temporary file renamed, so that others see a whole file or none.
 void write_file(const std::filesystem::path& path, const Json& file) {
-    std::filesystem::create_directories(path.has_parent_path() ? path.parent_path() : ".");
+    std::error_code failed;
+    const std::filesystem::path folder = path.has_parent_path() ? path.parent_path() : ".";
+    std::filesystem::create_directories(folder, failed);
+    if (failed) throw IoError("create the folder", folder.string(), failed.value());
     const std::filesystem::path temporary = path.string() + fmt::format(".{:08x}", std::random_device()());
     {
         std::ofstream out(temporary);
@@ -78,10 +84,14 @@ void write_file(const std::filesystem::path& path, const Json& file) {
             out.close();
             std::error_code ignored;
             std::filesystem::remove(temporary, ignored);
-            throw FormatError(path.string(), 0, "a file that cannot be written");
+            throw IoError("write", path.string(), errno != 0 ? errno : EIO);
         }
     }
-    std::filesystem::rename(temporary, path);
+    std::filesystem::rename(temporary, path, failed);
+    if (!failed) return;
+    std::error_code ignored;
+    std::filesystem::remove(temporary, ignored);
+    throw IoError("rename '" + temporary.string() + "' to", path.string(), failed.value());
 }
 
 /// Entries that are not as they should be are left out.
@@ -240,16 +250,25 @@ void TuningTable::put(const std::string& key, const TuningEntry& entry) {
 std::filesystem::path tuning_file() { return declivity::detail::environment().tuning_file; }
 
 void merge_tuning(const std::vector<std::filesystem::path>& sources, const std::filesystem::path& target) {
-    Json all = std::filesystem::exists(target) ? read_file(target) : empty_file();
+    std::error_code failed;
+    Json all = std::filesystem::exists(target, failed) ? read_file(target) : empty_file();
+    if (failed) throw IoError("open", target.string(), failed.value());
+    using Key = std::array<std::string, 3>;
+    const auto key_of = [](const Json& section) {
+        return Key{section["device"], section["driver"], section["library"]};
+    };
+    std::map<Key, std::size_t> places;
+    Json& sections = all["sections"];
+    for (std::size_t i = 0; i < sections.size(); ++i) places.try_emplace(key_of(sections[i]), i);
     for (const std::filesystem::path& source : sources) {
-        Json file;
-        try {
-            file = read_file(source);
-        } catch (const Json::exception& error) {
-            throw FormatError(source.string(), 0, error.what());
-        }
+        const Json file = read_file(source);
         for (const Json& section : file["sections"]) {
-            Json& entries = section_of(all, section["device"], section["driver"], section["library"])["entries"];
+            const auto [place, fresh] = places.try_emplace(key_of(section), sections.size());
+            if (fresh) {
+                sections.push_back(section);
+                sections.back()["entries"] = Json::object();
+            }
+            Json& entries = sections[place->second]["entries"];
             for (const auto& [key, value] : section["entries"].items())
                 if (entry_of(value)) entries[key] = value;
         }

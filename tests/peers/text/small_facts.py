@@ -81,6 +81,24 @@ tokenizers = {
               "pre_tokenizer": {"type": "Sequence", "pretokenizers": [{"type": "Whitespace"}, {"type": "Digits", "individual_digits": True}]},
               "model": {"type": "WordLevel", "unk_token": "[UNK]", "vocab": vocab(["[UNK]", "the", "hello", "cafe", "1", "2", "!", "...", "don"])}},
 }
+# Texts that hold the unknown token and byte tokens literally, which are no added tokens here.
+BYTE_TOKENS = [f"<0x{b:02X}>" for b in range(256)]
+LITERAL = {
+    "unigram_bytes": {"model": {"type": "Unigram", "unk_id": 0, "byte_fallback": True,
+                                "vocab": [["<unk>", 0.0], ["a", -1.0], ["b", -1.5], ["ab", -1.75], ["\u4e2d\u6587", -3.0]] + [[t, -6.0] for t in BYTE_TOKENS]}},
+    "unigram_some_bytes": {"model": {"type": "Unigram", "unk_id": 1, "byte_fallback": True,
+                                     "vocab": [["a", -1.0], ["<unk>", 0.0], ["u", -2.0], ["n", -2.5], ["k", -2.25]] + [[t, -6.0] for t in BYTE_TOKENS[0x30:0xC4]]}},
+    "unigram_no_bytes": {"model": {"type": "Unigram", "unk_id": 0, "byte_fallback": False, "vocab": [["<unk>", -3.0], ["a", -1.0], ["b", -1.5], ["<", -1.0]]}},
+    "bpe_bytes": {"model": bpe([("u", "n"), ("un", "k"), ("<", "unk"), ("<unk", ">")], "<>", ["<unk>"] + BYTE_TOKENS, unk_token="<unk>", byte_fallback=True)},
+    "bpe_some_bytes": {"model": bpe([("u", "n")], "<>", ["<unk>"] + BYTE_TOKENS[0x20:0xC8], unk_token="<unk>", byte_fallback=True, fuse_unk=True)},
+    "word_piece_literal": {"pre_tokenizer": {"type": "WhitespaceSplit"},
+                           "model": {"type": "WordPiece", "unk_token": "[UNK]", "continuing_subword_prefix": "##", "max_input_chars_per_word": 20,
+                                     "vocab": vocab(["[UNK]", "a", "##b", "##[UNK]", "##a", "<unk>"])}},
+    "word_level_literal": {"pre_tokenizer": {"type": "WhitespaceSplit"}, "model": {"type": "WordLevel", "unk_token": "<unk>", "vocab": vocab(["<unk>", "a", "[UNK]"])}},
+}
+LITERAL_TEXTS = ["<unk>", "a<unk>b", "<unk><unk>", "\u00e9<unk>", "<unk>\u00e9", "a \u4e2d\u6587 <unk> [UNK] b", "<0x41>", "a<0x0A>b", "ab<un", "\U0001F44D\u4e2d", "[UNK]", "a[UNK]",
+                 "unk\u0141\u00e9", "<UNK>"]
+
 TEXTS = ["", " ", "the", "hello the end", " Hello  the\nthing!  ", "don't IT'S 'ſ", "caf\u00e9 cafe\u0301 CAF\u00c9", "\u4e2d\u6587 \u65e5\u672c", "12345 1,2",
          "\U0001F468\u200D\U0001F469\U0001F44D\U0001F3FD", "\u05e2\u05b4\u05d1 \u0627\u0644", "a\tb\r\n\r\n  c", "\x00\x07\x7f\x85\xa0\u180e\u200b\u3000\ufeff",
          "<s>the</s> <mask><|end|> [SEP]x[CLS]", "yes yesno yes!", "\ufb01 \u00bd \u212b \u1e9b\u0323", "helloing hellos", "x" * 25, "for(i=0;i<n;++i)", "the thethe  the "]
@@ -92,10 +110,10 @@ def facts(e):
 
 
 out = []
-for name, description in tokenizers.items():
+for name, description in {**tokenizers, **LITERAL}.items():
     parts = {"version": "1.0", "truncation": None, "padding": None, "added_tokens": [], "normalizer": None, "pre_tokenizer": None, "post_processor": None, "decoder": None, **description}
     t = Tokenizer.from_str(json.dumps(parts))
-    calls = [{"text": text, "encoding": facts(t.encode(text)), "decoded": t.decode(t.encode(text).ids)} for text in TEXTS]
+    calls = [{"text": text, "encoding": facts(t.encode(text)), "decoded": t.decode(t.encode(text).ids)} for text in (LITERAL_TEXTS if name in LITERAL else TEXTS)]
     for call in calls[3::5]:
         call["pair"] = facts(t.encode(call["text"], "the end"))
     out.append({"name": name, "tokenizer": parts, "calls": calls})

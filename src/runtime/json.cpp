@@ -1,18 +1,21 @@
-#include "json_reader.hpp"
+#include "json.hpp"
+
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
 #include <algorithm>
+#include <cerrno>
 #include <utility>
 #include <vector>
 
 #include <declivity/runtime/error.hpp>
 #include <fmt/format.h>
 
-#include "unicode.hpp"
-
-namespace declivity::text {
+namespace declivity::detail {
 namespace {
 
-constexpr int kDepth = 64;
+constexpr std::size_t kLongestMessage = 240;
 
 /// Finds where in a valid document the value of a pointer begins.
 class Locator {
@@ -109,36 +112,112 @@ std::vector<std::string> path_of(const std::string& pointer) {
     return out;
 }
 
-void check_depth(const std::string& file, std::string_view text) {
-    int depth = 0;
-    for (std::size_t at = 0; at < text.size(); ++at) {
-        const char c = text[at];
-        if (c == '"') {
-            for (++at; at < text.size() && text[at] != '"'; ++at)
-                if (text[at] == '\\') ++at;
-        } else if (c == '{' || c == '[') {
-            if (++depth > kDepth)
-                throw FormatError(file, at, fmt::format("the JSON is nested deeper than {} levels", kDepth));
-        } else if (c == '}' || c == ']') {
-            --depth;
-        }
+/// Finds the end of a text in quotes: the place of the closing one.
+std::size_t end_of_string(std::string_view text, std::size_t open) {
+    for (std::size_t at = open + 1; at < text.size(); ++at) {
+        if (text[at] == '\\') ++at;
+        else if (text[at] == '"') return at;
     }
+    return text.size();
 }
 
 }  // namespace
 
-JsonValue::Document::Document(std::string file_name, std::string content)
-    : file(std::move(file_name)), text(std::move(content)) {
-    check_depth(file, text);
-    try {
-        json = Json::parse(text);
-    } catch (const nlohmann::json::parse_error& error) {
-        throw FormatError(file, error.byte > 0 ? error.byte - 1 : 0,
-                          fmt::format("this is not valid JSON: {}", error.what()));
-    } catch (const nlohmann::json::exception& error) {  // numbers that no double has
-        throw FormatError(file, 0, fmt::format("this is not valid JSON: {}", error.what()));
+std::string read_json_text(const std::filesystem::path& path, const JsonLimits& limits) {
+    const std::string name = path.string();
+    struct Closer {
+        int descriptor;
+        ~Closer() {
+            if (descriptor >= 0) ::close(descriptor);
+        }
+    };
+    int descriptor = -1;
+    do descriptor = ::open(path.c_str(), O_RDONLY | O_CLOEXEC);
+    while (descriptor < 0 && errno == EINTR);
+    const Closer closer{descriptor};
+    struct stat status {};
+    if (descriptor < 0 || ::fstat(descriptor, &status) != 0) throw IoError("open", name, errno);
+    if (S_ISDIR(status.st_mode)) throw IoError("open", name, EISDIR);
+    const auto size = S_ISREG(status.st_mode) ? static_cast<std::uint64_t>(status.st_size) : 0;  // pipes tell none
+    const auto refuse = [&](std::uint64_t bytes) {
+        throw FormatError(name, limits.bytes,
+                          fmt::format("expected JSON of at most {} bytes, got {}", limits.bytes, bytes));
+    };
+    if (size > limits.bytes) refuse(size);
+    constexpr std::size_t kChunk = std::size_t{1} << 16;
+    std::string text;
+    for (std::size_t filled = 0;;) {
+        text.resize(filled < size ? static_cast<std::size_t>(size) + 1 : 2 * filled + kChunk);
+        const ssize_t got = ::read(descriptor, text.data() + filled, text.size() - filled);
+        if (got < 0 && errno == EINTR) continue;
+        if (got < 0) throw IoError("read", name, errno);
+        filled += static_cast<std::size_t>(got);
+        if (filled > limits.bytes) refuse(filled);
+        if (got > 0) continue;
+        text.resize(filled);
+        return text;
     }
 }
+
+void check_json_limits(const std::string& file, std::string_view text, const JsonLimits& limits) {
+    if (text.size() > limits.bytes)
+        throw FormatError(file, limits.bytes,
+                          fmt::format("expected JSON of at most {} bytes, got {}", limits.bytes, text.size()));
+    // Up to the first thing that is not valid JSON, this sees the same strings, lists and objects as the parser.
+    int depth = 0;
+    std::uint64_t values = 1;
+    for (std::size_t at = 0; at < text.size(); ++at) {
+        const char c = text[at];
+        if (c == '"') {
+            at = end_of_string(text, at);
+        } else if (c == '{' || c == '[') {
+            ++values;
+            if (++depth > kMaxJsonDepth)
+                throw FormatError(file, at, fmt::format("the JSON is nested deeper than {} levels", kMaxJsonDepth));
+        } else if (c == '}' || c == ']') {
+            --depth;
+        } else if (c == ',' && ++values > limits.values) {
+            throw FormatError(file, at, fmt::format("expected JSON of at most {} values, got more", limits.values));
+        }
+    }
+}
+
+Json parse_json(const std::string& file, std::string_view text, const JsonLimits& limits) {
+    check_json_limits(file, text, limits);
+    // The JSON library would skip a byte order mark.
+    if (text.starts_with("\xef\xbb\xbf"))
+        throw FormatError(file, 0, "not valid JSON: it begins with a byte order mark");
+    // It would also take a zero byte for the end.
+    if (const std::size_t zero = text.find('\0'); zero != std::string_view::npos)
+        throw FormatError(file, zero, "not valid JSON: it holds a zero byte");
+    try {
+        return Json::parse(text);
+    } catch (const nlohmann::json::parse_error& error) {
+        throw FormatError(file, error.byte > 0 ? error.byte - 1 : 0,
+                          fmt::format("not valid JSON: {}", json_message(error.what())));
+    } catch (const nlohmann::json::exception& error) {  // numbers that no double has
+        throw FormatError(file, 0, fmt::format("not valid JSON: {}", json_message(error.what())));
+    }
+}
+
+std::string json_message(const char* what) {
+    std::string out = what;
+    // A token of the file may be as long as the file.
+    if (out.size() > kLongestMessage) out = out.substr(0, kLongestMessage) + "...";
+    return out;
+}
+
+std::string dump_json(const char* function, const Json& json, int indent) {
+    try {
+        return json.dump(indent);
+    } catch (const nlohmann::json::exception& error) {
+        throw ValueError(
+            fmt::format("{}: expected texts in UTF-8, got others: {}", function, json_message(error.what())));
+    }
+}
+
+JsonValue::Document::Document(std::string file_name, std::string content, const JsonLimits& limits)
+    : file(std::move(file_name)), text(std::move(content)), json(parse_json(file, text, limits)) {}
 
 void JsonValue::fail(const std::string& what) const {
     throw FormatError(document_->file, Locator(document_->text).find(path_of(pointer_)),
@@ -201,8 +280,13 @@ std::int64_t JsonValue::integer(std::int64_t low, std::int64_t high) const {
 
 char32_t JsonValue::character() const {
     const std::string& text = string();
-    if (text.empty() || decode_at(text, 0).size != text.size()) fail("wants one character");
-    return decode_at(text, 0).c;
+    // The parser has checked that texts are UTF-8.
+    const auto byte = [&](std::size_t i) { return static_cast<unsigned char>(text[i]); };
+    const std::size_t size = text.empty() ? 0 : byte(0) < 0x80 ? 1 : byte(0) < 0xE0 ? 2 : byte(0) < 0xF0 ? 3 : 4;
+    if (size == 0 || text.size() != size) fail("wants one character");
+    char32_t c = size == 1 ? byte(0) : byte(0) & (0x7FU >> size);
+    for (std::size_t i = 1; i < size; ++i) c = c << 6 | (byte(i) & 0x3FU);
+    return c;
 }
 
 bool JsonValue::boolean(const char* key, bool otherwise) const { return has(key) ? (*this)[key].boolean() : otherwise; }
@@ -215,4 +299,4 @@ std::int64_t JsonValue::integer(const char* key, std::int64_t low, std::int64_t 
     return has(key) ? (*this)[key].integer(low, high) : otherwise;
 }
 
-}  // namespace declivity::text
+}  // namespace declivity::detail

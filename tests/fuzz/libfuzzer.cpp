@@ -1,0 +1,16 @@
+// A target for libFuzzer: DECLIVITY_FUZZ_TARGET is its name.
+#include <cstddef>
+#include <cstdint>
+#include <cstdlib>
+
+#include "target.hpp"
+
+extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
+    static const declivity::fuzz::Target& target = []() -> const declivity::fuzz::Target& {
+        for (const auto& one : declivity::fuzz::targets())
+            if (one.name == DECLIVITY_FUZZ_TARGET) return one;
+        std::abort();
+    }();
+    target.run({data, size});
+    return 0;
+}
