@@ -11,6 +11,7 @@
 #include <declivity/runtime/error.hpp>
 #include <fmt/format.h>
 
+#include "checks.hpp"
 #include "json_reader.hpp"
 #include "model.hpp"
 #include "unicode.hpp"
@@ -52,6 +53,8 @@ namespace {
 Vocabulary of_counts(const Model::Counts& counts, const VocabularyOptions& options) {
     if (options.min_frequency < 1)
         throw ValueError(fmt::format("Vocabulary: wants a min_frequency of at least 1, got {}", options.min_frequency));
+    require_not_empty("Vocabulary", "specials", options.specials);
+    if (options.unk_token) require_not_empty("Vocabulary", "an unk_token", {*options.unk_token});
     std::vector<std::string> tokens = options.specials;
     if (options.unk_token && std::ranges::find(tokens, *options.unk_token) == tokens.end())
         tokens.insert(tokens.begin(), *options.unk_token);
