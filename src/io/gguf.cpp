@@ -213,6 +213,7 @@ std::int64_t block_elements(GgufType type) { return stored(type).elements; }
 std::int64_t block_bytes(GgufType type) { return stored(type).bytes; }
 
 GgufReader::GgufReader(const fs::path& path) : path_(path) {
+    const FunctionScope function("io::GgufReader");
     Head head(path);
     if (head.number<std::uint32_t>() != 0x46554747) head.fail(0, "no GGUF file, wants 'GGUF' at its begin");
     const auto version = head.number<std::uint32_t>();

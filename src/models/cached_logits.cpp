@@ -19,6 +19,11 @@ nn::KeyValueCache cache_for(const CausalLM& model, std::int64_t texts, std::int6
     return cache;
 }
 
+std::optional<Device> device_of(const CausalLM& model) {
+    const StateDict tensors = model.state_dict();
+    return tensors.empty() ? std::nullopt : std::optional(tensors[0].tensor.device());
+}
+
 Tensor last_of(const Tensor& hidden, const Tensor& lengths, std::int64_t behind) {
     const Tensor at = reshape(lengths + (behind - 1), {hidden.size(0), 1, 1});
     return reshape(gather(hidden, 1, broadcast_to(at, {hidden.size(0), 1, hidden.size(2)})),
@@ -30,7 +35,7 @@ CachedLogits::CachedLogits(CausalLM& model, std::int64_t texts, std::int64_t roo
     : model_(model),
       texts_(texts),
       record_(options.record),
-      device_(model.named_parameters().at(0).tensor.device()),
+      device_(device_of(model)),
       cache_(cache_for(model, texts, room, options)),
       step_(
           [this](const std::vector<Tensor>& in) {

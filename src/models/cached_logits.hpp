@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <vector>
 
 #include <declivity/models/causal_lm.hpp>
@@ -13,6 +14,9 @@ namespace declivity::models {
 /// The cache of generate(), with room for `texts` of `room` tokens.
 nn::KeyValueCache cache_for(const CausalLM& model, std::int64_t texts, std::int64_t room,
                             const text::GenerationOptions& options);
+
+/// Where tokens of a model go.
+std::optional<Device> device_of(const CausalLM& model);
 
 /// Row lengths[b] + behind - 1 of each (N, L, width): (N, width).
 Tensor last_of(const Tensor& hidden, const Tensor& lengths, std::int64_t behind);
@@ -35,7 +39,7 @@ class CachedLogits {
     CausalLM& model_;
     std::int64_t texts_;
     bool record_;
-    Device device_;
+    std::optional<Device> device_;
     nn::KeyValueCache cache_;
     Recorded step_;
     [[nodiscard]] bool continues(const text::GenerationStep& step) const;

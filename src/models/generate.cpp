@@ -113,7 +113,7 @@ std::vector<GeneratedSequence> generate_lists(CausalLM& model, const Prompts& pr
     const nn::EvaluationMode evaluation(model);
     if (!options.use_cache) {
         GenerationOptions placed = options;
-        placed.device = model.named_parameters().at(0).tensor.device();
+        placed.device = device_of(model);
         const text::NextLogitsOfTensor next = [&](const Tensor& tokens) {
             const Tensor hidden = model.hidden_states(tokens, {});
             return model.logits(select(hidden, 1, hidden.size(1) - 1));

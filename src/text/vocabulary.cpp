@@ -9,6 +9,7 @@
 #include <declivity/io/atomic_file.hpp>
 #include <declivity/io/input_file.hpp>
 #include <declivity/runtime/error.hpp>
+#include <declivity/runtime/scope.hpp>
 #include <fmt/format.h>
 
 #include "checks.hpp"
@@ -133,6 +134,7 @@ std::int64_t Vocabulary::count(std::int64_t id) const {
 }
 
 void Vocabulary::save(const std::filesystem::path& path) const {
+    const FunctionScope function("Vocabulary::save");
     std::string out = "{\"unk_token\": " + (state_->unk_token ? json_string(*state_->unk_token) : "null");
     out += ",\n\"tokens\": [";
     for (std::size_t i = 0; i < state_->tokens.size(); ++i)
@@ -142,6 +144,7 @@ void Vocabulary::save(const std::filesystem::path& path) const {
 }
 
 Vocabulary Vocabulary::load(const std::filesystem::path& path) {
+    const FunctionScope function("Vocabulary::load");
     const std::vector<std::byte> bytes = io::read_file(path);
     const JsonValue::Document document(path.string(),
                                        std::string(reinterpret_cast<const char*>(bytes.data()), bytes.size()));

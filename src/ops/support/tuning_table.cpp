@@ -11,6 +11,7 @@
 #include <declivity/ops/copy.hpp>
 #include <declivity/ops/random.hpp>
 #include <declivity/runtime/error.hpp>
+#include <declivity/runtime/scope.hpp>
 #include <declivity/runtime/process.hpp>
 #include <declivity/version.hpp>
 #include <fmt/format.h>
@@ -240,6 +241,7 @@ void TuningTable::put(const std::string& key, const TuningEntry& entry) {
 std::filesystem::path tuning_file() { return declivity::detail::environment().tuning_file; }
 
 void merge_tuning(const std::vector<std::filesystem::path>& sources, const std::filesystem::path& target) {
+    const FunctionScope function("merge_tuning");
     Json all = std::filesystem::exists(target) ? read_file(target) : empty_file();
     for (const std::filesystem::path& source : sources) {
         Json file;
