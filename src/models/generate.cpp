@@ -236,11 +236,13 @@ NextToken sampling(const SamplingOptions& options) {
         throw ValueError(fmt::format("sampling: expected top_p in (0, 1], got {}", *options.top_p));
     if (options.min_p && !(*options.min_p >= 0 && *options.min_p <= 1))
         throw ValueError(fmt::format("sampling: expected min_p in [0, 1], got {}", *options.min_p));
-    return {[options](const Tensor& scores) {
+    // Within the range of a float, of a device without subnormal numbers, too.
+    const double sharpness = std::clamp(1 / options.temperature, 1e-30, 1e38);
+    return {[options, sharpness](const Tensor& scores) {
                 const Tensor all = scores.to(compute_type(scores.dtype())), largest = amax(all, {-1}, true);
                 // By the distance from the largest, which no temperature takes out of range; infinite ones share all.
-                Tensor left = where(largest == kInfinity, where(all == kInfinity, 0.0, -kInfinity),
-                                    (all - largest) / options.temperature);
+                Tensor left =
+                    where(largest == kInfinity, where(all == kInfinity, 0.0, -kInfinity), (all - largest) * sharpness);
                 Tensor ids;
                 const std::int64_t size = all.size(-1), most = std::min(options.top_k.value_or(size), size);
                 if (most < size || options.top_p.value_or(1) < 1) {
