@@ -72,11 +72,15 @@ void keep_mass(std::span<float> logits, std::span<const double> p_of, const Befo
 void warp(std::span<float> logits, const GenerationOptions& options) {
     if (options.temperature != 1) {
         const double largest = std::ranges::max(logits);
-        // Where the quotient of the largest overflows, what counts is the distance from it.
+        // Where the quotient of the largest overflows, what counts is the distance from it; beside an infinite logit no
+        // other becomes one.
         const bool overflows =
             std::isfinite(largest) && !std::isfinite(static_cast<float>(largest / options.temperature));
-        for (float& logit : logits)
-            logit = static_cast<float>((logit - (overflows ? largest : 0)) / options.temperature);
+        for (float& logit : logits) {
+            const double quotient = (logit - (overflows ? largest : 0)) / options.temperature;
+            if (std::isfinite(logit))
+                logit = static_cast<float>(std::min<double>(quotient, std::numeric_limits<float>::max()));
+        }
     }
     if (options.top_k > 0 && options.top_k < static_cast<std::int64_t>(logits.size())) {
         std::int64_t taken = 0;
