@@ -313,6 +313,16 @@ TEST_CASE("generate: the same options and seed give the same as text::generate")
     }
 }
 
+TEST_CASE("generate: one name for each kind of model") {
+    struct Last : nn::Layer {
+        Tensor forward(Tensor tokens) override { return one_hot((tokens + 1) % 7, 7).to(DType::f32); }
+    };
+    Last model;
+    CHECK(models::generate(model, Tokens{2}, {.max_new_tokens = 3})[0].tokens == Tokens{3, 4, 5});
+    CHECK(models::generate([&](const Tensor& tokens) { return model(tokens); }, Tokens{5}, {.max_new_tokens = 2})[0]
+              .tokens == Tokens{6, 0});
+}
+
 TEST_CASE("generate: a callback per token, and what does not fit") {
     GPT2 model = gpt2();
     const Tokens prompt{1, 2, 3};

@@ -18,6 +18,8 @@ using text::GeneratedToken;
 using text::GenerationOptions;
 using text::NextToken;
 using text::PromptPadding;
+/// Functions of logits and nn::Layer are taken under this name, too.
+using text::generate;
 /// Deprecated name of GenerationOptions.
 using GenerateOptions = text::GenerationOptions;
 
