@@ -21,10 +21,9 @@ namespace {
 
 constexpr double kInfinity = std::numeric_limits<double>::infinity();
 
-/// Whether a row of scores, largest first known, has a token that can be chosen: no NaN, and one above -infinity.
-Tensor can_choose(const Tensor& scores, const Tensor& largest) {
-    return logical_not(any(isnan(scores), {-1})) & (largest > -kInfinity);
-}
+/// Whether a row of scores has a token that can be chosen: its largest score is above -infinity. A NaN among the scores
+/// is the largest, and is not.
+Tensor can_choose(const Tensor& largest) { return largest > -kInfinity; }
 
 using Prompts = std::vector<std::vector<std::int64_t>>;
 
@@ -223,8 +222,7 @@ class Writer {
 }  // namespace
 
 NextToken greedy() {
-    return {[](const Tensor& scores) { return where(can_choose(scores, amax(scores, {-1})), argmax(scores, -1), -1); },
-            true};
+    return {[](const Tensor& scores) { return where(can_choose(amax(scores, {-1})), argmax(scores, -1), -1); }, true};
 }
 
 NextToken sampling(const SamplingOptions& options) {
@@ -259,7 +257,7 @@ NextToken sampling(const SamplingOptions& options) {
                 if (options.min_p.value_or(0) > 0) left = where(left < std::log(*options.min_p), -kInfinity, left);
                 Tensor tokens = categorical(left, -1, options.generator);
                 if (ids.defined()) tokens = reshape(gather(ids, -1, unsqueeze(tokens, -1)), tokens.shape());
-                return where(can_choose(all, reshape(largest, tokens.shape())), tokens, -1);
+                return where(can_choose(reshape(largest, tokens.shape())), tokens, -1);
             },
             true};
 }
