@@ -50,8 +50,8 @@ LoadedState load_weights(const char* function, nn::Module& module, const std::fi
 void save_weights(const nn::Module& module, const std::filesystem::path& folder, const FileLayout& layout,
                   std::uint64_t max_shard_size);
 
-/// The fields of a config beside those that members stand for, for a model that is saved: the name of its class, and the
-/// type of its parameters where the config said one.
+/// The fields of a config beside those that members stand for, for a model that is saved: the name of its class, and
+/// the type of its parameters where the config said one.
 std::map<std::string, std::string> saved_fields(const nn::Module& module, std::map<std::string, std::string> fields,
                                                 std::string_view architecture);
 
