@@ -25,8 +25,8 @@ struct ModelOptions {
 /// "torch_dtype". What members say comes before them.
 using OtherFields = std::map<std::string, std::string>;
 
-// load() reads a config.json. Keys that are not known are kept as they are in other_fields, and save() writes them back;
-// one that stands for what a model here does not do (cross-attention, say) is refused.
+// load() reads a config.json. Keys that are not known are kept as they are in other_fields, and save() writes them
+// back; one that stands for what a model here does not do (cross-attention, say) is refused.
 // @throws FormatError naming file and place for what is not valid or of another model_type; IoError
 // save() writes one that transformers reads, whole or not at all. @throws IoError; ValueError for other_fields that are
 // no JSON
