@@ -20,7 +20,6 @@ class SentenceEncoder {
     explicit SentenceEncoder(const std::string& folder)
         : tokenizer_(text::Tokenizer::from_file(folder + "/tokenizer.json")),
           model_(models::BERT::from_pretrained(folder)) {
-        model_.eval();
         tokenizer_.set_truncation(text::Truncation{.max_length = kLongest});
         tokenizer_.set_padding({});
     }

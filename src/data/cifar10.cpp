@@ -9,6 +9,7 @@
 #include <declivity/data/cifar10.hpp>
 #include <declivity/io/input_file.hpp>
 #include <declivity/runtime/error.hpp>
+#include <declivity/runtime/scope.hpp>
 #include <fmt/format.h>
 
 namespace declivity::data {
@@ -74,6 +75,7 @@ std::vector<std::string> read_class_names(const fs::path& path) {
 }  // namespace
 
 std::shared_ptr<const InMemoryDataset> load_cifar10(const fs::path& folder, Split split) {
+    const FunctionScope function("load_cifar10");
     std::vector<std::uint8_t> pixels;
     std::vector<std::int64_t> labels;
     for (const fs::path& path : batch_files(folder, split)) append_batch(path, pixels, labels);

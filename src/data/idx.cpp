@@ -9,6 +9,7 @@
 #include <declivity/data/idx.hpp>
 #include <declivity/io/gzip_file.hpp>
 #include <declivity/runtime/error.hpp>
+#include <declivity/runtime/scope.hpp>
 #include <fmt/format.h>
 
 namespace declivity::data {
@@ -91,6 +92,7 @@ std::size_t size_of(IdxType type) noexcept {
 }
 
 IdxArray read_idx(const fs::path& path) {
+    const FunctionScope function("read_idx");
     io::GzipFile file(path);
     std::array<std::byte, kMagicBytes> magic{};
     read_header(file, magic);
@@ -127,6 +129,7 @@ IdxArray read_idx(const fs::path& path) {
 }
 
 std::shared_ptr<const InMemoryDataset> load_mnist(const fs::path& folder, Split split) {
+    const FunctionScope function("load_mnist");
     const std::string part = split == Split::train ? "train" : "t10k";
     const fs::path image_path = find_file(folder, part + "-images", "idx3-ubyte");
     const fs::path label_path = find_file(folder, part + "-labels", "idx1-ubyte");

@@ -302,6 +302,7 @@ constexpr std::uint64_t kMostElements = std::uint64_t{1} << 40;
 }  // namespace
 
 GgufReader::GgufReader(const fs::path& path) {
+    const FunctionScope function("io::GgufReader");
     const auto file = std::make_shared<InputFile>(path);
     file_ = file;
     GgufHead head(*file);

@@ -4,10 +4,14 @@
 #include <set>
 #include <span>
 #include <string>
+#include <utility>
+#include <vector>
 
 #include <declivity/io/atomic_file.hpp>
+#include <declivity/io/safetensors.hpp>
 #include <declivity/io/state_dict.hpp>
 #include <declivity/runtime/error.hpp>
+#include <declivity/runtime/scope.hpp>
 #include <declivity/tensor/autograd.hpp>
 #include <fmt/format.h>
 
@@ -75,8 +79,9 @@ nn::LoraOptions read_config(const std::filesystem::path& path) {
 }  // namespace
 
 void save_lora(const nn::Module& model, const std::filesystem::path& folder) {
+    const FunctionScope function("save_lora");
     const std::vector<nn::AdaptedLinear> layers = nn::adapted_layers(model);
-    if (layers.empty()) throw ValueError("save_lora: wants a model with adapters, see nn::add_lora()");
+    if (layers.empty()) throw ValueError("save_lora: expected a model with adapters, see nn::add_lora()");
     std::error_code ignored;  // what is wrong, writing says
     std::filesystem::create_directories(folder, ignored);
     StateDict state;
@@ -100,27 +105,84 @@ void save_lora(const nn::Module& model, const std::filesystem::path& folder) {
     write_file(folder / kConfig, std::as_bytes(std::span(text)));
 }
 
+namespace {
+
+/// What a file has to have for an adapter.
+struct Adapter {
+    Shape a, b;
+    Device device;
+};
+
+/// The adapters that a model has, or gets by the options of a file, by the names of their layers.
+std::map<std::string, Adapter> expected_adapters(const nn::Module& model, const nn::LoraOptions& options,
+                                                 const std::string& config) {
+    std::vector<nn::AdaptedLinear> layers = nn::adapted_layers(model);
+    for (const nn::AdaptedLinear& one : layers) {
+        const nn::Lora& adapter = *one.layer->lora();
+        if (adapter.merged())
+            throw ValueError(fmt::format(
+                "load_lora: expected adapters that are not merged, that of '{}' is (file '{}')", one.name, config));
+        if (adapter.options().r != options.r)
+            throw ShapeError(fmt::format("load_lora: expected r of {}, as the adapter of '{}' has, got {} in '{}'",
+                                         adapter.options().r, one.name, options.r, config));
+    }
+    if (layers.empty()) {
+        try {
+            const ResumedScope outside{ScopePath()};  // what the message becomes a part of names the function
+            layers = nn::lora_targets(model, options);
+        } catch (const ValueError& error) {
+            throw ValueError(fmt::format("load_lora: '{}' does not fit the model: {}", config, error.what()));
+        }
+    }
+    std::map<std::string, Adapter> all;
+    for (const nn::AdaptedLinear& one : layers) {
+        const Tensor weight = one.layer->weight();
+        all.emplace(one.name, Adapter{{options.r, weight.size(1)}, {weight.size(0), options.r}, weight.device()});
+    }
+    return all;
+}
+
+}  // namespace
+
 void load_lora(nn::Module& model, const std::filesystem::path& folder) {
+    const FunctionScope function("load_lora");
     const nn::LoraOptions options = read_config(folder / kConfig);
-    const StateDict state = load(folder / kWeights);
-    if (nn::adapted_layers(model).empty()) nn::add_lora(model, options);
-    const std::map<std::string, Tensor> own = tensors_of(model);
+    const std::string config = (folder / kConfig).string(), weights = (folder / kWeights).string();
+    const Safetensors file = read_safetensors(folder / kWeights);
+    std::map<std::string, Tensor> loaded;
     std::set<std::string> missing;
-    for (const auto& [name, tensor] : own) missing.insert(name);
-    for (const auto& [name, tensor] : state) {
-        const auto found = own.find(name);
-        if (found == own.end())
-            throw ValueError(fmt::format("load_lora: wants adapters of the model's layers, got '{}'", name));
-        if (found->second.shape() != tensor.shape())
-            throw ShapeError(fmt::format("load_lora: wants '{}' {}, got {}", name, found->second.shape().str(),
-                                         tensor.shape().str()));
+    std::map<std::string, std::pair<Shape, Device>> expected;
+    for (const auto& [name, adapter] : expected_adapters(model, options, config)) {
+        const std::string a = fmt::format("{}{}.lora_A.weight", kPrefix, name),
+                          b = fmt::format("{}{}.lora_B.weight", kPrefix, name);
+        expected.emplace(a, std::pair(adapter.a, adapter.device));
+        expected.emplace(b, std::pair(adapter.b, adapter.device));
+        missing.insert({a, b});
+    }
+    for (const auto& [name, array] : file.arrays) {
+        const auto found = expected.find(name);
+        if (found == expected.end())
+            throw ValueError(
+                fmt::format("load_lora: expected adapters of the model's layers, got '{}' in '{}'", name, weights));
+        if (found->second.first != array.shape)
+            throw ShapeError(fmt::format("load_lora: expected '{}' {}, got {} in '{}'", name, found->second.first.str(),
+                                         array.shape.str(), weights));
+        if (!is_floating(array.dtype))
+            throw TypeError(fmt::format("load_lora: expected '{}' of a floating type, got {} in '{}'", name,
+                                        name_of(array.dtype), weights));
         missing.erase(name);
     }
     if (!missing.empty())
-        throw ValueError(
-            fmt::format("load_lora: wants '{}', which '{}' has not", *missing.begin(), (folder / kWeights).string()));
+        throw ValueError(fmt::format("load_lora: expected '{}', which '{}' does not have", *missing.begin(), weights));
     const NoGrad no_grad;
-    for (const auto& [name, tensor] : state) Tensor(own.at(name)).copy_(tensor.to(own.at(name).dtype()));
+    for (const auto& [name, array] : file.arrays)
+        loaded.emplace(name, to_device(array, expected.at(name).second).to(options.dtype));
+    for (const auto& [name, tensor] : loaded) (void)tensor.view();
+    // From here on nothing is read or compared.
+    if (nn::adapted_layers(model).empty()) nn::add_lora(model, options);
+    else
+        for (const nn::AdaptedLinear& one : nn::adapted_layers(model)) one.layer->lora()->set_options(options);
+    for (const auto& [name, tensor] : tensors_of(model)) Tensor(tensor).copy_(loaded.at(name).to(tensor.dtype()));
 }
 
 }  // namespace declivity::io

@@ -15,6 +15,7 @@
 #include <declivity/io/input_file.hpp>
 #include <declivity/io/png.hpp>
 #include <declivity/runtime/error.hpp>
+#include <declivity/runtime/scope.hpp>
 #include <fmt/format.h>
 
 namespace declivity::io {
@@ -138,6 +139,7 @@ std::uint64_t check_chunks(const std::string& file, std::span<const std::byte> b
 }  // namespace
 
 Image8 read_png(const std::filesystem::path& path) {
+    const FunctionScope function("io::read_png");
     const std::string file = path.string();
     const std::vector<std::byte> bytes = read_file(path);
     const std::uint64_t data_begin = check_chunks(file, bytes);
@@ -160,6 +162,7 @@ Image8 read_png(const std::filesystem::path& path) {
 }
 
 void write_png(const std::filesystem::path& path, const Image8& image) {
+    const FunctionScope function("io::write_png");
     image.check("write_png");
     PngImage png;
     png.width = static_cast<png_uint_32>(image.width);

@@ -13,6 +13,7 @@
 #include <declivity/io/input_file.hpp>
 #include <declivity/io/safetensors.hpp>
 #include <declivity/runtime/error.hpp>
+#include <declivity/runtime/scope.hpp>
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
@@ -45,6 +46,7 @@ std::string header_of(const Safetensors& content, const std::vector<const std::s
 }  // namespace
 
 Safetensors read_safetensors(const std::filesystem::path& path) {
+    const FunctionScope function("io::read_safetensors");
     InputFile file(path);
     SafetensorsHeader header = read_safetensors_header(file);
     Safetensors content;
@@ -55,6 +57,7 @@ Safetensors read_safetensors(const std::filesystem::path& path) {
 }
 
 void write_safetensors(const std::filesystem::path& path, const Safetensors& content) {
+    const FunctionScope function("io::write_safetensors");
     std::vector<const std::string*> order;
     for (const auto& [name, array] : content.arrays) {
         if (name == kSafetensorsMetadata)

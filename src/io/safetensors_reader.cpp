@@ -88,12 +88,14 @@ void SafetensorsReader::read_index(const fs::path& path) {
 }
 
 SafetensorsReader::SafetensorsReader(const fs::path& path) {
+    const FunctionScope function("io::SafetensorsReader");
     const fs::path file = found(path);
     if (file.extension() == ".json") read_index(file);
     else arrays_ = arrays_of(file, metadata_, files_);
 }
 
 HostArray SafetensorsReader::read(const std::string& name) const {
+    const FunctionScope function("io::SafetensorsReader::read");
     const auto found = arrays_.find(name);
     if (found == arrays_.end()) throw ValueError(fmt::format("SafetensorsReader::read: there is no array '{}'", name));
     const Array& array = found->second;

@@ -4,6 +4,7 @@
 
 #include <declivity/nn/embedding.hpp>
 #include <declivity/nn/layer_norm.hpp>
+#include <declivity/runtime/scope.hpp>
 
 #include "encoder.hpp"
 #include "weights.hpp"
@@ -157,18 +158,55 @@ EncoderOutput BERT::forward(Tensor input_ids, BERTInputs inputs) {
 
 Tensor BERT::word_embeddings() const { return embeddings_.words(); }
 
+namespace {
+
+/// @param prefix of the names, which is that of BERT within a model with a head
+void visit_parameters(const BERTConfig& config, const std::string& prefix, bool pooler, const VisitParameter& visit) {
+    const std::int64_t width = config.hidden_size, inner = config.intermediate_size;
+    const std::string embeddings = prefix + "embeddings.";
+    if (config.tie_word_embeddings && !prefix.empty())
+        visit({embeddings + "word_embeddings.weight", "cls.predictions.decoder.weight"}, {config.vocab_size, width});
+    else visit({embeddings + "word_embeddings.weight"}, {config.vocab_size, width});
+    visit({embeddings + "position_embeddings.weight"}, {config.max_position_embeddings, width});
+    visit({embeddings + "token_type_embeddings.weight"}, {config.type_vocab_size, width});
+    visit_layer(visit, embeddings + "LayerNorm", {width});
+    for (std::int64_t layer = 0; layer < config.num_hidden_layers; ++layer) {
+        const std::string name = fmt::format("{}encoder.layer.{}.", prefix, layer);
+        for (const char* part : {"attention.self.query", "attention.self.key", "attention.self.value"})
+            visit_layer(visit, name + part, {width, width});
+        visit_layer(visit, name + "attention.output.dense", {width, width});
+        visit_layer(visit, name + "attention.output.LayerNorm", {width});
+        visit_layer(visit, name + "intermediate.dense", {inner, width});
+        visit_layer(visit, name + "output.dense", {width, inner});
+        visit_layer(visit, name + "output.LayerNorm", {width});
+    }
+    if (pooler) visit_layer(visit, prefix + "pooler.dense", {width, width});
+}
+
+}  // namespace
+
 BERT BERT::from_pretrained(const std::filesystem::path& folder, const PretrainedOptions& options,
                            bool add_pooling_layer) {
-    BERT model(BERTConfig::load(folder / "config.json"), {options.dtype, options.device}, add_pooling_layer);
-    (void)model.load_weights(folder, options.strict);
-    return model;
+    constexpr const char* name = "BERT::from_pretrained";
+    const FunctionScope function(name);
+    const BERTConfig config = BERTConfig::load(folder / "config.json");
+    return read_pretrained<BERT>(
+        name, folder, kLayout, options.strict,
+        [&](const VisitParameter& visit) { visit_parameters(config, "", add_pooling_layer, visit); },
+        [&] {
+            return BERT(config, {options.dtype, options.device}, add_pooling_layer);
+        });
 }
 LoadedState BERT::load_weights(const std::filesystem::path& path, bool strict) {
-    return models::load_weights("BERT", *this, path, kLayout, strict);
+    const FunctionScope function("BERT::load_weights");
+    return models::load_weights("BERT::load_weights", *this, path, kLayout, strict);
 }
 void BERT::save_pretrained(const std::filesystem::path& folder, std::uint64_t max_shard_size) const {
+    const FunctionScope function("BERT::save_pretrained");
     save_weights(*this, folder, kLayout, max_shard_size);
-    config_.save(folder / "config.json");
+    BERTConfig config = config_;
+    config.other_fields = saved_fields(*this, std::move(config.other_fields), "BertModel");
+    config.save(folder / "config.json");
 }
 
 BERTForMaskedLM::BERTForMaskedLM(const BERTConfig& config, const ModelOptions& options)
@@ -187,16 +225,31 @@ Tensor BERTForMaskedLM::forward(Tensor input_ids, BERTInputs inputs) {
 }
 BERTForMaskedLM BERTForMaskedLM::from_pretrained(const std::filesystem::path& folder,
                                                  const PretrainedOptions& options) {
-    BERTForMaskedLM model(BERTConfig::load(folder / "config.json"), {options.dtype, options.device});
-    (void)model.load_weights(folder, options.strict);
-    return model;
+    constexpr const char* name = "BERTForMaskedLM::from_pretrained";
+    const FunctionScope function(name);
+    const BERTConfig config = BERTConfig::load(folder / "config.json");
+    const ParameterList parameters = [&](const VisitParameter& visit) {
+        visit_parameters(config, "bert.", false, visit);
+        const std::string head = "cls.predictions.";
+        visit_layer(visit, head + "transform.dense", {config.hidden_size, config.hidden_size});
+        visit_layer(visit, head + "transform.LayerNorm", {config.hidden_size});
+        if (!config.tie_word_embeddings) visit({head + "decoder.weight"}, {config.vocab_size, config.hidden_size});
+        visit({head + "bias"}, {config.vocab_size});
+    };
+    return read_pretrained<BERTForMaskedLM>(name, folder, kLayout, options.strict, parameters, [&] {
+        return BERTForMaskedLM(config, {options.dtype, options.device});
+    });
 }
 LoadedState BERTForMaskedLM::load_weights(const std::filesystem::path& path, bool strict) {
-    return models::load_weights("BERTForMaskedLM", *this, path, kLayout, strict);
+    const FunctionScope function("BERTForMaskedLM::load_weights");
+    return models::load_weights("BERTForMaskedLM::load_weights", *this, path, kLayout, strict);
 }
 void BERTForMaskedLM::save_pretrained(const std::filesystem::path& folder, std::uint64_t max_shard_size) const {
+    const FunctionScope function("BERTForMaskedLM::save_pretrained");
     save_weights(*this, folder, kLayout, max_shard_size);
-    bert_.config().save(folder / "config.json");
+    BERTConfig config = bert_.config();
+    config.other_fields = saved_fields(*this, std::move(config.other_fields), "BertForMaskedLM");
+    config.save(folder / "config.json");
 }
 
 BERTForSequenceClassification::BERTForSequenceClassification(const BERTConfig& config, const ModelOptions& options)
@@ -210,17 +263,28 @@ Tensor BERTForSequenceClassification::forward(Tensor input_ids, BERTInputs input
 }
 BERTForSequenceClassification BERTForSequenceClassification::from_pretrained(const std::filesystem::path& folder,
                                                                              const PretrainedOptions& options) {
-    BERTForSequenceClassification model(BERTConfig::load(folder / "config.json"), {options.dtype, options.device});
-    (void)model.load_weights(folder, options.strict);
-    return model;
+    constexpr const char* name = "BERTForSequenceClassification::from_pretrained";
+    const FunctionScope function(name);
+    const BERTConfig config = BERTConfig::load(folder / "config.json");
+    const ParameterList parameters = [&](const VisitParameter& visit) {
+        visit_parameters(config, "bert.", true, visit);
+        visit_layer(visit, "classifier", {config.num_labels, config.hidden_size});
+    };
+    return read_pretrained<BERTForSequenceClassification>(name, folder, kLayout, options.strict, parameters, [&] {
+        return BERTForSequenceClassification(config, {options.dtype, options.device});
+    });
 }
 LoadedState BERTForSequenceClassification::load_weights(const std::filesystem::path& path, bool strict) {
-    return models::load_weights("BERTForSequenceClassification", *this, path, kLayout, strict);
+    const FunctionScope function("BERTForSequenceClassification::load_weights");
+    return models::load_weights("BERTForSequenceClassification::load_weights", *this, path, kLayout, strict);
 }
 void BERTForSequenceClassification::save_pretrained(const std::filesystem::path& folder,
                                                     std::uint64_t max_shard_size) const {
+    const FunctionScope function("BERTForSequenceClassification::save_pretrained");
     save_weights(*this, folder, kLayout, max_shard_size);
-    bert_.config().save(folder / "config.json");
+    BERTConfig config = bert_.config();
+    config.other_fields = saved_fields(*this, std::move(config.other_fields), "BertForSequenceClassification");
+    config.save(folder / "config.json");
 }
 
 }  // namespace declivity::models

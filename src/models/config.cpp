@@ -8,6 +8,7 @@
 
 #include <declivity/io/atomic_file.hpp>
 #include <declivity/runtime/error.hpp>
+#include <declivity/runtime/scope.hpp>
 #include <fmt/format.h>
 
 #include "activation.hpp"
@@ -19,10 +20,55 @@ namespace {
 
 using nlohmann::json;
 
-void write(const std::filesystem::path& path, const json& config) {
-    const std::string text = detail::dump_json("save_pretrained", config, 2) + "\n";
+void write(const char* function, const std::filesystem::path& path, const json& config) {
+    const std::string text = detail::dump_json(function, config, 2) + "\n";
     io::write_file(path, std::as_bytes(std::span(text)));
 }
+
+constexpr int kDeepest = 32;  // as in files
+
+/// The fields that no member stands for, which save() begins with.
+json begun(const char* function, const OtherFields& fields) {
+    json config = json::object();
+    for (const auto& [key, value] : fields) {
+        bool deep = false;
+        json parsed = json::parse(
+            value,
+            [&](int depth, json::parse_event_t, json&) {
+                deep = deep || depth > kDeepest;
+                return !deep;
+            },
+            false);
+        if (deep || parsed.is_discarded())
+            throw ValueError(
+                fmt::format("{}: expected other_fields[\"{}\"] of JSON, got '{}'", function, key, value.substr(0, 40)));
+        config[key] = std::move(parsed);
+    }
+    return config;
+}
+
+/// Writes what members say over what the file said, where they differ: a token that stands in a list of one stays so.
+template <class Config>
+void write_tokens(json& config, const Config& from) {
+    const auto put = [&](const char* key, const json& value, const json& as_list) {
+        const auto old = config.find(key);
+        if (old != config.end() && (*old == value || *old == as_list)) return;
+        if (old != config.end() || !value.is_null()) config[key] = value;
+    };
+    const auto token = [](const std::optional<std::int64_t>& one) { return one ? json(*one) : json(); };
+    put("bos_token_id", token(from.bos_token_id), token(from.bos_token_id));
+    put("pad_token_id", token(from.pad_token_id), token(from.pad_token_id));
+    const json all(from.eos_token_id);
+    put("eos_token_id", all.empty() ? json() : all.size() == 1 ? all[0] : all, all);
+}
+
+template <class Config>
+void read_tokens(const ConfigFile& file, Config& config) {
+    file.read_token("bos_token_id", config.bos_token_id);
+    file.read_tokens("eos_token_id", config.eos_token_id);
+    file.read_token("pad_token_id", config.pad_token_id);
+}
+constexpr auto kTokenFields = {"bos_token_id", "eos_token_id", "pad_token_id"};
 
 // A field of a config by its key in the file: read, where the file has it; written, as null where there is none.
 auto reading(const ConfigFile& file) {
@@ -39,14 +85,22 @@ void require_type(const ConfigFile& file, std::initializer_list<const char*> wan
     file.read("model_type", type);
     for (const char* one : wanted)
         if (type == one) return;
-    file.refuse("model_type", fmt::format("'{}'", *wanted.begin()), type);
+    std::string names;
+    for (std::size_t i = 0; i < wanted.size(); ++i)
+        names += fmt::format("{}'{}'", i == 0 ? "" : i + 1 < wanted.size() ? ", " : " or ", wanted.begin()[i]);
+    file.refuse("model_type", names, type);
 }
 
-/// The number of classes, which files keep as names.
-json labels(std::int64_t count) {
+/// The number of classes, which files keep as names: those of the file where it has as many.
+void write_labels(json& config, std::int64_t count) {
+    config.erase("num_labels");
+    if (const auto old = config.find("id2label");
+        old != config.end() && static_cast<std::int64_t>(old->size()) == count)
+        return;
     json names = json::object();
     for (std::int64_t i = 0; i < count; ++i) names[std::to_string(i)] = fmt::format("LABEL_{}", i);
-    return names;
+    config["id2label"] = std::move(names);
+    config.erase("label2id");
 }
 
 void read_labels(const ConfigFile& file, std::int64_t& count) {
@@ -143,19 +197,26 @@ void GPT2Config::check() const {
 }
 
 GPT2Config GPT2Config::load(const std::filesystem::path& path) {
+    const FunctionScope function("GPT2Config::load");
     const ConfigFile file(path);
     GPT2Config config;
     std::string type = "gpt2";
     require_type(file, {"gpt2"}, type);
     fields(config, reading(file));
+    read_tokens(file, config);
     file.require_false("add_cross_attention");
+    config.other_fields = file.other_fields(kTokenFields);
     return file.checked(config, "n_embd");
 }
 
 void GPT2Config::save(const std::filesystem::path& path) const {
-    json config{{"architectures", {"GPT2LMHeadModel"}}, {"model_type", "gpt2"}};
+    const FunctionScope function("GPT2Config::save");
+    json config = begun("GPT2Config::save", other_fields);
+    config["architectures"] = json::array({"GPT2LMHeadModel"});
+    config["model_type"] = "gpt2";
     fields(*this, writing(config));
-    write(path, config);
+    write_tokens(config, *this);
+    write("GPT2Config::save", path, config);
 }
 
 void LlamaConfig::check() const {
@@ -193,6 +254,7 @@ void LlamaConfig::check() const {
 }
 
 LlamaConfig LlamaConfig::load(const std::filesystem::path& path) {
+    const FunctionScope function("LlamaConfig::load");
     ConfigFile file(path);
     LlamaConfig config;
     require_type(file, {"llama", "mistral", "qwen2"}, config.model_type);
@@ -238,10 +300,14 @@ LlamaConfig LlamaConfig::load(const std::filesystem::path& path) {
         file.leave();
         break;
     }
+    read_tokens(file, config);
+    config.other_fields =
+        file.other_fields({"bos_token_id", "eos_token_id", "pad_token_id", "rope_parameters", "rope_scaling"});
     return file.checked(config, "hidden_size");
 }
 
 void LlamaConfig::save(const std::filesystem::path& path) const {
+    const FunctionScope function("LlamaConfig::save");
     const bool mistral = model_type == "mistral", qwen2 = model_type == "qwen2";
     // What files of this kind cannot say would be another model when it is read.
     const auto require = [&](bool holds, const char* what) {
@@ -253,25 +319,35 @@ void LlamaConfig::save(const std::filesystem::path& path) const {
     require(qwen2 || max_window_layers == 0, "max_window_layers of 0");
     require(qwen2 == qkv_bias, qwen2 ? "qkv_bias" : "no qkv_bias");
     require(!(mistral || qwen2) || !(attention_bias || mlp_bias), "no attention_bias and mlp_bias");
-    json rope{{"rope_type", rope_scaling.rope_type}, {"rope_theta", rope_theta}};
+    json config = begun("LlamaConfig::save", other_fields);
+    // Of what the file says about rotary positions, members stand for these.
+    json rope = json::object();
+    for (const char* key : {"rope_parameters", "rope_scaling"})
+        if (const auto old = config.find(key); old != config.end() && old->is_object() && rope.empty()) rope = *old;
+    for (const char* key :
+         {"type", "factor", "low_freq_factor", "high_freq_factor", "original_max_position_embeddings"})
+        rope.erase(key);
+    rope["rope_type"] = rope_scaling.rope_type;
+    rope["rope_theta"] = rope_theta;
     if (rope_scaling.rope_type != "default") rope["factor"] = rope_scaling.factor;
     if (rope_scaling.rope_type == "llama3") {
         rope["low_freq_factor"] = rope_scaling.low_freq_factor;
         rope["high_freq_factor"] = rope_scaling.high_freq_factor;
         rope["original_max_position_embeddings"] = rope_scaling.original_max_position_embeddings;
     }
-    json config{{"architectures",
-                 {mistral ? "MistralForCausalLM"
-                  : qwen2 ? "Qwen2ForCausalLM"
-                          : "LlamaForCausalLM"}},
-                {"model_type", model_type},
-                {"num_key_value_heads", kv_heads()},
-                {"head_dim", head_width()},
-                {"rope_theta", rope_theta},
-                {"rope_parameters", rope}};
+    config["architectures"] = json::array({mistral ? "MistralForCausalLM"
+                                           : qwen2 ? "Qwen2ForCausalLM"
+                                                   : "LlamaForCausalLM"});
+    config["model_type"] = model_type;
+    config["num_key_value_heads"] = kv_heads();
+    config["head_dim"] = head_width();
+    config["rope_theta"] = rope_theta;
+    config["rope_parameters"] = rope;
     fields(*this, writing(config));
+    write_tokens(config, *this);
     // transformers before 5 read it under this name.
     if (rope_scaling.rope_type != "default") config["rope_scaling"] = rope;
+    else config.erase("rope_scaling");
     if (!mistral && !qwen2) {
         config["attention_bias"] = attention_bias;
         config["mlp_bias"] = mlp_bias;
@@ -282,7 +358,7 @@ void LlamaConfig::save(const std::filesystem::path& path) const {
         config["use_sliding_window"] = sliding_window.has_value();
         config["max_window_layers"] = max_window_layers;
     }
-    write(path, config);
+    write("LlamaConfig::save", path, config);
 }
 
 void BERTConfig::check() const {
@@ -303,6 +379,7 @@ void BERTConfig::check() const {
 }
 
 BERTConfig BERTConfig::load(const std::filesystem::path& path) {
+    const FunctionScope function("BERTConfig::load");
     const ConfigFile file(path);
     BERTConfig config;
     std::string type = "bert", positions = "absolute";
@@ -313,13 +390,17 @@ BERTConfig BERTConfig::load(const std::filesystem::path& path) {
     file.require_false("is_decoder");
     file.require_false("add_cross_attention");
     read_labels(file, config.num_labels);
+    config.other_fields = file.other_fields({"id2label"});
     return file.checked(config, "hidden_size");
 }
 
 void BERTConfig::save(const std::filesystem::path& path) const {
-    json config{{"model_type", "bert"}, {"id2label", labels(num_labels)}};
+    const FunctionScope function("BERTConfig::save");
+    json config = begun("BERTConfig::save", other_fields);
+    config["model_type"] = "bert";
+    write_labels(config, num_labels);
     fields(*this, writing(config));
-    write(path, config);
+    write("BERTConfig::save", path, config);
 }
 
 void ViTConfig::check() const {
@@ -344,19 +425,24 @@ void ViTConfig::check() const {
 }
 
 ViTConfig ViTConfig::load(const std::filesystem::path& path) {
+    const FunctionScope function("ViTConfig::load");
     const ConfigFile file(path);
     ViTConfig config;
     std::string type = "vit";
     require_type(file, {"vit"}, type);
     fields(config, reading(file));
     read_labels(file, config.num_labels);
+    config.other_fields = file.other_fields({"id2label"});
     return file.checked(config, "hidden_size");
 }
 
 void ViTConfig::save(const std::filesystem::path& path) const {
-    json config{{"model_type", "vit"}, {"id2label", labels(num_labels)}};
+    const FunctionScope function("ViTConfig::save");
+    json config = begun("ViTConfig::save", other_fields);
+    config["model_type"] = "vit";
+    write_labels(config, num_labels);
     fields(*this, writing(config));
-    write(path, config);
+    write("ViTConfig::save", path, config);
 }
 
 }  // namespace declivity::models

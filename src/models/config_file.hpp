@@ -1,13 +1,19 @@
 // Floor 5, private. Fields of a config.json, each checked as it is read.
 #pragma once
 
+#include <algorithm>
 #include <cmath>
 #include <cstdint>
 #include <filesystem>
+#include <initializer_list>
+#include <map>
 #include <optional>
+#include <set>
 #include <string>
+#include <vector>
 
 #include <declivity/runtime/error.hpp>
+#include <declivity/runtime/scope.hpp>
 #include <fmt/format.h>
 
 #include "checks.hpp"
@@ -71,6 +77,7 @@ class ConfigFile {
     }
     /// null is none, and not what the field was before.
     void read_or_null(const char* key, std::optional<std::int64_t>& value) const {
+        known_.insert(key);
         const auto found = at_->find(key);
         if (found == at_->end()) return;
         value = std::nullopt;
@@ -83,7 +90,31 @@ class ConfigFile {
         if (!found->is_object() && !found->is_array()) refuse(key, "a list or an object", *found);
         return static_cast<std::int64_t>(found->size());
     }
+    /// A token, of which a model may be told one that is not in its vocabulary.
+    void read_token(const char* key, std::optional<std::int64_t>& value) const {
+        const nlohmann::json* found = find(key);
+        if (found == nullptr) return;
+        require_token(key, *found);
+        value = found->get<std::int64_t>();
+    }
+    /// One token, or a list of them.
+    void read_tokens(const char* key, std::vector<std::int64_t>& values) const {
+        const nlohmann::json* found = find(key);
+        if (found == nullptr) return;
+        for (const nlohmann::json& one : found->is_array() ? *found : nlohmann::json::array({*found})) {
+            require_token(key, one);
+            values.push_back(one.get<std::int64_t>());
+        }
+    }
+    /// All keys that were not asked for, and those of `kept` that there are.
+    [[nodiscard]] std::map<std::string, std::string> other_fields(std::initializer_list<const char*> kept = {}) const {
+        std::map<std::string, std::string> out;
+        for (const auto& [key, value] : file_.root().items())
+            if (!known_.contains(key) || std::ranges::find(kept, key) != kept.end()) out[key] = value.dump();
+        return out;
+    }
     [[nodiscard]] const nlohmann::json* find(const char* key) const {
+        if (at_ == &file_.root()) known_.insert(key);
         const auto found = at_->find(key);
         return found == at_->end() || found->is_null() ? nullptr : &*found;
     }
@@ -101,6 +132,7 @@ class ConfigFile {
     template <class Config>
     const Config& checked(const Config& config, const char* key) const {
         try {
+            const ResumedScope outside{ScopePath()};  // what the message becomes a part of names the function
             config.check();
         } catch (const ValueError& error) {
             file_.fail(key, error.what());
@@ -109,8 +141,15 @@ class ConfigFile {
     }
 
   private:
+    void require_token(const char* key, const nlohmann::json& token) const {
+        if (!token.is_number_integer() ||
+            (token.is_number_unsigned() && token.get<std::uint64_t>() > static_cast<std::uint64_t>(INT64_MAX)))
+            refuse(key, "a token", token);
+    }
+
     io::JsonFile file_;
     const nlohmann::json* at_;
+    mutable std::set<std::string> known_;  // keys of the root that were asked for
 };
 
 }  // namespace declivity::models

@@ -1,6 +1,7 @@
 #include <declivity/models/generate.hpp>
 
 #include <algorithm>
+#include <cmath>
 #include <limits>
 #include <utility>
 
@@ -12,52 +13,31 @@
 #include <declivity/tensor/record.hpp>
 #include <fmt/format.h>
 
+#include "cached_logits.hpp"
+#include "nn/evaluation_mode.hpp"
+
 namespace declivity::models {
 namespace {
 
 constexpr double kInfinity = std::numeric_limits<double>::infinity();
 
-Tensor with_largest(const Tensor& scores, std::int64_t count) {
-    const std::int64_t most = std::min(count, scores.size(-1));
-    const Tensor least = slice(topk(scores, most).values, -1, most - 1, most);
-    return where(scores < least, -kInfinity, scores);
-}
+/// Whether a row of scores has a token that can be chosen: its largest score is above -infinity. A NaN among the scores
+/// is the largest, and is not.
+Tensor can_choose(const Tensor& largest) { return largest > -kInfinity; }
 
-Tensor with_likeliest(const Tensor& scores, double share) {
-    const Tensor sorted = sort(scores, -1, true).values, chances = softmax(sorted, -1);
-    // Those before which less than the share has come; the first always.
-    const Tensor kept = cumsum(chances, -1) - chances < share;
-    return where(scores < amin(where(kept, sorted, kInfinity), {-1}, true), -kInfinity, scores);
-}
+using Prompts = std::vector<std::vector<std::int64_t>>;
 
-/// Evaluation mode, until the end.
-class Evaluation {
-  public:
-    explicit Evaluation(nn::Module& model) : model_(model), training_(model.training()) {
-        if (training_) model_.eval();
-    }
-    ~Evaluation() {
-        if (training_) model_.train();
-    }
-    Evaluation(const Evaluation&) = delete;
-    Evaluation& operator=(const Evaluation&) = delete;
-
-  private:
-    nn::Module& model_;
-    bool training_;
-};
-
-struct Prompts {
+struct PromptRows {
     Tensor tokens, lengths;  ///< (N, L) filled up at the end, i64; (N), i64
     bool ragged;
 };
 
-Prompts prompts_of(const Tensor& prompts, const GenerateOptions& options) {
+PromptRows prompts_of(const Tensor& prompts, const GenerationOptions& options) {
     if (prompts.rank() != 2 || prompts.size(0) < 1 || prompts.size(1) < 1)
         throw ShapeError(
-            fmt::format("generate: wants prompts (N, L) of at least one token, got {}", prompts.shape().str()));
+            fmt::format("generate: expected prompts (N, L) of at least one token, got {}", prompts.shape().str()));
     if (prompts.dtype() != DType::i64 && prompts.dtype() != DType::i32)
-        throw TypeError(fmt::format("generate: wants prompts of i64 or i32, got {}", name_of(prompts.dtype())));
+        throw TypeError(fmt::format("generate: expected prompts of i64 or i32, got {}", name_of(prompts.dtype())));
     const std::int64_t texts = prompts.size(0), length = prompts.size(1);
     const Tensor tokens = prompts.to(DType::i64);
     if (!options.lengths.defined()) return {tokens, full({texts}, length, {DType::i64, prompts.device()}), false};
@@ -68,13 +48,6 @@ Prompts prompts_of(const Tensor& prompts, const GenerateOptions& options) {
     return {gather(tokens, 1, clamp(from, 0, length - 1)), lengths, true};
 }
 
-/// Row lengths[b] + behind - 1 of each (N, L, width).
-Tensor last_of(const Tensor& hidden, const Tensor& lengths, std::int64_t behind) {
-    const Tensor at = reshape(lengths + (behind - 1), {hidden.size(0), 1, 1});
-    return reshape(gather(hidden, 1, broadcast_to(at, {hidden.size(0), 1, hidden.size(2)})),
-                   {hidden.size(0), hidden.size(2)});
-}
-
 /// Whether a token ends its text.
 Tensor ends(const Tensor& tokens, const std::vector<std::int64_t>& ids) {
     Tensor found = tokens == ids.at(0);
@@ -83,7 +56,7 @@ Tensor ends(const Tensor& tokens, const std::vector<std::int64_t>& ids) {
 }
 
 /// Prompts with the first `count` of the tokens (N, most) behind them, and pads up to L + most.
-Tensor joined(const Prompts& prompts, const Tensor& written, const Tensor& count, std::int64_t pad) {
+Tensor joined(const PromptRows& prompts, const Tensor& written, const Tensor& count, std::int64_t pad) {
     const std::int64_t texts = prompts.tokens.size(0), length = prompts.tokens.size(1), most = written.size(1);
     const TensorOptions whole{DType::i64, written.device()};
     const Tensor place = reshape(arange(0, length + most, 1, whole), {1, length + most}),
@@ -95,31 +68,105 @@ Tensor joined(const Prompts& prompts, const Tensor& written, const Tensor& count
                  where(behind < unsqueeze(count, 1), picked(written, behind), pad));
 }
 
-void check(const CausalLM& model, const Tensor& prompts, const GenerateOptions& options) {
-    if (options.max_new_tokens < 1)
-        throw ValueError(fmt::format("generate: wants max_new_tokens of at least 1, got {}", options.max_new_tokens));
-    if (prompts.size(1) + options.max_new_tokens > model.max_positions())
-        throw ValueError(fmt::format("generate: wants texts of up to {} tokens, got prompts of {} and {} behind them",
-                                     model.max_positions(), prompts.size(1), options.max_new_tokens));
-    if (options.next.choose == nullptr) throw ValueError("generate: wants a function that chooses the next token");
-    if (options.eos_interval < 1)
-        throw ValueError(fmt::format("generate: wants eos_interval of at least 1, got {}", options.eos_interval));
+void require_length(const CausalLM& model, std::int64_t longest, const GenerationOptions& options) {
+    if (longest + options.max_new_tokens > model.max_positions())
+        throw ValueError(
+            fmt::format("generate: expected texts of up to {} tokens, got prompts of {} and {} behind them",
+                        model.max_positions(), longest, options.max_new_tokens));
+}
+
+/// The option that cannot be met by a choice on the device; null where there is none.
+const char* host_option(const GenerationOptions& options) {
+    if (options.do_sample) return "do_sample";
+    if (options.num_beams > 1) return "num_beams";
+    if (options.num_return_sequences > 1) return "num_return_sequences";
+    if (options.min_new_tokens > 0 && !(options.eos_token_id.empty() && options.eos_token_ids.empty()))
+        return "min_new_tokens";
+    if (options.repetition_penalty != 1) return "repetition_penalty";
+    if (options.presence_penalty != 0) return "presence_penalty";
+    if (options.frequency_penalty != 0) return "frequency_penalty";
+    if (options.no_repeat_ngram_size > 0) return "no_repeat_ngram_size";
+    if (!options.suppress_tokens.empty()) return "suppress_tokens";
+    if (!options.stop_sequences.empty()) return "stop_sequences";
+    if (!options.stop_strings.empty()) return "stop_strings";
+    if (options.on_token) return "on_token";
+    return nullptr;
+}
+
+std::vector<GeneratedSequence> generate_lists(CausalLM& model, const Prompts& prompts,
+                                              const GenerationOptions& options) {
+    std::size_t longest = 0;
+    for (const auto& prompt : prompts) {
+        if (prompt.empty()) throw ValueError("generate: expected prompts of at least one token, got an empty one");
+        for (const std::int64_t token : prompt)
+            if (token < 0 || token >= model.vocab_size())
+                throw ValueError(fmt::format("generate: expected tokens of prompts in 0 .. {}, got {}",
+                                             model.vocab_size() - 1, token));
+        longest = std::max(longest, prompt.size());
+    }
+    require_length(model, static_cast<std::int64_t>(longest), options);
+    if (prompts.empty() || options.max_new_tokens == 0)
+        return text::generate([](const text::GenerationStep&) { return std::vector<std::vector<float>>(); }, prompts,
+                              options);
+    const NoGrad no_grad;
+    const nn::EvaluationMode evaluation(model);
+    if (!options.use_cache) {
+        GenerationOptions placed = options;
+        placed.device = device_of(model);
+        const text::NextLogitsOfTensor next = [&](const Tensor& tokens) {
+            const Tensor hidden = model.hidden_states(tokens, {});
+            return model.logits(select(hidden, 1, hidden.size(1) - 1));
+        };
+        return text::generate(next, prompts, placed);
+    }
+    // Beams are searched for one prompt after the other.
+    const std::int64_t texts = options.num_beams > 1
+                                   ? options.num_beams
+                                   : options.num_return_sequences * static_cast<std::int64_t>(prompts.size());
+    CachedLogits logits(model, texts, static_cast<std::int64_t>(longest) + options.max_new_tokens, options);
+    const text::NextLogits next = [&](const text::GenerationStep& step) { return logits(step); };
+    return text::generate(next, prompts, options);
+}
+
+/// The rows of a tensor of prompts as lists, and the result as a tensor.
+Generated generate_rows(CausalLM& model, const PromptRows& given, const GenerationOptions& options) {
+    const std::vector<std::int64_t> tokens = given.tokens.to_vector<std::int64_t>(),
+                                    lengths = given.lengths.to_vector<std::int64_t>();
+    const std::int64_t width = given.tokens.size(1), whole = width + options.max_new_tokens;
+    Prompts prompts;
+    for (std::size_t row = 0; row < lengths.size(); ++row) {
+        const auto from = tokens.begin() + static_cast<std::ptrdiff_t>(row) * width;
+        prompts.emplace_back(from, from + lengths[row]);
+    }
+    GenerationOptions of_lists = options;
+    of_lists.lengths = {};
+    const std::vector<GeneratedSequence> made = generate_lists(model, prompts, of_lists);
+    const auto each = static_cast<std::size_t>(options.num_return_sequences);
+    std::vector<std::int64_t> rows, counts;
+    for (std::size_t i = 0; i < made.size(); ++i) {
+        std::vector<std::int64_t> row = prompts[i / each];
+        row.insert(row.end(), made[i].tokens.begin(), made[i].tokens.end());
+        counts.push_back(static_cast<std::int64_t>(row.size()));
+        row.resize(static_cast<std::size_t>(whole), options.pad_token_id);
+        rows.insert(rows.end(), row.begin(), row.end());
+    }
+    const auto texts = static_cast<std::int64_t>(made.size());
+    const Device device = given.tokens.device();
+    return {Tensor::from(rows, {texts, whole}, device), Tensor::from(counts, {texts}, device)};
 }
 
 /// Calls of the model, one after the other: each gives the tokens (N) that come next.
 class Writer {
   public:
-    Writer(CausalLM& model, const Prompts& prompts, const GenerateOptions& options)
+    Writer(CausalLM& model, const PromptRows& prompts, const GenerationOptions& options)
         : model_(model),
           prompts_(prompts),
           options_(options),
+          next_(options.next.choose ? options.next : greedy()),
           step_([this](const std::vector<Tensor>& in) { return std::vector{step(in.at(0))}; },
                 {.when_refused = WhenRefused::run}) {
         if (!options.use_cache) return;
-        const std::int64_t texts = prompts.tokens.size(0), room = prompts.tokens.size(1) + options.max_new_tokens;
-        cache_ = model.make_cache(texts, room, options.cache);
-        if (options.cache.pages)
-            for (std::int64_t text = 0; text < texts; ++text) cache_.reserve(text, room);
+        cache_ = cache_for(model, prompts.tokens.size(0), prompts.tokens.size(1) + options.max_new_tokens, options);
     }
 
     Tensor first() {
@@ -131,7 +178,7 @@ class Writer {
         for (const std::int64_t one : tokens)
             if (one < 0 || one >= scores.size(1))
                 throw ValueError(
-                    fmt::format("generate: wants tokens of prompts in 0 .. {}, got {}", scores.size(1) - 1, one));
+                    fmt::format("generate: expected tokens of prompts in 0 .. {}, got {}", scores.size(1) - 1, one));
         return chosen(scores);
     }
     /// @param before tokens that were chosen last
@@ -139,31 +186,35 @@ class Writer {
     Tensor next(const Tensor& before, const Tensor& written, std::int64_t count) {
         if (!options_.use_cache) {
             const Tensor counts = full({before.size(0)}, count, {DType::i64, before.device()});
-            const Tensor text = joined(prompts_, slice(written, 1, 0, count), counts, 0);
+            const Tensor text = maximum(joined(prompts_, slice(written, 1, 0, count), counts, 0),
+                                        zeros({}, {DType::i64, before.device()}));
             return chosen(model_.logits(last_of(model_.hidden_states(text, {}), prompts_.lengths, count)));
         }
         const Tensor made = options_.record ? step_({before})[0] : step(before);
-        return options_.next.replayable ? made : chosen(made);
+        return next_.replayable ? made : chosen(made);
     }
 
   private:
     Tensor step(const Tensor& before) {
         const std::int64_t texts = before.size(0);
-        const Tensor hidden = model_.hidden_states(reshape(before, {texts, 1}), {.cache = cache_});
+        // Where none could be chosen any token does: the text is refused at the end.
+        const Tensor read = maximum(before, zeros({}, {DType::i64, before.device()}));
+        const Tensor hidden = model_.hidden_states(reshape(read, {texts, 1}), {.cache = cache_});
         const Tensor scores = model_.logits(reshape(hidden, {texts, hidden.size(2)}));
-        return options_.next.replayable ? chosen(scores) : scores;
+        return next_.replayable ? chosen(scores) : scores;
     }
     Tensor chosen(const Tensor& scores) {
-        const Tensor tokens = options_.next.choose(scores);
+        const Tensor tokens = next_.choose(scores);
         ops::require_shape("generate", "chosen tokens", tokens.shape(), {scores.size(0)});
         if (tokens.dtype() != DType::i64)
-            throw TypeError(fmt::format("generate: wants chosen tokens of i64, got {}", name_of(tokens.dtype())));
+            throw TypeError(fmt::format("generate: expected chosen tokens of i64, got {}", name_of(tokens.dtype())));
         return tokens;
     }
 
     CausalLM& model_;
-    const Prompts& prompts_;
-    const GenerateOptions& options_;
+    const PromptRows& prompts_;
+    const GenerationOptions& options_;
+    NextToken next_;
     nn::KeyValueCache cache_;
     Recorded step_;
 };
@@ -171,49 +222,106 @@ class Writer {
 }  // namespace
 
 NextToken greedy() {
-    return {[](const Tensor& scores) { return argmax(scores, -1); }, true};
+    return {[](const Tensor& scores) { return where(can_choose(amax(scores, {-1})), argmax(scores, -1), -1); }, true};
 }
 
 NextToken sampling(const SamplingOptions& options) {
-    if (!(options.temperature > 0))
-        throw ValueError(fmt::format("sampling: wants a temperature above 0, got {}", options.temperature));
+    if (!(options.temperature > 0 && options.temperature < kInfinity))
+        throw ValueError(fmt::format("sampling: expected a finite temperature above 0, got {}", options.temperature));
     if (options.top_k && *options.top_k < 1)
-        throw ValueError(fmt::format("sampling: wants top_k of at least 1, got {}", *options.top_k));
+        throw ValueError(fmt::format("sampling: expected top_k of at least 1, got {}", *options.top_k));
     if (options.top_p && !(*options.top_p > 0 && *options.top_p <= 1))
-        throw ValueError(fmt::format("sampling: wants top_p in (0, 1], got {}", *options.top_p));
-    return {[options](const Tensor& scores) {
-                Tensor all = scores.to(compute_type(scores.dtype())) / options.temperature;
-                if (options.top_k) all = with_largest(all, *options.top_k);
-                if (options.top_p) all = with_likeliest(all, *options.top_p);
-                return categorical(all, -1, options.generator);
+        throw ValueError(fmt::format("sampling: expected top_p in (0, 1], got {}", *options.top_p));
+    if (options.min_p && !(*options.min_p >= 0 && *options.min_p <= 1))
+        throw ValueError(fmt::format("sampling: expected min_p in [0, 1], got {}", *options.min_p));
+    // Within the range of a float, of a device without subnormal numbers, too.
+    const double sharpness = std::clamp(1 / options.temperature, 1e-30, 1e38);
+    return {[options, sharpness](const Tensor& scores) {
+                const Tensor all = scores.to(compute_type(scores.dtype())), largest = amax(all, {-1}, true);
+                // By the distance from the largest, which no temperature takes out of range; infinite ones share all.
+                Tensor left =
+                    where(largest == kInfinity, where(all == kInfinity, 0.0, -kInfinity), (all - largest) * sharpness);
+                Tensor ids;
+                const std::int64_t size = all.size(-1), most = std::min(options.top_k.value_or(size), size);
+                if (most < size || options.top_p.value_or(1) < 1) {
+                    // Largest first, of equal ones the lower ids: exactly so many are left.
+                    const TopK order = topk(left, most);
+                    left = order.values;
+                    ids = order.indices;
+                }
+                if (options.top_p.value_or(1) < 1) {
+                    // Those before which less than the share has come; the first always.
+                    const Tensor chances = softmax(left, -1);
+                    left = where(cumsum(chances, -1) - chances < *options.top_p, left, -kInfinity);
+                }
+                if (options.min_p.value_or(0) > 0) left = where(left < std::log(*options.min_p), -kInfinity, left);
+                Tensor tokens = categorical(left, -1, options.generator);
+                if (ids.defined()) tokens = reshape(gather(ids, -1, unsqueeze(tokens, -1)), tokens.shape());
+                return where(can_choose(reshape(largest, tokens.shape())), tokens, -1);
             },
             true};
 }
 
-Generated generate(CausalLM& model, const Tensor& prompts, const GenerateOptions& options) {
+Generated generate(CausalLM& model, const Tensor& prompts, const GenerationOptions& options) {
     const NoGrad no_grad;
-    const Prompts given = prompts_of(prompts, options);
-    check(model, prompts, options);
-    const Evaluation evaluation(model);
+    const PromptRows given = prompts_of(prompts, options);
+    check(options);
+    check_tokens(options, model.vocab_size());
+    if (options.max_new_tokens < 1)
+        throw ValueError(
+            fmt::format("generate: expected max_new_tokens of at least 1, got {}", options.max_new_tokens));
+    require_length(model, prompts.size(1), options);
+    if (const char* host = host_option(options); host != nullptr) {
+        if (options.next.choose)
+            throw ValueError(
+                fmt::format("generate: expected no {} beside `next`, which chooses in place of all options", host));
+        return generate_rows(model, given, options);
+    }
+    std::vector<std::int64_t> ends_of_text = options.eos_token_id;
+    ends_of_text.insert(ends_of_text.end(), options.eos_token_ids.begin(), options.eos_token_ids.end());
+    const nn::EvaluationMode evaluation(model);
     const std::int64_t texts = prompts.size(0), most = options.max_new_tokens;
     const TensorOptions whole{DType::i64, prompts.device()};
     Tensor written = full({texts, most}, options.pad_token_id, whole).clone();
     Writer writer(model, given, options);
     Tensor tokens;
-    for (std::int64_t count = 0; count < most; ++count) {
+    std::int64_t count = 0;
+    while (count < most) {
         tokens = count == 0 ? writer.first() : writer.next(tokens, written, count);
         written[{Slice(), count}] = tokens;
-        if (!options.eos_token_ids.empty() && (count + 1) % options.eos_interval == 0 &&
-            all(any(ends(slice(written, 1, 0, count + 1), options.eos_token_ids), {1})).item<bool>())
+        ++count;
+        if (!ends_of_text.empty() && count % options.eos_interval == 0 &&
+            all(any(ends(slice(written, 1, 0, count), ends_of_text), {1})).item<bool>())
             break;
     }
     Tensor counts = full({texts}, most, whole);
-    if (!options.eos_token_ids.empty()) {
-        const Tensor ended = cumsum(ends(written, options.eos_token_ids).to(DType::i64), 1);
+    if (!ends_of_text.empty()) {
+        const Tensor ended = cumsum(ends(written, ends_of_text).to(DType::i64), 1);
         // Up to the first that ends the text, and with it.
         counts = minimum(sum((ended == 0).to(DType::i64), {1}) + 1, most);
     }
+    // Tokens behind the end of a text do not count.
+    const Tensor place = reshape(arange(0, most, 1, whole), {1, most});
+    const Tensor refused = any((written < 0) & (place < unsqueeze(counts, 1)) & (place < count), {1});
+    const std::vector<std::int64_t> in_text = refused.to(DType::i64).to_vector<std::int64_t>();
+    if (const auto text = std::ranges::find(in_text, 1); text != in_text.end())
+        throw ValueError(
+            fmt::format("generate: expected scores of which one is the largest, got NaN or none above -infinity in "
+                        "text {}",
+                        text - in_text.begin()));
     return {joined(given, written, counts, options.pad_token_id), given.lengths + counts};
+}
+
+std::vector<GeneratedSequence> generate(CausalLM& model, const std::vector<std::vector<std::int64_t>>& prompts,
+                                        const GenerationOptions& options) {
+    check(options);
+    check_tokens(options, model.vocab_size());
+    return generate_lists(model, prompts, options);
+}
+
+std::vector<GeneratedSequence> generate(CausalLM& model, std::span<const std::int64_t> prompt,
+                                        const GenerationOptions& options) {
+    return generate(model, Prompts{std::vector<std::int64_t>(prompt.begin(), prompt.end())}, options);
 }
 
 }  // namespace declivity::models

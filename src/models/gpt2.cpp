@@ -5,6 +5,7 @@
 #include <declivity/nn/dropout.hpp>
 #include <declivity/nn/embedding.hpp>
 #include <declivity/nn/layer_norm.hpp>
+#include <declivity/runtime/scope.hpp>
 
 #include "activation.hpp"
 #include "parts.hpp"
@@ -163,17 +164,48 @@ nn::KeyValueCache GPT2::make_cache(std::int64_t batch, std::int64_t max_length,
                              cache_options(*this, options));
 }
 
+namespace {
+
+void visit_parameters(const GPT2Config& config, const VisitParameter& visit) {
+    const std::int64_t width = config.n_embd, inner = config.n_inner.value_or(4 * width);
+    if (config.tie_word_embeddings) visit({"transformer.wte.weight", "lm_head.weight"}, {config.vocab_size, width});
+    else visit({"transformer.wte.weight"}, {config.vocab_size, width});
+    visit({"transformer.wpe.weight"}, {config.n_positions, width});
+    for (std::int64_t layer = 0; layer < config.n_layer; ++layer) {
+        const std::string name = fmt::format("transformer.h.{}.", layer);
+        visit_layer(visit, name + "ln_1", {width});
+        visit_layer(visit, name + "attn.c_attn", {3 * width, width});
+        visit_layer(visit, name + "attn.c_proj", {width, width});
+        visit_layer(visit, name + "ln_2", {width});
+        visit_layer(visit, name + "mlp.c_fc", {inner, width});
+        visit_layer(visit, name + "mlp.c_proj", {width, inner});
+    }
+    visit_layer(visit, "transformer.ln_f", {width});
+    if (!config.tie_word_embeddings) visit({"lm_head.weight"}, {config.vocab_size, width});
+}
+
+}  // namespace
+
 GPT2 GPT2::from_pretrained(const std::filesystem::path& folder, const PretrainedOptions& options) {
-    GPT2 model(GPT2Config::load(folder / "config.json"), {options.dtype, options.device});
-    (void)model.load_weights(folder, options.strict);
-    return model;
+    constexpr const char* name = "GPT2::from_pretrained";
+    const FunctionScope function(name);
+    const GPT2Config config = GPT2Config::load(folder / "config.json");
+    return read_pretrained<GPT2>(
+        name, folder, kLayout, options.strict, [&](const VisitParameter& visit) { visit_parameters(config, visit); },
+        [&] {
+            return GPT2(config, {options.dtype, options.device});
+        });
 }
 LoadedState GPT2::load_weights(const std::filesystem::path& path, bool strict) {
-    return models::load_weights("GPT2", *this, path, kLayout, strict);
+    const FunctionScope function("GPT2::load_weights");
+    return models::load_weights("GPT2::load_weights", *this, path, kLayout, strict);
 }
 void GPT2::save_pretrained(const std::filesystem::path& folder, std::uint64_t max_shard_size) const {
+    const FunctionScope function("GPT2::save_pretrained");
     save_weights(*this, folder, kLayout, max_shard_size);
-    config_.save(folder / "config.json");
+    GPT2Config config = config_;
+    config.other_fields = saved_fields(*this, std::move(config.other_fields), "GPT2LMHeadModel");
+    config.save(folder / "config.json");
 }
 
 }  // namespace declivity::models

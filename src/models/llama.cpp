@@ -6,6 +6,7 @@
 
 #include <declivity/nn/embedding.hpp>
 #include <declivity/nn/layer_norm.hpp>
+#include <declivity/runtime/scope.hpp>
 
 #include "activation.hpp"
 #include "parts.hpp"
@@ -196,17 +197,54 @@ nn::KeyValueCache Llama::make_cache(std::int64_t batch, std::int64_t max_length,
                              cache_options(*this, options));
 }
 
+namespace {
+
+void visit_parameters(const LlamaConfig& config, const VisitParameter& visit) {
+    const std::int64_t width = config.hidden_size, inner = config.intermediate_size,
+                       queries = config.num_attention_heads * config.head_width(),
+                       keys = config.kv_heads() * config.head_width();
+    const Shape table{config.vocab_size, width};
+    if (config.tie_word_embeddings) visit({"model.embed_tokens.weight", "lm_head.weight"}, table);
+    else visit({"model.embed_tokens.weight"}, table);
+    const bool qkv_bias = config.attention_bias || config.qkv_bias;
+    for (std::int64_t layer = 0; layer < config.num_hidden_layers; ++layer) {
+        const std::string name = fmt::format("model.layers.{}.", layer);
+        visit_layer(visit, name + "self_attn.q_proj", {queries, width}, qkv_bias);
+        visit_layer(visit, name + "self_attn.k_proj", {keys, width}, qkv_bias);
+        visit_layer(visit, name + "self_attn.v_proj", {keys, width}, qkv_bias);
+        visit_layer(visit, name + "self_attn.o_proj", {width, queries}, config.attention_bias);
+        visit_layer(visit, name + "mlp.gate_proj", {inner, width}, config.mlp_bias);
+        visit_layer(visit, name + "mlp.up_proj", {inner, width}, config.mlp_bias);
+        visit_layer(visit, name + "mlp.down_proj", {width, inner}, config.mlp_bias);
+        visit_layer(visit, name + "input_layernorm", {width}, false);
+        visit_layer(visit, name + "post_attention_layernorm", {width}, false);
+    }
+    visit_layer(visit, "model.norm", {width}, false);
+    if (!config.tie_word_embeddings) visit({"lm_head.weight"}, table);
+}
+
+}  // namespace
+
 Llama Llama::from_pretrained(const std::filesystem::path& folder, const PretrainedOptions& options) {
-    Llama model(LlamaConfig::load(folder / "config.json"), {options.dtype, options.device});
-    (void)model.load_weights(folder, options.strict);
-    return model;
+    constexpr const char* name = "Llama::from_pretrained";
+    const FunctionScope function(name);
+    const LlamaConfig config = LlamaConfig::load(folder / "config.json");
+    return read_pretrained<Llama>(
+        name, folder, kLayout, options.strict, [&](const VisitParameter& visit) { visit_parameters(config, visit); },
+        [&] {
+            return Llama(config, {options.dtype, options.device});
+        });
 }
 LoadedState Llama::load_weights(const std::filesystem::path& path, bool strict) {
-    return models::load_weights("Llama", *this, path, kLayout, strict);
+    const FunctionScope function("Llama::load_weights");
+    return models::load_weights("Llama::load_weights", *this, path, kLayout, strict);
 }
 void Llama::save_pretrained(const std::filesystem::path& folder, std::uint64_t max_shard_size) const {
+    const FunctionScope function("Llama::save_pretrained");
     save_weights(*this, folder, kLayout, max_shard_size);
-    config_.save(folder / "config.json");
+    LlamaConfig config = config_;
+    config.other_fields = saved_fields(*this, std::move(config.other_fields), "LlamaForCausalLM");
+    config.save(folder / "config.json");
 }
 
 }  // namespace declivity::models

@@ -10,6 +10,7 @@
 #include <declivity/nn/transformer.hpp>
 
 #include "checks.hpp"
+#include "nn/evaluation_mode.hpp"
 #include "parts.hpp"
 
 namespace declivity::models {
@@ -133,9 +134,9 @@ std::vector<text::GeneratedSequence> Translator::translate(const std::vector<std
             if (one < 0 || one >= size)
                 throw ValueError(fmt::format("Translator::translate: wants tokens of the {} in 0 .. {}, got {}", what,
                                              size - 1, one));
+    text::check(options);
     const NoGrad no_grad;
-    const bool was_training = training();
-    eval();
+    const nn::EvaluationMode evaluation(*this);
     const Device device = head_.parameters().at(0).device();
     const Tensor read = Tensor::from(source, {1, static_cast<std::int64_t>(source.size())}, device);
     const Tensor memory = encode(read);
@@ -155,9 +156,7 @@ std::vector<text::GeneratedSequence> Translator::translate(const std::vector<std
     // The row of padding was never trained.
     text::GenerationOptions without_padding = options;
     without_padding.suppress_tokens.push_back(config_.padding_idx);
-    auto written = text::generate(next, prompt, without_padding);
-    train(was_training);
-    return written;
+    return text::generate(next, prompt, without_padding);
 }
 
 }  // namespace declivity::models

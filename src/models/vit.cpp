@@ -4,6 +4,7 @@
 
 #include <declivity/nn/conv2d.hpp>
 #include <declivity/nn/layer_norm.hpp>
+#include <declivity/runtime/scope.hpp>
 
 #include "encoder.hpp"
 #include "weights.hpp"
@@ -120,18 +121,55 @@ EncoderOutput ViT::forward(Tensor pixel_values) {
     return {states, pooler_ != nullptr ? (*pooler_)(states) : Tensor()};
 }
 
+namespace {
+
+/// @param prefix of the names, which is that of ViT within a model with a head
+void visit_parameters(const ViTConfig& config, const std::string& prefix, bool pooler, const VisitParameter& visit) {
+    const std::int64_t width = config.hidden_size, inner = config.intermediate_size,
+                       side = config.image_size / config.patch_size;
+    const std::string embeddings = prefix + "embeddings.";
+    visit({embeddings + "cls_token"}, {1, 1, width});
+    visit({embeddings + "position_embeddings"}, {1, side * side + 1, width});
+    visit_layer(visit, embeddings + "patch_embeddings.projection",
+                {width, config.num_channels, config.patch_size, config.patch_size});
+    for (std::int64_t layer = 0; layer < config.num_hidden_layers; ++layer) {
+        const std::string name = fmt::format("{}encoder.layer.{}.", prefix, layer);
+        for (const char* part : {"attention.attention.query", "attention.attention.key", "attention.attention.value"})
+            visit_layer(visit, name + part, {width, width}, config.qkv_bias);
+        visit_layer(visit, name + "attention.output.dense", {width, width});
+        visit_layer(visit, name + "intermediate.dense", {inner, width});
+        visit_layer(visit, name + "output.dense", {width, inner});
+        visit_layer(visit, name + "layernorm_before", {width});
+        visit_layer(visit, name + "layernorm_after", {width});
+    }
+    visit_layer(visit, prefix + "layernorm", {width});
+    if (pooler) visit_layer(visit, prefix + "pooler.dense", {config.pooler_output_size.value_or(width), width});
+}
+
+}  // namespace
+
 ViT ViT::from_pretrained(const std::filesystem::path& folder, const PretrainedOptions& options,
                          bool add_pooling_layer) {
-    ViT model(ViTConfig::load(folder / "config.json"), {options.dtype, options.device}, add_pooling_layer);
-    (void)model.load_weights(folder, options.strict);
-    return model;
+    constexpr const char* name = "ViT::from_pretrained";
+    const FunctionScope function(name);
+    const ViTConfig config = ViTConfig::load(folder / "config.json");
+    return read_pretrained<ViT>(
+        name, folder, kLayout, options.strict,
+        [&](const VisitParameter& visit) { visit_parameters(config, "", add_pooling_layer, visit); },
+        [&] {
+            return ViT(config, {options.dtype, options.device}, add_pooling_layer);
+        });
 }
 LoadedState ViT::load_weights(const std::filesystem::path& path, bool strict) {
-    return models::load_weights("ViT", *this, path, kLayout, strict);
+    const FunctionScope function("ViT::load_weights");
+    return models::load_weights("ViT::load_weights", *this, path, kLayout, strict);
 }
 void ViT::save_pretrained(const std::filesystem::path& folder, std::uint64_t max_shard_size) const {
+    const FunctionScope function("ViT::save_pretrained");
     save_weights(*this, folder, kLayout, max_shard_size);
-    config_.save(folder / "config.json");
+    ViTConfig config = config_;
+    config.other_fields = saved_fields(*this, std::move(config.other_fields), "ViTModel");
+    config.save(folder / "config.json");
 }
 
 ViTForImageClassification::ViTForImageClassification(const ViTConfig& config, const ModelOptions& options)
@@ -144,17 +182,28 @@ Tensor ViTForImageClassification::forward(Tensor pixel_values) {
 }
 ViTForImageClassification ViTForImageClassification::from_pretrained(const std::filesystem::path& folder,
                                                                      const PretrainedOptions& options) {
-    ViTForImageClassification model(ViTConfig::load(folder / "config.json"), {options.dtype, options.device});
-    (void)model.load_weights(folder, options.strict);
-    return model;
+    constexpr const char* name = "ViTForImageClassification::from_pretrained";
+    const FunctionScope function(name);
+    const ViTConfig config = ViTConfig::load(folder / "config.json");
+    const ParameterList parameters = [&](const VisitParameter& visit) {
+        visit_parameters(config, "vit.", false, visit);
+        visit_layer(visit, "classifier", {config.num_labels, config.hidden_size});
+    };
+    return read_pretrained<ViTForImageClassification>(name, folder, kLayout, options.strict, parameters, [&] {
+        return ViTForImageClassification(config, {options.dtype, options.device});
+    });
 }
 LoadedState ViTForImageClassification::load_weights(const std::filesystem::path& path, bool strict) {
-    return models::load_weights("ViTForImageClassification", *this, path, kLayout, strict);
+    const FunctionScope function("ViTForImageClassification::load_weights");
+    return models::load_weights("ViTForImageClassification::load_weights", *this, path, kLayout, strict);
 }
 void ViTForImageClassification::save_pretrained(const std::filesystem::path& folder,
                                                 std::uint64_t max_shard_size) const {
+    const FunctionScope function("ViTForImageClassification::save_pretrained");
     save_weights(*this, folder, kLayout, max_shard_size);
-    vit_.config().save(folder / "config.json");
+    ViTConfig config = vit_.config();
+    config.other_fields = saved_fields(*this, std::move(config.other_fields), "ViTForImageClassification");
+    config.save(folder / "config.json");
 }
 
 }  // namespace declivity::models

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <optional>
 #include <set>
+#include <span>
 #include <string>
 #include <utility>
 #include <vector>
@@ -39,21 +40,83 @@ std::optional<std::string> name_in(const io::SafetensorsReader& reader, const st
 
 Tensor turned(const Tensor& x) { return x.rank() == 2 ? transpose(x) : x; }
 
+const void* same(const Tensor& tensor) { return tensor.state().get(); }
+
+/// Of claimed sizes, whose product may be larger than any whole number.
+double elements_of(const Shape& shape) {
+    double elements = 1;
+    for (const std::int64_t size : shape) elements *= static_cast<double>(size);
+    return elements;
+}
+
+Shape in_file_shape(const FileLayout& layout, const std::string& name, Shape shape) {
+    if (layout.is_transposed(name) && shape.rank() == 2) std::swap(shape[0], shape[1]);
+    return shape;
+}
+
+void require_shape(const char* function, const io::SafetensorsReader& reader, const std::string& name,
+                   const Shape& expected, const char* why) {
+    const io::SafetensorsReader::Array& array = reader.arrays().at(name);
+    if (array.shape != expected)
+        throw ShapeError(fmt::format("{}: expected '{}' {}{}, got {} in '{}'", function, name, expected.str(), why,
+                                     array.shape.str(), array.file.string()));
+}
+
+/// The state of a module without that of its adapters, which have files of their own.
+StateDict without_adapters(const nn::Module& module) {
+    std::set<const void*> adapters;
+    for (const nn::AdaptedLinear& one : nn::adapted_layers(module))
+        for (const NamedTensor& tensor : one.layer->lora()->state_dict()) adapters.insert(same(tensor.tensor));
+    StateDict state = module.state_dict();
+    std::erase_if(state, [&](const NamedTensor& one) { return adapters.contains(same(one.tensor)); });
+    return state;
+}
+
 }  // namespace
 
+void check_files(const char* function, const std::filesystem::path& folder, const FileLayout& layout, bool strict,
+                 const ParameterList& parameters) {
+    const io::SafetensorsReader reader(folder);
+    constexpr std::size_t kNamed = 8;                  // missing parameters that an error names
+    constexpr std::size_t kMissing = 100'000;          // of them a model that is to be trained may have
+    constexpr double kElements = 256.0 * 1024 * 1024;  // and elements, beside as many as the files have
+    std::vector<std::string> missing;
+    double lacking = 0, having = 0;
+    for (const auto& [name, array] : reader.arrays()) having += elements_of(array.shape);
+    const auto refuse_missing = [&](const char* more) {
+        throw ValueError(fmt::format("{}: expected {}{} in the files in '{}', as config.json says", function,
+                                     fmt::join(std::span(missing).first(std::min(kNamed, missing.size())), ", "), more,
+                                     folder.string()));
+    };
+    parameters([&](std::initializer_list<std::string> names, const Shape& shape) {
+        bool found = false;
+        for (const std::string& name : names) {
+            const auto in_file = name_in(reader, name, layout.prefix);
+            if (!in_file) continue;
+            found = true;
+            require_shape(function, reader, *in_file, in_file_shape(layout, name, shape), ", as config.json says");
+        }
+        if (found) return;
+        missing.push_back(*names.begin());
+        lacking += elements_of(shape);
+        if (strict && missing.size() > kNamed) refuse_missing(" and more");
+        if (missing.size() > kMissing || lacking > having + kElements) refuse_missing(" and more");
+    });
+    if (strict && !missing.empty()) refuse_missing("");
+}
+
 LoadedState load_weights(const char* function, nn::Module& module, const std::filesystem::path& path,
-                         const FileLayout& layout, bool strict) {
+                         const FileLayout& layout, bool strict, Reading reading) {
     const io::SafetensorsReader reader(path);
     struct Match {
         std::string name, in_file;
-        Tensor to;
+        Tensor to, from = {};
     };
     std::vector<Match> matches;
     std::vector<const void*> filled;
     LoadedState found;
     std::set<std::string> used;
-    const auto same = [](const Tensor& tensor) { return static_cast<const void*>(tensor.state().get()); };
-    const StateDict state = module.state_dict();
+    const StateDict state = without_adapters(module);
     for (const auto& [name, tensor] : state)
         if (const auto in_file = name_in(reader, name, layout.prefix)) {
             matches.push_back({name, *in_file, tensor});
@@ -66,23 +129,25 @@ LoadedState load_weights(const char* function, nn::Module& module, const std::fi
     for (const auto& [name, array] : reader.arrays())
         if (!used.contains(name)) found.unexpected.push_back(name);
     if (strict && !found.missing.empty())
-        throw ValueError(
-            fmt::format("{}: the files in '{}' lack {}", function, path.string(), fmt::join(found.missing, ", ")));
-    for (const Match& match : matches) {
-        Shape wanted = match.to.shape();
-        if (layout.is_transposed(match.name) && wanted.rank() == 2) std::swap(wanted[0], wanted[1]);
-        if (const Shape& got = reader.arrays().at(match.in_file).shape; got != wanted)
-            throw ShapeError(
-                fmt::format("{}: wants '{}' {}, got {}", function, match.in_file, wanted.str(), got.str()));
-    }
+        throw ValueError(fmt::format("{}: expected {} in the files in '{}'", function, fmt::join(found.missing, ", "),
+                                     path.string()));
+    for (const Match& match : matches)
+        require_shape(function, reader, match.in_file, in_file_shape(layout, match.name, match.to.shape()), "");
     const NoGrad no_grad;
-    for (const Match& match : matches) {
+    const auto read = [&](const Match& match) {
         Tensor from = io::to_device(reader.read(match.in_file), match.to.device());
         if (layout.is_transposed(match.name)) from = turned(from);
-        Tensor to = match.to;
-        to.copy_(from.to(to.dtype()));
-        // No more than one array waits, so that memory is taken for one alone.
-        (void)to.view();
+        from = from.to(match.to.dtype());
+        (void)from.view();  // as it was read it is not needed any more
+        return from;
+    };
+    if (reading == Reading::all_or_nothing)
+        for (Match& match : matches) match.from = read(match);
+    for (Match& match : matches) {
+        match.to.copy_(match.from.defined() ? match.from : read(match));
+        // No more than one array is pending, so that memory is taken for one alone.
+        (void)match.to.view();
+        match.from = {};
     }
     return found;
 }
@@ -92,17 +157,32 @@ void save_weights(const nn::Module& module, const std::filesystem::path& folder,
     for (const nn::AdaptedLinear& one : nn::adapted_layers(module))
         if (!one.layer->lora()->merged())
             throw ValueError(
-                fmt::format("save_pretrained: wants adapters that are merged (nn::merge_lora), or none; that "
+                fmt::format("save_pretrained: expected adapters that are merged (nn::merge_lora), or none; that "
                             "of '{}' is not. io::save_lora writes adapters alone",
                             one.name));
     const NoGrad no_grad;
     StateDict out;
     std::set<const void*> written;
-    for (const auto& [name, tensor] : module.state_dict()) {
-        if (!written.insert(tensor.state().get()).second) continue;
+    for (const auto& [name, tensor] : without_adapters(module)) {
+        if (!written.insert(same(tensor)).second) continue;
         out.push_back({name, layout.is_transposed(name) ? turned(tensor) : tensor});
     }
     io::save_sharded(folder, out, {.max_shard_size = max_shard_size});
+}
+
+std::map<std::string, std::string> saved_fields(const nn::Module& module, std::map<std::string, std::string> fields,
+                                                std::string_view architecture) {
+    fields["architectures"] = fmt::format("[\"{}\"]", architecture);
+    const auto type_of = [](DType dtype) {
+        return dtype == DType::f16    ? "\"float16\""
+               : dtype == DType::bf16 ? "\"bfloat16\""
+               : dtype == DType::f64  ? "\"float64\""
+                                      : "\"float32\"";
+    };
+    for (const char* key : {"torch_dtype", "dtype"})
+        if (const auto said = fields.find(key); said != fields.end())
+            said->second = type_of(module.named_parameters().at(0).tensor.dtype());
+    return fields;
 }
 
 }  // namespace declivity::models

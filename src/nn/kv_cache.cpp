@@ -172,6 +172,44 @@ Tensor KeyValueCache::attend(std::int64_t layer, const Tensor& query, const Tens
                             {.scale = options.scale, .window = options.window, .block_table = cache.table});
 }
 
+void KeyValueCache::reorder(const std::vector<std::int64_t>& samples, std::optional<std::int64_t> length) {
+    State& cache = state("reorder");
+    if (static_cast<std::int64_t>(samples.size()) != cache.batch)
+        throw ValueError(
+            fmt::format("KeyValueCache::reorder: expected {} samples, got {}", cache.batch, samples.size()));
+    for (const std::int64_t sample : samples)
+        if (sample < 0 || sample >= cache.batch)
+            throw ValueError(
+                fmt::format("KeyValueCache::reorder: expected one of {} samples, got {}", cache.batch, sample));
+    const NoGrad no_grad;
+    std::vector<std::int64_t> blocks = samples;
+    if (cache.page_size) {
+        // A page that no sample has, or that keeps its tokens, is copied from itself.
+        blocks.resize(static_cast<std::size_t>(cache.keys[0].size(0)));
+        for (std::size_t page = 0; page < blocks.size(); ++page) blocks[page] = static_cast<std::int64_t>(page);
+        for (std::size_t to = 0; to < samples.size(); ++to) {
+            const auto &own = cache.owned[to], &from = cache.owned[static_cast<std::size_t>(samples[to])];
+            if (own.size() < from.size())
+                throw ValueError(fmt::format("KeyValueCache::reorder: expected {} pages of sample {}, got {}",
+                                             from.size(), to, own.size()));
+            for (std::size_t i = 0; i < from.size(); ++i) blocks[static_cast<std::size_t>(own[i])] = from[i];
+        }
+    }
+    const Device device = cache.lengths.device();
+    const auto count = [](const std::vector<std::int64_t>& all) {
+        return Shape{static_cast<std::int64_t>(all.size())};
+    };
+    const Tensor index = Tensor::from(blocks, count(blocks), device);
+    const std::int64_t whole = cache.page_size.value_or(cache.max_length),
+                       places = cache.page_size ? whole : std::clamp<std::int64_t>(length.value_or(whole), 1, whole);
+    for (auto* const all : {&cache.keys, &cache.values})
+        for (const Tensor& one : *all) {
+            Tensor used = slice(one, 2, 0, places);
+            used.copy_(index_select(used, 0, index));
+        }
+    cache.lengths.copy_(index_select(cache.lengths, 0, Tensor::from(samples, count(samples), device)));
+}
+
 void KeyValueCache::reset() {
     State& cache = state("reset");
     cache.lengths.fill_(0);

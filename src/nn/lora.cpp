@@ -42,12 +42,15 @@ void check(const char* name, const LoraOptions& options) {
             throw TypeError(fmt::format("{}: wants f32, f64, f16 or bf16, got {}", name, name_of(dtype)));
 }
 
+double scale_of(const LoraOptions& options) {
+    const auto rank = static_cast<double>(options.r);
+    return options.lora_alpha / (options.use_rslora ? std::sqrt(rank) : rank);
+}
+
 }  // namespace
 
 Lora::Lora(std::int64_t in_features, std::int64_t out_features, const LoraOptions& options, const Device& device)
-    : options_(options),
-      scale_(options.lora_alpha /
-             (options.use_rslora ? std::sqrt(static_cast<double>(options.r)) : static_cast<double>(options.r))) {
+    : options_(options), scale_(scale_of(options)) {
     check("Lora", options);
     const TensorOptions tensor{options.dtype, device};
     const double bound = 1 / std::sqrt(static_cast<double>(in_features));
@@ -66,14 +69,27 @@ std::int64_t Lora::multiply_adds(const std::vector<Tensor>& inputs, const std::v
     return options_.r * (inputs.at(0).numel() + outputs.at(0).numel());
 }
 
-std::vector<std::string> add_lora(Module& model, const LoraOptions& options) {
+void Lora::set_options(const LoraOptions& options) {
+    check("Lora::set_options", options);
+    if (options.r != options_.r)
+        throw ValueError(fmt::format("Lora::set_options: expected r of {}, got {}", options_.r, options.r));
+    if (merged_) throw ValueError("Lora::set_options: expected an adapter that is not merged");
+    options_.lora_alpha = options.lora_alpha;
+    options_.use_rslora = options.use_rslora;
+    options_.lora_dropout = options.lora_dropout;
+    options_.target_modules = options.target_modules;
+    scale_ = scale_of(options_);
+    note_change();
+}
+
+std::vector<AdaptedLinear> lora_targets(const Module& model, const LoraOptions& options) {
     check("add_lora", options);
-    std::vector<std::pair<std::string, Linear*>> found;
+    std::vector<AdaptedLinear> found;
     std::set<std::string> used;
     for_each_linear(model, "", [&](const std::string& name, Linear& layer) {
         const std::string* target = target_of(name, options.target_modules);
         if (target != nullptr) used.insert(*target);
-        if (target != nullptr || options.target_modules.empty()) found.emplace_back(name, &layer);
+        if (target != nullptr || options.target_modules.empty()) found.push_back({name, &layer});
     });
     for (const std::string& one : options.target_modules)
         if (!used.contains(one))
@@ -82,6 +98,11 @@ std::vector<std::string> add_lora(Module& model, const LoraOptions& options) {
     for (const auto& [name, layer] : found)
         if (layer->lora() != nullptr)
             throw ValueError(fmt::format("add_lora: wants layers without adapters, '{}' has one", name));
+    return found;
+}
+
+std::vector<std::string> add_lora(Module& model, const LoraOptions& options) {
+    const std::vector<AdaptedLinear> found = lora_targets(model, options);
     std::vector<std::string> names;
     for (const Tensor& one : model.parameters()) Tensor(one).set_requires_grad(false);
     if (options.base_dtype)

@@ -6,6 +6,7 @@
 #include <utility>
 
 #include <declivity/runtime/error.hpp>
+#include <declivity/runtime/scope.hpp>
 #include <fmt/format.h>
 
 #include "device_state.hpp"
@@ -68,6 +69,7 @@ std::string Profiler::table() {
 }
 
 void Profiler::write_trace(const std::filesystem::path& path, const TraceOptions& options) {
+    const FunctionScope function("Profiler::write_trace");
     state_->collect(true);
     const detail::TraceDevice device{state_.get(),
                                      options.ceilings ? measure_ceilings(Device(&state_->device)) : Ceilings{}};

@@ -105,7 +105,7 @@ Parsed parse(std::string_view equation, const std::vector<Tensor>& operands) {
         const int one = wanted[i];
         if (std::find(wanted.begin(), wanted.begin() + static_cast<std::ptrdiff_t>(i), one) !=
             wanted.begin() + static_cast<std::ptrdiff_t>(i))
-            refuse(equation, "has an index twice in the result");
+            refuse(equation, fmt::format("has '{}' twice in the result", one < 0 ? "..." : written(one)));
         if (one >= 0 && std::ranges::none_of(terms, [&](const Labels& term) { return has(term, one); }))
             refuse(equation, fmt::format("has '{}' in the result alone", static_cast<char>(one)));
     }

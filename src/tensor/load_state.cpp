@@ -73,6 +73,8 @@ LoadedState load_state(std::string_view owner, const StateDict& own, const State
         throw ValueError(fmt::format("load_state_dict: wants the names of this {}; missing: [{}], unexpected: [{}]",
                                      owner, fmt::join(names.missing, ", "), fmt::join(names.unexpected, ", ")));
     const NoGrad no_grad;
+    // A value that is pending is computed before the first is written: one that fails leaves the owner as it was.
+    for (const Load& one : loads) (void)one.from->view();
     for (Load& one : loads) one.to.copy_(*one.from);
     return names;
 }

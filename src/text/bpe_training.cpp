@@ -7,6 +7,7 @@
 #include <declivity/runtime/error.hpp>
 #include <fmt/format.h>
 
+#include "checks.hpp"
 #include "unicode.hpp"
 
 namespace declivity::text {
@@ -72,10 +73,12 @@ std::vector<Word> words_of(TokenTable& table, const Model::Counts& counts, const
 
 void check_train_options(const TrainOptions& options) {
     const auto require = [](bool holds, const char* name, auto got, const char* wanted) {
-        if (!holds) throw ValueError(fmt::format("train_new: wants {} {}, got {}", name, wanted, got));
+        if (!holds) throw ValueError(fmt::format("train_new: expected {} {}, got {}", name, wanted, got));
     };
-    require(options.vocab_size >= 0 && options.vocab_size < INT64_C(1) << 31, "vocab_size", options.vocab_size,
-            "from 0 to 2^31 - 1");
+    require(options.vocab_size >= 1 && options.vocab_size < INT64_C(1) << 31, "vocab_size", options.vocab_size,
+            "from 1 to 2^31 - 1");
+    require_not_empty("train_new", "special_tokens", options.special_tokens);
+    require_not_empty("train_new", "initial_alphabet", options.initial_alphabet);
     require(options.min_frequency >= 0, "min_frequency", options.min_frequency, "of at least 0");
     require(options.limit_alphabet.value_or(0) >= 0, "limit_alphabet", options.limit_alphabet.value_or(0),
             "of at least 0");

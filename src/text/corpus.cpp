@@ -8,6 +8,7 @@
 
 #include <declivity/io/input_file.hpp>
 #include <declivity/runtime/error.hpp>
+#include <declivity/runtime/scope.hpp>
 
 namespace declivity::text {
 
@@ -24,6 +25,7 @@ Corpus::Corpus(std::function<void(const Each&)> through) : through_(std::move(th
 
 Corpus lines_of(std::vector<std::filesystem::path> files) {
     return Corpus([files = std::move(files)](const Corpus::Each& each) {
+        const FunctionScope function("lines_of");
         std::array<std::byte, 1 << 16> buffer{};
         for (const std::filesystem::path& path : files) {
             io::InputFile file(path);

@@ -13,6 +13,7 @@
 #include <declivity/io/atomic_file.hpp>
 #include <declivity/io/input_file.hpp>
 #include <declivity/runtime/error.hpp>
+#include <declivity/runtime/scope.hpp>
 #include <declivity/text/generation.hpp>
 #include <declivity/text/metrics.hpp>
 #include <fmt/format.h>
@@ -278,6 +279,7 @@ std::int64_t NgramModel::count(std::span<const std::int64_t> ngram) const {
 }
 
 void NgramModel::save(const std::filesystem::path& path) const {
+    const FunctionScope function("NgramModel::save");
     std::string out(kMagic.data(), kMagic.size());
     const NgramOptions& of = state_->options;
     put(out, state_->size);
@@ -300,6 +302,7 @@ void NgramModel::save(const std::filesystem::path& path) const {
 }
 
 NgramModel NgramModel::load(const std::filesystem::path& path) {
+    const FunctionScope function("NgramModel::load");
     const std::vector<std::byte> bytes = io::read_file(path);
     Reader in(path.string(), bytes);
     if (in.take<std::array<char, 8>>("the header") != kMagic)

@@ -15,6 +15,7 @@
 
 #include <declivity/io/atomic_file.hpp>
 #include <declivity/runtime/error.hpp>
+#include <declivity/runtime/scope.hpp>
 #include <fmt/format.h>
 
 namespace declivity::text {
@@ -138,6 +139,7 @@ WindowDataset::WindowDataset(std::vector<std::int64_t> tokens, const WindowOptio
 }
 
 WindowDataset::WindowDataset(const std::filesystem::path& tokens, const WindowOptions& options) : options_(options) {
+    const FunctionScope function("WindowDataset");
     auto source = std::make_shared<Source>();
     source->file = std::make_unique<const PlacedFile>(tokens);
     const std::string& name = source->file->name();
@@ -195,6 +197,7 @@ void WindowDataset::do_read(std::int64_t index, Places places) const {
 
 std::int64_t write_tokens(const std::filesystem::path& path, const Corpus& corpus, const Tokenizer& tokenizer,
                           const TokenFileOptions& options) {
+    const FunctionScope function("write_tokens");
     std::int64_t largest = options.separator.value_or(0);
     for (const auto& [token, id] : tokenizer.vocab()) largest = std::max(largest, id);
     TokenWriter writer(path, largest);
@@ -207,6 +210,7 @@ std::int64_t write_tokens(const std::filesystem::path& path, const Corpus& corpu
 }
 
 std::int64_t write_tokens(const std::filesystem::path& path, std::span<const std::int64_t> tokens) {
+    const FunctionScope function("write_tokens");
     TokenWriter writer(path, tokens.empty() ? 0 : std::ranges::max(tokens));
     writer.put(tokens);
     return writer.end();

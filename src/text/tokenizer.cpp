@@ -7,6 +7,7 @@
 #include <declivity/runtime/error.hpp>
 #include <fmt/format.h>
 
+#include "checks.hpp"
 #include "tokenizer_state.hpp"
 
 namespace declivity::text {
@@ -285,6 +286,7 @@ Tokenizer::State& Tokenizer::own() {
 }
 
 std::int64_t Tokenizer::add_tokens(std::span<const AddedToken> tokens) {
+    for (const AddedToken& token : tokens) require_not_empty("Tokenizer::add_tokens", "tokens", {token.content});
     State& state = own();
     std::int64_t fresh = 0;
     for (const AddedToken& token : tokens) {

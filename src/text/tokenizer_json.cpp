@@ -5,6 +5,7 @@
 
 #include <declivity/io/atomic_file.hpp>
 #include <declivity/runtime/error.hpp>
+#include <declivity/runtime/scope.hpp>
 #include <fmt/format.h>
 
 #include "tokenizer_state.hpp"
@@ -97,6 +98,7 @@ Tokenizer Tokenizer::from_json(std::string_view json, const std::string& name) {
 }
 
 Tokenizer Tokenizer::from_file(const std::filesystem::path& path) {
+    const FunctionScope function("Tokenizer::from_file");
     const JsonValue::Document document(path.string(), detail::read_json_text(path));
     return Tokenizer(read_tokenizer(JsonValue(document)));
 }
@@ -136,6 +138,7 @@ std::string Tokenizer::to_json() const {
 }
 
 void Tokenizer::save(const std::filesystem::path& path) const {
+    const FunctionScope function("Tokenizer::save");
     const std::string json = to_json();
     io::write_file(path, std::as_bytes(std::span(json)));
 }

@@ -83,11 +83,12 @@ Tokenizer byte_tokenizer(const std::vector<std::string>& special_tokens) {
 }
 
 Tokenizer train_character(const Corpus& corpus, TrainOptions options) {
+    check_train_options(options);
     with_unknown(options, "[UNK]");
     // As many characters as there is room for, and no pair becomes a token.
     options.limit_alphabet =
         std::max<std::int64_t>(options.vocab_size - static_cast<std::int64_t>(options.special_tokens.size()), 0);
-    options.vocab_size = 0;
+    options.vocab_size = 1;
     return trained(std::string(kEmptyBpe) + R"(,"decoder":{"type":"Fuse"})", corpus, options);
 }
 

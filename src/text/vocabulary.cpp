@@ -8,8 +8,10 @@
 
 #include <declivity/io/atomic_file.hpp>
 #include <declivity/runtime/error.hpp>
+#include <declivity/runtime/scope.hpp>
 #include <fmt/format.h>
 
+#include "checks.hpp"
 #include "json_reader.hpp"
 #include "model.hpp"
 #include "unicode.hpp"
@@ -51,6 +53,8 @@ namespace {
 Vocabulary of_counts(const Model::Counts& counts, const VocabularyOptions& options) {
     if (options.min_frequency < 1)
         throw ValueError(fmt::format("Vocabulary: wants a min_frequency of at least 1, got {}", options.min_frequency));
+    require_not_empty("Vocabulary", "specials", options.specials);
+    if (options.unk_token) require_not_empty("Vocabulary", "an unk_token", {*options.unk_token});
     std::vector<std::string> tokens = options.specials;
     if (options.unk_token && std::ranges::find(tokens, *options.unk_token) == tokens.end())
         tokens.insert(tokens.begin(), *options.unk_token);
@@ -129,6 +133,7 @@ std::int64_t Vocabulary::count(std::int64_t id) const {
 }
 
 void Vocabulary::save(const std::filesystem::path& path) const {
+    const FunctionScope function("Vocabulary::save");
     std::string out = "{\"unk_token\": " + (state_->unk_token ? json_string(*state_->unk_token) : "null");
     out += ",\n\"tokens\": [";
     for (std::size_t i = 0; i < state_->tokens.size(); ++i)
@@ -138,6 +143,7 @@ void Vocabulary::save(const std::filesystem::path& path) const {
 }
 
 Vocabulary Vocabulary::load(const std::filesystem::path& path) {
+    const FunctionScope function("Vocabulary::load");
     const JsonValue::Document document(path.string(), detail::read_json_text(path));
     const JsonValue of(document);
     const JsonValue list = of["tokens"], counts = of["counts"];

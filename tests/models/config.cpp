@@ -29,7 +29,9 @@ std::string refusal(const std::string& text) {
         (void)parsed<Config>(text);
     } catch (const FormatError& error) {
         const std::string what = error.what();
-        return what.substr(what.find("config.json: ") + 13);
+        CHECK(what.ends_with("Config::load)"));
+        const std::size_t from = what.find("config.json: ") + 13;
+        return what.substr(from, what.find(" (called by ") - from);
     }
     return "accepted";
 }
@@ -128,6 +130,68 @@ TEST_CASE("config.json: what is not valid is refused with its place") {
           std::string::npos);
     CHECK_THROWS_AS((GPT2Config{.activation_function = "\xff"}.save("/tmp/never written")), ValueError);
     CHECK_THROWS_AS((void)GPT2Config::load("/nowhere/config.json"), IoError);
+}
+
+TEST_CASE("config.json: fields that no member stands for are written back") {
+    const auto returned = []<class Config>(Config, const std::string& text) {
+        const TempFolder folder;
+        parsed<Config>(text).save(folder / "config.json");
+        const Bytes bytes = get_file(folder / "config.json");
+        std::string all;
+        for (const auto byte : bytes)
+            if (const char c = static_cast<char>(byte); c != ' ' && c != '\n') all += c;
+        return all;
+    };
+    const auto has = [](const std::string& text, const std::string& part) {
+        CHECK_MESSAGE(text.find(part) != std::string::npos, part, " in ", text);
+    };
+    const std::string gpt2 = returned(GPT2Config{}, R"({"bos_token_id":7,"eos_token_id":[7],"pad_token_id":null,
+        "torch_dtype":"float16","task_specific_params":{"text":{"do_sample":true}},"n_ctx":1024,"x\u00e9":[1.5,"y"]})");
+    for (const char* part :
+         {R"("bos_token_id":7)", R"("eos_token_id":[7])", R"("pad_token_id":null)", R"("torch_dtype":"float16")",
+          R"("task_specific_params":{"text":{"do_sample":true}})", R"("n_ctx":1024)", R"("xé":[1.5,"y"])"})
+        has(gpt2, part);
+    const std::string llama = returned(LlamaConfig{}, R"({"model_type":"llama","eos_token_id":[3,4],"bos_token_id":1,
+        "rope_scaling":{"rope_type":"linear","factor":2.0,"own":5},"pretraining_tp":1})");
+    for (const char* part : {R"("eos_token_id":[3,4])", R"("bos_token_id":1)", R"("pretraining_tp":1)", R"("own":5)",
+                             R"("rope_type":"linear")"})
+        has(llama, part);
+    const std::string bert = returned(BERTConfig{}, R"({"id2label":{"0":"bad","1":"good"},"label2id":{"bad":0,"good":1},
+        "pad_token_id":0,"gradient_checkpointing":false})");
+    for (const char* part : {R"("id2label":{"0":"bad","1":"good"})", R"("label2id":{"bad":0,"good":1})",
+                             R"("pad_token_id":0)", R"("gradient_checkpointing":false)"})
+        has(bert, part);
+    has(returned(ViTConfig{}, R"({"encoder_stride":16})"), R"("encoder_stride":16)");
+
+    auto config = parsed<GPT2Config>(R"({"eos_token_id":5,"bos_token_id":5,"n_embd":24})");
+    CHECK(config.eos_token_id == std::vector<std::int64_t>{5});
+    CHECK(config.bos_token_id == 5);
+    CHECK(!config.pad_token_id);
+    CHECK(!config.other_fields.contains("n_embd"));
+    // What members say comes before what the file said.
+    config.eos_token_id = {6, 8};
+    config.bos_token_id = std::nullopt;
+    const TempFolder folder;
+    config.save(folder / "config.json");
+    const auto again = GPT2Config::load(folder / "config.json");
+    CHECK(again.eos_token_id == std::vector<std::int64_t>{6, 8});
+    CHECK(!again.bos_token_id);
+    CHECK(again.n_embd == 24);
+    CHECK(refusal<GPT2Config>(R"({"eos_token_id":[1,"x"]})") == R"(at byte 1: 'eos_token_id' wants a token, got "x")");
+    for (const char* text : {"", "{", "nonsense", "1 2"}) {
+        config.other_fields["own"] = text;
+        CHECK_THROWS_AS(config.save(folder / "config.json"), ValueError);
+    }
+    config.other_fields["own"] = std::string(100'000, '[') + std::string(100'000, ']');
+    CHECK_THROWS_AS(config.save(folder / "config.json"), ValueError);
+    config.other_fields.clear();
+    config.other_fields["\xff"] = "1";
+    CHECK_THROWS_AS(config.save(folder / "config.json"), ValueError);
+}
+
+TEST_CASE("config.json: a model_type that is refused names all that are taken") {
+    CHECK(refusal<LlamaConfig>(R"({"model_type":"gemma"})") ==
+          R"(at byte 1: 'model_type' wants 'llama', 'mistral' or 'qwen2', got "gemma")");
 }
 
 TEST_CASE("config.json: damaged files are refused or read") {

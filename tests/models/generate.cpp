@@ -3,7 +3,11 @@
 #include <algorithm>
 #include <cmath>
 #include <cstdint>
+#include <exception>
+#include <limits>
+#include <optional>
 #include <set>
+#include <string>
 #include <vector>
 
 #include <declivity/models/generate.hpp>
@@ -174,6 +178,216 @@ TEST_CASE("sampling: how often each token comes") {
     const double whole = std::sqrt(0.3) + std::sqrt(0.05) + std::sqrt(0.5) + std::sqrt(0.15);
     near(shares({.temperature = 2}),
          {std::sqrt(0.3) / whole, std::sqrt(0.05) / whole, std::sqrt(0.5) / whole, std::sqrt(0.15) / whole});
+}
+
+TEST_CASE("sampling: of equal scores exactly as many are left, the same as GenerationOptions leaves") {
+    manual_seed(6);
+    const float inf = std::numeric_limits<float>::infinity();
+    const std::vector<std::vector<float>> rows{{1, 1, 1, 1, 1, 1},
+                                               {1, 3, 0, 3, 3, 1},
+                                               {-1, -2, -3, -4, -5, -6},
+                                               {0, inf, -inf, inf, 2, 1},
+                                               {-inf, 0, 0, -inf, 0, 0}};
+    struct Case {
+        SamplingOptions device;
+        text::GenerationOptions host;
+    };
+    for (const Case& one :
+         {Case{{.top_k = 2}, {.top_k = 2}}, Case{{.top_k = 4}, {.top_k = 4}}, Case{{.top_p = 0.4}, {.top_p = 0.4}},
+          Case{{.temperature = 0.5, .top_k = 4, .top_p = 0.7}, {.temperature = 0.5, .top_k = 4, .top_p = 0.7}},
+          Case{{.min_p = 0.3}, {.min_p = 0.3}}, Case{{.temperature = 1e-45}, {.temperature = 1e-45}}, Case{{}, {}}})
+        for (const std::vector<float>& row : rows) {
+            text::GenerationOptions options = one.host;
+            options.do_sample = true;
+            std::vector<float> left = row;
+            text::process_logits(left, {}, 0, options);
+            std::set<std::int64_t> wanted, got;
+            for (std::size_t i = 0; i < left.size(); ++i)
+                // Beside an infinite one no other has a probability.
+                if (left[i] > -inf && (left[i] == inf || *std::ranges::max_element(left) < inf))
+                    wanted.insert(static_cast<std::int64_t>(i));
+            const Tensor scores = broadcast_to(Tensor::from(row, {1, 6}), {3000, 6});
+            for (const std::int64_t token : sampling(one.device).choose(scores).to_vector<std::int64_t>())
+                got.insert(token);
+            if (one.device.temperature == 1 || one.device.temperature < 1e-3) CHECK(got == wanted);
+            else CHECK(std::ranges::includes(wanted, got));
+        }
+}
+
+TEST_CASE("generate: scores of which none can be chosen are an error") {
+    const float nan = std::numeric_limits<float>::quiet_NaN(), inf = std::numeric_limits<float>::infinity();
+    const Tensor scores = Tensor::from<float>({1, 2, 1, nan, 1, 2, nan, nan, nan, -inf, -inf, -inf}, {4, 3});
+    CHECK(greedy().choose(scores).to_vector<std::int64_t>() == Tokens{1, -1, -1, -1});
+    for (const SamplingOptions& options :
+         {SamplingOptions{.temperature = 1e-4}, SamplingOptions{.top_k = 1}, SamplingOptions{.top_p = 0.1}})
+        CHECK(sampling(options).choose(scores).to_vector<std::int64_t>() == Tokens{1, -1, -1, -1});
+    CHECK_THROWS_AS((void)sampling({.temperature = inf}), ValueError);
+    CHECK_THROWS_AS((void)sampling({.top_p = nan}), ValueError);
+    CHECK_THROWS_AS((void)sampling({.min_p = 2}), ValueError);
+    GPT2 model = gpt2();
+    const Tensor prompts = prompts_of(2, 4);
+    for (const auto& [name, tensor] : model.named_parameters())
+        if (name == "transformer.ln_f.bias") {
+            const NoGrad no_grad;
+            Tensor(tensor).fill_(nan);
+        }
+    for (const GenerationOptions& options : {GenerationOptions{},
+                                             {.next = greedy()},
+                                             {.next = sampling()},
+                                             {.do_sample = true},
+                                             {.num_beams = 2},
+                                             {.use_cache = false}})
+        CHECK_THROWS_AS((void)generate(model, prompts, options), ValueError);
+    CHECK(model.training());
+}
+
+TEST_CASE("generate: the same options and seed give the same as text::generate") {
+    GPT2 one = gpt2();
+    Llama other = llama();
+    const std::vector<Tokens> lists{{1, 2, 3}, {4}, {7, 7, 7, 7, 9}, {12, 0}};
+    const auto decode = [](std::span<const std::int64_t> tokens) {
+        std::string out;
+        for (const std::int64_t token : tokens) out += static_cast<char>('a' + token);
+        return out;
+    };
+    for (CausalLM* model : std::initializer_list<CausalLM*>{&one, &other}) {
+        const text::NextLogitsOfTensor logits = [&](const Tensor& tokens) { return (*model)(tokens); };
+        for (text::GenerationOptions options :
+             {text::GenerationOptions{},
+              {.do_sample = true, .temperature = 1.5, .top_k = 7, .top_p = 0.95, .min_p = 0.01, .seed = 4},
+              {.do_sample = true, .typical_p = 0.9, .num_return_sequences = 2, .seed = 5},
+              {.repetition_penalty = 1.3, .presence_penalty = 0.2, .frequency_penalty = 0.3},
+              {.min_new_tokens = 6, .no_repeat_ngram_size = 2, .suppress_tokens = {3, 4}, .eos_token_id = {0, 5, 6}},
+              {.eos_token_id = {2}, .num_beams = 3, .num_return_sequences = 2},
+              {.do_sample = true, .num_beams = 2, .seed = 6},
+              {.stop_sequences = {{3, 4}, {5}}, .stop_strings = {"c", "pq"}, .decode = decode}}) {
+            options.max_new_tokens = 12;
+            model->eval();
+            const auto wanted = text::generate(logits, lists, options);
+            model->train();
+            for (const bool record : {true, false})
+                for (const std::optional<std::int64_t> page :
+                     {std::optional<std::int64_t>(), std::optional<std::int64_t>(3)})
+                    for (const bool use_cache : {true, false}) {
+                        options.record = record;
+                        options.cache.page_size = page;
+                        options.use_cache = use_cache;
+                        const auto got = generate(*model, lists, options);
+                        REQUIRE(got.size() == wanted.size());
+                        for (std::size_t i = 0; i < got.size(); ++i) {
+                            CHECK(got[i].tokens == wanted[i].tokens);
+                            CHECK(got[i].score == doctest::Approx(wanted[i].score).epsilon(1e-4));
+                            CHECK(got[i].reason == wanted[i].reason);
+                            CHECK(got[i].text == wanted[i].text);
+                        }
+                        CHECK(model->training());
+                    }
+            // Rows of a tensor, with and without padding in front.
+            const Tensor lengths = Tensor::from<std::int64_t>({3, 1, 5, 2}, {4});
+            Tokens right(20, 22), left(20, 22);
+            for (std::size_t row = 0; row < 4; ++row)
+                for (std::size_t t = 0; t < lists[row].size(); ++t) {
+                    right[row * 5 + t] = lists[row][t];
+                    left[row * 5 + 5 - lists[row].size() + t] = lists[row][t];
+                }
+            options.lengths = lengths;
+            options.pad_token_id = -100;
+            for (const PromptPadding padding : {PromptPadding::right, PromptPadding::left}) {
+                options.padding = padding;
+                const Generated rows =
+                    generate(*model, Tensor::from(padding == PromptPadding::right ? right : left, {4, 5}), options);
+                const std::int64_t each = options.num_return_sequences;
+                CHECK(rows.tokens.shape() == Shape{4 * each, 17});
+                const Tokens tokens = rows.tokens.to_vector<std::int64_t>(),
+                             counts = rows.lengths.to_vector<std::int64_t>();
+                for (std::size_t i = 0; i < wanted.size(); ++i) {
+                    Tokens row = lists[i / static_cast<std::size_t>(each)];
+                    row.insert(row.end(), wanted[i].tokens.begin(), wanted[i].tokens.end());
+                    CHECK(counts[i] == static_cast<std::int64_t>(row.size()));
+                    row.resize(17, -100);
+                    CHECK(Tokens(tokens.begin() + static_cast<std::ptrdiff_t>(i * 17),
+                                 tokens.begin() + static_cast<std::ptrdiff_t>(i * 17 + 17)) == row);
+                }
+            }
+        }
+    }
+}
+
+TEST_CASE("generate: one name for each kind of model") {
+    struct Last : nn::Layer {
+        Tensor forward(Tensor tokens) override { return one_hot((tokens + 1) % 7, 7).to(DType::f32); }
+    };
+    Last model;
+    CHECK(models::generate(model, Tokens{2}, {.max_new_tokens = 3})[0].tokens == Tokens{3, 4, 5});
+    CHECK(models::generate([&](const Tensor& tokens) { return model(tokens); }, Tokens{5}, {.max_new_tokens = 2})[0]
+              .tokens == Tokens{6, 0});
+}
+
+TEST_CASE("generate: a callback per token, and what does not fit") {
+    GPT2 model = gpt2();
+    const Tokens prompt{1, 2, 3};
+    const auto whole = generate(model, prompt, {.max_new_tokens = 8})[0];
+    Tokens seen;
+    const auto stopped = generate(model, prompt, {.max_new_tokens = 8, .on_token = [&](const GeneratedToken& one) {
+                                                      seen.push_back(one.token);
+                                                      return seen.size() < 5;
+                                                  }})[0];
+    CHECK(seen == Tokens(whole.tokens.begin(), whole.tokens.begin() + 5));
+    CHECK(stopped.tokens == seen);
+    CHECK(stopped.reason == FinishReason::callback);
+    struct Ours : std::exception {};
+    CHECK_THROWS_AS((void)generate(model, prompt, {.on_token = [](const GeneratedToken&) -> bool { throw Ours(); }}),
+                    Ours);
+    CHECK(model.training());
+    for (const GenerationOptions& options :
+         std::initializer_list<GenerationOptions>{{.max_new_tokens = 38},
+                                                  {.max_new_tokens = -1},
+                                                  {.max_new_tokens = 3, .min_new_tokens = 4},
+                                                  {.temperature = -1},
+                                                  {.top_p = 1.5},
+                                                  {.eos_token_id = {23}},
+                                                  {.eos_token_ids = {-1}},
+                                                  {.stop_strings = {"a"}},
+                                                  {.eos_interval = 0}}) {
+        CHECK_THROWS_AS((void)generate(model, prompt, options), ValueError);
+        CHECK_THROWS_AS((void)generate(model, prompts_of(1, 3), options), ValueError);
+    }
+    CHECK_THROWS_AS((void)generate(model, Tokens{23}), ValueError);
+    CHECK_THROWS_AS((void)generate(model, std::vector<Tokens>{{1}, {}}), ValueError);
+    CHECK_THROWS_AS((void)generate(model, prompts_of(1, 3), {.do_sample = true, .next = greedy()}), ValueError);
+    CHECK_THROWS_AS((void)generate(model, prompt, {.next = greedy()}), ValueError);
+    CHECK_THROWS_AS((void)generate(model, prompt, {.lengths = ones({1})}), ValueError);
+    CHECK(generate(model, prompt, {.max_new_tokens = 0})[0].tokens.empty());
+    CHECK(generate(model, std::vector<Tokens>{}).empty());
+    // A part that is in evaluation mode for good stays so.
+    nn::Module& part = *model.children()[0].second;
+    part.eval();
+    (void)generate(model, prompts_of(1, 3), {.max_new_tokens = 2});
+    CHECK(model.training());
+    CHECK(!part.training());
+    CHECK(!part.children()[0].second->training());
+}
+
+TEST_CASE("key-value cache: samples go on from others") {
+    Llama model = llama();
+    model.eval();
+    const NoGrad no_grad;
+    const Tensor text = prompts_of(3, 9), head = slice(text, 1, 0, 6), tail = slice(text, 1, 6, 9);
+    const std::vector<std::int64_t> from{2, 0, 2};
+    const Tensor index = Tensor::from(from, {3});
+    const Tensor wanted = slice(model(concat({index_select(head, 0, index), tail}, 1)), 1, 6, 9);
+    for (const nn::KeyValueCacheOptions& options :
+         {nn::KeyValueCacheOptions{}, {.page_size = 4}, {.page_size = 2, .pages = 20}}) {
+        nn::KeyValueCache cache = model.make_cache(3, 9, options);
+        if (options.pages)
+            for (std::int64_t sample = 0; sample < 3; ++sample) cache.reserve(sample, 9);
+        (void)model(head, {.cache = cache}).view();
+        cache.reorder(from, options.pages ? std::nullopt : std::optional<std::int64_t>(6));
+        CHECK(difference(model(tail, {.cache = cache}), values(wanted), {1e-4, 1e-4}) == "");
+        CHECK_THROWS_AS(cache.reorder({0, 1}), ValueError);
+        CHECK_THROWS_AS(cache.reorder({0, 1, 3}), ValueError);
+    }
+    CHECK_THROWS_AS(nn::KeyValueCache().reorder({}), ValueError);
 }
 
 TEST_CASE("key-value cache: calls of several tokens, types, and what does not fit") {

@@ -37,6 +37,12 @@ void fill_adapters(nn::Module& model) {
     for (const Tensor& one : nn::lora_parameters(model)) Tensor(one).copy_(random_tensor(one.shape(), ++seed));
 }
 
+void check_untouched(const Net& net) {
+    CHECK(nn::adapted_layers(net).empty());
+    CHECK(net.parameters().size() == 3);
+    for (const Tensor& one : net.parameters()) CHECK(one.requires_grad());
+}
+
 void write(const std::filesystem::path& path, const std::string& text) {
     io::write_file(path, std::as_bytes(std::span(text)));
 }
@@ -157,5 +163,77 @@ TEST_CASE("lora: files with PEFT's names") {
         write(folder.path() / "adapter_config.json", text);
         Net fresh;
         CHECK_THROWS_AS(io::load_lora(fresh, folder.path()), FormatError);
+        check_untouched(fresh);
     }
+}
+
+TEST_CASE("lora: a file that does not fit changes nothing, and is named") {
+    const test::TempFolder folder;
+    Net net;
+    nn::add_lora(net, {.r = 2, .lora_alpha = 3, .target_modules = {"head"}});
+    fill_adapters(net);
+    io::save_lora(net, folder.path());
+    const std::filesystem::path config = folder / "adapter_config.json", weights = folder / "adapter_model.safetensors";
+    const auto refused = [&](const char* text, const std::filesystem::path& named) {
+        CAPTURE(text);
+        write(config, text);
+        Net fresh;
+        try {
+            io::load_lora(fresh, folder.path());
+            CHECK(false);
+        } catch (const Error& error) {
+            const std::string what = error.what();
+            CHECK_MESSAGE(what.find(named.string()) != std::string::npos, what);
+            CHECK_MESSAGE(what.find("load_lora") != std::string::npos, what);
+        }
+        check_untouched(fresh);
+    };
+    refused(R"({"r": 3, "target_modules": ["head"]})", weights);            // another rank than the arrays have
+    refused(R"({"r": 2, "target_modules": ["head", "q_proj"]})", weights);  // arrays are missing
+    refused(R"({"r": 2, "target_modules": ["q_proj"]})", weights);          // arrays are there beside
+    refused(R"({"r": 2, "target_modules": ["nowhere"]})", config);
+    refused(R"({"r": 2, "target_modules": ["head"], "lora_alpha": "x"})", config);
+    write(config, R"({"r": 2, "lora_alpha": 3, "target_modules": ["head"]})");
+    io::Safetensors file = io::read_safetensors(weights);
+    io::HostArray& b = file.arrays.at("base_model.model.head.lora_B.weight");
+    b = io::HostArray::of(b.shape, std::vector<std::int32_t>(6, 1));
+    io::write_safetensors(weights, file);
+    refused(R"({"r": 2, "lora_alpha": 3, "target_modules": ["head"]})", weights);  // whole numbers
+    std::filesystem::remove(weights);
+    refused(R"({"r": 2, "lora_alpha": 3, "target_modules": ["head"]})", weights);
+    std::filesystem::remove(config);
+    Net fresh;
+    CHECK_THROWS_AS(io::load_lora(fresh, folder.path()), IoError);
+    check_untouched(fresh);
+}
+
+TEST_CASE("lora: a model with adapters takes the options of the file") {
+    const test::TempFolder folder;
+    Net net;
+    nn::add_lora(net, {.r = 2, .lora_alpha = 3, .use_rslora = true, .target_modules = {"head"}});
+    fill_adapters(net);
+    io::save_lora(net, folder.path());
+    Net other;
+    nn::add_lora(other, {.r = 2, .lora_alpha = 50, .lora_dropout = 0.5, .target_modules = {"head"}});
+    io::load_lora(other, folder.path());
+    const nn::LoraOptions& options = other.head.lora()->options();
+    CHECK(options.lora_alpha == 3);
+    CHECK(options.lora_dropout == 0);
+    CHECK(options.use_rslora);
+    CHECK(values(other.head.lora()->delta()) == values(net.head.lora()->delta()));
+    // One that does not fit leaves values and options.
+    Net third;
+    nn::add_lora(third, {.r = 3, .lora_alpha = 50, .target_modules = {"head"}});
+    fill_adapters(third);
+    const std::vector<double> before = values(third.head.lora()->delta());
+    CHECK_THROWS_AS(io::load_lora(third, folder.path()), ShapeError);
+    CHECK(third.head.lora()->options().lora_alpha == 50);
+    CHECK(values(third.head.lora()->delta()) == before);
+    // Values of a merged adapter stand in the weight, too.
+    nn::merge_lora(other);
+    CHECK_THROWS_AS(io::load_lora(other, folder.path()), ValueError);
+    CHECK_THROWS_AS(other.head.lora()->set_options({.r = 2}), ValueError);
+    nn::unmerge_lora(other);
+    CHECK_THROWS_AS(other.head.lora()->set_options({.r = 3}), ValueError);
+    CHECK_THROWS_AS(other.head.lora()->set_options({.r = 2, .lora_dropout = 2}), ValueError);
 }

@@ -75,7 +75,9 @@ TEST_CASE("products: einsum by its letters") {
     CHECK_THROWS_WITH_AS(einsum("ij,jk", {a, a}), "einsum: wants one size for 'j', got 3 and 2 in \"ij,jk\"",
                          ShapeError);
     CHECK_THROWS_AS(einsum("i", {a}), ShapeError);
-    CHECK_THROWS_AS(einsum("ij->ii", {a}), ValueError);
+    CHECK_THROWS_WITH_AS(einsum("ij->ijj", {a}), "einsum: has 'j' twice in the result in \"ij->ijj\"", ValueError);
+    CHECK_THROWS_WITH_AS(einsum("...->......", {a}), "einsum: wants \"...\" once an operand in \"...->......\"",
+                         ValueError);
     CHECK_THROWS_AS(einsum("ij->ik", {a}), ValueError);
     CHECK_THROWS_AS(einsum("i.j", {a}), ValueError);
     CHECK_THROWS_AS(einsum("i1", {a}), ValueError);

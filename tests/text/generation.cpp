@@ -2,13 +2,16 @@
 #include <declivity/text/generation.hpp>
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <functional>
 #include <limits>
 #include <map>
 #include <numeric>
+#include <string>
 
 #include <declivity/runtime/error.hpp>
+#include <declivity/tensor/creation.hpp>
 #include <doctest/doctest.h>
 
 using namespace declivity;
@@ -124,8 +127,20 @@ TEST_CASE("generation: penalties and bans") {
                                          {.no_repeat_ngram_size = -1},
                                          {.num_beams = 0},
                                          {.num_return_sequences = 2},
-                                         {.num_beams = 2, .num_return_sequences = 3}})
+                                         {.num_beams = 2, .num_return_sequences = 3},
+                                         {.max_new_tokens = 4, .min_new_tokens = 5},
+                                         {.temperature = -1},
+                                         {.temperature = NAN},
+                                         {.top_p = NAN},
+                                         {.min_p = NAN},
+                                         {.stop_sequences = {{1}, {}}},
+                                         {.stop_strings = {"x"}},
+                                         {.stop_strings = {""}, .decode = [](auto) { return std::string(); }},
+                                         {.num_beams = 2, .on_token = [](const GeneratedToken&) { return true; }},
+                                         {.eos_interval = 0}})
         CHECK_THROWS_AS(check(bad), ValueError);
+    CHECK_THROWS_WITH_AS(check({.max_new_tokens = 4, .min_new_tokens = 5}),
+                         "GenerationOptions: expected min_new_tokens of at most max_new_tokens, 4, got 5", ValueError);
 }
 
 TEST_CASE("generation: draws follow the probabilities") {
@@ -193,6 +208,178 @@ TEST_CASE("generation: greedy and drawn sequences, and where they stop") {
             [&](std::span<const std::int64_t>) { return std::vector<float>(static_cast<std::size_t>(4 + call++)); },
             prompt),
         ValueError);
+}
+
+TEST_CASE("generation: of equal tokens exactly as many are left as are asked for, the lower ids first") {
+    const std::vector<float> equal(6, 0.5F), two{1, 3, 0, 3, 3, 1};
+    const auto left = [](const std::vector<float>& logits, GenerationOptions options) {
+        options.do_sample = true;
+        return kept(processed(logits, options));
+    };
+    using Places = std::vector<std::size_t>;
+    CHECK(left(equal, {.top_k = 2}) == Places{0, 1});
+    CHECK(left(two, {.top_k = 1}) == Places{1});
+    CHECK(left(two, {.top_k = 2}) == Places{1, 3});
+    CHECK(left(two, {.top_k = 4}) == Places{0, 1, 3, 4});
+    CHECK(left(equal, {.top_p = 0.5}) == Places{0, 1, 2});
+    CHECK(left(equal, {.top_p = 1e-9}) == Places{0});
+    CHECK(left(equal, {.top_k = 3, .top_p = 0.5}) == Places{0, 1});
+    CHECK(left(equal, {.min_p = 1}).size() == 6);  // a bound, not a number
+    CHECK(left({0, kInfinity, -kInfinity, kInfinity}, {.top_k = 1}) == Places{1});
+    // A vocabulary of which most is never sorted.
+    std::vector<float> many(5000);
+    for (std::size_t i = 0; i < many.size(); ++i) many[i] = static_cast<float>((i * 37) % 50);
+    Places first;
+    for (std::size_t i = 0; i < many.size() && first.size() < 70; ++i)
+        if (many[i] == 49) first.push_back(i);
+    CHECK(left(many, {.top_k = 70}) == first);
+    // A temperature that takes quotients out of the range of a float.
+    CHECK(left({-3, -2, -2.5F}, {.temperature = 1e-45}) == Places{1});
+}
+
+TEST_CASE("generation: a NaN is refused, and so are tokens outside of the vocabulary") {
+    const auto of = [](std::vector<float> logits) {
+        return [logits](std::span<const std::int64_t>) { return logits; };
+    };
+    for (const bool draw : {false, true})
+        for (const std::int64_t beams : {1, 2}) {
+            const GenerationOptions options{.do_sample = draw, .num_beams = beams};
+            CHECK_THROWS_AS((void)generate(of({1, NAN, 2}), Ids{0}, options), ValueError);
+            CHECK_THROWS_AS((void)generate(of({NAN, NAN}), Ids{0}, options), ValueError);
+            CHECK_THROWS_AS((void)generate(of({-kInfinity, -kInfinity}), Ids{0}, options), ValueError);
+        }
+    CHECK_THROWS_AS((void)processed({1, NAN}, {}), ValueError);
+    const auto three = of({1, 2, 3});
+    CHECK_THROWS_WITH_AS((void)generate(three, Ids{0}, {.eos_token_id = {3}}),
+                         "GenerationOptions: expected eos_token_id in 0 .. 2, the vocabulary, got 3", ValueError);
+    CHECK_THROWS_AS((void)generate(three, Ids{0}, {.suppress_tokens = {-1}}), ValueError);
+    CHECK_THROWS_AS((void)generate(three, Ids{0}, {.stop_sequences = {{0, 7}}}), ValueError);
+    CHECK_THROWS_AS((void)generate(three, Ids{0}, {.lengths = zeros({1})}), ValueError);
+    CHECK_THROWS_AS((void)generate(three, Ids{0}, {.next = {[](const Tensor& x) { return x; }}}), ValueError);
+    CHECK(generate(three, Ids{0}, {.max_new_tokens = 2, .eos_token_ids = {2}})[0].tokens == Ids{2});
+}
+
+TEST_CASE("generation: stop strings, text and tokens as they come") {
+    // Writes a text of bytes, whatever stands before.
+    const std::string whole = "ab\u00e9 the end. more";
+    const auto spelled = [&](std::size_t prompt) {
+        return [&whole, prompt](std::span<const std::int64_t> tokens) {
+            std::vector<float> logits(256);
+            logits[static_cast<unsigned char>(whole.at(tokens.size() - prompt))] = 9;
+            return logits;
+        };
+    };
+    const auto decode = [](std::span<const std::int64_t> tokens) {
+        std::string out;
+        for (const std::int64_t one : tokens) out += static_cast<char>(one);
+        return out;
+    };
+    const auto length = static_cast<std::int64_t>(whole.size());
+    const GeneratedSequence all = generate(spelled(2), Ids{1, 2}, {.max_new_tokens = length, .decode = decode})[0];
+    CHECK(all.text == whole);
+    CHECK(all.reason == FinishReason::length);
+    CHECK(!all.finished);
+    std::vector<std::string> pieces;
+    std::vector<std::int64_t> tokens;
+    const GenerationOptions options{.max_new_tokens = length,
+                                    .stop_strings = {"end!", "end.", "zzz"},
+                                    .decode = decode,
+                                    .on_token = [&](const GeneratedToken& one) {
+                                        pieces.emplace_back(one.text);
+                                        tokens.push_back(one.token);
+                                        CHECK(one.sequence == 0);
+                                        CHECK(Ids(one.tokens.begin(), one.tokens.end()) == tokens);
+                                        return true;
+                                    }};
+    const GeneratedSequence stopped = generate(spelled(1), Ids{1}, options)[0];
+    CHECK(stopped.text == "ab\u00e9 the ");
+    CHECK(decode(stopped.tokens) == "ab\u00e9 the end.");
+    CHECK(stopped.tokens == tokens);
+    CHECK(stopped.reason == FinishReason::stop_string);
+    CHECK(stopped.finished);
+    std::string joined;
+    for (const std::string& one : pieces) joined += one;
+    CHECK(joined == stopped.text);
+    CHECK(pieces[2].empty());  // half of a character
+    CHECK(pieces[3] == "\u00e9");
+    CHECK(pieces[4] == " ");
+    CHECK(pieces[7].empty());  // "e", with which a stop string begins
+    CHECK(pieces[8] == "e ");
+    // A callback ends its own sequence.
+    std::vector<std::size_t> sequences;
+    const auto two = generate(spelled(1), std::vector<Ids>{{1}, {2}},
+                              {.max_new_tokens = 4, .on_token = [&](const GeneratedToken& one) {
+                                   sequences.push_back(one.sequence);
+                                   return one.sequence == 1 || one.tokens.size() < 2;
+                               }});
+    CHECK(sequences == std::vector<std::size_t>{0, 1, 0, 1, 1, 1});
+    CHECK(two[0].tokens.size() == 2);
+    CHECK(two[0].reason == FinishReason::callback);
+    CHECK(!two[0].finished);
+    CHECK(two[1].tokens.size() == 4);
+    const GeneratedSequence beam = generate(
+        spelled(1), Ids{1}, {.max_new_tokens = length, .num_beams = 2, .stop_strings = {"end."}, .decode = decode})[0];
+    CHECK(beam.reason == FinishReason::stop_string);
+    CHECK(beam.text == "ab\u00e9 the ");
+}
+
+TEST_CASE("generation: prompts of different lengths, and functions of tensors, as one after the other") {
+    const auto model = [](std::span<const std::int64_t> tokens) { return table_model(tokens, 9); };
+    const std::vector<Ids> prompts{{3, 1}, {2}, {3, 1, 4}, {5, 5}};
+    for (const GenerationOptions& options : {GenerationOptions{.max_new_tokens = 6, .eos_token_id = {0}},
+                                             GenerationOptions{.max_new_tokens = 5, .num_beams = 3}}) {
+        const auto all = generate(model, prompts, options);
+        REQUIRE(all.size() == 4);
+        for (std::size_t i = 0; i < 4; ++i) {
+            const auto alone = generate(model, prompts[i], options)[0];
+            CHECK(all[i].tokens == alone.tokens);
+            CHECK(all[i].score == doctest::Approx(alone.score));
+        }
+    }
+    const GenerationOptions drawn{.max_new_tokens = 6, .do_sample = true, .num_return_sequences = 2, .seed = 3};
+    const auto some = generate(model, prompts, drawn);
+    CHECK(some.size() == 8);
+    CHECK(some[0].tokens == generate(model, prompts[0], drawn)[0].tokens);
+    CHECK(some[0].tokens != some[1].tokens);
+    CHECK(generate(model, std::vector<Ids>{}, {}).empty());
+    // Logits of a tensor, at each place or at the last one.
+    const auto rows = [&](const Tensor& tokens, bool each_place) {
+        const Ids all = tokens.to_vector<std::int64_t>();
+        const std::int64_t length = tokens.size(1);
+        std::vector<float> logits;
+        for (std::int64_t row = 0; row < tokens.size(0); ++row)
+            for (std::int64_t t = each_place ? 0 : length - 1; t < length; ++t) {
+                const auto of = table_model(
+                    std::span(all).subspan(static_cast<std::size_t>(row * length), static_cast<std::size_t>(t + 1)), 9);
+                logits.insert(logits.end(), of.begin(), of.end());
+            }
+        return each_place ? Tensor::from(logits, {tokens.size(0), length, 9})
+                          : Tensor::from(logits, {tokens.size(0), 9});
+    };
+    for (const bool each_place : {false, true}) {
+        const NextLogitsOfTensor of_tensor = [&](const Tensor& tokens) { return rows(tokens, each_place); };
+        const auto got = generate(of_tensor, prompts, drawn);
+        for (std::size_t i = 0; i < 8; ++i) CHECK(got[i].tokens == some[i].tokens);
+    }
+    struct Table : nn::Layer {
+        std::function<Tensor(const Tensor&)> of;
+        nn::Layer* child = nullptr;
+        bool was_training = true;
+        Tensor forward(Tensor tokens) override {
+            was_training = was_training && training();
+            return of(tokens);
+        }
+    };
+    Table table;
+    table.of = [&](const Tensor& tokens) { return rows(tokens, true); };
+    CHECK(generate(table, prompts[2], {.max_new_tokens = 6})[0].tokens ==
+          generate(model, prompts[2], {.max_new_tokens = 6})[0].tokens);
+    CHECK(!table.was_training);
+    CHECK(table.training());
+    table.of = [](const Tensor&) { return zeros({1, 1, 1, 1}); };
+    CHECK_THROWS_AS((void)generate(table, prompts[2], {}), ShapeError);
+    CHECK(table.training());
+    CHECK_THROWS_AS((void)generate(table, Ids{}, {}), ValueError);
 }
 
 TEST_CASE("generation: as many beams as there are sequences find the best of all") {

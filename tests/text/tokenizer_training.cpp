@@ -176,6 +176,30 @@ TEST_CASE("training: each kind of tokenizer reads back what it wrote, of a corpu
     CHECK(pair.type_ids == std::vector<std::int64_t>{0, 0, 0, 1, 1});
 }
 
+TEST_CASE("training: options that make no sense are refused, by each kind of tokenizer") {
+    const Corpus corpus({"some words", "and some more words"});
+    using Train = Tokenizer (*)(const Corpus&, TrainOptions);
+    for (const Train train : {Train(train_character), Train(train_word), Train(train_word_piece),
+                              Train(train_byte_level_bpe), Train(train_sentencepiece_bpe), Train(train_unigram)}) {
+        for (const TrainOptions& options : {TrainOptions{.vocab_size = 0},
+                                            {.vocab_size = -5},
+                                            {.special_tokens = {"<s>", ""}},
+                                            {.initial_alphabet = {""}},
+                                            {.min_frequency = -1}})
+            CHECK_THROWS_AS((void)train(corpus, options), ValueError);
+    }
+    CHECK_THROWS_WITH_AS((void)train_word(corpus, {.vocab_size = 0}),
+                         "train_new: expected vocab_size from 1 to 2^31 - 1, got 0", ValueError);
+    CHECK_THROWS_WITH_AS((void)train_character(corpus, {.special_tokens = {""}}),
+                         "train_new: expected special_tokens of at least one character, got \"\"", ValueError);
+    CHECK_THROWS_AS((void)byte_tokenizer({""}), ValueError);
+    Tokenizer tokenizer = byte_tokenizer();
+    CHECK_THROWS_AS((void)tokenizer.add_special_tokens({"<s>", ""}), ValueError);
+    CHECK(!tokenizer.token_to_id("<s>"));
+    CHECK_THROWS_AS((void)tokenizer.add_tokens(std::vector<AddedToken>{{.content = ""}}), ValueError);
+    CHECK(train_character(corpus, {.vocab_size = 5}).vocab_size() == 5);
+}
+
 TEST_CASE("training: a tokenizer of the same parts on another corpus") {
     const Tokenizer first = train_byte_level_bpe(lines(), {.vocab_size = 300});
     const Tokenizer other = first.train_new(

@@ -6,6 +6,7 @@
 
 #include <declivity/data/random.hpp>
 #include <declivity/runtime/error.hpp>
+#include <declivity/text/tokenizer.hpp>
 #include <doctest/doctest.h>
 
 #include "tests/support/damage.hpp"
@@ -54,6 +55,19 @@ TEST_CASE("vocabulary: special tokens first, then the most frequent") {
     CHECK_THROWS_AS(Vocabulary({"a", "a"}), ValueError);
     CHECK_THROWS_AS(Vocabulary({"a"}, "b"), ValueError);
     CHECK_THROWS_AS(Vocabulary({"a"}, std::nullopt, {1, 2}), ValueError);
+}
+
+TEST_CASE("vocabulary: special tokens that are empty are refused, and a missing file names the function") {
+    const std::vector<std::string> tokens{"a", "b"};
+    CHECK_THROWS_WITH_AS((void)Vocabulary::of(tokens, {.specials = {"<pad>", ""}}),
+                         "Vocabulary: expected specials of at least one character, got \"\"", ValueError);
+    CHECK_THROWS_AS((void)Vocabulary::of(tokens, {.unk_token = ""}), ValueError);
+    CHECK_THROWS_WITH_AS((void)Vocabulary::load("/nowhere/v.json"),
+                         "cannot open '/nowhere/v.json': No such file or directory (called by Vocabulary::load)",
+                         IoError);
+    CHECK_THROWS_WITH_AS((void)Tokenizer::from_file("/nowhere/t.json"),
+                         "cannot open '/nowhere/t.json': No such file or directory (called by Tokenizer::from_file)",
+                         IoError);
 }
 
 TEST_CASE("vocabulary: of a corpus, to a file and back") {

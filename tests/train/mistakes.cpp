@@ -1,5 +1,6 @@
 // What first programs get wrong is said in words, by the name that was called.
 #include <cmath>
+#include <filesystem>
 #include <functional>
 #include <memory>
 #include <string>
@@ -7,6 +8,12 @@
 
 #include <declivity/data/dataset.hpp>
 #include <declivity/data/random.hpp>
+#include <declivity/data/cifar10.hpp>
+#include <declivity/data/idx.hpp>
+#include <declivity/io/gguf.hpp>
+#include <declivity/io/lora.hpp>
+#include <declivity/io/png.hpp>
+#include <declivity/io/safetensors_reader.hpp>
 #include <declivity/io/state_dict.hpp>
 #include <declivity/nn/nn.hpp>
 #include <declivity/optim/adam.hpp>
@@ -16,6 +23,10 @@
 #include <declivity/tensor/creation.hpp>
 #include <declivity/tensor/functions.hpp>
 #include <declivity/tensor/record.hpp>
+#include <declivity/text/ngram.hpp>
+#include <declivity/text/sequence_dataset.hpp>
+#include <declivity/text/tokenizer.hpp>
+#include <declivity/text/vocabulary.hpp>
 #include <declivity/train/callbacks.hpp>
 #include <declivity/train/trainer.hpp>
 #include <doctest/doctest.h>
@@ -245,4 +256,28 @@ TEST_CASE("files that cannot be opened are named with the function that was call
     CHECK(complaint([&] {
               setup.trainer.save("there is none/x.safetensors");
           }).ends_with("No such file or directory (called by Trainer::save)"));
+    const std::filesystem::path none = "/there is none/x";
+    const auto named = [&](const std::string& function, const std::function<void()>& call) {
+        const std::string said = complaint(call);
+        CHECK_MESSAGE(said.ends_with("No such file or directory (called by " + function + ")"), said);
+    };
+    named("io::read_safetensors", [&] { (void)io::read_safetensors(none); });
+    named("io::write_safetensors", [&] { io::write_safetensors(none, {}); });
+    named("io::SafetensorsReader", [&] { (void)io::SafetensorsReader(none); });
+    named("io::load_sharded", [&] { (void)io::load_sharded(none); });
+    named("io::GgufReader", [&] { (void)io::GgufReader(none); });
+    named("io::load_gguf", [&] { (void)io::load_gguf(none); });
+    named("io::read_png", [&] { (void)io::read_png(none); });
+    named("load_lora", [&] { io::load_lora(setup.model, none); });
+    named("read_idx", [&] { (void)data::read_idx(none); });
+    named("load_mnist", [&] { (void)data::load_mnist(none, data::Split::train); });
+    named("load_cifar10", [&] { (void)data::load_cifar10(none, data::Split::train); });
+    named("Tokenizer::from_file", [&] { (void)text::Tokenizer::from_file(none); });
+    named("Tokenizer::save", [&] { text::byte_tokenizer().save(none); });
+    named("Vocabulary::load", [&] { (void)text::Vocabulary::load(none); });
+    named("NgramModel::load", [&] { (void)text::NgramModel::load(none); });
+    named("NgramModel::save", [&] { text::NgramModel(3).save(none); });
+    named("WindowDataset", [&] { (void)text::WindowDataset(none, {.length = 2}); });
+    named("write_tokens", [&] { (void)text::write_tokens(none, std::vector<std::int64_t>{1}); });
+    named("lines_of", [&] { text::lines_of({none}).for_each([](const std::string&) {}); });
 }

@@ -12,9 +12,10 @@ namespace declivity::io {
 /// @throws ValueError for a model without adapters; IoError
 DECLIVITY_API void save_lora(const nn::Module& model, const std::filesystem::path& folder);
 
-/// Reads adapters that save_lora() or PEFT wrote. A model without adapters gets those of adapter_config.json first;
-/// one that has some must have the same.
-/// @throws FormatError, IoError; ValueError, ShapeError where they do not fit the model
+/// Reads adapters that save_lora() or PEFT wrote. A model without adapters gets those of adapter_config.json; one that
+/// has some must have the same, of the same rank and not merged, and takes lora_alpha, lora_dropout and use_rslora of
+/// the file. Everything is read and compared before the model is changed: a call that throws leaves it as it was.
+/// @throws FormatError, IoError; ValueError, ShapeError, TypeError, naming the file, where they do not fit the model
 DECLIVITY_API void load_lora(nn::Module& model, const std::filesystem::path& folder);
 
 }  // namespace declivity::io

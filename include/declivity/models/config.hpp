@@ -4,8 +4,10 @@
 
 #include <cstdint>
 #include <filesystem>
+#include <map>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include <declivity/export.hpp>
 #include <declivity/ops/dtype.hpp>
@@ -19,10 +21,15 @@ struct ModelOptions {
     std::optional<Device> device = std::nullopt;  ///< default_device() if none
 };
 
-// load() reads a config.json. Keys that are not known are left out; one that stands for what a model here does not do
-// (cross-attention, say) is refused.
+/// Fields of a config.json that no member stands for, by their keys: the values as JSON, such as "\"float32\"" for
+/// "torch_dtype". What members say comes before them.
+using OtherFields = std::map<std::string, std::string>;
+
+// load() reads a config.json. Keys that are not known are kept as they are in other_fields, and save() writes them
+// back; one that stands for what a model here does not do (cross-attention, say) is refused.
 // @throws FormatError naming file and place for what is not valid or of another model_type; IoError
-// save() writes one that transformers reads, whole or not at all. @throws IoError
+// save() writes one that transformers reads, whole or not at all. @throws IoError; ValueError for other_fields that are
+// no JSON
 // check() looks at the sizes. @throws ValueError naming the field
 
 /// GPT-2 (A. Radford et al., Language models are unsupervised multitask learners, 2019).
@@ -42,6 +49,11 @@ struct DECLIVITY_API GPT2Config {
     bool scale_attn_weights = true;
     bool scale_attn_by_inverse_layer_idx = false;
     bool tie_word_embeddings = true;
+    // Tokens that the config names, for GenerationOptions and tokenizers: the model itself needs none of them.
+    std::optional<std::int64_t> bos_token_id = std::nullopt;
+    std::vector<std::int64_t> eos_token_id = {};  ///< of a file with one or a list of them; none if empty
+    std::optional<std::int64_t> pad_token_id = std::nullopt;
+    OtherFields other_fields = {};
 
     static GPT2Config load(const std::filesystem::path& path);
     void save(const std::filesystem::path& path) const;
@@ -81,6 +93,11 @@ struct DECLIVITY_API LlamaConfig {
     double attention_dropout = 0;
     std::optional<std::int64_t> sliding_window = std::nullopt;  ///< a token sees those less than so many away
     std::int64_t max_window_layers = 0;                         ///< layers in front that see all nonetheless
+    // Tokens that the config names, for GenerationOptions and tokenizers: the model itself needs none of them.
+    std::optional<std::int64_t> bos_token_id = std::nullopt;
+    std::vector<std::int64_t> eos_token_id = {};  ///< of a file with one or a list of them; none if empty
+    std::optional<std::int64_t> pad_token_id = std::nullopt;
+    OtherFields other_fields = {};
 
     /// Of Mistral and Qwen2 the defaults are their own.
     static LlamaConfig load(const std::filesystem::path& path);
@@ -107,6 +124,7 @@ struct DECLIVITY_API BERTConfig {
     std::optional<double> classifier_dropout = std::nullopt;  ///< hidden_dropout_prob if none
     bool tie_word_embeddings = true;                          ///< of the head that fills in masked words
     std::int64_t num_labels = 2;                              ///< as many as id2label has
+    OtherFields other_fields = {};
 
     static BERTConfig load(const std::filesystem::path& path);
     void save(const std::filesystem::path& path) const;
@@ -131,6 +149,7 @@ struct DECLIVITY_API ViTConfig {
     std::optional<std::int64_t> pooler_output_size = std::nullopt;  ///< hidden_size if none
     std::string pooler_act = "tanh";
     std::int64_t num_labels = 2;  ///< as many as id2label has
+    OtherFields other_fields = {};
 
     static ViTConfig load(const std::filesystem::path& path);
     void save(const std::filesystem::path& path) const;

@@ -60,6 +60,11 @@ class DECLIVITY_API KeyValueCache {
     /// that there are: query (batch, G heads, L, D) -> (batch, G heads, L, D).
     [[nodiscard]] Tensor attend(std::int64_t layer, const Tensor& query, const Tensor& key, const Tensor& value,
                                 const CacheAttention& options = {}) const;
+    /// Each sample i goes on from the tokens of sample samples[i], as beam search does. Keys and values are copied;
+    /// with pages, a sample needs as many as the one that it goes on from.
+    /// @param length places that are copied, where no sample has more tokens; all if none
+    /// @throws ValueError unless there is a sample of the cache for each of its samples
+    void reorder(const std::vector<std::int64_t>& samples, std::optional<std::int64_t> length = std::nullopt);
     /// Forgets all tokens. Pages stay where they are.
     void reset();
 

@@ -30,6 +30,9 @@ class DECLIVITY_API Lora : public Layer {
     Lora(std::int64_t in_features, std::int64_t out_features, const LoraOptions& options, const Device& device);
     [[nodiscard]] const LoraOptions& options() const noexcept { return options_; }
     [[nodiscard]] bool merged() const noexcept { return merged_; }
+    /// Takes lora_alpha, use_rslora, lora_dropout and target_modules of other options; A and B stay as they are.
+    /// @throws ValueError for another r, options out of range, and an adapter that is merged
+    void set_options(const LoraOptions& options);
     [[nodiscard]] Tensor a() const { return a_; }
     [[nodiscard]] Tensor b() const { return b_; }
     /// scale B A, (out_features, in_features)
@@ -58,6 +61,10 @@ class DECLIVITY_API Lora : public Layer {
 /// @return names of the layers that got one
 /// @throws ValueError where one of target_modules fits no layer, or a layer has an adapter already
 DECLIVITY_API std::vector<std::string> add_lora(Module& model, const LoraOptions& options = {});
+/// The layers that add_lora() gives adapters, with their names, in order. Changes nothing.
+/// @throws ValueError as add_lora()
+struct AdaptedLinear;
+DECLIVITY_API std::vector<AdaptedLinear> lora_targets(const Module& model, const LoraOptions& options = {});
 /// What is trained then, in order.
 DECLIVITY_API std::vector<Tensor> lora_parameters(const Module& model);
 /// Linear::merge_lora() and unmerge_lora() of all layers that have adapters.

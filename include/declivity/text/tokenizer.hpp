@@ -36,9 +36,9 @@ struct EncodeOptions {
 };
 
 struct TrainOptions {
-    std::int64_t vocab_size = 30000;  ///< at most, special tokens counted
+    std::int64_t vocab_size = 30000;  ///< at most, special tokens counted; at least 1
     std::int64_t min_frequency = 0;   ///< of a pair to be merged (BPE, WordPiece), of a word (WordLevel)
-    /// Get the first ids, in order.
+    /// Get the first ids, in order; none is empty.
     std::vector<std::string> special_tokens = {};
     /// Characters that are in the vocabulary, whether they occur or not.
     std::vector<std::string> initial_alphabet = {};

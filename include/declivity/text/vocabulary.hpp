@@ -17,7 +17,7 @@
 namespace declivity::text {
 
 struct VocabularyOptions {
-    /// Get the first ids, in order.
+    /// Get the first ids, in order; none is empty.
     std::vector<std::string> specials = {};
     /// Of tokens that are not there; one of `specials`, or the first id if it is none of them. Without one, asking for
     /// such a token is an error.

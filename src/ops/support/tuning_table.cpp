@@ -14,6 +14,7 @@
 #include <declivity/ops/copy.hpp>
 #include <declivity/ops/random.hpp>
 #include <declivity/runtime/error.hpp>
+#include <declivity/runtime/scope.hpp>
 #include <declivity/runtime/process.hpp>
 #include <declivity/version.hpp>
 #include <fmt/format.h>
@@ -250,6 +251,7 @@ void TuningTable::put(const std::string& key, const TuningEntry& entry) {
 std::filesystem::path tuning_file() { return declivity::detail::environment().tuning_file; }
 
 void merge_tuning(const std::vector<std::filesystem::path>& sources, const std::filesystem::path& target) {
+    const FunctionScope function("merge_tuning");
     std::error_code failed;
     Json all = std::filesystem::exists(target, failed) ? read_file(target) : empty_file();
     if (failed) throw IoError("open", target.string(), failed.value());

@@ -1,0 +1,57 @@
+#include "text_stream.hpp"
+
+#include <algorithm>
+
+namespace declivity::text {
+namespace {
+
+constexpr std::string_view kReplacement = "\xef\xbf\xbd";  // U+FFFD: bytes that are no character, or none yet
+
+/// The bytes of a text without a character at its end that is not whole.
+std::size_t whole_characters(std::string_view text) {
+    while (text.ends_with(kReplacement)) text.remove_suffix(kReplacement.size());
+    // The first byte of the last character says how many it has.
+    for (std::size_t back = 1; back <= std::min<std::size_t>(4, text.size()); ++back) {
+        const auto byte = static_cast<unsigned char>(text[text.size() - back]);
+        if ((byte & 0xC0U) == 0x80U) continue;
+        const std::size_t size = byte < 0x80U ? 1 : byte < 0xE0U ? 2 : byte < 0xF0U ? 3 : 4;
+        return size > back ? text.size() - back : text.size();
+    }
+    return text.size();
+}
+
+/// Bytes at the end of a text with which a stop string begins.
+std::size_t begun(std::string_view text, std::string_view stop) {
+    for (std::size_t size = std::min(text.size(), stop.size() - 1); size > 0; --size)
+        if (text.ends_with(stop.substr(0, size))) return size;
+    return 0;
+}
+
+}  // namespace
+
+bool TextStream::update(std::span<const std::int64_t> tokens) {
+    if (!options_->decode) return false;
+    text_ = options_->decode(tokens);
+    std::size_t first = std::string::npos;
+    for (const std::string& stop : options_->stop_strings) first = std::min(first, text_.find(stop));
+    if (first == std::string::npos) return false;
+    text_.resize(first);
+    return true;
+}
+
+std::string_view TextStream::take(bool last) {
+    std::size_t end = text_.size();
+    if (!last) {
+        end = whole_characters(text_);
+        std::size_t held = 0;
+        for (const std::string& stop : options_->stop_strings)
+            held = std::max(held, begun(std::string_view(text_).substr(0, end), stop));
+        end -= held;
+    }
+    if (end <= given_) return {};
+    const std::string_view out = std::string_view(text_).substr(given_, end - given_);
+    given_ = end;
+    return out;
+}
+
+}  // namespace declivity::text
