@@ -113,7 +113,6 @@ class ModuleParametrizations {
             module.add_child(detail::kChild, std::make_unique<detail::ParametrizationLists>());
             all = child(module, detail::kChild);
         }
-        list->train(module.training());
         all->add_child(name, std::move(list));
         changed(module);
     }
@@ -124,7 +123,6 @@ class ModuleParametrizations {
         changed(module);
     }
     static void append(Module& module, ParametrizationList& list, ParametrizationCalls calls) {
-        calls.module->train(module.training());
         list.append(std::move(calls));
         changed(module);
     }
