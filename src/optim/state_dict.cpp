@@ -61,9 +61,11 @@ void require_rate(const std::string& name, double rate) {
 double rate_from_parts(const std::string& name, const Tensor& tensor) {
     if (!tensor.defined())
         throw ValueError(fmt::format("load_state_dict: expected a tensor for '{}', got an undefined one", name));
-    if (!(tensor.shape() == Shape{kRateParts}) || tensor.dtype() != DType::f32)
-        throw ShapeError(fmt::format("load_state_dict: expected '{}' of f32 and shape [{}], got {} {}", name,
-                                     kRateParts, name_of(tensor.dtype()), tensor.shape().str()));
+    const bool in_parts = tensor.shape() == Shape{kRateParts} && tensor.dtype() == DType::f32;
+    const bool one_number = tensor.numel() == 1 && tensor.rank() <= 1 && is_floating(tensor.dtype());
+    if (!in_parts && !one_number)
+        throw ShapeError(fmt::format("load_state_dict: expected '{}' of f32 and shape [{}], or one number, got {} {}",
+                                     name, kRateParts, name_of(tensor.dtype()), tensor.shape().str()));
     const double rate = sum_of(tensor);
     require_rate(name, rate);
     return rate;

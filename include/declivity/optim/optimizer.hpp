@@ -112,8 +112,8 @@ class DECLIVITY_API Optimizer {
     /// optimizer's memory. "groups.0.learning_rate" and "groups.0.initial_learning_rate" are copies of the group's
     /// rates, in double: three numbers of f32 whose sum it is, for devices without f64.
     [[nodiscard]] StateDict state_dict() const;
-    /// Copies values into the tensors of the same names. A step count may be of any real type, and
-    /// "groups.0.initial_learning_rate" may be missing. In states of earlier versions, "groups.0.progress" holds the
+    /// Copies values into the tensors of the same names. A step count may be of any real type, a rate also one number of
+    /// any floating type, and "groups.0.initial_learning_rate" may be missing. In states of earlier versions, "groups.0.progress" holds the
     /// learning rate, rounded, and one step count for all parameters of the group.
     /// @throws ValueError naming the missing and unexpected names, ShapeError, TypeError; nothing is changed then
     void load_state_dict(const StateDict& state);
