@@ -82,7 +82,8 @@ void UnregisteredCalls::report(Module& module, const Module& caller) {
     const std::string called = class_name(module), by = class_name(caller);
     const std::string text = fmt::format(
         "{0}: expected the modules that forward() calls to be its children, got {1}, which is none: its parameters are "
-        "not trained or saved with those of {0}, and train(), eval() and to() do not reach it. Register it, `{1}& layer "
+        "not trained or saved with those of {0}, and train(), eval() and to() do not reach it. Register it, `{1}& "
+        "layer "
         "= add(\"layer\", {1}(...));`; a module that is trained on its own is declared by set_external()",
         by, called);
     if (refusing != nullptr) throw ValueError(text);

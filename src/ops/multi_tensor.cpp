@@ -188,7 +188,8 @@ void MultiTensor::launch(const std::function<Kernel(std::size_t items)>& make,
     const auto [kernel, group_size] = kernel_of_group(*state.device, cpu ? 1 : kGpuGroup, make);
     for (const State::Group& group : state.groups) {
         if (group.pieces == 0) continue;
-        const BufferArgument table{state.table_on_device, group.first * static_cast<std::int64_t>(state.roles + kRowEnd),
+        const BufferArgument table{state.table_on_device,
+                                   group.first * static_cast<std::int64_t>(state.roles + kRowEnd),
                                    sizeof(std::int64_t)};
         const auto memory = group.memory.arguments();
         std::vector<Argument> arguments{table};

@@ -126,16 +126,16 @@ void Optimizer::add(const Parameters& given, double learning_rate, std::vector<S
     const Scope scope("optimizer");  // whose memory it is
     const DType wide = compute_type(parameters[0].dtype());
     const bool halves = is_half(parameters[0].dtype());
-    Group group{.parameters = parameters,
-                .names = std::move(named),
-                .slot_names = std::move(slots),
-                .slots = {},
-                .numbers = zeros({kSteps + static_cast<std::int64_t>(parameters.size())},
-                                 {wide, parameters[0].device()}),
-                .dtype = parameters[0].dtype(),
-                .initial_rate = learning_rate,
-                .rate = -1,
-                .tensors = ops::MultiTensor(2)};
+    Group group{
+        .parameters = parameters,
+        .names = std::move(named),
+        .slot_names = std::move(slots),
+        .slots = {},
+        .numbers = zeros({kSteps + static_cast<std::int64_t>(parameters.size())}, {wide, parameters[0].device()}),
+        .dtype = parameters[0].dtype(),
+        .initial_rate = learning_rate,
+        .rate = -1,
+        .tensors = ops::MultiTensor(2)};
     for (const Slot& slot : group.slot_names) {
         group.slots.emplace_back();
         for (const Tensor& parameter : parameters)

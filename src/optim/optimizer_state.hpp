@@ -21,9 +21,9 @@ struct Optimizer::Group {
     std::vector<std::string> names;  // of parameters
     std::vector<Slot> slot_names;
     std::vector<std::vector<Tensor>> slots;  // by name, then parameter
-    std::vector<Tensor> masters = {};        // of parameters of f16 and bf16 in f32, of which they are the rounded values
-    Tensor numbers;  // learning rate and the steps of each parameter: a step of the group is a launch for all of them
-    DType dtype = {};                // of the parameters
+    std::vector<Tensor> masters = {};  // of parameters of f16 and bf16 in f32, of which they are the rounded values
+    Tensor numbers;    // learning rate and the steps of each parameter: a step of the group is a launch for all of them
+    DType dtype = {};  // of the parameters
     std::vector<Shape> shapes = {};  // of each
     double initial_rate = 0, rate = 0;
     std::optional<ops::Formula> formula = {};  // that of the last step

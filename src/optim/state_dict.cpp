@@ -143,11 +143,10 @@ void Optimizer::load_state_dict(const StateDict& state) {
         std::optional<Tensor> steps;  // of a state of an earlier version
         if (progress) {
             if (!progress->defined() || !(progress->shape() == Shape{2}) || progress->dtype() != dtype)
-                throw ShapeError(fmt::format("load_state_dict: expected '{}' of {} and shape [2], got {}",
-                                             progress_name(index), name_of(dtype),
-                                             progress->defined() ? fmt::format("{} {}", name_of(progress->dtype()),
-                                                                               progress->shape().str())
-                                                                 : "an undefined tensor"));
+                throw ShapeError(fmt::format(
+                    "load_state_dict: expected '{}' of {} and shape [2], got {}", progress_name(index), name_of(dtype),
+                    progress->defined() ? fmt::format("{} {}", name_of(progress->dtype()), progress->shape().str())
+                                        : "an undefined tensor"));
             const double computed_with = sum_of(slice(*progress, 0, 0, 1));
             require_rate(progress_name(index), computed_with);
             // A rate that was written into the progress alone counts.
@@ -221,7 +220,8 @@ StateDict Optimizer::torch_state_dict() const {
         for (std::size_t i = 0; i < group.parameters.size(); ++i, ++number) {
             if (steps[i] == 0) continue;
             if (names.counts_steps)
-                out.push_back({fmt::format("state.{}.step", number), full({}, steps[i], {.device = group.numbers.device()})});
+                out.push_back(
+                    {fmt::format("state.{}.step", number), full({}, steps[i], {.device = group.numbers.device()})});
             for (std::size_t slot = 0; slot < group.slots.size(); ++slot)
                 out.push_back({fmt::format("state.{}.{}", number, torch_slot(names, group.slot_names[slot].name)),
                                group.slots[slot][i]});
@@ -273,13 +273,13 @@ void Optimizer::load_torch_state_dict(const StateDict& state) {
             if (step) own.push_back({step_name(group.names[i]), *step});
             for (std::size_t slot = 0; slot < slots.size(); ++slot) {
                 Tensor one = slots[slot].value_or(Tensor());
-                if (!any) one = full(group.shapes[i], group.slot_names[slot].initial, {.dtype = dtype, .device = device});
+                if (!any)
+                    one = full(group.shapes[i], group.slot_names[slot].initial, {.dtype = dtype, .device = device});
                 if (!one.defined()) continue;
                 if (is_floating(one.dtype())) one = one.to(dtype);
                 own.push_back({by_own_name + group.slot_names[slot].name, one});
             }
-            if (!group.masters.empty())
-                own.push_back({by_own_name + "master", group.parameters[i].detach().to(dtype)});
+            if (!group.masters.empty()) own.push_back({by_own_name + "master", group.parameters[i].detach().to(dtype)});
         }
     }
     for (const NamedTensor& one : state)

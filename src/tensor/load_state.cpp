@@ -58,12 +58,14 @@ std::string prefix_hint(const LoadedState& names) {
     const auto [own, own_count] = most(prefixes_beyond(names.missing, names.unexpected));
     if (given_count == 0 && own_count == 0) return {};
     if (given_count >= own_count)
-        return fmt::format("; {} of the unexpected names are missing ones behind the prefix '{}': remove it from the "
-                           "names of the state",
-                           given_count, given);
-    return fmt::format("; {} of the missing names are unexpected ones behind the prefix '{}': add it to the names of "
-                       "the state, or load the state into the module of that name",
-                       own_count, own);
+        return fmt::format(
+            "; {} of the unexpected names are missing ones behind the prefix '{}': remove it from the "
+            "names of the state",
+            given_count, given);
+    return fmt::format(
+        "; {} of the missing names are unexpected ones behind the prefix '{}': add it to the names of "
+        "the state, or load the state into the module of that name",
+        own_count, own);
 }
 
 /// What a tensor is loaded from: of its names, the first that is there.

@@ -141,11 +141,11 @@ TEST_CASE("unregistered calls: children, shared modules, functions and frozen ne
     nn::Sequential adapted(nn::Linear(4, 4));
     nn::add_lora(adapted, {.r = 2});
     CHECK(stderr_of([&] {
-              for (nn::Layer* layer : std::vector<nn::Layer*>{&frozen_teacher, &declared, &without_gradients,
-                                                              &without_parameters, &tied_and_moved, &nested,
-                                                              &parametrized, &adapted})
+              for (nn::Layer* layer :
+                   std::vector<nn::Layer*>{&frozen_teacher, &declared, &without_gradients, &without_parameters,
+                                           &tied_and_moved, &nested, &parametrized, &adapted})
                   (*layer)(input());
-              (void)alone(moved(input()));             // one after the other
+              (void)alone(moved(input()));  // one after the other
               sum(nested(input())).backward();
               std::thread([&] { alone(input()); }).join();
           }) == "");

@@ -69,8 +69,7 @@ TEST_CASE("clip_grad_norm: error_if_nonfinite throws and leaves the gradients") 
         const auto parameters = parameters_with(value, DType::f32);
         CHECK_THROWS_WITH_AS(
             optim::clip_grad_norm(parameters, 1, {.error_if_nonfinite = true}),
-            doctest::Contains(
-                "clip_grad_norm: expected a finite norm of the gradients (error_if_nonfinite), got "),
+            doctest::Contains("clip_grad_norm: expected a finite norm of the gradients (error_if_nonfinite), got "),
             ValueError);
         CHECK(values(parameters[0].grad()) == std::vector<double>(7, 2));
         CHECK(values(parameters[1].grad())[0] == -1);

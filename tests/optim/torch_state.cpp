@@ -108,6 +108,7 @@ TEST_CASE("torch state: the names are those of torch.optim") {
         CHECK(names_of(one) == names_of(again));
         for (std::size_t i = 0; i < one.size(); ++i) {
             CAPTURE(one[i].name);
+            if (wanted.empty() && one[i].name.ends_with(".step")) continue;  // of SGD without momentum nothing is kept
             CHECK(values(one[i].tensor) == values(again[i].tensor));
         }
     };

@@ -133,8 +133,9 @@ TEST_CASE("mistakes: optimizers and their parameters") {
     CHECK(complaint([&] { optim::SGD({leaf, ones({2})}); }) == "nothing");  // a frozen one
     CHECK(complaint([&] { optim::SGD({leaf * 2.0}); }) ==
           "SGD: expected leaf tensors, got the result of a function as parameter 0");
-    CHECK(complaint([&] { optim::SGD({leaf, Tensor()}); }) ==
-          "SGD: expected leaf tensors, got an undefined tensor as parameter 1");
+    CHECK(complaint([&] {
+              optim::SGD({leaf, Tensor()});
+          }) == "SGD: expected leaf tensors, got an undefined tensor as parameter 1");
     CHECK(complaint([&] { optim::clip_grad_norm({leaf}, -1); }) ==
           "clip_grad_norm: wants a largest norm above 0, got -1");
     CHECK(complaint([&] { optim::clip_grad_norm({Tensor()}, 1); }) ==

@@ -83,17 +83,16 @@ TEST_CASE("unregistered calls: fit accepts frozen networks, and all modules that
     Beside second(first);
     CHECK_THROWS_AS(fit(second), ValueError);
     optim::SGD first_optimizer(first.parameters(), {.lr = 0.1}), second_optimizer(second.parameters(), {.lr = 0.1});
-    train::Trainer trainer(
-        {.modules = {{"first", first}, {"second", second}},
-         .optimizers = {{"first", first_optimizer}, {"second", second_optimizer}}},
-        [&](train::Step& step, const data::Batch& batch) {
-            first_optimizer.zero_grad();
-            second_optimizer.zero_grad();
-            const Tensor loss = cross_entropy(second(batch["input"]), batch["label"]);
-            step.backward(loss);
-            first_optimizer.step();
-            second_optimizer.step();
-        });
+    train::Trainer trainer({.modules = {{"first", first}, {"second", second}},
+                            .optimizers = {{"first", first_optimizer}, {"second", second_optimizer}}},
+                           [&](train::Step& step, const data::Batch& batch) {
+                               first_optimizer.zero_grad();
+                               second_optimizer.zero_grad();
+                               const Tensor loss = cross_entropy(second(batch["input"]), batch["label"]);
+                               step.backward(loss);
+                               first_optimizer.step();
+                               second_optimizer.step();
+                           });
     const data::InMemoryDataset set = points();
     CHECK(test::stderr_of([&] { trainer.fit(set, {.epochs = 1, .batch = 8, .quiet = true}); }) == "");
 }
