@@ -160,6 +160,7 @@ void detail::register_parametrization(Module& module, std::string_view name, Par
             function, name, module.type_name()));
     const NoGrad no_grad;
     const UnobservedScope unobserved;
+    calls.module->train(module.training());  // it is called before it is a child
     if (slot->parametrized != nullptr) {
         if (calls.originals != 1)
             throw ValueError(

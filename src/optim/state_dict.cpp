@@ -71,7 +71,8 @@ double rate_from_parts(const std::string& name, const Tensor& tensor) {
     return rate;
 }
 
-/// A number of any real type, with or without an axis, as a scalar of `dtype`. @throws ValueError, ShapeError, TypeError
+/// A number of any real type, with or without an axis, as a scalar of `dtype`.
+/// @throws ValueError, ShapeError, TypeError
 Tensor scalar_of(const std::string& name, const Tensor& tensor, DType dtype) {
     if (!tensor.defined())
         throw ValueError(fmt::format("load_state_dict: expected a tensor for '{}', got an undefined one", name));
