@@ -88,7 +88,7 @@ TEST_CASE("unregistered calls: fit accepts frozen networks, and all modules that
                            [&](train::Step& step, const data::Batch& batch) {
                                first_optimizer.zero_grad();
                                second_optimizer.zero_grad();
-                               const Tensor loss = cross_entropy(second(batch["input"]), batch["label"]);
+                               const Tensor loss = cross_entropy(second(batch["features"]), batch["label"]);
                                step.backward(loss);
                                first_optimizer.step();
                                second_optimizer.step();
