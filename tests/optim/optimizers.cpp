@@ -11,6 +11,7 @@
 #include <declivity/runtime/profiler.hpp>
 #include <declivity/tensor/autograd.hpp>
 #include <declivity/tensor/creation.hpp>
+#include <declivity/tensor/functions.hpp>
 #include <doctest/doctest.h>
 
 #include "tests/support/devices.hpp"
