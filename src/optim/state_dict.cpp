@@ -112,7 +112,6 @@ StateDict Optimizer::state_dict() const {
     for (std::size_t index = 0; index < checked_state("state_dict").groups.size(); ++index) {
         const Group& group = state_->groups[index];
         out.push_back({rate_name(index), in_parts(group.rate, group.numbers.device())});
-        out.push_back({initial_rate_name(index), in_parts(group.initial_rate, group.numbers.device())});
         for (std::size_t i = 0; i < group.parameters.size(); ++i) {
             const std::string& name = group.names[i];
             const ops::View step = ops::sliced(group.steps(), 0, static_cast<std::int64_t>(i), 1);
@@ -121,6 +120,10 @@ StateDict Optimizer::state_dict() const {
                 out.push_back({fmt::format("state.{}.{}", name, group.slot_names[slot].name), group.slots[slot][i]});
             if (!group.masters.empty()) out.push_back({fmt::format("state.{}.master", name), group.masters[i]});
         }
+    }
+    for (std::size_t index = 0; index < state_->groups.size(); ++index) {
+        const Group& group = state_->groups[index];
+        out.push_back({initial_rate_name(index), in_parts(group.initial_rate, group.numbers.device())});
     }
     return out;
 }
