@@ -41,7 +41,7 @@ class DECLIVITY_API Update {
     Tensor parameter;  ///< what is assigned is the new one
     Tensor gradient;
     Tensor lr;    ///< the learning rate, without axes
-    Tensor step;  ///< the number of this step of the parameter from 1, without axes: steps without a gradient count not
+    Tensor step;  ///< the number of this step from 1 among those in which the parameter had a gradient, without axes
     /// A tensor that the optimizer keeps beside each parameter; what is assigned is the new one.
     /// @throws ValueError for a name that Optimizer::add was not given
     [[nodiscard]] Tensor& operator[](std::string_view state);
@@ -112,9 +112,9 @@ class DECLIVITY_API Optimizer {
     /// optimizer's memory. "groups.0.learning_rate" and "groups.0.initial_learning_rate" are copies of the group's
     /// rates, in double: three numbers of f32 whose sum it is, for devices without f64.
     [[nodiscard]] StateDict state_dict() const;
-    /// Copies values into the tensors of the same names. A step count may be of any real type, a rate also one number of
-    /// any floating type, and "groups.0.initial_learning_rate" may be missing. In states of earlier versions, "groups.0.progress" holds the
-    /// learning rate, rounded, and one step count for all parameters of the group.
+    /// Copies values into the tensors of the same names. A step count may be of any real type, a rate also one number
+    /// of any floating type, and "groups.0.initial_learning_rate" may be missing. In states of earlier versions,
+    /// "groups.0.progress" holds the learning rate, rounded, and one step count for all parameters of the group.
     /// @throws ValueError naming the missing and unexpected names, ShapeError, TypeError; nothing is changed then
     void load_state_dict(const StateDict& state);
 
@@ -123,8 +123,9 @@ class DECLIVITY_API Optimizer {
     /// there, a parameter that took no step has no state, and SGD counts no steps. An optimizer of one's own has the
     /// names that it gave to add(). Reads the step counts.
     [[nodiscard]] StateDict torch_state_dict() const;
-    /// Loads such a state. Parameters may be named by their number or by their name ("state.features.0.weight.exp_avg").
-    /// A parameter without any state begins as a new one. Rates may be missing, and may be numbers of any floating type.
+    /// Loads such a state. Parameters may be named by their number or by their name, as in
+    /// "state.features.0.weight.exp_avg". A parameter without any state begins as a new one. Rates may be missing, and
+    /// may be numbers of any floating type.
     /// @throws ValueError naming the missing and unexpected names, ShapeError, TypeError; nothing is changed then
     void load_torch_state_dict(const StateDict& state);
 
