@@ -135,8 +135,8 @@ class DECLIVITY_API Module {
     /// Registers a tensor that is kept but not trained.
     Tensor buffer(std::string_view name, Tensor value);
     /// Registers a child, in the mode of this module, and gives it back; its address does not change when this module
-    /// is moved. The child itself is moved once, to its place: one that refers to itself (a lambda that captures `this`)
-    /// is built there, by emplace().
+    /// is moved. The child itself is moved once, to its place: one that refers to itself (a lambda that captures
+    /// `this`) is built there, by emplace().
     template <class M>
     M& add(std::string_view name, M module) {
         static_assert(std::is_base_of_v<Module, M>, "a child must be a Module");
