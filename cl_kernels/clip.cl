@@ -1,7 +1,8 @@
 // clip_partial:  partial[piece] = sum of the squares of a piece's elements
-// clip_factor:   norm[0] = sqrt(sum of partial), norm[1] = min(1, max_norm / (norm[0] + 1e-6)). One work-item, so that
-//                the order of the sum never changes.
+// clip_factor:   norm[0] = sqrt(sum of partial), norm[1] = min(1, max_norm / (norm[0] + 1e-6)), NaN where the norm is
+//                NaN. One work-item, so that the order of the sum never changes.
 // clip_scale:    every element times norm[1]
+// clip_value:    every element clamped to [-limit, limit]; NaN stays NaN
 #include "math.clh"
 #include "multi_tensor.clh"
 
@@ -40,11 +41,19 @@ __kernel void clip_factor(const long pieces, __global const REAL* restrict parti
     for (long i = 0; i < pieces; ++i) sum += partial_base[partial_offset + i];
     const REAL norm = sqrt(sum);
     norm_base[norm_offset] = norm;
-    norm_base[norm_offset + 1] = fmin((REAL)1, max_norm / (norm + REAL_C(1e-6)));
+    const REAL factor = max_norm / (norm + REAL_C(1e-6));
+    // fmin would give 1 for a factor that is NaN.
+    norm_base[norm_offset + 1] = factor > 1 ? (REAL)1 : factor;
 }
 
 __kernel void clip_scale(MULTI_TENSOR_PARAMETERS, __global const REAL* restrict norm_base, const long norm_offset) {
     const REAL factor = norm_base[norm_offset + 1];
     __global REAL* x = MULTI_TENSOR_POINTER(0);
     MULTI_TENSOR_LOOP x[i] *= factor;
+}
+
+__kernel void clip_value(MULTI_TENSOR_PARAMETERS, const REAL limit) {
+    __global REAL* x = MULTI_TENSOR_POINTER(0);
+    // Comparisons with NaN are false, so that it stays.
+    MULTI_TENSOR_LOOP x[i] = x[i] > limit ? limit : x[i] < -limit ? -limit : x[i];
 }

@@ -3,7 +3,8 @@
 //
 //   FORMULA_ROLES, FORMULA_POINTERS    where this piece of each role that is used lies: parameters and arguments
 //   FORMULA_NUMBERS, FORMULA_GIVEN     numbers of the formula: parameters and arguments
-//   FORMULA_ONCE                       what is made of numbers alone
+//   FORMULA_ONCE                       what is made of numbers alone: given[n], or given[n + tensor] for a number of
+//                                      the tensor
 //   FORMULA_BODY                       element i of each role that is written
 //   FORMULA_VECTORISE                  a pragma for the loop, or nothing
 #include "math.clh"
@@ -20,7 +21,7 @@
 #include "multi_tensor.clh"
 
 // A function of its own, so that the compiler knows that no two roles overlap.
-static inline void formula_of_piece(const int first, const int count,
+static inline void formula_of_piece(const int first, const int count, const long tensor,
                                     __global const REAL* restrict given FORMULA_ROLES FORMULA_NUMBERS) {
     FORMULA_ONCE
     FORMULA_VECTORISE
@@ -37,5 +38,6 @@ __kernel void formula(MULTI_TENSOR_PARAMETERS, __global const REAL* restrict giv
 #else
     const int first = get_local_id(0);
 #endif
-    formula_of_piece(first, (int)MULTI_TENSOR_ENTRY[ROLES], given_base + given_offset FORMULA_POINTERS FORMULA_GIVEN);
+    formula_of_piece(first, (int)MULTI_TENSOR_ENTRY[ROLES], MULTI_TENSOR_NUMBER,
+                     given_base + given_offset FORMULA_POINTERS FORMULA_GIVEN);
 }

@@ -91,6 +91,7 @@
 #include <declivity/optim/adadelta.hpp>
 #include <declivity/optim/adagrad.hpp>
 #include <declivity/optim/adam.hpp>
+#include <declivity/optim/clip_grad.hpp>
 #include <declivity/optim/optimizer.hpp>
 #include <declivity/optim/radam.hpp>
 #include <declivity/optim/rmsprop.hpp>

@@ -11,6 +11,7 @@
 #include "parameter_slot.hpp"
 #include "runtime/recorder.hpp"
 #include "tensor/step_notes.hpp"
+#include "unregistered_calls.hpp"
 
 namespace declivity::nn {
 namespace {
@@ -68,10 +69,15 @@ detail::UnobservedScope::~UnobservedScope() { observer = static_cast<const Obser
 
 Module::Call::Call(Module& module)
     : module_((module.require_in_place(), module)),
-      scope_(module.scope_name_.empty() ? module.type_name() : module.scope_name_) {
+      scope_(module.scope_name_.empty() ? module.type_name() : module.scope_name_),
+      caller_(nullptr),
+      root_(nullptr) {
     if (Recorder::current() != nullptr) module.guard_call();
     if (!std::atomic_ref(module.placed_).load(std::memory_order_relaxed)) module.place();
+    detail::UnregisteredCalls::enter(*this);
 }
+
+Module::Call::~Call() { detail::UnregisteredCalls::leave(*this); }
 
 void Module::Call::require_defined(const Tensor& first) const {
     if (!first.defined())

@@ -36,10 +36,14 @@ Module::Module(Module&& from) noexcept
       buffers_(std::move(from.buffers_)),
       children_(std::move(from.children_)),
       training_(from.training_),
+      external_(from.external_),
+      reported_(from.reported_),
       changes_(from.changes_),
       presence_(std::move(from.presence_)),
       placed_(from.placed_),
-      moved_from_(std::exchange(from.moved_from_, true)) {}
+      moved_from_(std::exchange(from.moved_from_, true)) {
+    adopt_children();
+}
 
 Module& Module::operator=(Module&& from) noexcept {
     if (this == &from) return *this;
@@ -48,11 +52,24 @@ Module& Module::operator=(Module&& from) noexcept {
     buffers_ = std::move(from.buffers_);
     children_ = std::move(from.children_);
     training_ = from.training_;
+    external_ = from.external_;
+    reported_ = from.reported_;
     changes_ = from.changes_;
     presence_ = std::move(from.presence_);
     placed_ = from.placed_;
     moved_from_ = std::exchange(from.moved_from_, true);
+    adopt_children();
+    if (parent_ != nullptr) set_mode(parent_->training_);  // a layer that replaces another is added as any other
     return *this;
+}
+
+void Module::adopt_children() noexcept {
+    for (const auto& [name, child] : children_) child->parent_ = this;
+}
+
+void Module::set_mode(bool training) noexcept {
+    training_ = training;
+    for (const auto& [name, child] : children_) child->set_mode(training);
 }
 
 void Module::require_in_place(std::string_view path) const {
@@ -132,6 +149,8 @@ void Module::add_child(std::string_view name, std::unique_ptr<Module> module) {
     check_name(name);
     if (!module) throw ValueError(fmt::format("{}: wants a module as '{}', got null", type_name(), name));
     module->require_in_place(name);
+    module->parent_ = this;
+    module->set_mode(training_);
     module->set_scope_name(is_called() || scope_name_.empty() ? std::string(name) : joined(scope_name_, name));
     children_.emplace_back(std::string(name), std::move(module));
 }

@@ -113,7 +113,6 @@ class ModuleParametrizations {
             module.add_child(detail::kChild, std::make_unique<detail::ParametrizationLists>());
             all = child(module, detail::kChild);
         }
-        list->train(module.training());
         all->add_child(name, std::move(list));
         changed(module);
     }
@@ -124,7 +123,6 @@ class ModuleParametrizations {
         changed(module);
     }
     static void append(Module& module, ParametrizationList& list, ParametrizationCalls calls) {
-        calls.module->train(module.training());
         list.append(std::move(calls));
         changed(module);
     }
@@ -162,6 +160,7 @@ void detail::register_parametrization(Module& module, std::string_view name, Par
             function, name, module.type_name()));
     const NoGrad no_grad;
     const UnobservedScope unobserved;
+    calls.module->train(module.training());  // it is called before it is a child
     if (slot->parametrized != nullptr) {
         if (calls.originals != 1)
             throw ValueError(

@@ -6,15 +6,23 @@
 #include "ops/engine/real_arguments.hpp"
 
 namespace declivity::ops {
+namespace {
 
-View clip_norm(const MultiTensor& tensors, double max_norm) {
+void require_wide(std::string_view function, const MultiTensor& tensors) {
+    if (is_half(tensors.dtype()))
+        throw TypeError(fmt::format("{}: wants f32 or f64, got {}", function, name_of(tensors.dtype())));
+}
+
+}  // namespace
+
+ClipNorm::ClipNorm(const MultiTensor& tensors, double max_norm) : tensors_(tensors) {
     if (!(max_norm > 0)) throw ValueError(fmt::format("clip_norm: wants a largest norm above 0, got {}", max_norm));
     const Device device = tensors.device();
     const DType dtype = tensors.dtype();
-    if (is_half(dtype)) throw TypeError(fmt::format("clip_norm: wants f32 or f64, got {}", name_of(dtype)));
+    require_wide("clip_norm", tensors);
     const View partial = View::make(device, dtype, {tensors.pieces()});
-    const View norm = View::make(device, dtype, {2});
-    const BufferArgument partial_argument = partial.argument(), norm_argument = norm.argument();
+    norm_ = View::make(device, dtype, {2});
+    const BufferArgument partial_argument = partial.argument(), norm_argument = norm_.argument();
     const Argument to_partial[] = {partial_argument};
     {
         const WorkScope work("clip_norm", tensors.work(2, 1));
@@ -27,10 +35,29 @@ View clip_norm(const MultiTensor& tensors, double max_norm) {
     const Kernel factor(device, {"clip.cl", "clip_factor", defines});
     const std::int64_t pieces = tensors.pieces();
     launch(factor, {.global = {1, 1, 1}, .local = {1, 1, 1}}, {pieces, partial_argument, norm_argument, reals[0]});
-    const Argument by_factor[] = {norm_argument};
-    const WorkScope work("clip_norm", tensors.work(1, 2));
-    tensors.launch({"clip.cl", "clip_scale"}, by_factor);
-    return sliced(norm, 0, 0, 1);
+}
+
+View ClipNorm::norm() const { return sliced(norm_, 0, 0, 1); }
+
+void ClipNorm::scale() const {
+    const Argument by_factor[] = {norm_.argument()};
+    const WorkScope work("clip_norm", tensors_.work(1, 2));
+    tensors_.launch({"clip.cl", "clip_scale"}, by_factor);
+}
+
+View clip_norm(const MultiTensor& tensors, double max_norm) {
+    const ClipNorm clip(tensors, max_norm);
+    clip.scale();
+    return clip.norm();
+}
+
+void clip_value(const MultiTensor& tensors, double limit) {
+    if (!(limit >= 0)) throw ValueError(fmt::format("clip_value: expected a limit of at least 0, got {}", limit));
+    require_wide("clip_value", tensors);
+    const RealArguments reals(tensors.dtype(), {limit});
+    const Argument further[] = {reals[0]};
+    const WorkScope work("clip_value", tensors.work(2, 2));
+    tensors.launch({"clip.cl", "clip_value"}, further);
 }
 
 }  // namespace declivity::ops

@@ -19,6 +19,7 @@ constexpr std::int64_t kPiece =
 constexpr std::size_t kGpuGroup = 128;
 constexpr std::size_t kMostRoles = 8;  // and memory objects, so that each tensor fits
 constexpr std::int64_t kPlaces = 8;    // numbers of the table: elements times this, and which memory object
+constexpr std::size_t kRowEnd = 3;     // numbers of a row behind its places: elements, piece, number of the tensor
 
 }  // namespace
 
@@ -33,19 +34,21 @@ struct MultiTensor::State {
         std::int64_t pieces = 0;
     };
     std::vector<Group> groups;
-    std::vector<std::int64_t> table;  // as it is on the device
+    std::vector<std::int64_t> table;  // as it is on the device: rows of pieces, then the tensors' numbers
     Buffer table_on_device;
     std::int64_t pieces = 0;
+    std::int64_t tensors = 0;
     std::int64_t elements = 0;  // of each role
     double element_bytes = 0;   // the mean of all roles
 
     /// Rows for one tensor, in each of its roles, of the last group or of a new one.
-    void add_rows(const std::vector<std::vector<View>>& lists, std::size_t tensor, std::vector<std::int64_t>& rows);
+    void add_rows(const std::vector<std::vector<View>>& lists, std::size_t tensor, std::int64_t number,
+                  std::vector<std::int64_t>& rows);
     /// Brings the device a table that is another than before.
     void store(std::vector<std::int64_t> rows);
 };
 
-void MultiTensor::State::add_rows(const std::vector<std::vector<View>>& lists, std::size_t tensor,
+void MultiTensor::State::add_rows(const std::vector<std::vector<View>>& lists, std::size_t tensor, std::int64_t number,
                                   std::vector<std::int64_t>& rows) {
     std::vector<std::int64_t> places;
     const auto fits = [&](Group& group) {
@@ -68,6 +71,7 @@ void MultiTensor::State::add_rows(const std::vector<std::vector<View>>& lists, s
         for (const std::int64_t place : places) rows.push_back(place + start * kPlaces);
         rows.push_back(std::min(kPiece, size - start));
         rows.push_back(pieces);
+        rows.push_back(number);
         ++groups.back().pieces;
         ++pieces;
     }
@@ -97,6 +101,14 @@ MultiTensor::MultiTensor(MultiTensor&&) noexcept = default;
 MultiTensor& MultiTensor::operator=(MultiTensor&&) noexcept = default;
 void MultiTensor::release() { state_->groups.clear(); }
 std::int64_t MultiTensor::pieces() const { return state_->pieces; }
+View MultiTensor::numbers() const {
+    (void)device();
+    return {.buffer = state_->table_on_device,
+            .offset = state_->pieces * static_cast<std::int64_t>(state_->roles + kRowEnd),
+            .dtype = DType::i64,
+            .shape = {state_->tensors},
+            .strides = {1}};
+}
 Device MultiTensor::device() const {
     if (!state_->device) throw ValueError("MultiTensor::device: wants tensors, got none: call set first");
     return *state_->device;
@@ -110,7 +122,7 @@ Work MultiTensor::work(double flops, double accesses) const {
 std::size_t MultiTensor::roles() const { return state_->roles; }
 DType MultiTensor::dtype() const { return state_->dtype; }
 
-void MultiTensor::set(const std::vector<std::vector<View>>& lists) {
+void MultiTensor::set(const std::vector<std::vector<View>>& lists, const std::vector<std::int64_t>& numbers) {
     State& state = *state_;
     if (lists.size() != state.roles || lists[0].empty())
         throw ValueError(fmt::format("MultiTensor::set: wants {} non-empty lists, got {}", state.roles, lists.size()));
@@ -118,6 +130,12 @@ void MultiTensor::set(const std::vector<std::vector<View>>& lists) {
         if (list.size() != lists[0].size())
             throw ValueError(fmt::format("MultiTensor::set: wants as many tensors in each role, got {} and {}",
                                          lists[0].size(), list.size()));
+    if (!numbers.empty() && numbers.size() != lists[0].size())
+        throw ValueError(fmt::format("MultiTensor::set: expected as many numbers as tensors, {}, got {}",
+                                     lists[0].size(), numbers.size()));
+    const auto number_of = [&](std::size_t tensor) {
+        return numbers.empty() ? static_cast<std::int64_t>(tensor) : numbers[tensor];
+    };
     state.device = lists[0][0].device();
     state.dtype = lists[0][0].dtype;
     std::vector<std::int64_t> table;
@@ -141,8 +159,10 @@ void MultiTensor::set(const std::vector<std::vector<View>>& lists) {
                 throw ShapeError(fmt::format("MultiTensor::set: wants equal sizes in all roles, got {} and {}",
                                              lists[0][tensor].shape.str(), view.shape.str()));
         }
-        state.add_rows(lists, tensor, table);
+        state.add_rows(lists, tensor, number_of(tensor), table);
     }
+    state.tensors = static_cast<std::int64_t>(lists[0].size());
+    for (std::size_t tensor = 0; tensor < lists[0].size(); ++tensor) table.push_back(number_of(tensor));
     if (Recorder* const recorder = Recorder::current())
         for (const auto& list : lists)
             for (const View& view : list) recorder->uses(view.buffer);
@@ -168,7 +188,8 @@ void MultiTensor::launch(const std::function<Kernel(std::size_t items)>& make,
     const auto [kernel, group_size] = kernel_of_group(*state.device, cpu ? 1 : kGpuGroup, make);
     for (const State::Group& group : state.groups) {
         if (group.pieces == 0) continue;
-        const BufferArgument table{state.table_on_device, group.first * static_cast<std::int64_t>(state.roles + 2),
+        const BufferArgument table{state.table_on_device,
+                                   group.first * static_cast<std::int64_t>(state.roles + kRowEnd),
                                    sizeof(std::int64_t)};
         const auto memory = group.memory.arguments();
         std::vector<Argument> arguments{table};

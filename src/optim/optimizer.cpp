@@ -2,13 +2,10 @@
 
 #include <algorithm>
 #include <cmath>
-#include <optional>
 #include <set>
 
-#include <declivity/ops/clip.hpp>
 #include <declivity/ops/copy.hpp>
 #include <declivity/ops/finite.hpp>
-#include <declivity/ops/multi_tensor.hpp>
 #include <declivity/runtime/error.hpp>
 #include <declivity/runtime/scope.hpp>
 #include <declivity/tensor/autograd.hpp>
@@ -16,9 +13,8 @@
 #include <declivity/tensor/functions.hpp>
 #include <fmt/format.h>
 
-#include "ops/engine/formula.hpp"
+#include "optimizer_state.hpp"
 #include "runtime/recorder.hpp"
-#include "tensor/load_state.hpp"
 
 namespace declivity::optim {
 
@@ -39,30 +35,6 @@ Tensor& Update::operator[](std::string_view state) {
     }
     return found->tensor;
 }
-
-struct Optimizer::Group {
-    std::vector<Tensor> parameters;
-    std::vector<std::string> names;  // of parameters
-    std::vector<Slot> slot_names;
-    std::vector<std::vector<Tensor>> slots;  // by name, then parameter
-    std::vector<Tensor> masters = {};  // of parameters of f16 and bf16 in f32, of which they are the rounded values
-    Tensor progress;                   // learning rate and steps
-    DType dtype = {};                  // of the parameters
-    std::vector<Shape> shapes = {};    // of each
-    double initial_rate = 0, rate = 0;
-    std::optional<ops::Formula> formula = {};  // that of the last step
-    ops::MultiTensor tensors;
-
-    [[nodiscard]] std::size_t roles() const { return 2 + slots.size() + (masters.empty() ? 0 : 1); }
-    /// The learning rate, which a state keeps as it is: progress holds it in the type that is computed in.
-    [[nodiscard]] bool keeps_rate() const { return progress.dtype() != DType::f64; }
-};
-
-struct Optimizer::State {
-    std::string name;
-    std::vector<Group> groups;
-    Tensor guard;
-};
 
 Optimizer::Optimizer(std::string_view name) : state_(std::make_shared<State>()) { state_->name = name; }
 Optimizer::~Optimizer() = default;
@@ -118,8 +90,7 @@ void Optimizer::set_learning_rate(double rate, std::size_t group) {
     check_rate("set_learning_rate", rate);
     Group& one = group_of("set_learning_rate", group);
     if (one.rate == rate) return;
-    const ops::View& progress = one.progress.view();
-    ops::fill(ops::sliced(progress, 0, 0, 1), rate);
+    ops::fill(ops::sliced(one.numbers.view(), 0, 0, 1), rate);
     one.rate = rate;
 }
 
@@ -139,12 +110,11 @@ void Optimizer::add(const Parameters& given, double learning_rate, std::vector<S
     }
     for (const Tensor& parameter : parameters) {
         const auto refuse = [&](std::string_view what) {
-            throw ValueError(fmt::format("{}: wants leaf tensors that require a gradient, got {} as parameter {}", name,
-                                         what, &parameter - parameters.data()));
+            throw ValueError(fmt::format("{}: expected leaf tensors, got {} as parameter {}", name, what,
+                                         &parameter - parameters.data()));
         };
         if (!parameter.defined()) refuse("an undefined tensor");
         if (!parameter.is_leaf()) refuse("the result of a function");
-        if (!parameter.requires_grad()) refuse("one that requires none (set_requires_grad)");
         ops::require_real(name, "a parameter", parameter.dtype());
         ops::require_alike(name, "the first parameter", parameters[0].view(), "another", parameter.view());
         ops::require_dense(name, "parameter", parameter.view());
@@ -156,15 +126,16 @@ void Optimizer::add(const Parameters& given, double learning_rate, std::vector<S
     const Scope scope("optimizer");  // whose memory it is
     const DType wide = compute_type(parameters[0].dtype());
     const bool halves = is_half(parameters[0].dtype());
-    Group group{.parameters = parameters,
-                .names = std::move(named),
-                .slot_names = std::move(slots),
-                .slots = {},
-                .progress = zeros({2}, {wide, parameters[0].device()}),
-                .dtype = parameters[0].dtype(),
-                .initial_rate = learning_rate,
-                .rate = -1,
-                .tensors = ops::MultiTensor(2)};
+    Group group{
+        .parameters = parameters,
+        .names = std::move(named),
+        .slot_names = std::move(slots),
+        .slots = {},
+        .numbers = zeros({kSteps + static_cast<std::int64_t>(parameters.size())}, {wide, parameters[0].device()}),
+        .dtype = parameters[0].dtype(),
+        .initial_rate = learning_rate,
+        .rate = -1,
+        .tensors = ops::MultiTensor(2)};
     for (const Slot& slot : group.slot_names) {
         group.slots.emplace_back();
         for (const Tensor& parameter : parameters)
@@ -180,11 +151,11 @@ void Optimizer::add(const Parameters& given, double learning_rate, std::vector<S
     set_learning_rate(learning_rate, state_->groups.size() - 1);
 }
 
-/// Roles are the parameters, their gradients, what is kept beside them, and what halves are kept as.
+/// Roles are the parameters, their gradients, the state beside them, and the master copies of 16-bit parameters.
 void Optimizer::make_formula(std::size_t index) {
     Group& group = state_->groups[index];
     const DType dtype = group.dtype, wide = compute_type(dtype);
-    const ops::FormulaTrace trace(state_->name, group.progress.device());
+    const ops::FormulaTrace trace(state_->name, group.numbers.device());
     const auto role = [&](std::size_t number, DType type) { return Tensor(trace.role(number, type)); };
     Update x(state_->name);
     x.parameter = role(0, dtype);
@@ -196,7 +167,7 @@ void Optimizer::make_formula(std::size_t index) {
         x.parameter = where(master.to(dtype) == x.parameter, master, x.parameter.to(wide));
     }
     x.lr = Tensor(trace.number(0, wide));
-    x.step = Tensor(trace.number(1, wide));
+    x.step = Tensor(trace.tensor_number(kSteps, wide));
     for (std::size_t slot = 0; slot < group.slots.size(); ++slot)
         x.states_.push_back({group.slot_names[slot].name, role(2 + slot, wide)});
     const Tensor parameter = x.parameter;
@@ -234,17 +205,18 @@ void Optimizer::step_group(std::size_t index) {
     std::vector<BufferWrite> writes;  // until the formula is launched
     std::vector<std::vector<ops::View>> roles(group.roles());
     for (auto& role : roles) role.reserve(group.parameters.size());
+    std::vector<std::int64_t> numbers;  // of the parameters that have a gradient
     for (std::size_t i = 0; i < group.parameters.size(); ++i) {
         const Tensor& parameter = group.parameters[i];
         const Tensor gradient = parameter.grad();
         if (!gradient.defined()) continue;
         const bool alike = parameter.dtype() == group.dtype && parameter.shape() == group.shapes[i];
-        if (!alike || !(parameter.device() == group.progress.device()))
+        if (!alike || !(parameter.device() == group.numbers.device()))
             throw ValueError(fmt::format(
                 "{}: wants parameters as they were when the optimizer was made, '{}' of {} {} on '{}', got {} {} on "
                 "'{}'; convert and move a model (Module::to) before its optimizer is made",
                 state_->name, group.names[i], name_of(group.dtype), group.shapes[i].str(),
-                group.progress.device().name(), name_of(parameter.dtype()), parameter.shape().str(),
+                group.numbers.device().name(), name_of(parameter.dtype()), parameter.shape().str(),
                 parameter.device().name()));
         const ops::View& place = parameter.view();
         const ops::View from = gradient.dense_view();
@@ -258,13 +230,14 @@ void Optimizer::step_group(std::size_t index) {
             roles.back().push_back(group.masters[i].view());
             writes.emplace_back(roles.back().back().buffer);
         }
+        numbers.push_back(static_cast<std::int64_t>(i));
     }
     if (roles[0].empty()) return;
     if (!group.formula || replayable() != typeid(*this)) make_formula(index);
-    ops::count_step(group.progress.view(), state_->guard.view());
     const ops::ReleaseTensors release{group.tensors};  // the gradients
-    group.tensors.set(roles);
-    group.formula->launch(group.tensors, group.progress.view(), state_->guard.view());
+    group.tensors.set(roles, numbers);
+    ops::count_step(group.steps(), group.tensors.numbers(), state_->guard.view());
+    group.formula->launch(group.tensors, group.numbers.view(), state_->guard.view());
 }
 
 void Optimizer::step() {
@@ -289,116 +262,6 @@ void Optimizer::set_guard(const Tensor& guard) {
     if (guard.dtype() != DType::i32)
         throw TypeError(fmt::format("Optimizer::set_guard: wants i32, got {}", name_of(guard.dtype())));
     checked_state("set_guard").guard = guard;
-}
-
-namespace {
-
-std::string rate_name(std::size_t group) { return fmt::format("groups.{}.learning_rate", group); }
-
-/// An f64 as numbers of f32 that sum up to it, for devices that have no f64.
-constexpr int kRateParts = 3;
-
-Tensor in_parts(double value, const Device& device) {
-    std::vector<float> parts;
-    for (int i = 0; i < kRateParts; ++i) {
-        parts.push_back(static_cast<float>(value));
-        value -= static_cast<double>(parts.back());
-    }
-    return Tensor::from(parts, {kRateParts}, device);
-}
-
-double from_parts(const std::string& name, const Tensor& tensor) {
-    if (!tensor.defined())
-        throw ValueError(fmt::format("load_state_dict: wants a tensor for '{}', got an undefined one", name));
-    if (!(tensor.shape() == Shape{kRateParts}) || tensor.dtype() != DType::f32)
-        throw ShapeError(fmt::format("load_state_dict: wants '{}' of f32 and shape [{}], got {} {}", name, kRateParts,
-                                     name_of(tensor.dtype()), tensor.shape().str()));
-    const std::vector<float> parts = tensor.to_vector<float>();
-    double value = 0;
-    for (auto part = parts.rbegin(); part != parts.rend(); ++part) value += static_cast<double>(*part);
-    return value;
-}
-
-}  // namespace
-
-StateDict Optimizer::state_dict() const {
-    StateDict out;
-    for (std::size_t index = 0; index < checked_state("state_dict").groups.size(); ++index) {
-        const Group& group = state_->groups[index];
-        out.push_back({fmt::format("groups.{}.progress", index), group.progress});
-        for (std::size_t i = 0; i < group.parameters.size(); ++i) {
-            for (std::size_t slot = 0; slot < group.slots.size(); ++slot)
-                out.push_back(
-                    {fmt::format("state.{}.{}", group.names[i], group.slot_names[slot].name), group.slots[slot][i]});
-            if (!group.masters.empty())
-                out.push_back({fmt::format("state.{}.master", group.names[i]), group.masters[i]});
-        }
-    }
-    for (std::size_t index = 0; index < state_->groups.size(); ++index)
-        if (const Group& group = state_->groups[index]; group.keeps_rate())
-            out.push_back({rate_name(index), in_parts(group.rate, group.progress.device())});
-    return out;
-}
-
-void Optimizer::load_state_dict(const StateDict& state) {
-    // Rates are the host's, and files of earlier versions have none.
-    std::vector<std::optional<double>> rates(checked_state("load_state_dict").groups.size());
-    const auto take_rate = [&](const NamedTensor& one) {
-        for (std::size_t index = 0; index < rates.size(); ++index) {
-            if (!state_->groups[index].keeps_rate() || rates[index] || one.name != rate_name(index)) continue;
-            rates[index] = from_parts(one.name, one.tensor);
-            return true;
-        }
-        return false;
-    };
-    StateDict own = state_dict(), given;
-    std::erase_if(own, [](const NamedTensor& one) {
-        return one.name.starts_with("groups.") && one.name.ends_with(".learning_rate");
-    });
-    for (const NamedTensor& one : state)
-        if (!take_rate(one)) given.push_back(one);
-    detail::load_state(state_->name, own, given);
-    for (std::size_t index = 0; index < rates.size(); ++index) {
-        Group& group = state_->groups[index];
-        if (!group.keeps_rate()) {
-            group.rate = group.progress.to_vector<double>()[0];
-            continue;
-        }
-        const float computed_with = group.progress.to_vector<float>()[0];
-        // Whoever wrote the progress alone has the word.
-        group.rate = rates[index] && static_cast<float>(*rates[index]) == computed_with
-                         ? *rates[index]
-                         : static_cast<double>(computed_with);
-    }
-}
-
-Tensor clip_grad_norm(const std::vector<Tensor>& parameters, double max_norm) {
-    if (!(max_norm > 0))
-        throw ValueError(fmt::format("clip_grad_norm: wants a largest norm above 0, got {}", max_norm));
-    if (!std::ranges::all_of(parameters, &Tensor::defined))
-        throw ValueError("clip_grad_norm: wants tensors, got an undefined one");
-    std::vector<ops::View> gradients;
-    std::vector<std::pair<Tensor, Tensor>> halves;  // with the copies that are among the gradients
-    for (const Tensor& parameter : parameters) {
-        const Tensor gradient = parameter.grad();
-        if (!gradient.defined()) continue;
-        ops::require_dense("clip_grad_norm", "gradient", gradient.view());
-        if (!gradients.empty() && !(gradient.device() == gradients[0].device()))
-            throw DeviceError(fmt::format(
-                "clip_grad_norm: wants the gradients of parameters on one device, got some on '{}' and on '{}'",
-                gradients[0].device().name(), gradient.device().name()));
-        const Tensor wide = gradient.detach().to(compute_type(gradient.dtype()));
-        if (is_half(gradient.dtype())) halves.emplace_back(gradient, wide);
-        gradients.push_back(wide.view());
-        gradient.mark_written();
-    }
-    if (gradients.empty()) return zeros({1}, {.device = parameters.empty() ? Device::best() : parameters[0].device()});
-    ops::MultiTensor tensors(1);
-    tensors.set({gradients});
-    const Tensor norm(ops::clip_norm(tensors, max_norm));
-    const NoGrad no_grad;
-    for (auto& [gradient, wide] : halves) gradient.copy_(wide.to(gradient.dtype()));
-    return norm;
 }
 
 }  // namespace declivity::optim

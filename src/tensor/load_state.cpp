@@ -1,8 +1,12 @@
 #include "load_state.hpp"
 
+#include <algorithm>
 #include <cstddef>
+#include <map>
 #include <string>
 #include <unordered_map>
+#include <unordered_set>
+#include <utility>
 #include <vector>
 
 #include <declivity/runtime/buffer.hpp>
@@ -31,6 +35,37 @@ std::vector<std::byte> bytes_of(const Tensor& tensor) {
     std::vector<std::byte> bytes(view.bytes());
     read(view.buffer, static_cast<std::size_t>(view.offset) * size_of(view.dtype), bytes);
     return bytes;
+}
+
+/// How many of the names are among `others` without a prefix that ends in a dot, for each prefix.
+std::map<std::string, std::size_t> prefixes_beyond(const std::vector<std::string>& names,
+                                                   const std::vector<std::string>& others) {
+    const std::unordered_set<std::string_view> known(others.begin(), others.end());
+    std::map<std::string, std::size_t> counts;
+    for (const std::string& name : names)
+        for (std::size_t dot = name.find('.'); dot != std::string::npos; dot = name.find('.', dot + 1))
+            if (known.contains(std::string_view(name).substr(dot + 1))) ++counts[name.substr(0, dot + 1)];
+    return counts;
+}
+
+/// What to do where names fit but for a common prefix; empty where they do not.
+std::string prefix_hint(const LoadedState& names) {
+    const auto most = [](const std::map<std::string, std::size_t>& counts) {
+        const auto found = std::ranges::max_element(counts, {}, [](const auto& one) { return one.second; });
+        return found == counts.end() ? std::pair<std::string, std::size_t>() : std::pair(found->first, found->second);
+    };
+    const auto [given, given_count] = most(prefixes_beyond(names.unexpected, names.missing));
+    const auto [own, own_count] = most(prefixes_beyond(names.missing, names.unexpected));
+    if (given_count == 0 && own_count == 0) return {};
+    if (given_count >= own_count)
+        return fmt::format(
+            "; {} of the unexpected names are missing ones behind the prefix '{}': remove it from the "
+            "names of the state",
+            given_count, given);
+    return fmt::format(
+        "; {} of the missing names are unexpected ones behind the prefix '{}': add it to the names of "
+        "the state, or load the state into the module of that name",
+        own_count, own);
 }
 
 /// What a tensor is loaded from: of its names, the first that is there.
@@ -70,8 +105,9 @@ LoadedState load_state(std::string_view owner, const StateDict& own, const State
     for (const NamedTensor& one : state)
         if (given.contains(one.name)) names.unexpected.push_back(one.name);
     if (strict && !names.complete())
-        throw ValueError(fmt::format("load_state_dict: wants the names of this {}; missing: [{}], unexpected: [{}]",
-                                     owner, fmt::join(names.missing, ", "), fmt::join(names.unexpected, ", ")));
+        throw ValueError(fmt::format("load_state_dict: wants the names of this {}; missing: [{}], unexpected: [{}]{}",
+                                     owner, fmt::join(names.missing, ", "), fmt::join(names.unexpected, ", "),
+                                     prefix_hint(names)));
     const NoGrad no_grad;
     // A value that is pending is computed before the first is written: one that fails leaves the owner as it was.
     for (const Load& one : loads) (void)one.from->view();

@@ -13,6 +13,7 @@
 
 #include "checks.hpp"
 #include "interrupt.hpp"
+#include "nn/unregistered_calls.hpp"
 #include "non_finite.hpp"
 #include "runtime/recorder.hpp"
 
@@ -120,6 +121,9 @@ bool Fit::ended() const { return state_.stop || detail::InterruptGuard::interrup
 
 bool Fit::run() {
     const detail::InterruptGuard interrupt;
+    std::vector<const nn::Module*> trained;
+    for (const auto& [name, module] : state_.modules) trained.push_back(&module);
+    const nn::detail::RefuseUnregisteredCalls refuse(trained);
     state_.planned_steps = options_.epochs * ((loader_.batches() + options_.accumulate - 1) / options_.accumulate);
     for (const auto& callback : options_.callbacks) callback->on_begin(trainer_);
     state_.set_training(true);

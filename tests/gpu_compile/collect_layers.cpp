@@ -150,9 +150,10 @@ void optimizers() {
         optim::Adadelta(parameters(), {}).step();
         optim::RAdam(parameters(), {}).step();
         (void)optim::clip_grad_norm(parameters(), 1.0);
-        const View guard = of(DType::i32, {2}).view(), progress = of(dtype, {2}).view();
+        const View guard = of(DType::i32, {2}).view(), steps = of(dtype, {2}).view(),
+                   tensors = of(DType::i64, {2}).view();
         check_finite(of(dtype, {3}).view(), guard);
-        count_step(progress, guard);
+        count_step(steps, tensors, guard);
         for (const DType label : {DType::i32, DType::i64}) {
             const Tensor totals = of(DType::f32, {2}), noted = of(DType::i64, {4});
             add_classification(of(dtype, {30, 10}).view(), of(label, {30}).view(), of(dtype, {}).view(), totals.view(),

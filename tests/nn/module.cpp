@@ -197,3 +197,35 @@ TEST_CASE("initial values have the spread that their formulas say") {
     CHECK_THROWS_WITH_AS(nn::kaiming_uniform_(zeros({3})),
                          "kaiming_uniform_: wants a weight (out, in, window...), got [3]", ShapeError);
 }
+
+TEST_CASE("load_state_dict: names that fit but for a common prefix are told so") {
+    nn::Sequential model(nn::Linear(2, 3), nn::Sequential(nn::Linear(3, 2)));
+    nn::Sequential outer(nn::ReLU(), nn::Sequential(nn::Linear(3, 2)));
+    const auto refused = [&](const StateDict& state, nn::Module* into = nullptr) {
+        try {
+            (into != nullptr ? *into : model).load_state_dict(state);
+        } catch (const ValueError& error) {
+            return std::string(error.what());
+        }
+        return std::string("loaded");
+    };
+    const auto with_prefix = [&](const std::string& prefix) {
+        StateDict state;
+        for (const NamedTensor& one : model.state_dict()) state.push_back({prefix + one.name, one.tensor.clone()});
+        return state;
+    };
+    CHECK(refused(with_prefix("module."))
+              .ends_with("; 4 of the unexpected names are missing ones behind the prefix 'module.': remove it from the "
+                         "names of the state"));
+    StateDict more = with_prefix("net.body.");  // beside what belongs to something else
+    more.push_back({"loss.weight", ones({2})});
+    CHECK(refused(more).find("4 of the unexpected names are missing ones behind the prefix 'net.body.'") !=
+          std::string::npos);
+    // The other way round: the state of the module '1'.
+    CHECK(refused(outer[1].state_dict(), &outer)
+              .ends_with("; 2 of the missing names are unexpected ones behind the prefix '1.': add it to the names of "
+                         "the state, or load the state into the module of that name"));
+    CHECK(refused({{"head.scale", ones({2})}}).find("prefix") == std::string::npos);
+    CHECK(refused(with_prefix("")) == "loaded");
+    CHECK(model.load_state_dict(with_prefix("module."), false).missing.size() == 4);
+}

@@ -3,6 +3,7 @@
 
 #include <declivity/ops/finite.hpp>
 #include <declivity/runtime/error.hpp>
+#include <declivity/tensor/creation.hpp>
 #include <doctest/doctest.h>
 #include <tests/ops/multi_tensor_fixture.hpp>
 #include <tests/support/devices.hpp>
@@ -39,14 +40,19 @@ TEST_CASE("finite: a bad loss is found wherever it stands, and the largest numbe
         }
 }
 
-TEST_CASE("finite: steps count only while the guard is not set") {
+TEST_CASE("finite: steps of the given tensors count, only while the guard is not set") {
     for (const DType dtype : floats()) {
-        const ops::View progress = progress_view(device(), dtype, 0.5, 7);
-        ops::count_step(progress, guard_view(device()));
-        CHECK(values(Tensor(progress)) == std::vector<double>{0.5, 8});
-        ops::count_step(progress, guard_view(device(), 4, 9));
-        CHECK(values(Tensor(progress)) == std::vector<double>{0.5, 8});
+        const ops::View steps = tensor({7, 0, 41, 3}, {4}, dtype).view();
+        const ops::View some = Tensor::from<std::int64_t>({2, 0}, {2}, device()).view();
+        ops::count_step(steps, some, guard_view(device()));
+        CHECK(values(Tensor(steps)) == std::vector<double>{8, 0, 42, 3});
+        ops::count_step(steps, some, guard_view(device(), 4, 9));
+        CHECK(values(Tensor(steps)) == std::vector<double>{8, 0, 42, 3});
     }
+    // More tensors than a work-group has work-items.
+    const Tensor many = full({1000}, 2, {.device = device()}), numbers = arange(1000, {DType::i64, device()});
+    ops::count_step(many.view(), numbers.view(), guard_view(device()));
+    CHECK(values(many) == std::vector<double>(1000, 3));
 }
 
 TEST_CASE("finite: what does not fit is refused") {
@@ -55,5 +61,7 @@ TEST_CASE("finite: what does not fit is refused") {
     CHECK_THROWS_AS(ops::check_finite(losses, losses), ShapeError);
     CHECK_THROWS_AS(ops::check_finite(losses, progress_view(device(), DType::f32, 1, 1)), TypeError);
     CHECK_THROWS_AS(ops::check_finite(losses, guard_view(fresh_device())), DeviceError);
-    CHECK_THROWS_AS(ops::count_step(losses, guard), ShapeError);
+    CHECK_THROWS_AS(ops::count_step(losses, losses, guard), TypeError);
+    CHECK_THROWS_AS(ops::count_step(guard, Tensor::from<std::int64_t>({0}, {1}, device()).view(), guard), TypeError);
+    CHECK_THROWS_AS(ops::count_step(losses, Tensor::from<std::int64_t>({0}, {1}, device()).view(), losses), ShapeError);
 }

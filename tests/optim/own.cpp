@@ -73,6 +73,17 @@ void lion_on_host(std::vector<double>& p, std::vector<double>& m, const std::vec
 
 }  // namespace
 
+namespace {
+
+std::vector<double> state_of(const optim::Optimizer& optimizer, const std::string& name) {
+    for (const NamedTensor& one : optimizer.state_dict())
+        if (one.name == name) return values(one.tensor);
+    FAIL("no state of this name");
+    return {};
+}
+
+}  // namespace
+
 TEST_CASE("own optimizer: groups with settings of their own, one kernel for each, and a setting that changes") {
     const Device device = test::fresh_device();
     std::vector<Tensor> parameters;
@@ -135,16 +146,17 @@ TEST_CASE("own optimizer: parameters without a gradient stay, with what is kept 
     Lion optimizer({a, b, c}, {.lr = 0.1});
     for (Tensor each : {a, b, c}) each.set_grad(ones_like(each));
     optimizer.step();
-    const auto before = values(b), mean = values(optimizer.state_dict()[2].tensor);
+    const auto before = values(b), mean = state_of(optimizer, "state.1.m");
     b.zero_grad();
     optimizer.step();
     b.set_requires_grad(false);  // frozen
     optimizer.step();
     CHECK(values(b) == before);
-    CHECK(optimizer.state_dict()[2].name == "state.1.m");
-    CHECK(values(optimizer.state_dict()[2].tensor) == mean);
-    CHECK(values(optimizer.state_dict()[1].tensor)[0] == doctest::Approx(1 - std::pow(0.99, 3)));
-    CHECK(values(optimizer.state_dict()[0].tensor)[1] == 3);
+    CHECK(state_of(optimizer, "state.1.m") == mean);
+    CHECK(state_of(optimizer, "state.0.m")[0] == doctest::Approx(1 - std::pow(0.99, 3)));
+    CHECK(state_of(optimizer, "state.0.step") == std::vector<double>{3});
+    CHECK(state_of(optimizer, "state.1.step") == std::vector<double>{1});
+    CHECK(state_of(optimizer, "state.2.step") == std::vector<double>{3});
 }
 
 TEST_CASE("own optimizer: what a formula may not do is refused by name, and nothing has changed") {
@@ -156,7 +168,7 @@ TEST_CASE("own optimizer: what a formula may not do is refused by name, and noth
         Given optimizer({p}, formula);
         CHECK_THROWS_WITH_AS(optimizer.step(), doctest::Contains(text), ValueError);
         CHECK(values(p) == before);
-        CHECK(values(optimizer.state_dict()[0].tensor)[1] == 0);
+        CHECK(state_of(optimizer, "state.0.step") == std::vector<double>{0});
     };
     const Tensor elsewhere = ones({7});
     refuse([](optim::Update& x) { x.parameter = x.parameter - sum(x.gradient); },
@@ -290,10 +302,11 @@ TEST_CASE("optimizers: state has the names of parameters, and loads or changes n
     optimizer.add_group({further}, {.lr = 0.5});
     std::vector<std::string> names;
     for (const auto& one : optimizer.state_dict()) names.push_back(one.name);
-    CHECK(names == std::vector<std::string>{"groups.0.progress", "state.0.weight.m", "state.0.weight.v",
-                                            "state.0.weight.v_max", "state.0.bias.m", "state.0.bias.v",
-                                            "state.0.bias.v_max", "groups.1.progress", "state.2.m", "state.2.v",
-                                            "state.2.master", "groups.0.learning_rate", "groups.1.learning_rate"});
+    CHECK(names == std::vector<std::string>{
+                       "groups.0.learning_rate", "state.0.weight.step", "state.0.weight.m", "state.0.weight.v",
+                       "state.0.weight.v_max", "state.0.bias.step", "state.0.bias.m", "state.0.bias.v",
+                       "state.0.bias.v_max", "groups.1.learning_rate", "state.2.step", "state.2.m", "state.2.v",
+                       "state.2.master", "groups.0.initial_learning_rate", "groups.1.initial_learning_rate"});
     CHECK_THROWS_WITH_AS(optimizer.add_group(std::vector<NamedTensor>{{"0.bias", ones({1}).set_requires_grad()}}, {}),
                          "Adam: wants each parameter by a name of its own, got '0.bias' twice", ValueError);
     const auto all = [&] {
@@ -312,16 +325,26 @@ TEST_CASE("optimizers: state has the names of parameters, and loads or changes n
         CHECK(all() == before);
         CHECK(optimizer.learning_rate(1) == 0.5);
     };
-    refuse([](StateDict& bad) { bad.erase(bad.begin() + 10); },
+    refuse([](StateDict& bad) { bad.erase(bad.begin() + 13); },
            "load_state_dict: wants the names of this Adam; missing: [state.2.master], unexpected: []");
-    refuse([](StateDict& bad) { bad[3].name = "state.9.m"; }, "unexpected: [state.9.m]");
+    refuse([](StateDict& bad) { bad.erase(bad.begin() + 5); }, "missing: [state.0.bias.step], unexpected: []");
+    refuse([](StateDict& bad) { bad.erase(bad.begin()); }, "missing: [groups.0.learning_rate], unexpected: []");
+    refuse([](StateDict& bad) { bad[2].name = "state.9.m"; }, "unexpected: [state.9.m]");
     refuse([](StateDict& bad) { bad.push_back(bad[2]); }, "each name once");
-    refuse([](StateDict& bad) { bad[10].tensor = ones({3}); }, "wants 'state.2.master' of shape [2], got [3]");
-    refuse([](StateDict& bad) { bad[10].tensor = ones({2}, {DType::bf16}); }, "of type f32, got bf16");
-    refuse([](StateDict& bad) { bad[10].tensor = {}; }, "got an undefined one");
+    refuse([](StateDict& bad) { bad[13].tensor = ones({3}); }, "wants 'state.2.master' of shape [2], got [3]");
+    refuse([](StateDict& bad) { bad[13].tensor = ones({2}, {DType::bf16}); }, "of type f32, got bf16");
+    refuse([](StateDict& bad) { bad[13].tensor = {}; }, "got an undefined one");
+    refuse([](StateDict& bad) { bad[10].tensor = ones({2}); }, "expected one number for 'state.2.step', got shape [2]");
+    refuse([](StateDict& bad) { bad[10].tensor = {}; }, "expected a tensor for 'state.2.step', got an undefined one");
+    refuse([](StateDict& bad) { bad[9].tensor = full({}, -1); },
+           "expected a finite rate of at least 0 as 'groups.1.learning_rate', got -1");
+    refuse([](StateDict& bad) { bad[15].tensor = full({1}, NAN); }, "as 'groups.1.initial_learning_rate', got nan");
     optimizer.load_state_dict(good);
-    CHECK(all()[5] == std::vector<double>{7, 7});
-    CHECK(optimizer.learning_rate(1) == 7);
+    CHECK(all()[6] == std::vector<double>{7, 7});
+    CHECK(optimizer.learning_rate(1) == 21);  // of three parts
+    good[9].tensor = full({}, 0.125);
+    optimizer.load_state_dict(good);
+    CHECK(optimizer.learning_rate(1) == 0.125);
 }
 
 TEST_CASE("optimizers: state keeps learning rates in double") {
@@ -336,28 +359,16 @@ TEST_CASE("optimizers: state keeps learning rates in double") {
         }
         optim::Adam to = make(0.5);
         StateDict state = make(0.01).state_dict();
-        for (auto& [name, tensor] : state)
-            if (name == "groups.0.progress") {
-                tensor = tensor.clone();
-                tensor[0] = 0.25;
-            }
-        to.load_state_dict(state);  // written by somebody
-        CHECK(to.learning_rate() == 0.25);
-        if (dtype == DType::f64) continue;
-        state = make(0.01).state_dict();
-        state.push_back(state.back());
+        state.push_back(state.front());
+        CHECK_THROWS_WITH_AS(to.load_state_dict(state),
+                             "load_state_dict: wants each name once, got 'groups.0.learning_rate' again", ValueError);
+        state.pop_back();
+        state.front().tensor = ones({2});
         CHECK_THROWS_WITH_AS(
             to.load_state_dict(state),
-            "load_state_dict: wants the names of this Adam; missing: [], unexpected: [groups.0.learning_rate]",
-            ValueError);
-        state.pop_back();
-        state.back().tensor = ones({2});
-        CHECK_THROWS_WITH_AS(to.load_state_dict(state),
-                             "load_state_dict: wants 'groups.0.learning_rate' of f32 and shape [3], got f32 [2]",
-                             ShapeError);
-        state.pop_back();  // as earlier versions wrote it
-        to.load_state_dict(state);
-        CHECK(to.learning_rate() == static_cast<double>(0.01F));
+            "load_state_dict: expected 'groups.0.learning_rate' of f32 and shape [3], or one number, got f32 [2]",
+            ShapeError);
+        CHECK(to.learning_rate() == 0.5);
     }
 }
 
@@ -370,8 +381,8 @@ TEST_CASE("optimizers: nothing is written while the guard is set, and no step is
     p.set_grad(full({9}, NAN));
     optimizer.step();
     CHECK(values(p) == before);
-    CHECK(values(optimizer.state_dict()[0].tensor)[1] == 0);
-    CHECK(values(optimizer.state_dict()[1].tensor) == std::vector<double>(9, 0));
+    CHECK(state_of(optimizer, "state.0.step") == std::vector<double>{0});
+    CHECK(state_of(optimizer, "state.0.m") == std::vector<double>(9, 0));
     Tensor(guard).fill_(0);
     p.set_grad(ones({9}));
     optimizer.step();

@@ -21,6 +21,12 @@
 
 namespace declivity::nn {
 
+namespace detail {
+
+class UnregisteredCalls;
+
+}  // namespace detail
+
 /// Base of all layers and networks: their parameters, buffers and children. What is called derives from Callable
 /// (callable.hpp), which has `forward`:
 ///
@@ -35,6 +41,11 @@ namespace declivity::nn {
 /// a lambda that captures `this`, a pointer to a member. Such a module is built where it stays, as a child by
 /// emplace(). One that was moved from can be destroyed or assigned to; calls, parameters and children of it throw
 /// ValueError.
+///
+/// A layer that is a plain member (`nn::Linear dense{16, 10};`) is no child: it is not among parameters(), not saved,
+/// and not reached by train(), eval() and to(). Where `forward` calls such a module while gradients are enabled, and it
+/// has parameters that require a gradient, or is dropout, a warning on stderr names both, once for each module; within
+/// Trainer::fit the call throws ValueError. A module that is trained on its own is declared by set_external().
 class DECLIVITY_API Module {
   public:
     Module() = default;
@@ -63,11 +74,17 @@ class DECLIVITY_API Module {
     void to(const Device& device);
     /// The same of what is floating. @throws TypeError for a type that is not
     void to(DType dtype);
-    /// Training or evaluation: dropout and batch normalisation behave accordingly.
+    /// Training or evaluation: dropout and batch normalisation behave accordingly. A child that is added later, or
+    /// replaced by an assignment, takes the mode of its parent.
     void train(bool on = true);
     void eval() { train(false); }
     [[nodiscard]] bool training() const noexcept { return training_; }
     void zero_grad();
+
+    /// Declares that other modules call this one, or modules below it, without being their parent: a network that is
+    /// trained, saved and moved on its own, such as a critic that a loss calls. Such calls are not reported then.
+    void set_external(bool external = true) noexcept { external_ = external; }
+    [[nodiscard]] bool external() const noexcept { return external_; }
 
     /// Parameters and buffers by name; one that is registered twice (tied) has both its names. The tensors share the
     /// module's memory.
@@ -117,9 +134,9 @@ class DECLIVITY_API Module {
     Parameter parameter(std::string_view name, Tensor value);
     /// Registers a tensor that is kept but not trained.
     Tensor buffer(std::string_view name, Tensor value);
-    /// Registers a child and gives it back; its address does not change when this module is moved. The child itself is
-    /// moved once, to its place: one that refers to itself (a lambda that captures `this`) is built there, by
-    /// emplace().
+    /// Registers a child, in the mode of this module, and gives it back; its address does not change when this module
+    /// is moved. The child itself is moved once, to its place: one that refers to itself (a lambda that captures
+    /// `this`) is built there, by emplace().
     template <class M>
     M& add(std::string_view name, M module) {
         static_assert(std::is_base_of_v<Module, M>, "a child must be a Module");
@@ -161,6 +178,9 @@ class DECLIVITY_API Module {
       public:
         /// @throws ValueError for a module that was moved from
         explicit Call(Module& module);
+        ~Call();
+        Call(const Call&) = delete;
+        Call& operator=(const Call&) = delete;
         /// @throws ValueError unless the first argument is defined
         void require_defined(const Tensor& first) const;
         /// Hooks are about to be called. @throws Unsupported in a recorded step that allows none (RecordOptions::hooks)
@@ -170,8 +190,11 @@ class DECLIVITY_API Module {
         void tell(const std::vector<Tensor>& inputs, const std::vector<Tensor>& outputs) const;
 
       private:
+        friend class detail::UnregisteredCalls;
         Module& module_;
         Scope scope_;
+        const Call* caller_;  // the call of this thread within which this one is, or null
+        const Module* root_;
     };
     /// @throws ValueError when it was moved from
     void require_in_place(std::string_view path = {}) const;
@@ -187,6 +210,7 @@ class DECLIVITY_API Module {
 
   private:
     friend class ModuleParametrizations;
+    friend class detail::UnregisteredCalls;
     struct OwnParameter {
         std::string name;
         std::shared_ptr<detail::ParameterSlot> slot;
@@ -207,6 +231,8 @@ class DECLIVITY_API Module {
     [[nodiscard]] virtual bool is_called() const noexcept { return false; }
     void set_scope_name(std::string name);
 
+    void set_mode(bool training) noexcept;
+    void adopt_children() noexcept;
     void place();
     void forget_places();
     void check_name(std::string_view name) const;
@@ -217,7 +243,10 @@ class DECLIVITY_API Module {
     std::vector<OwnParameter> parameters_;
     std::vector<NamedTensor> buffers_;
     std::vector<std::pair<std::string, std::unique_ptr<Module>>> children_;
+    Module* parent_ = nullptr;  // whose child it is
     bool training_ = true;
+    bool external_ = false;
+    bool reported_ = false;  // as called without being a child
     std::uint64_t changes_ = 0;
     Presence presence_;
     bool placed_ = false;  // its tensors count as memory of its scope

@@ -1,4 +1,4 @@
-// Floor 2. Clipping gradients by their common norm.
+// Floor 2. Clipping gradients by their common norm, and by value.
 #pragma once
 
 #include <declivity/ops/multi_tensor.hpp>
@@ -6,9 +6,26 @@
 namespace declivity::ops {
 
 /// Scales all tensors by min(1, max_norm / (norm + 1e-6)), where norm is the square root of the sum of the squares of
-/// all elements (Pascanu et al. 2013). Nothing waits for the host.
-/// @param tensors one role
-/// @return f32 or f64 [1]: the norm before clipping, on the device
+/// all elements (Pascanu et al. 2013). A norm that is NaN makes all elements NaN; an infinite one scales by 0, so that
+/// infinite elements become NaN. Does not synchronise.
+class DECLIVITY_API ClipNorm {
+  public:
+    /// Computes the norm. @param tensors one role of f32 or f64; must outlive this
+    ClipNorm(const MultiTensor& tensors, double max_norm);
+    /// f32 or f64 [1]: the norm before clipping, on the device.
+    [[nodiscard]] View norm() const;
+    void scale() const;
+
+  private:
+    const MultiTensor& tensors_;
+    View norm_;  // with the factor behind it
+};
+
+/// Both at once. @return the norm before clipping
 DECLIVITY_API View clip_norm(const MultiTensor& tensors, double max_norm);
+
+/// Clamps each element to [-limit, limit]; NaN stays NaN.
+/// @param tensors one role of f32 or f64; @param limit at least 0
+DECLIVITY_API void clip_value(const MultiTensor& tensors, double limit);
 
 }  // namespace declivity::ops

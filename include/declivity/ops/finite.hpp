@@ -13,8 +13,8 @@ namespace declivity::ops {
 /// @param losses dense, f32 or f64; @param guard dense i32 [2]
 DECLIVITY_API void check_finite(const View& losses, const View& guard);
 
-/// progress[1] += 1 unless the guard is set: the count of steps that an optimizer took.
-/// @param progress dense [2]: learning rate, steps
-DECLIVITY_API void count_step(const View& progress, const View& guard);
+/// steps[tensors[i]] += 1 for each i, unless the guard is set: the steps that an optimizer took for each tensor.
+/// @param steps dense, f32 or f64; @param tensors dense i64, distinct indices of `steps` (MultiTensor::numbers)
+DECLIVITY_API void count_step(const View& steps, const View& tensors, const View& guard);
 
 }  // namespace declivity::ops

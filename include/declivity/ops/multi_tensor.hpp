@@ -29,7 +29,9 @@ class DECLIVITY_API MultiTensor {
 
     /// Says which tensors the next launches are about.
     /// @param lists one list of views a role
-    void set(const std::vector<std::vector<View>>& lists);
+    /// @param numbers a number at least 0 for each tensor, by which a kernel finds what belongs to a whole tensor
+    /// (MULTI_TENSOR_NUMBER), such as its step count; their positions in the lists where it is empty
+    void set(const std::vector<std::vector<View>>& lists, const std::vector<std::int64_t>& numbers = {});
     /// One launch; more where the tensors lie in more than eight cl_mem.
     void launch(const KernelSpec& spec, std::span<const Argument> further) const;
     /// The same. @param make gives the kernel for work-groups of so many work-items
@@ -38,6 +40,9 @@ class DECLIVITY_API MultiTensor {
     void release();
     /// Pieces into which the tensors are cut; a kernel may write one number for each (a partial sum).
     [[nodiscard]] std::int64_t pieces() const;
+    /// The number of each tensor, i64 [tensors], on the device: a part of the table.
+    /// @throws ValueError before the first set()
+    [[nodiscard]] View numbers() const;
     /// Of a kernel that does `flops` for each element of a role, and reads or writes `accesses` elements.
     [[nodiscard]] Work work(double flops, double accesses) const;
     [[nodiscard]] std::size_t roles() const;

@@ -10,6 +10,7 @@
 #include <utility>
 #include <vector>
 
+#include <declivity/optim/clip_grad.hpp>
 #include <declivity/tensor/state_dict.hpp>
 #include <declivity/tensor/tensor.hpp>
 
@@ -40,7 +41,7 @@ class DECLIVITY_API Update {
     Tensor parameter;  ///< what is assigned is the new one
     Tensor gradient;
     Tensor lr;    ///< the learning rate, without axes
-    Tensor step;  ///< the number of this step from 1, without axes
+    Tensor step;  ///< the number of this step from 1 among those in which the parameter had a gradient, without axes
     /// A tensor that the optimizer keeps beside each parameter; what is assigned is the new one.
     /// @throws ValueError for a name that Optimizer::add was not given
     [[nodiscard]] Tensor& operator[](std::string_view state);
@@ -53,8 +54,9 @@ class DECLIVITY_API Update {
 };
 
 /// Changes parameters by their gradients. Parameters come in groups, each with settings of its own; a group's step is
-/// one kernel, however many tensors it has. Learning rate and step count live in device memory. Parameters of f16 and
-/// bf16 are kept in f32 beside, where all is computed; whoever writes such a parameter has the word.
+/// one kernel, however many tensors it has. Learning rates and step counts live in device memory. Steps are counted for
+/// each parameter, as PyTorch does: a step in which it has no gradient is none of its own. Parameters of f16 and bf16
+/// have a master copy in f32, in which all is computed; a parameter that was written since counts instead of its copy.
 ///
 /// An optimizer of one's own says what it keeps beside each parameter, and how a step changes both:
 ///
@@ -78,7 +80,8 @@ class DECLIVITY_API Optimizer {
     Optimizer(Optimizer&&) noexcept;
     Optimizer& operator=(Optimizer&&) noexcept;
 
-    /// Updates every parameter that has a gradient; others, and what is kept beside them, stay. Enqueues and returns.
+    /// Updates every parameter that has a gradient, and counts the step for it; others, and what is kept beside them,
+    /// stay. Enqueues and returns.
     /// @throws ValueError, TypeError, ShapeError, DeviceError for a parameter that was given elements of another type,
     /// shape or device (Tensor::assign, Module::to) since the optimizer was made
     void step();
@@ -90,7 +93,7 @@ class DECLIVITY_API Optimizer {
     [[nodiscard]] std::size_t groups() const;
     [[nodiscard]] const std::vector<Tensor>& parameters(std::size_t group) const;
     [[nodiscard]] double learning_rate(std::size_t group = 0) const;
-    /// The rate that the group was made with; schedules are fractions of it.
+    /// The rate that the group was made with, or that of a loaded state; schedules are fractions of it.
     [[nodiscard]] double initial_learning_rate(std::size_t group = 0) const;
     /// @throws ValueError for a negative or infinite rate
     void set_learning_rate(double rate, std::size_t group = 0);
@@ -104,15 +107,27 @@ class DECLIVITY_API Optimizer {
     [[nodiscard]] virtual const std::type_info& replayable() const;
 
     /// Everything that a resumed training needs, by names that say parameter and state: "state.features.0.weight.m";
-    /// parameters without a name have their number among all of the optimizer's, "state.3.m". "groups.0.progress" is
-    /// the group's learning rate and count of steps, "state.3.master" a parameter of f16 or bf16 in f32. These share
-    /// the optimizer's memory. Where progress is f32, "groups.0.learning_rate" is the rate as it was set, in double:
-    /// three numbers of f32 whose sum it is, for devices without f64. It is a copy.
+    /// parameters without a name have their number among all of the optimizer's, "state.3.m". "state.3.step", a scalar,
+    /// counts the steps of the parameter, and "state.3.master" is the f32 copy of one of f16 or bf16. These share the
+    /// optimizer's memory. "groups.0.learning_rate" and "groups.0.initial_learning_rate" are copies of the group's
+    /// rates, in double: three numbers of f32 whose sum it is, for devices without f64.
     [[nodiscard]] StateDict state_dict() const;
-    /// Copies values into the tensors of the same names. "groups.0.learning_rate" may be missing, as in states of
-    /// earlier versions, and counts where it is the rate of progress, rounded; otherwise that of progress counts.
+    /// Copies values into the tensors of the same names. A step count may be of any real type, a rate also one number
+    /// of any floating type, and "groups.0.initial_learning_rate" may be missing. In states of earlier versions,
+    /// "groups.0.progress" holds the learning rate, rounded, and one step count for all parameters of the group.
     /// @throws ValueError naming the missing and unexpected names, ShapeError, TypeError; nothing is changed then
     void load_state_dict(const StateDict& state);
+
+    /// The state by the names of torch.optim: "state.0.exp_avg" of the first parameter of all groups, "state.0.step"
+    /// (f32), and "param_groups.0.lr" and "param_groups.0.initial_lr", three numbers of f32 whose sum the rate is. As
+    /// there, a parameter that took no step has no state, and SGD counts no steps. An optimizer of one's own has the
+    /// names that it gave to add(). Reads the step counts.
+    [[nodiscard]] StateDict torch_state_dict() const;
+    /// Loads such a state. Parameters may be named by their number or by their name, as in
+    /// "state.features.0.weight.exp_avg". A parameter without any state begins as a new one. Rates may be missing, and
+    /// may be numbers of any floating type.
+    /// @throws ValueError naming the missing and unexpected names, ShapeError, TypeError; nothing is changed then
+    void load_torch_state_dict(const StateDict& state);
 
   protected:
     /// Something that is kept beside each parameter, of its shape.
@@ -125,9 +140,10 @@ class DECLIVITY_API Optimizer {
     /// @param name of the class, for errors and profiles
     explicit Optimizer(std::string_view name);
     /// Another group.
-    /// @throws ValueError for an empty group, an undefined tensor, one that requires no gradient, one given twice, or
-    /// names that are not distinct; TypeError, DeviceError and ShapeError when the group is not of one floating type
-    /// and device, and dense
+    /// @param parameters frozen ones (requires_grad false) are accepted: without a gradient they stay as they are
+    /// @throws ValueError for an empty group, an undefined tensor, one that is the result of a function, one given
+    /// twice, or names that are not distinct; TypeError, DeviceError and ShapeError when the group is not of one
+    /// floating type and device, and dense
     void add(const Parameters& parameters, double learning_rate, std::vector<Slot> slots = {});
     /// The formula of a group's step, in elementwise functions of tensors and numbers, whose results are assigned to
     /// x.parameter and x["..."]: all of them are made from what was there before the step. Called in each step, unless
@@ -144,14 +160,5 @@ class DECLIVITY_API Optimizer {
 
     std::shared_ptr<State> state_;  // shared with nobody: recordings watch it
 };
-
-/// Scales the gradients of all parameters, in place, so that their common norm is at most `max_norm` (Pascanu et al.
-/// 2013). Parameters without a gradient are left out. Nothing waits: the norm before clipping, 0 without gradients,
-/// stays on the device, shape [1].
-DECLIVITY_API Tensor clip_grad_norm(const std::vector<Tensor>& parameters, double max_norm);
-/// The same by PyTorch's name.
-inline Tensor clip_grad_norm_(const std::vector<Tensor>& parameters, double max_norm) {
-    return clip_grad_norm(parameters, max_norm);
-}
 
 }  // namespace declivity::optim

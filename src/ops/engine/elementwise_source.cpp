@@ -425,7 +425,9 @@ KernelSpec formula_specification(const Steps& steps, const Plan& plan, const Dev
     for (std::size_t at = 0; at < steps.nodes.size(); ++at) {
         const Node& node = *steps.nodes[at];
         if (node.kind == Node::Kind::view && node.shape.empty()) {
-            names[at] = fmt::format("given[{}]", node.view.offset - formula_number(0));
+            names[at] = node.view.offset >= formula_tensor_number(0)
+                            ? fmt::format("given[{} + tensor]", node.view.offset - formula_tensor_number(0))
+                            : fmt::format("given[{}]", node.view.offset - formula_number(0));
             continue;
         }
         if (node.kind == Node::Kind::view) {

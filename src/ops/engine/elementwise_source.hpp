@@ -77,6 +77,7 @@ Defines row_defines(const Steps& steps, const Plan& plan, const Device& device, 
 /// Of cl_kernels/engine/formula.cl (formula.hpp): leaves say by their offset what they stand for.
 constexpr int formula_role(std::size_t role) { return static_cast<int>(role); }
 constexpr int formula_number(std::size_t which) { return 100 + static_cast<int>(which); }
+constexpr int formula_tensor_number(std::size_t first) { return 1000 + static_cast<int>(first); }
 struct StoredRole {
     std::size_t role;
     std::size_t at;  ///< among the nodes

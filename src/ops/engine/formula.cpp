@@ -135,6 +135,10 @@ Value FormulaTrace::number(std::size_t which, DType dtype) const {
     return stand_in(formula_number(which), {}, dtype, device_);
 }
 
+Value FormulaTrace::tensor_number(std::size_t first, DType dtype) const {
+    return stand_in(formula_tensor_number(first), {}, dtype, device_);
+}
+
 struct Formula::State {
     std::string name;
     std::vector<Expression> roots;  // hold the nodes

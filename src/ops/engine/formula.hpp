@@ -30,6 +30,9 @@ class FormulaTrace {
     [[nodiscard]] Value role(std::size_t role, DType dtype) const;
     /// Stands for one of the numbers that the formula is launched with; without axes.
     [[nodiscard]] Value number(std::size_t which, DType dtype) const;
+    /// Stands for a number of the tensor that an element is of: of the numbers that the formula is launched with,
+    /// `first` plus the tensor's number (MultiTensor::set). Without axes.
+    [[nodiscard]] Value tensor_number(std::size_t first, DType dtype) const;
     [[nodiscard]] const std::string& name() const noexcept { return name_; }
 
     /// That of this thread, or null.

@@ -1,0 +1,126 @@
+#include "unregistered_calls.hpp"
+
+#include <algorithm>
+#include <atomic>
+#include <cstdio>
+#include <cstdlib>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <typeindex>
+#include <utility>
+
+#if __has_include(<cxxabi.h>)
+#include <cxxabi.h>
+#endif
+
+#include <declivity/nn/dropout.hpp>
+#include <declivity/runtime/error.hpp>
+#include <declivity/tensor/autograd.hpp>
+#include <fmt/format.h>
+
+#include "parameter_slot.hpp"
+
+namespace declivity::nn::detail {
+namespace {
+
+thread_local const RefuseUnregisteredCalls* refusing = nullptr;
+
+/// As type_name(), or the name of a class that has no name of its own, without its namespaces.
+std::string class_name(const Module& module) {
+    if (std::string name = module.type_name(); name != "Module") return name;
+    std::string name = typeid(module).name();
+#if __has_include(<cxxabi.h>)
+    int status = 0;
+    const std::unique_ptr<char, void (*)(void*)> readable(abi::__cxa_demangle(name.c_str(), nullptr, nullptr, &status),
+                                                          std::free);
+    if (status == 0) name = readable.get();
+#endif
+    const std::size_t templates = name.find('<');
+    const std::size_t colons = name.rfind("::", templates);
+    return colons == std::string::npos ? name : name.substr(colons + 2);
+}
+
+/// The same class may build such a module in each step.
+bool is_told_often(const Module& module, const Module& caller) {
+    constexpr int most = 4;
+    static std::mutex mutex;
+    static std::map<std::pair<std::type_index, std::type_index>, int> told;
+    const std::scoped_lock lock(mutex);
+    return ++told[{typeid(caller), typeid(module)}] > most;
+}
+
+}  // namespace
+
+const Module::Call*& UnregisteredCalls::innermost() noexcept {
+    thread_local const Module::Call* call = nullptr;
+    return call;
+}
+
+const Module* UnregisteredCalls::root_of(const Module& module) noexcept {
+    const Module* root = &module;
+    while (root->parent_ != nullptr) root = root->parent_;
+    return root;
+}
+
+bool UnregisteredCalls::is_external(const Module& module) noexcept {
+    for (const Module* at = &module; at != nullptr; at = at->parent_)
+        if (at->external_) return true;
+    return false;
+}
+
+/// Whether something of it changes in a training: that it is no child makes no difference to a frozen network.
+bool UnregisteredCalls::is_trained(const Module& module) {
+    for (const auto& one : module.parameters_)
+        if (one.slot->tensor.requires_grad()) return true;
+    if (dynamic_cast<const DropoutBase*>(&module) != nullptr) return module.training_;
+    return std::ranges::any_of(module.children_, [](const auto& child) { return is_trained(*child.second); });
+}
+
+void UnregisteredCalls::report(Module& module, const Module& caller) {
+    const std::string called = class_name(module), by = class_name(caller);
+    const std::string text = fmt::format(
+        "{0}: expected the modules that forward() calls to be its children, got {1}, which is none: its parameters are "
+        "not trained or saved with those of {0}, and train(), eval() and to() do not reach it. Register it, `{1}& "
+        "layer "
+        "= add(\"layer\", {1}(...));`; a module that is trained on its own is declared by set_external()",
+        by, called);
+    if (refusing != nullptr) throw ValueError(text);
+    if (!is_told_often(module, caller)) std::fprintf(stderr, "declivity: warning: %s\n", text.c_str());
+}
+
+void UnregisteredCalls::enter(Module::Call& call) {
+    Module& module = call.module_;
+    const Module::Call* const caller = innermost();
+    call.caller_ = caller;
+    call.root_ = caller != nullptr && module.parent_ == &caller->module_ ? caller->root_ : root_of(module);
+    innermost() = &call;
+    if (caller == nullptr || caller->root_ == call.root_ || !grad_enabled()) return;
+    const std::atomic_ref reported(module.reported_);
+    if (refusing == nullptr && reported.load(std::memory_order_relaxed)) return;
+    for (const Module::Call* outer = caller->caller_; outer != nullptr; outer = outer->caller_)
+        if (outer->root_ == call.root_) return;
+    if ((refusing != nullptr && refusing->is_trained(call.root_)) || is_external(module) || !is_trained(module)) return;
+    reported.store(true, std::memory_order_relaxed);
+    try {
+        report(module, caller->module_);
+    } catch (...) {
+        innermost() = caller;
+        throw;
+    }
+}
+
+void UnregisteredCalls::leave(const Module::Call& call) noexcept { innermost() = call.caller_; }
+
+RefuseUnregisteredCalls::RefuseUnregisteredCalls(const std::vector<const Module*>& trained)
+    : before_(std::exchange(refusing, this)) {
+    for (const Module* module : trained) roots_.push_back(UnregisteredCalls::root_of(*module));
+}
+RefuseUnregisteredCalls::~RefuseUnregisteredCalls() { refusing = before_; }
+
+bool RefuseUnregisteredCalls::is_trained(const Module* root) const noexcept {
+    return std::ranges::find(roots_, root) != roots_.end();
+}
+
+}  // namespace declivity::nn::detail

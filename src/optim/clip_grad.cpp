@@ -1,0 +1,86 @@
+#include <declivity/optim/clip_grad.hpp>
+
+#include <algorithm>
+#include <cmath>
+#include <string_view>
+#include <utility>
+
+#include <declivity/ops/clip.hpp>
+#include <declivity/ops/multi_tensor.hpp>
+#include <declivity/runtime/error.hpp>
+#include <declivity/tensor/autograd.hpp>
+#include <declivity/tensor/creation.hpp>
+#include <declivity/tensor/functions.hpp>
+#include <fmt/format.h>
+
+namespace declivity::optim {
+namespace {
+
+/// The gradients that parameters have, in the type that is computed in.
+class Gradients {
+  public:
+    /// @throws ValueError, DeviceError
+    Gradients(std::string_view function, const std::vector<Tensor>& parameters) {
+        if (!std::ranges::all_of(parameters, &Tensor::defined))
+            throw ValueError(fmt::format("{}: wants tensors, got an undefined one", function));
+        for (const Tensor& parameter : parameters) {
+            const Tensor gradient = parameter.grad();
+            if (!gradient.defined()) continue;
+            ops::require_dense(function, "gradient", gradient.view());
+            if (!views_.empty() && !(gradient.device() == views_[0].device()))
+                throw DeviceError(
+                    fmt::format("{}: wants the gradients of parameters on one device, got some on '{}' and on '{}'",
+                                function, views_[0].device().name(), gradient.device().name()));
+            const Tensor wide = gradient.detach().to(compute_type(gradient.dtype()));
+            views_.push_back(wide.view());
+            all_.emplace_back(gradient, wide);
+        }
+    }
+    [[nodiscard]] bool empty() const noexcept { return views_.empty(); }
+    [[nodiscard]] const std::vector<ops::View>& views() const noexcept { return views_; }
+    /// After the views were written: 16-bit gradients become what they are rounded to.
+    void written() {
+        const NoGrad no_grad;
+        for (auto& [gradient, wide] : all_) {
+            gradient.mark_written();
+            if (is_half(gradient.dtype())) gradient.copy_(wide.to(gradient.dtype()));
+        }
+    }
+
+  private:
+    std::vector<ops::View> views_;
+    std::vector<std::pair<Tensor, Tensor>> all_;  // with the copies of 16-bit ones, of others the gradients themselves
+};
+
+}  // namespace
+
+Tensor clip_grad_norm(const std::vector<Tensor>& parameters, double max_norm, const ClipGradNormOptions& options) {
+    if (!(max_norm > 0))
+        throw ValueError(fmt::format("clip_grad_norm: wants a largest norm above 0, got {}", max_norm));
+    Gradients gradients("clip_grad_norm", parameters);
+    if (gradients.empty()) return zeros({1}, {.device = parameters.empty() ? Device::best() : parameters[0].device()});
+    ops::MultiTensor tensors(1);
+    tensors.set({gradients.views()});
+    const ops::ClipNorm clip(tensors, max_norm);
+    const Tensor norm(clip.norm());
+    if (options.error_if_nonfinite)
+        if (const double value = norm.to(DType::f32).item<float>(); !std::isfinite(value))
+            throw ValueError(fmt::format(
+                "clip_grad_norm: expected a finite norm of the gradients (error_if_nonfinite), got {}", value));
+    clip.scale();
+    gradients.written();
+    return norm;
+}
+
+void clip_grad_value(const std::vector<Tensor>& parameters, double clip_value) {
+    if (!(clip_value >= 0))
+        throw ValueError(fmt::format("clip_grad_value: expected a clip_value of at least 0, got {}", clip_value));
+    Gradients gradients("clip_grad_value", parameters);
+    if (gradients.empty()) return;
+    ops::MultiTensor tensors(1);
+    tensors.set({gradients.views()});
+    ops::clip_value(tensors, clip_value);
+    gradients.written();
+}
+
+}  // namespace declivity::optim

@@ -1,0 +1,45 @@
+// Floor 4, private. What an Optimizer holds.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include <declivity/ops/multi_tensor.hpp>
+#include <declivity/optim/optimizer.hpp>
+
+#include "ops/engine/formula.hpp"
+
+namespace declivity::optim {
+
+/// Of a group's numbers: the learning rate is the first, the step counts of its parameters follow.
+constexpr std::int64_t kSteps = 1;
+
+struct Optimizer::Group {
+    std::vector<Tensor> parameters;
+    std::vector<std::string> names;  // of parameters
+    std::vector<Slot> slot_names;
+    std::vector<std::vector<Tensor>> slots;  // by name, then parameter
+    std::vector<Tensor> masters = {};  // of parameters of f16 and bf16 in f32, of which they are the rounded values
+    Tensor numbers;    // learning rate and the steps of each parameter: a step of the group is a launch for all of them
+    DType dtype = {};  // of the parameters
+    std::vector<Shape> shapes = {};  // of each
+    double initial_rate = 0, rate = 0;
+    std::optional<ops::Formula> formula = {};  // that of the last step
+    ops::MultiTensor tensors;
+
+    [[nodiscard]] std::size_t roles() const { return 2 + slots.size() + (masters.empty() ? 0 : 1); }
+    /// The steps of each parameter.
+    [[nodiscard]] ops::View steps() const {
+        return ops::sliced(numbers.view(), 0, kSteps, static_cast<std::int64_t>(parameters.size()));
+    }
+};
+
+struct Optimizer::State {
+    std::string name;
+    std::vector<Group> groups;
+    Tensor guard;
+};
+
+}  // namespace declivity::optim

@@ -1,0 +1,294 @@
+// What an optimizer saves and loads: in its own names, in those of earlier versions, and in those of torch.optim.
+#include <algorithm>
+#include <cmath>
+#include <optional>
+#include <span>
+#include <string>
+#include <unordered_map>
+#include <unordered_set>
+#include <utility>
+#include <vector>
+
+#include <declivity/ops/copy.hpp>
+#include <declivity/runtime/error.hpp>
+#include <declivity/tensor/autograd.hpp>
+#include <declivity/tensor/creation.hpp>
+#include <declivity/tensor/functions.hpp>
+#include <fmt/format.h>
+
+#include "optimizer_state.hpp"
+#include "tensor/load_state.hpp"
+
+namespace declivity::optim {
+namespace {
+
+/// An f64 as numbers of f32 that sum up to it, for devices that have no f64.
+constexpr int kRateParts = 3;
+
+std::string rate_name(std::size_t group) { return fmt::format("groups.{}.learning_rate", group); }
+std::string initial_rate_name(std::size_t group) { return fmt::format("groups.{}.initial_learning_rate", group); }
+/// In states of earlier versions: the learning rate, rounded to the type that is computed in, and one step count.
+std::string progress_name(std::size_t group) { return fmt::format("groups.{}.progress", group); }
+std::string step_name(const std::string& parameter) { return fmt::format("state.{}.step", parameter); }
+
+Tensor in_parts(double value, const Device& device) {
+    std::vector<float> parts;
+    for (int i = 0; i < kRateParts; ++i) {
+        parts.push_back(static_cast<float>(value));
+        value -= static_cast<double>(parts.back());
+    }
+    return Tensor::from(parts, {kRateParts}, device);
+}
+
+double sum_of(const Tensor& tensor) {
+    double value = 0;
+    const auto add = [&](const auto& numbers) {
+        // From the small to the large one.
+        for (auto number = numbers.rbegin(); number != numbers.rend(); ++number) value += static_cast<double>(*number);
+    };
+    if (tensor.dtype() == DType::f64) add(tensor.to_vector<double>());
+    else add(tensor.to(DType::f32).to_vector<float>());
+    return value;
+}
+
+void require_rate(const std::string& name, double rate) {
+    if (!(rate >= 0) || !std::isfinite(rate))
+        throw ValueError(
+            fmt::format("load_state_dict: expected a finite rate of at least 0 as '{}', got {}", name, rate));
+}
+
+/// @throws ValueError, ShapeError unless it is a rate as state_dict() writes it
+double rate_from_parts(const std::string& name, const Tensor& tensor) {
+    if (!tensor.defined())
+        throw ValueError(fmt::format("load_state_dict: expected a tensor for '{}', got an undefined one", name));
+    const bool in_parts = tensor.shape() == Shape{kRateParts} && tensor.dtype() == DType::f32;
+    const bool one_number = tensor.numel() == 1 && tensor.rank() <= 1 && is_floating(tensor.dtype());
+    if (!in_parts && !one_number)
+        throw ShapeError(fmt::format("load_state_dict: expected '{}' of f32 and shape [{}], or one number, got {} {}",
+                                     name, kRateParts, name_of(tensor.dtype()), tensor.shape().str()));
+    const double rate = sum_of(tensor);
+    require_rate(name, rate);
+    return rate;
+}
+
+/// A number of any real type, with or without an axis, as a scalar of `dtype`.
+/// @throws ValueError, ShapeError, TypeError
+Tensor scalar_of(const std::string& name, const Tensor& tensor, DType dtype) {
+    if (!tensor.defined())
+        throw ValueError(fmt::format("load_state_dict: expected a tensor for '{}', got an undefined one", name));
+    if (tensor.numel() != 1 || tensor.rank() > 1)
+        throw ShapeError(
+            fmt::format("load_state_dict: expected one number for '{}', got shape {}", name, tensor.shape().str()));
+    if (!is_floating(tensor.dtype()) && !is_integer(tensor.dtype()))
+        throw TypeError(
+            fmt::format("load_state_dict: expected a number for '{}', got {}", name, name_of(tensor.dtype())));
+    return reshape(tensor, {}).to(dtype);
+}
+
+using Given = std::unordered_map<std::string, Tensor>;
+
+/// Takes an entry out of a state. Undefined where there is none.
+std::optional<Tensor> taken(Given& from, const std::string& name) {
+    const auto found = from.find(name);
+    if (found == from.end()) return std::nullopt;
+    Tensor tensor = std::move(found->second);
+    from.erase(found);
+    return tensor;
+}
+
+/// The tensors of a state by name. @throws ValueError for a name that comes twice
+Given by_name(const StateDict& state) {
+    Given all;
+    for (const NamedTensor& one : state)
+        if (!all.emplace(one.name, one.tensor).second)
+            throw ValueError(fmt::format("load_state_dict: wants each name once, got '{}' again", one.name));
+    return all;
+}
+
+}  // namespace
+
+StateDict Optimizer::state_dict() const {
+    StateDict out;
+    for (std::size_t index = 0; index < checked_state("state_dict").groups.size(); ++index) {
+        const Group& group = state_->groups[index];
+        out.push_back({rate_name(index), in_parts(group.rate, group.numbers.device())});
+        for (std::size_t i = 0; i < group.parameters.size(); ++i) {
+            const std::string& name = group.names[i];
+            const ops::View step = ops::sliced(group.steps(), 0, static_cast<std::int64_t>(i), 1);
+            out.push_back({step_name(name), Tensor(ops::reshaped(step, {}))});
+            for (std::size_t slot = 0; slot < group.slots.size(); ++slot)
+                out.push_back({fmt::format("state.{}.{}", name, group.slot_names[slot].name), group.slots[slot][i]});
+            if (!group.masters.empty()) out.push_back({fmt::format("state.{}.master", name), group.masters[i]});
+        }
+    }
+    for (std::size_t index = 0; index < state_->groups.size(); ++index) {
+        const Group& group = state_->groups[index];
+        out.push_back({initial_rate_name(index), in_parts(group.initial_rate, group.numbers.device())});
+    }
+    return out;
+}
+
+void Optimizer::load_state_dict(const StateDict& state) {
+    const NoGrad no_grad;
+    const std::vector<Group>& groups = checked_state("load_state_dict").groups;
+    Given given = by_name(state);
+    StateDict complete;  // in the names of state_dict()
+    std::vector<std::pair<double, double>> rates;
+    for (std::size_t index = 0; index < groups.size(); ++index) {
+        const Group& group = groups[index];
+        const Device& device = group.numbers.device();
+        const DType dtype = group.numbers.dtype();
+        std::optional<Tensor> rate = taken(given, rate_name(index)), initial = taken(given, initial_rate_name(index));
+        const std::optional<Tensor> progress = taken(given, progress_name(index));
+        rates.emplace_back(group.rate, group.initial_rate);
+        auto& [rate_now, initial_now] = rates.back();
+        if (rate) rate_now = rate_from_parts(rate_name(index), *rate);
+        if (initial) initial_now = rate_from_parts(initial_rate_name(index), *initial);
+        std::optional<Tensor> steps;  // of a state of an earlier version
+        if (progress) {
+            if (!progress->defined() || !(progress->shape() == Shape{2}) || progress->dtype() != dtype)
+                throw ShapeError(fmt::format(
+                    "load_state_dict: expected '{}' of {} and shape [2], got {}", progress_name(index), name_of(dtype),
+                    progress->defined() ? fmt::format("{} {}", name_of(progress->dtype()), progress->shape().str())
+                                        : "an undefined tensor"));
+            const double computed_with = sum_of(slice(*progress, 0, 0, 1));
+            require_rate(progress_name(index), computed_with);
+            // A rate that was written into the progress alone counts.
+            const bool same = dtype == DType::f64 ? rate_now == computed_with
+                                                  : static_cast<double>(static_cast<float>(rate_now)) == computed_with;
+            if (!rate || !same) rate_now = computed_with;
+            steps = reshape(slice(*progress, 0, 1, 2), {});
+        }
+        if (rate || progress) complete.push_back({rate_name(index), in_parts(rate_now, device)});
+        complete.push_back({initial_rate_name(index), in_parts(initial_now, device)});
+        for (const std::string& parameter : group.names) {
+            const std::string name = step_name(parameter);
+            if (const std::optional<Tensor> step = taken(given, name))
+                complete.push_back({name, scalar_of(name, *step, dtype)});
+            else if (steps) complete.push_back({name, *steps});
+        }
+    }
+    for (const NamedTensor& one : state)
+        if (const auto found = given.find(one.name); found != given.end()) complete.push_back(one);
+    detail::load_state(state_->name, state_dict(), complete);
+    for (std::size_t index = 0; index < groups.size(); ++index) {
+        state_->groups[index].initial_rate = rates[index].second;
+        set_learning_rate(rates[index].first, index);
+    }
+}
+
+namespace {
+
+/// What torch.optim calls what an optimizer keeps beside each parameter.
+struct TorchNames {
+    std::string_view optimizer;
+    std::vector<std::pair<std::string_view, std::string_view>> slots;  // here, there
+    bool counts_steps = true;
+};
+
+const TorchNames& torch_names(std::string_view optimizer) {
+    static const std::vector<TorchNames> all{
+        {"SGD", {{"m", "momentum_buffer"}}, false},
+        {"Adam", {{"m", "exp_avg"}, {"v", "exp_avg_sq"}, {"v_max", "max_exp_avg_sq"}}},
+        {"AdamW", {{"m", "exp_avg"}, {"v", "exp_avg_sq"}, {"v_max", "max_exp_avg_sq"}}},
+        {"RAdam", {{"m", "exp_avg"}, {"v", "exp_avg_sq"}}},
+        {"RMSprop", {{"v", "square_avg"}, {"a", "grad_avg"}, {"m", "momentum_buffer"}}},
+        {"Adagrad", {{"s", "sum"}}},
+        {"Adadelta", {{"v", "square_avg"}, {"d", "acc_delta"}}},
+    };
+    static const TorchNames others;
+    const auto found = std::ranges::find(all, optimizer, &TorchNames::optimizer);
+    return found == all.end() ? others : *found;
+}
+
+std::string torch_slot(const TorchNames& names, std::string_view slot) {
+    const auto found = std::ranges::find(names.slots, slot, &std::pair<std::string_view, std::string_view>::first);
+    return std::string(found == names.slots.end() ? slot : found->second);
+}
+
+std::string torch_rate_name(std::size_t group) { return fmt::format("param_groups.{}.lr", group); }
+std::string torch_initial_rate_name(std::size_t group) { return fmt::format("param_groups.{}.initial_lr", group); }
+
+}  // namespace
+
+StateDict Optimizer::torch_state_dict() const {
+    const std::vector<Group>& groups = checked_state("torch_state_dict").groups;
+    const TorchNames& names = torch_names(state_->name);
+    StateDict out;
+    std::size_t number = 0;
+    for (std::size_t index = 0; index < groups.size(); ++index) {
+        const Group& group = groups[index];
+        out.push_back({torch_rate_name(index), in_parts(group.rate, group.numbers.device())});
+        out.push_back({torch_initial_rate_name(index), in_parts(group.initial_rate, group.numbers.device())});
+        const std::vector<float> steps = Tensor(group.steps()).to(DType::f32).to_vector<float>();
+        for (std::size_t i = 0; i < group.parameters.size(); ++i, ++number) {
+            if (steps[i] == 0) continue;
+            if (names.counts_steps)
+                out.push_back(
+                    {fmt::format("state.{}.step", number), full({}, steps[i], {.device = group.numbers.device()})});
+            for (std::size_t slot = 0; slot < group.slots.size(); ++slot)
+                out.push_back({fmt::format("state.{}.{}", number, torch_slot(names, group.slot_names[slot].name)),
+                               group.slots[slot][i]});
+        }
+    }
+    return out;
+}
+
+void Optimizer::load_torch_state_dict(const StateDict& state) {
+    const NoGrad no_grad;
+    const std::vector<Group>& groups = checked_state("load_torch_state_dict").groups;
+    const TorchNames& names = torch_names(state_->name);
+    Given given = by_name(state);
+    StateDict own;
+    std::size_t number = 0;
+    for (std::size_t index = 0; index < groups.size(); ++index) {
+        const Group& group = groups[index];
+        const Device& device = group.numbers.device();
+        const DType dtype = group.numbers.dtype();
+        const auto rate = [&](const std::string& torch_name, const std::string& name, double now) {
+            if (const std::optional<Tensor> one = taken(given, torch_name)) {
+                if (!one->defined() || !is_floating(one->dtype()))
+                    throw TypeError(fmt::format("load_torch_state_dict: expected '{}' of a floating type, got {}",
+                                                torch_name,
+                                                one->defined() ? name_of(one->dtype()) : "an undefined tensor"));
+                now = sum_of(*one);
+            }
+            own.push_back({name, in_parts(now, device)});
+        };
+        rate(torch_rate_name(index), rate_name(index), group.rate);
+        rate(torch_initial_rate_name(index), initial_rate_name(index), group.initial_rate);
+        for (std::size_t i = 0; i < group.parameters.size(); ++i, ++number) {
+            const std::string by_number = fmt::format("state.{}.", number),
+                              by_own_name = fmt::format("state.{}.", group.names[i]);
+            const auto entry = [&](const std::string& key) {
+                std::optional<Tensor> one = taken(given, by_number + key);
+                return one ? one : taken(given, by_own_name + key);
+            };
+            std::optional<Tensor> step = entry("step");
+            bool any = step.has_value();
+            std::vector<std::optional<Tensor>> slots;
+            for (const Slot& slot : group.slot_names) {
+                slots.push_back(entry(torch_slot(names, slot.name)));
+                any = any || slots.back();
+            }
+            // PyTorch makes a parameter's state in its first step.
+            if (!step && (!any || !names.counts_steps))
+                step = full({}, any ? 1 : 0, {.dtype = dtype, .device = device});
+            if (step) own.push_back({step_name(group.names[i]), *step});
+            for (std::size_t slot = 0; slot < slots.size(); ++slot) {
+                Tensor one = slots[slot].value_or(Tensor());
+                if (!any)
+                    one = full(group.shapes[i], group.slot_names[slot].initial, {.dtype = dtype, .device = device});
+                if (!one.defined()) continue;
+                if (is_floating(one.dtype())) one = one.to(dtype);
+                own.push_back({by_own_name + group.slot_names[slot].name, one});
+            }
+            if (!group.masters.empty()) own.push_back({by_own_name + "master", group.parameters[i].detach().to(dtype)});
+        }
+    }
+    for (const NamedTensor& one : state)
+        if (given.contains(one.name)) own.push_back(one);  // which is refused by its name
+    load_state_dict(own);
+}
+
+}  // namespace declivity::optim

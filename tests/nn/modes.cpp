@@ -1,0 +1,127 @@
+// The mode of modules that are added after eval() or train(): that of their parent.
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include <declivity/nn/nn.hpp>
+#include <declivity/tensor/creation.hpp>
+#include <declivity/tensor/functions.hpp>
+#include <doctest/doctest.h>
+
+#include "tests/support/values.hpp"
+
+using namespace declivity;
+using test::values;
+
+namespace {
+
+/// Offers all ways in which a module of one's own takes a child.
+struct Parent : nn::Layer {
+    Tensor forward(Tensor x) override { return x; }
+    [[nodiscard]] std::string type_name() const override { return "Parent"; }
+    nn::Dropout& by_add(const std::string& name) { return add(name, nn::Dropout(0.5)); }
+    nn::Dropout& by_emplace(const std::string& name) { return emplace<nn::Dropout>(name, 0.5); }
+    void by_pointer(const std::string& name) { add_child(name, std::make_unique<nn::Dropout>(0.5)); }
+};
+
+struct Doubled : nn::Layer {
+    Tensor forward(Tensor w) override { return w * 2.0; }
+    [[nodiscard]] std::string type_name() const override { return "Doubled"; }
+};
+
+/// Whether a module and all below it are in one mode.
+bool all_in(const nn::Module& module, bool training) {
+    bool same = module.training() == training;
+    module.for_each_child([&](const nn::Module& child) { same = same && all_in(child, training); });
+    return same;
+}
+
+}  // namespace
+
+TEST_CASE("modes: a child takes the mode of its parent, whichever way it is added") {
+    for (const bool training : {false, true}) {
+        CAPTURE(training);
+        Parent parent;
+        parent.train(training);
+        CHECK(parent.by_add("a").training() == training);
+        CHECK(parent.by_emplace("b").training() == training);
+        parent.by_pointer("c");
+        CHECK(all_in(parent, training));
+
+        nn::Sequential sequence(nn::Linear(2, 2));
+        sequence.train(training);
+        nn::Dropout given(0.5);
+        given.train(!training);
+        CHECK(sequence.append(std::move(given)).training() == training);
+        CHECK(sequence.emplace<nn::Dropout>(0.5).training() == training);
+        nn::Sequential block(nn::Linear(2, 2), nn::Sequential(nn::Dropout(0.5)));
+        block.train(!training);
+        sequence.append(std::move(block));  // with all below it
+        CHECK(all_in(sequence, training));
+
+        nn::ModuleList<> list;
+        list.train(training);
+        list.append(nn::Dropout(0.5));
+        list.emplace<nn::Dropout>(0.5);
+        CHECK(all_in(list, training));
+
+        nn::ModuleDict<> heads;
+        heads.train(training);
+        heads.insert("one", nn::Dropout(0.5));
+        heads.emplace<nn::Dropout>("two", 0.5);
+        CHECK(all_in(heads, training));
+    }
+}
+
+TEST_CASE("modes: after eval(), a dropout that is appended passes its input") {
+    nn::Sequential model(nn::Linear(4, 4));
+    model.eval();
+    const Tensor x = ones({8, 4}), before = model(x);
+    model.append(nn::Dropout(0.9));
+    CHECK(values(model(x)) == values(before));
+    model.train();
+    CHECK(values(model(x)) != values(before));
+}
+
+TEST_CASE("modes: adapters and parametrisations of a model in evaluation") {
+    nn::Sequential model(nn::Linear(4, 4), nn::ReLU(), nn::Linear(4, 2));
+    model.eval();
+    nn::add_lora(model, {.r = 2, .lora_dropout = 0.5, .target_modules = {}});
+    CHECK(all_in(model, false));
+    auto& linear = static_cast<nn::Linear&>(model[0]);
+    CHECK_FALSE(linear.lora()->training());
+    nn::Linear plain(4, 4);
+    plain.eval();
+    nn::register_parametrization(plain, "weight", Doubled());
+    nn::register_parametrization(plain, "weight", Doubled());
+    nn::spectral_norm(plain);
+    CHECK(all_in(plain, false));
+    nn::Conv2d conv(2, 2, 3);
+    conv.eval();
+    nn::weight_norm(conv);
+    nn::lora(conv);
+    CHECK(all_in(conv, false));
+    nn::Linear trained(4, 4);
+    Doubled still;
+    still.eval();
+    nn::register_parametrization(trained, "weight", std::move(still));
+    CHECK(all_in(trained, true));
+}
+
+TEST_CASE("modes: a layer that replaces a child by assignment takes its place, mode and all") {
+    nn::Sequential model(nn::Linear(4, 4), nn::Sequential(nn::Dropout(0.5)));
+    model.eval();
+    static_cast<nn::Linear&>(model[0]) = nn::Linear(4, 3);
+    static_cast<nn::Sequential&>(model[1]) = nn::Sequential(nn::Dropout(0.5), nn::Linear(3, 2));
+    CHECK(all_in(model, false));
+    nn::Sequential alone(nn::Dropout(0.5));
+    alone.eval();
+    alone = nn::Sequential(nn::Dropout(0.5));  // no child: as it comes
+    CHECK(all_in(alone, true));
+    nn::Sequential moved = std::move(model);
+    moved.append(nn::Dropout(0.5));
+    CHECK(all_in(moved, false));
+    moved.train();
+    CHECK(all_in(moved, true));
+}

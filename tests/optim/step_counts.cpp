@@ -1,0 +1,269 @@
+// Step counts of each parameter: formulas, launches, recorded steps, and the states that hold them.
+#include <cstdlib>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include <declivity/io/state_dict.hpp>
+#include <declivity/nn/linear.hpp>
+#include <declivity/optim/adagrad.hpp>
+#include <declivity/optim/adam.hpp>
+#include <declivity/optim/radam.hpp>
+#include <declivity/optim/schedule.hpp>
+#include <declivity/optim/sgd.hpp>
+#include <declivity/runtime/error.hpp>
+#include <declivity/tensor/autograd.hpp>
+#include <declivity/tensor/creation.hpp>
+#include <declivity/tensor/functions.hpp>
+#include <declivity/tensor/record.hpp>
+#include <doctest/doctest.h>
+
+#include "tests/support/devices.hpp"
+#include "tests/support/launches.hpp"
+#include "tests/support/temp_folder.hpp"
+#include "tests/support/values.hpp"
+
+using namespace declivity;
+using test::values;
+
+namespace {
+
+/// Its parameter becomes the number of the step.
+class Counting : public optim::Optimizer {
+  public:
+    explicit Counting(const optim::Parameters& parameters) : Optimizer("Counting") { add(parameters, 1); }
+
+  protected:
+    void update(std::size_t, optim::Update& x) const override { x.parameter = 0 * x.parameter + x.step; }
+};
+
+Tensor leaf(double value, DType dtype = DType::f32, const Shape& shape = {3}) {
+    return full(shape, value, {dtype}).set_requires_grad();
+}
+
+/// Steps with a gradient of 1 for one parameter alone.
+void step_of(optim::Optimizer& optimizer, const Tensor& parameter) {
+    optimizer.zero_grad();
+    Tensor(parameter).set_grad(ones_like(parameter));
+    optimizer.step();
+}
+
+Tensor state_of(const optim::Optimizer& optimizer, const std::string& name) {
+    for (const NamedTensor& one : optimizer.state_dict())
+        if (one.name == name) return one.tensor;
+    FAIL("no state named " << name);
+    return {};
+}
+
+}  // namespace
+
+TEST_CASE("step counts: a first gradient in a later step is a first step") {
+    for (const DType dtype : {DType::f32, DType::f16, DType::bf16}) {
+        CAPTURE(name_of(dtype));
+        const double unit = dtype == DType::f32 ? 1e-6 : 4e-3;
+        const auto second = [&](auto&& make) {
+            Tensor a = leaf(1, dtype), b = leaf(1, dtype);
+            auto optimizer = make(optim::Parameters{a, b});
+            for (int t = 0; t < 5; ++t) step_of(optimizer, a);
+            step_of(optimizer, b);
+            return values(b)[1];
+        };
+        // Adam's first step is lr, whatever the gradient.
+        CHECK(second([](const optim::Parameters& p) { return optim::Adam(p, {.lr = 0.01}); }) ==
+              doctest::Approx(0.99).epsilon(unit));
+        CHECK(second([](const optim::Parameters& p) { return optim::AdamW(p, {.lr = 0.01, .weight_decay = 0.1}); }) ==
+              doctest::Approx(1 - 0.001 - 0.01).epsilon(unit));
+        // RAdam's first steps are those of a mean, SGD's momentum begins as the gradient, Adagrad's rate is whole.
+        CHECK(second([](const optim::Parameters& p) { return optim::RAdam(p, {.lr = 0.25}); }) ==
+              doctest::Approx(0.75).epsilon(unit));
+        CHECK(second([](const optim::Parameters& p) {
+                  return optim::SGD(p, {.lr = 0.25, .momentum = 0.9, .dampening = 0.5});
+              }) == doctest::Approx(0.75).epsilon(unit));
+        CHECK(second([](const optim::Parameters& p) { return optim::Adagrad(p, {.lr = 0.25, .lr_decay = 1}); }) ==
+              doctest::Approx(0.75).epsilon(unit));
+        CHECK(second([](const optim::Parameters& p) { return Counting(p); }) == 1);
+    }
+}
+
+TEST_CASE("step counts: a gradient after thousands of steps of other parameters is corrected as the first") {
+    Tensor a = leaf(1), b = leaf(1);
+    optim::AdamW optimizer({a, b}, {.lr = 0.01, .weight_decay = 0});
+    StateDict state;
+    for (const auto& [name, tensor] : optimizer.state_dict())
+        state.push_back({name, name == "state.0.step" ? full({}, 5000) : tensor.clone()});
+    optimizer.load_state_dict(state);
+    step_of(optimizer, b);
+    CHECK(values(b)[0] == doctest::Approx(0.99).epsilon(1e-6));
+    step_of(optimizer, a);
+    CHECK(values(state_of(optimizer, "state.0.step")) == std::vector<double>{5001});
+    CHECK(values(state_of(optimizer, "state.1.step")) == std::vector<double>{1});
+}
+
+TEST_CASE("step counts: groups, parameters without elements and of many pieces, and a pattern that changes") {
+    const std::vector<Shape> shapes{{2}, {0}, {9001}, {}, {3, 5}};
+    for (const bool exact : {false, true}) {
+        const test::Environment pool("DECLIVITY_POOL", exact ? std::optional<std::string>("exact") : std::nullopt);
+        const Device device = test::fresh_device();
+        std::vector<Tensor> parameters;
+        std::vector<int> wanted(shapes.size(), 0);
+        for (const Shape& shape : shapes) parameters.push_back(full(shape, 0, {.device = device}).set_requires_grad());
+        Counting optimizer({parameters[0], parameters[1], parameters[2], parameters[3], parameters[4]});
+        for (int t = 0; t < 12; ++t) {
+            optimizer.zero_grad();
+            for (std::size_t i = 0; i < shapes.size(); ++i) {
+                if (t % (static_cast<int>(i) + 1) != 0) continue;
+                parameters[i].set_grad(ones_like(parameters[i]));
+                ++wanted[i];
+            }
+            optimizer.step();
+        }
+        for (std::size_t i = 0; i < shapes.size(); ++i) {
+            const auto found = values(parameters[i]);
+            CHECK(found == std::vector<double>(found.size(), wanted[i]));
+            CHECK(values(state_of(optimizer, "state." + std::to_string(i) + ".step")) ==
+                  std::vector<double>{static_cast<double>(wanted[i])});
+        }
+    }
+}
+
+TEST_CASE("step counts: a step launches two kernels, with gradients of all parameters or of some") {
+    if (std::getenv("DECLIVITY_POOL") != nullptr) return;  // a kernel reaches eight memory objects, which a pool shares
+    std::vector<Tensor> parameters;
+    for (std::int64_t i = 0; i < 40; ++i) parameters.push_back(full({1 + i * 7}, 1).set_requires_grad());
+    optim::Adam optimizer(parameters);
+    for (const std::size_t every : {1, 1, 3}) {
+        optimizer.zero_grad();
+        for (std::size_t i = 0; i < parameters.size(); i += every) parameters[i].set_grad(ones_like(parameters[i]));
+        for (const Tensor& one : parameters)
+            if (one.grad().defined()) test::need(one.grad());
+        for (const NamedTensor& one : optimizer.state_dict()) test::need(one.tensor);
+        CHECK(test::launches([&] { optimizer.step(); }) == 2);
+    }
+}
+
+TEST_CASE("step counts: recorded steps count on") {
+    Tensor a = leaf(0), b = leaf(0);
+    Counting plain({a, b});
+    step_of(plain, b);
+    step_of(plain, b);
+    auto replayed = record([&](const std::vector<Tensor>& x) {
+        plain.zero_grad();
+        sum(a * x[0]).backward();
+        plain.step();
+        return std::vector<Tensor>{};
+    });
+    for (int t = 1; t <= 5; ++t) {
+        replayed(std::vector<Tensor>{full({3}, t)});
+        CHECK(values(a) == std::vector<double>(3, t));
+    }
+    CHECK(replayed.replayed() >= 3);
+    CHECK(values(b) == std::vector<double>(3, 2));
+    step_of(plain, b);
+    CHECK(values(b) == std::vector<double>(3, 3));
+    replayed(std::vector<Tensor>{ones({3})});
+    CHECK(values(a) == std::vector<double>(3, 6));
+    CHECK(values(b) == std::vector<double>(3, 3));
+}
+
+TEST_CASE("step counts: states of earlier versions load, with one count for all parameters of a group") {
+    for (const DType dtype : {DType::f32, test::widest(), DType::bf16}) {
+        CAPTURE(name_of(dtype));
+        const DType wide = compute_type(dtype);
+        Tensor a = leaf(1, dtype), b = leaf(1, dtype, {2});
+        optim::Adam optimizer({a, b}, {.lr = 0.5});
+        StateDict old{{"groups.0.progress", full({2}, 0.125, {wide})}};
+        old[0].tensor[1] = 7;
+        for (const char* name : {"state.0.m", "state.0.v"}) old.push_back({name, full({3}, 0.25, {wide})});
+        for (const char* name : {"state.1.m", "state.1.v"}) old.push_back({name, full({2}, 0.75, {wide})});
+        if (wide != dtype) {
+            old.push_back({"state.0.master", ones({3}, {wide})});
+            old.push_back({"state.1.master", ones({2}, {wide})});
+        }
+        const test::TempFolder folder;
+        io::save(folder / "old.safetensors", old);
+        optimizer.load_state_dict(io::load(folder / "old.safetensors"));
+        CHECK(optimizer.learning_rate() == 0.125);
+        CHECK(optimizer.initial_learning_rate() == 0.5);  // of which such a state says nothing
+        for (const char* name : {"state.0.step", "state.1.step"})
+            CHECK(values(state_of(optimizer, name)) == std::vector<double>{7});
+        CHECK(values(state_of(optimizer, "state.1.v")) == std::vector<double>(2, 0.75));
+        if (dtype == DType::f64) continue;
+        // The rate as it was set, where that of progress is its rounded value; otherwise that of progress.
+        const double set = 0.1, parts[] = {static_cast<float>(set), set - static_cast<double>(static_cast<float>(set))};
+        old.push_back({"groups.0.learning_rate",
+                       Tensor::from<float>({static_cast<float>(parts[0]), static_cast<float>(parts[1]), 0}, {3})});
+        old[0].tensor[0] = set;
+        optimizer.load_state_dict(old);
+        CHECK(optimizer.learning_rate() == doctest::Approx(set).epsilon(1e-14));
+        old[0].tensor[0] = 0.375;
+        optimizer.load_state_dict(old);
+        CHECK(optimizer.learning_rate() == 0.375);
+    }
+}
+
+TEST_CASE("step counts: a count may have any real type, and any device") {
+    Tensor a = leaf(1);
+    optim::Adam optimizer({a}, {.lr = 0.5});
+    for (const Tensor& step : {full({}, 9, {DType::i64}), full({1}, 9, {DType::i32}), full({}, 9),
+                               full({}, 9, {.device = test::fresh_device()})}) {
+        StateDict state = optimizer.state_dict();
+        for (NamedTensor& one : state)
+            if (one.name == "state.0.step") one.tensor = step;
+        optimizer.load_state_dict(state);
+        CHECK(values(state_of(optimizer, "state.0.step")) == std::vector<double>{9});
+        optimizer.load_state_dict(optim::Adam({leaf(1)}).state_dict());
+        CHECK(values(state_of(optimizer, "state.0.step")) == std::vector<double>{0});
+    }
+}
+
+TEST_CASE("states of optimizers: schedules go on from the rate that they began with") {
+    Tensor a = leaf(1);
+    const auto schedule = optim::step_decay(1, 0.5);
+    optim::SGD first({a}, {.lr = 0.8});
+    first.add_group({leaf(2)}, {.lr = 0.1});
+    optim::apply(schedule, 2, first);
+    const test::TempFolder folder;
+    io::save(folder / "optimizer.safetensors", first.state_dict());
+    optim::SGD second({a}, {.lr = 100});
+    second.add_group({leaf(2)}, {.lr = 100});
+    second.load_state_dict(io::load(folder / "optimizer.safetensors"));
+    CHECK(second.learning_rate() == 0.2);
+    CHECK(second.initial_learning_rate() == 0.8);
+    CHECK(second.initial_learning_rate(1) == 0.1);
+    optim::apply(schedule, 3, second);
+    CHECK(second.learning_rate() == 0.1);
+    CHECK(second.learning_rate(1) == 0.0125);
+}
+
+TEST_CASE("optimizers: frozen parameters are accepted, stay, and take steps once they are trained") {
+    for (const DType dtype : {DType::f32, DType::f16}) {
+        CAPTURE(name_of(dtype));
+        Tensor frozen = full({3}, 1, {dtype}), trained = leaf(1, dtype);
+        optim::Adam optimizer({frozen, trained}, {.lr = 0.25});
+        const auto step = [&] {
+            optimizer.zero_grad();
+            sum((frozen * trained).to(DType::f32)).backward();
+            optimizer.step();
+        };
+        step();
+        step();
+        CHECK(values(frozen) == std::vector<double>(3, 1));
+        CHECK(values(state_of(optimizer, "state.0.step")) == std::vector<double>{0});
+        CHECK(values(trained)[0] == doctest::Approx(0.5).epsilon(1e-3));
+        frozen.set_requires_grad();
+        step();
+        CHECK(values(frozen)[0] == doctest::Approx(0.75).epsilon(1e-3));
+    }
+    // All parameters of a model of which a part is frozen, as PyTorch's programs give them.
+    nn::Linear layer(3, 2);
+    layer.parameters()[0].set_requires_grad(false);
+    optim::SGD optimizer(layer.named_parameters(), {.lr = 1, .momentum = 0.9});
+    optimizer.add_group({zeros({2})}, {});
+    const auto weight = values(layer.parameters()[0]), bias = values(layer.parameters()[1]);
+    sum(layer(ones({4, 3}))).backward();
+    optimizer.step();
+    CHECK(values(layer.parameters()[0]) == weight);
+    CHECK(values(layer.parameters()[1])[0] == doctest::Approx(bias[0] - 4));
+}
