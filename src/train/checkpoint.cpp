@@ -65,6 +65,8 @@ StateDict part(const io::Safetensors& content, const std::string& prefix, const 
 void Trainer::save(const std::filesystem::path& path) const {
     const FunctionScope function("Trainer::save");
     const State& state = *state_;
+    // A callback may save before the fit has looked: nothing behind a step that failed is worth keeping.
+    if (state.require_finite) state.require_finite();
     io::Safetensors content;
     for (const auto& [name, module] : state.modules)
         for (const auto& [tensor_name, tensor] : module.state_dict())

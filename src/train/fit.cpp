@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <set>
+#include <span>
 
 #include <declivity/nn/loss.hpp>
 #include <declivity/ops/finite.hpp>
@@ -128,6 +129,7 @@ Fit::Fit(Trainer& trainer, Trainer::State& state, const data::Dataset& train,
     for (const auto& [name, set] : validation) state_.validation_sets.push_back(name);
     state_.stop = false;
     state_.replays = {};
+    state_.require_finite = [this] { require_finite(); };
 }
 
 Recorded Fit::recorded(void (Fit::*commands)(const data::Batch&)) {
@@ -459,6 +461,14 @@ void Fit::read(Report& report) {
     Figures figures;
     report.append(figures, "", state_);
     bar_.update(state_.progress.batch, figures);
+}
+
+void Fit::require_finite() {
+    const std::int32_t number = state_.guard.to_vector<std::int32_t>()[0];
+    if (number <= 0) return;
+    NotedLabels noted{};
+    state_.noted.copy_to(std::span<std::int64_t>(noted));
+    throw_non_finite(number, noted[1] == number ? noted : NotedLabels{});
 }
 
 /// @param number of the batch in this fit, from 1; it is one of the present epoch, since each is read at its end

@@ -38,7 +38,7 @@ class Fit {
   public:
     Fit(Trainer& trainer, Trainer::State& state, const data::Dataset& train,
         const std::vector<NamedDataset>& validation, const FitOptions& options);
-    ~Fit() = default;
+    ~Fit() { state_.require_finite = nullptr; }
     Fit(const Fit&) = delete;
     Fit& operator=(const Fit&) = delete;
 
@@ -70,6 +70,7 @@ class Fit {
     void refuse_where_not_replayable() const;
     [[nodiscard]] std::string not_replayable() const;
     void read(Report& report);
+    void require_finite();
     [[noreturn]] void throw_non_finite(std::int64_t number, const NotedLabels& noted);
     /// Of a batch of this fit, from 1, its number in the present epoch, from 0.
     [[nodiscard]] std::int64_t place_of(std::int64_t number) const {

@@ -53,14 +53,14 @@ class LossCalls final : public CallObserver {
 
   private:
     struct Call {
-        std::weak_ptr<const void> result;  // its value
-        LossWeight weight;
+        std::weak_ptr<const void> result = {};  // its value
+        LossWeight weight = {};
         bool is_loss = false;  // not a plain mean()
         bool known = true;     // the weight
     };
     [[nodiscard]] const Call* found(const Tensor& loss) const;
 
-    detail::LossDivisorScope divisors_;
+    declivity::detail::LossDivisorScope divisors_;
     const FunctionCall* loss_ = nullptr;  // the outermost one under way
     std::vector<Call> calls_;
 };

@@ -3,6 +3,7 @@
 
 #include <array>
 #include <atomic>
+#include <functional>
 #include <optional>
 #include <span>
 #include <vector>
@@ -26,7 +27,7 @@ struct Trainer::State {
         Tensor output;
         Tensor target;  // undefined where nobody asks for it
         Tensor loss;
-        LossWeight weight;
+        LossWeight weight = {};
     };
     [[nodiscard]] bool of_model() const noexcept { return !step; }
     [[nodiscard]] Tensor output_of(const data::Batch& batch) const;
@@ -67,6 +68,8 @@ struct Trainer::State {
     std::vector<std::string> validation_sets;
     bool stop = false;
     std::atomic<bool> fitting = false;
+    /// During a fit: throws where the device has found a loss or gradient that is not finite. Synchronises.
+    std::function<void()> require_finite;
     /// What the order of the examples depends on; a checkpoint in the middle of an epoch serves only the same.
     struct Run {
         std::uint64_t seed = 0;

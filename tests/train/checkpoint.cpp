@@ -52,7 +52,7 @@ struct Training {
         for (const auto& [name, tensor] : optimizer.state_dict())
             for (const double value : test::values(tensor)) all.push_back(value);
         const train::Progress& progress = trainer.progress();
-        for (const std::int64_t count : {progress.epoch, progress.batch, progress.step}) all.push_back(count);
+        for (const std::int64_t count : {progress.epoch, progress.batch, progress.step}) all.push_back(static_cast<double>(count));
         for (const auto& epoch : progress.history)
             for (const auto& [name, value] : epoch) all.push_back(value);
         all.push_back(static_cast<double>(random_state(default_device()).offset));

@@ -238,10 +238,11 @@ class DECLIVITY_API Trainer {
 
     /// Writes modules, optimizers, metrics, progress and the states of generators, so that a training that goes on from
     /// it gives the same numbers to the bit, in the middle of an epoch too. The file is a safetensors file; it is
-    /// replaced whole or not at all.
-    /// @throws IoError
+    /// replaced whole or not at all, and has a checksum.
+    /// @throws IoError; ValueError for names that are not UTF-8; during a fit NonFiniteLoss, as the fit would later
     void save(const std::filesystem::path& path) const;
-    /// Goes on from a checkpoint. @throws FormatError, for one that another version of the library wrote too, IoError;
+    /// Goes on from a checkpoint. @throws FormatError for a damaged file or a value that is out of range, and for one
+    /// that another version of the library wrote, IoError;
     /// ValueError, ShapeError, TypeError when it belongs to other modules, optimizers, metrics or generators;
     /// all is then as it was
     void load(const std::filesystem::path& path);
