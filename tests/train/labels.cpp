@@ -140,11 +140,10 @@ TEST_CASE("labels that a loss ignores are none of these, and a wrong one behind 
         CHECK_FALSE(
             std::isfinite(setup.trainer.evaluate(large)["loss"]));  // as it was: no number, and no label to blame
     }
-    // All ignored: the mean of nothing.
+    // All ignored: the mean of nothing counts for nothing.
     {
         Setup setup(3, loss);
-        CHECK_THROWS_AS(setup.trainer.fit(Labelled(std::vector<std::int64_t>(8, 255)), options(true)),
-                        train::NonFiniteLoss);
+        CHECK(setup.trainer.fit(Labelled(std::vector<std::int64_t>(8, 255)), options(true)));
     }
 }
 

@@ -119,8 +119,8 @@ TEST_CASE("trainer: losses of labels are weighted by the labels that count and b
     check("nll", [](const Tensor& out, const data::Batch& batch) {
         return nn::NLLLoss()(log_softmax(out), batch["label"]);
     });
-    check("nll, weighted", [](const Tensor& out, const data::Batch& batch) {
-        return nn::NLLLoss{{}, class_weights()}(log_softmax(out), batch["label"]);
+    check("nll, weighted", [weight = class_weights()](const Tensor& out, const data::Batch& batch) {
+        return nn::NLLLoss{{}, weight}(log_softmax(out), batch["label"]);
     });
     check("multi_margin", of("class", nn::MultiMarginLoss{{}, class_weights()}));
     check("probabilities", [](const Tensor& out, const data::Batch& batch) {
@@ -130,7 +130,7 @@ TEST_CASE("trainer: losses of labels are weighted by the labels that count and b
 
 TEST_CASE("trainer: losses of tokens are weighted by the tokens that are not ignored") {
     const auto of_tokens = [](const Tensor& out, const data::Batch& batch) {
-        return cross_entropy(reshape(out, {-1, kClasses}), flatten(batch["tokens"]), {.ignore_index = 0});
+        return cross_entropy(reshape(out, {-1, kClasses}), reshape(batch["tokens"], {-1}), {.ignore_index = 0});
     };
     check("tokens", of_tokens, kPlaces * kClasses);
     check("a multiple", [&](const Tensor& out, const data::Batch& batch) { return of_tokens(out, batch) * 2 + 1; },
@@ -209,7 +209,7 @@ TEST_CASE("trainer: figures that steps of the program's own report are weighted 
                                [&](train::Step& step, const data::Batch& of) {
                                    model.optimizer.zero_grad();
                                    const Tensor out = reshape(model.network(of["x"]), {-1, kClasses});
-                                   const Tensor loss = cross_entropy(out, flatten(of["tokens"]), {.ignore_index = 0});
+                                   const Tensor loss = cross_entropy(out, reshape(of["tokens"], {-1}), {.ignore_index = 0});
                                    step.backward(loss);
                                    model.optimizer.step();
                                    const Tensor counted = sum(of["weight"]);

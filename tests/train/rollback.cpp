@@ -52,19 +52,33 @@ struct Points {
 
 /// Running statistics, random numbers of the device and of a generator, a metric.
 struct Training {
+    std::uint64_t seed = (manual_seed(5), 5);  // of the weights
     nn::Sequential model;
     optim::Adam optimizer;
     Generator generator{17};
     train::Trainer trainer;
 
     Training()
-        : model((manual_seed(5), nn::Linear(4, 6)), nn::BatchNorm1d(6), nn::ReLU(), nn::Dropout(0.2), nn::Linear(6, 2)),
+        : model(nn::Linear(4, 6), nn::BatchNorm1d(6), nn::ReLU(), nn::Dropout(0.2), nn::Linear(6, 2)),
           optimizer(model.parameters(), {.lr = 0.01}),
           trainer(model, optimizer, nn::CrossEntropyLoss(),
                   {.metrics = {{"accuracy", std::make_shared<train::Accuracy>()},
                                {"perplexity", std::make_shared<train::Perplexity>()}},
                    .generators = {{"own", generator}}}) {
         manual_seed(6);
+        random = random_state(default_device());
+    }
+
+    /// From where the random numbers of this training stand, whatever others drew meanwhile.
+    RandomState random;
+    template <class... Arguments>
+    bool fit(const Arguments&... arguments) {
+        set_random_state(default_device(), random);
+        struct Keep {
+            RandomState& into;
+            ~Keep() { into = random_state(default_device()); }
+        } const keep{random};
+        return trainer.fit(arguments...);
     }
 
     std::vector<double> state() const {
@@ -73,7 +87,7 @@ struct Training {
             for (const double value : test::values(tensor)) all.push_back(value);
         for (const auto& [name, tensor] : optimizer.state_dict())
             for (const double value : test::values(tensor)) all.push_back(value);
-        all.push_back(static_cast<double>(random_state(default_device()).offset));
+        all.push_back(static_cast<double>(random.offset));
         all.push_back(static_cast<double>(trainer.progress().batch));
         all.push_back(static_cast<double>(trainer.progress().step));
         all.push_back(static_cast<double>(trainer.progress().epoch));
@@ -112,21 +126,21 @@ TEST_CASE("a fit that failed in a step left everything as it was, and another fi
                 CAPTURE(accumulate);
                 Points points;
                 Training whole, broken, stopped;
-                whole.trainer.fit(points.set, options(2, record, accumulate));
+                whole.fit(points.set, options(2, record, accumulate));
                 // The epoch before is a good one, so that steps are replays.
-                broken.trainer.fit(points.set, options(1, record, accumulate));
-                stopped.trainer.fit(points.set, options(1, record, accumulate));
+                broken.fit(points.set, options(1, record, accumulate));
+                stopped.fit(points.set, options(1, record, accumulate));
                 points.fault = fault;
-                CHECK_THROWS_AS(broken.trainer.fit(points.set, options(2, record, accumulate)), Error);
+                CHECK_THROWS_AS(broken.fit(points.set, options(2, record, accumulate)), Error);
                 points.fault = Fault::none;
                 const std::int64_t steps = kCount / kBatch / accumulate, failed = kBad / kBatch / accumulate;
                 CHECK(broken.trainer.progress().step == steps + failed);
                 CHECK(broken.trainer.progress().batch == failed * accumulate);
                 auto until = options(2, record, accumulate);
                 until.callbacks = {std::make_shared<StopAfter>(steps + failed)};
-                stopped.trainer.fit(points.set, until);
+                stopped.fit(points.set, until);
                 CHECK(broken.state() == stopped.state());
-                CHECK(broken.trainer.fit(points.set, options(2, record, accumulate)));
+                CHECK(broken.fit(points.set, options(2, record, accumulate)));
                 CHECK(broken.state() == whole.state());
                 CHECK(broken.figures() == whole.figures());
             }
@@ -135,7 +149,7 @@ TEST_CASE("a fit that failed in a step left everything as it was, and another fi
 TEST_CASE("a fit goes on after a callback, a validation set or a module threw") {
     Points points;
     Training whole;
-    whole.trainer.fit(points.set, points.set, options(3, true, 1));
+    whole.fit(points.set, points.set, options(3, true, 1));
     Training broken;
     struct Throws : train::Callback {
         int place = 0;
@@ -156,14 +170,14 @@ TEST_CASE("a fit goes on after a callback, a validation set or a module threw") 
     for (int place = 0; place < 3; ++place) {
         throwing->place = place;
         throwing->step = 7 + 11 * place;
-        CHECK_THROWS_AS(broken.trainer.fit(points.set, points.set, with), ValueError);
+        CHECK_THROWS_AS(broken.fit(points.set, points.set, with), ValueError);
     }
     CHECK(broken.trainer.progress().epoch == 1);
     Points unreadable;
     unreadable.fault = Fault::throws;
-    CHECK_THROWS_AS(broken.trainer.fit(points.set, unreadable.set, options(3, true, 1)), ValueError);
+    CHECK_THROWS_AS(broken.fit(points.set, unreadable.set, options(3, true, 1)), ValueError);
     CHECK(broken.trainer.progress().epoch == 1);
-    CHECK(broken.trainer.fit(points.set, points.set, options(3, true, 1)));
+    CHECK(broken.fit(points.set, points.set, options(3, true, 1)));
     CHECK(broken.state() == whole.state());
     CHECK(broken.figures() == whole.figures());
 }
