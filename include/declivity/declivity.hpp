@@ -6,6 +6,7 @@
 #include <declivity/data/cifar10.hpp>
 #include <declivity/data/collate.hpp>
 #include <declivity/data/dataset.hpp>
+#include <declivity/data/dataset_ref.hpp>
 #include <declivity/data/drawn_digits.hpp>
 #include <declivity/data/example.hpp>
 #include <declivity/data/idx.hpp>
@@ -164,6 +165,7 @@
 #include <declivity/text/vocabulary.hpp>
 #include <declivity/train/callbacks.hpp>
 #include <declivity/train/figures.hpp>
+#include <declivity/train/loss_value.hpp>
 #include <declivity/train/metric.hpp>
 #include <declivity/train/metrics.hpp>
 #include <declivity/train/plot.hpp>

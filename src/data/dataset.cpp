@@ -5,6 +5,7 @@
 #include <utility>
 
 #include <declivity/data/dataset.hpp>
+#include <declivity/data/dataset_ref.hpp>
 #include <declivity/runtime/error.hpp>
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -29,6 +30,11 @@ constexpr std::array<float, 256> kByteToUnit = [] {
 }  // namespace
 
 Dataset::~Dataset() = default;
+
+const Dataset& DatasetRef::get(std::string_view function) const {
+    if (dataset_ == nullptr) throw ValueError(fmt::format("{}: expected a data set, got null", function));
+    return *dataset_;
+}
 ClassificationDataset::~ClassificationDataset() = default;
 InMemoryDataset::~InMemoryDataset() = default;
 TensorDataset::~TensorDataset() = default;

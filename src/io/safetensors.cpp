@@ -17,6 +17,7 @@
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
+#include "checksum.hpp"
 #include "safetensors_header.hpp"
 
 namespace declivity::io {
@@ -53,6 +54,7 @@ Safetensors read_safetensors(const std::filesystem::path& path) {
     content.metadata = std::move(header.metadata);
     for (const SafetensorsEntry& entry : header.entries)
         content.arrays.emplace(entry.name, read_safetensors_array(file, entry));
+    require_checksum(file.name(), content);
     return content;
 }
 

@@ -9,12 +9,17 @@
 namespace declivity::ops {
 namespace {
 
-/// Without attributes.
-struct Classification {};
+struct Classification {
+    double number = 0;
+    bool is_sum = false, ignores = false;
+    std::int64_t ignore_index = 0;
+};
 
-EpilogueTaken launch_classification(const OperationViews& views, const Classification&) {
+EpilogueTaken launch_classification(const OperationViews& views, const Classification& call) {
     const View &scores = views.in(0), &labels = views.in(1), &totals = views.written(0), &noted = views.written(1);
     if (!totals.buffer || !noted.buffer) return EpilogueTaken::no;  // nobody can ask any more
+    const View& weight = views.in(3);
+    const bool has_weight = static_cast<bool>(weight.buffer);
     const Device device = scores.device();
     const std::size_t items = device.family() == Family::gpu_like ? 256 : 1;
     const auto [kernel, group] = kernel_of_group(device, items, [&](std::size_t size) {
@@ -24,21 +29,23 @@ EpilogueTaken launch_classification(const OperationViews& views, const Classific
     });
     launch(kernel, {.global = {group, 1, 1}, .local = {group, 1, 1}},
            {scores.shape[0], scores.shape[1], scores.argument(), labels.argument(), views.in(2).argument(),
-            totals.argument(), noted.argument()});
+            has_weight ? weight.argument() : totals.argument(), static_cast<std::int32_t>(has_weight),
+            static_cast<float>(call.number), static_cast<std::int32_t>(call.is_sum), call.ignore_index,
+            static_cast<std::int32_t>(call.ignores), totals.argument(), noted.argument()});
     return EpilogueTaken::no;
 }
 
 }  // namespace
 
-void add_classification(const View& scores, const View& labels, const View& loss, const View& totals,
-                        const View& noted) {
+void add_classification(const View& scores, const View& labels, const View& loss, const ClassificationWeight& weight,
+                        const View& totals, const View& noted) {
     require_rank("add_classification", "scores", scores, 2, "N, C");
     require_floating("add_classification", "scores", scores);
     require_dense("add_classification", "scores", scores);
     require_dense("add_classification", "labels", labels);
     require_shape("add_classification", "labels", labels, {scores.shape[0]});
     require_alike("add_classification", "scores", scores, "loss", loss);
-    require_shape("add_classification", "totals", totals, {2});
+    require_shape("add_classification", "totals", totals, {4});
     require_same_device("add_classification", scores, labels);
     require_same_device("add_classification", scores, totals);
     require_shape("add_classification", "noted", noted, {4});
@@ -51,8 +58,16 @@ void add_classification(const View& scores, const View& labels, const View& loss
     if (loss.numel() != 1 || scores.shape[1] < 1)
         throw ShapeError(fmt::format("add_classification: wants one loss and at least one class, got {} and {}",
                                      loss.shape.str(), scores.shape.str()));
-    operation("add_classification", launch_classification, Classification{},
-              {.reads = {scores, labels, loss}, .writes = {totals, noted}, .outputs = {}});
+    const Classification call{weight.number, weight.is_sum, weight.ignore_index.has_value(),
+                              weight.ignore_index.value_or(0)};
+    if (weight.tensor.buffer) {
+        if (weight.tensor.numel() != 1 || weight.tensor.dtype != DType::f32)
+            throw TypeError(fmt::format("add_classification: expected a weight of one f32, got {} {}",
+                                        name_of(weight.tensor.dtype), weight.tensor.shape.str()));
+        require_same_device("add_classification", scores, weight.tensor);
+    }
+    operation("add_classification", launch_classification, call,
+              {.reads = {scores, labels, loss, weight.tensor}, .writes = {totals, noted}, .outputs = {}});
 }
 
 }  // namespace declivity::ops

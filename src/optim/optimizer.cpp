@@ -146,7 +146,8 @@ void Optimizer::add(const Parameters& given, double learning_rate, std::vector<S
         if (halves) group.masters.push_back(parameter.detach().to(wide).clone());
     }
     group.tensors = ops::MultiTensor(group.roles());
-    if (!state_->guard.defined()) state_->guard = zeros({2}, {DType::i32, parameters[0].device()});
+    if (!state_->own_guard.defined()) state_->own_guard = zeros({2}, {DType::i32, parameters[0].device()});
+    if (!state_->guard.defined()) state_->guard = state_->own_guard;
     state_->groups.push_back(std::move(group));
     set_learning_rate(learning_rate, state_->groups.size() - 1);
 }
@@ -249,6 +250,12 @@ void Optimizer::step() {
             const auto now = state.lock();
             return now && now->groups.size() == groups && now->guard.state() == guard.state();
         });
+    if (state_->is_guarded()) {  // no group is changed where the gradients of another one are not finite
+        std::vector<Tensor> parameters;
+        for (const Group& group : state_->groups)
+            parameters.insert(parameters.end(), group.parameters.begin(), group.parameters.end());
+        state_->check_gradients(parameters, state_->guard);
+    }
     for (std::size_t index = 0; index < state_->groups.size(); ++index) step_group(index);
 }
 
@@ -258,6 +265,11 @@ void Optimizer::zero_grad() {
 }
 
 void Optimizer::set_guard(const Tensor& guard) {
+    if (!guard.defined()) {
+        State& state = checked_state("set_guard");
+        state.guard = state.own_guard;
+        return;
+    }
     ops::require_shape("Optimizer::set_guard", "the guard", guard.view(), {2});
     if (guard.dtype() != DType::i32)
         throw TypeError(fmt::format("Optimizer::set_guard: wants i32, got {}", name_of(guard.dtype())));

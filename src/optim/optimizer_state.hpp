@@ -9,6 +9,7 @@
 #include <declivity/ops/multi_tensor.hpp>
 #include <declivity/optim/optimizer.hpp>
 
+#include "gradient_check.hpp"
 #include "ops/engine/formula.hpp"
 
 namespace declivity::optim {
@@ -40,6 +41,10 @@ struct Optimizer::State {
     std::string name;
     std::vector<Group> groups;
     Tensor guard;
+    Tensor own_guard;  // never set: that where no other was given
+    GradientCheck check_gradients;
+
+    [[nodiscard]] bool is_guarded() const { return guard.defined() && guard.state() != own_guard.state(); }
 };
 
 }  // namespace declivity::optim

@@ -318,13 +318,23 @@ HostCallScope* HostCallScope::current() noexcept { return host_call_now; }
 
 }  // namespace detail
 
+namespace {
+
+/// Where the thread is, such as the layer whose forward pass is under way.
+std::string with_scope(const std::string& what) {
+    const ScopePath path = Scope::path();
+    return path.empty() ? what : fmt::format("{}, in {}", what, path.str());
+}
+
+}  // namespace
+
 void Recorder::refuse(const std::string& what) {
-    state_->refused = what;
+    state_->refused = with_scope(what);
     end(what, "a replay would not do it again", "leave it out of the recorded step, or do it before or after");
 }
 
 void Recorder::refuse(const std::string& what, std::string_view since, std::string_view instead) {
-    state_->refused = fmt::format("{} ({})", what, instead);
+    state_->refused = with_scope(fmt::format("{} ({})", what, instead));
     end(what, since, instead);
 }
 

@@ -38,7 +38,10 @@ Tensor nll_loss(const Tensor& x, const Tensor& labels, const NllLossOptions& opt
                                       weight.defined() ? weight.to(wide) : weight, options.ignore_index);
     if (options.reduction == Reduction::none) return call.result(reshape(of_rows.losses, labels.shape()).to(type));
     const Tensor total = sum(of_rows.losses);
-    return call.result((options.reduction == Reduction::sum ? total : total / sum(of_rows.weights)).to(type));
+    if (options.reduction == Reduction::sum) return call.result(total.to(type));
+    const Tensor divisor = sum(of_rows.weights);
+    detail::note_divisor(divisor);
+    return call.result((total / divisor).to(type));
 }
 
 Tensor multi_margin_loss(const Tensor& x, const Tensor& labels, const MultiMarginLossOptions& options,
@@ -46,6 +49,7 @@ Tensor multi_margin_loss(const Tensor& x, const Tensor& labels, const MultiMargi
     const FunctionCall call("multi_margin_loss", {{"x", x}, {"labels", labels}, {"weight", weight}},
                             {{"p", options.p}, {"margin", options.margin}, {"reduction", options.reduction}});
     call.require_defined({"x", "labels"});
+    if (detail::is_narrow(labels)) return call.result(multi_margin_loss(x, labels.to(DType::i64), options, weight));
     if (x.rank() < 2) {
         if (labels.numel() != 1) ops::require_shape("multi_margin_loss", "labels of x (C)", labels.shape(), {});
         return call.result(
@@ -69,6 +73,7 @@ Tensor multi_margin_loss(const Tensor& x, const Tensor& labels, const MultiMargi
 Tensor multilabel_margin_loss(const Tensor& x, const Tensor& labels, Reduction reduction) {
     const FunctionCall call("multilabel_margin_loss", {{"x", x}, {"labels", labels}}, {{"reduction", reduction}});
     call.require_defined({"x", "labels"});
+    if (detail::is_narrow(labels)) return call.result(multilabel_margin_loss(x, labels.to(DType::i64), reduction));
     if (x.rank() < 2) {
         ops::require_shape("multilabel_margin_loss", "labels", labels.shape(), x.shape());
         return call.result(reduced_one(

@@ -11,6 +11,7 @@
 #include <fmt/format.h>
 
 #include "composition.hpp"
+#include "loss_divisor.hpp"
 #include "picked.hpp"
 #include "reduction.hpp"
 #include "tensor_state.hpp"
@@ -50,7 +51,10 @@ Tensor composed(const Tensor& logits, const Tensor& labels, const ops::CrossEntr
     const Tensor losses = -sum(where(equal(target, zero), zero, log_softmax(counted, 1) * target), {1});
     if (call.reduction == LossReduction::none) return losses;
     const Tensor total = sum(losses);
-    return call.reduction == LossReduction::sum ? total : total / sum(counts.to(dtype));
+    if (call.reduction == LossReduction::sum) return total;
+    const Tensor divisor = sum(counts.to(dtype));
+    detail::note_divisor(divisor);
+    return total / divisor;
 }
 
 void check(const Tensor& logits, const Tensor& target, const CrossEntropyOptions& options, const Tensor& weight) {
@@ -73,6 +77,7 @@ Tensor by_kernels(const Tensor& logits, const Tensor& labels, const ops::CrossEn
     };
     if (detail::by_composition()) return detail::composed_in_f32(composition, {logits, labels})[0];
     const auto made = ops::cross_entropy(logits.dense_view(), labels.dense_view(), call);
+    if (call.reduction == LossReduction::mean) detail::note_divisor(Tensor(made.divisor));
     if (!recorded({logits})) return Tensor(made.loss);
     return differentiable(
         "cross_entropy", {logits, labels}, {made.loss},
@@ -98,8 +103,10 @@ Tensor weighted(const Tensor& logits, const Tensor& labels, const CrossEntropyOp
     Tensor losses = by_label.losses;
     if (spread > 0)
         losses = losses * (1 - options.label_smoothing) - spread * sum(where(counts, logarithms * weight, 0), {1});
-    return options.reduction == Reduction::mean ? sum(losses) / sum(by_label.weights)
-                                                : detail::reduced(losses, options.reduction);
+    if (options.reduction != Reduction::mean) return detail::reduced(losses, options.reduction);
+    const Tensor divisor = sum(by_label.weights);
+    detail::note_divisor(divisor);
+    return sum(losses) / divisor;
 }
 
 /// Of rows and the probabilities of their classes.

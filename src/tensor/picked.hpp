@@ -14,10 +14,11 @@ namespace declivity::detail {
 
 inline void require_labels(std::string_view function, const Tensor& labels) {
     if (labels.dtype() != DType::i32 && labels.dtype() != DType::i64)
-        throw TypeError(fmt::format("{}: wants labels of i32 or i64, got {}", function, name_of(labels.dtype())));
+        throw TypeError(fmt::format("{}: expected labels of an integer type (i8 to i64, u8 to u64), got {}", function,
+                                    name_of(labels.dtype())));
 }
 
-/// Labels of a narrow type, as images hold them, in one that kernels take.
+/// Whether labels are of an integer type that kernels do not take, as those of images are: convert them first.
 inline bool is_narrow(const Tensor& labels) {
     return is_integer(labels.dtype()) && labels.dtype() != DType::i32 && labels.dtype() != DType::i64;
 }

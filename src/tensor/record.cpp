@@ -114,7 +114,8 @@ struct Recorded::State {
         explicit Inside(bool& of) : called(of) {
             if (called)
                 throw ValueError(
-                    "Recorded: wants a call when the one before is over, got one within it, of a host_call");
+                    "record: expected a call of the step after the previous one has ended, got one within it, by the "
+                    "step itself or a host_call of it");
             called = true;
         }
         ~Inside() { called = false; }
@@ -379,9 +380,9 @@ struct Recorded::State {
     }
 
     std::vector<Tensor> call(const std::vector<Tensor>& given) {
+        const Inside inside(called);
         if (Recorder::current() != nullptr || !refused.empty()) return step(given);  // a part of what is recorded there
         for (const Tensor& x : given) detail::require_defined("Recorded", x);
-        const Inside inside(called);
         if (!kept.empty() && given.size() != kept.front()->inputs.size())
             throw ValueError(
                 fmt::format("Recorded: wants {} inputs, got {}", kept.front()->inputs.size(), given.size()));

@@ -11,16 +11,22 @@
 #include <declivity/tensor/functions.hpp>
 #include <fmt/format.h>
 
+#include "loss_divisor.hpp"
+
 namespace declivity::detail {
 
 inline Tensor reduced(const Tensor& losses, Reduction reduction) {
+    if (reduction == Reduction::mean) note_divisor(static_cast<double>(losses.numel()));
     return reduction == Reduction::none ? losses : reduction == Reduction::sum ? sum(losses) : mean(losses);
 }
 
 /// The same of losses times their weights; the mean is over the weights.
 inline Tensor weighted(const Tensor& losses, const Tensor& weight, Reduction reduction) {
     const Tensor all = losses * weight;
-    return reduction == Reduction::mean ? sum(all) / sum(weight) : reduced(all, reduction);
+    if (reduction != Reduction::mean) return reduced(all, reduction);
+    const Tensor divisor = sum(weight);
+    note_divisor(divisor);
+    return sum(all) / divisor;
 }
 
 /// max(x, 0), whose gradient at 0 is 1, as that of PyTorch's clamp_min.

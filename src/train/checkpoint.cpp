@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <cmath>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -14,6 +15,7 @@
 #include <fmt/ranges.h>
 #include <nlohmann/json.hpp>
 
+#include "io/checksum.hpp"
 #include "runtime/json.hpp"
 #include "trainer_state.hpp"
 
@@ -23,7 +25,9 @@ namespace {
 using nlohmann::json;
 
 constexpr const char* kKey = "declivity.checkpoint";
-constexpr int kVersion = 2;
+constexpr std::int64_t kVersion = 3;
+/// Without a checksum, and with sums by examples.
+constexpr std::int64_t kOldVersion = 2;
 
 /// JSON has no numbers that are not finite.
 json number(double value) {
@@ -31,23 +35,10 @@ json number(double value) {
     return std::isnan(value) ? json() : json(value > 0 ? "inf" : "-inf");
 }
 
-double number_from(const json& value) {
-    if (value.is_null()) return NAN;
-    if (value.is_string()) return value == "inf" ? INFINITY : -INFINITY;
-    return value.get<double>();
-}
-
 json to_json(const EpochFigures& figures) {
     json row = json::array({figures.epoch});
     for (const auto& [name, value] : figures) row.push_back({name, number(value)});
     return row;
-}
-
-EpochFigures figures_from(const json& row) {
-    EpochFigures figures;
-    figures.epoch = row.at(0);
-    for (std::size_t i = 1; i < row.size(); ++i) figures.add(row[i].at(0), number_from(row[i].at(1)));
-    return figures;
 }
 
 template <class Named>
@@ -75,6 +66,8 @@ StateDict part(const io::Safetensors& content, const std::string& prefix, const 
 void Trainer::save(const std::filesystem::path& path) const {
     const FunctionScope function("Trainer::save");
     const State& state = *state_;
+    // A callback may save before the fit has looked: nothing behind a step that failed is worth keeping.
+    if (state.require_finite) state.require_finite();
     io::Safetensors content;
     for (const auto& [name, module] : state.modules)
         for (const auto& [tensor_name, tensor] : module.state_dict())
@@ -107,7 +100,12 @@ void Trainer::save(const std::filesystem::path& path) const {
                       {"random", {random.seed, random.offset}},
                       {"generators", generators},
                       {"run", {run.seed, run.batch, run.examples, run.accumulate, run.shuffle}}};
-    content.metadata[kKey] = record.dump();
+    try {
+        content.metadata[kKey] = record.dump();
+    } catch (const json::exception&) {
+        throw ValueError("Trainer::save: expected names of modules, figures and generators in UTF-8");
+    }
+    content.metadata[io::kChecksumKey] = io::checksum_of(content);
     io::write_safetensors(path, content);
 }
 
@@ -115,6 +113,7 @@ namespace {
 
 /// What a record says beside tensors.
 struct Record {
+    std::int64_t version = 0;
     Progress progress;
     RandomState random;
     std::vector<std::pair<std::uint64_t, std::uint64_t>> generators;  // seeds and positions, in the trainer's order
@@ -123,45 +122,184 @@ struct Record {
     std::optional<bool> classification;
 };
 
-Record record_from(const json& record, const std::string& path, const Trainer::State& state) {
-    if (record.at("version") != kVersion)
-        throw FormatError(
-            path, 8,
-            fmt::format("wants a checkpoint of version {}, found one of version {}, which another version "
-                        "of the library has written; its weights are read by io::load",
-                        kVersion, record.at("version").dump()));
-    const auto same_names = [&](const char* kind, const json& wanted) {
-        if (record.at(kind) != wanted)
-            throw ValueError(fmt::format("Trainer::load: wants a checkpoint with the {} {}, got {}", kind,
-                                         wanted.dump(), record.at(kind).dump()));
-    };
-    same_names("modules", names_of(state.modules));
-    same_names("optimizers", names_of(state.optimizers));
-    same_names("metrics", names_of(state.metrics));
-    const json& generators = record.at("generators");
-    std::vector<std::string> saved;
-    for (const auto& [name, place] : generators.items()) saved.push_back(name);
-    std::vector<std::string> wanted = names_of(state.generators);
-    std::ranges::sort(wanted);  // as the keys of an object are
-    if (saved != wanted)
-        throw ValueError(
-            fmt::format("Trainer::load: wants a checkpoint with the generators {}, got {}", wanted, saved));
-    Record out;
-    out.progress.epoch = record.at("epoch");
-    out.progress.batch = record.at("batch");
-    out.progress.step = record.at("step");
-    if (out.progress.epoch < 0 || out.progress.batch < 0 || out.progress.step < 0)
-        throw FormatError(path, 8, "wants counts of at least 0 in the record of a checkpoint, found negative ones");
-    for (const json& row : record.at("history")) out.progress.history.push_back(figures_from(row));
-    out.random = {record.at("random").at(0), record.at("random").at(1)};
-    for (const NamedGenerator& one : state.generators)
-        out.generators.emplace_back(generators.at(one.name).at(0), generators.at(one.name).at(1));
-    const json& run = record.at("run");
-    out.run = {run.at(0), run.at(1), run.at(2), run.at(3), run.at(4)};
-    out.sums = record.at("sums").get<std::vector<std::string>>();
-    if (!record.at("classification").is_null()) out.classification = record.at("classification").get<bool>();
-    return out;
-}
+/// The record of a checkpoint, each value of which is checked as it is read.
+class RecordReader {
+  public:
+    /// @throws FormatError for what is no JSON object, or nested deeper than a record is
+    RecordReader(std::string path, const std::string& text) : path_(std::move(path)) {
+        root_ = declivity::detail::parse_json(path_, text);
+        if (!root_.is_object()) fail("expected an object, got " + shown(root_));
+    }
+
+    [[nodiscard]] Record read(const Trainer::State& state) const {
+        Record out;
+        out.version = integer(root_, "version", 0, kLargest);
+        if (out.version != kVersion && out.version != kOldVersion)
+            throw FormatError(
+                path_, 8,
+                fmt::format("wants a checkpoint of version {}, found one of version {}, which another version "
+                            "of the library has written; its weights are read by io::load",
+                            kVersion, out.version));
+        require_names("modules", names_of(state.modules));
+        require_names("optimizers", names_of(state.optimizers));
+        require_names("metrics", names_of(state.metrics));
+        read_generators(state, out);
+        out.progress.epoch = integer(root_, "epoch", 0, kLargest);
+        out.progress.batch = integer(root_, "batch", 0, kLargest);
+        out.progress.step = integer(root_, "step", 0, kLargest);
+        read_history(out);
+        const json& random = list(root_, "random", 2);
+        out.random = {whole(random[0], "random"), whole(random[1], "random")};
+        read_run(out);
+        read_sums(out);
+        const json& classification = member(root_, "classification");
+        if (!classification.is_null()) out.classification = truth(classification, "classification");
+        return out;
+    }
+
+  private:
+    /// Counts are added and multiplied by numbers of a few digits.
+    static constexpr std::int64_t kLargest = std::int64_t{1} << 48;
+
+    [[noreturn]] void fail(const std::string& what) const {
+        throw FormatError(path_, 8, fmt::format("the record of a checkpoint is wrong: {}", what));
+    }
+    static std::string shown(const json& value) {
+        std::string text = value.dump(-1, ' ', false, json::error_handler_t::replace);
+        return text.size() <= 60 ? text : fmt::format("{} of {} characters", value.type_name(), text.size());
+    }
+
+    [[nodiscard]] const json& member(const json& object, const char* name) const {
+        const auto found = object.find(name);
+        if (found == object.end()) fail(fmt::format("expected '{}', got none", name));
+        return *found;
+    }
+    [[nodiscard]] const json& list(const json& object, const char* name) const {
+        const json& value = member(object, name);
+        if (!value.is_array()) fail(fmt::format("expected a list as '{}', got {}", name, shown(value)));
+        return value;
+    }
+    [[nodiscard]] const json& list(const json& object, const char* name, std::size_t size) const {
+        const json& value = list(object, name);
+        if (value.size() != size)
+            fail(fmt::format("expected a list of {} as '{}', got {}", size, name, shown(value)));
+        return value;
+    }
+    [[nodiscard]] std::int64_t integer(const json& value, std::string_view name, std::int64_t least,
+                                       std::int64_t most) const {
+        // Numbers above 2^63 are unsigned.
+        const bool fits = value.is_number_integer() &&
+                          (!value.is_number_unsigned() || value.get<std::uint64_t>() <= static_cast<std::uint64_t>(kLargest));
+        if (!fits || value.get<std::int64_t>() < least || value.get<std::int64_t>() > most)
+            fail(fmt::format("expected an integer in [{}, {}] as '{}', got {}", least, most, name, shown(value)));
+        return value.get<std::int64_t>();
+    }
+    [[nodiscard]] std::int64_t integer(const json& object, const char* name, std::int64_t least,
+                                       std::int64_t most) const {
+        return integer(member(object, name), std::string_view(name), least, most);
+    }
+    [[nodiscard]] std::uint64_t whole(const json& value, std::string_view name) const {
+        if (!value.is_number_unsigned())
+            fail(fmt::format("expected integers of 64 bits, at least 0, as '{}', got {}", name, shown(value)));
+        return value.get<std::uint64_t>();
+    }
+    [[nodiscard]] bool truth(const json& value, std::string_view name) const {
+        if (!value.is_boolean()) fail(fmt::format("expected true or false as '{}', got {}", name, shown(value)));
+        return value.get<bool>();
+    }
+    [[nodiscard]] std::string text(const json& value, std::string_view name) const {
+        if (!value.is_string()) fail(fmt::format("expected texts as '{}', got {}", name, shown(value)));
+        return value.get<std::string>();
+    }
+    [[nodiscard]] double figure(const json& value) const {
+        if (value.is_null()) return NAN;
+        if (value == "inf") return INFINITY;
+        if (value == "-inf") return -INFINITY;
+        if (!value.is_number())
+            fail(fmt::format("expected a number, null, \"inf\" or \"-inf\" as a figure of 'history', got {}",
+                             shown(value)));
+        return value.get<double>();
+    }
+
+    void require_names(const char* kind, const std::vector<std::string>& wanted) const {
+        std::vector<std::string> saved;
+        for (const json& name : list(root_, kind)) saved.push_back(text(name, kind));
+        if (saved != wanted)
+            throw ValueError(fmt::format("Trainer::load: wants a checkpoint with the {} {}, got {}{}", kind,
+                                         json(wanted).dump(-1, ' ', false, json::error_handler_t::replace),
+                                         shown(member(root_, kind)), in_file()));
+    }
+    [[nodiscard]] std::string in_file() const { return fmt::format(" in '{}'", path_); }
+
+    void read_generators(const Trainer::State& state, Record& out) const {
+        const json& generators = member(root_, "generators");
+        if (!generators.is_object())
+            fail(fmt::format("expected an object as 'generators', got {}", shown(generators)));
+        std::vector<std::string> saved;
+        for (const auto& [name, place] : generators.items()) saved.push_back(name);
+        std::vector<std::string> wanted = names_of(state.generators);
+        std::ranges::sort(wanted);  // as the keys of an object are
+        if (saved != wanted)
+            throw ValueError(fmt::format("Trainer::load: wants a checkpoint with the generators {}, got {}{}", wanted,
+                                         saved, in_file()));
+        for (const NamedGenerator& one : state.generators) {
+            const json& place = list(generators, one.name.c_str(), 2);
+            out.generators.emplace_back(whole(place[0], one.name), whole(place[1], one.name));
+        }
+    }
+
+    void read_history(Record& out) const {
+        const json& history = list(root_, "history");
+        for (const json& row : history) {
+            EpochFigures figures;
+            if (!row.is_array() || row.empty())
+                fail(fmt::format("expected an epoch and its figures in 'history', got {}", shown(row)));
+            figures.epoch = integer(row[0], std::string_view("an epoch of history"), 1, out.progress.epoch);
+            if (!out.progress.history.empty() && figures.epoch <= out.progress.history.back().epoch)
+                fail(fmt::format("expected the epochs of 'history' in order, got {} behind {}", figures.epoch,
+                                 out.progress.history.back().epoch));
+            for (std::size_t i = 1; i < row.size(); ++i) {
+                if (!row[i].is_array() || row[i].size() != 2)
+                    fail(fmt::format("expected names with a number each in 'history', got {}", shown(row[i])));
+                std::string name = text(row[i][0], "history");
+                if (name.empty() || figures.has(name))
+                    fail(fmt::format("expected each figure of 'history' by a name of its own, got '{}'", name));
+                figures.add(std::move(name), figure(row[i][1]));
+            }
+            out.progress.history.push_back(std::move(figures));
+        }
+    }
+
+    void read_run(Record& out) const {
+        const json& run = list(root_, "run", 5);
+        constexpr std::string_view name = "run";
+        out.run.seed = whole(run[0], name);
+        out.run.batch = integer(run[1], name, 0, kLargest);
+        out.run.examples = integer(run[2], name, 0, kLargest);
+        out.run.accumulate = integer(run[3], name, 1, kLargest);
+        out.run.shuffle = truth(run[4], name);
+        // A trainer that was saved before its first fit has none.
+        if (out.progress.batch > 0 && (out.run.batch < 1 || out.run.examples < 1 || out.progress.step < 1))
+            fail(fmt::format("expected a batch size, examples and steps above 0 in the middle of an epoch, got {}, {} "
+                             "and {}",
+                             out.run.batch, out.run.examples, out.progress.step));
+    }
+
+    void read_sums(Record& out) const {
+        const json& sums = list(root_, "sums");
+        if (std::cmp_greater(sums.size(), Sums::kMost))
+            fail(fmt::format("expected at most {} names as 'sums', got {}", Sums::kMost, sums.size()));
+        for (const json& name : sums) {
+            out.sums.push_back(text(name, "sums"));
+            if (!Sums::is_name(out.sums.back()) ||
+                std::ranges::count(out.sums, out.sums.back()) > 1)
+                fail(fmt::format("expected names of figures as 'sums', each once, got {}", shown(name)));
+        }
+    }
+
+    std::string path_;
+    json root_;
+};
 
 /// The one tensor of this name. @throws FormatError unless it is like `like`
 Tensor tensor_of(const io::Safetensors& content, const std::string& name, const Tensor& like, const std::string& path) {
@@ -174,6 +312,17 @@ Tensor tensor_of(const io::Safetensors& content, const std::string& name, const 
                             ? std::string("none")
                             : fmt::format("{} {}", name_of(found->second.dtype), found->second.shape.str())));
     return io::to_device(found->second, like.device());
+}
+
+/// Of a checkpoint of an earlier version, which has losses and right answers, and counted examples.
+Tensor old_totals(const io::Safetensors& content, const Trainer::State& state, const Record& record,
+                  const std::string& path) {
+    const Tensor two = zeros({2}, {DType::f32, state.device});
+    const std::vector<float> saved = tensor_of(content, "trainer.totals", two, path).to_vector<float>();
+    const double examples = std::min(static_cast<double>(record.progress.batch) * static_cast<double>(record.run.batch),
+                                     static_cast<double>(record.run.examples));
+    const auto counted = static_cast<float>(examples);
+    return Tensor::from<float>({saved[0], saved[1], counted, counted}, {4}, state.device);
 }
 
 /// Modules and optimizers as they are before something is loaded into them: one that does not fit may come after others
@@ -210,14 +359,12 @@ void Trainer::load(const std::filesystem::path& path) {
         throw FormatError(
             path.string(), 8,
             fmt::format("wants a checkpoint, whose metadata has '{}'; found a safetensors file without", kKey));
-    Record record;
-    try {
-        record = record_from(detail::parse_json(path.string(), text->second), path.string(), state);
-    } catch (const json::exception& error) {
+    Record record = RecordReader(path.string(), text->second).read(state);
+    if (record.version != kOldVersion && !content.metadata.contains(io::kChecksumKey))
         throw FormatError(path.string(), 8,
-                          fmt::format("wants the record of a checkpoint, found something else ({})", error.what()));
-    }
-    const Tensor totals = tensor_of(content, "trainer.totals", state.totals, path.string());
+                          fmt::format("the file is damaged: a checkpoint has a checksum, '{}'", io::kChecksumKey));
+    const Tensor totals = record.version == kOldVersion ? old_totals(content, state, record, path.string())
+                                                        : tensor_of(content, "trainer.totals", state.totals, path.string());
     const Tensor sums = tensor_of(content, "trainer.sums", state.sums.values(), path.string());
     std::vector<std::pair<Tensor, Tensor>> metrics;  // states, and what they become
     for (const NamedMetric& one : state.metrics)

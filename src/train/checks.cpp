@@ -57,7 +57,7 @@ std::optional<std::int64_t> refused_label(const Loss& loss, const Tensor& scores
         std::vector<std::int64_t> labels(static_cast<std::size_t>(rows), 0);
         labels[0] = label;
         try {
-            const Tensor value = loss(even, Tensor::from(labels, {rows}, scores.device()).to(type));
+            const Tensor value = loss(even, Tensor::from(labels, {rows}, scores.device()).to(type)).loss();
             if (!std::isfinite(value.to(DType::f32).item<float>())) return label;
         } catch (const Error&) {
             // A loss that wants other batches than this one says nothing about the label.

@@ -3,8 +3,10 @@
 #include <algorithm>
 #include <cmath>
 #include <set>
+#include <span>
 
 #include <declivity/nn/loss.hpp>
+#include <declivity/ops/finite.hpp>
 #include <declivity/runtime/error.hpp>
 #include <declivity/tensor/autograd.hpp>
 #include <declivity/tensor/creation.hpp>
@@ -24,18 +26,18 @@ namespace {
 constexpr std::int64_t kReportEvery = 20;
 
 /// By the very type: a loss that calls one of these and does more is another.
+template <class... Losses>
+bool is_one_of(const std::type_info& type) {
+    return ((type == typeid(Losses)) || ...);
+}
 bool is_of_library(const Loss& loss) {
-    const std::type_info& type = loss.target_type();
-    return type == typeid(nn::CrossEntropyLoss) || type == typeid(nn::MSELoss) || type == typeid(nn::BCEWithLogitsLoss);
+    return is_one_of<nn::CrossEntropyLoss, nn::MSELoss, nn::BCEWithLogitsLoss, nn::NLLLoss, nn::MultiMarginLoss,
+                     nn::BCELoss, nn::MultiLabelSoftMarginLoss, nn::MultiLabelMarginLoss, nn::SoftMarginLoss,
+                     nn::HingeEmbeddingLoss, nn::L1Loss, nn::SmoothL1Loss, nn::HuberLoss, nn::KLDivLoss,
+                     nn::PoissonNLLLoss>(loss.target_type());
 }
 
-}  // namespace
-
-const FitOptions& checked(const FitOptions& options, const Trainer::State& state) {
-    if (state.fitting)
-        throw ValueError(
-            "Trainer::fit: wants a trainer that is not fitting, got one that is, in a callback's call or another "
-            "thread");
+void check(const FitOptions& options, const Trainer::State& state) {
     if (options.epochs < 0)
         throw ValueError(fmt::format("Trainer::fit: wants epochs of at least 0, got {}", options.epochs));
     if (options.batch < 1)
@@ -52,7 +54,33 @@ const FitOptions& checked(const FitOptions& options, const Trainer::State& state
             "adds gradients up and clips them by itself");
     for (const auto& callback : options.callbacks)
         if (!callback) throw ValueError("Trainer::fit: wants callbacks, got a null pointer among them");
-    return options;
+}
+
+}  // namespace
+
+FitScope::FitScope(Trainer::State& state, const FitOptions& options) : state_(state) {
+    check(options, state);
+    if (state.fitting.exchange(true))
+        throw ValueError(
+            "Trainer::fit: wants a trainer that is not fitting, got one that is, in a callback's call or another "
+            "thread");
+    try {
+        state.guard.fill_(0);
+        state.noted.fill_(0);
+        for (const auto& [name, optimizer] : state.optimizers) optimizer.set_guard(state.guard);
+    } catch (...) {
+        state.fitting = false;
+        throw;
+    }
+}
+
+FitScope::~FitScope() {
+    try {
+        for (const auto& [name, optimizer] : state_.optimizers) optimizer.set_guard({});
+        state_.guard.fill_(0);
+    } catch (...) {  // a device that is lost
+    }
+    state_.fitting = false;
 }
 
 Fit::Fit(Trainer& trainer, Trainer::State& state, const data::Dataset& train,
@@ -61,6 +89,7 @@ Fit::Fit(Trainer& trainer, Trainer::State& state, const data::Dataset& train,
       state_(state),
       validation_(validation),
       options_(options),
+      scope_(state, options),
       loader_(train, {.batch = options.batch,
                       .shuffle = options.shuffle && !options.sampler,
                       .seed = options.seed,
@@ -77,6 +106,8 @@ Fit::Fit(Trainer& trainer, Trainer::State& state, const data::Dataset& train,
              {.when_refused = WhenRefused::run, .recordings = 2, .device = state.device}),
       begin_([this](const std::vector<Tensor>&) { return begin_group(), std::vector<Tensor>{}; },
              {.when_refused = WhenRefused::run, .device = state.device}),
+      save_([this](const std::vector<Tensor>&) { return rollback_->save(), std::vector<Tensor>{}; },
+            {.when_refused = WhenRefused::run, .device = state.device}),
       bar_(options.quiet) {
     std::set<std::string> names{"train"};
     for (const auto& [name, set] : validation)
@@ -90,7 +121,7 @@ Fit::Fit(Trainer& trainer, Trainer::State& state, const data::Dataset& train,
     const Trainer::State::Run run{options.seed, options.batch, train.size(), options.accumulate, options.shuffle};
     if (state_.progress.batch > 0 && !(run == state_.run))
         throw ValueError(fmt::format(
-            "Trainer::fit: the checkpoint stands in the middle of an epoch of {} examples in batches of {}, "
+            "Trainer::fit: the training stands in the middle of an epoch of {} examples in batches of {}, "
             "seed {}, {} batches a step; wants to go on with the same, got {} examples, batch {}, seed {}, {} a step",
             state_.run.examples, state_.run.batch, state_.run.seed, state_.run.accumulate, run.examples, run.batch,
             run.seed, run.accumulate));
@@ -99,9 +130,7 @@ Fit::Fit(Trainer& trainer, Trainer::State& state, const data::Dataset& train,
     for (const auto& [name, set] : validation) state_.validation_sets.push_back(name);
     state_.stop = false;
     state_.replays = {};
-    state_.guard.fill_(0);
-    state_.noted.fill_(0);
-    if (state_.fitting.exchange(true)) (void)checked(options, state_);  // another thread was faster
+    state_.require_finite = [this] { require_finite(); };
 }
 
 Recorded Fit::recorded(void (Fit::*commands)(const data::Batch&)) {
@@ -124,6 +153,11 @@ bool Fit::run() {
     std::vector<const nn::Module*> trained;
     for (const auto& [name, module] : state_.modules) trained.push_back(&module);
     const nn::detail::RefuseUnregisteredCalls refuse(trained);
+    if (options_.epochs > 0 && state_.progress.epoch >= options_.epochs)
+        bar_.note(
+            fmt::format("nothing to do: {} of {} epochs are complete (FitOptions::epochs counts those of earlier fits "
+                        "and of checkpoints)",
+                        state_.progress.epoch, options_.epochs));
     state_.planned_steps = options_.epochs * ((loader_.batches() + options_.accumulate - 1) / options_.accumulate);
     for (const auto& callback : options_.callbacks) callback->on_begin(trainer_);
     state_.set_training(true);
@@ -151,8 +185,15 @@ void Fit::begin_epoch() {
     const std::int64_t done = (progress.batch + options_.accumulate - 1) / options_.accumulate;
     state_.planned_steps = progress.step - done + (options_.epochs - progress.epoch) * groups;
     steps_before_epoch_ = progress.step - done;
-    examples_ = 0;
-    for (std::int64_t batch = 0; batch < progress.batch; ++batch) examples_ += loader_.examples(batch);
+    generators_.clear();
+    if (!rollback_) {
+        std::vector<Tensor> buffers, always{state_.totals, state_.sums.values()};
+        for (const auto& [name, module] : state_.modules)
+            for (const auto& [path, buffer] : module.named_buffers()) buffers.push_back(buffer);
+        for (const NamedMetric& one : state_.metrics)
+            for (const auto& [path, tensor] : one.metric->state()) always.push_back(tensor);
+        rollback_.emplace(buffers, always, state_.guard);
+    }
     step_.confirm();  // callbacks may have changed what a step does
     apply_.confirm();
 }
@@ -170,11 +211,11 @@ void Fit::run_epoch() {
         next_report = progress.batch / kReportEvery + 1;
         Report& earlier = reports[1 - current];
         read(earlier);
-        reports[current].ask(state_, examples_);
+        reports[current].ask(state_);
         current = 1 - current;
     }
     Report last;
-    last.ask(state_, examples_);
+    last.ask(state_);
     read(last);
     if (progress.batch < loader_.batches()) return;
     end_epoch(last, std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count());
@@ -210,18 +251,74 @@ data::Batch Fit::next_batch() {
 
 void Fit::step() {
     for (const auto& callback : options_.callbacks) callback->before_step(trainer_);
-    if (options_.accumulate == 1) one_batch(next_batch());
-    else accumulated();
+    const std::int64_t first = state_.progress.batch;
+    try {
+        one_step();
+    } catch (...) {
+        undo(first);
+        throw;
+    }
     ++state_.progress.step;
     for (const auto& callback : options_.callbacks) callback->after_step(trainer_);
 }
 
+void Fit::one_step() {
+    saved_ = false;
+    if (options_.accumulate > 1) return accumulated();
+    const data::Batch batch = next_batch();
+    save_for_rollback();
+    one_batch(batch);
+}
+
+void Fit::save_for_rollback() {
+    if (options_.record.value_or(true)) save_({});
+    else rollback_->save();
+    saved_ = true;
+}
+
 void Fit::one_batch(const data::Batch& batch) {
     own_.begin(batch.size);
+    note_generators();
     call(step_, batch);
     ++state_.progress.batch;
     ++batches_;
-    examples_ += batch.size;
+}
+
+void Fit::note_generators() {
+    Generators now{state_.progress.batch, random_state(state_.device), {}};
+    for (const auto& [name, generator] : state_.generators)
+        now.named.emplace_back(generator.seed(), generator.position());
+    generators_.push_back(std::move(now));
+    // The device is at most so far behind.
+    if (std::ssize(generators_) > 4 * std::max(kReportEvery, options_.accumulate)) generators_.pop_front();
+}
+
+void Fit::restore_generators(std::int64_t batch) {
+    const auto found = std::ranges::find(generators_, batch, &Generators::batch);
+    if (found == generators_.end()) return;
+    set_random_state(state_.device, found->device);
+    for (std::size_t i = 0; i < state_.generators.size(); ++i)
+        state_.generators[i].generator.manual_seed(found->named[i].first).set_position(found->named[i].second);
+}
+
+void Fit::roll_back(std::int64_t first, bool began) {
+    state_.progress.batch = first;
+    state_.progress.step = steps_before_epoch_ + first / options_.accumulate;
+    if (!began) return;
+    restore_generators(first);
+    rollback_->restore();
+}
+
+void Fit::undo(std::int64_t first) noexcept {
+    try {
+        const std::int32_t noted = state_.guard.to_vector<std::int32_t>()[0];
+        // A step before this one may have been noted.
+        if (noted > 0) roll_back(step_begin(place_of(noted)), true);
+        else roll_back(first, saved_);
+    } catch (...) {  // a device that is lost: the counts are right at least
+        state_.progress.batch = first;
+        state_.progress.step = steps_before_epoch_ + first / options_.accumulate;
+    }
 }
 
 void Fit::call(Recorded& recorded, const data::Batch& batch) {
@@ -242,25 +339,18 @@ void Fit::call(Recorded& recorded, const data::Batch& batch) {
 void Fit::accumulated() {
     const std::int64_t first = state_.progress.batch;
     const std::int64_t end = std::min(first + options_.accumulate, loader_.batches());
-    std::int64_t examples = 0;
-    for (std::int64_t batch = first; batch < end; ++batch) examples += loader_.examples(batch);
-    if (!weight_.defined()) {
-        weight_ = zeros({}, {DType::f32, state_.device});
+    if (!weights_.defined()) {
+        weights_ = zeros({}, {DType::f32, state_.device});
         for (std::size_t group = 0; group < trainer_.optimizer().groups(); ++group)
             for (const Tensor& parameter : trainer_.optimizer().parameters(group))
                 sums_.push_back(
                     {parameter, zeros(parameter.shape(), {compute_type(parameter.dtype()), state_.device})});
     }
+    save_for_rollback();
     const bool may_record = options_.record.value_or(true);
     if (may_record) begin_({});
     else begin_group();
-    for (std::int64_t i = first; i < end; ++i) {
-        const data::Batch batch = next_batch();
-        const double weight = static_cast<double>(batch.size) / static_cast<double>(examples);
-        if (weight != weight_now_) weight_.fill_(weight);
-        weight_now_ = weight;
-        one_batch(batch);
-    }
+    for (std::int64_t i = first; i < end; ++i) one_batch(next_batch());
     if (may_record) apply_({});
     else apply_gradients();
 }
@@ -269,22 +359,32 @@ void Fit::begin_group() {
     const NoGrad no_grad;
     trainer_.optimizer().zero_grad();
     for (Accumulated& one : sums_) one.sum.zero_();
+    weights_.zero_();
 }
 
 void Fit::add_gradients(const data::Batch& batch) {
     refuse_where_not_replayable();
     trainer_.optimizer().zero_grad();
     const Trainer::State::Outcome outcome = state_.outcome_of(batch);
-    require_loss(outcome.loss, "Trainer");
-    check_loss(outcome.loss, state_.guard);
-    (outcome.loss * weight_.to(outcome.loss.dtype())).backward();
+    const LossWeight& weight = outcome.weight;
+    check_loss(outcome.loss, weight, state_.guard, false);
+    outcome.loss.backward();
     const NoGrad no_grad;
+    sums_of_losses_ = weight.is_sum;
     for (Accumulated& one : sums_) {
-        const Tensor gradient = one.parameter.grad();
+        Tensor gradient = one.parameter.grad();
         if (!gradient.defined()) continue;
-        one.sum.add_(gradient.detach().to(one.sum.dtype()));
+        gradient = gradient.detach().to(one.sum.dtype());
+        if (!weight.is_sum && !weight.tensor.defined()) {
+            gradient = gradient * weight.count;
+        } else if (!weight.is_sum) {  // gradients of a mean over nothing may be NaN, and count for nothing
+            const Tensor by = weight.tensor.to(gradient.dtype());
+            gradient = where(by == 0, 0, gradient * by);
+        }
+        one.sum.add_(gradient);
         one.used = true;
     }
+    weights_.add_(weight.on(state_.device));
     state_.measure(outcome, batch, state_.classification, state_.totals, state_.noted, state_.sums);
 }
 
@@ -292,9 +392,15 @@ void Fit::apply_gradients() {
     if (Recorder* const recorder = Recorder::current())
         if (const std::string why = not_replayable(); !why.empty()) recorder->refuse(why);
     const NoGrad no_grad;
-    for (Accumulated& one : sums_)
-        if (one.used) one.parameter.set_grad(one.sum.to(one.parameter.dtype()));
+    const Tensor divisor = where(weights_ == 0, 1, weights_);
+    for (Accumulated& one : sums_) {
+        if (!one.used) continue;
+        if (!sums_of_losses_) one.sum.div_(divisor.to(one.sum.dtype()));
+        one.parameter.set_grad(one.sum.to(one.parameter.dtype()));
+    }
+    ops::skip_weightless(weights_.view(), state_.guard.view());
     update();
+    ops::end_skip(state_.guard.view());
 }
 
 void Fit::update() {
@@ -307,8 +413,7 @@ void Fit::model_step(const data::Batch& batch) {
     refuse_where_not_replayable();
     trainer_.optimizer().zero_grad();
     const Trainer::State::Outcome outcome = state_.outcome_of(batch);
-    require_loss(outcome.loss, "Trainer");
-    check_loss(outcome.loss, state_.guard);
+    check_loss(outcome.loss, outcome.weight, state_.guard, true);
     outcome.loss.backward();
     update();
     const NoGrad no_grad;
@@ -318,6 +423,8 @@ void Fit::model_step(const data::Batch& batch) {
 void Fit::own_step(const data::Batch& batch) {
     refuse_where_not_replayable();
     if (!state_.classification) state_.classification = false;
+    const LossCalls calls;
+    own_.observe(calls);
     state_.step(own_, batch);
     own_.end();
 }
@@ -354,19 +461,44 @@ void Fit::read(Report& report) {
     if (!report.asked()) return;
     report.wait();
     const auto guard = report.guard();
-    if (guard[0] != 0) throw_non_finite(guard[0], report.noted()[1] == guard[0] ? report.noted() : NotedLabels{});
+    if (guard[0] > 0) throw_non_finite(guard[0], report.noted()[1] == guard[0] ? report.noted() : NotedLabels{});
     Figures figures;
     report.append(figures, "", state_);
     bar_.update(state_.progress.batch, figures);
 }
 
+void Fit::require_finite() {
+    const std::int32_t number = state_.guard.to_vector<std::int32_t>()[0];
+    if (number <= 0) return;
+    NotedLabels noted{};
+    state_.noted.copy_to(std::span<std::int64_t>(noted));
+    throw_non_finite(number, noted[1] == number ? noted : NotedLabels{});
+}
+
 /// @param number of the batch in this fit, from 1; it is one of the present epoch, since each is read at its end
 /// @param noted of its labels
 void Fit::throw_non_finite(std::int64_t number, const NotedLabels& noted) {
-    const std::int64_t position = state_.progress.batch - (batches_ - (number - 1));
-    const std::int64_t step = steps_before_epoch_ + position / options_.accumulate + 1;
-    loader_.start(static_cast<std::uint64_t>(state_.progress.epoch), position);
-    throw_loss_not_finite(state_, next_batch(), noted, step, state_.progress.epoch + 1);
+    const std::int64_t place = place_of(number), first = step_begin(place);
+    const std::int64_t step = steps_before_epoch_ + place / options_.accumulate + 1;
+    const auto undone = [&] {
+        try {
+            roll_back(first, true);
+        } catch (...) {  // a device that is lost
+        }
+    };
+    try {
+        // Gradients that were added up are looked at once, behind the last batch of a step.
+        for (std::int64_t batch = first; batch <= place; ++batch) {
+            loader_.start(static_cast<std::uint64_t>(state_.progress.epoch), batch);
+            const data::Batch found = next_batch();
+            restore_generators(batch);
+            throw_loss_not_finite(state_, found, noted, step, state_.progress.epoch + 1, batch == place);
+        }
+    } catch (...) {
+        undone();
+        throw;
+    }
+    throw Error("Trainer::fit: expected a step to be found that was not finite");
 }
 
 }  // namespace declivity::train

@@ -2,29 +2,43 @@
 #pragma once
 
 #include <chrono>
+#include <deque>
 #include <memory>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
+#include <declivity/tensor/generator.hpp>
 #include <declivity/tensor/record.hpp>
 #include <declivity/train/trainer.hpp>
 
 #include "progress_bar.hpp"
+#include "rollback.hpp"
 #include "step_of.hpp"
 #include "trainer_state.hpp"
 
 namespace declivity::train {
 
-/// @throws ValueError for options out of range, and while another fit is under way
-const FitOptions& checked(const FitOptions& options, const Trainer::State& state);
+/// While one lives, no other fit of the trainer begins, and its optimizers are guarded by its guard.
+class FitScope {
+  public:
+    /// @throws ValueError for options out of range, and while another one lives; nothing is changed then
+    FitScope(Trainer::State& state, const FitOptions& options);
+    ~FitScope();
+    FitScope(const FitScope&) = delete;
+    FitScope& operator=(const FitScope&) = delete;
+
+  private:
+    Trainer::State& state_;
+};
 
 /// From where the trainer stands.
 class Fit {
   public:
     Fit(Trainer& trainer, Trainer::State& state, const data::Dataset& train,
         const std::vector<NamedDataset>& validation, const FitOptions& options);
-    ~Fit() { state_.fitting = false; }
+    ~Fit() { state_.require_finite = nullptr; }
     Fit(const Fit&) = delete;
     Fit& operator=(const Fit&) = delete;
 
@@ -36,6 +50,8 @@ class Fit {
     void begin_epoch();
     void end_epoch(const Report& last, double seconds);
     void step();
+    void one_step();
+    void save_for_rollback();
     void one_batch(const data::Batch& batch);
     void accumulated();
     [[nodiscard]] data::Batch next_batch();
@@ -54,28 +70,50 @@ class Fit {
     void refuse_where_not_replayable() const;
     [[nodiscard]] std::string not_replayable() const;
     void read(Report& report);
+    void require_finite();
     [[noreturn]] void throw_non_finite(std::int64_t number, const NotedLabels& noted);
+    /// Of a batch of this fit, from 1, its number in the present epoch, from 0.
+    [[nodiscard]] std::int64_t place_of(std::int64_t number) const {
+        return state_.progress.batch - (batches_ - (number - 1));
+    }
+    [[nodiscard]] std::int64_t step_begin(std::int64_t batch) const { return batch - batch % options_.accumulate; }
+    void note_generators();
+    void restore_generators(std::int64_t batch);
+    /// The trainer as it was before the step that begins with this batch. @param began whether the step had begun
+    void roll_back(std::int64_t first, bool began);
+    /// After an exception in the step that begins with this batch.
+    void undo(std::int64_t first) noexcept;
 
     Trainer& trainer_;
     Trainer::State& state_;
     const std::vector<NamedDataset>& validation_;
     const FitOptions& options_;
+    FitScope scope_;
     data::Loader loader_;
     StepOf own_;
     const data::Batch* current_ = nullptr;  // for what the tensors of a recorded step do not say
-    Recorded step_, apply_, begin_;
+    Recorded step_, apply_, begin_, save_;
+    std::optional<Rollback> rollback_;
     detail::ProgressBar bar_;
 
-    // Of accumulated gradients: sums for each parameter, and the present batch's weight.
+    // Of accumulated gradients: for each parameter the sum of gradients times weights, and the sum of weights.
     struct Accumulated {
         Tensor parameter, sum;
         bool used = false;
     };
     std::vector<Accumulated> sums_;
-    Tensor weight_;
-    double weight_now_ = -1;
+    Tensor weights_;               // f32 []
+    bool sums_of_losses_ = false;  // the loss is a sum: nothing is divided
 
-    std::int64_t examples_ = 0;  // of this epoch, so far
+    /// Where generators stood before a batch that the device may not have finished yet.
+    struct Generators {
+        std::int64_t batch;
+        RandomState device;
+        std::vector<std::pair<std::uint64_t, std::uint64_t>> named;
+    };
+    std::deque<Generators> generators_;
+    bool saved_ = false;  // for a rollback of the present step
+
     std::int64_t batches_ = 0;   // of this fit, which the guard counts
     std::int64_t steps_before_epoch_ = 0;
 };

@@ -10,6 +10,8 @@
 namespace declivity::train {
 namespace {
 
+const std::string kGradientOf = "gradient of ";
+
 struct Found {
     std::string layer;   // the first whose output is not finite
     Tensor output = {};  // of the model, if it was called
@@ -43,16 +45,27 @@ Found first_not_finite(const Trainer::State& state, const data::Batch& batch, st
             if (found.layer.empty() && !std::ranges::all_of(out, is_finite)) found.layer = path;
         });
     if (state.of_model()) {
-        const NoGrad no_grad;
-        const Trainer::State::Outcome outcome = state.outcome_of(batch);
-        found.output = outcome.output;
+        Trainer::State::Outcome outcome = state.outcome_of(batch);
+        found.output = outcome.output.detach();
         found.target = outcome.target;
         if (found.layer.empty() && !is_finite(outcome.loss)) found.layer = "loss";
+        if (!found.layer.empty() || !outcome.loss.requires_grad()) return found;
+        nn::Module& model = state.modules[0].module;
+        model.zero_grad();
+        outcome.loss.backward();
+        if (const std::string gradient = non_finite_gradient(state); !gradient.empty())
+            found.layer = kGradientOf + gradient;
+        model.zero_grad();
     } else {  // its optimizers change nothing, by the guard
         Sums nowhere(state.device);
         StepOf step(state, StepOf::Purpose::find, nowhere, number);
+        const LossCalls calls;
+        step.begin(batch.size);
+        step.observe(calls);
         state.step(step, batch);
         if (found.layer.empty() && step.found()) found.layer = "loss";
+        if (found.layer.empty() && !step.found_gradient().empty())
+            found.layer = kGradientOf + step.found_gradient();
     }
     return found;
 }
@@ -60,8 +73,9 @@ Found first_not_finite(const Trainer::State& state, const data::Batch& batch, st
 }  // namespace
 
 void throw_loss_not_finite(const Trainer::State& state, const data::Batch& batch, const NotedLabels& noted,
-                           std::int64_t step, std::int64_t epoch) {
+                           std::int64_t step, std::int64_t epoch, bool last) {
     const auto [layer, output, target] = first_not_finite(state, batch, step - 1);
+    if (layer.empty() && !last) return;
     if (output.defined() && target.defined() && (layer.empty() || layer == "loss"))
         if (const auto label = refused_label(state.loss, output, target.dtype(),
                                              target.rank() > 1 ? suspects(output, target) : suspects(noted)))
@@ -71,12 +85,15 @@ void throw_loss_not_finite(const Trainer::State& state, const data::Batch& batch
                             "The parameters are those from before the step",
                             output.size(1), *label, step, epoch, batch.number));
     const bool of_data = layer == "input" || layer.starts_with("field ");
+    const bool of_gradient = layer.starts_with(kGradientOf);
     throw NonFiniteLoss(
         fmt::format(
-            "Trainer: the loss was infinite or NaN at step {} (epoch {}, batch {}); {}. The parameters are "
+            "Trainer: {} infinite or NaN at step {} (epoch {}, batch {}); {}. The parameters are "
             "those from before the step. {}",
-            step, epoch, batch.number,
+            of_gradient ? "the loss was finite, its gradient was" : "the loss was", step, epoch, batch.number,
             layer.empty() ? "a second run of that batch was finite"
+            : of_gradient ? fmt::format("the first parameter whose gradient is not finite is '{}'",
+                                        layer.substr(kGradientOf.size()))
                           : fmt::format("the first value that is not finite is in '{}'", layer),
             of_data ? "Look at the data and its transform" : "A smaller learning rate or clip_norm often helps"),
         step, layer);

@@ -20,41 +20,82 @@ void require_loss(const Tensor& loss, const char* function) {
         throw ShapeError(fmt::format("{}: wants a loss of one element, got {}", function, loss.shape().str()));
 }
 
-void check_loss(const Tensor& loss, const Tensor& guard) {
-    ops::check_finite(loss.detach().to(compute_type(loss.dtype())).dense_view(), guard.view());
+bool check_loss(const Tensor& loss, const LossWeight& weight, const Tensor& guard, bool skips) {
+    const Tensor wide = loss.detach().to(compute_type(loss.dtype()));
+    if (!weight.tensor.defined() && weight.count > 0) {
+        ops::check_finite(wide.dense_view(), guard.view());
+        return false;
+    }
+    ops::check_finite(wide.dense_view(), weight.on(loss.device()).dense_view(), guard.view(), skips);
+    return skips;
+}
+
+std::string non_finite_gradient(const Trainer::State& state) {
+    for (auto of = state.modules.rbegin(); of != state.modules.rend(); ++of) {
+        const auto parameters = of->module.named_parameters();
+        for (auto one = parameters.rbegin(); one != parameters.rend(); ++one)
+            if (const Tensor gradient = one->tensor.grad(); gradient.defined() && !is_finite(gradient))
+                return state.of_model() ? one->name : of->name + "." + one->name;
+    }
+    return {};
 }
 
 bool is_finite(const Tensor& tensor) {
     const NoGrad no_grad;
     const Tensor guard = zeros({2}, {DType::i32, tensor.device()});
-    check_loss(tensor, guard);
+    ops::check_finite(tensor.detach().to(compute_type(tensor.dtype())).dense_view(), guard.view());
     return guard.to_vector<std::int32_t>()[0] == 0;
 }
 
 void StepOf::end() {
-    if (purpose_ != Purpose::train || checked_) return;
+    calls_ = nullptr;
+    if (purpose_ != Purpose::train) return;
+    if (may_skip_) ops::end_skip(state_.guard.view());
+    if (checked_) return;
     const NoGrad no_grad;
     slice(state_.guard, 0, 1, 2).add_(1);
 }
 
-void StepOf::backward(const Tensor& loss) {
+void StepOf::backward(const LossValue& value) {
+    const Tensor& loss = value.loss();
     if (purpose_ == Purpose::evaluate) throw ValueError("Step::backward: wants a training step, got an evaluation");
     require_loss(loss, "Step::backward");
+    LossWeight weight;
+    if (value.has_weight()) weight = LossWeight::of(value, "Step::backward");
+    else if (calls_ != nullptr)
+        weight = calls_->weight_of_combination(loss, examples_).value_or(LossWeight::of_examples(examples_));
     if (purpose_ == Purpose::find) {
-        found_ = found_ || !is_finite(loss);
-    } else {
+        const bool nothing = weight.on(loss.device()).item<float>() == 0;
+        found_ = found_ || (!nothing && !is_finite(loss));
+        loss.backward();
+        if (!nothing && !found_ && found_gradient_.empty()) found_gradient_ = non_finite_gradient(state_);
+        return;
+    }
+    {
         if (checked_) {  // counted already
             const NoGrad no_grad;
             slice(state_.guard, 0, 1, 2).sub_(1);
         }
-        check_loss(loss, state_.guard);
+        may_skip_ = check_loss(loss, weight, state_.guard, true) || may_skip_;
         checked_ = true;
     }
     loss.backward();
+    // Here as well as in each optimizer: the first of several must not step where the gradients of another one are bad.
+    std::vector<Tensor> parameters;
+    for (const auto& [name, optimizer] : state_.optimizers)
+        for (std::size_t group = 0; group < optimizer.groups(); ++group)
+            for (const Tensor& parameter : optimizer.parameters(group)) parameters.push_back(parameter);
+    check_gradients_(parameters, state_.guard);
 }
 
-void StepOf::report(std::string_view name, const Tensor& value) {
-    if (purpose_ != Purpose::find) sums_.add(name, value, record_guard([this] { return examples_; }));
+void StepOf::report(std::string_view name, const LossValue& value) {
+    if (purpose_ == Purpose::find) return;
+    const std::int64_t examples = record_guard([this] { return examples_; });
+    LossWeight weight = LossWeight::of_examples(examples);
+    if (value.has_weight()) weight = LossWeight::of(value, "Step::report");
+    else if (calls_ != nullptr)
+        weight = calls_->weight_of(value, examples).value_or(weight);
+    sums_.add(name, value, weight);
 }
 
 std::int64_t StepOf::number() const {

@@ -20,7 +20,7 @@ Sums::Sums(const Device& device)
 std::int64_t Sums::place_of(std::string_view name) {
     const auto found = std::ranges::find(names_, name);
     if (found != names_.end()) return found - names_.begin();
-    if (name.empty() || name.find_first_of(",\n\"") != std::string_view::npos)
+    if (!is_name(name))
         throw ValueError(
             fmt::format("Step::report: wants a name without commas, quotes and line ends, got '{}'", name));
     if (std::cmp_equal(names_.size(), kMost))
@@ -29,7 +29,7 @@ std::int64_t Sums::place_of(std::string_view name) {
     return static_cast<std::int64_t>(names_.size()) - 1;
 }
 
-void Sums::add(std::string_view name, const Tensor& value, std::int64_t examples) {
+void Sums::add(std::string_view name, const Tensor& value, const LossWeight& weight) {
     if (!value.defined())
         throw ValueError(fmt::format("Step::report: wants one element as '{}', got an undefined tensor", name));
     if (value.numel() != 1)
@@ -37,7 +37,16 @@ void Sums::add(std::string_view name, const Tensor& value, std::int64_t examples
     const NoGrad no_grad;
     const std::int64_t place = place_of(name);
     const Tensor one = reshape(value.detach(), {1, 1}).to(DType::f32);
-    slice(values_, 0, place, place + 1).add_(where(is_sum_, one, 1) * static_cast<double>(examples));
+    Tensor both;  // the value times its weight, and the weight
+    if (weight.is_sum) {
+        both = where(is_sum_, one, weight.count);
+    } else if (!weight.tensor.defined()) {
+        both = where(is_sum_, one, 1) * weight.count;
+    } else {  // a mean over nothing is NaN, and counts for nothing
+        const Tensor by = reshape(weight.tensor, {1, 1});
+        both = where(by == 0, 0, where(is_sum_, one, 1) * by);
+    }
+    slice(values_, 0, place, place + 1).add_(both);
 }
 
 void Sums::reset() {
@@ -47,8 +56,8 @@ void Sums::reset() {
 
 void Sums::append(Figures& figures, const std::string& prefix, std::span<const float> values) const {
     for (std::size_t i = 0; i < names_.size(); ++i) {
-        const double examples = static_cast<double>(values[2 * i + 1]);
-        figures.add(prefix + names_[i], examples > 0 ? static_cast<double>(values[2 * i]) / examples : NAN);
+        const auto weights = static_cast<double>(values[2 * i + 1]);
+        figures.add(prefix + names_[i], weights > 0 ? static_cast<double>(values[2 * i]) / weights : NAN);
     }
 }
 

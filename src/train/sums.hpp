@@ -10,9 +10,11 @@
 #include <declivity/tensor/tensor.hpp>
 #include <declivity/train/figures.hpp>
 
+#include "loss_weight.hpp"
+
 namespace declivity::train {
 
-/// For each name the sum of value * examples, and the sum of examples. The memory is there from the beginning, so that
+/// For each name the sum of value * weight, and the sum of weights. The memory is there from the beginning, so that
 /// a recorded step may add to it under any name.
 class Sums {
   public:
@@ -20,7 +22,7 @@ class Sums {
 
     explicit Sums(const Device& device);
     /// @throws ShapeError, ValueError as Step::report says
-    void add(std::string_view name, const Tensor& value, std::int64_t examples);
+    void add(std::string_view name, const Tensor& value, const LossWeight& weight);
     void reset();
 
     /// The means, of the tensor on the host.
@@ -29,6 +31,10 @@ class Sums {
     [[nodiscard]] const Tensor& values() const noexcept { return values_; }  // f32 [kMost, 2]
     [[nodiscard]] const std::vector<std::string>& names() const noexcept { return names_; }
     void set_names(std::vector<std::string> names) { names_ = std::move(names); }
+    /// Whether a figure may be called so.
+    [[nodiscard]] static bool is_name(std::string_view name) noexcept {
+        return !name.empty() && name.find_first_of(",\n\"") == std::string_view::npos;
+    }
 
   private:
     [[nodiscard]] std::int64_t place_of(std::string_view name);

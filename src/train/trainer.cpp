@@ -23,24 +23,28 @@ void require_batch(std::string_view function, std::int64_t batch) {
     if (batch < 1) throw ValueError(fmt::format("Trainer::{}: wants a batch of at least 1, got {}", function, batch));
 }
 
-/// The modules in evaluation mode, and each of them back in the end.
+/// The modules in evaluation mode; in the end each of them, and each below it, has the mode that it had.
 class EvaluationMode {
   public:
-    explicit EvaluationMode(const std::vector<NamedModule>& modules) : modules_(modules) {
-        for (const auto& [name, module] : modules_) {
-            before_.push_back(module.training());
+    explicit EvaluationMode(const std::vector<NamedModule>& modules) {
+        for (const auto& [name, module] : modules) {
+            note(module);
             module.eval();
         }
     }
     ~EvaluationMode() {
-        for (std::size_t i = 0; i < before_.size(); ++i) modules_[i].module.train(before_[i]);
+        // A module sets the modes of those below it, which come behind it here.
+        for (const auto& [module, training] : before_) module->train(training);
     }
     EvaluationMode(const EvaluationMode&) = delete;
     EvaluationMode& operator=(const EvaluationMode&) = delete;
 
   private:
-    const std::vector<NamedModule>& modules_;
-    std::vector<bool> before_;
+    void note(nn::Module& module) {
+        before_.emplace_back(&module, module.training());
+        for (const auto& [name, child] : module.children()) note(*child);
+    }
+    std::vector<std::pair<nn::Module*, bool>> before_;
 };
 
 /// Metrics begin anew, and have what they had in the end: an evaluation in the middle of an epoch leaves no trace.
@@ -120,42 +124,46 @@ void Trainer::stop() { state_->stop = true; }
 std::int64_t Trainer::planned_steps() const { return state_->planned_steps; }
 const std::vector<std::string>& Trainer::validation_sets() const { return state_->validation_sets; }
 
-bool Trainer::fit(const data::Dataset& train, const FitOptions& options) {
+bool Trainer::fit(const data::DatasetRef& train, const FitOptions& options) {
     return fit(train, std::vector<NamedDataset>(), options);
 }
 
-bool Trainer::fit(const data::Dataset& train, const data::Dataset& test, const FitOptions& options) {
+bool Trainer::fit(const data::DatasetRef& train, const data::DatasetRef& test, const FitOptions& options) {
     return fit(train, std::vector<NamedDataset>{{"test", test}}, options);
 }
 
-bool Trainer::fit(const data::Dataset& train, const std::vector<NamedDataset>& validation, const FitOptions& options) {
-    return Fit(*this, *state_, train, validation, checked(options, *state_)).run();
+bool Trainer::fit(const data::DatasetRef& train, const std::vector<NamedDataset>& validation,
+                  const FitOptions& options) {
+    for (const NamedDataset& one : validation) (void)one.dataset.get("Trainer::fit");
+    return Fit(*this, *state_, train.get("Trainer::fit"), validation, options).run();
 }
 
-Evaluation Trainer::evaluate(const data::Dataset& dataset, const EvaluateOptions& options) {
+Evaluation Trainer::evaluate(const data::DatasetRef& dataset, const EvaluateOptions& options) {
     require_batch("evaluate", options.batch);
     if (!state_->of_model() && !state_->evaluate)
         throw ValueError("Trainer::evaluate: wants a trainer with Parts::evaluate, got one without");
     const EvaluationMode mode(state_->modules);
     const NoGrad no_grad;
     const MetricsAside aside(state_->metrics);
-    const Tensor totals = zeros({2}, {DType::f32, state_->device}), noted = zeros({4}, {DType::i64, state_->device});
+    const Tensor totals = zeros({4}, {DType::f32, state_->device}), noted = zeros({4}, {DType::i64, state_->device});
     Sums sums(state_->device);
     StepOf own(*state_, StepOf::Purpose::evaluate, sums);
     std::optional<bool> classification;
     State::Outcome last;
     Evaluation evaluation;
     data::Loader loader(
-        dataset,
+        dataset.get("Trainer::evaluate"),
         {.batch = options.batch, .transform = options.transform, .collate = options.collate, .device = state_->device});
     for (const data::Batch& batch : loader.epoch(0)) {
         if (state_->of_model()) {
             last = state_->outcome_of(batch);
-            require_loss(last.loss, "Trainer");
             state_->measure(last, batch, classification, totals, noted, sums);
         } else {
+            const LossCalls calls;
             own.begin(batch.size);
+            own.observe(calls);
             state_->evaluate(own, batch);
+            own.end();
         }
         evaluation.examples += batch.size;
     }
@@ -166,11 +174,11 @@ Evaluation Trainer::evaluate(const data::Dataset& dataset, const EvaluateOptions
     for (const NamedMetric& one : state_->metrics)
         for (const auto& [name, tensor] : one.metric->state()) metric_states.push_back(io::to_host(tensor));
     append_figures(evaluation, "", *state_, classification.value_or(false), totals_on_host, sums,
-                   sums.values().to_vector<float>(), metric_states, evaluation.examples);
+                   sums.values().to_vector<float>(), metric_states);
     return evaluation;
 }
 
-Tensor Trainer::predict(const data::Dataset& dataset, const EvaluateOptions& options) {
+Tensor Trainer::predict(const data::DatasetRef& dataset, const EvaluateOptions& options) {
     require_batch("predict", options.batch);
     if (!state_->of_model() && !state_->predict)
         throw ValueError("Trainer::predict: wants a trainer with Parts::predict, got one without");
@@ -178,7 +186,7 @@ Tensor Trainer::predict(const data::Dataset& dataset, const EvaluateOptions& opt
     const NoGrad no_grad;
     std::vector<Tensor> outputs;
     data::Loader loader(
-        dataset,
+        dataset.get("Trainer::predict"),
         {.batch = options.batch, .transform = options.transform, .collate = options.collate, .device = state_->device});
     for (const data::Batch& batch : loader.epoch(0))
         outputs.push_back(state_->of_model() ? state_->output_of(batch) : state_->predict(batch));

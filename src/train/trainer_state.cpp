@@ -11,6 +11,8 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include "step_of.hpp"
+
 namespace declivity::train {
 namespace {
 
@@ -37,7 +39,7 @@ std::vector<std::string> names_of(const std::vector<Named>& all) {
 }
 
 bool is_classification(const Tensor& output, const Tensor& target) {
-    return (target.dtype() == DType::i32 || target.dtype() == DType::i64) && target.rank() == 1 && output.rank() == 2 &&
+    return is_integer(target.dtype()) && target.rank() == 1 && output.rank() == 2 &&
            output.size(0) == target.size(0) && is_floating(output.dtype());
 }
 
@@ -51,7 +53,7 @@ Trainer::State::State(std::vector<NamedModule> of, std::vector<NamedOptimizer> b
       generators(std::move(drawn_from)),
       device(device_of(modules)),
       dtype(type_of(modules[0].module)),
-      totals(zeros({2}, {DType::f32, device})),
+      totals(zeros({4}, {DType::f32, device})),
       sums(device),
       guard(zeros({2}, {DType::i32, device})),
       noted(zeros({4}, {DType::i64, device})) {
@@ -63,7 +65,6 @@ Trainer::State::State(std::vector<NamedModule> of, std::vector<NamedOptimizer> b
         if (!one.metric) throw ValueError(fmt::format("Trainer: wants a metric as '{}', got null", one.name));
         one.metric->to(device);
     }
-    for (const auto& [name, optimizer] : optimizers) optimizer.set_guard(guard);
 }
 
 Tensor Trainer::State::output_of(const data::Batch& batch) const {
@@ -98,17 +99,28 @@ Trainer::State::Outcome Trainer::State::outcome_of(const data::Batch& batch) con
             out.target = batch[place];
         }
     }
-    out.loss = loss ? loss(out.output, out.target) : batch_loss(out.output, batch);
+    const LossCalls calls;
+    const LossValue value = loss ? loss(out.output, out.target) : batch_loss(out.output, batch);
+    out.loss = value.loss();
+    require_loss(out.loss, "Trainer");
+    out.weight = value.has_weight() ? LossWeight::of(value, "Trainer")
+                                    : calls.weight_of_combination(out.loss, batch.size)
+                                          .value_or(LossWeight::of_examples(batch.size));
     return out;
 }
 
 void Trainer::State::measure(const Outcome& outcome, const data::Batch& batch, std::optional<bool>& decided,
                              const Tensor& totals_of, const Tensor& noted_of, Sums& sums_of) const {
     if (!decided) decided = loss && is_classification(outcome.output, outcome.target);
-    if (*decided)
-        ops::add_classification(outcome.output.dense_view(), outcome.target.dense_view(), outcome.loss.view(),
-                                totals_of.view(), noted_of.view());
-    else sums_of.add("loss", outcome.loss, batch.size);
+    if (*decided) {
+        const DType label = outcome.target.dtype();
+        const bool fits = label == DType::i32 || label == DType::i64;
+        ops::add_classification(outcome.output.dense_view(),
+                                (fits ? outcome.target : outcome.target.to(DType::i64)).dense_view(),
+                                outcome.loss.view(), outcome.weight.view(), totals_of.view(), noted_of.view());
+    } else {
+        sums_of.add("loss", outcome.loss, outcome.weight);
+    }
     for (const NamedMetric& one : metrics) {
         if (!one.of) {
             one.metric->update(outcome.output, outcome.target);
@@ -125,11 +137,11 @@ void Trainer::State::set_training(bool on) const {
 
 void append_figures(Figures& figures, const std::string& prefix, const Trainer::State& state, bool classification,
                     std::span<const float> totals, const Sums& sums, std::span<const float> sums_on_host,
-                    std::span<const io::HostArray> metric_states, std::int64_t examples) {
+                    std::span<const io::HostArray> metric_states) {
     if (classification) {
-        figures.add(prefix + "loss", static_cast<double>(totals[0]) / static_cast<double>(examples));
+        figures.add(prefix + "loss", static_cast<double>(totals[0]) / static_cast<double>(totals[2]));
         if (state.metrics.empty())
-            figures.add(prefix + "accuracy", static_cast<double>(totals[1]) / static_cast<double>(examples));
+            figures.add(prefix + "accuracy", static_cast<double>(totals[1]) / static_cast<double>(totals[3]));
     }
     sums.append(figures, prefix, sums_on_host);
     std::size_t at = 0;
@@ -151,7 +163,7 @@ Report::~Report() {
     }
 }
 
-void Report::ask(const Trainer::State& state, std::int64_t examples) {
+void Report::ask(const Trainer::State& state) {
     wait();
     std::vector<Tensor> tensors{state.guard, state.noted, state.totals, state.sums.values()};
     for (const NamedMetric& one : state.metrics)
@@ -165,7 +177,6 @@ void Report::ask(const Trainer::State& state, std::int64_t examples) {
         events_.push_back(
             download(view.buffer, static_cast<std::size_t>(view.offset) * size_of(view.dtype), arrays_[i].bytes));
     }
-    examples_ = examples;
 }
 
 void Report::wait() {
@@ -175,7 +186,7 @@ void Report::wait() {
 
 void Report::append(Figures& figures, const std::string& prefix, const Trainer::State& state) const {
     append_figures(figures, prefix, state, state.classification.value_or(false), arrays_[2].as<float>(), state.sums,
-                   arrays_[3].as<float>(), std::span(arrays_).subspan(4), examples_);
+                   arrays_[3].as<float>(), std::span(arrays_).subspan(4));
 }
 
 std::array<std::int32_t, 2> Report::guard() const {

@@ -3,6 +3,7 @@
 
 #include <array>
 #include <atomic>
+#include <functional>
 #include <optional>
 #include <span>
 #include <vector>
@@ -12,6 +13,7 @@
 #include <declivity/train/trainer.hpp>
 
 #include "checks.hpp"
+#include "loss_weight.hpp"
 #include "sums.hpp"
 
 namespace declivity::train {
@@ -25,6 +27,7 @@ struct Trainer::State {
         Tensor output;
         Tensor target;  // undefined where nobody asks for it
         Tensor loss;
+        LossWeight weight = {};
     };
     [[nodiscard]] bool of_model() const noexcept { return !step; }
     [[nodiscard]] Tensor output_of(const data::Batch& batch) const;
@@ -55,16 +58,18 @@ struct Trainer::State {
     Progress progress;
     Replays replays;
     /// The sums of the current epoch are parts of a checkpoint, so that the figures of a resumed epoch are those of an
-    /// unbroken one. `totals`, f32 [2], of classification: losses and right answers; `sums` of all else.
+    /// unbroken one. `totals`, f32 [4], of classification, see ops/classification.hpp; `sums` of all else.
     Tensor totals;
     Sums sums;
     std::optional<bool> classification;
-    Tensor guard;  // i32 [2], see ops/finite.hpp
+    Tensor guard;  // i32 [2], see ops/finite.hpp; that of the optimizers during a fit
     Tensor noted;  // i64 [4], see ops/classification.hpp
     std::int64_t planned_steps = 0;
     std::vector<std::string> validation_sets;
     bool stop = false;
     std::atomic<bool> fitting = false;
+    /// During a fit: throws where the device has found a loss or gradient that is not finite. Synchronises.
+    std::function<void()> require_finite;
     /// What the order of the examples depends on; a checkpoint in the middle of an epoch serves only the same.
     struct Run {
         std::uint64_t seed = 0;
@@ -82,7 +87,7 @@ class Report {
     Report& operator=(const Report&) = delete;
     /// The events must not outlive an exception: the device would write into freed memory.
     ~Report();
-    void ask(const Trainer::State& state, std::int64_t examples);
+    void ask(const Trainer::State& state);
     [[nodiscard]] bool asked() const noexcept { return !arrays_.empty(); }
     void wait();
 
@@ -94,12 +99,11 @@ class Report {
   private:
     std::vector<io::HostArray> arrays_;  // guard, noted, totals, sums, then the states of metrics
     std::vector<Event> events_;          // until they were waited for
-    std::int64_t examples_ = 0;
 };
 
 /// Means of what was added up. @param metric_states of all metrics, in order
 void append_figures(Figures& figures, const std::string& prefix, const Trainer::State& state, bool classification,
                     std::span<const float> totals, const Sums& sums, std::span<const float> sums_on_host,
-                    std::span<const io::HostArray> metric_states, std::int64_t examples);
+                    std::span<const io::HostArray> metric_states);
 
 }  // namespace declivity::train

@@ -1,6 +1,7 @@
 // Layers' other functions, optimizers.
 #include <declivity/ops/classification.hpp>
 #include <declivity/ops/finite.hpp>
+#include <declivity/ops/multi_tensor.hpp>
 #include <declivity/ops/pool2d.hpp>
 #include <declivity/optim/adadelta.hpp>
 #include <declivity/optim/adagrad.hpp>
@@ -154,10 +155,19 @@ void optimizers() {
                    tensors = of(DType::i64, {2}).view();
         check_finite(of(dtype, {3}).view(), guard);
         count_step(steps, tensors, guard);
+        check_finite(of(dtype, {}).view(), of(DType::f32, {}).view(), guard, true);
+        skip_weightless(of(DType::f32, {}).view(), guard);
+        end_skip(guard);
+        MultiTensor gradients(1), saved(2);
+        const Tensor from = of(dtype, {5000}), to = of(dtype, {5000});
+        gradients.set({{from.view()}});
+        check_finite(gradients, guard);
+        saved.set({{from.view()}, {to.view()}});
+        save_unless_noted(saved, guard);
         for (const DType label : {DType::i32, DType::i64}) {
-            const Tensor totals = of(DType::f32, {2}), noted = of(DType::i64, {4});
-            add_classification(of(dtype, {30, 10}).view(), of(label, {30}).view(), of(dtype, {}).view(), totals.view(),
-                               noted.view());
+            const Tensor totals = of(DType::f32, {4}), noted = of(DType::i64, {4});
+            add_classification(of(dtype, {30, 10}).view(), of(label, {30}).view(), of(dtype, {}).view(),
+                               {.number = 30}, totals.view(), noted.view());
             compute(totals);
         }
     }

@@ -26,6 +26,81 @@ TEST_CASE("finite: the guard counts steps and keeps the first bad one") {
     }
 }
 
+TEST_CASE("finite: a loss of weight 0 is not noted, and its step is skipped until the next") {
+    for (const DType dtype : floats()) {
+        const ops::View guard = guard_view(device());
+        const auto step = [&](double loss, double weight, bool skips) {
+            ops::check_finite(tensor({loss}, {1}, dtype).view(), tensor({weight}, {1}).view(), guard, skips);
+            return values(Tensor(guard));
+        };
+        CHECK(step(1, 3, true) == std::vector<double>{0, 1});
+        CHECK(step(NAN, 0, true) == std::vector<double>{ops::kSkippedStep, 2});
+        CHECK(step(1, 3, true) == std::vector<double>{0, 3});
+        CHECK(step(NAN, 0, false) == std::vector<double>{0, 4});
+        CHECK(step(2, 0, true) == std::vector<double>{ops::kSkippedStep, 5});
+        ops::check_finite(tensor({1.0}, {1}, dtype).view(), guard);
+        CHECK(values(Tensor(guard)) == std::vector<double>{0, 6});
+        ops::skip_weightless(tensor({2.0}, {1}).view(), guard);
+        CHECK(values(Tensor(guard)) == std::vector<double>{0, 6});
+        ops::skip_weightless(tensor({0.0}, {1}).view(), guard);
+        CHECK(values(Tensor(guard)) == std::vector<double>{ops::kSkippedStep, 6});
+        ops::end_skip(guard);
+        CHECK(step(NAN, 0.5, true) == std::vector<double>{7, 7});
+        ops::skip_weightless(tensor({0.0}, {1}).view(), guard);
+        ops::end_skip(guard);
+        CHECK(step(NAN, 0, true) == std::vector<double>{7, 8});
+        const ops::View other = guard_view(device());
+        ops::check_finite(tensor({1.0}, {1}, dtype).view(), tensor({NAN}, {1}).view(), other, true);
+        CHECK(values(Tensor(other)) == std::vector<double>{1, 1});
+    }
+}
+
+TEST_CASE("finite: an element that is infinite or NaN is found in tensors of any floating type, wherever it stands") {
+    std::vector<DType> types = floats();
+    types.push_back(DType::f16);
+    types.push_back(DType::bf16);
+    for (const DType dtype : types)
+        for (const double bad : {static_cast<double>(INFINITY), static_cast<double>(-INFINITY), static_cast<double>(NAN)})
+            for (const std::int64_t at : {0, 1, 4095, 4096, 9999}) {
+                const ops::View guard = guard_view(device());
+                ops::MultiTensor tensors(1);
+                const Tensor first = full({7}, 60000, {dtype}), whole = full({10000}, -1, {dtype});
+                tensors.set({{first.view(), whole.view()}});
+                ops::check_finite(tensors, guard);
+                CHECK(values(Tensor(guard)) == std::vector<double>{0, 0});
+                ops::check_finite(tensor({1.0}, {1}).view(), guard);
+                slice(whole, 0, at, at + 1).fill_(bad);
+                ops::check_finite(tensors, guard);
+                CHECK(values(Tensor(guard)) == std::vector<double>{1, 1});
+                ops::check_finite(tensor({1.0}, {1}).view(), guard);
+                ops::check_finite(tensors, guard);
+                CHECK(values(Tensor(guard)) == std::vector<double>{1, 2});
+            }
+}
+
+TEST_CASE("finite: tensors are saved, bit for bit, until a step was noted") {
+    const ops::View guard = guard_view(device());
+    const Tensor words = Tensor::from<std::int32_t>({1, -1, 0x7fc00001, 4}, {4});
+    const Tensor copy = zeros({4}, {DType::i32});
+    const auto as_words = [](const Tensor& tensor) {
+        ops::View view = tensor.view();
+        view.dtype = DType::f32;
+        return view;
+    };
+    ops::MultiTensor tensors(2);
+    tensors.set({{as_words(words)}, {as_words(copy)}});
+    ops::save_unless_noted(tensors, guard);
+    CHECK(copy.to_vector<std::int32_t>() == words.to_vector<std::int32_t>());
+    slice(Tensor(guard), 0, 0, 1).fill_(ops::kSkippedStep);
+    Tensor(words).fill_(5);
+    ops::save_unless_noted(tensors, guard);
+    CHECK(copy.to_vector<std::int32_t>() == std::vector<std::int32_t>(4, 5));
+    slice(Tensor(guard), 0, 0, 1).fill_(3);
+    Tensor(words).fill_(6);
+    ops::save_unless_noted(tensors, guard);
+    CHECK(copy.to_vector<std::int32_t>() == std::vector<std::int32_t>(4, 5));
+}
+
 TEST_CASE("finite: a bad loss is found wherever it stands, and the largest numbers are good") {
     for (const double bad : {static_cast<double>(INFINITY), static_cast<double>(-INFINITY), static_cast<double>(NAN)})
         for (const std::size_t at :

@@ -519,3 +519,59 @@ TEST_CASE("a recorded step within another is a part of it") {
     CHECK(inner.replayed() == 0);
     CHECK(inner(b).to_vector<float>() == std::vector<float>(4, 6));
 }
+
+TEST_CASE("a recorded step that calls itself is refused") {
+    constexpr const char* says = "record: expected a call of the step after the previous one has ended, got one within it";
+    for (const WhenRefused when : {WhenRefused::fail, WhenRefused::run}) {
+        Recorded* self = nullptr;
+        int depth = 0;
+        Recorded direct(
+            [&](const std::vector<Tensor>& in) {
+                return ++depth > 100 ? in : (*self)({in[0] + 1.0});  // ends a test that would fail
+            },
+            {.when_refused = when});
+        self = &direct;
+        for (int call = 0; call < 2; ++call) {
+            depth = 0;
+            CHECK_THROWS_WITH_AS(direct({ones({4})}), doctest::Contains(says), ValueError);
+            CHECK(depth == 1);
+        }
+        Recorded* first = nullptr;
+        Recorded second([&](const std::vector<Tensor>& in) { return ++depth > 100 ? in : (*first)({in[0] * 2.0}); },
+                        {.when_refused = when});
+        Recorded through([&](const std::vector<Tensor>& in) { return second(in); }, {.when_refused = when});
+        first = &through;
+        CHECK_THROWS_WITH_AS(through({ones({4})}), doctest::Contains(says), ValueError);
+        CHECK_THROWS_WITH_AS(second({ones({4})}), doctest::Contains(says), ValueError);
+    }
+    // One that reads elements runs plainly, and may not call itself either.
+    Recorded* self = nullptr;
+    int depth = 0;
+    Recorded reads(
+        [&](const std::vector<Tensor>& in) {
+            (void)in[0].to_vector<float>();
+            return self == nullptr || ++depth > 100 ? in : (*self)(in);
+        },
+        {.when_refused = WhenRefused::run});
+    CHECK(reads({ones({4})}).size() == 1);
+    CHECK_FALSE(reads.refused().empty());
+    self = &reads;
+    CHECK_THROWS_WITH_AS(reads({ones({4})}), doctest::Contains(says), ValueError);
+    self = nullptr;
+    CHECK(reads({ones({4})}).size() == 1);
+}
+
+TEST_CASE("what cannot be recorded names the layer that it is in") {
+    struct Reads : nn::Layer {
+        nn::Linear& dense = add("dense", nn::Linear(3, 2));
+        Tensor forward(Tensor x) override { return dense(x) * sum(x).item<float>(); }
+        std::string type_name() const override { return "Reads"; }
+    };
+    nn::Sequential model(nn::Linear(3, 3), Reads());
+    const NoGrad no_grad;
+    auto fails = record([&](const Tensor& x) { return model(x); });
+    CHECK_THROWS_WITH_AS(fails(ones({1, 3})), doctest::Contains("(in Sequential/1"), Unsupported);
+    auto runs = record([&](const Tensor& x) { return model(x); }, {.when_refused = WhenRefused::run});
+    (void)runs(ones({1, 3}));
+    CHECK(runs.refused() == "item (a read to the host), in Sequential/1");
+}

@@ -140,11 +140,10 @@ TEST_CASE("labels that a loss ignores are none of these, and a wrong one behind 
         CHECK_FALSE(
             std::isfinite(setup.trainer.evaluate(large)["loss"]));  // as it was: no number, and no label to blame
     }
-    // All ignored: the mean of nothing.
+    // All ignored: the mean of nothing counts for nothing.
     {
         Setup setup(3, loss);
-        CHECK_THROWS_AS(setup.trainer.fit(Labelled(std::vector<std::int64_t>(8, 255)), options(true)),
-                        train::NonFiniteLoss);
+        CHECK(setup.trainer.fit(Labelled(std::vector<std::int64_t>(8, 255)), options(true)));
     }
 }
 
@@ -183,11 +182,11 @@ TEST_CASE("add_classification notes the first call whose loss is no number, and 
     for (const DType type : {DType::i32, DType::i64})
         for (const DType real : test::floats()) {
             if (real == DType::f64 && !default_device().info().fp64) continue;
-            const Tensor scores = test::random_tensor({5, 3}, 1, real), totals = zeros({2}),
+            const Tensor scores = test::random_tensor({5, 3}, 1, real), totals = zeros({4}),
                          noted = zeros({4}, {DType::i64});
             const auto call = [&](const std::vector<std::int64_t>& labels, double loss) {
                 ops::add_classification(scores.view(), Tensor::from(labels, {5}).to(type).view(),
-                                        full({}, loss, {real}).view(), totals.view(), noted.view());
+                                        full({}, loss, {real}).view(), {.number = 5}, totals.view(), noted.view());
                 return noted.to_vector<std::int64_t>();
             };
             CHECK(call({0, 1, 2, 1, 0}, 1) == std::vector<std::int64_t>{1, 0, 0, 0});
@@ -197,13 +196,40 @@ TEST_CASE("add_classification notes the first call whose loss is no number, and 
             CHECK(call({8, 8, 8, 8, 8}, NAN) == std::vector<std::int64_t>{5, 4, -5, 3});
             noted.detach().fill_(0);
             CHECK(call({0, 1, 2, 1, 4}, NAN) == std::vector<std::int64_t>{1, 1, 4, 4});
-            CHECK_THROWS_AS(ops::add_classification(scores.view(), zeros({5}, {type}).view(), zeros({}, {real}).view(),
+            CHECK_THROWS_AS(ops::add_classification(scores.view(), zeros({5}, {type}).view(), zeros({}, {real}).view(), {.number = 5},
                                                     totals.view(), zeros({3}, {DType::i64}).view()),
                             ShapeError);
-            CHECK_THROWS_AS(ops::add_classification(scores.view(), zeros({5}, {type}).view(), zeros({}, {real}).view(),
+            CHECK_THROWS_AS(ops::add_classification(scores.view(), zeros({5}, {type}).view(), zeros({}, {real}).view(), {.number = 5},
                                                     totals.view(), zeros({4}).view()),
                             TypeError);
         }
+}
+
+TEST_CASE("add_classification weighs losses, and leaves out what is ignored") {
+    for (const DType real : test::floats()) {
+        if (real == DType::f64 && !default_device().info().fp64) continue;
+        const Tensor scores = Tensor::from<float>({3, 1, 2, 0, 1, 5}, {3, 2}).to(real),
+                     labels = Tensor::from<std::int64_t>({0, -1, 1}, {3});
+        const Tensor totals = zeros({4}), noted = zeros({4}, {DType::i64});
+        const auto call = [&](double loss, const ops::ClassificationWeight& weight) {
+            ops::add_classification(scores.view(), labels.view(), full({}, loss, {real}).view(), weight, totals.view(),
+                                    noted.view());
+            return totals.to_vector<float>();
+        };
+        const Tensor four = full({}, 4), none = zeros({});
+        CHECK(call(0.5, {.number = 2}) == std::vector<float>{1, 2, 2, 3});
+        CHECK(call(0.5, {.tensor = four.view(), .ignore_index = -1}) == std::vector<float>{3, 4, 6, 5});
+        CHECK(call(7, {.number = 3, .is_sum = true}) == std::vector<float>{10, 6, 9, 8});
+        CHECK(call(NAN, {.tensor = none.view(), .ignore_index = -1}) == std::vector<float>{10, 8, 9, 10});
+        CHECK(noted.to_vector<std::int64_t>() == std::vector<std::int64_t>{4, 0, 0, 0});
+        (void)call(NAN, {.number = 2, .ignore_index = -1});
+        CHECK(noted.to_vector<std::int64_t>() == std::vector<std::int64_t>{5, 0, 0, 0});
+        (void)call(NAN, {.number = 2});
+        CHECK(noted.to_vector<std::int64_t>() == std::vector<std::int64_t>{6, 6, -1, -1});
+        CHECK_THROWS_AS(ops::add_classification(scores.view(), labels.view(), zeros({}, {real}).view(),
+                                                {.tensor = zeros({2}).view()}, totals.view(), noted.view()),
+                        TypeError);
+    }
 }
 
 TEST_CASE("the trainer refuses an optimizer of another model's parameters") {

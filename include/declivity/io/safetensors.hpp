@@ -21,7 +21,8 @@ struct Safetensors {
 /// strict as the format's reference: arrays follow one another without gap or overlap and end with the file, names are
 /// unique, the header has
 /// at most 100 MB. Memory is taken only for bytes that the file holds.
-/// @throws FormatError naming the place for everything else, a type not listed included; IoError
+/// @throws FormatError naming the place for everything else, a type not listed included, and for a file with a checksum
+/// ("declivity.crc32" of its metadata, as checkpoints of a Trainer have it) that is not that of its content; IoError
 DECLIVITY_API Safetensors read_safetensors(const std::filesystem::path& path);
 
 /// Writes a safetensors file, whole or not at all (see AtomicFile), that every implementation of the format reads.

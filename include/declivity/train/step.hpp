@@ -7,6 +7,7 @@
 
 #include <declivity/data/batch.hpp>
 #include <declivity/tensor/tensor.hpp>
+#include <declivity/train/loss_value.hpp>
 
 namespace declivity::train {
 
@@ -17,15 +18,18 @@ class DECLIVITY_API Step {
     Step(const Step&) = delete;
     Step& operator=(const Step&) = delete;
 
-    /// loss.backward(), guarded: where the loss is infinite or NaN no optimizer of the trainer changes anything any
-    /// more, and the training ends with NonFiniteLoss.
-    /// @throws ShapeError unless the loss has one element; ValueError in an evaluation
-    virtual void backward(const Tensor& loss) = 0;
+    /// loss.backward(), guarded: where the loss or a gradient is infinite or NaN no optimizer of the trainer changes
+    /// anything any more, and the training ends with NonFiniteLoss. Where the weight of the loss is 0, as that of a
+    /// batch whose labels are all ignored, its gradients count for nothing: optimizers skip their steps until the next
+    /// backward() or the end of the step.
+    /// @throws ShapeError unless the loss has one element; ValueError in an evaluation, and for a weight below 0
+    virtual void backward(const LossValue& loss) = 0;
     /// A figure of this batch, of one element, such as a loss: a mean over the batch. The trainer adds it up on the
-    /// device, weighted by the batch's size, and reports the mean over those batches of the epoch that reported it.
-    /// @throws ShapeError unless it has one element; ValueError for a name that is empty or has a comma, and for more
-    /// than 64 names
-    virtual void report(std::string_view name, const Tensor& value) = 0;
+    /// device and reports the mean over those batches of the epoch that reported it, weighted by what the mean was
+    /// divided by where that is known (see LossValue), else by the batch's size.
+    /// @throws ShapeError unless it has one element; ValueError for a name that is empty or has a comma, for more than
+    /// 64 names, and for a weight below 0
+    virtual void report(std::string_view name, const LossValue& value) = 0;
     /// Steps of the whole training before this one, a resumed one's included: what to count by, where each third step
     /// does something else, say.
     [[nodiscard]] virtual std::int64_t number() const = 0;

@@ -13,6 +13,7 @@
 #include <vector>
 
 #include <declivity/data/dataset.hpp>
+#include <declivity/data/dataset_ref.hpp>
 #include <declivity/data/loader.hpp>
 #include <declivity/nn/callable.hpp>
 #include <declivity/optim/optimizer.hpp>
@@ -20,6 +21,7 @@
 #include <declivity/tensor/generator.hpp>
 #include <declivity/tensor/tensor.hpp>
 #include <declivity/train/figures.hpp>
+#include <declivity/train/loss_value.hpp>
 #include <declivity/train/metric.hpp>
 #include <declivity/train/step.hpp>
 
@@ -29,10 +31,10 @@ class Callback;
 
 /// From a network's output and the target, such as labels, to a scalar, the mean over the batch: nn::CrossEntropyLoss()
 /// and its like, or a function of the program's own, which is called by evaluate() as well as by each step that is not
-/// a replay.
-using Loss = std::function<Tensor(const Tensor& output, const Tensor& target)>;
+/// a replay. It returns a tensor, or a LossValue, which says the weight that the loss was divided by as well.
+using Loss = std::function<LossValue(const Tensor& output, const Tensor& target)>;
 /// The same from the output and the whole batch, for targets of several fields, weights, lengths.
-using BatchLoss = std::function<Tensor(const Tensor& output, const data::Batch& batch)>;
+using BatchLoss = std::function<LossValue(const Tensor& output, const data::Batch& batch)>;
 
 /// What a trainer calls: a module from one tensor, or several, to one; or from a tensor and something that calls may
 /// leave out, such as models::CausalInputs. It is made of the module, which must outlive it.
@@ -124,8 +126,8 @@ struct FitOptions {
     std::shared_ptr<const data::Sampler> sampler = nullptr;  ///< of the training set
     int loader_threads = 1;
     /// Batches whose gradients are added up for one step of the optimizer, weighted so that they are those of one batch
-    /// of all their examples, where the loss is a mean over examples. What is left at the end of an epoch is a smaller
-    /// group. For a trainer of a model and a loss.
+    /// of all their examples (LossValue says by what). What is left at the end of an epoch is a smaller group. For a
+    /// trainer of a model and a loss.
     std::int64_t accumulate = 1;
     double clip_norm = 0;  ///< clips gradients of a model and a loss to this norm; 0 does not
     std::vector<std::shared_ptr<Callback>> callbacks = {};
@@ -142,7 +144,7 @@ struct FitOptions {
 /// A validation set: figures are called "<name>_loss" and so on.
 struct NamedDataset {
     std::string name;
-    const data::Dataset& dataset;
+    data::DatasetRef dataset;  ///< a data set, which must outlive the fit, or a std::shared_ptr
 };
 
 struct EvaluateOptions {
@@ -158,7 +160,7 @@ struct Replays {
     std::string refused;
 };
 
-/// A loss that was infinite or NaN. The parameters are those from before the step.
+/// A loss, or a gradient of a finite loss, that was infinite or NaN. The parameters are those from before the step.
 class DECLIVITY_API NonFiniteLoss : public Error {
   public:
     NonFiniteLoss(const std::string& what, std::int64_t step, std::string layer)
@@ -166,8 +168,8 @@ class DECLIVITY_API NonFiniteLoss : public Error {
     ~NonFiniteLoss() override;
     /// Number of the step, from 1.
     [[nodiscard]] std::int64_t step() const noexcept { return step_; }
-    /// Path of the first layer whose output was not finite, "loss" for the loss itself, empty when a second run was
-    /// finite.
+    /// Path of the first layer whose output was not finite, "loss" for the loss itself, "gradient of PARAMETER" where
+    /// only gradients were not finite, empty when a second run was finite.
     [[nodiscard]] const std::string& layer() const noexcept { return layer_; }
 
   private:
@@ -199,25 +201,30 @@ class DECLIVITY_API Trainer {
     Trainer(const Trainer&) = delete;
     Trainer& operator=(const Trainer&) = delete;
 
-    /// Trains until `options.epochs` epochs are complete, from where the trainer stands. Ctrl-C ends it after the
-    /// current step, once the callbacks have saved; a second Ctrl-C ends the program. A single validation set is called
-    /// "test".
+    /// Trains until `options.epochs` epochs are complete, those of earlier fits included, from where the trainer
+    /// stands; where they are complete already it prints so. Ctrl-C ends it after the current step, once the callbacks
+    /// have saved; a second Ctrl-C ends the program. A single validation set is called "test". Data sets are given by
+    /// reference, and must outlive the call, or as std::shared_ptr.
+    ///
+    /// A fit that throws in a step, or because of one, leaves the trainer as it was before that step: progress, sums,
+    /// metrics, buffers of the modules such as running statistics, generators and, unless an optimizer itself threw,
+    /// parameters and optimizers. Another fit goes on with that step. What was done by callbacks stays.
     /// @return false when it was interrupted or a callback stopped it
     /// @throws NonFiniteLoss; ValueError for options out of range, while another fit is under way, and naming a label
     /// that is none of the classes that the model has outputs for; whatever reading the data threw
-    bool fit(const data::Dataset& train, const FitOptions& options);
-    bool fit(const data::Dataset& train, const data::Dataset& test, const FitOptions& options);
+    bool fit(const data::DatasetRef& train, const FitOptions& options);
+    bool fit(const data::DatasetRef& train, const data::DatasetRef& test, const FitOptions& options);
     /// @throws ValueError also for names of validation sets that are empty, "train", or come twice
-    bool fit(const data::Dataset& train, const std::vector<NamedDataset>& validation, const FitOptions& options);
+    bool fit(const data::DatasetRef& train, const std::vector<NamedDataset>& validation, const FitOptions& options);
     /// Figures over a data set, with the model in evaluation mode: "loss", "accuracy", the trainer's metrics, or what
     /// Parts::evaluate reports.
     /// @throws ValueError naming a label that is none of the classes that the model has outputs for, and where a step
     /// of the program's own has no Parts::evaluate
-    [[nodiscard]] Evaluation evaluate(const data::Dataset& dataset, const EvaluateOptions& options = {});
+    [[nodiscard]] Evaluation evaluate(const data::DatasetRef& dataset, const EvaluateOptions& options = {});
     /// The model's outputs for a data set, on the device, with the model in evaluation mode: (size, ...). The data set
     /// needs no target.
     /// @throws ValueError where a step of the program's own has no Parts::predict
-    [[nodiscard]] Tensor predict(const data::Dataset& dataset, const EvaluateOptions& options = {});
+    [[nodiscard]] Tensor predict(const data::DatasetRef& dataset, const EvaluateOptions& options = {});
 
     [[nodiscard]] const Progress& progress() const;
     /// Of the fit that is under way, or of the last one.
@@ -231,10 +238,11 @@ class DECLIVITY_API Trainer {
 
     /// Writes modules, optimizers, metrics, progress and the states of generators, so that a training that goes on from
     /// it gives the same numbers to the bit, in the middle of an epoch too. The file is a safetensors file; it is
-    /// replaced whole or not at all.
-    /// @throws IoError
+    /// replaced whole or not at all, and has a checksum.
+    /// @throws IoError; ValueError for names that are not UTF-8; during a fit NonFiniteLoss, as the fit would later
     void save(const std::filesystem::path& path) const;
-    /// Goes on from a checkpoint. @throws FormatError, for one that another version of the library wrote too, IoError;
+    /// Goes on from a checkpoint. @throws FormatError for a damaged file or a value that is out of range, and for one
+    /// that another version of the library wrote, IoError;
     /// ValueError, ShapeError, TypeError when it belongs to other modules, optimizers, metrics or generators;
     /// all is then as it was
     void load(const std::filesystem::path& path);

@@ -19,7 +19,7 @@ constexpr std::string_view name_of(Reduction reduction) noexcept {
     return reduction == Reduction::mean ? "mean" : reduction == Reduction::sum ? "sum" : "none";
 }
 
-// ---- One class of C: labels of integers in [0, C). One outside of it makes the loss NaN: to look would be to wait.
+// ---- One class of C: labels of any integer type in [0, C). One outside of it makes the loss NaN: to look would be to wait.
 
 struct CrossEntropyOptions {
     Reduction reduction = Reduction::mean;  ///< mean: over the weights of the labels that count
@@ -74,7 +74,7 @@ DECLIVITY_API Tensor sigmoid_focal_loss(const Tensor& logits, const Tensor& targ
 DECLIVITY_API Tensor multilabel_soft_margin_loss(const Tensor& x, const Tensor& target,
                                                  Reduction reduction = Reduction::mean, const Tensor& weight = {});
 /// Sum of max(0, 1 - x[label] + x[class]) / C over the labels of a row and the classes that are none of them: x (N, C)
-/// or (C), labels of its shape, i32 or i64, which count up to the first that is below 0. Takes memory for N C^2
+/// or (C), labels of its shape, integers, which count up to the first that is below 0. Takes memory for N C^2
 /// elements.
 DECLIVITY_API Tensor multilabel_margin_loss(const Tensor& x, const Tensor& labels,
                                             Reduction reduction = Reduction::mean);

@@ -1,0 +1,126 @@
+#include "loss_weight.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <variant>
+
+#include <declivity/runtime/error.hpp>
+#include <declivity/tensor/autograd.hpp>
+#include <declivity/tensor/creation.hpp>
+#include <declivity/tensor/functions.hpp>
+#include <fmt/format.h>
+
+namespace declivity::train {
+namespace {
+
+const CallAttribute* attribute(const FunctionCall& call, std::string_view name) {
+    const auto found = std::ranges::find(call.attributes(), name, &CallAttribute::name);
+    return found == call.attributes().end() ? nullptr : &*found;
+}
+
+std::string_view reduction_of(const FunctionCall& call) {
+    const CallAttribute* const reduction = attribute(call, "reduction");
+    const auto* const name = reduction == nullptr ? nullptr : std::get_if<std::string_view>(&reduction->value);
+    return name == nullptr ? std::string_view() : *name;
+}
+
+Tensor as_weight(const Tensor& tensor) { return reshape(tensor.detach(), {}).to(DType::f32); }
+
+}  // namespace
+
+LossWeight LossWeight::of(const LossValue& value, std::string_view function) {
+    const NoGrad no_grad;
+    if (const Tensor& tensor = value.weight(); tensor.defined()) {
+        if (tensor.numel() != 1)
+            throw ShapeError(
+                fmt::format("{}: expected a weight of one element, got {}", function, tensor.shape().str()));
+        ops::require_same_device(function, value.loss().device(), tensor.device());
+        return {.tensor = as_weight(tensor)};
+    }
+    const double number = *value.number();
+    if (!(number >= 0) || !std::isfinite(number))
+        throw ValueError(fmt::format("{}: expected a weight of at least 0, got {}", function, number));
+    return {.count = number};
+}
+
+Tensor LossWeight::on(const Device& device) const {
+    return tensor.defined() ? tensor : full({}, count, {DType::f32, device});
+}
+
+ops::ClassificationWeight LossWeight::view() const {
+    ops::ClassificationWeight out{.number = count, .is_sum = is_sum, .ignore_index = ignore_index};
+    if (tensor.defined()) out.tensor = tensor.dense_view();
+    return out;
+}
+
+void LossCalls::called(const FunctionCall& call) {
+    if (call.caller() == nullptr) loss_ = nullptr;  // one that threw has not returned
+    if (loss_ != nullptr || reduction_of(call).empty()) return;
+    loss_ = &call;
+    divisors_.last = {};
+}
+
+void LossCalls::returned(const FunctionCall& call, std::span<const Tensor> results) {
+    if (results.size() != 1) return;
+    const Tensor& result = results[0];
+    Call made{.result = result.value().state()};
+    if (&call == loss_) {
+        loss_ = nullptr;
+        made.is_loss = true;
+        const std::string_view reduction = reduction_of(call);
+        if (const CallAttribute* const ignored = attribute(call, "ignore_index"))
+            if (const auto* const index = std::get_if<std::int64_t>(&ignored->value)) made.weight.ignore_index = *index;
+        if (reduction == "sum") {
+            made.weight.is_sum = true;
+        } else if (reduction == "mean" && divisors_.last.tensor.defined()) {
+            const NoGrad no_grad;
+            made.weight.tensor = as_weight(divisors_.last.tensor);
+        } else if (reduction == "mean" && divisors_.last.count > 0) {
+            made.weight.count = divisors_.last.count;
+        } else {
+            made.known = false;
+        }
+        divisors_.last = {};
+    } else if (call.caller() == nullptr && result.numel() == 1 && call.name() == "mean") {
+        made.weight.count = static_cast<double>(call.inputs()[0].tensors[0].numel());
+    } else {
+        return;
+    }
+    calls_.push_back(std::move(made));
+}
+
+const LossCalls::Call* LossCalls::found(const Tensor& loss) const {
+    const auto same = std::ranges::find_if(calls_, [&](const Call& call) {
+        const auto result = call.result.lock();
+        return result && result == std::shared_ptr<const void>(loss.value().state());
+    });
+    return same == calls_.end() ? nullptr : &*same;
+}
+
+std::optional<LossWeight> LossCalls::weight_of(const Tensor& loss, std::int64_t examples) const {
+    const Call* const call = loss.defined() ? found(loss) : nullptr;
+    if (call == nullptr || !call->known) return std::nullopt;
+    // The mean of losses is a combination of them.
+    if (!call->is_loss && std::ranges::any_of(calls_, &Call::is_loss)) return std::nullopt;
+    LossWeight weight = call->weight;
+    if (weight.is_sum) weight.count = static_cast<double>(examples);
+    return weight;
+}
+
+std::optional<LossWeight> LossCalls::weight_of_combination(const Tensor& loss, std::int64_t examples) const {
+    if (auto own = weight_of(loss, examples)) return own;
+    LossWeight total{.count = 0};
+    const NoGrad no_grad;
+    for (const Call& call : calls_) {
+        if (!call.is_loss) continue;
+        if (!call.known || call.weight.is_sum) return std::nullopt;  // the program divides by itself
+        if (call.weight.tensor.defined())
+            total.tensor = total.tensor.defined() ? total.tensor + call.weight.tensor : call.weight.tensor;
+        else total.count += call.weight.count;
+        if (calls_.size() == 1) total.ignore_index = call.weight.ignore_index;
+    }
+    if (total.tensor.defined() && total.count > 0) total.tensor = total.tensor + total.count;
+    return total.tensor.defined() || total.count > 0 ? std::optional(total) : std::nullopt;
+}
+
+}  // namespace declivity::train

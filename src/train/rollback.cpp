@@ -1,0 +1,84 @@
+#include "rollback.hpp"
+
+#include <algorithm>
+#include <optional>
+
+#include <declivity/ops/finite.hpp>
+#include <declivity/tensor/autograd.hpp>
+#include <declivity/tensor/creation.hpp>
+#include <declivity/tensor/functions.hpp>
+#include <declivity/tensor/record.hpp>
+
+namespace declivity::train {
+namespace {
+
+/// The elements as words of 4 bytes; none where they are no whole number of these, or not dense.
+std::optional<ops::View> words_of(const Tensor& tensor) {
+    ops::View view = tensor.view();
+    const auto begin = static_cast<std::size_t>(view.offset) * size_of(view.dtype);
+    const std::size_t bytes = view.bytes();
+    if (!view.dense() || bytes == 0 || bytes % sizeof(float) != 0 || begin % sizeof(float) != 0) return std::nullopt;
+    view.dtype = DType::f32;
+    view.offset = static_cast<std::int64_t>(begin / sizeof(float));
+    view.shape = Shape{static_cast<std::int64_t>(bytes / sizeof(float))};
+    view.strides = Strides{1};
+    return view;
+}
+
+}  // namespace
+
+Rollback::Rollback(const std::vector<Tensor>& buffers, const std::vector<Tensor>& always, const Tensor& guard)
+    : guard_(guard) {
+    for (const Tensor& tensor : always) add(tensor, true);
+    for (const Tensor& tensor : buffers) add(tensor, false);
+}
+
+void Rollback::add(const Tensor& tensor, bool changes) {
+    const auto same = [&](const Kept& one) { return one.tensor.state() == tensor.state(); };
+    // A buffer on another device than the guard stays as it is.
+    if (!(tensor.device() == guard_.device()) || std::ranges::any_of(kept_, same)) return;
+    const NoGrad no_grad;
+    Kept one{tensor, tensor.detach().clone()};
+    (void)one.copy.view();  // now, and not when the tensor is written
+    one.version = tensor.view().buffer.version();
+    one.changes = changes;
+    kept_.push_back(std::move(one));
+}
+
+std::size_t Rollback::find_changed() {
+    std::size_t changing = 0;
+    for (Kept& one : kept_) {
+        one.changes = one.changes || one.tensor.view().buffer.version() != one.version;
+        changing += one.changes ? 1 : 0;
+    }
+    return changing;
+}
+
+void Rollback::save() {
+    const NoGrad no_grad;
+    (void)record_guard([this] { return find_changed(); });
+    std::vector<ops::View> from, to;
+    for (Kept& one : kept_) {
+        if (!one.changes) continue;
+        const auto words = words_of(one.tensor), copy = words_of(one.copy);
+        if (words && copy) {
+            from.push_back(*words);
+            to.push_back(*copy);
+            one.copy.mark_written();
+        } else {
+            one.copy.copy_(where(reshape(slice(guard_, 0, 0, 1), {}) > 0, one.copy, one.tensor));
+        }
+    }
+    if (from.empty()) return;
+    const ops::ReleaseTensors release{words_};
+    words_.set({from, to});
+    ops::save_unless_noted(words_, guard_.view());
+}
+
+void Rollback::restore() {
+    const NoGrad no_grad;
+    for (Kept& one : kept_)
+        if (one.changes || one.tensor.view().buffer.version() != one.version) one.tensor.detach().copy_(one.copy);
+}
+
+}  // namespace declivity::train

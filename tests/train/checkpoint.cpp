@@ -1,0 +1,247 @@
+// Checkpoints that are damaged or hostile: each is refused by an error that names the file, and nothing has changed.
+#include <cmath>
+#include <filesystem>
+#include <fstream>
+#include <functional>
+#include <map>
+#include <string>
+#include <vector>
+
+#include <declivity/data/drawn_digits.hpp>
+#include <declivity/io/safetensors.hpp>
+#include <declivity/io/state_dict.hpp>
+#include <declivity/nn/nn.hpp>
+#include <declivity/optim/adam.hpp>
+#include <declivity/runtime/error.hpp>
+#include <declivity/tensor/creation.hpp>
+#include <declivity/tensor/random.hpp>
+#include <declivity/train/metrics.hpp>
+#include <declivity/train/trainer.hpp>
+#include <doctest/doctest.h>
+#include <nlohmann/json.hpp>
+
+#include "io/checksum.hpp"
+#include "tests/support/temp_folder.hpp"
+#include "tests/support/values.hpp"
+
+using namespace declivity;
+using nlohmann::json;
+
+namespace {
+
+constexpr const char* kRecord = "declivity.checkpoint";
+
+struct Training {
+    nn::Sequential model;
+    optim::Adam optimizer;
+    Generator generator{3};
+    train::Trainer trainer;
+
+    explicit Training(std::uint64_t seed, bool generators = true)
+        : model((manual_seed(seed), nn::Linear(4, 3))),
+          optimizer(model.parameters(), {.lr = 0.01}),
+          trainer(model, optimizer, nn::CrossEntropyLoss(),
+                  {.metrics = {{"accuracy", std::make_shared<train::Accuracy>()}},
+                   .generators = generators ? std::vector<train::NamedGenerator>{{"own", generator}}
+                                            : std::vector<train::NamedGenerator>()}) {}
+
+    std::vector<double> state() const {
+        std::vector<double> all;
+        for (const auto& [name, tensor] : model.state_dict())
+            for (const double value : test::values(tensor)) all.push_back(value);
+        for (const auto& [name, tensor] : optimizer.state_dict())
+            for (const double value : test::values(tensor)) all.push_back(value);
+        const train::Progress& progress = trainer.progress();
+        for (const std::int64_t count : {progress.epoch, progress.batch, progress.step}) all.push_back(static_cast<double>(count));
+        for (const auto& epoch : progress.history)
+            for (const auto& [name, value] : epoch) all.push_back(value);
+        all.push_back(static_cast<double>(random_state(default_device()).offset));
+        all.push_back(static_cast<double>(generator.seed()));
+        return all;
+    }
+};
+
+data::TensorDataset points(std::int64_t count) {
+    std::vector<float> x;
+    std::vector<std::int64_t> label;
+    for (std::int64_t i = 0; i < count; ++i) {
+        for (int k = 0; k < 4; ++k) x.push_back(static_cast<float>((i * 7 + k * 3) % 11) / 11);
+        label.push_back(i % 3);
+    }
+    return data::TensorDataset({{"x", io::HostArray::of({count, 4}, x)}, {"label", io::HostArray::of({count}, label)}});
+}
+
+struct StopAt : train::Callback {
+    std::int64_t step;
+    explicit StopAt(std::int64_t at) : step(at) {}
+    void after_step(train::Trainer& trainer) override {
+        if (trainer.progress().step == step) trainer.stop();
+    }
+};
+
+/// In the middle of its second epoch.
+void train_some(Training& training) {
+    training.trainer.fit(points(20), {.epochs = 2, .batch = 4, .callbacks = {std::make_shared<StopAt>(7)}, .quiet = true});
+}
+
+std::string bytes_of(const std::filesystem::path& path) {
+    std::ifstream in(path, std::ios::binary);
+    return {std::istreambuf_iterator<char>(in), {}};
+}
+
+void write(const std::filesystem::path& path, const std::string& bytes) {
+    std::ofstream(path, std::ios::binary).write(bytes.data(), static_cast<std::streamsize>(bytes.size()));
+}
+
+}  // namespace
+
+TEST_CASE("a checkpoint of which one bit was flipped is refused, wherever that is, and nothing has changed") {
+    const test::TempFolder folder;
+    const auto good = folder.path() / "good.safetensors", bad = folder.path() / "bad.safetensors";
+    Training training(1);
+    train_some(training);
+    training.trainer.save(good);
+    const std::string bytes = bytes_of(good);
+    Training other(2);
+    const auto before = other.state();
+    std::size_t loaded = 0;
+    for (std::size_t bit = 0; bit < bytes.size() * 8; bit += 13) {
+        std::string flipped = bytes;
+        flipped[bit / 8] = static_cast<char>(flipped[bit / 8] ^ (1 << bit % 8));
+        write(bad, flipped);
+        try {
+            other.trainer.load(bad);
+            ++loaded;
+        } catch (const FormatError& error) {
+            if (error.file() != bad.string()) ++loaded;
+        }
+    }
+    CHECK(loaded == 0);
+    CHECK(other.state() == before);
+    // In the elements alone: io::load, which reads the weights of a checkpoint, finds it as well.
+    std::string flipped = bytes;
+    flipped[bytes.size() - 5] ^= 1;
+    write(bad, flipped);
+    CHECK_THROWS_WITH_AS((void)io::load(bad), doctest::Contains("the file is damaged: expected a content of checksum"),
+                         FormatError);
+    other.trainer.load(good);
+    CHECK(other.state() == training.state());
+}
+
+TEST_CASE("each number and text of a checkpoint is checked, and the error names the file") {
+    const test::TempFolder folder;
+    const auto good = folder.path() / "good.safetensors", bad = folder.path() / "bad.safetensors";
+    Training training(1);
+    train_some(training);
+    training.trainer.save(good);
+    const io::Safetensors content = io::read_safetensors(good);
+    Training other(2);
+    const auto before = other.state();
+    const auto refused_text = [&](const std::string& text) {
+        io::Safetensors changed = content;
+        changed.metadata[kRecord] = text;
+        changed.metadata[io::kChecksumKey] = io::checksum_of(changed);
+        io::write_safetensors(bad, changed);
+        std::string said;
+        try {
+            other.trainer.load(bad);
+        } catch (const FormatError& error) {
+            said = error.what();
+        } catch (const ValueError& error) {
+            said = error.what();
+        }
+        CAPTURE(text.substr(0, 200));
+        CHECK(said.find(bad.string()) != std::string::npos);
+        CHECK(other.state() == before);
+        return said;
+    };
+    const json record = json::parse(content.metadata.at(kRecord));
+    const auto refused = [&](const std::function<void(json&)>& change) {
+        json changed = record;
+        change(changed);
+        return refused_text(changed.dump());
+    };
+    const std::vector<json> no_counts{1e300, 1.5,  -1,          9223372036854775807LL, 18446744073709551615ULL, "5",
+                                      nullptr, true, json::array(), json::object()};
+    for (const char* name : {"epoch", "batch", "step", "version"})
+        for (const json& value : no_counts) refused([&](json& changed) { changed[name] = value; });
+    for (int i = 0; i < 4; ++i)
+        for (const json& value : no_counts)
+            if (i > 0 || value != json(9223372036854775807LL))
+                if (i > 0 || value != json(18446744073709551615ULL))
+                    refused([&](json& changed) { changed["run"][static_cast<std::size_t>(i)] = value; });
+    for (const json& value : {json("foo"), json(true), json::array(), json("nan")}) {
+        const std::string said = refused([&](json& changed) { changed["history"][0][1][1] = value; });
+        CHECK(said.find("expected a number, null") != std::string::npos);
+    }
+    for (const json& value : no_counts) {
+        if (value.is_number_integer() && value != json(-1)) continue;  // a seed or a position
+        refused([&](json& changed) { changed["random"][1] = value; });
+        refused([&](json& changed) { changed["generators"]["own"][0] = value; });
+    }
+    refused([](json& changed) { changed["history"][0][0] = 0; });
+    refused([](json& changed) { changed["history"][0][0] = 2; });  // one epoch is complete
+    refused([](json& changed) { changed["history"].push_back(changed["history"][0]); });
+    refused([](json& changed) { changed["history"][0].push_back(changed["history"][0][1]); });
+    refused([](json& changed) { changed["history"][0][1][0] = 5; });
+    refused([](json& changed) { changed["history"] = "none"; });
+    refused([](json& changed) { changed["classification"] = 1; });
+    refused([](json& changed) { changed["run"].push_back(1); });
+    refused([](json& changed) { changed["random"] = {1}; });
+    refused([](json& changed) { changed["sums"] = {"a,b"}; });
+    refused([](json& changed) { changed["sums"] = {"a", "a"}; });
+    refused([](json& changed) { changed["sums"] = {1}; });
+    refused([](json& changed) { changed["modules"] = {"other"}; });
+    refused([](json& changed) { changed["generators"] = {{"other", {1, 2}}}; });
+    for (const auto& [name, value] : record.items()) refused([&](json& changed) { changed.erase(name); });
+    const std::string many = refused([](json& changed) {
+        changed["sums"] = json::array();
+        for (int i = 0; i < 65; ++i) changed["sums"].push_back("figure" + std::to_string(i));
+    });
+    CHECK(many.find("expected at most 64 names as 'sums', got 65") != std::string::npos);
+    const std::string deep(80'000, '[');
+    CHECK(refused_text(deep + std::string(80'000, ']')).find("nested deeper than") != std::string::npos);
+    std::string inner = content.metadata.at(kRecord);
+    inner.replace(inner.find("\"epoch\":") + 8, 1, deep + std::string(80'000, ']'));
+    refused_text(inner);
+    for (const char* text : {"", "5", "[]", "null", "{", "\"text\""}) refused_text(text);
+    // Without its checksum it is no checkpoint of this version.
+    io::Safetensors changed = content;
+    changed.metadata.erase(io::kChecksumKey);
+    io::write_safetensors(bad, changed);
+    CHECK_THROWS_WITH_AS(other.trainer.load(bad), doctest::Contains("a checkpoint has a checksum"), FormatError);
+}
+
+TEST_CASE("a checkpoint of the version before, without a checksum, is loaded and goes on as it would have") {
+    const test::TempFolder folder;
+    const auto file = folder.path() / "old.safetensors";
+    Training whole(1);
+    whole.trainer.fit(points(20), {.epochs = 2, .batch = 4, .quiet = true});
+    Training half(1);
+    train_some(half);
+    half.trainer.save(file);
+    io::Safetensors content = io::read_safetensors(file);
+    json record = json::parse(content.metadata.at(kRecord));
+    record["version"] = 2;
+    content.metadata = {{kRecord, record.dump()}};
+    io::HostArray& totals = content.arrays.at("trainer.totals");
+    const auto values = totals.as<float>();
+    totals = io::HostArray::of({2}, std::vector<float>{values[0], values[1]});
+    io::write_safetensors(file, content);
+    Training resumed(2);
+    resumed.trainer.load(file);
+    resumed.trainer.fit(points(20), {.epochs = 2, .batch = 4, .quiet = true});
+    const auto &got = resumed.trainer.progress().history[1], &wanted = whole.trainer.progress().history[1];
+    for (const char* name : {"train_loss", "train_accuracy"}) CHECK(got[name] == wanted[name]);
+    CHECK(test::values(resumed.model.parameters()[0]) == test::values(whole.model.parameters()[0]));
+}
+
+TEST_CASE("a checkpoint is not written with a name that is no UTF-8") {
+    const test::TempFolder folder;
+    nn::Linear model(4, 3);
+    optim::Adam optimizer(model.parameters());
+    train::Trainer trainer({.modules = {{"caf\xe9", model}}, .optimizers = {{"adam", optimizer}}},
+                           [](train::Step&, const data::Batch&) {});
+    CHECK_THROWS_AS(trainer.save(folder.path() / "a.safetensors"), ValueError);
+    CHECK(std::filesystem::is_empty(folder.path()));
+}

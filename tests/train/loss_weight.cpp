@@ -1,0 +1,348 @@
+// Means of several batches are weighted by what the loss of each was divided by: nothing depends on the batch size.
+#include <declivity/train/loss_value.hpp>
+
+#include <cmath>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include <declivity/data/random.hpp>
+#include <declivity/io/state_dict.hpp>
+#include <declivity/models/ranking_loss.hpp>
+#include <declivity/nn/nn.hpp>
+#include <declivity/optim/adam.hpp>
+#include <declivity/optim/sgd.hpp>
+#include <declivity/runtime/error.hpp>
+#include <declivity/tensor/creation.hpp>
+#include <declivity/tensor/functions.hpp>
+#include <declivity/train/metrics.hpp>
+#include <declivity/train/trainer.hpp>
+#include <doctest/doctest.h>
+
+#include "tests/support/values.hpp"
+
+using namespace declivity;
+
+namespace {
+
+constexpr std::int64_t kCount = 23, kPlaces = 4, kClasses = 3;
+
+std::vector<float> normals(std::int64_t count, std::uint64_t seed) {
+    data::Random random(seed, 0, 0, data::Purpose::user);
+    std::vector<float> out;
+    for (std::int64_t i = 0; i < count; ++i) out.push_back(random.normal());
+    return out;
+}
+
+/// x (5), a label that is ignored (-100) more and more often, tokens (4) that are padded by 0, y (3) with weights, signs.
+data::TensorDataset examples() {
+    std::vector<std::int64_t> label, tokens, positive;
+    std::vector<float> y, weight, sign, bits;
+    data::Random random(5, 0, 0, data::Purpose::user);
+    for (std::int64_t i = 0; i < kCount; ++i) {
+        label.push_back(i > 8 && i % 3 != 0 ? -100 : i % kClasses);
+        positive.push_back(i % kClasses);
+        for (std::int64_t k = 0; k < kPlaces; ++k) tokens.push_back(k <= i % 4 ? 1 + (i + k) % 2 : 0);
+        for (std::int64_t k = 0; k < kClasses; ++k) {
+            y.push_back(random.normal());
+            weight.push_back(random.uniform() * static_cast<float>(i));
+            sign.push_back((i + k) % 2 == 0 ? 1.0F : -1.0F);
+            bits.push_back((i + k) % 2 == 0 ? 1.0F : 0.0F);
+        }
+    }
+    return data::TensorDataset({{"x", io::HostArray::of({kCount, 5}, normals(kCount * 5, 3))},
+                                {"label", io::HostArray::of({kCount}, label)},
+                                {"class", io::HostArray::of({kCount}, positive)},
+                                {"tokens", io::HostArray::of({kCount, kPlaces}, tokens)},
+                                {"y", io::HostArray::of({kCount, kClasses}, y)},
+                                {"weight", io::HostArray::of({kCount, kClasses}, weight)},
+                                {"sign", io::HostArray::of({kCount, kClasses}, sign)},
+                                {"bits", io::HostArray::of({kCount, kClasses}, bits)}});
+}
+
+struct Model {
+    nn::Linear network;
+    optim::SGD optimizer;
+    explicit Model(std::int64_t outputs = kClasses, double lr = 0.1)
+        : network((manual_seed(11), nn::Linear(5, outputs))), optimizer(network.parameters(), {.lr = lr}) {}
+};
+
+train::FitOptions quiet(std::int64_t batch, std::int64_t accumulate = 1, bool record = true, std::int64_t epochs = 1) {
+    return {.epochs = epochs, .batch = batch, .shuffle = false, .accumulate = accumulate, .quiet = true,
+            .record = record};
+}
+
+/// The loss over all examples as one batch is that by other batch sizes, in an evaluation and in an epoch that does not
+/// change anything; and gradients of several batches are those of one.
+void check(const std::string& name, const train::BatchLoss& loss, std::int64_t outputs = kClasses) {
+    CAPTURE(name);
+    const auto set = examples();
+    const auto evaluated = [&](std::int64_t batch) {
+        Model model(outputs);
+        return train::Trainer(model.network, model.optimizer, loss).evaluate(set, {.batch = batch})["loss"];
+    };
+    const double whole = evaluated(kCount);
+    REQUIRE(std::isfinite(whole));
+    for (const std::int64_t batch : {1, 4, 10}) CHECK(evaluated(batch) == doctest::Approx(whole).epsilon(1e-5));
+    for (const bool record : {false, true}) {
+        Model still(outputs, 0);
+        train::Trainer trainer(still.network, still.optimizer, loss);
+        trainer.fit(set, quiet(4, 1, record, 4));
+        for (const auto& epoch : trainer.progress().history)
+            CHECK(epoch["train_loss"] == doctest::Approx(whole).epsilon(1e-5));
+        CHECK((trainer.replays().replayed > 0) == record);
+        Model one(outputs), several(outputs);
+        train::Trainer(one.network, one.optimizer, loss).fit(set, quiet(kCount, 1, record));
+        train::Trainer(several.network, several.optimizer, loss).fit(set, quiet(4, 6, record));
+        const auto wanted = test::values(one.network.parameters()[0]),
+                   got = test::values(several.network.parameters()[0]);
+        for (std::size_t i = 0; i < wanted.size(); ++i) CHECK(got[i] == doctest::Approx(wanted[i]).epsilon(1e-4));
+    }
+}
+
+Tensor class_weights() { return Tensor::from<float>({0.2F, 3.0F, 1.0F}, {kClasses}); }
+
+train::BatchLoss of(const char* field, const train::Loss& loss) {
+    return [field = std::string(field), loss](const Tensor& out, const data::Batch& batch) {
+        return loss(out, batch[field]);
+    };
+}
+
+}  // namespace
+
+TEST_CASE("trainer: losses of labels are weighted by the labels that count and by class weights") {
+    check("cross_entropy", of("label", nn::CrossEntropyLoss()));
+    check("smoothed", of("label", nn::CrossEntropyLoss({.label_smoothing = 0.2})));
+    check("weighted", of("class", nn::CrossEntropyLoss({}, class_weights())));
+    check("weighted, ignored", of("label", nn::CrossEntropyLoss({.label_smoothing = 0.1}, class_weights())));
+    check("ignore_index", of("class", nn::CrossEntropyLoss({.ignore_index = 1})));
+    check("nll", [](const Tensor& out, const data::Batch& batch) {
+        return nn::NLLLoss()(log_softmax(out), batch["label"]);
+    });
+    check("nll, weighted", [weight = class_weights()](const Tensor& out, const data::Batch& batch) {
+        return nn::NLLLoss{{}, weight}(log_softmax(out), batch["label"]);
+    });
+    check("multi_margin", of("class", nn::MultiMarginLoss{{}, class_weights()}));
+    check("probabilities", [](const Tensor& out, const data::Batch& batch) {
+        return cross_entropy(out, softmax(batch["y"]));
+    });
+}
+
+TEST_CASE("trainer: losses of tokens are weighted by the tokens that are not ignored") {
+    const auto of_tokens = [](const Tensor& out, const data::Batch& batch) {
+        return cross_entropy(reshape(out, {-1, kClasses}), reshape(batch["tokens"], {-1}), {.ignore_index = 0});
+    };
+    check("tokens", of_tokens, kPlaces * kClasses);
+    check("a multiple", [&](const Tensor& out, const data::Batch& batch) { return of_tokens(out, batch) * 2 + 1; },
+          kPlaces * kClasses);
+    check("a sum", [&](const Tensor& out, const data::Batch& batch) {
+        return of_tokens(out, batch) + of_tokens(-out, batch) * 0.5;
+    }, kPlaces * kClasses);
+}
+
+TEST_CASE("trainer: losses of elements are weighted by their elements or weights") {
+    check("mse", of("y", nn::MSELoss()));
+    check("l1", of("y", nn::L1Loss()));
+    check("smooth_l1", of("y", nn::SmoothL1Loss()));
+    check("huber", of("y", nn::HuberLoss()));
+    check("bce_with_logits", of("bits", nn::BCEWithLogitsLoss(Reduction::mean, class_weights())));
+    check("bce", [](const Tensor& out, const data::Batch& batch) { return nn::BCELoss()(sigmoid(out), batch["bits"]); });
+    check("soft_margin", of("sign", nn::SoftMarginLoss()));
+    check("hinge", of("sign", nn::HingeEmbeddingLoss()));
+    check("multilabel_soft_margin", of("bits", nn::MultiLabelSoftMarginLoss()));
+    check("poisson", [](const Tensor& out, const data::Batch& batch) {
+        return nn::PoissonNLLLoss()(out, abs(batch["y"]));
+    });
+    check("sample weights, mse", [](const Tensor& out, const data::Batch& batch) {
+        return mse_loss(out, batch["y"], Reduction::mean, batch["weight"]);
+    });
+    check("sample weights, l1", [](const Tensor& out, const data::Batch& batch) {
+        return l1_loss(out, batch["y"], Reduction::mean, batch["weight"]);
+    });
+    check("sample weights, huber", [](const Tensor& out, const data::Batch& batch) {
+        return huber_loss(out, batch["y"], Reduction::mean, 1, batch["weight"]);
+    });
+    check("mean", [](const Tensor& out, const data::Batch& batch) { return mean(square(out - batch["y"])); });
+    check("bpr", [](const Tensor& out, const data::Batch& batch) {
+        return models::bpr_loss(sum(out, {1}), sum(batch["y"], {1}));
+    });
+    check("dice", [](const Tensor& out, const data::Batch& batch) { return dice_loss(sigmoid(out), batch["bits"]); });
+}
+
+TEST_CASE("trainer: a loss that is a sum is one of all batches, and its figure is per example") {
+    const auto set = examples();
+    check("sum", of("y", nn::MSELoss(Reduction::sum)));
+    Model model;
+    const double mean_loss = train::Trainer(model.network, model.optimizer, of("y", nn::MSELoss()))
+                                 .evaluate(set)["loss"];
+    CHECK(train::Trainer(model.network, model.optimizer, of("y", nn::MSELoss(Reduction::sum))).evaluate(set)["loss"] ==
+          doctest::Approx(mean_loss * kClasses));
+}
+
+TEST_CASE("trainer: a loss of the program's own tells its weight, by a tensor or a number") {
+    check("tensor", [](const Tensor& out, const data::Batch& batch) -> train::LossValue {
+        const Tensor weight = batch["weight"];
+        return {sum(square(out - batch["y"]) * weight) / sum(weight), sum(weight)};
+    });
+    check("number", [](const Tensor& out, const data::Batch& batch) -> train::LossValue {
+        return {sum(square(out - batch["y"])) / static_cast<double>(batch.size), static_cast<double>(batch.size)};
+    });
+    const auto set = examples();
+    Model model;
+    const auto evaluated = [&](const train::LossValue& value) {
+        return train::Trainer(model.network, model.optimizer, [&](const Tensor&, const data::Batch&) { return value; })
+            .evaluate(set);
+    };
+    CHECK_THROWS_WITH_AS((void)evaluated({zeros({}), -1.0}), "Trainer: expected a weight of at least 0, got -1",
+                         ValueError);
+    CHECK_THROWS_WITH_AS((void)evaluated({zeros({}), zeros({2})}),
+                         "Trainer: expected a weight of one element, got [2]", ShapeError);
+    CHECK(std::isnan(evaluated({zeros({}), 0.0})["loss"]));
+    CHECK_THROWS_WITH_AS((void)evaluated({}), doctest::Contains("wants a loss of one element"), ValueError);
+}
+
+TEST_CASE("trainer: figures that steps of the program's own report are weighted as losses are") {
+    const auto set = examples();
+    const auto reported = [&](std::int64_t batch, bool record) {
+        Model model(kPlaces * kClasses, 0);
+        train::Trainer trainer({.modules = {{"model", model.network}}, .optimizers = {{"sgd", model.optimizer}}},
+                               [&](train::Step& step, const data::Batch& of) {
+                                   model.optimizer.zero_grad();
+                                   const Tensor out = reshape(model.network(of["x"]), {-1, kClasses});
+                                   const Tensor loss = cross_entropy(out, reshape(of["tokens"], {-1}), {.ignore_index = 0});
+                                   step.backward(loss);
+                                   model.optimizer.step();
+                                   const Tensor counted = sum(of["weight"]);
+                                   step.report("loss", loss.detach());
+                                   step.report("own", {sum(of["y"] * of["weight"]) / counted, counted});
+                                   step.report("twice", {loss * 2, sum(of["tokens"] != 0)});
+                               });
+        trainer.fit(set, quiet(batch, 1, record, 3));
+        const auto& epoch = trainer.progress().history.back();
+        CHECK(epoch["train_twice"] == doctest::Approx(2 * epoch["train_loss"]).epsilon(1e-6));
+        return std::vector{epoch["train_loss"], epoch["train_own"]};
+    };
+    const auto whole = reported(kCount, false);
+    for (const bool record : {false, true})
+        for (const std::int64_t batch : {1, 5, 9}) {
+            const auto got = reported(batch, record);
+            for (std::size_t i = 0; i < whole.size(); ++i) CHECK(got[i] == doctest::Approx(whole[i]).epsilon(1e-5));
+        }
+}
+
+namespace {
+
+/// Twelve examples, of which those of the middle batch of four have labels that are all ignored.
+data::TensorDataset with_ignored_batch(bool with_it, DType dtype = DType::i64) {
+    std::vector<float> x;
+    std::vector<std::int64_t> label;
+    const std::vector<float> all = normals(12 * 5, 9);
+    for (std::int64_t i = 0; i < 12; ++i) {
+        if (!with_it && i / 4 == 1) continue;
+        for (std::int64_t k = 0; k < 5; ++k) x.push_back(all[static_cast<std::size_t>(i * 5 + k)]);
+        label.push_back(i / 4 == 1 ? -100 : i % kClasses);
+    }
+    const auto count = static_cast<std::int64_t>(label.size());
+    return data::TensorDataset(
+        {{"x", io::HostArray::of({count, 5}, x)},
+         {"label", io::to_host(Tensor::from(label, {count}).to(dtype))}});
+}
+
+struct Run {
+    std::vector<double> weights, figures;
+};
+
+Run fitted(const data::Dataset& set, bool record, double clip, std::int64_t accumulate, bool own) {
+    manual_seed(2);
+    nn::Sequential model(nn::Linear(5, 8), nn::Tanh(), nn::Linear(8, kClasses));
+    optim::Adam optimizer(model.parameters(), {.lr = 0.02, .weight_decay = 0.01});
+    train::Trainer trainer(model, optimizer);
+    train::Trainer by_steps({.modules = {{"model", model}}, .optimizers = {{"adam", optimizer}}},
+                            [&](train::Step& step, const data::Batch& batch) {
+                                optimizer.zero_grad();
+                                const Tensor loss = cross_entropy(model(batch["x"]), batch["label"]);
+                                step.backward(loss);
+                                optimizer.step();
+                                step.report("loss", loss);
+                            });
+    train::Trainer& used = own ? by_steps : trainer;
+    auto options = quiet(4, accumulate, record, 5);
+    options.clip_norm = clip;
+    used.fit(set, options);
+    Run run;
+    for (const auto& [name, tensor] : optimizer.state_dict())
+        for (const double value : test::values(tensor)) run.weights.push_back(value);
+    for (const Tensor& parameter : model.parameters())
+        for (const double value : test::values(parameter)) run.weights.push_back(value);
+    for (const auto& epoch : used.progress().history)
+        for (const auto& [name, value] : epoch)
+            if (name != "seconds") run.figures.push_back(value);
+    return run;
+}
+
+}  // namespace
+
+TEST_CASE("trainer: a batch whose labels are all ignored counts for nothing") {
+    const auto with = with_ignored_batch(true), without = with_ignored_batch(false);
+    for (const bool own : {false, true})
+        for (const bool record : {false, true})
+            for (const double clip : {0.0, 0.1}) {
+                if (own && clip != 0) continue;
+                CAPTURE(own);
+                CAPTURE(record);
+                CAPTURE(clip);
+                const Run wanted = fitted(without, record, clip, 1, own), got = fitted(with, record, clip, 1, own);
+                CHECK(got.weights == wanted.weights);
+                REQUIRE(got.figures.size() == wanted.figures.size());
+                for (std::size_t i = 0; i < got.figures.size(); ++i)
+                    CHECK(got.figures[i] == doctest::Approx(wanted.figures[i]).epsilon(1e-6));
+            }
+    for (const bool record : {false, true}) {
+        const Run wanted = fitted(without, record, 0, 2, false), got = fitted(with, record, 0, 3, false);
+        REQUIRE(got.weights.size() == wanted.weights.size());
+        for (std::size_t i = 0; i < got.weights.size(); ++i)
+            CHECK(got.weights[i] == doctest::Approx(wanted.weights[i]).epsilon(1e-4));
+    }
+    Model model;
+    train::Trainer trainer(model.network, model.optimizer);
+    const train::Evaluation a = trainer.evaluate(with, {.batch = 4}), b = trainer.evaluate(without, {.batch = 4});
+    CHECK(a["loss"] == doctest::Approx(b["loss"]).epsilon(1e-6));
+    CHECK(a["accuracy"] == b["accuracy"]);  // of the labels that count
+}
+
+TEST_CASE("trainer: a set whose labels are all ignored has no figures, and changes nothing") {
+    const data::TensorDataset set({{"x", io::HostArray::of({6, 5}, normals(30, 1))},
+                                   {"label", io::HostArray::of({6}, std::vector<std::int64_t>(6, -100))}});
+    Model model;
+    const auto before = test::values(model.network.parameters()[0]);
+    train::Trainer trainer(model.network, model.optimizer);
+    for (const std::int64_t accumulate : {1, 2}) {
+        auto options = quiet(2, accumulate, true, accumulate);
+        CHECK(trainer.fit(set, options));
+    }
+    CHECK(test::values(model.network.parameters()[0]) == before);
+    CHECK(std::isnan(trainer.progress().history[0]["train_loss"]));
+    CHECK(std::isnan(trainer.evaluate(set)["accuracy"]));
+    model.optimizer.zero_grad();
+    mse_loss(model.network(ones({1, 5})), zeros({1, kClasses})).backward();
+    model.optimizer.step();  // no guard is left behind
+    CHECK(test::values(model.network.parameters()[0]) != before);
+}
+
+TEST_CASE("trainer: labels of any integer type are classes") {
+    Model model;
+    train::Trainer trainer(model.network, model.optimizer);
+    const auto whole = with_ignored_batch(false);
+    const train::Evaluation wanted = trainer.evaluate(whole);
+    for (const DType type : {DType::u8, DType::i8, DType::i16, DType::u16, DType::i32, DType::u32, DType::u64}) {
+        CAPTURE(name_of(type));
+        const auto set = with_ignored_batch(false, type);
+        CHECK(trainer.evaluate(set)["accuracy"] == wanted["accuracy"]);
+        CHECK(trainer.evaluate(set)["loss"] == doctest::Approx(wanted["loss"]));
+    }
+    const Tensor x = Tensor::from(normals(6, 4), {2, 3}), labels = Tensor::from<std::int64_t>({2, 0}, {2});
+    const Tensor several = Tensor::from<std::int64_t>({2, 0, 1, 1, 0, 2}, {2, 3});
+    CHECK(test::values(multi_margin_loss(x, labels.to(DType::u8))) == test::values(multi_margin_loss(x, labels)));
+    CHECK(test::values(multilabel_margin_loss(x, several.to(DType::u8))) ==
+          test::values(multilabel_margin_loss(x, several)));
+}
