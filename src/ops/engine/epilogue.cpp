@@ -133,6 +133,8 @@ std::optional<KernelEpilogue> kernel_epilogue(const Epilogue& epilogue, const Vi
     if ((!gradient && node.kind != Kind::apply) || info(node.function).inputs != 1) return std::nullopt;
     // The kernels include neither of their headers, whose functions take one element.
     if (info(node.function).special || info(node.function).divides) return std::nullopt;
+    // They would apply it to the operator's sums before these are rounded.
+    if (is_half(out.dtype) && !gradient && !info(node.function).continuous) return std::nullopt;
     KernelEpilogue made{.activation = node.function};
     std::ranges::transform(node.parameters, made.parameters.begin(), &Scalar::to_double);
     if (gradient && !(made.saved = saved_of(node, out))) return std::nullopt;
