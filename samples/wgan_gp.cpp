@@ -41,11 +41,11 @@ Tensor gradient_penalty(nn::Layer& critic, const Tensor& real, const Tensor& dra
 
 int main(int argc, char** argv) {
     std::string device, plot = "wgan_gp.png";
-    std::int64_t epochs = 3, batch = 30;
+    std::int64_t epochs = 3, batch_size = 30;
     CLI::App app("Trains a generative adversarial network with gradient penalty to draw digits.");
     app.add_option("--device", device, "gpu, cpu, 0:0, or part of a name (default: the best one)");
     app.add_option("--epochs", epochs, "epochs")->capture_default_str();
-    app.add_option("--batch", batch, "digits a step")->capture_default_str();
+    app.add_option("--batch", batch_size, "digits a step")->capture_default_str();
     app.add_option("--plot", plot, "picture to write of what the generator draws (PNG)")->capture_default_str();
     CLI11_PARSE(app, argc, argv);
     if (!device.empty()) set_default_device(Device::select(device));
@@ -71,7 +71,7 @@ int main(int argc, char** argv) {
         step.backward(-mean(critic(drawn)));
         generator_optimizer.step();
     });
-    trainer.fit(digits, {.epochs = epochs, .batch = batch});
+    trainer.fit(digits, {.epochs = epochs, .batch = batch_size});
 
     const NoGrad no_grad;
     const Tensor drawn = generator(randn({240, kNoise}));

@@ -9,6 +9,7 @@
 
 #include <fmt/format.h>
 
+#include "continuity.hpp"
 #include "ops/support/vector_form.hpp"
 
 namespace declivity::ops {
@@ -190,9 +191,8 @@ bool exceeds_type(const Node& node) {
 /// Whether a node's result can depend on more than the last digit of its input number `i`.
 bool rounds_input(const Node& node, std::size_t i) {
     if (node.kind == Node::Kind::cast) return true;
-    const FunctionInfo& row = info(node.function);
-    if (node.kind == Node::Kind::apply) return !row.continuous;
-    return i > 0 && !row.of_gradient[static_cast<std::size_t>(node.input)].continuous;
+    if (node.kind == Node::Kind::apply) return !is_continuous(node.function);
+    return i > 0 && !is_continuous_gradient(node.function, node.input);
 }
 
 /// Emits the use of random numbers, and where they come from: a run of them for a tile where elements lie side by side

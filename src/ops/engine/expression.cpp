@@ -24,65 +24,6 @@ constexpr bool is_costly(std::string_view text) {
     return text.find("d_") != std::string_view::npos || is_special(text);
 }
 
-/// Functions without jumps, and without bounds behind which they are NaN or infinite: from values that differ in the
-/// last digit they give values that differ by as little. All others are taken for discontinuous.
-constexpr bool is_continuous(std::string_view name) {
-    for (const std::string_view known : {"add",
-                                         "sub",
-                                         "mul",
-                                         "min",
-                                         "max",
-                                         "add_scalar",
-                                         "mul_scalar",
-                                         "neg",
-                                         "abs",
-                                         "square",
-                                         "exp",
-                                         "tanh",
-                                         "sigmoid",
-                                         "relu",
-                                         "leaky_relu",
-                                         "gelu",
-                                         "silu",
-                                         "clamp",
-                                         "expm1",
-                                         "exp2",
-                                         "sin",
-                                         "cos",
-                                         "atan",
-                                         "sinh",
-                                         "cosh",
-                                         "asinh",
-                                         "erf",
-                                         "erfc",
-                                         "elu",
-                                         "softplus",
-                                         "logsigmoid",
-                                         "softsign",
-                                         "hardtanh",
-                                         "mish",
-                                         "gelu_tanh",
-                                         "hypot",
-                                         "logaddexp",
-                                         "lerp",
-                                         "softshrink",
-                                         "hardswish",
-                                         "dropout",
-                                         "where",
-                                         "hardsigmoid",
-                                         "gelu_gradient",
-                                         "squared_difference",
-                                         "binary_cross_entropy"})
-        if (name == known) return true;
-    return false;
-}
-/// Of a gradient: what chooses or divides is not.
-constexpr bool is_continuous_gradient(std::string_view text) {
-    for (const std::string_view sign : {"?", "/", "d_pow", "d_log", "d_floor"})
-        if (text.find(sign) != std::string_view::npos) return false;
-    return true;
-}
-
 constexpr GradientForm form_of(std::string_view text) {
     if (text.empty()) return GradientForm::none;
     if (text == "g") return GradientForm::g;
@@ -94,7 +35,6 @@ constexpr GradientForm form_of(std::string_view text) {
 
 constexpr FunctionInfo with_what_follows(FunctionInfo row) {
     row.costly = is_costly(row.value);
-    row.continuous = is_continuous(row.name);
     row.special = is_special(row.value);
     for (const std::string_view name :
          {"d_floor_divide(", "d_remainder(", "d_fmod(", "d_pow(", "d_rounded_", "d_shift_"})
@@ -104,7 +44,6 @@ constexpr FunctionInfo with_what_follows(FunctionInfo row) {
         FunctionInfo::Gradient& of = row.of_gradient[i];
         of.form = form_of(text);
         of.costly = is_costly(text);
-        of.continuous = is_continuous_gradient(text);
         of.needs_result = mentions(text, 'y');
         for (std::size_t other = 0; other < static_cast<std::size_t>(row.inputs); ++other)
             of.needs_input[other] = mentions(text, row.inputs == 1 ? 'x' : static_cast<char>('a' + other));

@@ -53,13 +53,9 @@ struct FunctionInfo {
     bool costly = false;
     /// Whether the value calls functions of cl_kernels/lib/division.clh, and of cl_kernels/lib/special.clh.
     bool divides = false, special = false;
-    /// Whether a small change of an input changes the value by little. Values of f16 and bf16 that were not stored are
-    /// rounded before all other functions, so that these jump where those of the stored values do.
-    bool continuous = false;
     struct Gradient {
         GradientForm form = GradientForm::none;
         bool costly = false;
-        bool continuous = false;            ///< as the function, in its inputs and its result
         std::array<bool, 3> needs_input{};  ///< whether it mentions this input
         bool needs_result = false;
     };
