@@ -2,7 +2,7 @@
 // network (S. Hochreiter, J. Schmidhuber, 1997) and a small GPT (A. Radford et al., 2019): perplexity, and what they
 // write.
 //
-//     ./ngram_vs_lstm_vs_gpt --text tinyshakespeare.txt
+//     ./ngram_vs_lstm_vs_gpt --text tinyshakespeare.txt --length 128 --epochs 10 --steps-per-epoch 500
 #include <cmath>
 
 #include "text.hpp"
@@ -44,7 +44,7 @@ std::string written(const train::Model& model, const TextSets& sets, std::vector
 
 int main(int argc, char** argv) {
     LanguageFlags flags;
-    flags.generate = 300;
+    flags.generate = 300, flags.steps = 50;
     std::int64_t width = 128, lstm_layers = 2, layers = 4;
     int order = 6;
     CLI::App app("Compares an n-gram model, an LSTM and a small GPT on a text.");

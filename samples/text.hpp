@@ -73,7 +73,7 @@ inline std::int64_t numbers_of(const std::vector<Tensor>& parameters) {
 
 struct LanguageFlags {
     std::string text = {}, device = {}, save = {}, load = {}, plot = {};
-    std::int64_t length = 128, batch = 32, epochs = 10, steps = 500, generate = 500;
+    std::int64_t length = 64, batch = 32, epochs = 5, steps = 100, generate = 500;
     double lr = 1e-3, temperature = 0.8;
     std::uint64_t seed = 1;
 

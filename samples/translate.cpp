@@ -131,7 +131,7 @@ Heatmap attention_of(models::Translator& model, const Pair& pair) {
 
 int main(int argc, char** argv) {
     std::string device, plot, save, load;
-    std::int64_t epochs = 12, steps = 200, batch = 128, width = 64, layers = 2, beams = 1;
+    std::int64_t epochs = 8, steps = 200, batch = 128, width = 64, layers = 2, beams = 1;
     double lr = 2e-3;
     std::uint64_t seed = 1;
     CLI::App app("Translates numbers from words to digits and back. Type numbers or words after --ask.");

@@ -118,7 +118,9 @@ struct Generated {
         return is_half(type) ? called("to", type, value) : value;
     }
     /// A value as it would be if it had been stored.
-    std::string rounded(DType type, const std::string& value) { return loaded(type, stored(type, value)); }
+    std::string rounded(DType type, const std::string& value) {
+        return is_half(type) ? called("rounded", type, value) : value;
+    }
 
     void set_headers(Defines& defines) const {
         if (halves) defines.set("HALVES", 1);
@@ -191,7 +193,9 @@ bool exceeds_type(const Node& node) {
 /// Whether a node's result can depend on more than the last digit of its input number `i`.
 bool rounds_input(const Node& node, std::size_t i) {
     if (node.kind == Node::Kind::cast) return true;
-    if (node.kind == Node::Kind::apply) return !is_continuous(node.function);
+    // A quotient jumps where the divisor is 0.
+    if (node.kind == Node::Kind::apply)
+        return !is_continuous(node.function) && (node.function != Function::div || i == 1);
     return i > 0 && !is_continuous_gradient(node.function, node.input);
 }
 
