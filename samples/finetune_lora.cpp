@@ -120,7 +120,7 @@ int main(int argc, char** argv) {
                                  .intermediate_size = 3 * width,
                                  .num_hidden_layers = layers,
                                  .num_attention_heads = 4,
-                                 .max_position_embeddings = 2 * how.length});
+                                 .max_position_embeddings = std::max<std::int64_t>(2 * how.length, 256)});
             std::printf("%s\nthe base: %lld parameters\n", default_device().name().c_str(),
                         static_cast<long long>(numbers_of(model.parameters())));
             Tuning first = how;
