@@ -102,7 +102,7 @@ double evaluate(nn::Sequential& model, std::int64_t count, std::uint64_t seed) {
 }
 
 struct Choices {
-    std::string method = "ppo", device = {}, curve = {};
+    std::string method = "ppo", device = {}, plot = {};
     std::int64_t steps = 150000;
     std::uint64_t seed = 1;
 };
@@ -328,7 +328,7 @@ int main(int argc, char** argv) {
     app.add_option("--steps", flags.steps, "of carts, in all")->capture_default_str();
     app.add_option("--seed", flags.seed, "seed of everything random")->capture_default_str();
     app.add_option("--device", flags.device, "gpu, cpu, 0:0, or part of a name (default: the best one)");
-    app.add_option("--curve", flags.curve, "picture of the learning curve to write (PNG)");
+    app.add_option("--plot", flags.plot, "picture of the learning curve to write (PNG)");
     CLI11_PARSE(app, argc, argv);
     return guarded([&] {
         if (!flags.device.empty()) set_default_device(Device::select(flags.device));
@@ -338,7 +338,7 @@ int main(int argc, char** argv) {
         if (flags.method == "ppo") ppo(model, flags, diary);
         else if (flags.method == "dqn") dqn(model, flags, diary);
         else reinforce(model, flags, diary);
-        if (!flags.curve.empty()) diary.draw(flags.curve);
+        if (!flags.plot.empty()) diary.draw(flags.plot);
         std::printf("mean of 100 episodes: %.1f of %lld\n", evaluate(model, 100, 123456 + flags.seed),
                     static_cast<long long>(kLongest));
         return 0;

@@ -1,7 +1,7 @@
 // Who says this line? Three classifiers of the lines of a play: naive Bayes over words (counts), convolutions (Y. Kim,
 // 2014) and a transformer.
 //
-//     ./classify_text --text tinyshakespeare.txt --speakers 8 --picture confusion.png
+//     ./classify_text --text tinyshakespeare.txt --speakers 8 --plot confusion.png
 #include <cmath>
 #include <map>
 #include <numeric>
@@ -163,7 +163,7 @@ std::vector<std::int64_t> said_by(nn::Layer& model, const LineSets& sets, const 
 }  // namespace
 
 int main(int argc, char** argv) {
-    std::string file, device, picture;
+    std::string file, device, plot;
     std::int64_t speakers = 8;
     Training how{.epochs = 16, .batch = 64, .lr = 1e-3, .seed = 1};
     CLI::App app("Tells who says a line of a play.");
@@ -174,7 +174,7 @@ int main(int argc, char** argv) {
     app.add_option("--batch", how.batch, "lines a step")->capture_default_str();
     app.add_option("--lr", how.lr, "learning rate")->capture_default_str();
     app.add_option("--seed", how.seed, "seed of everything random")->capture_default_str();
-    app.add_option("--picture", picture, "picture to write of who is taken for whom (PNG)");
+    app.add_option("--plot", plot, "picture to write of who is taken for whom (PNG)");
     CLI11_PARSE(app, argc, argv);
     return guarded([&] {
         if (!device.empty()) set_default_device(Device::select(device));
@@ -232,14 +232,14 @@ int main(int argc, char** argv) {
                         by_cnn[i] == sets.test_labels[i]
                             ? ""
                             : (", it is " + play.speakers[static_cast<std::size_t>(sets.test_labels[i])]).c_str());
-        if (!picture.empty()) {
+        if (!plot.empty()) {
             std::vector<float> table(play.speakers.size() * play.speakers.size());
             for (std::size_t i = 0; i < by_cnn.size(); ++i)
                 table[static_cast<std::size_t>(sets.test_labels[i] * speakers + by_cnn[i])] +=
                     static_cast<float>(1 / count[static_cast<std::size_t>(sets.test_labels[i])]);
-            io::write_png(picture, drawn({"Convolutions: part of each speaker's lines", "speaker", "taken for",
-                                          play.speakers, play.speakers, table}));
-            std::printf("wrote %s\n", picture.c_str());
+            io::write_png(plot, drawn({"Convolutions: part of each speaker's lines", "speaker", "taken for",
+                                       play.speakers, play.speakers, table}));
+            std::printf("wrote %s\n", plot.c_str());
         }
         std::printf("\ntest accuracy: always the same %.4f, naive Bayes %.4f, convolutions %.4f, transformer %.4f\n",
                     most, accuracy_of(by_bayes, sets.test_labels), accuracy_of(by_cnn, sets.test_labels),

@@ -1,11 +1,13 @@
 // What the training samples share: command line, data for a run without downloads, and the frame of a training.
 #pragma once
 
+#include <algorithm>
 #include <cstdio>
 #include <map>
 #include <memory>
 #include <optional>
 #include <string>
+#include <utility>
 
 #include <CLI/CLI.hpp>
 #include <declivity/declivity.hpp>
@@ -27,7 +29,7 @@ struct Flags {
     std::string load = {};
     bool evaluate = false;
     std::int64_t limit = 0;
-    std::string curve = {};
+    std::string plot = {};
     DType dtype = DType::f32;
 
     void add_to(CLI::App& app) {
@@ -42,7 +44,7 @@ struct Flags {
         app.add_option("--load", load, "checkpoint file to go on from");
         app.add_flag("--evaluate", evaluate, "only evaluate what --load names");
         app.add_option("--limit", limit, "use only the first so many training examples");
-        app.add_option("--curve", curve, "picture of the learning curve to write (PNG)");
+        app.add_option("--plot", plot, "picture of the learning curve to write (PNG)");
     }
 
     /// For samples whose model takes flags.dtype.
@@ -111,6 +113,30 @@ inline Sets cifar10_or_digits(const Flags& flags) {
     return sets;
 }
 
+/// The losses of all epochs, and the accuracies if the trainer reports any.
+inline io::Image8 curve_of(const train::Trainer& trainer, const std::string& title) {
+    train::LearningCurve curve{.title = title};
+    const auto append = [](std::vector<train::Series>& all, const std::string& name, std::int64_t epoch, double value) {
+        auto found = std::ranges::find(all, name, &train::Series::name);
+        if (found == all.end()) found = all.insert(all.end(), {.name = name, .x = {}, .y = {}});
+        found->x.push_back(static_cast<double>(epoch));
+        found->y.push_back(value);
+    };
+    for (const train::EpochFigures& row : trainer.progress().history)
+        for (const auto& [name, value] : row)
+            for (auto& [series, end] : {std::pair(&curve.losses, "_loss"), std::pair(&curve.accuracies, "_accuracy")})
+                if (name.ends_with(end)) append(*series, name.substr(0, name.rfind('_')), row.epoch, value);
+    return train::learning_curve(curve);
+}
+
+/// One picture below the other.
+inline io::Image8 stacked(const io::Image8& above, const io::Image8& below) {
+    io::Canvas canvas(std::max(above.width, below.width), above.height + below.height, {255, 255, 255});
+    canvas.draw(0, 0, above);
+    canvas.draw(0, above.height, below);
+    return canvas.image();
+}
+
 /// Trains or evaluates as the flags say. The last line that it prints is "test accuracy: 0.9912".
 inline int train_and_report(const Flags& flags, nn::Layer& model, optim::Optimizer& optimizer, const Sets& sets,
                             train::FitOptions options, const std::string& title) {
@@ -127,8 +153,8 @@ inline int train_and_report(const Flags& flags, nn::Layer& model, optim::Optimiz
         if (!flags.save.empty())
             options.callbacks.push_back(std::make_shared<train::Checkpoint>(
                 train::CheckpointOptions{.last = flags.save, .every_steps = flags.save_every}));
-        if (!flags.curve.empty())
-            options.callbacks.push_back(std::make_shared<train::LearningCurvePicture>(flags.curve, title));
+        if (!flags.plot.empty())
+            options.callbacks.push_back(std::make_shared<train::LearningCurvePicture>(flags.plot, title));
         complete = trainer.fit(*sets.train, *sets.test, options);
     }
     const train::Evaluation evaluation = trainer.evaluate(*sets.test, {.transform = options.test_transform});

@@ -3,14 +3,25 @@
 
 using namespace declivity;
 
+namespace {
+
+/// The learning curve as it is after the last epoch.
+struct Curve : train::Callback {
+    io::Image8 image;
+    void after_epoch(train::Trainer& trainer, const train::EpochFigures&) override {
+        image = samples::curve_of(trainer, "drawn digits");
+    }
+};
+
+}  // namespace
+
 int main(int argc, char** argv) {
     CLI::App app(
-        "Trains a small convolutional network on digits that the library draws itself; writes demo.png files.");
-    samples::Flags flags{.epochs = 4, .batch = 64, .lr = 2e-3};
+        "Trains a small convolutional network on digits that the library draws itself; "
+        "writes the learning curve and its predictions as a picture.");
+    samples::Flags flags{.epochs = 4, .batch = 64, .lr = 2e-3, .plot = "demo.png"};
     flags.add_to(app);
     flags.add_dtype_to(app);
-    std::string folder = ".";
-    app.add_option("--out", folder, "folder for the pictures")->capture_default_str();
     CLI11_PARSE(app, argc, argv);
     return samples::guarded([&] {
         flags.apply();
@@ -22,8 +33,9 @@ int main(int argc, char** argv) {
                              nn::Flatten(), nn::Linear(32 * 5 * 5, 10));
         model.to(flags.dtype);
         optim::Adam optimizer(model.parameters(), {.lr = flags.lr});
-        flags.curve = folder + "/demo_curve.png";
-        const int status = samples::train_and_report(flags, model, optimizer, sets, {}, "drawn digits");
+        const std::string plot = std::exchange(flags.plot, "");
+        const auto curve = std::make_shared<Curve>();
+        const int status = samples::train_and_report(flags, model, optimizer, sets, {.callbacks = {curve}}, "");
 
         // What the network says of the first test digits.
         const samples::DatasetPointer first = data::take(sets.test, 60);
@@ -36,10 +48,10 @@ int main(int argc, char** argv) {
                                    std::to_string(answers[static_cast<std::size_t>(i)]),
                                    std::to_string(digit["label"].as<std::int64_t>()[0])});
         }
-        const std::string grid = folder + "/demo_digits.png";
-        io::write_png(grid, train::prediction_grid(predictions, 12,
-                                                   "test digits: what the network says (and what it should say)"));
-        std::fprintf(stderr, "wrote %s and %s\n", flags.curve.c_str(), grid.c_str());
+        const io::Image8 grid =
+            train::prediction_grid(predictions, 12, "test digits: what the network says (and what it should say)");
+        io::write_png(plot, curve->image.width > 0 ? samples::stacked(curve->image, grid) : grid);
+        std::fprintf(stderr, "wrote %s\n", plot.c_str());
         return status;
     });
 }

@@ -95,7 +95,7 @@ io::Image8 picture(const std::vector<std::string>& sentences, const std::vector<
 }  // namespace
 
 int main(int argc, char** argv) {
-    std::string model, text_file, question = "Who shall be king?", device, matrix, out;
+    std::string model, text_file, question = "Who shall be king?", device, plot, save;
     std::int64_t top = 5, limit = 0, batch = 32;
     CLI::App app("Searches a text by meaning, with a pretrained sentence encoder.");
     app.add_option("--model", model, "folder with config.json, model.safetensors and tokenizer.json of a BERT")
@@ -106,8 +106,8 @@ int main(int argc, char** argv) {
     app.add_option("--limit", limit, "use only the first so many lines");
     app.add_option("--batch", batch, "sentences at once")->capture_default_str();
     app.add_option("--device", device, "gpu, cpu, 0:0, or part of a name (default: the best one)");
-    app.add_option("--matrix", matrix, "picture to write of how like each other the lines shown are (PNG)");
-    app.add_option("--out", out, "file to write with all vectors (safetensors)");
+    app.add_option("--plot", plot, "picture to write of how like each other the lines shown are (PNG)");
+    app.add_option("--save", save, "file to write with all vectors (safetensors)");
     CLI11_PARSE(app, argc, argv);
     return guarded([&] {
         if (!device.empty()) set_default_device(Device::select(device));
@@ -132,11 +132,11 @@ int main(int argc, char** argv) {
             shown.push_back(sentences[static_cast<std::size_t>(place[i])]);
             std::printf("  %.3f  %s\n", static_cast<double>(score[i]), shown.back().c_str());
         }
-        if (!matrix.empty()) {
+        if (!plot.empty()) {
             const Tensor all = concat({asked, index_select(vectors, 0, places)}, 0);
-            io::write_png(matrix, picture(shown, matmul(all, transpose(all, 0, 1)).to_vector<float>()));
+            io::write_png(plot, picture(shown, matmul(all, transpose(all, 0, 1)).to_vector<float>()));
         }
-        if (!out.empty()) io::save(out, {{"vectors", vectors}});
+        if (!save.empty()) io::save(save, {{"vectors", vectors}});
         return 0;
     });
 }

@@ -1,7 +1,7 @@
 // Fine-tuning by low-rank adapters (E. Hu et al., LoRA, 2021): a Llama that learned to write one kind of text learns
 // another one, first with all of its parameters, then with adapters on frozen layers; and how much memory each takes.
 //
-//     ./finetune_lora --text tinyshakespeare.txt --save adapters
+//     ./finetune_lora --text tinyshakespeare.txt --width 256 --layers 6 --batch 16 --length 128 --save adapters
 #include <chrono>
 #include <filesystem>
 #include <functional>
@@ -79,8 +79,8 @@ std::string written(models::Llama& model, const text::Tokenizer& tokenizer, cons
 int main(int argc, char** argv) {
     std::string file, device, save = (std::filesystem::temp_directory_path() / "finetune_lora").string();
     std::vector<std::string> targets;
-    std::int64_t base_steps = 300, width = 256, layers = 6, r = 8;
-    Tuning how{.steps = 120, .batch = 16, .length = 128, .lr = 3e-3, .seed = 1};
+    std::int64_t base_steps = 300, width = 192, layers = 4, r = 8;
+    Tuning how{.steps = 120, .batch = 8, .length = 64, .lr = 3e-3, .seed = 1};
     CLI::App app("Fine-tunes a small Llama with adapters, beside fine-tuning of all parameters.");
     app.add_option("--text", file, "what the base learns first; without it, a drawn play");
     app.add_option("--device", device, "gpu, cpu, 0:0, or part of a name (default: the best one)");
@@ -120,7 +120,7 @@ int main(int argc, char** argv) {
                                  .intermediate_size = 3 * width,
                                  .num_hidden_layers = layers,
                                  .num_attention_heads = 4,
-                                 .max_position_embeddings = 2 * how.length});
+                                 .max_position_embeddings = std::max<std::int64_t>(2 * how.length, 256)});
             std::printf("%s\nthe base: %lld parameters\n", default_device().name().c_str(),
                         static_cast<long long>(numbers_of(model.parameters())));
             Tuning first = how;

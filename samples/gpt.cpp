@@ -1,8 +1,10 @@
 // A small GPT (A. Radford et al., Language models are unsupervised multitask learners, 2019) learns to write like a
 // text, letter by letter.
 //
-//     ./gpt --text tinyshakespeare.txt --save gpt.ckpt
-//     ./gpt --text tinyshakespeare.txt --load gpt.ckpt --epochs 0 --prompt "ROMEO:" --generate 1000
+// The defaults suffice for the drawn play, and take a minute or two on two cores. A real text takes longer:
+//
+//     ./gpt --text tinyshakespeare.txt --length 128 --epochs 10 --steps-per-epoch 500 --save gpt.ckpt
+//     ./gpt --text tinyshakespeare.txt --length 128 --load gpt.ckpt --epochs 0 --prompt "ROMEO:" --generate 1000
 #include "text.hpp"
 
 using namespace samples;

@@ -28,8 +28,8 @@ int main(int argc, char** argv) {
     samples::Flags flags{.epochs = 60, .batch = 64, .lr = 3e-3};
     flags.add_to(app);
     flags.add_dtype_to(app);
-    std::string model_name = "spirals";
-    app.add_option("--model", model_name, "spirals or softmax")
+    std::string network = "spirals";
+    app.add_option("--network", network, "spirals or softmax")
         ->check(CLI::IsMember({"spirals", "softmax"}))
         ->capture_default_str();
     CLI11_PARSE(app, argc, argv);
@@ -37,7 +37,7 @@ int main(int argc, char** argv) {
         flags.apply();
         samples::Sets sets;
         nn::Sequential model;
-        if (model_name == "spirals") {
+        if (network == "spirals") {
             sets = {std::make_shared<data::InMemoryDataset>(spirals(4000, 1)),
                     std::make_shared<data::InMemoryDataset>(spirals(1000, 2))};
             model.append(nn::Linear(2, 64));

@@ -2,7 +2,7 @@
 // network (S. Hochreiter, J. Schmidhuber, 1997) and a small GPT (A. Radford et al., 2019): perplexity, and what they
 // write.
 //
-//     ./ngram_vs_lstm_vs_gpt --text tinyshakespeare.txt
+//     ./ngram_vs_lstm_vs_gpt --text tinyshakespeare.txt --length 128 --epochs 10 --steps-per-epoch 500
 #include <cmath>
 
 #include "text.hpp"
@@ -44,15 +44,15 @@ std::string written(const train::Model& model, const TextSets& sets, std::vector
 
 int main(int argc, char** argv) {
     LanguageFlags flags;
-    flags.generate = 300;
-    std::int64_t width = 128, layers = 2, blocks = 4;
+    flags.generate = 300, flags.steps = 50;
+    std::int64_t width = 128, lstm_layers = 2, layers = 4;
     int order = 6;
     CLI::App app("Compares an n-gram model, an LSTM and a small GPT on a text.");
     flags.add_to(app);
     app.add_option("--order", order, "letters of an n-gram")->capture_default_str();
     app.add_option("--width", width, "numbers a token, of the networks")->capture_default_str();
-    app.add_option("--layers", layers, "of the LSTM")->capture_default_str();
-    app.add_option("--blocks", blocks, "of the GPT")->capture_default_str();
+    app.add_option("--lstm-layers", lstm_layers, "of the LSTM")->capture_default_str();
+    app.add_option("--layers", layers, "blocks of the GPT")->capture_default_str();
     CLI11_PARSE(app, argc, argv);
     return guarded([&] {
         flags.apply();
@@ -68,12 +68,12 @@ int main(int argc, char** argv) {
         const double of_ngrams = -log_probability / static_cast<double>(each.size() - 1);
         std::printf("%d-grams: %.4f nats a token\n", order, of_ngrams);
 
-        Lstm lstm(tokens, 2 * width, layers);
+        Lstm lstm(tokens, 2 * width, lstm_layers);
         std::printf("LSTM: %lld parameters\n", static_cast<long long>(numbers_of(lstm.parameters())));
         const double of_lstm = train_language_model(lstm, sets, flags, "LSTM, nats a token");
 
         models::GPT2 gpt(
-            {.vocab_size = tokens, .n_positions = flags.length, .n_embd = width, .n_layer = blocks, .n_head = 4});
+            {.vocab_size = tokens, .n_positions = flags.length, .n_embd = width, .n_layer = layers, .n_head = 4});
         std::printf("GPT: %lld parameters\n", static_cast<long long>(numbers_of(gpt.parameters())));
         const double of_gpt = train_language_model(gpt, sets, flags, "GPT, nats a token");
 

@@ -406,7 +406,7 @@ io::Image8 picture(const Columns& columns, const std::vector<std::int64_t>& rows
 
 int main(int argc, char** argv) {
     std::string data_file, test_file, target, task = "auto", device, plot;
-    std::int64_t epochs = 150, batch = 64, repeats = 5, width = 64, depth = 2;
+    std::int64_t epochs = 150, batch = 64, repeats = 5, width = 64, layers = 2;
     double lr = 3e-3, dropout = 0.2, decay = 0.05;
     std::uint64_t seed = 1;
     CLI::App app("Foretells a column of a table from the others, beside a linear model and the plainest guess.");
@@ -422,7 +422,7 @@ int main(int argc, char** argv) {
     app.add_option("--batch", batch, "rows a step")->capture_default_str();
     app.add_option("--lr", lr, "learning rate")->capture_default_str();
     app.add_option("--width", width, "units of a hidden layer")->capture_default_str();
-    app.add_option("--depth", depth, "hidden layers")->check(CLI::Range(0, 20))->capture_default_str();
+    app.add_option("--layers", layers, "hidden layers")->check(CLI::Range(0, 20))->capture_default_str();
     app.add_option("--dropout", dropout, "share of units that are left out")->capture_default_str();
     app.add_option("--weight-decay", decay, "of AdamW")->capture_default_str();
     app.add_option("--repeats", repeats, "times, each with other rows for validation and test")
@@ -484,7 +484,7 @@ int main(int argc, char** argv) {
             curves.clear();
             for (Result& result : {std::ref(results[1]), std::ref(results[2])}) {
                 const bool linear = &result == &results[1];
-                Network network(columns, std::vector<std::int64_t>(linear ? 0 : at(depth), width), dropout);
+                Network network(columns, std::vector<std::int64_t>(linear ? 0 : at(layers), width), dropout);
                 optim::AdamW optimizer(network.parameters(),
                                        {.lr = linear ? 5 * lr : lr, .weight_decay = linear ? 0 : decay});
                 std::vector<std::string> inputs{"numbers"};

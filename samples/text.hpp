@@ -72,8 +72,8 @@ inline std::int64_t numbers_of(const std::vector<Tensor>& parameters) {
 }
 
 struct LanguageFlags {
-    std::string text = {}, device = {}, save = {}, load = {}, curve = {};
-    std::int64_t length = 128, batch = 32, epochs = 10, steps = 500, generate = 500;
+    std::string text = {}, device = {}, save = {}, load = {}, plot = {};
+    std::int64_t length = 64, batch = 32, epochs = 5, steps = 100, generate = 500;
     double lr = 1e-3, temperature = 0.8;
     std::uint64_t seed = 1;
 
@@ -83,7 +83,7 @@ struct LanguageFlags {
         app.add_option("--length", length, "tokens that the model sees at once")->capture_default_str();
         app.add_option("--batch", batch, "windows a step")->capture_default_str();
         app.add_option("--epochs", epochs, "epochs in all, those before --load included")->capture_default_str();
-        app.add_option("--steps", steps, "steps an epoch")->capture_default_str();
+        app.add_option("--steps-per-epoch", steps, "steps an epoch")->capture_default_str();
         app.add_option("--lr", lr, "largest learning rate")->capture_default_str();
         app.add_option("--seed", seed, "seed of everything random")->capture_default_str();
         app.add_option("--generate", generate, "tokens to write at the end")->capture_default_str();
@@ -91,7 +91,7 @@ struct LanguageFlags {
             ->capture_default_str();
         app.add_option("--save", save, "checkpoint file to write");
         app.add_option("--load", load, "checkpoint file to go on from");
-        app.add_option("--curve", curve, "picture of the learning curve to write (PNG)");
+        app.add_option("--plot", plot, "picture of the learning curve to write (PNG)");
     }
 
     void apply() const {
@@ -120,8 +120,8 @@ inline double train_language_model(const train::Model& model, const TextSets& se
         optim::linear_warm_up(warm_up, optim::cosine(total - warm_up, 0.1)), train::LearningRate::Unit::step));
     if (!flags.save.empty())
         options.callbacks.push_back(std::make_shared<train::Checkpoint>(train::CheckpointOptions{.last = flags.save}));
-    if (!flags.curve.empty())
-        options.callbacks.push_back(std::make_shared<train::LearningCurvePicture>(flags.curve, title));
+    if (!flags.plot.empty())
+        options.callbacks.push_back(std::make_shared<train::LearningCurvePicture>(flags.plot, title));
     trainer.fit(train, test, options);
     return trainer.evaluate(test, {.batch = flags.batch})["loss"];
 }

@@ -1,7 +1,7 @@
 // A transformer (A. Vaswani et al., Attention is all you need, 2017) translates numbers from words to digits, and back:
 // "forty two thousand seven" and 42007.
 //
-//     ./translate --attention attention.png
+//     ./translate --plot translate.png
 #include <cmath>
 #include <iostream>
 #include <sstream>
@@ -130,23 +130,22 @@ Heatmap attention_of(models::Translator& model, const Pair& pair) {
 }  // namespace
 
 int main(int argc, char** argv) {
-    std::string device, attention, curve, save, load;
-    std::int64_t epochs = 12, steps = 200, batch = 128, width = 64, layers = 2, beams = 1;
+    std::string device, plot, save, load;
+    std::int64_t epochs = 8, steps = 200, batch = 128, width = 64, layers = 2, beams = 1;
     double lr = 2e-3;
     std::uint64_t seed = 1;
     CLI::App app("Translates numbers from words to digits and back. Type numbers or words after --ask.");
     bool ask = false;
     app.add_option("--device", device, "gpu, cpu, 0:0, or part of a name (default: the best one)");
     app.add_option("--epochs", epochs, "epochs")->capture_default_str();
-    app.add_option("--steps", steps, "steps an epoch")->capture_default_str();
+    app.add_option("--steps-per-epoch", steps, "steps an epoch")->capture_default_str();
     app.add_option("--batch", batch, "numbers a step")->capture_default_str();
     app.add_option("--width", width, "numbers a token")->capture_default_str();
     app.add_option("--layers", layers, "of encoder and decoder each")->capture_default_str();
     app.add_option("--lr", lr, "largest learning rate")->capture_default_str();
     app.add_option("--beams", beams, "of beam search; 1 takes the likeliest token")->capture_default_str();
     app.add_option("--seed", seed, "seed of everything random")->capture_default_str();
-    app.add_option("--attention", attention, "picture to write of what the decoder looks at (PNG)");
-    app.add_option("--curve", curve, "picture of the learning curve to write (PNG)");
+    app.add_option("--plot", plot, "picture to write: the learning curve, and what the decoder looks at (PNG)");
     app.add_option("--save", save, "checkpoint file to write");
     app.add_option("--load", load, "checkpoint file to go on from");
     app.add_flag("--ask", ask, "then translates the lines that are typed");
@@ -176,8 +175,6 @@ int main(int argc, char** argv) {
             optim::linear_warm_up(warm_up, optim::cosine(total - warm_up, 0.01)), train::LearningRate::Unit::step));
         if (!save.empty())
             options.callbacks.push_back(std::make_shared<train::Checkpoint>(train::CheckpointOptions{.last = save}));
-        if (!curve.empty())
-            options.callbacks.push_back(std::make_shared<train::LearningCurvePicture>(curve, "nats a token"));
         trainer.fit(pairs(steps * batch, seed, false), pairs(1000, seed + 1, true), options);
 
         // Whole texts of numbers that were never seen.
@@ -193,9 +190,10 @@ int main(int argc, char** argv) {
                     std::printf("%s -> %s%s\n", joined(pair.source, to_digits ? " " : "").c_str(),
                                 joined(got, to_digits ? "" : " ").c_str(), got == pair.target ? "" : "   (wrong)");
             }
-        if (!attention.empty()) {
-            io::write_png(attention, drawn(attention_of(model, pair_of(418'305, true))));
-            std::printf("wrote %s\n", attention.c_str());
+        if (!plot.empty()) {
+            io::write_png(
+                plot, stacked(curve_of(trainer, "nats a token"), drawn(attention_of(model, pair_of(418'305, true)))));
+            std::printf("wrote %s\n", plot.c_str());
         }
         std::printf("unseen numbers right: to digits %.3f, to words %.3f\n", right[0], right[1]);
         std::string line;

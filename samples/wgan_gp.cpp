@@ -1,8 +1,10 @@
 // A generative adversarial network with gradient penalty (Gulrajani et al. 2017, "Improved Training of Wasserstein
 // GANs") learns to draw digits. The critic's loss holds the slope of the critic itself, so that each of its steps goes
-// through the gradient of a gradient. Takes a number of epochs; writes wgan_gp.png.
+// through the gradient of a gradient. Writes what it draws at the end as a picture.
 #include <cstdio>
+#include <string>
 
+#include <CLI/CLI.hpp>
 #include <declivity/declivity.hpp>
 
 using namespace declivity;
@@ -38,6 +40,15 @@ Tensor gradient_penalty(nn::Layer& critic, const Tensor& real, const Tensor& dra
 }  // namespace
 
 int main(int argc, char** argv) {
+    std::string device, plot = "wgan_gp.png";
+    std::int64_t epochs = 3, batch_size = 30;
+    CLI::App app("Trains a generative adversarial network with gradient penalty to draw digits.");
+    app.add_option("--device", device, "gpu, cpu, 0:0, or part of a name (default: the best one)");
+    app.add_option("--epochs", epochs, "epochs")->capture_default_str();
+    app.add_option("--batch", batch_size, "digits a step")->capture_default_str();
+    app.add_option("--plot", plot, "picture to write of what the generator draws (PNG)")->capture_default_str();
+    CLI11_PARSE(app, argc, argv);
+    if (!device.empty()) set_default_device(Device::select(device));
     manual_seed(1);
     const data::DrawnDigits digits(2400, 1);
     nn::Sequential generator = make_generator(), critic = make_critic();
@@ -60,7 +71,7 @@ int main(int argc, char** argv) {
         step.backward(-mean(critic(drawn)));
         generator_optimizer.step();
     });
-    trainer.fit(digits, {.epochs = argc > 1 ? std::stoll(argv[1]) : 3, .batch = 30});
+    trainer.fit(digits, {.epochs = epochs, .batch = batch_size});
 
     const NoGrad no_grad;
     const Tensor drawn = generator(randn({240, kNoise}));
@@ -72,7 +83,7 @@ int main(int argc, char** argv) {
     std::vector<train::Prediction> shown;
     for (std::size_t i = 0; i < 60; ++i)
         shown.push_back({io::Image8::from_planes(std::span(pixels).subspan(i * 784, 784), {1, 28, 28}), "", ""});
-    io::write_png("wgan_gp.png", train::prediction_grid(shown, 12, "drawn by the generator"));
+    io::write_png(plot, train::prediction_grid(shown, 12, "drawn by the generator"));
     std::printf("moments are off by: %.4f\n", off);
     return off < 0.06 ? 0 : 1;
 }

@@ -13,8 +13,6 @@
 namespace declivity::bench {
 namespace {
 
-const std::string kFile = std::string(DECLIVITY_PROGRAM_DIR) + "/limits.cl";
-
 void run(Report& report) {
     report.begin("limits");
     const Ceilings& most = report.ceilings();
@@ -44,7 +42,7 @@ Ceilings measure_ceilings(const Device& device) {
         most.copy = bytes / times.seconds;
     }
     {
-        const Kernel kernel(device, {kFile, "nothing"});
+        const Kernel kernel(device, {"bench_launch.cl", "nothing"});
         const ops::View out = ops::View::make(device, DType::f32, {1});
         const Times times = compare({"launch",
                                      [&](int) {

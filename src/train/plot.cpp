@@ -24,6 +24,8 @@ constexpr std::array<Color, 6> kLineColors{
 
 constexpr int kPanelWidth = 520, kPanelHeight = 400;
 constexpr int kLeft = 76, kRightMargin = 24, kTop = 44, kBottom = 62;  // around the plot area of a panel
+constexpr int kWide = kPanelWidth - kLeft - kRightMargin, kHigh = kPanelHeight - kTop - kBottom;  // of the plot area
+constexpr int kLegendLine = 24, kSwatch = 26;  // height of a row of the legend; width of an entry's stroke
 constexpr int kTitleHeight = 40;
 
 // A range of values and the round numbers within it that get a label.
@@ -88,11 +90,48 @@ std::optional<double> last_value(const Series& series) {
     return std::nullopt;
 }
 
+// The names of the series with their last values, in rows below a plot area and as wide, so that they hide no curve.
+class Legend {
+  public:
+    struct Entry {
+        std::string text;
+        Color color;
+        int x, row;
+    };
+
+    explicit Legend(const std::vector<Series>& all) {
+        constexpr int kGap = 24;
+        int x = 0, row = 0;
+        for (std::size_t i = 0; i < all.size(); ++i) {
+            const std::optional<double> last = last_value(all[i]);
+            const std::string value = last ? fmt::format("  {:.4f}", *last) : "";
+            const std::string text = shortened(all[i].name, value) + value;
+            const int width = kSwatch + Canvas::text_width(text, 2);
+            if (x > 0 && x + width > kWide) x = 0, ++row;
+            entries_.push_back({text, kLineColors[i % kLineColors.size()], x, row});
+            x += width + kGap;
+        }
+    }
+    [[nodiscard]] const std::vector<Entry>& entries() const { return entries_; }
+    [[nodiscard]] int height() const { return entries_.empty() ? 0 : (entries_.back().row + 1) * kLegendLine; }
+
+  private:
+    // The beginning of a name that fits into a row in front of the value.
+    static std::string shortened(std::string name, const std::string& value) {
+        const std::string dots = "...";
+        if (kSwatch + Canvas::text_width(name + value, 2) <= kWide) return name;
+        while (!name.empty() && kSwatch + Canvas::text_width(name + dots + value, 2) > kWide) name.pop_back();
+        return name + dots;
+    }
+
+    std::vector<Entry> entries_;
+};
+
 // One coordinate system within the picture.
 class Panel {
   public:
     Panel(Canvas& canvas, int x, int y, const std::vector<Series>& all, bool accuracy)
-        : canvas_(canvas), x_(x + kLeft), y_(y + kTop), all_(all), accuracy_(accuracy) {
+        : canvas_(canvas), x_(x + kLeft), y_(y + kTop), all_(all) {
         Range across, along;
         bool whole_numbers = true;
         for (const Series& series : all)
@@ -115,12 +154,10 @@ class Panel {
         canvas_.text(x_ + (kWide - Canvas::text_width(x_label, 2)) / 2, y_ + kHigh + 38, x_label, kFaint, 2);
         draw_ticks();
         for (std::size_t i = 0; i < all_.size(); ++i) draw_series(all_[i], kLineColors[i % kLineColors.size()]);
-        draw_legend();
+        draw_legend(Legend(all_));
     }
 
   private:
-    static constexpr int kWide = kPanelWidth - kLeft - kRightMargin, kHigh = kPanelHeight - kTop - kBottom;
-
     [[nodiscard]] double screen_x(double value) const { return x_ + horizontal_.place(value) * kWide; }
     [[nodiscard]] double screen_y(double value) const { return y_ + (1 - vertical_.place(value)) * kHigh; }
 
@@ -180,30 +217,17 @@ class Panel {
         draw_curve(x, y, color, 2.5);
     }
 
-    void draw_legend() {
-        constexpr int kLineHeight = 24, kSwatch = 26, kInset = 14;
-        std::vector<std::string> texts;
-        int widest = 0;
-        for (const Series& series : all_) {
-            const std::optional<double> last = last_value(series);
-            texts.push_back(last ? fmt::format("{}  {:.4f}", series.name, *last) : series.name);
-            widest = std::max(widest, Canvas::text_width(texts.back(), 2));
-        }
-        // Losses fall and accuracies rise, so the far corner is free.
-        const int high = static_cast<int>(texts.size()) * kLineHeight;
-        const int x = x_ + kWide - widest - kSwatch - kInset, y = accuracy_ ? y_ + kHigh - high - kInset : y_ + kInset;
-        canvas_.fill_rect(x - 8, y - 6, widest + kSwatch + 16, high + 6, kPaper);
-        for (std::size_t i = 0; i < texts.size(); ++i) {
-            const int row = y + static_cast<int>(i) * kLineHeight;
-            canvas_.line(x + 2, row + 7, x + kSwatch - 10, row + 7, kLineColors[i % kLineColors.size()], 4);
-            canvas_.text(x + kSwatch, row, texts[i], kInk, 2);
+    void draw_legend(const Legend& legend) {
+        for (const Legend::Entry& entry : legend.entries()) {
+            const int x = x_ + entry.x, y = y_ + kHigh + kBottom + entry.row * kLegendLine;
+            canvas_.line(x + 2, y + 7, x + kSwatch - 10, y + 7, entry.color, 4);
+            canvas_.text(x + kSwatch, y, entry.text, kInk, 2);
         }
     }
 
     Canvas& canvas_;
     int x_, y_;
     const std::vector<Series>& all_;
-    bool accuracy_;
     Axis horizontal_, vertical_;
 };
 
@@ -217,7 +241,8 @@ io::Image8 learning_curve(const LearningCurve& curve) {
                                              series.name, series.x.size(), series.y.size()));
     const bool both = !curve.losses.empty() && !curve.accuracies.empty();
     const int top = curve.title.empty() ? 0 : kTitleHeight;
-    Canvas canvas(both ? 2 * kPanelWidth : kPanelWidth, kPanelHeight + top, kPaper);
+    const int legend = std::max(Legend(curve.losses).height(), Legend(curve.accuracies).height());
+    Canvas canvas(both ? 2 * kPanelWidth : kPanelWidth, kPanelHeight + top + legend, kPaper);
     canvas.text((canvas.width() - Canvas::text_width(curve.title, 2)) / 2, 16, curve.title, kInk, 2);
     int x = 0;
     if (!curve.losses.empty() || curve.accuracies.empty()) {

@@ -173,6 +173,33 @@ TEST_CASE("declivity doctor: a driver that crashes, hangs or ends the process is
     CHECK(with_status(section(thrown, "arguments"), "wrong").size() == 1);
 }
 
+TEST_CASE("declivity doctor --jobs: several processes find what one does, in the same order") {
+    if (!program_built()) return;
+    const auto found = [](const std::string& arguments) {
+        const Report report = examined("--only pool2d,arguments,atomics " + arguments);
+        std::vector<std::string> all;
+        for (const Json& section : report.json["sections"])
+            for (const Json& one : section["findings"]) {
+                CHECK_FALSE(one.contains("at"));
+                all.push_back(section["name"].get<std::string>() + ": " + one["name"].get<std::string>() + ", " +
+                              one["status"].get<std::string>());
+            }
+        return all;
+    };
+    const std::vector<std::string> alone = found("--jobs 1");
+    CHECK(alone.size() > 40);
+    CHECK(found("--jobs 3") == alone);
+    // A process that ends in one check leaves those of the others alone.
+    const Report crashed = examined("--only pool2d --jobs 2 --fault crash@pool2d");
+    const Json pool2d = section(crashed, "pool2d");
+    CHECK(has(pool2d["findings"][1].value("text", ""), "signal 6"));
+    CHECK(with_status(pool2d, "right").size() == 31);
+    std::set<std::string> names;
+    for (const Json& one : pool2d["findings"]) names.insert(one["name"]);
+    CHECK(names.size() == pool2d["findings"].size());
+    CHECK(names.size() == 32);
+}
+
 namespace {
 
 /// In a kernel file `was` becomes `is`, and the check whose name has these words has to find it.

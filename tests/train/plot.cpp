@@ -103,6 +103,35 @@ TEST_CASE("plot: odd series make a picture, too") {
     CHECK_THROWS_AS((void)learning_curve({"", "x", {{"", {1, 2}, {1}}}, {}}), ValueError);
 }
 
+TEST_CASE("plot: the legend hides no part of a curve, whatever its series are called and wherever they run") {
+    // Flat lines along both edges of the plot area, where a legend in a corner would lie.
+    const auto picture = [](const std::string& name, std::size_t lines) {
+        std::vector<Series> series;
+        for (std::size_t i = 0; i < lines; ++i)
+            series.push_back({name, {1, 2, 3}, std::vector<double>(3, 0.02 + 0.96 * static_cast<double>(i) / 4)});
+        return learning_curve({"", "epoch", series, series});
+    };
+    constexpr int kTop = 44, kBottom = 338;  // rows of the plot area
+    for (const std::size_t lines : {1, 2, 5}) {
+        const io::Image8 plain = picture("", lines);
+        for (const std::string name : {"train", "the validation loss of the second of two networks"}) {
+            const io::Image8 named = picture(name, lines);
+            REQUIRE(named.width == plain.width);
+            int changed = 0;
+            for (int y = kTop; y < kBottom; ++y)
+                for (int x = 0; x < plain.width; ++x) changed += pixel(named, x, y) == pixel(plain, x, y) ? 0 : 1;
+            CHECK(changed == 0);
+            // Each series has its stroke below, and nothing runs out of the picture.
+            int strokes = 0;
+            for (int y = kBottom + 20; y < named.height; ++y) {
+                for (int x = 0; x < named.width; ++x) strokes += pixel(named, x, y) == kFirstLine ? 1 : 0;
+                CHECK(pixel(named, named.width - 1, y) == Rgb{255, 255, 255});
+            }
+            CHECK(strokes > 60);
+        }
+    }
+}
+
 TEST_CASE("plot: right predictions are green, wrong ones red and tell the truth") {
     const std::vector<Prediction> right(4, prediction(28, "7", "7")), wrong(4, prediction(28, "7", "1"));
     const io::Image8 green = prediction_grid(right, 2), red = prediction_grid(wrong, 2);

@@ -18,6 +18,7 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include "doctor_jobs.hpp"
 #include "doctor_process.hpp"
 
 extern char** environ;  // NOLINT: of POSIX
@@ -34,9 +35,11 @@ struct Options {
     std::string device, checks;
     std::vector<std::string> only;
     double silence = 600;
+    std::size_t jobs = doctor::default_jobs();
     // Of the processes of sections, and of tests.
     std::string section, fault;
     std::size_t first = 0;
+    doctor::Part part;
     bool own_form = false;
 };
 
@@ -202,7 +205,7 @@ int run(const Options& options) {
             throw ValueError(fmt::format("doctor: wants a section, got \"{}\"", options.section));
         const std::size_t at = options.fault.find('@');  // "crash@atomics"
         return run_here(
-            *found, options.first, options.checks, options.own_form,
+            *found, options.first, options.part, options.checks, options.own_form,
             at != std::string::npos && options.fault.substr(at + 1) == found->name ? options.fault.substr(0, at) : "");
     }
     // The environment goes on to the sections' processes. Nothing here uses OpenCL.
@@ -214,28 +217,32 @@ int run(const Options& options) {
     std::vector<SectionReport> reports;
     const bool looks_on = isatty(STDERR_FILENO) != 0;
     if (!options.json) fmt::print("declivity doctor, version {}\n", kVersion);
-    for (const Section& section : sections()) {
-        if (!asked_for(section, options)) continue;
-        // Whoever looks on sees that it goes on.
-        const auto begins = [&](const std::string& check) {
-            if (looks_on) fmt::print(stderr, "\r\033[K{}: {:.100}", section.name, check);
-        };
-        reports.push_back(run_apart(section, arguments, silence, begins));
+    std::vector<const Section*> chosen;
+    for (const Section& section : sections())
+        if (asked_for(section, options)) chosen.push_back(&section);
+    // On a terminal the check that began last shows that the run goes on.
+    const auto begins = [&](const Section& section, const std::string& check) {
+        if (looks_on) fmt::print(stderr, "\r\033[K{}: {:.100}", section.name, check);
+    };
+    const auto ended = [&](SectionReport report) {
         if (looks_on) fmt::print(stderr, "\r\033[K");
-        if (reports.back().no_device) {
-            const std::string why = text_of(reports.back().findings.back());
-            if (options.json)
-                fmt::print("{}\n", Json{{"declivity", kVersion},
-                                        {"format", kFormat},
-                                        {"settings", settings()},
-                                        {"verdict", why},
-                                        {"code", kNothingExamined}}
-                                       .dump(1, ' ', false, Json::error_handler_t::replace));
-            std::fflush(stdout);
-            fmt::print(stderr, "declivity: {}\n", why);
-            return kNothingExamined;
-        }
-        if (!options.json) print(reports.back(), options.all);
+        reports.push_back(std::move(report));
+        if (!reports.back().no_device && !options.json) print(reports.back(), options.all);
+        return !reports.back().no_device;
+    };
+    run_sections(chosen, arguments, silence, options.jobs, begins, ended);
+    if (reports.front().no_device) {
+        const std::string why = text_of(reports.front().findings.back());
+        if (options.json)
+            fmt::print("{}\n", Json{{"declivity", kVersion},
+                                    {"format", kFormat},
+                                    {"settings", settings()},
+                                    {"verdict", why},
+                                    {"code", kNothingExamined}}
+                                   .dump(1, ' ', false, Json::error_handler_t::replace));
+        std::fflush(stdout);
+        fmt::print(stderr, "declivity: {}\n", why);
+        return kNothingExamined;
     }
     const Verdict verdict = judge(reports, !options.only.empty() || !options.checks.empty());
     if (options.json) {
@@ -270,7 +277,12 @@ std::function<int()> add_doctor(CLI::App& app) {
         ->add_option("--silence", options->silence,
                      "seconds after which a section that says nothing counts as hanging (600)")
         ->check(CLI::Range(0.001, 1e6));
+    doctor->add_option("--jobs", options->jobs, "processes at a time; 1 examines one section after another")
+        ->check(CLI::Range(1, 64))
+        ->capture_default_str();
     doctor->add_option("--section", options->section)->group("");
+    doctor->add_option("--part", options->part.number)->group("");
+    doctor->add_option("--parts", options->part.of)->group("");
     doctor->add_option("--first", options->first)->group("");
     doctor->add_flag("--own-form", options->own_form)->group("");
     doctor->add_option("--fault", options->fault)->group("");

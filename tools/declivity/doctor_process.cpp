@@ -7,6 +7,8 @@
 #include <cstdlib>
 #include <cstring>
 #include <filesystem>
+#include <limits>
+#include <mutex>
 #include <system_error>
 #include <utility>
 
@@ -90,7 +92,7 @@ struct Pipe {
 /// A child whose findings and words are read.
 class Child {
   public:
-    explicit Child(const std::vector<std::string>& arguments) {
+    explicit Child(const std::vector<std::string>& arguments) : lock_(starting()) {
         const std::string program = own_program();
         std::vector<std::string> words{program};
         words.insert(words.end(), arguments.begin(), arguments.end());
@@ -106,6 +108,7 @@ class Child {
         if (status != 0) fail("posix_spawn", status);
         out_.to.reset();
         error_.to.reset();
+        lock_.unlock();
     }
     ~Child() {
         if (id_ > 0) {
@@ -163,6 +166,13 @@ class Child {
     }
 
   private:
+    static std::mutex& starting() {
+        static std::mutex mutex;
+        return mutex;
+    }
+
+    // No other child starts before the ends of the pipes are marked: it would hold them open.
+    std::unique_lock<std::mutex> lock_;
     Pipe out_, error_;
     pid_t id_ = -1;
 };
@@ -201,9 +211,7 @@ ChildRun run_child(const std::vector<std::string>& arguments, std::chrono::milli
             begun = Clock::now();
             begins(said["begin"].get<std::string>());
         } else {
-            Json finding = said;
-            finding.erase("at");
-            report.findings.push_back(finding);
+            report.findings.push_back(said);
             if (run.in_other_form()) in_other_form += spent();
             run.under_way = nullptr;
         }
@@ -229,7 +237,10 @@ Json finding_of(const ChildRun& run) {
                 {"text", run.how}};
     std::string text = run.how;
     if (run.under_way["at_end"] != "") text += fmt::format(": {}", run.under_way["at_end"].get<std::string>());
-    return {{"name", run.under_way["begin"]}, {"status", run.under_way["otherwise"]}, {"text", text}};
+    return {{"at", run.under_way["at"]},
+            {"name", run.under_way["begin"]},
+            {"status", run.under_way["otherwise"]},
+            {"text", text}};
 }
 
 }  // namespace
@@ -239,7 +250,7 @@ int SectionReport::count(Status status) const {
         findings, [&](const Json& one) { return one.at("status").get<std::string>() == name_of(status); }));
 }
 
-SectionReport run_apart(const Section& section, const std::vector<std::string>& arguments,
+SectionReport run_apart(const Section& section, Part part, const std::vector<std::string>& arguments,
                         std::chrono::milliseconds silence,
                         const std::function<void(const std::string& check)>& begins) {
     SectionReport report;
@@ -251,7 +262,8 @@ SectionReport run_apart(const Section& section, const std::vector<std::string>& 
     std::chrono::milliseconds in_other_form{0};
     for (;;) {
         std::vector<std::string> words = arguments;
-        words.insert(words.end(), {"--section", std::string(section.name), "--first", std::to_string(first)});
+        words.insert(words.end(), {"--section", std::string(section.name), "--first", std::to_string(first), "--part",
+                                   std::to_string(part.number), "--parts", std::to_string(part.of)});
         if (own_form) words.emplace_back("--own-form");
         const ChildRun run = run_child(words, silence, in_other_form, begins, report);
         if (run.how.empty()) break;
@@ -279,7 +291,23 @@ SectionReport run_apart(const Section& section, const std::vector<std::string>& 
     return report;
 }
 
-int run_here(const Section& section, std::size_t first, const std::string& only, bool own_form,
+SectionReport merged(std::vector<SectionReport> parts) {
+    SectionReport all = std::move(parts.front());
+    for (auto part = parts.begin() + 1; part != parts.end(); ++part) {
+        // What each process says of the whole section is said once.
+        for (Json& finding : part->findings)
+            if (std::ranges::find(all.findings, finding) == all.findings.end())
+                all.findings.push_back(std::move(finding));
+        all.printed += part->printed;
+        all.seconds = std::max(all.seconds, part->seconds);
+    }
+    const auto place = [](const Json& finding) { return finding.value("at", std::numeric_limits<std::size_t>::max()); };
+    std::ranges::stable_sort(all.findings, {}, place);
+    for (Json& finding : all.findings) finding.erase("at");
+    return all;
+}
+
+int run_here(const Section& section, std::size_t first, Part part, const std::string& only, bool own_form,
              const std::string& fault) {
 #if defined(__linux__)
     prctl(PR_SET_PDEATHSIG, SIGTERM);  // a hanging child shall not outlive who waits for it
@@ -295,7 +323,7 @@ int run_here(const Section& section, std::size_t first, const std::string& only,
         fmt::print(out, "{}\n", dump(line));
         std::fflush(out);
     };
-    Examination examination(say, first, section.name == "device" ? "" : only, own_form, fault);
+    Examination examination(say, first, part, section.name == "device" ? "" : only, own_form, fault);
     if (section.name == "device") try {
             (void)Device::best();
         } catch (const DeviceError& error) {

@@ -20,27 +20,27 @@ constexpr std::array<std::pair<Status, std::string_view>, 5> kNames{{{Status::ri
                                                                      {Status::wrong, "wrong"}}};
 
 constexpr std::array kSections{
-    Section{"device", "what it is and can do", examine_device},
+    Section{"device", "what it is and can do", examine_device, 1, true},
     Section{"arithmetic", "numbers, conversions, f16, bf16, f64", examine_arithmetic},
     Section{"maths", "the library's own functions and their stated bounds", examine_maths},
     Section{"groups", "work-groups, barriers, local memory", examine_groups},
     Section{"atomics", "which the library itself does not use", examine_atomics},
     Section{"arguments", "structs by value, many arguments", examine_arguments},
     Section{"half", "arithmetic in f16", examine_half},
-    Section{"memory", "allocations, and offsets beyond 4 GiB", examine_memory},
+    Section{"memory", "allocations, and offsets beyond 4 GiB", examine_memory, 1, true},
     Section{"queues", "order, events, copies, fills, mapped memory", examine_queues},
-    Section{"elementwise", "every function, and chains of them", examine_elementwise},
-    Section{"copies", "permuted, sliced and broadcast copies, casts", examine_copies},
+    Section{"elementwise", "every function, and chains of them", examine_elementwise, 4},
+    Section{"copies", "permuted, sliced and broadcast copies, casts", examine_copies, 4},
     Section{"random", "random numbers, to the bit", examine_random},
-    Section{"reduce", "sums, means, extrema, argmax", examine_reduce},
-    Section{"rows", "softmax, cross entropy, batch normalisation", examine_rows},
-    Section{"pool2d", "pooling and its gradients", examine_pool2d},
+    Section{"reduce", "sums, means, extrema, argmax", examine_reduce, 3},
+    Section{"rows", "softmax, cross entropy, batch normalisation", examine_rows, 3},
+    Section{"pool2d", "pooling and its gradients", examine_pool2d, 2},
     Section{"optimizers", "steps of SGD and Adam", examine_optimizers},
-    Section{"matmul", "each strategy for matrix products", examine_matmul},
-    Section{"conv2d", "each strategy for convolutions, in each direction", examine_conv2d},
+    Section{"matmul", "each strategy for matrix products", examine_matmul, 4},
+    Section{"conv2d", "each strategy for convolutions, in each direction", examine_conv2d, 6},
     Section{"training", "a small network, beside a recorded run", examine_training},
     Section{"faults", "faults of drivers that the library knows", examine_faults},
-    Section{"bench", "rates beside what the device does at most", measure, true},
+    Section{"bench", "rates beside what the device does at most", measure, 1, true, true},
 };
 
 }  // namespace
@@ -61,7 +61,9 @@ std::span<const Section> sections() { return kSections; }
 
 bool Examination::begin(const std::string& name, Status otherwise, const std::string& at_end) {
     const std::size_t at = at_++;
-    if (at < first_ || name.find(only_) == std::string::npos || (other_form_ && own_form_)) return false;
+    if (at < first_ || at % part_.of != part_.number || name.find(only_) == std::string::npos ||
+        (other_form_ && own_form_))
+        return false;
     say_({{"at", at},
           {"begin", name},
           {"otherwise", name_of(otherwise)},

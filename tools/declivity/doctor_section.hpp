@@ -32,17 +32,28 @@ struct Fact {
     Json figures = Json::object();
 };
 
+/// A share of a section's checks.
+struct Part {
+    std::size_t number = 0, of = 1;
+};
+
 /// Where a section says what it finds. An exception out of a check is a finding, and the next check goes on.
 class Examination {
   public:
     /// @param first checks before this one were done by a process that died in one
+    /// @param part of the checks those whose number is this one modulo its number of parts
     /// @param only checks that have these words in their names
     /// @param own_form without kernels in the form for the other family, see check_form()
     /// @param fault for tests: "crash", "hang", "throw" or "exit" in the second check; "slow" in the first one of the
     /// other family's form; empty: none
-    Examination(std::function<void(const Json&)> say, std::size_t first, std::string only, bool own_form,
+    Examination(std::function<void(const Json&)> say, std::size_t first, Part part, std::string only, bool own_form,
                 std::string fault)
-        : say_(std::move(say)), first_(first), only_(std::move(only)), own_form_(own_form), fault_(std::move(fault)) {}
+        : say_(std::move(say)),
+          first_(first),
+          part_(part),
+          only_(std::move(only)),
+          own_form_(own_form),
+          fault_(std::move(fault)) {}
 
     /// Device::best().
     [[nodiscard]] Device device() const { return Device::best(); }
@@ -75,6 +86,7 @@ class Examination {
 
     std::function<void(const Json&)> say_;
     std::size_t first_, at_ = 0;
+    Part part_;
     std::string only_;
     bool own_form_, other_form_ = false;  // whether the check is one of the other family's form
     std::string fault_;
@@ -83,7 +95,9 @@ class Examination {
 struct Section {
     std::string_view name, about;
     void (*run)(Examination&);
-    bool bench = false;  ///< with --bench only
+    std::size_t parts = 1;  ///< processes that share its checks, where several run at once
+    bool alone = false;     ///< while nothing else runs: it needs the device's memory, or measures time
+    bool bench = false;     ///< with --bench only
 };
 
 /// In the order in which they run; the first one is `device`.

@@ -27,7 +27,8 @@ struct LearningCurve {
     std::string accuracies_label = "accuracy";  ///< above the other
 };
 
-/// Panels side by side, each with axes, a grid, a line for each series and a legend that tells its last value.
+/// Panels side by side, each with axes, a grid, a line for each series and, below the axes, a legend with each series'
+/// name and last value. A name that is longer than the panel is shortened.
 /// @throws ValueError when a series has another number of x than of y
 DECLIVITY_API io::Image8 learning_curve(const LearningCurve& curve);
 

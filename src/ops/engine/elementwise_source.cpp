@@ -9,6 +9,7 @@
 
 #include <fmt/format.h>
 
+#include "continuity.hpp"
 #include "ops/support/vector_form.hpp"
 
 namespace declivity::ops {
@@ -116,6 +117,10 @@ struct Generated {
     std::string stored(DType type, const std::string& value) {
         return is_half(type) ? called("to", type, value) : value;
     }
+    /// A value as it would be if it had been stored.
+    std::string rounded(DType type, const std::string& value) {
+        return is_half(type) ? called("rounded", type, value) : value;
+    }
 
     void set_headers(Defines& defines) const {
         if (halves) defines.set("HALVES", 1);
@@ -177,6 +182,23 @@ std::string converted(const std::string& from, DType from_type, DType to) {
     return fmt::format("({})({})", type, from);
 }
 
+/// Whether a value of f16 or bf16 has digits that it loses when it is stored.
+bool exceeds_type(const Node& node) {
+    if (!is_half(node.dtype)) return false;
+    if (node.kind == Node::Kind::random) return node.distribution != Distribution::bernoulli;
+    return node.kind == Node::Kind::apply || node.kind == Node::Kind::gradient ||
+           node.kind == Node::Kind::operator_result;
+}
+
+/// Whether a node's result can depend on more than the last digit of its input number `i`.
+bool rounds_input(const Node& node, std::size_t i) {
+    if (node.kind == Node::Kind::cast) return true;
+    // A quotient jumps where the divisor is 0.
+    if (node.kind == Node::Kind::apply)
+        return !is_continuous(node.function) && (node.function != Function::div || i == 1);
+    return i > 0 && !is_continuous_gradient(node.function, node.input);
+}
+
 /// Emits the use of random numbers, and where they come from: a run of them for a tile where elements lie side by side
 /// and one work-item takes many, otherwise one for each element, or for each row.
 void generate_random(const Node& node, int input, const Operand& operand, bool tiled, Generated& code,
@@ -232,8 +254,10 @@ void generate(const Steps& steps, const Plan& plan, bool tiled, std::size_t at, 
         return;
     }
     names[at] = fmt::format("v{}", at);
-    const auto name_of_input = [&](std::size_t i) -> const std::string& {
-        return names[static_cast<std::size_t>(steps.find(node.inputs[i], steps.start_of(at)))];
+    const auto name_of_input = [&](std::size_t i) {
+        const auto input = static_cast<std::size_t>(steps.find(node.inputs[i], steps.start_of(at)));
+        const bool rounds = rounds_input(node, i) && exceeds_type(*steps.nodes[input]);
+        return rounds ? code.rounded(steps.nodes[input]->dtype, names[input]) : names[input];
     };
     if (node.kind == Node::Kind::cast) {
         // The result is rounded when it is stored, anything between as if it were.
@@ -241,8 +265,7 @@ void generate(const Steps& steps, const Plan& plan, bool tiled, std::size_t at, 
         const std::string text = root && from == DType::boolean && size_of(node.dtype) == 1
                                      ? stored_truth(name_of_input(0))
                                      : converted(name_of_input(0), from, node.dtype);
-        code.body += fmt::format(" const {} {} = {};", type, names[at],
-                                 root ? text : code.loaded(node.dtype, code.stored(node.dtype, text)));
+        code.body += fmt::format(" const {} {} = {};", type, names[at], root ? text : code.rounded(node.dtype, text));
         return;
     }
     const FunctionInfo& row = info(node.function);
@@ -405,6 +428,7 @@ KernelSpec elementwise_reduce_specification(const Steps& steps, const Plan& plan
                                             const Defines& reduction) {
     auto [code, result, defines] = generate(steps, plan, device, family, "BLOCK");
     if (steps.nodes.back()->dtype == DType::boolean) result = fmt::format("({}) != 0", result);
+    else if (exceeds_type(*steps.nodes.back())) result = code.rounded(steps.nodes.back()->dtype, result);
     code.set_headers(defines);
     defines.set("RESULT", fmt::format("({})({})", cl_type(plan.operands[0].view.dtype), result)).append(reduction);
     return {"elementwise_reduce.cl", "elementwise_reduce", std::move(defines)};

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <string_view>
 
+#include "continuity.hpp"
 #include "expression_node.hpp"
 #include "ops/support/work_split.hpp"
 
@@ -133,6 +134,8 @@ std::optional<KernelEpilogue> kernel_epilogue(const Epilogue& epilogue, const Vi
     if ((!gradient && node.kind != Kind::apply) || info(node.function).inputs != 1) return std::nullopt;
     // The kernels include neither of their headers, whose functions take one element.
     if (info(node.function).special || info(node.function).divides) return std::nullopt;
+    // They would apply it to the operator's sums before these are rounded.
+    if (is_half(out.dtype) && !gradient && !is_continuous(node.function)) return std::nullopt;
     KernelEpilogue made{.activation = node.function};
     std::ranges::transform(node.parameters, made.parameters.begin(), &Scalar::to_double);
     if (gradient && !(made.saved = saved_of(node, out))) return std::nullopt;
