@@ -23,7 +23,7 @@ inline Tensor weighted(const Tensor& losses, const Tensor& weight, Reduction red
     return reduction == Reduction::mean ? sum(all) / sum(weight) : reduced(all, reduction);
 }
 
-/// max(x, 0), whose gradient at 0 is 1, as that of PyTorch's clamp_min.
+/// max(x, 0), whose gradient at 0 is 0, as that of PyTorch's clamp_min.
 inline Tensor at_least_zero(const Tensor& x) { return clamp(x, 0.0, std::numeric_limits<double>::infinity()); }
 
 /// x is of floating numbers, and the others, unless undefined, on its device. @return the type of what is made of all

@@ -12,6 +12,8 @@
 #include <declivity/tensor/functions.hpp>
 #include <fmt/format.h>
 
+#include "equals.hpp"
+#include "halves.hpp"
 #include "rows.hpp"
 
 namespace declivity {
@@ -93,7 +95,8 @@ Sorted median(const Tensor& x, std::int64_t axis, bool keep_axis) {
 Tensor median(const Tensor& x) {
     const FunctionCall call("median", {{"x", x}});
     call.require_defined({"x"});
-    return call.result(median(reshape(x, {x.numel()}), 0).values);
+    const Tensor middle = median(reshape(x, {x.numel()}).detach(), 0).values;
+    return call.result(detail::shared_by_equals("median", x, middle));
 }
 
 Tensor quantile(const Tensor& x, double q, std::int64_t axis, bool keep_axis, std::string_view interpolation) {
