@@ -88,8 +88,9 @@ Tensor rrelu(const Tensor& x, double lower, double upper, bool training, const s
     ops::require_real("rrelu", "x", x.dtype());
     if (!(lower <= upper)) throw ValueError(fmt::format("rrelu: wants lower <= upper, got {} and {}", lower, upper));
     if (!training) return call.result(leaky_relu(x, (lower + upper) / 2));
-    const Tensor slopes = uniform(x.shape(), lower, upper, {x.dtype(), x.device()}, generator);
-    return call.result(where(x >= 0, x, slopes * x));
+    const Tensor slopes = uniform(x.shape(), lower, upper, {compute_type(x.dtype()), x.device()}, generator);
+    return call.result(detail::in_f32(
+        x.dtype(), [&](const Tensor& wide) { return where(wide >= 0, wide, slopes * wide); }, x));
 }
 
 Tensor glu(const Tensor& x, std::int64_t axis) {
