@@ -257,8 +257,9 @@ Tensor bounded(const char* name, const Tensor& x, const Scalar& bound, bool belo
     if (is_floating(x.dtype()) && is_nan(bound)) return call.result(lost(x));
     if (!is_floating(x.dtype()) && !bound.is_floating())
         return call.result(elementwise(below ? Function::max : Function::min, {x, bound}, {}, name));
-    constexpr double infinity = std::numeric_limits<double>::infinity();
-    const Scalar low = below ? bound : Scalar(-infinity), high = below ? Scalar(infinity) : bound;
+    // Nothing is below or above NaN, nor has it a gradient to take.
+    constexpr double none = std::numeric_limits<double>::quiet_NaN();
+    const Scalar low = below ? bound : Scalar(none), high = below ? Scalar(none) : bound;
     return call.result(elementwise(Function::clamp, {x}, {low, high}, name));
 }
 
@@ -283,7 +284,8 @@ Tensor clamp(const Tensor& x, const Tensor& low, const TensorOrScalar& high) {
     const Tensor within = clamp_max(clamp_min(x, low), high);
     if (high.is_scalar() || !recorded({x, low, high.tensor()})) return call.result(within);
     // Where the bounds are equal, the gradient belongs to one of the three.
-    return call.result(where(low == high, where(x < low, low, where(x > high, high, x)), within));
+    const Tensor& top = high.tensor();
+    return call.result(where(low == top, where(x < low, low, where(x > top, top, x)), within));
 }
 Tensor clamp(const Tensor& x, Scalar low, const Tensor& high) {
     const FunctionCall call("clamp", {{"x", x}, {"high", high}}, {{"low", low}});
@@ -307,12 +309,10 @@ Tensor elementwise(Function function, std::span<const TensorOrScalar> inputs, st
     // Such a tensor keeps its value, as a number does: all are computed in f32, and the result is rounded.
     if (operands.rounds_single()) {
         const DType type = operands[count - 1].dtype();
-        std::array<TensorOrScalar, 3> wide;
-        for (std::size_t i = 0; i < count; ++i)
-            wide[i] = inputs[i].is_scalar() || inputs[i].tensor().dtype() == DType::boolean
-                          ? inputs[i]
-                          : TensorOrScalar(inputs[i].tensor().to(compute_type(type)));
-        const Tensor made = elementwise(function, std::span(wide).first(count), parameters, called);
+        std::vector<TensorOrScalar> wide(inputs.begin(), inputs.end());
+        for (TensorOrScalar& one : wide)
+            if (!one.is_scalar() && one.tensor().dtype() != DType::boolean) one = one.tensor().to(compute_type(type));
+        const Tensor made = elementwise(function, wide, parameters, called);
         return call.result(made.dtype() == DType::boolean ? made : made.to(type));
     }
     if (count > 0 && operands[count - 1].dtype() == DType::boolean) function = of_bools(function);

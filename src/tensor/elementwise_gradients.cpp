@@ -40,11 +40,11 @@ Tensor atan2_slope(const Tensor& x, const Tensor& a, const Tensor& b) {
     return where(none, 0, x) / where(none, 1, squares);
 }
 
-/// Whether x lies between the bounds, neither of which counts; one that is infinite is none. False for NaN.
+/// Whether x lies between the bounds, neither of which counts; one that is NaN is none. False where x is NaN.
 Tensor strictly_within(const Tensor& x, double low, double high) {
     Tensor inside = equal(x, x);
-    if (!std::isinf(low)) inside = logical_and(inside, greater(x, low));
-    if (!std::isinf(high)) inside = logical_and(inside, less(x, high));
+    if (!std::isnan(low)) inside = logical_and(inside, greater(x, low));
+    if (!std::isnan(high)) inside = logical_and(inside, less(x, high));
     return inside;
 }
 

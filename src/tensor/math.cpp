@@ -121,7 +121,8 @@ Tensor polygamma(std::int64_t n, const Tensor& x) {
     if (n < 0 || n > 20) throw ValueError(fmt::format("polygamma: wants n from 0 to 20, got {}", n));
     if (n == 0) return call.result(digamma(x));
     if (is_half(x.dtype()))
-        return call.result(detail::in_f32(x.dtype(), [n](const Tensor& wide) { return polygamma(n, wide); }, x));
+        return call.result(detail::in_f32(
+            x.dtype(), [n](const Tensor& wide) { return polygamma(n, wide); }, x));
     const auto order = static_cast<double>(n);
     // (-1)^(n + 1) n! zeta(n + 1, x); below zero by the derivatives of digamma(1 - x) - digamma(x) = pi cot(pi x).
     const Tensor positive = x > 0;

@@ -24,7 +24,7 @@ inline Tensor weighted(const Tensor& losses, const Tensor& weight, Reduction red
 }
 
 /// max(x, 0), whose gradient at 0 is 0, as that of PyTorch's clamp_min.
-inline Tensor at_least_zero(const Tensor& x) { return clamp(x, 0.0, std::numeric_limits<double>::infinity()); }
+inline Tensor at_least_zero(const Tensor& x) { return clamp_min(x, 0.0); }
 
 /// x is of floating numbers, and the others, unless undefined, on its device. @return the type of what is made of all
 inline DType loss_type(std::string_view function, std::string_view name, const Tensor& x,

@@ -3,8 +3,8 @@
 //
 //   declivity_op_db FILE.json [OPERATOR...]
 //
-// Prints a line for each operator: how many samples agree, how many the function does not take (with the reasons), and how
-// many are wrong; the first wrong ones in full. Ends with 1 where one is wrong.
+// Prints a line for each operator: how many samples agree, how many the function does not take (with the reasons), and
+// how many are wrong; the first wrong ones in full. Ends with 1 where one is wrong.
 #include <algorithm>
 #include <cmath>
 #include <cstring>

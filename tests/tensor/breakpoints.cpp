@@ -1,5 +1,5 @@
-// Gradients at the points where functions are pieced together, at ties and at NaN: those that PyTorch 2.15 gives, of the
-// first and, where it has them, of the second order, whether the backward is recorded or not.
+// Gradients at the points where functions are pieced together, at ties and at NaN: those that PyTorch 2.15 gives, of
+// the first and, where it has them, of the second order, whether the backward is recorded or not.
 #include <cmath>
 #include <functional>
 #include <limits>
@@ -51,8 +51,16 @@ std::vector<Case> pieces() {
          {-2, -1, 0, 1, NAN},
          {0, 0, 1, 0, 0},
          {0, 0, 0, 0, 0}},
-        {"clamp_min", [](const Tensor& x) { return clamp_min(x, 1); }, {1, 2, kInfinity, NAN}, {0, 1, 1, 0}, {0, 0, 0, 0}},
-        {"clamp_max", [](const Tensor& x) { return clamp_max(x, 1); }, {-kInfinity, 0, 1, NAN}, {1, 1, 0, 0}, {0, 0, 0, 0}},
+        {"clamp_min",
+         [](const Tensor& x) { return clamp_min(x, 1); },
+         {1, 2, kInfinity, NAN},
+         {0, 1, 1, 0},
+         {0, 0, 0, 0}},
+        {"clamp_max",
+         [](const Tensor& x) { return clamp_max(x, 1); },
+         {-kInfinity, 0, 1, NAN},
+         {1, 1, 0, 0},
+         {0, 0, 0, 0}},
         {"pow, 0", [](const Tensor& x) { return pow(x, 0); }, {0, 1}, {0, 0}, {0, 0}},
         {"pow, 2", [](const Tensor& x) { return pow(x, 2); }, {0, -1}, {0, -2}, {2, 2}},
         {"pow, 3", [](const Tensor& x) { return pow(x, 3); }, {0, -1}, {0, 3}, {0, -6}},

@@ -1,6 +1,5 @@
-// Numbers of C++ beside tensors of f16 and bf16 keep their value in every function that takes one: it is computed in f32,
-// and the result alone is rounded.
-#include <cmath>
+// Numbers of C++ beside tensors of f16 and bf16 keep their value in every function that takes one: it is computed in
+// f32, and the result alone is rounded.
 #include <functional>
 #include <limits>
 #include <string>
@@ -63,7 +62,8 @@ std::vector<Case> cases() {
         {"addcmul", [](const Tensor& x) { return addcmul(x, x, x, 0.999); }},
         {"addcdiv", [](const Tensor& x) { return addcdiv(x, x, x + 2, 0.999); }},
         {"masked_fill", [](const Tensor& x) { return masked_fill(x, x > 1, 0.333); }},
-        {"nan_to_num", [](const Tensor& x) { return nan_to_num(x * std::numeric_limits<float>::infinity(), 0.3, 0.7); }},
+        {"nan_to_num",
+         [](const Tensor& x) { return nan_to_num(x * std::numeric_limits<float>::infinity(), 0.3, 0.7); }},
         {"ldexp", [](const Tensor& x) { return ldexp(x, 0.3); }},
         {"quantile", [](const Tensor& x) { return quantile(x, 0.333, 0); }},
         {"elu", [](const Tensor& x) { return elu(-x, 0.333); }},
@@ -124,6 +124,8 @@ TEST_CASE("tensors without axes keep their value beside f16 and bf16, as numbers
         CHECK(values(x * one) == values((wide * 0.999).to(dtype)));
         CHECK(values(pow(one, x)) == values(pow(0.999, wide).to(dtype)));
         CHECK(values(x == full({}, 0.1)) == std::vector<double>(3, 0));
+        CHECK(values(x.clone().mul_(one)) == values((wide * 0.999).to(dtype)));
+        CHECK(values(x.clone().add_(full({3}, 0.333))) == values((wide + 0.333).to(dtype)));
         Tensor scale = full({}, 0.999).set_requires_grad();
         sum(x * scale).backward();
         CHECK(scale.grad().dtype() == DType::f32);
