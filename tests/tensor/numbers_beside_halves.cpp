@@ -1,5 +1,6 @@
 // Numbers of C++ beside tensors of f16 and bf16 keep their value in every function that takes one: it is computed in
 // f32, and the result alone is rounded.
+#include <cmath>
 #include <functional>
 #include <limits>
 #include <string>
@@ -137,7 +138,6 @@ TEST_CASE("numbers keep their value in gradients of f16 and bf16 at bounds, and 
     for (const DType dtype : {DType::f16, DType::bf16}) {
         // The element that 0.3 is rounded to lies above it in both types.
         Tensor x = tensor({0.3, 0.2}, {2}).to(dtype).set_requires_grad();
-        REQUIRE(values(x)[0] > 0.3F == (as_type(0.3, dtype) > 0.3F));
         const bool above = values(x)[0] > 0.3F;
         for (const bool graph : {false, true}) {
             const auto slope = [&](const Tensor& y) { return values(grad({sum(y)}, {x}, {.create_graph = graph})[0]); };
