@@ -241,9 +241,16 @@ Tensor WeightNorm::norm(const Tensor& v) const {
     return axes.empty() ? abs(v) : sqrt(sum(square(v), axes, true));
 }
 
-Tensor WeightNorm::forward(Tensor g, Tensor v) { return v * (g / norm(v)); }
+// f16 and bf16 are rounded once, at the end.
+Tensor WeightNorm::forward(Tensor g, Tensor v) {
+    const DType type = v.dtype(), wide = compute_type(type);
+    const Tensor in = v.to(wide);
+    return (in * (g.to(wide) / norm(in))).to(type);
+}
 
-std::pair<Tensor, Tensor> WeightNorm::right_inverse(const Tensor& weight) const { return {norm(weight), weight}; }
+std::pair<Tensor, Tensor> WeightNorm::right_inverse(const Tensor& weight) const {
+    return {norm(weight.to(compute_type(weight.dtype()))).to(weight.dtype()), weight};
+}
 
 WeightNorm& weight_norm(Module& module, std::string_view name, std::optional<std::int64_t> dim) {
     return register_parametrization(module, name, WeightNorm(dim));

@@ -31,18 +31,20 @@ Tensor SpectralNorm::as_matrix(const Tensor& weight) const {
 void SpectralNorm::iterate(const Tensor& matrix, std::int64_t times) {
     const NoGrad no_grad;
     for (std::int64_t i = 0; i < times; ++i) {
-        u_.copy_(normalize(matmul(matrix, v_), 2, 0, eps_));
-        v_.copy_(normalize(matmul(u_, matrix), 2, 0, eps_));
+        u_.copy_(normalize(matmul(matrix, v_.to(matrix.dtype())), 2, 0, eps_).to(u_.dtype()));
+        v_.copy_(normalize(matmul(u_.to(matrix.dtype()), matrix), 2, 0, eps_).to(v_.dtype()));
     }
 }
 
 Tensor SpectralNorm::forward(Tensor original) {
     if (original.rank() == 1) return normalize(original, 2, 0, guarded(&SpectralNorm::eps_));
-    const Tensor matrix = as_matrix(original);
+    // f16 and bf16 are rounded once, at the end.
+    const DType type = original.dtype(), wide = compute_type(type);
+    const Tensor in = original.to(wide), matrix = as_matrix(in);
     if (training()) iterate(matrix.detach(), guarded(&SpectralNorm::n_power_iterations_));
     // Copies: the next call writes the buffers, and gradients of this one want them as they are now.
     const Tensor u = training() ? u_.clone() : u_, v = training() ? v_.clone() : v_;
-    return original / sum(u * matmul(matrix, v));
+    return (in / sum(u.to(wide) * matmul(matrix, v.to(wide)))).to(type);
 }
 
 SpectralNorm& spectral_norm(Module& module, std::string_view name, SpectralNormOptions options) {

@@ -6,20 +6,30 @@
 #include <declivity/tensor/functions.hpp>
 #include <fmt/format.h>
 
+#include "composition.hpp"
+#include "halves.hpp"
+
 namespace declivity {
+
+using detail::recomputed_in_f32;
+
 namespace {
 
 /// The halves of an axis.
 struct Halves {
     Tensor first, second;
 };
-Halves halves_of(std::string_view function, const Tensor& x, std::int64_t axis) {
+void require_halves(std::string_view function, const Tensor& x, std::int64_t axis) {
     ops::require_real(function, "x", x.dtype());
     const int at = normalize_axis(function, axis, x.rank());
-    const std::int64_t size = x.shape()[at];
-    if (size % 2 != 0)
+    if (x.shape()[at] % 2 != 0)
         throw ShapeError(
             fmt::format("{}: wants an axis of even size, got axis {} of {}", function, at, x.shape().str()));
+}
+
+Halves halves_of(std::string_view function, const Tensor& x, std::int64_t axis) {
+    const int at = normalize_axis(function, axis, x.rank());
+    const std::int64_t size = x.shape()[at];
     return {slice(x, at, 0, size / 2), slice(x, at, size / 2, size)};
 }
 
@@ -30,7 +40,8 @@ Tensor selu(const Tensor& x) {
     call.require_defined({"x"});
     ops::require_real("selu", "x", x.dtype());
     constexpr double kAlpha = 1.6732632423543772848, kScale = 1.0507009873554804934;
-    return call.result(elu(x, kAlpha) * kScale);
+    const auto scaled = [](const Tensor& wide) { return elu(wide, kAlpha) * kScale; };
+    return call.result(detail::in_f32(x.dtype(), scaled, x));
 }
 
 Tensor celu(const Tensor& x, double alpha) {
@@ -38,13 +49,17 @@ Tensor celu(const Tensor& x, double alpha) {
     call.require_defined({"x"});
     ops::require_real("celu", "x", x.dtype());
     if (alpha == 0) throw ValueError("celu: wants an alpha that is not 0, got 0");
-    return call.result(where(x > 0, x, alpha * expm1(minimum(x, 0) * (1 / alpha))));
+    // elu has PyTorch's gradients at 0, of which minimum(x, 0) takes a half.
+    return call.result(recomputed_in_f32("celu", x, [alpha](const Tensor& wide) {
+        const Tensor negative = wide <= 0, scaled = where(negative, wide, 0) * (1 / alpha);
+        return where(negative, alpha * (alpha > 0 ? elu(scaled) : expm1(scaled)), wide);
+    }));
 }
 
 Tensor tanhshrink(const Tensor& x) {
     const FunctionCall call("tanhshrink", {{"x", x}});
     call.require_defined({"x"});
-    return call.result(x - tanh(x));
+    return call.result(recomputed_in_f32("tanhshrink", x, [](const Tensor& wide) { return wide - tanh(wide); }));
 }
 
 Tensor prelu(const Tensor& x, const Tensor& weight) {
@@ -61,7 +76,10 @@ Tensor prelu(const Tensor& x, const Tensor& weight) {
     Shape shape;
     if (weight.numel() != 1 || x.rank() >= 2)
         for (int axis = 0; axis < x.rank(); ++axis) shape.push_back(axis == 1 ? weight.numel() : 1);
-    return call.result(where(x > 0, x, reshape(weight, shape) * x));
+    const auto sloped = [&](const Tensor& in, const Tensor& slopes) {
+        return where(in > 0, in, reshape(slopes, shape) * in);
+    };
+    return call.result(detail::in_f32(x.dtype(), sloped, x, weight));
 }
 
 Tensor rrelu(const Tensor& x, double lower, double upper, bool training, const std::optional<Generator>& generator) {
@@ -70,29 +88,39 @@ Tensor rrelu(const Tensor& x, double lower, double upper, bool training, const s
     ops::require_real("rrelu", "x", x.dtype());
     if (!(lower <= upper)) throw ValueError(fmt::format("rrelu: wants lower <= upper, got {} and {}", lower, upper));
     if (!training) return call.result(leaky_relu(x, (lower + upper) / 2));
-    const Tensor slopes = uniform(x.shape(), lower, upper, {x.dtype(), x.device()}, generator);
-    return call.result(where(x >= 0, x, slopes * x));
+    const Tensor slopes = uniform(x.shape(), lower, upper, {compute_type(x.dtype()), x.device()}, generator);
+    return call.result(detail::in_f32(
+        x.dtype(), [&](const Tensor& wide) { return where(wide >= 0, wide, slopes * wide); }, x));
 }
 
 Tensor glu(const Tensor& x, std::int64_t axis) {
     const FunctionCall call("glu", {{"x", x}}, {{"axis", axis}});
     call.require_defined({"x"});
-    const auto [a, b] = halves_of("glu", x, axis);
-    return call.result(a * sigmoid(b));
+    require_halves("glu", x, axis);
+    return call.result(recomputed_in_f32("glu", x, [axis](const Tensor& wide) {
+        const auto [a, b] = halves_of("glu", wide, axis);
+        return a * sigmoid(b);
+    }));
 }
 
 Tensor swiglu(const Tensor& x, std::int64_t axis) {
     const FunctionCall call("swiglu", {{"x", x}}, {{"axis", axis}});
     call.require_defined({"x"});
-    const auto [a, b] = halves_of("swiglu", x, axis);
-    return call.result(silu(a) * b);
+    require_halves("swiglu", x, axis);
+    return call.result(recomputed_in_f32("swiglu", x, [axis](const Tensor& wide) {
+        const auto [a, b] = halves_of("swiglu", wide, axis);
+        return silu(a) * b;
+    }));
 }
 
 Tensor geglu(const Tensor& x, std::int64_t axis) {
     const FunctionCall call("geglu", {{"x", x}}, {{"axis", axis}});
     call.require_defined({"x"});
-    const auto [a, b] = halves_of("geglu", x, axis);
-    return call.result(gelu(a) * b);
+    require_halves("geglu", x, axis);
+    return call.result(recomputed_in_f32("geglu", x, [axis](const Tensor& wide) {
+        const auto [a, b] = halves_of("geglu", wide, axis);
+        return gelu(a) * b;
+    }));
 }
 
 }  // namespace declivity

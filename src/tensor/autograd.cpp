@@ -259,6 +259,32 @@ std::vector<Tensor> composed_in_f32(const Composition& composition, const std::v
     return results;
 }
 
+Tensor recomputed_in_f32(std::string_view name, const Tensor& x, const std::function<Tensor(const Tensor&)>& function) {
+    if (!is_half(x.dtype())) return function(x);
+    Composition composition = [function](const std::vector<Tensor>& in) { return std::vector{function(in[0])}; };
+    if (!recorded({x})) return composed_in_f32(composition, {x})[0];
+    const Tensor made = [&] {
+        const NoGrad values_alone;
+        return composed_in_f32(composition, {x.detach()})[0];
+    }();
+    return differentiable(
+        name, {x}, made.value(),
+        [name = std::string(name), composition = std::move(composition), x = Saved(x)](const GradientContext& context) {
+            if (grad_enabled()) return gradients_of(name, composition, {x}, 1, context);
+            const Tensor in = Tensor(x.value(name)).set_requires_grad();
+            const EnableGrad recording;
+            return run_backward({.outputs = composed_in_f32(composition, {in}),
+                                 .gradients = {context.gradient()},
+                                 .inputs = {in},
+                                 .retain_graph = false,
+                                 .create_graph = false,
+                                 .allow_unused = true,
+                                 .accumulate = false,
+                                 .stop_at_inputs = true});
+        },
+        RuleKind::composed);
+}
+
 }  // namespace detail
 
 std::vector<Tensor> differentiable(std::string_view name, const std::vector<Tensor>& inputs,

@@ -4,6 +4,8 @@
 #include <declivity/tensor/functions.hpp>
 #include <declivity/tensor/functions/complex.hpp>
 
+#include "halves.hpp"
+
 namespace declivity {
 namespace {
 
@@ -33,7 +35,8 @@ Tensor polar(const Tensor& abs, const Tensor& angle) {
     const FunctionCall call("polar", {{"abs", abs}, {"angle", angle}});
     call.require_defined({"abs", "angle"});
     require_parts("polar", "abs", abs, "angle", angle);
-    return call.result(pairs(abs * cos(angle), abs * sin(angle)));
+    const auto of = [](const Tensor& r, const Tensor& phi) { return pairs(r * cos(phi), r * sin(phi)); };
+    return call.result(detail::in_f32(abs.dtype(), of, abs, angle));
 }
 
 Tensor real(const Tensor& z) {
@@ -56,8 +59,11 @@ Tensor complex_mul(const Tensor& a, const Tensor& b) {
     detail::require_pairs("complex_mul", "a", a);
     detail::require_pairs("complex_mul", "b", b);
     require_parts("complex_mul", "a", a, "b", b);
-    const Tensor ar = real_part(a), ai = imag_part(a), br = real_part(b), bi = imag_part(b);
-    return call.result(pairs(ar * br - ai * bi, ar * bi + ai * br));
+    const auto product = [](const Tensor& x, const Tensor& y) {
+        const Tensor ar = real_part(x), ai = imag_part(x), br = real_part(y), bi = imag_part(y);
+        return pairs(ar * br - ai * bi, ar * bi + ai * br);
+    };
+    return call.result(detail::in_f32(a.dtype(), product, a, b));
 }
 
 Tensor complex_conj(const Tensor& z) {
@@ -81,8 +87,7 @@ Tensor angle(const Tensor& z) {
     call.require_defined({"z"});
     detail::require_pairs("angle", "z", z);
     ops::require_real("angle", "z", z.dtype());
-    const Tensor re = real_part(z), im = imag_part(z), zero = (re == 0) & (im == 0);
-    return call.result(atan2(im, where(zero, 1, re)));
+    return call.result(atan2(imag_part(z), real_part(z)));
 }
 
 }  // namespace declivity

@@ -1,6 +1,8 @@
 // Floor 3, private. Functions that are compositions of others first, and have kernels that are faster.
 #pragma once
 
+#include <functional>
+#include <string_view>
 #include <vector>
 
 #include <declivity/tensor/autograd.hpp>
@@ -25,5 +27,9 @@ bool by_composition();
 
 /// What a composition gives, computed in f32 where inputs are f16 or bf16, and rounded to that type, as kernels do.
 std::vector<Tensor> composed_in_f32(const Composition& composition, const std::vector<Tensor>& inputs);
+
+/// function(x), where x is f16 or bf16 computed in f32 and rounded once. Backward keeps x alone and computes the
+/// function again, so that no intermediate result in f32 outlives the call.
+Tensor recomputed_in_f32(std::string_view name, const Tensor& x, const std::function<Tensor(const Tensor&)>& function);
 
 }  // namespace declivity::detail

@@ -41,10 +41,12 @@ Tensor diff(const Tensor& x, std::int64_t n, std::int64_t axis, const Tensor& pr
         parts.push_back(part);
     }
     Tensor y = parts.size() == 1 ? x : concat(std::move(parts), along);
+    const DType type = y.dtype();
+    if (n > 1) y = widened(y);
     for (std::int64_t left = std::min(n, y.size(along)); left > 0; --left)
         y = y.dtype() == DType::boolean ? right_of(y, along) != left_of(y, along)
                                         : right_of(y, along) - left_of(y, along);
-    return call.result(y);
+    return call.result(y.to(type));
 }
 
 namespace {

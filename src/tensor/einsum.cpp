@@ -13,6 +13,8 @@
 #include <declivity/tensor/functions/products.hpp>
 #include <fmt/format.h>
 
+#include "halves.hpp"
+
 namespace declivity {
 namespace {
 
@@ -208,7 +210,12 @@ Named joined(Named a, Named b, const Labels& kept) {
         if (!has(kept, label)) alone_a.push_back(label);
     for (const int label : b.labels)
         if (!has(a.labels, label) && !has(kept, label)) alone_b.push_back(label);
-    const DType dtype = a.x.dtype();
+    DType dtype = a.x.dtype();
+    if (!alone_a.empty() || !alone_b.empty()) {  // sums of f16 and bf16 are not rounded before the product
+        a.x = detail::widened(a.x);
+        b.x = detail::widened(b.x);
+        dtype = a.x.dtype();
+    }
     a.sum_over(alone_a);
     b.sum_over(alone_b);
     Labels batch, rows, columns, summed;
@@ -238,7 +245,9 @@ Tensor einsum(std::string_view equation, const std::vector<Tensor>& operands) {
         ops::require_alike("einsum", "operand 0", operands[0].dtype(), operands[0].device(), "another",
                            operands[i].dtype(), operands[i].device());
     std::vector<Named> parts;
-    for (std::size_t i = 0; i < operands.size(); ++i) parts.push_back(named(operands[i], all.operands[i], equation));
+    for (std::size_t i = 0; i < operands.size(); ++i)
+        parts.push_back(
+            named(operands.size() > 2 ? detail::widened(operands[i]) : operands[i], all.operands[i], equation));
     std::vector<std::pair<int, std::int64_t>> sizes;
     for (const Named& part : parts)
         for (const int label : part.labels) {
@@ -260,7 +269,8 @@ Tensor einsum(std::string_view equation, const std::vector<Tensor>& operands) {
     for (const int label : made.labels)
         if (!has(all.result, label)) over.push_back(label);
     made.sum_over(over);
-    return call.result(made.aligned(all.result));
+    const Tensor result = made.aligned(all.result);
+    return call.result(is_half(operands[0].dtype()) ? result.to(operands[0].dtype()) : result);
 }
 
 }  // namespace declivity

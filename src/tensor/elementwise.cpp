@@ -156,8 +156,10 @@ class Operands {
             if (inputs[i].is_scalar())
                 made_[i] = constant(name, inputs[i].scalar(), converts ? *common : dtype_of(inputs[i].scalar()),
                                     first->device());
-            else if (converts && inputs[i].tensor().dtype() != *common) made_[i] = inputs[i].tensor().to(*common);
-            else {
+            else if (converts && inputs[i].tensor().dtype() != *common) {
+                made_[i] = inputs[i].tensor().to(*common);
+                rounds_single_ = rounds_single_ || (is_half(*common) && inputs[i].tensor().rank() == 0);
+            } else {
                 all_[i] = &inputs[i].tensor();
                 continue;
             }
@@ -166,6 +168,8 @@ class Operands {
         count_ = inputs.size();
     }
     [[nodiscard]] std::size_t size() const { return count_; }
+    /// Whether a tensor without axes, which does not raise the type to its own, would be rounded to f16 or bf16.
+    [[nodiscard]] bool rounds_single() const { return rounds_single_; }
     const Tensor& operator[](std::size_t i) const { return *all_[i]; }
     [[nodiscard]] std::vector<Tensor> all() const {
         std::vector<Tensor> tensors;
@@ -205,6 +209,7 @@ class Operands {
     std::array<Tensor, 3> made_;
     std::array<const Tensor*, 3> all_{};
     std::size_t count_ = 0;
+    bool rounds_single_ = false;
 };
 
 /// The function that does the same with bools: sums and products of them are "or" and "and", as in PyTorch.
@@ -231,12 +236,11 @@ Tensor operator/(Tensor x, Scalar p) {
 
 namespace {
 
-/// x where it is on the right side of the bound, which has the gradient elsewhere. A NaN wins.
+/// x where it is on the right side of the bound, which has the gradient elsewhere; equal ones share it. A NaN wins.
 Tensor bounded(const char* name, const Tensor& x, const Tensor& bound, bool below) {
     const FunctionCall call(name, {{"x", x}, {below ? "low" : "high", bound}});
     call.require_defined({"x", below ? "low" : "high"});
-    const Tensor beyond = below ? x < bound : x > bound;
-    return call.result(where(is_floating(bound.dtype()) ? beyond | (bound != bound) : beyond, bound, x));
+    return call.result(elementwise(below ? Function::max : Function::min, {x, bound}, {}, name));
 }
 
 bool is_nan(const Scalar& bound) { return std::isnan(bound.to_double()); }
@@ -253,8 +257,9 @@ Tensor bounded(const char* name, const Tensor& x, const Scalar& bound, bool belo
     if (is_floating(x.dtype()) && is_nan(bound)) return call.result(lost(x));
     if (!is_floating(x.dtype()) && !bound.is_floating())
         return call.result(elementwise(below ? Function::max : Function::min, {x, bound}, {}, name));
-    constexpr double infinity = std::numeric_limits<double>::infinity();
-    const Scalar low = below ? bound : Scalar(-infinity), high = below ? Scalar(infinity) : bound;
+    // Nothing is below or above NaN, nor has it a gradient to take.
+    constexpr double none = std::numeric_limits<double>::quiet_NaN();
+    const Scalar low = below ? bound : Scalar(none), high = below ? Scalar(none) : bound;
     return call.result(elementwise(Function::clamp, {x}, {low, high}, name));
 }
 
@@ -276,7 +281,11 @@ Tensor clamp_max(const Tensor& x, const TensorOrScalar& high) { return bounded("
 Tensor clamp(const Tensor& x, const Tensor& low, const TensorOrScalar& high) {
     const FunctionCall call("clamp", {{"x", x}, {"low", low}, {"high", high.is_scalar() ? Tensor() : high.tensor()}});
     call.require_defined({"x", "low"});
-    return call.result(clamp_max(clamp_min(x, low), high));
+    const Tensor within = clamp_max(clamp_min(x, low), high);
+    if (high.is_scalar() || !recorded({x, low, high.tensor()})) return call.result(within);
+    // Where the bounds are equal, the gradient belongs to one of the three.
+    const Tensor& top = high.tensor();
+    return call.result(where(low == top, where(x < low, low, where(x > top, top, x)), within));
 }
 Tensor clamp(const Tensor& x, Scalar low, const Tensor& high) {
     const FunctionCall call("clamp", {{"x", x}, {"high", high}}, {{"low", low}});
@@ -297,6 +306,15 @@ Tensor elementwise(Function function, std::span<const TensorOrScalar> inputs, st
     const FunctionCall call(ops::info(function).name, name, data.inputs(), data.attributes());
     const Operands operands(ops::info(function), name, inputs, parameters);
     const std::size_t count = operands.size();
+    // Such a tensor keeps its value, as a number does: all are computed in f32, and the result is rounded.
+    if (operands.rounds_single()) {
+        const DType type = operands[count - 1].dtype();
+        std::vector<TensorOrScalar> wide(inputs.begin(), inputs.end());
+        for (TensorOrScalar& one : wide)
+            if (!one.is_scalar() && one.tensor().dtype() != DType::boolean) one = one.tensor().to(compute_type(type));
+        const Tensor made = elementwise(function, wide, parameters, called);
+        return call.result(made.dtype() == DType::boolean ? made : made.to(type));
+    }
     if (count > 0 && operands[count - 1].dtype() == DType::boolean) function = of_bools(function);
     const FunctionInfo& row = ops::info(function);
     std::array<Expression, 3> expressions;

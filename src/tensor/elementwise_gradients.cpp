@@ -1,6 +1,7 @@
 #include "elementwise_gradients.hpp"
 
 #include <array>
+#include <cmath>
 #include <string_view>
 #include <vector>
 
@@ -31,6 +32,20 @@ Tensor gelu_tanh_gradient(const Tensor& x) {
     constexpr double kLinear = 1.5957691216057308, kCubic = 0.07135481627260025;
     const Tensor z = clamp(x, -40, 40), s = sigmoid(z * (kLinear + kCubic * square(z)));
     return s * (1.0 + z * (1.0 - s) * (kLinear + 3 * kCubic * square(z)));
+}
+
+/// x / (a^2 + b^2), and 0 where both are 0.
+Tensor atan2_slope(const Tensor& x, const Tensor& a, const Tensor& b) {
+    const Tensor squares = square(a) + square(b), none = logical_and(equal(a, 0), equal(b, 0));
+    return where(none, 0, x) / where(none, 1, squares);
+}
+
+/// Whether x lies between the bounds, neither of which counts; one that is NaN is none. False where x is NaN.
+Tensor strictly_within(const Tensor& x, double low, double high) {
+    Tensor inside = equal(x, x);
+    if (!std::isnan(low)) inside = logical_and(inside, greater(x, low));
+    if (!std::isnan(high)) inside = logical_and(inside, less(x, high));
+    return inside;
 }
 
 struct Row {

@@ -217,6 +217,10 @@ void apply_in_place(ops::Function function, std::string_view name, const Tensor&
     call.results({to});
     const TensorOrScalar other = in_type_of(name, to, given);
     if (function == ops::Function::div) detail::require_divisible(name, to);
+    // Beside f16 and bf16 another type is not rounded to theirs first.
+    const bool keeps = !given.is_scalar() && is_half(to.dtype()) && is_floating(given.tensor().dtype()) &&
+                       given.tensor().dtype() != to.dtype();
+    if (keeps) return write_result(name, to, elementwise(function, {to, given}, {}, name), given);
     if (to.dtype() == DType::boolean)
         return write_result(name, to, elementwise(function, {to, other}, {}, name), given);
     if (other.is_scalar()) return apply_in_place(with_number(function, other.scalar()), name, to);

@@ -11,6 +11,7 @@
 #include <fmt/format.h>
 
 #include "broadcast.hpp"
+#include "halves.hpp"
 #include "places.hpp"
 #include "rows.hpp"
 
@@ -178,6 +179,12 @@ Tensor scatter_reduce(const Tensor& x, std::int64_t axis, const Tensor& index, c
     }
     const int along = normalize_axis("scatter_reduce", axis, x.rank());
     require_scattered("scatter_reduce", x, along, index, src);
+    if (is_half(x.dtype())) {
+        const auto all = [&](const Tensor& wide, const Tensor& wide_src) {
+            return scatter_reduce(wide, axis, index, wide_src, reduction, include_self);
+        };
+        return call.result(detail::in_f32(x.dtype(), all, x, src));
+    }
     const Tensor places = Places::along(x.shape(), along, index);
     const Tensor elements = column(within(src, index.shape())), self = column(x);
     const auto given = [&](const Tensor& column) { return call.result(reshape(column, x.shape())); };
@@ -273,7 +280,10 @@ Tensor index_add(const Tensor& x, std::int64_t axis, const Tensor& index, const 
     const Tensor numbers = Places::rows(x.shape(), along, index), table = Places::table(x, along);
     if (alpha.to_double() == 1)
         return call.result(reshape(sum_rows_onto("index_add", table, rows, numbers), x.shape()));
-    return call.result(reshape(table + sum_rows("index_add", rows, numbers, table.size(0)) * alpha, x.shape()));
+    const auto scaled = [&](const Tensor& base, const Tensor& of) {
+        return base + sum_rows("index_add", of, numbers, table.size(0)) * alpha;
+    };
+    return call.result(reshape(detail::in_f32(x.dtype(), scaled, table, rows), x.shape()));
 }
 
 Tensor index_copy(const Tensor& x, std::int64_t axis, const Tensor& index, const Tensor& source) {

@@ -13,6 +13,7 @@
 #include <declivity/tensor/functions/linalg.hpp>
 #include <fmt/format.h>
 
+#include "halves.hpp"
 #include "matrices.hpp"
 
 namespace declivity::linalg {
@@ -173,8 +174,13 @@ Tensor cond(const Tensor& a, const NormOrder& order) {
         return call.result(batch.back(order.number().value_or(2) > 0 ? first / last : last / first));
     }
     detail::require_square(name, "a", a);
-    const Tensor own = norm_of_matrices(name, a, order, {-2, -1}, false);
-    return call.result(own * norm_of_matrices(name, inv(a), order, {-2, -1}, false));
+    return call.result(detail::in_f32(
+        a.dtype(),
+        [&](const Tensor& wide) {
+            const Tensor own = norm_of_matrices(name, wide, order, {-2, -1}, false);
+            return own * norm_of_matrices(name, inv(wide), order, {-2, -1}, false);
+        },
+        a));
 }
 
 Tensor pinv(const Tensor& a, const RankOptions& options) {

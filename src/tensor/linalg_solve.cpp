@@ -297,6 +297,9 @@ Tensor matrix_power(const Tensor& a, std::int64_t n) {
     if (n == 0) return call.result(expand(detail::identity_like(a, a.size(-1), a.size(-1)), a.shape()).clone());
     // By squaring; 0 - n of the smallest number is itself.
     auto left = n < 0 ? 0 - static_cast<std::uint64_t>(n) : static_cast<std::uint64_t>(n);
+    if (is_half(a.dtype()))
+        return call.result(detail::in_f32(
+            a.dtype(), [n](const Tensor& wide) { return matrix_power(wide, n); }, a));
     Tensor square = n < 0 ? inv(a) : a, made;
     for (;; square = matmul(square, square)) {
         if (left % 2 == 1) made = made.defined() ? matmul(made, square) : square;

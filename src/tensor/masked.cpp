@@ -244,8 +244,7 @@ Tensor index_put(const Tensor& x, const std::vector<Tensor>& indices, const Tens
     const Advanced places("index_put", x, indices);
     const Tensor rows = places.placed(expand(values, places.result()), true), table = places.table(x);
     if (accumulate)
-        return call.result(
-            places.from_table(table + detail::sum_rows("index_put", rows, places.numbers, places.rows), x));
+        return call.result(places.from_table(detail::sum_rows_onto("index_put", table, rows, places.numbers), x));
     const Tensor last = detail::last_rows("index_put", places.numbers, places.rows);
     const Tensor taken = detail::take_rows("index_put", rows, last, 0);
     return call.result(places.from_table(where(reshape(last >= 0, {-1, 1}), taken, table), x));

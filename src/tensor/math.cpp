@@ -75,8 +75,15 @@ void require_pair(const char* name, const TensorOrScalar& a, const TensorOrScala
             throw ValueError(fmt::format("{}: wants 2 tensors, got an undefined one", name));
 }
 
-/// Both as tensors of one type: with `real` of a floating one, f32 for integers.
-std::pair<Tensor, Tensor> of_one_type(const char* name, const TensorOrScalar& a, const TensorOrScalar& b, bool real) {
+/// Two operands, and the type of what is made of them.
+struct Operands {
+    Tensor a, b;
+    DType type;
+};
+
+/// Both as tensors of one type, f16 and bf16 in f32, beside which numbers keep their value: with `real` of a floating
+/// one, f32 for integers.
+Operands of_one_type(const char* name, const TensorOrScalar& a, const TensorOrScalar& b, bool real) {
     require_pair(name, a, b);
     const auto own = [](const TensorOrScalar& one) {
         return name_of(one.is_scalar() ? dtype_of(one.scalar()) : one.tensor().dtype());
@@ -90,16 +97,21 @@ std::pair<Tensor, Tensor> of_one_type(const char* name, const TensorOrScalar& a,
     }
     if (real && !is_floating(type)) type = DType::f32;
     const Device device = a.is_scalar() ? b.tensor().device() : a.tensor().device();
+    const DType computed = compute_type(type);
     const auto made = [&](const TensorOrScalar& one) {
-        return one.is_scalar() ? full({}, one.scalar(), {type, device}) : one.tensor().to(type);
+        return one.is_scalar() ? full({}, one.scalar(), {computed, device}) : one.tensor().to(computed);
     };
-    return {made(a), made(b)};
+    return {made(a), made(b), type};
 }
 
 /// Integers in f32, and halves, whose steps would each be rounded.
 Tensor computed(const Tensor& x) { return is_floating(x.dtype()) ? detail::widened(x) : x.to(DType::f32); }
 /// Back in the type of x, where that is a floating one.
 Tensor rounded_as(const Tensor& x, const Tensor& y) { return is_floating(x.dtype()) ? y.to(x.dtype()) : y; }
+
+bool all_half(const Tensor& x, const Tensor& a, const Tensor& b) {
+    return detail::both_half(x, a) && detail::both_half(x, b);
+}
 
 }  // namespace
 
@@ -108,6 +120,9 @@ Tensor polygamma(std::int64_t n, const Tensor& x) {
     call.require_defined({"x"});
     if (n < 0 || n > 20) throw ValueError(fmt::format("polygamma: wants n from 0 to 20, got {}", n));
     if (n == 0) return call.result(digamma(x));
+    if (is_half(x.dtype()))
+        return call.result(detail::in_f32(
+            x.dtype(), [n](const Tensor& wide) { return polygamma(n, wide); }, x));
     const auto order = static_cast<double>(n);
     // (-1)^(n + 1) n! zeta(n + 1, x); below zero by the derivatives of digamma(1 - x) - digamma(x) = pi cot(pi x).
     const Tensor positive = x > 0;
@@ -125,12 +140,20 @@ Tensor polygamma(std::int64_t n, const Tensor& x) {
 Tensor addcmul(const Tensor& x, const Tensor& a, const Tensor& b, Scalar value) {
     const FunctionCall call("addcmul", {{"x", x}, {"a", a}, {"b", b}}, {{"value", value}});
     call.require_defined({"x", "a", "b"});
+    if (all_half(x, a, b)) {
+        const auto sum = [&](const Tensor& u, const Tensor& v, const Tensor& w) { return u + v * w * value; };
+        return call.result(detail::in_f32(x.dtype(), sum, x, a, b));
+    }
     return call.result(x + a * b * value);
 }
 
 Tensor addcdiv(const Tensor& x, const Tensor& a, const Tensor& b, Scalar value) {
     const FunctionCall call("addcdiv", {{"x", x}, {"a", a}, {"b", b}}, {{"value", value}});
     call.require_defined({"x", "a", "b"});
+    if (all_half(x, a, b)) {
+        const auto sum = [&](const Tensor& u, const Tensor& v, const Tensor& w) { return u + v / w * value; };
+        return call.result(detail::in_f32(x.dtype(), sum, x, a, b));
+    }
     return call.result(x + a / b * value);
 }
 
@@ -146,7 +169,6 @@ Tensor pow(const Tensor& x, Scalar exponent) {
     // In two steps; of halves neither is rounded by itself.
     const Tensor wide = detail::widened(x);
     if (p == 3) return rounded_as(x, of(Function::square, wide) * wide);
-    if (p == -2) return rounded_as(x, of(Function::reciprocal, of(Function::square, wide)));
     return elementwise(Function::pow_scalar, {x}, {exponent}, "pow");
 }
 
@@ -163,17 +185,17 @@ Tensor nan_to_num(const Tensor& x, double nan, std::optional<double> posinf, std
 Tensor logaddexp2(const TensorOrScalar& a, const TensorOrScalar& b) {
     const Pair given(a, b);
     const FunctionCall call("logaddexp2", "logaddexp2", given.inputs(), given.attributes());
-    const auto [x, y] = of_one_type("logaddexp2", a, b, true);
-    const Tensor sum = logaddexp(computed(x) * std::numbers::ln2, computed(y) * std::numbers::ln2);
-    return call.result(rounded_as(x, sum * std::numbers::log2e));
+    const auto [x, y, type] = of_one_type("logaddexp2", a, b, true);
+    const Tensor sum = logaddexp(x * std::numbers::ln2, y * std::numbers::ln2);
+    return call.result((sum * std::numbers::log2e).to(type));
 }
 
 Tensor xlogy(const TensorOrScalar& a, const TensorOrScalar& b) {
     const Pair given(a, b);
     const FunctionCall call("xlogy", "xlogy", given.inputs(), given.attributes());
-    const auto [x, y] = of_one_type("xlogy", a, b, true);
+    const auto [x, y, type] = of_one_type("xlogy", a, b, true);
     const Tensor skipped = (x == 0) & ((y <= 0) | (y == std::numeric_limits<double>::infinity()));
-    return call.result(x * log(where(skipped, 1.0, y)));
+    return call.result((x * log(where(skipped, 1.0, y))).to(type));
 }
 
 Tensor logit(const Tensor& x, std::optional<double> eps) {
@@ -189,6 +211,10 @@ Tensor ldexp(const TensorOrScalar& a, const TensorOrScalar& b) {
     const Pair given(a, b);
     const FunctionCall call("ldexp", "ldexp", given.inputs(), given.attributes());
     require_pair("ldexp", a, b);
+    if (!a.is_scalar() && !b.is_scalar() && detail::both_half(a.tensor(), b.tensor())) {
+        const auto scaled = [](const Tensor& x, const Tensor& power) { return x * pow(2.0, power); };
+        return call.result(detail::in_f32(a.tensor().dtype(), scaled, a.tensor(), b.tensor()));
+    }
     if (b.is_scalar()) return call.result(a.tensor() * std::exp2(b.scalar().to_double()));
     const Tensor power = pow(2.0, b.tensor());
     return call.result(a.is_scalar() ? power * a.scalar() : a.tensor() * power);
@@ -228,15 +254,15 @@ Tensor signbit(const Tensor& x) {
 Tensor fmin(const TensorOrScalar& a, const TensorOrScalar& b) {
     const Pair given(a, b);
     const FunctionCall call("fmin", "fmin", given.inputs(), given.attributes());
-    const auto [x, y] = of_one_type("fmin", a, b, false);
-    return call.result(where((x <= y) | isnan(y), x, y));
+    const auto [x, y, type] = of_one_type("fmin", a, b, false);
+    return call.result(where(isnan(y), x, where(isnan(x), y, minimum(x, y))).to(type));
 }
 
 Tensor fmax(const TensorOrScalar& a, const TensorOrScalar& b) {
     const Pair given(a, b);
     const FunctionCall call("fmax", "fmax", given.inputs(), given.attributes());
-    const auto [x, y] = of_one_type("fmax", a, b, false);
-    return call.result(where((x >= y) | isnan(y), x, y));
+    const auto [x, y, type] = of_one_type("fmax", a, b, false);
+    return call.result(where(isnan(y), x, where(isnan(x), y, maximum(x, y))).to(type));
 }
 
 }  // namespace declivity

@@ -12,7 +12,13 @@
 #include <declivity/tensor/functions.hpp>
 #include <fmt/format.h>
 
+#include "halves.hpp"
+
 namespace declivity {
+
+using detail::in_f32;
+using detail::widened;
+
 namespace {
 
 void require_same(const char* name, const Tensor& a, const Tensor& b, const char* what_a = "a",
@@ -40,9 +46,10 @@ Tensor scaled(const char* name, const Tensor& x, const Scalar& by) {
     return x * by;
 }
 
-/// beta x + alpha product.
-Tensor added(const char* name, const Tensor& x, const Tensor& product, const AddmmOptions& options) {
-    require_same(name, x, product, "x", "the product");
+/// beta x + alpha product, of which f16 and bf16 are rounded to `type` last.
+Tensor added(const char* name, const Tensor& given, const Tensor& product, DType type, const AddmmOptions& options) {
+    ops::require_alike(name, "x", given.dtype(), given.device(), "the product", type, product.device());
+    const Tensor x = widened(given);
     bool fits = x.rank() <= product.rank();
     for (int axis = 1; fits && axis <= x.rank(); ++axis)
         fits = x.shape()[-axis] == 1 || x.shape()[-axis] == product.shape()[-axis];
@@ -50,8 +57,8 @@ Tensor added(const char* name, const Tensor& x, const Tensor& product, const Add
         throw ShapeError(fmt::format("{}: wants an x that stretches to the product {}, got {}", name,
                                      product.shape().str(), x.shape().str()));
     const Tensor right = scaled(name, product, options.alpha);
-    if (is_zero(options.beta)) return right;
-    return scaled(name, x, options.beta) + right;
+    if (is_zero(options.beta)) return right.to(type);
+    return (scaled(name, x, options.beta) + right).to(type);
 }
 
 }  // namespace
@@ -96,7 +103,7 @@ Tensor addmm(const Tensor& x, const Tensor& a, const Tensor& b, const AddmmOptio
                             {{"beta", options.beta}, {"alpha", options.alpha}});
     call.require_defined({"x", "a", "b"});
     require_ranks("addmm", a, 2, b, 2, "(M, K) x (K, N)");
-    return call.result(added("addmm", x, matmul(a, b), options));
+    return call.result(added("addmm", x, matmul(widened(a), widened(b)), a.dtype(), options));
 }
 
 Tensor baddbmm(const Tensor& x, const Tensor& a, const Tensor& b, const AddmmOptions& options) {
@@ -104,7 +111,7 @@ Tensor baddbmm(const Tensor& x, const Tensor& a, const Tensor& b, const AddmmOpt
                             {{"beta", options.beta}, {"alpha", options.alpha}});
     call.require_defined({"x", "a", "b"});
     require_ranks("baddbmm", a, 3, b, 3, "(B, M, K) x (B, K, N)");
-    return call.result(added("baddbmm", x, matmul(a, b), options));
+    return call.result(added("baddbmm", x, matmul(widened(a), widened(b)), a.dtype(), options));
 }
 
 Tensor addbmm(const Tensor& x, const Tensor& a, const Tensor& b, const AddmmOptions& options) {
@@ -114,8 +121,9 @@ Tensor addbmm(const Tensor& x, const Tensor& a, const Tensor& b, const AddmmOpti
     require_ranks("addbmm", a, 3, b, 3, "(B, M, K) x (B, K, N)");
     // The sum over the batch is a part of the sum over K.
     const std::int64_t batch = a.size(0), m = a.size(1), k = a.size(2), n = b.size(2);
-    const Tensor product = matmul(reshape(permute(a, {1, 0, 2}), {m, batch * k}), reshape(b, {batch * k, n}));
-    return call.result(added("addbmm", x, product, options));
+    const Tensor product =
+        matmul(reshape(permute(widened(a), {1, 0, 2}), {m, batch * k}), reshape(widened(b), {batch * k, n}));
+    return call.result(added("addbmm", x, product, a.dtype(), options));
 }
 
 Tensor addmv(const Tensor& x, const Tensor& a, const Tensor& vector, const AddmmOptions& options) {
@@ -123,7 +131,7 @@ Tensor addmv(const Tensor& x, const Tensor& a, const Tensor& vector, const Addmm
                             {{"beta", options.beta}, {"alpha", options.alpha}});
     call.require_defined({"x", "a", "vector"});
     require_ranks("addmv", a, 2, vector, 1, "(M, K) x (K)");
-    return call.result(added("addmv", x, matmul(a, vector), options));
+    return call.result(added("addmv", x, matmul(widened(a), widened(vector)), a.dtype(), options));
 }
 
 Tensor addr(const Tensor& x, const Tensor& a, const Tensor& b, const AddmmOptions& options) {
@@ -132,7 +140,7 @@ Tensor addr(const Tensor& x, const Tensor& a, const Tensor& b, const AddmmOption
     ops::require_rank("addr", "a", a.shape(), 1, "M");
     ops::require_rank("addr", "b", b.shape(), 1, "N");
     require_same("addr", a, b);
-    return call.result(added("addr", x, unsqueeze(a, 1) * b, options));
+    return call.result(added("addr", x, unsqueeze(widened(a), 1) * widened(b), a.dtype(), options));
 }
 
 Tensor outer(const Tensor& a, const Tensor& b) {
@@ -162,6 +170,7 @@ Tensor tensordot(const Tensor& a, const Tensor& b, const Dims& axes_a, const Dim
         throw ValueError(
             fmt::format("tensordot: wants as many axes of a as of b, got {} and {}", axes_a.str(), axes_b.str()));
     Tensor left = a, right = b;
+    const DType type = a.dtype();
     std::vector<bool> of_a(static_cast<std::size_t>(a.rank())), of_b(static_cast<std::size_t>(b.rank()));
     Dims summed_a, summed_b;
     std::int64_t k = 1;
@@ -176,8 +185,9 @@ Tensor tensordot(const Tensor& a, const Tensor& b, const Dims& axes_a, const Dim
             throw ShapeError(fmt::format("tensordot: wants axes of one size, got axis {} of {} and {} of {}", at_a,
                                          a.shape().str(), at_b, b.shape().str()));
         // Beside a size of 1 the other is summed at once.
-        if (size_a == 1 && size_b != 1) right = sum(right, {at_b}, true).to(b.dtype());
-        if (size_b == 1 && size_a != 1) left = sum(left, {at_a}, true).to(a.dtype());
+        if (size_a != size_b) left = widened(left), right = widened(right);
+        if (size_a == 1 && size_b != 1) right = sum(right, {at_b}, true).to(right.dtype());
+        if (size_b == 1 && size_a != 1) left = sum(left, {at_a}, true).to(left.dtype());
         k *= left.size(at_a);
         summed_a.push_back(at_a);
         summed_b.push_back(at_b);
@@ -199,7 +209,8 @@ Tensor tensordot(const Tensor& a, const Tensor& b, const Dims& axes_a, const Dim
         n *= b.size(axis);
     }
     return call.result(
-        reshape(matmul(reshape(permute(left, order_a), {m, k}), reshape(permute(right, order_b), {k, n})), shape));
+        reshape(matmul(reshape(permute(left, order_a), {m, k}), reshape(permute(right, order_b), {k, n})), shape)
+            .to(type));
 }
 
 Tensor tensordot(const Tensor& a, const Tensor& b, std::int64_t axes) {
@@ -259,6 +270,9 @@ Tensor chain_matmul(const std::vector<Tensor>& matrices) {
                                          all[i - 1].shape().str(), all[i].shape().str()));
         require_same("chain_matmul", all[0], all[i], "the first matrix", "another");
     }
+    const DType type = all[0].dtype();
+    if (count > 2)
+        for (Tensor& one : all) one = widened(one);
     // The cheapest way to each part of the chain from those of shorter ones (Cormen et al., 14.2).
     std::vector<std::vector<double>> cost(count, std::vector<double>(count, 0));
     std::vector<std::vector<std::size_t>> cut(count, std::vector<std::size_t>(count, 0));
@@ -282,7 +296,7 @@ Tensor chain_matmul(const std::vector<Tensor>& matrices) {
     Tensor made = product(product, 0, count - 1);
     if (column) made = squeeze(made, {1});
     if (row) made = squeeze(made, {0});
-    return call.result(made);
+    return call.result(made.to(type));
 }
 
 Tensor cross(const Tensor& a, const Tensor& b, std::int64_t axis) {
@@ -300,7 +314,10 @@ Tensor cross(const Tensor& a, const Tensor& b, std::int64_t axis) {
     const auto turned = [&](const Tensor& x, std::int64_t by) {
         return concat({slice(x, along, by, 3), slice(x, along, 0, by)}, along);
     };
-    return call.result(turned(a, 1) * turned(b, 2) - turned(a, 2) * turned(b, 1));
+    const auto product = [&](const Tensor& u, const Tensor& v) {
+        return turned(u, 1) * turned(v, 2) - turned(u, 2) * turned(v, 1);
+    };
+    return call.result(in_f32(a.dtype(), product, a, b));
 }
 
 Tensor vander(const Tensor& x, std::int64_t columns, bool increasing) {
@@ -325,7 +342,7 @@ Tensor vecdot(const Tensor& a, const Tensor& b, std::int64_t axis) {
     require_same("vecdot", a, b);
     const Shape shape = broadcast_shapes("vecdot", a.shape(), b.shape());
     const int along = normalize_axis("vecdot", axis, shape.rank());
-    return call.result(sum(a * b, {along}).to(a.dtype()));
+    return call.result(sum(widened(a) * widened(b), {along}).to(a.dtype()));
 }
 
 }  // namespace declivity

@@ -29,8 +29,8 @@ inline Tensor weighted(const Tensor& losses, const Tensor& weight, Reduction red
     return sum(all) / divisor;
 }
 
-/// max(x, 0), whose gradient at 0 is 1, as that of PyTorch's clamp_min.
-inline Tensor at_least_zero(const Tensor& x) { return clamp(x, 0.0, std::numeric_limits<double>::infinity()); }
+/// max(x, 0), whose gradient at 0 is 0, as that of PyTorch's clamp_min.
+inline Tensor at_least_zero(const Tensor& x) { return clamp_min(x, 0.0); }
 
 /// x is of floating numbers, and the others, unless undefined, on its device. @return the type of what is made of all
 inline DType loss_type(std::string_view function, std::string_view name, const Tensor& x,

@@ -12,7 +12,12 @@
 #include <declivity/tensor/functions.hpp>
 #include <fmt/format.h>
 
+#include "halves.hpp"
+
 namespace declivity {
+
+using detail::in_f32;
+
 namespace {
 
 /// Elements that one result is made of.
@@ -51,6 +56,9 @@ Tensor prod(const Tensor& x, const Dims& axes, bool keep_axes) {
     const FunctionCall call("prod", {{"x", x}}, {{"axes", axes}, {"keep_axes", keep_axes}});
     call.require_defined({"x"});
     const Dims over = ops::normalize_axes("prod", axes, x.rank());
+    if (is_half(x.dtype()))
+        return call.result(in_f32(
+            x.dtype(), [&](const Tensor& wide) { return prod(wide, axes, keep_axes); }, x));
     const Shape result = ops::reduced_shape(x.shape(), over, keep_axes);
     Tensor y = is_floating(x.dtype()) ? x : x.to(DType::i64);
     const std::int64_t n = reduced_count("prod", x, axes);
@@ -74,6 +82,9 @@ Tensor var(const Tensor& x, const Dims& axes, double correction, bool keep_axes)
     const FunctionCall call("var", {{"x", x}}, {{"axes", axes}, {"correction", correction}, {"keep_axes", keep_axes}});
     call.require_defined({"x"});
     ops::require_real("var", "x", x.dtype());
+    if (is_half(x.dtype()))
+        return call.result(in_f32(
+            x.dtype(), [&](const Tensor& wide) { return var(wide, axes, correction, keep_axes); }, x));
     const auto n = static_cast<double>(reduced_count("var", x, axes));
     const Tensor squares = sum(square(x - mean(x, axes, true)), axes, keep_axes);
     return call.result(squares * (1 / std::max(0.0, n - correction)));
@@ -84,6 +95,9 @@ Tensor stddev(const Tensor& x, const Dims& axes, double correction, bool keep_ax
                             {{"axes", axes}, {"correction", correction}, {"keep_axes", keep_axes}});
     call.require_defined({"x"});
     ops::require_real("stddev", "x", x.dtype());
+    if (is_half(x.dtype()))
+        return call.result(in_f32(
+            x.dtype(), [&](const Tensor& wide) { return stddev(wide, axes, correction, keep_axes); }, x));
     const Tensor variance = var(x, axes, correction, keep_axes);
     if (!recorded({x})) return call.result(sqrt(variance));
     // The gradient at 0 is 0, not NaN: of equal elements no direction is the one that spreads them.
@@ -96,6 +110,9 @@ Tensor norm(const Tensor& x, double p, const Dims& axes, bool keep_axes) {
     call.require_defined({"x"});
     ops::require_real("norm", "x", x.dtype());
     if (std::isnan(p)) throw ValueError("norm: wants a number p, got NaN");
+    if (is_half(x.dtype()))
+        return call.result(in_f32(
+            x.dtype(), [&](const Tensor& wide) { return norm(wide, p, axes, keep_axes); }, x));
     if (p == std::numeric_limits<double>::infinity()) return call.result(max(abs(x), axes, keep_axes));
     if (p == -std::numeric_limits<double>::infinity()) return call.result(min(abs(x), axes, keep_axes));
     if (p == 0) return call.result(sum((x != 0).to(x.dtype()), axes, keep_axes));
@@ -116,6 +133,9 @@ Tensor logsumexp(const Tensor& x, const Dims& axes, bool keep_axes) {
     const FunctionCall call("logsumexp", {{"x", x}}, {{"axes", axes}, {"keep_axes", keep_axes}});
     call.require_defined({"x"});
     if (!is_floating(x.dtype())) return call.result(logsumexp(x.to(DType::f32), axes, keep_axes));
+    if (is_half(x.dtype()))
+        return call.result(in_f32(
+            x.dtype(), [&](const Tensor& wide) { return logsumexp(wide, axes, keep_axes); }, x));
     // Of any number; that of the largest keeps exponentials finite, and is taken back.
     Tensor shift = reduced_count("logsumexp", x, axes) == 0 ? zero_like(x) : max(x.detach(), axes, true);
     shift = where(isfinite(shift), shift, zero_like(x));

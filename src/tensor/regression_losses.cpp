@@ -31,9 +31,10 @@ Tensor smooth_l1_loss(const Tensor& x, const Tensor& target, Reduction reduction
     call.require_defined({"x", "target"});
     const DType type = detail::pair_type("smooth_l1_loss", x, target);
     if (!(beta >= 0)) throw ValueError(fmt::format("smooth_l1_loss: wants a beta of at least 0, got {}", beta));
-    Tensor d = abs(widened(x) - widened(target));
-    if (beta > 0) d = where(d < beta, square(d) * (0.5 / beta), d - 0.5 * beta);
-    return call.result(detail::reduced(d, reduction).to(type));
+    const Tensor error = widened(x) - widened(target), d = abs(error);
+    // Of the error itself, not of its magnitude: the second derivative at 0 is 1 / beta.
+    const Tensor losses = beta > 0 ? where(d < beta, square(error) * (0.5 / beta), d - 0.5 * beta) : d;
+    return call.result(detail::reduced(losses, reduction).to(type));
 }
 
 Tensor huber_loss(const Tensor& x, const Tensor& target, Reduction reduction, double delta, const Tensor& weight) {
@@ -43,8 +44,8 @@ Tensor huber_loss(const Tensor& x, const Tensor& target, Reduction reduction, do
     const DType type = detail::pair_type("huber_loss", x, target, {weight});
     if (weight.defined()) ops::require_shape("huber_loss", "the weight", weight.shape(), x.shape());
     if (!(delta > 0)) throw ValueError(fmt::format("huber_loss: wants a delta above 0, got {}", delta));
-    const Tensor d = abs(widened(x) - widened(target));
-    Tensor losses = where(d <= delta, square(d) * 0.5, (d - 0.5 * delta) * delta);
+    const Tensor error = widened(x) - widened(target), d = abs(error);
+    Tensor losses = where(d < delta, square(error) * 0.5, (d - 0.5 * delta) * delta);
     if (weight.defined()) losses = losses * widened(weight);
     return call.result(detail::reduced(losses, reduction).to(type));
 }

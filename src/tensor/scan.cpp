@@ -7,6 +7,7 @@
 #include <declivity/tensor/functions.hpp>
 
 #include "composition.hpp"
+#include "halves.hpp"
 #include "tensor_state.hpp"
 
 namespace declivity {
@@ -96,7 +97,10 @@ Tensor cumprod(const Tensor& x, std::int64_t axis) {
     if (x.rank() == 0) return call.result(wide);
     if (!recorded({x}) && !detail::by_composition())
         return call.result(scanned("cumprod", ops::Scan::product, wide, along));
-    return call.result(by_doubling(wide, along, [](const Tensor& a, const Tensor& b) { return a * b; }));
+    const auto products = [&](const Tensor& from) {
+        return by_doubling(from, along, [](const Tensor& a, const Tensor& b) { return a * b; });
+    };
+    return call.result(detail::in_f32(wide.dtype(), products, wide));
 }
 
 Tensor logcumsumexp(const Tensor& x, std::int64_t axis) {
@@ -107,7 +111,10 @@ Tensor logcumsumexp(const Tensor& x, std::int64_t axis) {
     if (x.rank() == 0) return call.result(x);
     if (!recorded({x}) && !detail::by_composition())
         return call.result(scanned("logcumsumexp", ops::Scan::log_sum_exp, x, along));
-    return call.result(by_doubling(x, along, [](const Tensor& a, const Tensor& b) { return logaddexp(a, b); }));
+    const auto all = [&](const Tensor& from) {
+        return by_doubling(from, along, [](const Tensor& a, const Tensor& b) { return logaddexp(a, b); });
+    };
+    return call.result(detail::in_f32(x.dtype(), all, x));
 }
 
 CumulativeExtreme cummax(const Tensor& x, std::int64_t axis) { return extreme("cummax", ops::Scan::largest, x, axis); }

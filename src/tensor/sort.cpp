@@ -12,6 +12,8 @@
 #include <declivity/tensor/functions.hpp>
 #include <fmt/format.h>
 
+#include "equals.hpp"
+#include "halves.hpp"
 #include "rows.hpp"
 
 namespace declivity {
@@ -93,7 +95,8 @@ Sorted median(const Tensor& x, std::int64_t axis, bool keep_axis) {
 Tensor median(const Tensor& x) {
     const FunctionCall call("median", {{"x", x}});
     call.require_defined({"x"});
-    return call.result(median(reshape(x, {x.numel()}), 0).values);
+    const Tensor middle = median(reshape(x, {x.numel()}).detach(), 0).values;
+    return call.result(detail::shared_by_equals("median", x, middle));
 }
 
 Tensor quantile(const Tensor& x, double q, std::int64_t axis, bool keep_axis, std::string_view interpolation) {
@@ -303,11 +306,13 @@ Histogram counted(const Tensor& flat, const Tensor& edges, const HistogramOption
     const std::int64_t bins = edges.numel() - 1;
     const Tensor inside = (flat >= select(edges, 0, 0)) & (flat <= select(edges, 0, bins));
     const Tensor place = minimum(searchsorted(edges, flat, true) - 1, bins - 1);
-    const Tensor weight = options.weight.defined() ? reshape(options.weight.detach(), {flat.numel(), 1})
-                                                   : ones({flat.numel(), 1}, {flat.dtype(), flat.device()});
+    const Tensor weight = options.weight.defined()
+                              ? detail::widened(reshape(options.weight.detach(), {flat.numel(), 1}))
+                              : ones({flat.numel(), 1}, {compute_type(flat.dtype()), flat.device()});
+    const Tensor wide = detail::widened(edges);
     Tensor counts = reshape(detail::sum_rows("histogram", weight, where(inside, place, -1), bins), {bins});
-    if (options.density) counts = counts / sum(counts) / (slice(edges, 0, 1, bins + 1) - slice(edges, 0, 0, bins));
-    return {counts, edges};
+    if (options.density) counts = counts / sum(counts) / (slice(wide, 0, 1, bins + 1) - slice(wide, 0, 0, bins));
+    return {counts.to(flat.dtype()), edges};
 }
 
 void require_histogram(const FunctionCall& call, const Tensor& x, const Tensor& weight) {
@@ -350,10 +355,10 @@ Histogram histogram(const Tensor& x, std::int64_t bins, const HistogramOptions& 
     const Bounds range = bounds_of("histogram", flat, {options.low, options.high}, 0.5);
     // From both ends, so that both are met exactly.
     const double step = (range.high - range.low) / static_cast<double>(bins);
-    const Tensor number = arange(0, bins + 1, 1, {x.dtype(), x.device()});
-    const Tensor edges = where(number < static_cast<double>(bins + 1) / 2, range.low + number * step,
-                               range.high - (static_cast<double>(bins) - number) * step);
-    const Histogram made = counted(flat, edges, options);
+    const Tensor number = arange(0, bins + 1, 1, {compute_type(x.dtype()), x.device()});
+    const Tensor wide_edges = where(number < static_cast<double>(bins + 1) / 2, range.low + number * step,
+                                    range.high - (static_cast<double>(bins) - number) * step);
+    const Histogram made = counted(flat, wide_edges.to(x.dtype()), options);
     call.results({made.counts, made.edges});
     return made;
 }

@@ -12,6 +12,7 @@
 #include <declivity/tensor/functions.hpp>
 #include <fmt/format.h>
 
+#include "equals.hpp"
 #include "halves.hpp"
 
 namespace declivity {
@@ -59,7 +60,8 @@ NanMedian nanmedian(const Tensor& x, std::int64_t axis, bool keep_axis) {
 Tensor nanmedian(const Tensor& x) {
     const FunctionCall call("nanmedian", {{"x", x}});
     call.require_defined({"x"});
-    return call.result(nanmedian(reshape(x, {x.numel()}), 0).values);
+    const Tensor middle = nanmedian(reshape(x, {x.numel()}).detach(), 0).values;
+    return call.result(detail::shared_by_equals("nanmedian", x, middle));
 }
 
 VarMean var_mean(const Tensor& x, const Dims& axes, double correction, bool keep_axes) {

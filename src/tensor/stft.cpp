@@ -11,6 +11,7 @@
 #include <fmt/format.h>
 
 #include "complex.hpp"
+#include "halves.hpp"
 #include "in_place.hpp"
 #include "windows.hpp"
 #include "ops/engine/value.hpp"
@@ -113,6 +114,12 @@ Tensor stft(const Tensor& x, std::int64_t n_fft, const StftOptions& options) {
     ops::require_real("stft", "x", x.dtype());
     if (x.rank() != 1 && x.rank() != 2)
         throw ShapeError(fmt::format("stft: wants x (T) or (B, T), got {}", x.shape().str()));
+    if (is_half(x.dtype()) && (!window.defined() || window.dtype() == x.dtype())) {
+        StftOptions wide = options;
+        wide.window = detail::widened(window);
+        return call.result(detail::in_f32(
+            x.dtype(), [&](const Tensor& in) { return stft(in, n_fft, wide); }, x));
+    }
     const Tensor in = x.rank() == 1 ? unsqueeze(x, 0) : x;
     const Tensor y = transpose(detail::transformed_frames("stft", in, n_fft, options), 1, 2);
     return call.result(x.rank() == 1 ? select(y, 0, 0) : y);
@@ -139,6 +146,12 @@ Tensor istft(const Tensor& x, std::int64_t n_fft, const IstftOptions& options) {
     if (x.size(-3) != frequencies || x.size(-2) == 0)
         throw ShapeError(fmt::format("istft: wants {} frequencies of n_fft = {}, and frames, got x of {}", frequencies,
                                      n_fft, x.shape().str()));
+    if (is_half(x.dtype())) {
+        IstftOptions wide = options;
+        wide.window = detail::widened(window);
+        return call.result(detail::in_f32(
+            x.dtype(), [&](const Tensor& in) { return istft(in, n_fft, wide); }, x));
+    }
     if (length && *length < 1) throw ValueError(fmt::format("istft: wants a length of at least 1, got {}", *length));
     const Tensor in = transpose(x.rank() == 3 ? unsqueeze(x, 0) : x, 1, 2);
     Tensor frames = fft::irfft(in, n_fft, -1, normalized ? "ortho" : "backward");

@@ -1,10 +1,10 @@
 // Compares functions with PyTorch's on the samples that op_db.py wrote: values, and gradients of a weighted sum of
-// them.
+// them. Of f16 and bf16 PyTorch's are computed in f32, from which a result may differ by its own rounding alone.
 //
 //   declivity_op_db FILE.json [OPERATOR...]
 //
-// Prints a line for each operator: how many samples agree, how many the function does not take (by whose word), and how
-// many are wrong; the first wrong ones in full. Ends with 1 where one is wrong.
+// Prints a line for each operator: how many samples agree, how many the function does not take (with the reasons), and
+// how many are wrong; the first wrong ones in full. Ends with 1 where one is wrong.
 #include <algorithm>
 #include <cmath>
 #include <cstring>
@@ -32,9 +32,16 @@ struct Tally {
     std::set<std::string> said;
 };
 
+/// The distance of neighbouring numbers relative to them, doubled, of f16 and bf16.
+double half_unit(DType dtype) { return dtype == DType::f16 ? 0x1p-11 : 0x1p-8; }
+
 /// How far from PyTorch's number a result may be: both round.
+/// @param dtype of the result: f16 and bf16 beside a number of f32 round once
 double allowed(DType dtype, double wanted, double largest) {
     switch (dtype) {
+        case DType::f16:
+        case DType::bf16:
+            return 1.01 * half_unit(dtype) * std::abs(wanted) + 1e-5 * largest + (dtype == DType::f16 ? 0x1p-25 : 0);
         case DType::f32:
             return 2e-5 * std::abs(wanted) + 1e-5 * largest;
         case DType::f64:
@@ -46,20 +53,38 @@ double allowed(DType dtype, double wanted, double largest) {
 
 std::vector<double> values_of(const Tensor& x) { return x.to(DType::f64).to_vector<double>(); }
 
-std::string compared(const char* what, std::size_t at, const Tensor& got, const Tensor& wanted, bool type,
-                     double loose = 1, double least = 1e-3) {
+/// Where f16 ends: what lies further out is infinite.
+double in_range(DType dtype, double value) {
+    return dtype == DType::f16 && std::abs(value) >= 65520 ? std::copysign(INFINITY, value) : value;
+}
+
+/// What is compared of two tensors.
+struct Comparison {
+    bool type = false;        ///< theirs must be the same
+    double loose = 1;         ///< times what is allowed
+    double least = 1e-3;      ///< of the largest number
+    bool nan_is_any = false;  ///< PyTorch's NaN may be a number here
+    bool by_largest = false;  ///< rounding errors of f16 and bf16 are those of the largest number
+};
+
+std::string compared(const char* what, std::size_t at, const Tensor& got, const Tensor& wanted, const Comparison& how) {
     if (!got.defined()) return fmt::format("{} {} is missing", what, at);
     if (!(got.shape() == wanted.shape()))
         return fmt::format("{} {} has shape {}, wants {}", what, at, got.shape().str(), wanted.shape().str());
-    if (type && got.dtype() != wanted.dtype())
+    const bool rounds = is_half(got.dtype()) && wanted.dtype() == DType::f32;
+    if (how.type && !rounds && got.dtype() != wanted.dtype())
         return fmt::format("{} {} is {}, wants {}", what, at, name_of(got.dtype()), name_of(wanted.dtype()));
     const auto a = values_of(got), b = values_of(wanted);
-    double largest = least;
+    double largest = how.least;
     for (const double one : b)
         if (std::isfinite(one)) largest = std::max(largest, std::abs(one));
+    const DType type = rounds ? got.dtype() : wanted.dtype();
     for (std::size_t i = 0; i < a.size(); ++i) {
-        const bool same = a[i] == b[i] || (std::isnan(a[i]) && std::isnan(b[i]));
-        if (!same && !(std::abs(a[i] - b[i]) <= loose * allowed(wanted.dtype(), b[i], largest)))
+        if ((how.nan_is_any || std::isnan(a[i])) && std::isnan(b[i])) continue;
+        const double target = in_range(type, b[i]);
+        double off = how.loose * allowed(type, target, largest);
+        if (how.by_largest && rounds) off += 4 * half_unit(type) * largest;
+        if (a[i] != target && !(std::abs(a[i] - target) <= off))
             return fmt::format("{} {}: element {} of {} is {}, wants {}", what, at, i, got.shape().str(), a[i], b[i]);
     }
     return {};
@@ -72,8 +97,11 @@ std::string tried(const Adapter& adapter, const Json& call, const Reader& reader
     const std::size_t compares = arguments.compares_first() ? 1 : results.size();
     if (results.size() != wanted.size()) return fmt::format("{} results, wants {}", results.size(), wanted.size());
     for (std::size_t i = 0; i < compares; ++i)
-        if (auto text = compared("result", i, results[i], reader.tensor(wanted[i]), true); !text.empty()) return text;
+        if (auto text = compared("result", i, results[i], reader.tensor(wanted[i]), {.type = true}); !text.empty())
+            return text;
     if (!call.contains("gradients") || arguments.compares_values_alone()) return {};
+    const std::string variant = call.value("variant", "");
+    const bool twice = call.contains("second_gradients");
     Tensor total;
     for (std::size_t i = 0; i < results.size(); ++i) {
         if (call["weights"][i].is_null()) continue;
@@ -83,13 +111,32 @@ std::string tried(const Adapter& adapter, const Json& call, const Reader& reader
     }
     const auto& inputs = arguments.differentiable();
     std::vector<Tensor> gradients(inputs.size());
-    if (total.defined()) gradients = grad({total}, inputs, {.allow_unused = true});
+    if (total.defined()) gradients = grad({total}, inputs, {.create_graph = twice, .allow_unused = true});
     for (std::size_t i = 0; i < inputs.size() && i < call["gradients"].size(); ++i) {
         const bool none = call["gradients"][i].is_null();
         const Tensor expected = none ? zeros_like(inputs[i].detach()) : reader.tensor(call["gradients"][i]);
         const Tensor got = gradients[i].defined() ? gradients[i] : zeros_like(inputs[i].detach());
-        if (auto text = compared("gradient", i, arguments.compared_part(i, got), arguments.compared_part(i, expected),
-                                 false, arguments.looseness(), 1);
+        if (auto text = compared(
+                "gradient", i, arguments.compared_part(i, got), arguments.compared_part(i, expected),
+                {.loose = arguments.looseness(), .least = 1, .nan_is_any = !variant.empty(), .by_largest = true});
+            !text.empty())
+            return text;
+    }
+    if (!twice) return {};
+    Tensor again;
+    for (std::size_t i = 0; i < inputs.size() && i < call["second_weights"].size(); ++i) {
+        if (call["second_weights"][i].is_null() || !gradients[i].defined() || !gradients[i].requires_grad()) continue;
+        const Tensor part = sum(gradients[i] * reader.tensor(call["second_weights"][i]));
+        again = again.defined() ? again + part : part;
+    }
+    std::vector<Tensor> second(inputs.size());
+    if (again.defined()) second = grad({again}, inputs, {.allow_unused = true});
+    for (std::size_t i = 0; i < inputs.size() && i < call["second_gradients"].size(); ++i) {
+        const bool none = call["second_gradients"][i].is_null();
+        const Tensor expected = none ? zeros_like(inputs[i].detach()) : reader.tensor(call["second_gradients"][i]);
+        const Tensor got = second[i].defined() ? second[i] : zeros_like(inputs[i].detach());
+        if (auto text = compared("second gradient", i, got, expected,
+                                 {.loose = 4 * arguments.looseness(), .least = 1, .nan_is_any = true});
             !text.empty())
             return text;
     }

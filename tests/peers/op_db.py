@@ -3,9 +3,16 @@
 
     op_db.py OUT.json [NAME...]
 
-OUT.json gets the calls, OUT.bin beside it the elements of tensors. Wants the Python packages torch, numpy, expecttest and
-hypothesis; where torch is missing it says so and ends with 77, which ctest shows as skipped. The samples are those of
-torch.testing._internal.common_methods_invocations.op_db, in float32, float64 and integers.
+OUT.json gets the calls, OUT.bin beside it the elements of tensors. Requires the Python packages torch, numpy, expecttest
+and hypothesis; where torch is missing it says so and ends with 77, which ctest shows as skipped. The samples are those of
+torch.testing._internal.common_methods_invocations.op_db, in float32, float64 and integers. Beside these, float32 samples
+are changed, a call's "variant" says how:
+
+    f16, bf16    elements are rounded to the type, and PyTorch computes in float32, so that a result may differ by its own
+                 rounding alone
+    ties         small whole numbers, many of them equal
+    breakpoints  numbers at which functions are pieced together, with second derivatives
+    extremes     small whole numbers, infinities and NaN
 """
 import json
 import random
@@ -29,9 +36,17 @@ torch.set_num_threads(1)
 out_path, wanted = sys.argv[1], set(sys.argv[2:])
 elements = open(out_path.rsplit(".", 1)[0] + ".bin", "wb")
 dtypes = {torch.float32: "f32", torch.float64: "f64", torch.int64: "i64", torch.int32: "i32", torch.uint8: "u8",
-          torch.int8: "i8", torch.int16: "i16", torch.bool: "bool"}
+          torch.int8: "i8", torch.int16: "i16", torch.bool: "bool", torch.float16: "f16", torch.bfloat16: "bf16"}
 MOST = 40  # samples of an operator and a type
+MOST_CHANGED = 10  # samples of an operator and a variant
 LARGEST = 20000  # elements
+HALVES = {"f16": torch.float16, "bf16": torch.bfloat16}
+POINTS = torch.tensor([-6.0, -3.0, -2.0, -1.0, -0.5, -0.0, 0.0, 0.5, 1.0, 2.0, 3.0, 6.0])
+# Whose results depend on how they are computed where numbers are equal, or infinite, or drawn.
+UNCHANGED = ("linalg.", "fft.", "stft", "istft", "svd", "lu", "qr", "cholesky", "ormqr", "pinverse", "geqrf", "eig",
+             "triangular_solve", "logdet", "normal", "bernoulli", "multinomial", "rand", "uniform", "nn.functional.dropout",
+             "nn.functional.alpha_dropout", "nn.functional.feature_alpha_dropout", "nn.functional.rrelu", "empty",
+             "new_empty")
 CREATION = {"linspace", "logspace"}  # whose dtype is an argument
 PAIRS = ("fft.", "stft", "istft", "complex", "polar", "real", "imag", "angle")  # complex numbers as pairs
 
@@ -49,7 +64,10 @@ def tensor(t):
         return dict(tensor(torch.view_as_real(t.detach().resolve_conj())), complex=True, grad=t.requires_grad)
     if t.dtype not in dtypes or t.layout != torch.strided or t.numel() > LARGEST:
         raise Unsuited(str(t.dtype))
-    data = t.detach().contiguous().numpy().tobytes()
+    plain = t.detach().contiguous()
+    if plain.dtype == torch.bfloat16:
+        plain = plain.view(torch.int16)
+    data = plain.numpy().tobytes()
     at = elements.tell()
     elements.write(data)
     return {"tensor": [at, len(data)], "shape": list(t.shape), "dtype": dtypes[t.dtype], "grad": t.requires_grad}
@@ -71,6 +89,38 @@ def value(v):
     raise Unsuited(type(v).__name__)
 
 
+def changed(v, variant, generator):
+    """An argument as a variant has it: what its tensors of floating numbers hold."""
+    if isinstance(v, (list, tuple)) and not isinstance(v, torch.Size):
+        return type(v)(changed(one, variant, generator) for one in v)
+    if not isinstance(v, torch.Tensor) or v.dtype != torch.float32:
+        return v
+    with torch.no_grad():
+        if variant in HALVES:
+            made = v.detach().to(HALVES[variant]).float()
+        elif variant == "breakpoints":
+            made = POINTS[torch.randint(len(POINTS), v.shape, generator=generator)]
+        else:
+            made = torch.round(v.detach() / 3)
+            if variant == "extremes":
+                which = torch.randint(15, v.shape, generator=generator)
+                for at, number in enumerate((float("inf"), float("-inf"), float("nan"))):
+                    made = torch.where(which == at, torch.full_like(made, number), made)
+    return made.requires_grad_(v.requires_grad)
+
+
+def stored(v, variant):
+    """A tensor as it is written for the variant."""
+    return v.detach().to(HALVES[variant]).requires_grad_(v.requires_grad) \
+        if isinstance(v, torch.Tensor) and variant in HALVES and v.dtype == torch.float32 else v
+
+
+def arguments(v, variant):
+    if isinstance(v, (list, tuple)) and not isinstance(v, torch.Size):
+        return {"list": [arguments(one, variant) for one in v]}
+    return value(stored(v, variant))
+
+
 def tensors_in(v):
     if isinstance(v, torch.Tensor):
         yield v
@@ -83,6 +133,56 @@ def tensors_in(v):
 
 
 calls = []
+
+
+def record(op, name, sample, variant):
+    """The call of a sample with what it gives. Raises Unsuited, or what PyTorch does."""
+    call = {"op": name, "args": [arguments(a, variant) for a in (sample.input, *sample.args)],
+            "kwargs": {k: arguments(v, variant) for k, v in sample.kwargs.items()}}
+    if variant:
+        call["variant"] = variant
+    state = torch.get_rng_state()
+    result = op(sample.input, *sample.args, **sample.kwargs)
+    torch.set_rng_state(state)
+    results = [result] if isinstance(result, torch.Tensor) else list(tensors_in(result)) \
+        if isinstance(result, (list, tuple)) else None
+    if results is None:
+        raise Unsuited(type(result).__name__)
+    call["results"] = [tensor(r) for r in results]
+    named = [sample.kwargs[name] for name in sorted(sample.kwargs)]
+    inputs = [t for t in tensors_in([sample.input, sample.args, named]) if t.requires_grad]
+    flowing = [r for r in results if r.requires_grad]
+    if inputs and flowing:
+        flat = [torch.view_as_real(r.resolve_conj()) if r.is_complex() else r for r in results]
+        weights = [torch.randn(r.shape, dtype=r.dtype) if r.requires_grad else None for r in flat]
+        if variant in HALVES:
+            weights = [None if w is None else w.to(HALVES[variant]).float() for w in weights]
+        total = sum((r * w).sum() for r, w in zip(flat, weights) if w is not None)
+        twice = variant == "breakpoints" and op.supports_gradgrad
+        gradients = torch.autograd.grad(total, inputs, allow_unused=True, create_graph=twice)
+        call["weights"] = [None if w is None else tensor(stored(w, variant)) for w in weights]
+        call["gradients"] = [None if g is None else tensor(g) for g in gradients]
+        if twice and any(g is not None and g.requires_grad for g in gradients):
+            again = [torch.randn(g.shape) if g is not None and g.requires_grad else None for g in gradients]
+            total = sum((g * w).sum() for g, w in zip(gradients, again) if w is not None)
+            second = [None if g is None else g + torch.zeros(g.shape)  # which may be no elements, but zero by definition
+                      for g in torch.autograd.grad(total, inputs, allow_unused=True)]
+            call["second_weights"] = [None if w is None else tensor(w) for w in again]
+            call["second_gradients"] = [None if g is None else tensor(g) for g in second]
+    return call
+
+
+def kept(op, name, sample, dtype, variant):
+    start = elements.tell()
+    try:
+        calls.append(record(op, name, sample, variant))
+    except Exception as problem:
+        elements.seek(start)
+        elements.truncate()
+        if not isinstance(problem, Unsuited) and not variant:
+            print(f"{name} {dtype}: {str(problem)[:80]}", file=sys.stderr)
+
+
 for op in op_db:
     name = op.name + ("." + op.variant_test_name if op.variant_test_name else "")
     if wanted and op.name not in wanted and name not in wanted:
@@ -99,33 +199,21 @@ for op in op_db:
         if len(samples) > MOST:
             samples = random.Random(1).sample(samples, MOST)
         for sample in samples:
-            start = elements.tell()
-            try:
-                call = {"op": name, "args": [value(sample.input)] + [value(a) for a in sample.args],
-                        "kwargs": {k: value(v) for k, v in sample.kwargs.items()}}
-                state = torch.get_rng_state()
-                result = op(sample.input, *sample.args, **sample.kwargs)
-                torch.set_rng_state(state)
-                results = [result] if isinstance(result, torch.Tensor) else list(tensors_in(result)) \
-                    if isinstance(result, (list, tuple)) else None
-                if results is None:
-                    raise Unsuited(type(result).__name__)
-                call["results"] = [tensor(r) for r in results]
-                named = [sample.kwargs[name] for name in sorted(sample.kwargs)]
-                inputs = [t for t in tensors_in([sample.input, sample.args, named]) if t.requires_grad]
-                flowing = [r for r in results if r.requires_grad]
-                if inputs and flowing:
-                    flat = [torch.view_as_real(r.resolve_conj()) if r.is_complex() else r for r in results]
-                    weights = [torch.randn(r.shape, dtype=r.dtype) if r.requires_grad else None for r in flat]
-                    total = sum((r * w).sum() for r, w in zip(flat, weights) if w is not None)
-                    gradients = torch.autograd.grad(total, inputs, allow_unused=True)
-                    call["weights"] = [None if w is None else tensor(w) for w in weights]
-                    call["gradients"] = [None if g is None else tensor(g) for g in gradients]
-                calls.append(call)
-            except Exception as problem:
-                elements.seek(start)
-                elements.truncate()
-                if not isinstance(problem, Unsuited):
-                    print(f"{name} {dtype}: {str(problem)[:80]}", file=sys.stderr)
+            kept(op, name, sample, dtype, None)
+        if dtype != torch.float32:
+            continue
+        if len(samples) > MOST_CHANGED:
+            samples = random.Random(2).sample(samples, MOST_CHANGED)
+        alone = any(op.name == one or (one.endswith(".") and op.name.startswith(one)) for one in UNCHANGED)
+        for variant in list(HALVES) + ([] if alone else ["ties", "breakpoints", "extremes"]):
+            generator = torch.Generator().manual_seed(3)
+            for sample in samples:
+                try:
+                    made = type(sample)(changed(sample.input, variant, generator),
+                                        args=tuple(changed(a, variant, generator) for a in sample.args),
+                                        kwargs={k: changed(v, variant, generator) for k, v in sample.kwargs.items()})
+                except Exception:
+                    continue
+                kept(op, name, made, dtype, variant)
 json.dump(calls, open(out_path, "w"))
 print(f"{len(calls)} samples of {len({c['op'] for c in calls})} operators")

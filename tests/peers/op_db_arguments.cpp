@@ -53,6 +53,10 @@ Tensor Reader::tensor(const Json& json) const {
             return made(float());
         case DType::f64:
             return made(double());
+        case DType::f16:
+            return made(float16());
+        case DType::bf16:
+            return made(bfloat16());
         case DType::i64:
             return made(std::int64_t());
         case DType::i32:
@@ -245,7 +249,8 @@ std::string said(const Json& call) {
     std::string text;
     for (const Json& one : call["args"]) text += (text.empty() ? "" : ", ") + of(of, one);
     for (const auto& [name, one] : call["kwargs"].items()) text += ", " + name + "=" + of(of, one);
-    return call["op"].get<std::string>() + "(" + text + ")";
+    const std::string variant = call.value("variant", "");
+    return call["op"].get<std::string>() + "(" + text + ")" + (variant.empty() ? "" : ", " + variant);
 }
 
 }  // namespace declivity::peers

@@ -151,7 +151,7 @@ TEST_CASE("elementwise gradients: one half each where both are equal, nothing at
     };
     CHECK(gradient(relu(x)) == std::vector<double>{0, 0, 1});
     CHECK(gradient(abs(x)) == std::vector<double>{-1, 0, 1});
-    CHECK(gradient(clamp(x, -1, 1)) == std::vector<double>{1, 1, 0});
+    CHECK(gradient(clamp(x, -1, 1)) == std::vector<double>{0, 1, 0});
     CHECK(gradient(leaky_relu(x, 0.5)) == std::vector<double>{0.5, 0.5, 1});
 }
 

@@ -208,7 +208,11 @@ void fill(const View& view, Scalar value, std::string_view function) {
                         std::span(pattern.bytes).first(pattern.size));
         return;
     }
-    evaluate(Expression::constant(value, view.dtype), view);
+    // Rounded once, not to f32 first.
+    const Scalar stored = view.dtype == DType::f16    ? static_cast<float>(float16(value.to_double()))
+                          : view.dtype == DType::bf16 ? static_cast<float>(bfloat16(value.to_double()))
+                                                      : value;
+    evaluate(Expression::constant(stored, view.dtype), view);
 }
 
 void apply_epilogue(const Epilogue& epilogue, const View& out) {

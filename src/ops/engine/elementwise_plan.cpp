@@ -166,12 +166,8 @@ Number element(const Scalar& value, DType type) {
 }
 
 namespace {
-/// The same number as a kernel's argument.
-Number number(const Scalar& value, DType type) {
-    if (type == DType::f16) return element(static_cast<float>(float16(value.to_double())), DType::f32);
-    if (type == DType::bf16) return element(static_cast<float>(bfloat16(value.to_double())), DType::f32);
-    return element(value, type);
-}
+/// The same number as a kernel's argument. Beside f16 and bf16, which are computed in f32, it keeps its value.
+Number number(const Scalar& value, DType type) { return element(value, compute_type(type)); }
 }  // namespace
 
 void append_numbers(const Plan& plan, std::pmr::vector<Argument>& arguments) {

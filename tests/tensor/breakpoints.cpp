@@ -1,0 +1,244 @@
+// Gradients at the points where functions are pieced together, at ties and at NaN: those that PyTorch 2.15 gives, of
+// the first and, where it has them, of the second order, whether the backward is recorded or not.
+#include <cmath>
+#include <functional>
+#include <limits>
+#include <string>
+#include <vector>
+
+#include <declivity/tensor/autograd.hpp>
+#include <declivity/tensor/creation.hpp>
+#include <declivity/tensor/functions.hpp>
+#include <declivity/tensor/functions/complex.hpp>
+#include <declivity/tensor/functions/statistics.hpp>
+#include <doctest/doctest.h>
+#include <tests/support/devices.hpp>
+#include <tests/support/values.hpp>
+
+using namespace declivity;
+using namespace declivity::test;
+
+namespace {
+
+using Values = std::vector<double>;
+
+constexpr double kInfinity = std::numeric_limits<double>::infinity();
+
+struct Case {
+    const char* name;
+    std::function<Tensor(const Tensor& x)> call;
+    Values x, first, second;
+};
+
+std::vector<Case> pieces() {
+    const auto against_zero = [](const Tensor& x) { return zeros_like(x.detach()); };
+    return {
+        {"relu", [](const Tensor& x) { return relu(x); }, {-1, 0, 1, NAN}, {0, 0, 1, 1}, {0, 0, 0, 0}},
+        {"relu6", [](const Tensor& x) { return relu6(x); }, {0, 3, 6, NAN}, {0, 1, 0, 1}, {0, 0, 0, 0}},
+        {"leaky_relu", [](const Tensor& x) { return leaky_relu(x, 0.25); }, {0, 1, NAN}, {0.25, 1, 0.25}, {0, 0, 0}},
+        {"elu", [](const Tensor& x) { return elu(x, 0.75); }, {0, 1, NAN}, {0.75, 1, 1}, {0, 0, 0}},
+        {"celu", [](const Tensor& x) { return celu(x, 0.5); }, {0, 1, NAN}, {1, 1, 1}, {0, 0, 0}},
+        {"selu", [](const Tensor& x) { return selu(x); }, {0, 1}, {1.7580993408473766, 1.0507009873554805}, {0, 0}},
+        {"hardtanh", [](const Tensor& x) { return hardtanh(x); }, {-1, 0, 1, NAN}, {0, 1, 0, 1}, {0, 0, 0, 0}},
+        {"hardsigmoid", [](const Tensor& x) { return hardsigmoid(x); }, {-3, 3, NAN}, {0, 0, 0}, {0, 0, 0}},
+        {"hardswish", [](const Tensor& x) { return hardswish(x); }, {-3, 0, 3}, {0, 0.5, 1}, {0, 1.0 / 3, 0}},
+        {"hardshrink", [](const Tensor& x) { return hardshrink(x, 0.5); }, {-0.5, 0.5, NAN}, {0, 0, 1}, {0, 0, 0}},
+        {"softshrink", [](const Tensor& x) { return softshrink(x, 0.5); }, {-0.5, 0.5, NAN}, {0, 0, 1}, {0, 0, 0}},
+        {"threshold", [](const Tensor& x) { return threshold(x, 1, 5); }, {1, 2, NAN}, {0, 1, 1}, {0, 0, 0}},
+        {"abs", [](const Tensor& x) { return abs(x); }, {-1, 0, 1, NAN}, {-1, 0, 1, 0}, {0, 0, 0, 0}},
+        {"clamp",
+         [](const Tensor& x) { return clamp(x, -1, 1); },
+         {-2, -1, 0, 1, NAN},
+         {0, 0, 1, 0, 0},
+         {0, 0, 0, 0, 0}},
+        {"clamp_min",
+         [](const Tensor& x) { return clamp_min(x, 1); },
+         {1, 2, kInfinity, NAN},
+         {0, 1, 1, 0},
+         {0, 0, 0, 0}},
+        {"clamp_max",
+         [](const Tensor& x) { return clamp_max(x, 1); },
+         {-kInfinity, 0, 1, NAN},
+         {1, 1, 0, 0},
+         {0, 0, 0, 0}},
+        {"pow, 0", [](const Tensor& x) { return pow(x, 0); }, {0, 1}, {0, 0}, {0, 0}},
+        {"pow, 2", [](const Tensor& x) { return pow(x, 2); }, {0, -1}, {0, -2}, {2, 2}},
+        {"pow, 3", [](const Tensor& x) { return pow(x, 3); }, {0, -1}, {0, 3}, {0, -6}},
+        {"pow, 1.5", [](const Tensor& x) { return pow(x, 1.5); }, {0, 1}, {0, 1.5}, {kInfinity, 0.75}},
+        {"pow, -2",
+         [](const Tensor& x) { return pow(x, -2); },
+         {0, 1, kInfinity},
+         {-kInfinity, -2, 0},
+         {kInfinity, 6, 0}},
+        {"sqrt", [](const Tensor& x) { return sqrt(x); }, {0, 1}, {kInfinity, 0.5}, {-kInfinity, -0.25}},
+        {"l1_loss",
+         [=](const Tensor& x) { return l1_loss(x, against_zero(x), Reduction::none); },
+         {-1, 0, 1},
+         {-1, 0, 1},
+         {0, 0, 0}},
+        {"smooth_l1_loss",
+         [=](const Tensor& x) { return smooth_l1_loss(x, against_zero(x), Reduction::none); },
+         {-1, -0.5, 0, 1},
+         {-1, -0.5, 0, 1},
+         {0, 1, 1, 0}},
+        {"huber_loss",
+         [=](const Tensor& x) { return huber_loss(x, against_zero(x), Reduction::none); },
+         {-1, -0.5, 0, 1},
+         {-1, -0.5, 0, 1},
+         {0, 1, 1, 0}},
+        {"hinge_embedding_loss",
+         [](const Tensor& x) { return hinge_embedding_loss(x, full({3}, -1), 1, Reduction::none); },
+         {0, 1, 2},
+         {-1, 0, 0},
+         {0, 0, 0}},
+        {"norm, 1", [](const Tensor& x) { return norm(x, 1); }, {0, 0}, {0, 0}, {0, 0}},
+        {"norm, 2", [](const Tensor& x) { return norm(x, 2); }, {0, 0}, {0, 0}, {0, 0}},
+        {"norm, 3", [](const Tensor& x) { return norm(x, 3); }, {0, 0}, {0, 0}, {0, 0}},
+        {"norm, inf", [](const Tensor& x) { return norm(x, kInfinity); }, {1, -1, 0}, {0.5, -0.5, 0}, {0, 0, 0}},
+        {"stddev", [](const Tensor& x) { return stddev(x); }, {1, 1}, {0, 0}, {0, 0}},
+        {"max", [](const Tensor& x) { return max(x); }, {1, 3, 3}, {0, 0.5, 0.5}, {0, 0, 0}},
+        {"min", [](const Tensor& x) { return min(x); }, {1, 1, 3}, {0.5, 0.5, 0}, {0, 0, 0}},
+        {"median", [](const Tensor& x) { return median(x); }, {2, 1, 2, 3}, {0.5, 0, 0.5, 0}, {0, 0, 0, 0}},
+        {"median of NaN", [](const Tensor& x) { return median(x); }, {2, NAN, NAN, 3}, {0, 0.5, 0.5, 0}, {0, 0, 0, 0}},
+        {"nanmedian", [](const Tensor& x) { return nanmedian(x); }, {2, NAN, 2, 3}, {0.5, 0, 0.5, 0}, {0, 0, 0, 0}},
+        {"prod", [](const Tensor& x) { return prod(x); }, {0, 2, 0}, {0, 0, 0}, {2, 0, 2}},
+        {"cumprod", [](const Tensor& x) { return cumprod(x, 0); }, {2, 0, 3}, {1, 8, 0}, {4, 6, 2}},
+    };
+}
+
+struct PairCase {
+    const char* name;
+    std::function<Tensor(const Tensor& a, const Tensor& b)> call;
+    Values a, b, of_a, of_b;
+};
+
+std::vector<PairCase> pairs() {
+    const auto maximum_of = [](const Tensor& a, const Tensor& b) { return maximum(a, b); };
+    const auto minimum_of = [](const Tensor& a, const Tensor& b) { return minimum(a, b); };
+    return {
+        {"maximum", maximum_of, {1, 2, NAN, 1}, {1, 1, 1, NAN}, {0.5, 1, 1, 1}, {0.5, 0, 1, 1}},
+        {"minimum", minimum_of, {1, 2, NAN, 1}, {1, 1, 1, NAN}, {0.5, 0, 1, 1}, {0.5, 1, 1, 1}},
+        {"fmax",
+         [](const Tensor& a, const Tensor& b) { return fmax(a, b); },
+         {1, 2, NAN, 1},
+         {1, 1, 1, NAN},
+         {0.5, 1, 0, 1},
+         {0.5, 0, 1, 0}},
+        {"fmin",
+         [](const Tensor& a, const Tensor& b) { return fmin(a, b); },
+         {1, 2, NAN, 1},
+         {1, 1, 1, NAN},
+         {0.5, 0, 0, 1},
+         {0.5, 1, 1, 0}},
+        {"clamp_min by a tensor",
+         [](const Tensor& a, const Tensor& b) { return clamp_min(a, b); },
+         {1, 2, NAN, 0},
+         {1, 1, 1, 1},
+         {0.5, 1, 1, 0},
+         {0.5, 0, 1, 1}},
+        {"clamp by equal tensors",
+         [](const Tensor& a, const Tensor& b) { return clamp(a, b, b.detach()); },
+         {1, 0, 5},
+         {1, 1, 1},
+         {1, 0, 0},
+         {0, 1, 0}},
+        {"atan2",
+         [](const Tensor& a, const Tensor& b) { return atan2(a, b); },
+         {0, 0, 1, 0},
+         {0, 1, 0, -1},
+         {0, 1, 0, -1},
+         {0, 0, -1, 0}},
+        {"pow",
+         [](const Tensor& a, const Tensor& b) { return pow(a, b); },
+         {0, 0, 0, 1},
+         {0, 1, -1, 0},
+         {0, 1, -kInfinity, 0},
+         {0, 0, -kInfinity, 0}},
+        {"xlogy",
+         [](const Tensor& a, const Tensor& b) { return xlogy(a, b); },
+         {0, 0, 1},
+         {1, -1, 1},
+         {0, 0, 0},
+         {0, 0, 1}},
+        {"fmod",
+         [](const Tensor& a, const Tensor& b) { return fmod(a, b); },
+         {2, -2, 1},
+         {1, 1, 2},
+         {1, 1, 1},
+         {-2, 2, 0}},
+        {"remainder",
+         [](const Tensor& a, const Tensor& b) { return remainder(a, b); },
+         {2, -2, 1},
+         {1, 1, 2},
+         {1, 1, 1},
+         {-2, 2, 0}},
+        {"copysign",
+         [](const Tensor& a, const Tensor& b) { return copysign(a, b); },
+         {0, -1, 2},
+         {1, 1, -1},
+         {0, -1, -1},
+         {0, 0, 0}},
+    };
+}
+
+Values slope(const Tensor& y, const Tensor& x, bool graph) {
+    const Tensor g = grad({sum(y)}, {x}, {.create_graph = graph, .allow_unused = true})[0];
+    return g.defined() ? values(g) : Values(static_cast<std::size_t>(x.numel()), 0);
+}
+
+std::vector<DType> types() {
+    std::vector<DType> all = floats();
+    all.push_back(DType::f16);
+    all.push_back(DType::bf16);
+    return all;
+}
+
+Tolerance within(DType dtype) { return {.absolute = 1e-30, .relative = is_half(dtype) ? 0x1p-7 : 1e-6}; }
+
+}  // namespace
+
+TEST_CASE("breakpoints: first and second derivatives are PyTorch's") {
+    for (const DType dtype : types())
+        for (const Case& one : pieces()) {
+            if (small_cases() && dtype != DType::f32) continue;
+            CAPTURE(one.name);
+            CAPTURE(name_of(dtype));
+            const Shape shape{static_cast<std::int64_t>(one.x.size())};
+            const Tensor x = tensor(one.x, shape, dtype).set_requires_grad();
+            CHECK(difference(slope(one.call(x), x, false), one.first, within(dtype)) == "");
+            CHECK(difference(slope(one.call(x), x, true), one.first, within(dtype)) == "");
+            const Tensor first = grad({sum(one.call(x))}, {x}, {.create_graph = true})[0];
+            const Values second = first.requires_grad() ? slope(first, x, false) : Values(one.x.size(), 0);
+            CHECK(difference(second, one.second, within(dtype)) == "");
+        }
+}
+
+TEST_CASE("breakpoints: ties and zeros of two operands are PyTorch's") {
+    for (const DType dtype : types())
+        for (const PairCase& one : pairs()) {
+            if (small_cases() && dtype != DType::f32) continue;
+            CAPTURE(one.name);
+            CAPTURE(name_of(dtype));
+            const Shape shape{static_cast<std::int64_t>(one.a.size())};
+            const Tensor a = tensor(one.a, shape, dtype).set_requires_grad(),
+                         b = tensor(one.b, shape, dtype).set_requires_grad();
+            for (const bool graph : {false, true}) {
+                CHECK(difference(slope(one.call(a, b), a, graph), one.of_a, within(dtype)) == "");
+                CHECK(difference(slope(one.call(a, b), b, graph), one.of_b, within(dtype)) == "");
+            }
+        }
+}
+
+TEST_CASE("breakpoints: the angle and the size of a complex 0 have no slope") {
+    const Tensor z = zeros({2, 2}).set_requires_grad();
+    CHECK(values(angle(z)) == Values{0, 0});
+    CHECK(slope(angle(z), z, false) == Values{0, 0, 0, 0});
+    CHECK(slope(complex_abs(z), z, false) == Values{0, 0, 0, 0});
+}
+
+TEST_CASE("breakpoints: relu behind a product hands the gradient on at NaN, and not at 0") {
+    // Relu's gradient as the epilogue of the product that follows in backward.
+    const Tensor x = tensor({NAN, 0, 1, -1}, {1, 4}).set_requires_grad();
+    const Tensor hidden = relu(x), out = matmul(hidden, transpose(full({3, 4}, 1)));
+    CHECK(slope(out, x, false) == Values{3, 0, 3, 0});
+}
