@@ -34,7 +34,8 @@ std::vector<float> normals(std::int64_t count, std::uint64_t seed) {
     return out;
 }
 
-/// x (5), a label that is ignored (-100) more and more often, tokens (4) that are padded by 0, y (3) with weights, signs.
+/// x (5), a label that is ignored (-100) more and more often, tokens (4) that are padded by 0, y (3) with weights,
+/// signs.
 data::TensorDataset examples() {
     std::vector<std::int64_t> label, tokens, positive;
     std::vector<float> y, weight, sign, bits;

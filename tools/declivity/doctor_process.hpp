@@ -20,7 +20,8 @@ struct SectionReport {
     [[nodiscard]] int count(Status status) const;
 };
 
-/// Runs a part of it in child processes: a second one goes on behind the check in which the first one died, and so forth.
+/// Runs a part of it in child processes: a second one goes on behind the check in which the first one died, and so
+/// forth.
 /// @param arguments of the program, for the child
 /// @param silence after which a child that says nothing is ended. Checks of kernels that the device is not given, see
 /// Examination::check_form(), have a quarter of it each, and this long in all
