@@ -25,8 +25,8 @@ inline DerivedKey packed_key(const View& operand, std::string_view kind) {
 /// A weight that is used once between two steps of an optimizer is not packed.
 constexpr int kUsesBeforePacked = 1;
 
-/// Whether a copy of an operand that is used as a constant is there or shall be made now, after so many uses of the same
-/// contents; a recorded step is used again by itself.
+/// Whether a copy of an operand that is used as a constant is there or shall be made now, after so many uses of the
+/// same contents; a recorded step is used again by itself.
 inline bool keeps_packed(const View& operand, const PackedCopy& copy, int after_uses) {
     const Recorder* const recorder = Recorder::current();
     if (recorder != nullptr && recorder->varies(operand.buffer)) return false;
