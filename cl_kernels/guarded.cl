@@ -1,5 +1,5 @@
-// check_tensors: guard[0] = max(guard[1], 1) if some element is infinite or NaN and guard[0] == 0. Each work-group looks
-//                at one piece; those that find one write the same value.
+// check_tensors: guard[0] = max(guard[1], 1) if some element is infinite or NaN and guard[0] == 0. Each work-group
+//                looks at one piece; those that find one write the same value.
 // save_tensors:  role 1 = role 0, word by word, unless guard[0] > 0.
 //   REAL      unsigned integer as wide as an element (ushort, uint, ulong)
 //   EXPONENT  of check_tensors: the bits that are all set in what is infinite or NaN

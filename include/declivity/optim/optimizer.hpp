@@ -99,8 +99,8 @@ class DECLIVITY_API Optimizer {
     void set_learning_rate(double rate, std::size_t group = 0);
 
     /// While guard[0] is not 0, steps change nothing; a step with a gradient that is infinite or NaN sets it before a
-    /// parameter is changed. i32 [2] on the device of the parameters, see ops/finite.hpp; an undefined tensor: steps are
-    /// not guarded any more.
+    /// parameter is changed. i32 [2] on the device of the parameters, see ops/finite.hpp; an undefined tensor: steps
+    /// are not guarded any more.
     void set_guard(const Tensor& guard);
 
     /// Which class promises that each step's formula is the same, so that it is made once, and a recorded step may

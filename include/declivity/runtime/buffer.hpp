@@ -109,7 +109,8 @@ class DECLIVITY_API Buffer {
     std::shared_ptr<detail::Block> block_;
 };
 
-/// While one lives, its thread writes the memory in place: mark_written() at its beginning, write_enqueued() at its end.
+/// While one lives, its thread writes the memory in place: mark_written() at its beginning, write_enqueued() at its
+/// end.
 class DECLIVITY_API BufferWrite {
   public:
     explicit BufferWrite(Buffer buffer) : buffer_(std::move(buffer)) { buffer_.mark_written(); }

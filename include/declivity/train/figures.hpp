@@ -31,8 +31,8 @@ class DECLIVITY_API Figures {
 
 /// What an epoch came to: "train_loss" and the other figures of the training; "test_loss" and so on for each validation
 /// set; "learning_rate", where there are several optimizers "<optimizer>_learning_rate"; "seconds" of training, without
-/// the evaluation. Losses, and what a step reports, are means weighted by what the loss of each batch was divided by (see
-/// LossValue), NaN where nothing counted; accuracies are in [0, 1], over the labels that the loss does not ignore.
+/// the evaluation. Losses, and what a step reports, are means weighted by what the loss of each batch was divided by
+/// (see LossValue), NaN where nothing counted; accuracies are in [0, 1], over the labels that the loss does not ignore.
 struct EpochFigures : Figures {
     std::int64_t epoch = 0;  ///< from 1
 };

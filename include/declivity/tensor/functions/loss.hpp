@@ -19,7 +19,8 @@ constexpr std::string_view name_of(Reduction reduction) noexcept {
     return reduction == Reduction::mean ? "mean" : reduction == Reduction::sum ? "sum" : "none";
 }
 
-// ---- One class of C: labels of any integer type in [0, C). One outside of it makes the loss NaN: to look would be to wait.
+// ---- One class of C: labels of any integer type in [0, C). One outside of it makes the loss NaN: to look would be to
+// wait.
 
 struct CrossEntropyOptions {
     Reduction reduction = Reduction::mean;  ///< mean: over the weights of the labels that count
