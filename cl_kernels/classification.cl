@@ -2,8 +2,8 @@
 // loss that is a sum is added as it is. totals[1] += number of rows n with argmax over c of scores[n][c] == labels[n];
 // totals[3] += rows whose label is not ignored. noted[0] += 1; if the loss is infinite or NaN, w is not 0, some label
 // lies outside [0, C)
-// and is not ignored, and noted[1] == 0: noted[1] = noted[0], noted[2] = the first such label, noted[3] = the first that
-// differs from it, or the same once more.
+// and is not ignored, and noted[1] == 0: noted[1] = noted[0], noted[2] = the first such label, noted[3] = the first
+// that differs from it, or the same once more.
 //
 // One work-group, so that the sums have one order; its items take every GROUP-th row.
 //   REAL   type of the scores
