@@ -59,9 +59,9 @@ void require_checksum(const std::string& file, const Safetensors& content) {
     const auto stated = content.metadata.find(kChecksumKey);
     if (stated == content.metadata.end()) return;
     if (const std::string found = checksum_of(content); found != stated->second)
-        throw FormatError(file, kSafetensorsLengthBytes,
-                          fmt::format("the file is damaged: expected a content of checksum {}, got {}",
-                                      stated->second, found));
+        throw FormatError(
+            file, kSafetensorsLengthBytes,
+            fmt::format("the file is damaged: expected a content of checksum {}, got {}", stated->second, found));
 }
 
 }  // namespace declivity::io

@@ -188,15 +188,15 @@ class RecordReader {
     }
     [[nodiscard]] const json& list(const json& object, const char* name, std::size_t size) const {
         const json& value = list(object, name);
-        if (value.size() != size)
-            fail(fmt::format("expected a list of {} as '{}', got {}", size, name, shown(value)));
+        if (value.size() != size) fail(fmt::format("expected a list of {} as '{}', got {}", size, name, shown(value)));
         return value;
     }
     [[nodiscard]] std::int64_t integer(const json& value, std::string_view name, std::int64_t least,
                                        std::int64_t most) const {
         // Numbers above 2^63 are unsigned.
-        const bool fits = value.is_number_integer() &&
-                          (!value.is_number_unsigned() || value.get<std::uint64_t>() <= static_cast<std::uint64_t>(kLargest));
+        const bool fits =
+            value.is_number_integer() &&
+            (!value.is_number_unsigned() || value.get<std::uint64_t>() <= static_cast<std::uint64_t>(kLargest));
         if (!fits || value.get<std::int64_t>() < least || value.get<std::int64_t>() > most)
             fail(fmt::format("expected an integer in [{}, {}] as '{}', got {}", least, most, name, shown(value)));
         return value.get<std::int64_t>();
@@ -240,8 +240,7 @@ class RecordReader {
 
     void read_generators(const Trainer::State& state, Record& out) const {
         const json& generators = member(root_, "generators");
-        if (!generators.is_object())
-            fail(fmt::format("expected an object as 'generators', got {}", shown(generators)));
+        if (!generators.is_object()) fail(fmt::format("expected an object as 'generators', got {}", shown(generators)));
         std::vector<std::string> saved;
         for (const auto& [name, place] : generators.items()) saved.push_back(name);
         std::vector<std::string> wanted = names_of(state.generators);
@@ -287,9 +286,10 @@ class RecordReader {
         out.run.shuffle = truth(run[4], name);
         // A trainer that was saved before its first fit has none.
         if (out.progress.batch > 0 && (out.run.batch < 1 || out.run.examples < 1 || out.progress.step < 1))
-            fail(fmt::format("expected a batch size, examples and steps above 0 in the middle of an epoch, got {}, {} "
-                             "and {}",
-                             out.run.batch, out.run.examples, out.progress.step));
+            fail(
+                fmt::format("expected a batch size, examples and steps above 0 in the middle of an epoch, got {}, {} "
+                            "and {}",
+                            out.run.batch, out.run.examples, out.progress.step));
     }
 
     void read_sums(Record& out) const {
@@ -298,8 +298,7 @@ class RecordReader {
             fail(fmt::format("expected at most {} names as 'sums', got {}", Sums::kMost, sums.size()));
         for (const json& name : sums) {
             out.sums.push_back(text(name, "sums"));
-            if (!Sums::is_name(out.sums.back()) ||
-                std::ranges::count(out.sums, out.sums.back()) > 1)
+            if (!Sums::is_name(out.sums.back()) || std::ranges::count(out.sums, out.sums.back()) > 1)
                 fail(fmt::format("expected names of figures as 'sums', each once, got {}", shown(name)));
         }
     }
@@ -370,8 +369,9 @@ void Trainer::load(const std::filesystem::path& path) {
     if (record.version != kOldVersion && !content.metadata.contains(io::kChecksumKey))
         throw FormatError(path.string(), 8,
                           fmt::format("the file is damaged: a checkpoint has a checksum, '{}'", io::kChecksumKey));
-    const Tensor totals = record.version == kOldVersion ? old_totals(content, state, record, path.string())
-                                                        : tensor_of(content, "trainer.totals", state.totals, path.string());
+    const Tensor totals = record.version == kOldVersion
+                              ? old_totals(content, state, record, path.string())
+                              : tensor_of(content, "trainer.totals", state.totals, path.string());
     const Tensor sums = tensor_of(content, "trainer.sums", state.sums.values(), path.string());
     std::vector<std::pair<Tensor, Tensor>> metrics;  // states, and what they become
     for (const NamedMetric& one : state.metrics)

@@ -114,7 +114,7 @@ class Fit {
     std::deque<Generators> generators_;
     bool saved_ = false;  // for a rollback of the present step
 
-    std::int64_t batches_ = 0;   // of this fit, which the guard counts
+    std::int64_t batches_ = 0;  // of this fit, which the guard counts
     std::int64_t steps_before_epoch_ = 0;
 };
 

@@ -64,8 +64,7 @@ Found first_not_finite(const Trainer::State& state, const data::Batch& batch, st
         step.observe(calls);
         state.step(step, batch);
         if (found.layer.empty() && step.found()) found.layer = "loss";
-        if (found.layer.empty() && !step.found_gradient().empty())
-            found.layer = kGradientOf + step.found_gradient();
+        if (found.layer.empty() && !step.found_gradient().empty()) found.layer = kGradientOf + step.found_gradient();
     }
     return found;
 }

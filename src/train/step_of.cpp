@@ -130,8 +130,7 @@ void StepOf::report(std::string_view name, const LossValue& value) {
     const std::int64_t examples = record_guard([this] { return examples_; });
     LossWeight weight = LossWeight::of_examples(examples);
     if (value.has_weight()) weight = LossWeight::of(value, "Step::report");
-    else if (calls_ != nullptr)
-        weight = calls_->weight_of(value, examples).value_or(weight);
+    else if (calls_ != nullptr) weight = calls_->weight_of(value, examples).value_or(weight);
     sums_.add(name, value, weight);
 }
 

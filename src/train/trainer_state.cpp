@@ -39,8 +39,8 @@ std::vector<std::string> names_of(const std::vector<Named>& all) {
 }
 
 bool is_classification(const Tensor& output, const Tensor& target) {
-    return is_integer(target.dtype()) && target.rank() == 1 && output.rank() == 2 &&
-           output.size(0) == target.size(0) && is_floating(output.dtype());
+    return is_integer(target.dtype()) && target.rank() == 1 && output.rank() == 2 && output.size(0) == target.size(0) &&
+           is_floating(output.dtype());
 }
 
 }  // namespace
@@ -103,9 +103,9 @@ Trainer::State::Outcome Trainer::State::outcome_of(const data::Batch& batch) con
     const LossValue value = loss ? loss(out.output, out.target) : batch_loss(out.output, batch);
     out.loss = value.loss();
     require_loss(out.loss, "Trainer");
-    out.weight = value.has_weight() ? LossWeight::of(value, "Trainer")
-                                    : calls.weight_of_combination(out.loss, batch.size)
-                                          .value_or(LossWeight::of_examples(batch.size));
+    out.weight = value.has_weight()
+                     ? LossWeight::of(value, "Trainer")
+                     : calls.weight_of_combination(out.loss, batch.size).value_or(LossWeight::of_examples(batch.size));
     return out;
 }
 

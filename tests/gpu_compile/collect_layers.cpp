@@ -165,8 +165,8 @@ void optimizers() {
         save_unless_noted(saved, guard);
         for (const DType label : {DType::i32, DType::i64}) {
             const Tensor totals = of(DType::f32, {4}), noted = of(DType::i64, {4});
-            add_classification(of(dtype, {30, 10}).view(), of(label, {30}).view(), of(dtype, {}).view(),
-                               {.number = 30}, totals.view(), noted.view());
+            add_classification(of(dtype, {30, 10}).view(), of(label, {30}).view(), of(dtype, {}).view(), {.number = 30},
+                               totals.view(), noted.view());
             compute(totals);
         }
     }

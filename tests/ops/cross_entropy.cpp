@@ -132,7 +132,9 @@ TEST_CASE("what cross entropy refuses") {
                          "cross_entropy: wants labels of shape [2, 4], got [2]", ShapeError);
     CHECK_THROWS_WITH_AS(cross_entropy(x, zeros({3}, {.dtype = DType::i64})),
                          "cross_entropy: wants labels of shape [2], got [3]", ShapeError);
-    CHECK_THROWS_WITH_AS(cross_entropy(x, zeros({2})), "cross_entropy: expected labels of an integer type (i8 to i64, u8 to u64), got f32", TypeError);
+    CHECK_THROWS_WITH_AS(cross_entropy(x, zeros({2})),
+                         "cross_entropy: expected labels of an integer type (i8 to i64, u8 to u64), got f32",
+                         TypeError);
     CHECK_THROWS_WITH_AS(cross_entropy(x.to(DType::i32), labels),
                          "cross_entropy: wants f32, f64, f16 or bf16 as logits, got i32 (convert with .to(DType::f32))",
                          TypeError);

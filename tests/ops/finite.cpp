@@ -59,7 +59,8 @@ TEST_CASE("finite: an element that is infinite or NaN is found in tensors of any
     types.push_back(DType::f16);
     types.push_back(DType::bf16);
     for (const DType dtype : types)
-        for (const double bad : {static_cast<double>(INFINITY), static_cast<double>(-INFINITY), static_cast<double>(NAN)})
+        for (const double bad :
+             {static_cast<double>(INFINITY), static_cast<double>(-INFINITY), static_cast<double>(NAN)})
             for (const std::int64_t at : {0, 1, 4095, 4096, 9999}) {
                 const ops::View guard = guard_view(device());
                 ops::MultiTensor tensors(1);

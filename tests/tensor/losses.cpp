@@ -562,7 +562,8 @@ TEST_CASE("losses: wrong arguments") {
          [&] { (void)cross_entropy(x, x, {.label_smoothing = 1}); });
     says("ValueError cross_entropy: wants a tensor as target, got an undefined one",
          [&] { (void)cross_entropy(x, none); });
-    says("TypeError nll_loss: expected labels of an integer type (i8 to i64, u8 to u64), got f32", [&] { (void)nll_loss(x, row); });
+    says("TypeError nll_loss: expected labels of an integer type (i8 to i64, u8 to u64), got f32",
+         [&] { (void)nll_loss(x, row); });
     says("ShapeError nll_loss: wants labels of shape [2], got [2, 3]", [&] { (void)nll_loss(x, ints); });
     says("ShapeError nll_loss: wants labels of x (C) of shape [], got [2]", [&] { (void)nll_loss(row, labels); });
     says("ShapeError nll_loss: wants at least one class, got x of shape [2, 0]", [&] {

@@ -521,7 +521,8 @@ TEST_CASE("a recorded step within another is a part of it") {
 }
 
 TEST_CASE("a recorded step that calls itself is refused") {
-    constexpr const char* says = "record: expected a call of the step after the previous one has ended, got one within it";
+    constexpr const char* says =
+        "record: expected a call of the step after the previous one has ended, got one within it";
     for (const WhenRefused when : {WhenRefused::fail, WhenRefused::run}) {
         Recorded* self = nullptr;
         int depth = 0;

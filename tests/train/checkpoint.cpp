@@ -52,7 +52,8 @@ struct Training {
         for (const auto& [name, tensor] : optimizer.state_dict())
             for (const double value : test::values(tensor)) all.push_back(value);
         const train::Progress& progress = trainer.progress();
-        for (const std::int64_t count : {progress.epoch, progress.batch, progress.step}) all.push_back(static_cast<double>(count));
+        for (const std::int64_t count : {progress.epoch, progress.batch, progress.step})
+            all.push_back(static_cast<double>(count));
         for (const auto& epoch : progress.history)
             for (const auto& [name, value] : epoch) all.push_back(value);
         all.push_back(static_cast<double>(random_state(default_device()).offset));
@@ -81,7 +82,8 @@ struct StopAt : train::Callback {
 
 /// In the middle of its second epoch.
 void train_some(Training& training) {
-    training.trainer.fit(points(20), {.epochs = 2, .batch = 4, .callbacks = {std::make_shared<StopAt>(7)}, .quiet = true});
+    training.trainer.fit(points(20),
+                         {.epochs = 2, .batch = 4, .callbacks = {std::make_shared<StopAt>(7)}, .quiet = true});
 }
 
 std::string bytes_of(const std::filesystem::path& path) {
@@ -161,8 +163,8 @@ TEST_CASE("each number and text of a checkpoint is checked, and the error names 
         change(changed);
         return refused_text(changed.dump());
     };
-    const std::vector<json> no_counts{1e300, 1.5,  -1,          9223372036854775807LL, 18446744073709551615ULL, "5",
-                                      nullptr, true, json::array(), json::object()};
+    const std::vector<json> no_counts{1e300, 1.5,     -1,   9223372036854775807LL, 18446744073709551615ULL,
+                                      "5",   nullptr, true, json::array(),         json::object()};
     for (const char* name : {"epoch", "batch", "step", "version"})
         for (const json& value : no_counts) refused([&](json& changed) { changed[name] = value; });
     for (int i = 0; i < 4; ++i)

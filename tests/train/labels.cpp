@@ -196,11 +196,11 @@ TEST_CASE("add_classification notes the first call whose loss is no number, and 
             CHECK(call({8, 8, 8, 8, 8}, NAN) == std::vector<std::int64_t>{5, 4, -5, 3});
             noted.detach().fill_(0);
             CHECK(call({0, 1, 2, 1, 4}, NAN) == std::vector<std::int64_t>{1, 1, 4, 4});
-            CHECK_THROWS_AS(ops::add_classification(scores.view(), zeros({5}, {type}).view(), zeros({}, {real}).view(), {.number = 5},
-                                                    totals.view(), zeros({3}, {DType::i64}).view()),
+            CHECK_THROWS_AS(ops::add_classification(scores.view(), zeros({5}, {type}).view(), zeros({}, {real}).view(),
+                                                    {.number = 5}, totals.view(), zeros({3}, {DType::i64}).view()),
                             ShapeError);
-            CHECK_THROWS_AS(ops::add_classification(scores.view(), zeros({5}, {type}).view(), zeros({}, {real}).view(), {.number = 5},
-                                                    totals.view(), zeros({4}).view()),
+            CHECK_THROWS_AS(ops::add_classification(scores.view(), zeros({5}, {type}).view(), zeros({}, {real}).view(),
+                                                    {.number = 5}, totals.view(), zeros({4}).view()),
                             TypeError);
         }
 }

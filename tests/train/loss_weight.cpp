@@ -68,8 +68,8 @@ struct Model {
 };
 
 train::FitOptions quiet(std::int64_t batch, std::int64_t accumulate = 1, bool record = true, std::int64_t epochs = 1) {
-    return {.epochs = epochs, .batch = batch, .shuffle = false, .accumulate = accumulate, .quiet = true,
-            .record = record};
+    return {
+        .epochs = epochs, .batch = batch, .shuffle = false, .accumulate = accumulate, .quiet = true, .record = record};
 }
 
 /// The loss over all examples as one batch is that by other batch sizes, in an evaluation and in an epoch that does not
@@ -116,16 +116,14 @@ TEST_CASE("trainer: losses of labels are weighted by the labels that count and b
     check("weighted", of("class", nn::CrossEntropyLoss({}, class_weights())));
     check("weighted, ignored", of("label", nn::CrossEntropyLoss({.label_smoothing = 0.1}, class_weights())));
     check("ignore_index", of("class", nn::CrossEntropyLoss({.ignore_index = 1})));
-    check("nll", [](const Tensor& out, const data::Batch& batch) {
-        return nn::NLLLoss()(log_softmax(out), batch["label"]);
-    });
+    check("nll",
+          [](const Tensor& out, const data::Batch& batch) { return nn::NLLLoss()(log_softmax(out), batch["label"]); });
     check("nll, weighted", [weight = class_weights()](const Tensor& out, const data::Batch& batch) {
         return nn::NLLLoss{{}, weight}(log_softmax(out), batch["label"]);
     });
     check("multi_margin", of("class", nn::MultiMarginLoss{{}, class_weights()}));
-    check("probabilities", [](const Tensor& out, const data::Batch& batch) {
-        return cross_entropy(out, softmax(batch["y"]));
-    });
+    check("probabilities",
+          [](const Tensor& out, const data::Batch& batch) { return cross_entropy(out, softmax(batch["y"])); });
 }
 
 TEST_CASE("trainer: losses of tokens are weighted by the tokens that are not ignored") {
@@ -133,11 +131,15 @@ TEST_CASE("trainer: losses of tokens are weighted by the tokens that are not ign
         return cross_entropy(reshape(out, {-1, kClasses}), reshape(batch["tokens"], {-1}), {.ignore_index = 0});
     };
     check("tokens", of_tokens, kPlaces * kClasses);
-    check("a multiple", [&](const Tensor& out, const data::Batch& batch) { return of_tokens(out, batch) * 2 + 1; },
-          kPlaces * kClasses);
-    check("a sum", [&](const Tensor& out, const data::Batch& batch) {
-        return of_tokens(out, batch) + of_tokens(-out, batch) * 0.5;
-    }, kPlaces * kClasses);
+    check(
+        "a multiple", [&](const Tensor& out, const data::Batch& batch) { return of_tokens(out, batch) * 2 + 1; },
+        kPlaces * kClasses);
+    check(
+        "a sum",
+        [&](const Tensor& out, const data::Batch& batch) {
+            return of_tokens(out, batch) + of_tokens(-out, batch) * 0.5;
+        },
+        kPlaces * kClasses);
 }
 
 TEST_CASE("trainer: losses of elements are weighted by their elements or weights") {
@@ -146,13 +148,13 @@ TEST_CASE("trainer: losses of elements are weighted by their elements or weights
     check("smooth_l1", of("y", nn::SmoothL1Loss()));
     check("huber", of("y", nn::HuberLoss()));
     check("bce_with_logits", of("bits", nn::BCEWithLogitsLoss(Reduction::mean, class_weights())));
-    check("bce", [](const Tensor& out, const data::Batch& batch) { return nn::BCELoss()(sigmoid(out), batch["bits"]); });
+    check("bce",
+          [](const Tensor& out, const data::Batch& batch) { return nn::BCELoss()(sigmoid(out), batch["bits"]); });
     check("soft_margin", of("sign", nn::SoftMarginLoss()));
     check("hinge", of("sign", nn::HingeEmbeddingLoss()));
     check("multilabel_soft_margin", of("bits", nn::MultiLabelSoftMarginLoss()));
-    check("poisson", [](const Tensor& out, const data::Batch& batch) {
-        return nn::PoissonNLLLoss()(out, abs(batch["y"]));
-    });
+    check("poisson",
+          [](const Tensor& out, const data::Batch& batch) { return nn::PoissonNLLLoss()(out, abs(batch["y"])); });
     check("sample weights, mse", [](const Tensor& out, const data::Batch& batch) {
         return mse_loss(out, batch["y"], Reduction::mean, batch["weight"]);
     });
@@ -173,8 +175,8 @@ TEST_CASE("trainer: a loss that is a sum is one of all batches, and its figure i
     const auto set = examples();
     check("sum", of("y", nn::MSELoss(Reduction::sum)));
     Model model;
-    const double mean_loss = train::Trainer(model.network, model.optimizer, of("y", nn::MSELoss()))
-                                 .evaluate(set)["loss"];
+    const double mean_loss =
+        train::Trainer(model.network, model.optimizer, of("y", nn::MSELoss())).evaluate(set)["loss"];
     CHECK(train::Trainer(model.network, model.optimizer, of("y", nn::MSELoss(Reduction::sum))).evaluate(set)["loss"] ==
           doctest::Approx(mean_loss * kClasses));
 }
@@ -195,8 +197,8 @@ TEST_CASE("trainer: a loss of the program's own tells its weight, by a tensor or
     };
     CHECK_THROWS_WITH_AS((void)evaluated({zeros({}), -1.0}), "Trainer: expected a weight of at least 0, got -1",
                          ValueError);
-    CHECK_THROWS_WITH_AS((void)evaluated({zeros({}), zeros({2})}),
-                         "Trainer: expected a weight of one element, got [2]", ShapeError);
+    CHECK_THROWS_WITH_AS((void)evaluated({zeros({}), zeros({2})}), "Trainer: expected a weight of one element, got [2]",
+                         ShapeError);
     CHECK(std::isnan(evaluated({zeros({}), 0.0})["loss"]));
     CHECK_THROWS_WITH_AS((void)evaluated({}), doctest::Contains("wants a loss of one element"), ValueError);
 }
@@ -209,7 +211,8 @@ TEST_CASE("trainer: figures that steps of the program's own report are weighted 
                                [&](train::Step& step, const data::Batch& of) {
                                    model.optimizer.zero_grad();
                                    const Tensor out = reshape(model.network(of["x"]), {-1, kClasses});
-                                   const Tensor loss = cross_entropy(out, reshape(of["tokens"], {-1}), {.ignore_index = 0});
+                                   const Tensor loss =
+                                       cross_entropy(out, reshape(of["tokens"], {-1}), {.ignore_index = 0});
                                    step.backward(loss);
                                    model.optimizer.step();
                                    const Tensor counted = sum(of["weight"]);
@@ -244,8 +247,7 @@ data::TensorDataset with_ignored_batch(bool with_it, DType dtype = DType::i64) {
     }
     const auto count = static_cast<std::int64_t>(label.size());
     return data::TensorDataset(
-        {{"x", io::HostArray::of({count, 5}, x)},
-         {"label", io::to_host(Tensor::from(label, {count}).to(dtype))}});
+        {{"x", io::HostArray::of({count, 5}, x)}, {"label", io::to_host(Tensor::from(label, {count}).to(dtype))}});
 }
 
 struct Run {

@@ -36,18 +36,20 @@ enum class Fault { none, infinite, throws };
 /// Points and their class; one example is bad while `fault` says so.
 struct Points {
     std::atomic<Fault> fault = Fault::none;
-    data::FunctionDataset set{
-        kCount,
-        {{.name = "x", .dtype = DType::f32, .shape = Shape{4}}, {.name = "label", .dtype = DType::i64, .shape = Shape{}}},
-        [this](std::int64_t index) {
-            data::Random random(3, 0, static_cast<std::uint64_t>(index), data::Purpose::user);
-            std::vector<float> x(4);
-            for (float& value : x) value = random.normal();
-            const std::int64_t label = x[0] + x[1] > 0 ? 1 : 0;
-            if (index == kBad && fault == Fault::infinite) x[2] = std::numeric_limits<float>::infinity();
-            if (index == kBad && fault == Fault::throws) throw ValueError("a file that cannot be read");
-            return std::vector{io::HostArray::of({4}, x), io::HostArray::of(label)};
-        }};
+    data::FunctionDataset set{kCount,
+                              {{.name = "x", .dtype = DType::f32, .shape = Shape{4}},
+                               {.name = "label", .dtype = DType::i64, .shape = Shape{}}},
+                              [this](std::int64_t index) {
+                                  data::Random random(3, 0, static_cast<std::uint64_t>(index), data::Purpose::user);
+                                  std::vector<float> x(4);
+                                  for (float& value : x) value = random.normal();
+                                  const std::int64_t label = x[0] + x[1] > 0 ? 1 : 0;
+                                  if (index == kBad && fault == Fault::infinite)
+                                      x[2] = std::numeric_limits<float>::infinity();
+                                  if (index == kBad && fault == Fault::throws)
+                                      throw ValueError("a file that cannot be read");
+                                  return std::vector{io::HostArray::of({4}, x), io::HostArray::of(label)};
+                              }};
 };
 
 /// Running statistics, random numbers of the device and of a generator, a metric.
@@ -111,8 +113,8 @@ struct StopAfter : train::Callback {
 };
 
 train::FitOptions options(std::int64_t epochs, bool record, std::int64_t accumulate) {
-    return {.epochs = epochs, .batch = kBatch, .shuffle = false, .accumulate = accumulate, .quiet = true,
-            .record = record};
+    return {
+        .epochs = epochs, .batch = kBatch, .shuffle = false, .accumulate = accumulate, .quiet = true, .record = record};
 }
 
 }  // namespace
@@ -253,8 +255,13 @@ TEST_CASE("a gradient that is NaN beside a finite loss reaches no parameter") {
                         model.to(dtype);
                         optim::Adam optimizer(model.parameters(), {.lr = 0.01});
                         train::Trainer trainer(model, optimizer);
-                        train::FitOptions how{.epochs = 1, .batch = 4, .shuffle = false, .accumulate = accumulate,
-                                              .clip_norm = clip, .quiet = true, .record = record};
+                        train::FitOptions how{.epochs = 1,
+                                              .batch = 4,
+                                              .shuffle = false,
+                                              .accumulate = accumulate,
+                                              .clip_norm = clip,
+                                              .quiet = true,
+                                              .record = record};
                         try {
                             trainer.fit(with_zero(batches, bad, end), how);
                             CHECK(end == bad);
@@ -353,8 +360,8 @@ TEST_CASE("trainer: data sets as shared pointers") {
     trainer.fit(data::take(train_set, 64), {.epochs = 3, .batch = 16, .quiet = true});
     CHECK(trainer.evaluate(test_set)["accuracy"] == trainer.evaluate(*test_set)["accuracy"]);
     CHECK(trainer.predict(test_set).shape() == Shape{32, 10});
-    CHECK_THROWS_WITH_AS(trainer.fit(std::shared_ptr<data::Dataset>(), one), "Trainer::fit: expected a data set, got null",
-                         ValueError);
+    CHECK_THROWS_WITH_AS(trainer.fit(std::shared_ptr<data::Dataset>(), one),
+                         "Trainer::fit: expected a data set, got null", ValueError);
     CHECK_THROWS_WITH_AS((void)trainer.evaluate(std::shared_ptr<data::DrawnDigits>()),
                          "Trainer::evaluate: expected a data set, got null", ValueError);
 }

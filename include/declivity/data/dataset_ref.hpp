@@ -19,8 +19,7 @@ class DECLIVITY_API DatasetRef {
     DatasetRef(const Dataset& dataset) : dataset_(&dataset) {}  // NOLINT: an argument
     /// @throws ValueError for null, when it is used
     template <class D>
-    requires std::derived_from<std::remove_const_t<D>, Dataset>
-    DatasetRef(std::shared_ptr<D> dataset)  // NOLINT
+    requires std::derived_from<std::remove_const_t<D>, Dataset> DatasetRef(std::shared_ptr<D> dataset)  // NOLINT
         : shared_(std::move(dataset)), dataset_(shared_.get()) {}
 
     /// @throws ValueError, naming `function`, where a null pointer was given
