@@ -114,8 +114,8 @@ struct Recorded::State {
         explicit Inside(bool& of) : called(of) {
             if (called)
                 throw ValueError(
-                    "record: expected a call of the step after the previous one has ended, got one within it, by the "
-                    "step itself or a host_call of it");
+                    "record: expected a call of the step after the previous one has ended, got one within it, of a "
+                    "host_call or of the step itself");
             called = true;
         }
         ~Inside() { called = false; }

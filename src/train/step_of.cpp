@@ -1,5 +1,9 @@
 #include "step_of.hpp"
 
+#include <memory>
+#include <utility>
+#include <vector>
+
 #include <declivity/ops/finite.hpp>
 #include <declivity/runtime/error.hpp>
 #include <declivity/tensor/autograd.hpp>
@@ -8,7 +12,35 @@
 #include <declivity/tensor/record.hpp>
 #include <fmt/format.h>
 
+#include "tensor/tensor_state.hpp"
+
 namespace declivity::train {
+namespace {
+
+/// Tells whether a gradient was made or written meanwhile. It reads no element of it, so that a step that is captured
+/// does not depend on the gradients that an earlier one left.
+class GradientMark {
+  public:
+    explicit GradientMark(const Tensor& parameter) {
+        Tensor gradient;
+        {
+            const auto lock = declivity::detail::lock_tensor(*parameter.state());
+            gradient = parameter.state()->grad;
+        }
+        if (!gradient.defined()) return;
+        state_ = gradient.state();
+        version_ = gradient.view().buffer.version();
+    }
+    friend bool operator==(const GradientMark& a, const GradientMark& b) {
+        return a.state_ == b.state_ && a.version_ == b.version_;
+    }
+
+  private:
+    std::shared_ptr<const void> state_;
+    std::uint64_t version_ = 0;
+};
+
+}  // namespace
 
 Step::~Step() = default;
 
@@ -79,12 +111,17 @@ void StepOf::backward(const LossValue& value) {
         may_skip_ = check_loss(loss, weight, state_.guard, true) || may_skip_;
         checked_ = true;
     }
-    loss.backward();
-    // Here as well as in each optimizer: the first of several must not step where the gradients of another one are bad.
-    std::vector<Tensor> parameters;
+    std::vector<std::pair<Tensor, GradientMark>> before;
     for (const auto& [name, optimizer] : state_.optimizers)
         for (std::size_t group = 0; group < optimizer.groups(); ++group)
-            for (const Tensor& parameter : optimizer.parameters(group)) parameters.push_back(parameter);
+            for (const Tensor& parameter : optimizer.parameters(group))
+                before.emplace_back(parameter, GradientMark(parameter));
+    loss.backward();
+    // Here as well as in each optimizer: the first of several must not step where the gradients of another one are bad.
+    // Gradients of an earlier step were looked at then.
+    std::vector<Tensor> parameters;
+    for (const auto& [parameter, mark] : before)
+        if (!(GradientMark(parameter) == mark)) parameters.push_back(parameter);
     check_gradients_(parameters, state_.guard);
 }
 

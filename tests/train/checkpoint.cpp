@@ -177,7 +177,7 @@ TEST_CASE("each number and text of a checkpoint is checked, and the error names 
         CHECK(said.find("expected a number, null") != std::string::npos);
     }
     for (const json& value : no_counts) {
-        if (value.is_number_integer() && value != json(-1)) continue;  // a seed or a position
+        if (value.is_number_unsigned() || value == json(9223372036854775807LL)) continue;  // seeds and positions
         refused([&](json& changed) { changed["random"][1] = value; });
         refused([&](json& changed) { changed["generators"]["own"][0] = value; });
     }

@@ -184,6 +184,7 @@ TEST_CASE("own steps: recorded where the program promises, to the bit, and plain
     train::Replays replays, by_default;
     const auto plain = run(false, nullptr);
     CHECK(run(true, &replays) == plain);
+    CAPTURE(replays.refused);
     CHECK(replays.replayed >= 3 * 12 - 2 - 3);
     CHECK(run({}, &by_default) == plain);
     CHECK(by_default.replayed == 0);
