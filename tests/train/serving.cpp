@@ -6,6 +6,7 @@
 #include <functional>
 #include <memory>
 #include <string>
+#include <thread>
 #include <vector>
 
 #include <declivity/nn/nn.hpp>
@@ -17,6 +18,7 @@
 #include <declivity/tensor/record.hpp>
 #include <doctest/doctest.h>
 #include <tests/support/devices.hpp>
+#include <tests/support/held_build.hpp>
 #include <tests/support/threads.hpp>
 #include <tests/support/values.hpp>
 
@@ -66,6 +68,14 @@ Floats fresh_answer(const Case& c, nn::Layer& live, const Tensor& x) {
     return answer(*fresh, x);
 }
 
+/// An optimizer whose kernel no other test compiles.
+struct Unusual : optim::Optimizer {
+    explicit Unusual(const optim::Parameters& parameters) : Optimizer("Unusual") { add(parameters, 0.5, {}); }
+    void update(std::size_t, optim::Update& x) const override {
+        x.parameter = x.parameter - x.lr * (atan(x.gradient) + 0.25 * log1p(abs(x.parameter)) + 0.125);
+    }
+};
+
 void race(const Case& c, int rounds, bool restless) {
     CAPTURE(c.name);
     const auto live = c.make();
@@ -110,6 +120,26 @@ TEST_CASE("serving: behind a race with training and reloading, answers come from
         race(c, rounds, false);
         race(c, rounds, true);
     }
+}
+
+TEST_CASE("serving: what is made of weights while a step is on its way does not outlive the step") {
+    if (test::small_cases()) return;
+    const Case c = cases()[0];
+    const auto live = c.make();
+    const Tensor x = test::random_tensor(c.x, 7);
+    for (int call = 0; call < 3; ++call) (void)answer(*live, x);  // all of its kernels are compiled
+    Unusual optimizer(live->parameters());
+    mean(square((*live)(x))).backward();
+    {
+        const test::HeldBuild held;
+        std::thread step([&] { optimizer.step(); });
+        held.wait();  // the step has announced its writes, and compiles
+        for (int call = 0; call < 4; ++call) (void)answer(*live, x);
+        held.let_go();
+        step.join();
+    }
+    const Floats expected = fresh_answer(c, *live, x);
+    for (int call = 0; call < 3; ++call) CHECK(answer(*live, x) == expected);
 }
 
 TEST_CASE("serving: a captured answer beside training is that of the parameters that are there behind the race") {
