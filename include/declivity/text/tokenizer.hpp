@@ -69,7 +69,7 @@ class DECLIVITY_API Tokenizer {
     /// WordLevel. Post-processors: TemplateProcessing, BertProcessing, RobertaProcessing, ByteLevel, Sequence.
     /// Decoders: ByteLevel, WordPiece, Metaspace, BPEDecoder, CTC, Replace, Fuse, Strip, ByteFallback, Sequence.
     /// At most 100 MiB and 16 million JSON values; reading takes up to 40 times the file's size in memory for a while.
-    /// Patterns have at most 32 KiB; verbs of PCRE2 such as (*LIMIT_MATCH=), callouts and \C are not supported.
+    /// Patterns have at most 32 KiB; verbs of PCRE2 such as (*LIMIT_MATCH=), callouts and `\\C` are not supported.
     /// encode and decode throw ValueError where a pattern takes more than 10 million steps at one place of a text or
     /// 256 MiB, and where normalizers make more than 64 times the bytes of a text and 16 MiB.
     /// @throws IoError; FormatError naming file, byte and JSON pointer for what is malformed or none of these, and for
