@@ -1,4 +1,4 @@
-// Floor 4, private. A checksum of what a safetensors file holds.
+// Layer 4, private. A checksum of what a safetensors file holds.
 #pragma once
 
 #include <string>

@@ -1,4 +1,4 @@
-// Floor 5, private. A causal model with a KV cache as the function of logits that text::generate() takes.
+// Layer 5, private. A causal model with a KV cache as the function of logits that text::generate() takes.
 #pragma once
 
 #include <cstdint>

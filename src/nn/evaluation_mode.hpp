@@ -1,4 +1,4 @@
-// Floor 4, private. Evaluation mode for a while.
+// Layer 4, private. Evaluation mode for a while.
 #pragma once
 
 #include <utility>

@@ -1,4 +1,4 @@
-// Floor 4, private. Calls of modules that no module in use has as a child: their parameters are not trained or saved
+// Layer 4, private. Calls of modules that no module in use has as a child: their parameters are not trained or saved
 // with those of the module that calls them.
 #pragma once
 

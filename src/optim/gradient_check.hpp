@@ -1,4 +1,4 @@
-// Floor 4, private. A look at all gradients before an optimizer changes a parameter.
+// Layer 4, private. A look at all gradients before an optimizer changes a parameter.
 #pragma once
 
 #include <span>

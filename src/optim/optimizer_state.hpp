@@ -1,4 +1,4 @@
-// Floor 4, private. What an Optimizer holds.
+// Layer 4, private. What an Optimizer holds.
 #pragma once
 
 #include <cstdint>

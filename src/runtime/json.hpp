@@ -1,4 +1,4 @@
-// Floor 1, private. JSON of every format that the library reads: one limit of depth and size, each value checked where
+// Layer 1, private. JSON of every format that the library reads: one limit of depth and size, each value checked where
 // it is used, and errors that name file, byte and JSON pointer. No exception of the JSON library leaves these
 // functions.
 #pragma once

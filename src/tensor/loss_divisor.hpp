@@ -1,4 +1,4 @@
-// Floor 3, private. What the mean losses of a thread divide their sums by, for a trainer that weighs means of batches.
+// Layer 3, private. What the mean losses of a thread divide their sums by, for a trainer that weighs means of batches.
 #pragma once
 
 #include <utility>

@@ -1,4 +1,4 @@
-// Floor 5, private. Checks of options that several functions of texts have.
+// Layer 5, private. Checks of options that several functions of texts have.
 #pragma once
 
 #include <algorithm>

@@ -1,4 +1,4 @@
-// Floor 5, private. The text of a sequence while its tokens come: stop strings, and what can be given out.
+// Layer 5, private. The text of a sequence while its tokens come: stop strings, and what can be given out.
 #pragma once
 
 #include <cstdint>

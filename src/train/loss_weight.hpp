@@ -1,4 +1,4 @@
-// Floor 5, private. The weight of a loss: what it was divided by.
+// Layer 5, private. The weight of a loss: what it was divided by.
 #pragma once
 
 #include <cstdint>

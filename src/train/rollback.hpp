@@ -1,4 +1,4 @@
-// Floor 5, private. The state that steps change beside parameters, as it was before a step.
+// Layer 5, private. The state that steps change beside parameters, as it was before a step.
 #pragma once
 
 #include <cstddef>

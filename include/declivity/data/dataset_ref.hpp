@@ -1,4 +1,4 @@
-// Floor 5. DatasetRef: a data set as an argument, by reference or as a shared pointer.
+// Layer 5. DatasetRef: a data set as an argument, by reference or as a shared pointer.
 #pragma once
 
 #include <concepts>

@@ -1,4 +1,4 @@
-// Floor 4. Clipping gradients, by their common norm and by value.
+// Layer 4. Clipping gradients, by their common norm and by value.
 #pragma once
 
 #include <vector>

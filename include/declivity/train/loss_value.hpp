@@ -1,4 +1,4 @@
-// Floor 5. LossValue: a loss or a figure of a batch, and the weight that it was divided by.
+// Layer 5. LossValue: a loss or a figure of a batch, and the weight that it was divided by.
 #pragma once
 
 #include <optional>

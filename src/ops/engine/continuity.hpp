@@ -1,4 +1,4 @@
-// Floor 2, private. Before which functions a value of f16 or bf16 that was not stored is rounded to its type.
+// Layer 2, private. Before which functions a value of f16 or bf16 that was not stored is rounded to its type.
 #pragma once
 
 #include <declivity/ops/function.hpp>
