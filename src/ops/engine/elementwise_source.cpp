@@ -190,6 +190,10 @@ bool exceeds_type(const Node& node) {
            node.kind == Node::Kind::operator_result;
 }
 
+/// Whether a node is a number of f16 or bf16. Functions take it with all of its digits; as a tensor, cast or summed, it has
+/// those of its type.
+bool is_number(const Node& node) { return is_half(node.dtype) && node.kind == Node::Kind::constant; }
+
 /// Whether a node's result can depend on more than the last digit of its input number `i`.
 bool rounds_input(const Node& node, std::size_t i) {
     if (node.kind == Node::Kind::cast) return true;
@@ -256,7 +260,9 @@ void generate(const Steps& steps, const Plan& plan, bool tiled, std::size_t at, 
     names[at] = fmt::format("v{}", at);
     const auto name_of_input = [&](std::size_t i) {
         const auto input = static_cast<std::size_t>(steps.find(node.inputs[i], steps.start_of(at)));
-        const bool rounds = rounds_input(node, i) && exceeds_type(*steps.nodes[input]);
+        const Node& from = *steps.nodes[input];
+        const bool rounds =
+            rounds_input(node, i) && (exceeds_type(from) || (node.kind == Node::Kind::cast && is_number(from)));
         return rounds ? code.rounded(steps.nodes[input]->dtype, names[input]) : names[input];
     };
     if (node.kind == Node::Kind::cast) {
@@ -428,7 +434,8 @@ KernelSpec elementwise_reduce_specification(const Steps& steps, const Plan& plan
                                             const Defines& reduction) {
     auto [code, result, defines] = generate(steps, plan, device, family, "BLOCK");
     if (steps.nodes.back()->dtype == DType::boolean) result = fmt::format("({}) != 0", result);
-    else if (exceeds_type(*steps.nodes.back())) result = code.rounded(steps.nodes.back()->dtype, result);
+    else if (exceeds_type(*steps.nodes.back()) || is_number(*steps.nodes.back()))
+        result = code.rounded(steps.nodes.back()->dtype, result);
     code.set_headers(defines);
     defines.set("RESULT", fmt::format("({})({})", cl_type(plan.operands[0].view.dtype), result)).append(reduction);
     return {"elementwise_reduce.cl", "elementwise_reduce", std::move(defines)};
