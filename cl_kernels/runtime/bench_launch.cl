@@ -1,4 +1,4 @@
-// Of declivity_bench: a launch that does nothing, to measure what it costs to start one.
+// A launch that does nothing: declivity_bench measures what it costs to start one.
 __kernel void nothing(__global float* restrict out, const long out_offset) {
     if (get_global_id(0) == 0) out[out_offset] = 0;
 }

@@ -170,7 +170,7 @@ class GgufHead {
         std::size_t done = 0;
         while (done < bytes.size()) {
             if (used_ == buffered_.size()) {
-                // What is long goes straight to its place.
+                // A long string goes straight to its place.
                 if (bytes.size() - done >= kBuffer) {
                     file_.read(bytes.subspan(done));
                     done = bytes.size();

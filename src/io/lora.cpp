@@ -107,7 +107,7 @@ void save_lora(const nn::Module& model, const std::filesystem::path& folder) {
 
 namespace {
 
-/// What a file has to have for an adapter.
+/// The tensors that a file has to have for an adapter.
 struct Adapter {
     Shape a, b;
     Device device;

@@ -127,7 +127,7 @@ std::uint64_t check_chunks(const std::string& file, std::span<const std::byte> b
              fmt::format("a header that claims {} bytes of pixels, of which the file has {}", size, has));
     };
     if (size / kBestDeflateRatio > compressed) refuse(compressed * kBestDeflateRatio);
-    // What is compressed so well may be cut off: its size is counted before memory is taken for it.
+    // A file that is compressed so well may be cut off: its size is counted before memory is taken for it.
     if (size / kUsualDeflateRatio > compressed && size > kSmall) {
         PixelCounter counter;
         for (const auto& piece : pixel_data) counter.add(piece);

@@ -320,7 +320,7 @@ void LlamaConfig::save(const std::filesystem::path& path) const {
     require(qwen2 == qkv_bias, qwen2 ? "qkv_bias" : "no qkv_bias");
     require(!(mistral || qwen2) || !(attention_bias || mlp_bias), "no attention_bias and mlp_bias");
     json config = begun("LlamaConfig::save", other_fields);
-    // Of what the file says about rotary positions, members stand for these.
+    // Members of the config stand for these fields of rotary positions.
     json rope = json::object();
     for (const char* key : {"rope_parameters", "rope_scaling"})
         if (const auto old = config.find(key); old != config.end() && old->is_object() && rope.empty()) rope = *old;

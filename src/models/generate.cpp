@@ -250,7 +250,7 @@ NextToken sampling(const SamplingOptions& options) {
                     ids = order.indices;
                 }
                 if (options.top_p.value_or(1) < 1) {
-                    // Those before which less than the share has come; the first always.
+                    // Tokens before which less than the share has come; the first always.
                     const Tensor chances = softmax(left, -1);
                     left = where(cumsum(chances, -1) - chances < *options.top_p, left, -kInfinity);
                 }

@@ -42,7 +42,7 @@ Tensor turned(const Tensor& x) { return x.rank() == 2 ? transpose(x) : x; }
 
 const void* same(const Tensor& tensor) { return tensor.state().get(); }
 
-/// Of claimed sizes, whose product may be larger than any whole number.
+/// The product of claimed sizes, which may be larger than any whole number.
 double elements_of(const Shape& shape) {
     double elements = 1;
     for (const std::int64_t size : shape) elements *= static_cast<double>(size);

@@ -61,7 +61,7 @@ inline void visit_layer(const VisitParameter& visit, const std::string& name, co
     if (bias) visit({name + ".bias"}, {weight[0]});
 }
 
-/// What from_pretrained() of every model does.
+/// The steps of from_pretrained() that all models share.
 /// @param make a model of no more than the files have
 template <class Model, class Make>
 Model read_pretrained(const char* function, const std::filesystem::path& folder, const FileLayout& layout, bool strict,

@@ -27,7 +27,7 @@ namespace {
 
 thread_local const RefuseUnregisteredCalls* refusing = nullptr;
 
-/// As type_name(), or the name of a class that has no name of its own, without its namespaces.
+/// The type_name(), or the name of a class that has no name of its own, without its namespaces.
 std::string class_name(const Module& module) {
     if (std::string name = module.type_name(); name != "Module") return name;
     std::string name = typeid(module).name();

@@ -14,7 +14,7 @@
 
 namespace declivity::optim {
 
-/// Of a group's numbers: the learning rate is the first, the step counts of its parameters follow.
+/// The place of the first step count in a group's numbers, behind the learning rate.
 constexpr std::int64_t kSteps = 1;
 
 struct Optimizer::Group {

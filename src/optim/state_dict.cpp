@@ -1,4 +1,4 @@
-// What an optimizer saves and loads: in its own names, in those of earlier versions, and in those of torch.optim.
+// The state dicts of optimizers: in their own names, in those of earlier versions, and in those of torch.optim.
 #include <algorithm>
 #include <cmath>
 #include <optional>
@@ -179,7 +179,7 @@ void Optimizer::load_state_dict(const StateDict& state) {
 
 namespace {
 
-/// What torch.optim calls what an optimizer keeps beside each parameter.
+/// The names of torch.optim for the state of each parameter.
 struct TorchNames {
     std::string_view optimizer;
     std::vector<std::pair<std::string_view, std::string_view>> slots;  // here, there

@@ -33,7 +33,7 @@ class DerivedCache {
     void set_limit(std::uint64_t limit);
 
   private:
-    /// Of one part of a block there is one value at most.
+    /// The value of one part of a block, which has one at most.
     struct Entry {
         DerivedKey key = {};
         std::shared_ptr<const void> value = {};  // null: asked for, and not made yet

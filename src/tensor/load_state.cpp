@@ -48,7 +48,7 @@ std::map<std::string, std::size_t> prefixes_beyond(const std::vector<std::string
     return counts;
 }
 
-/// What to do where names fit but for a common prefix; empty where they do not.
+/// Advice where names fit but for a common prefix; empty where they do not.
 std::string prefix_hint(const LoadedState& names) {
     const auto most = [](const std::map<std::string, std::size_t>& counts) {
         const auto found = std::ranges::max_element(counts, {}, [](const auto& one) { return one.second; });

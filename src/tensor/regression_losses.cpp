@@ -32,7 +32,7 @@ Tensor smooth_l1_loss(const Tensor& x, const Tensor& target, Reduction reduction
     const DType type = detail::pair_type("smooth_l1_loss", x, target);
     if (!(beta >= 0)) throw ValueError(fmt::format("smooth_l1_loss: wants a beta of at least 0, got {}", beta));
     const Tensor error = widened(x) - widened(target), d = abs(error);
-    // Of the error itself, not of its magnitude: the second derivative at 0 is 1 / beta.
+    // A function of the error itself, not of its magnitude: the second derivative at 0 is 1 / beta.
     const Tensor losses = beta > 0 ? where(d < beta, square(error) * (0.5 / beta), d - 0.5 * beta) : d;
     return call.result(detail::reduced(losses, reduction).to(type));
 }

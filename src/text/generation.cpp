@@ -288,7 +288,7 @@ void require_function(const Next& next) {
     if (!next) throw ValueError("generate: expected a function that gives logits, got an empty one");
 }
 
-/// What only models::generate() can do is not passed over in silence.
+/// Refuses the options that only models::generate() has.
 void require_host_options(const GenerationOptions& options) {
     if (options.next.choose)
         throw ValueError(

@@ -19,7 +19,7 @@ class TextStream {
     /// @return whether the text has a stop string; str() ends before it
     bool update(std::span<const std::int64_t> tokens);
     [[nodiscard]] const std::string& str() const noexcept { return text_; }
-    /// What was not given out before: whole characters, and nothing that a stop string may begin with, unless no more
+    /// The text since the last call: whole characters, and nothing that a stop string may begin with, unless no more
     /// tokens come.
     std::string_view take(bool last);
 

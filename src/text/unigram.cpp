@@ -87,7 +87,7 @@ void Unigram::tokenize(std::string_view piece, data::Random*, std::vector<ModelT
         if (out[i].id != kUnknown) continue;
         const ModelToken unknown = out[i];
         const std::string_view text = piece.substr(unknown.begin, unknown.end - unknown.begin);
-        // What is a piece is no unknown text: a literal "<unk>", or unknown characters that are a piece together.
+        // A piece is no unknown text: a literal "<unk>", or unknown characters that are a piece together.
         if (const auto known = table_.id(text)) {
             out[i].id = *known;
             continue;

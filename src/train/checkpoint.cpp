@@ -313,7 +313,7 @@ Tensor tensor_of(const io::Safetensors& content, const std::string& name, const 
     return io::to_device(found->second, like.device());
 }
 
-/// Of a checkpoint of an earlier version, which has losses and right answers, and counted examples.
+/// The totals of a checkpoint of an earlier version, which has losses and right answers, and counted examples.
 Tensor old_totals(const io::Safetensors& content, const Trainer::State& state, const Record& record,
                   const std::string& path) {
     const Tensor two = zeros({2}, {DType::f32, state.device});

@@ -72,7 +72,7 @@ class Fit {
     void read(Report& report);
     void require_finite();
     [[noreturn]] void throw_non_finite(std::int64_t number, const NotedLabels& noted);
-    /// Of a batch of this fit, from 1, its number in the present epoch, from 0.
+    /// For a batch of this fit, from 1, its number in the present epoch, from 0.
     [[nodiscard]] std::int64_t place_of(std::int64_t number) const {
         return state_.progress.batch - (batches_ - (number - 1));
     }
@@ -96,7 +96,7 @@ class Fit {
     std::optional<Rollback> rollback_;
     detail::ProgressBar bar_;
 
-    // Of accumulated gradients: for each parameter the sum of gradients times weights, and the sum of weights.
+    // Accumulated gradients: for each parameter the sum of gradients times weights, and the sum of weights.
     struct Accumulated {
         Tensor parameter, sum;
         bool used = false;

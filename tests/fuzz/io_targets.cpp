@@ -36,7 +36,7 @@ void put_text(Bytes& bytes, std::string_view text) {
     bytes.insert(bytes.end(), text.begin(), text.end());
 }
 
-/// What a writer makes of a path.
+/// The bytes that a writer puts into a file.
 template <class Write>
 Bytes file_of(const Write& write) {
     const TempFolder folder;

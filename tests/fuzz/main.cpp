@@ -20,7 +20,7 @@ using namespace declivity::fuzz;
 
 namespace {
 
-// What a crash is told with: the input comes back by --target NAME --from ROUND --runs 1.
+// The report of a crash: the input comes back by --target NAME --from ROUND --runs 1.
 char current[256];
 
 extern "C" void report(int signal) {

@@ -46,7 +46,7 @@ bool run_tuning(Input input) {
     const std::filesystem::path target = folder / "target.json";
     std::filesystem::remove(target);
     if (!attempt(file.path(), [&] { ops::merge_tuning({file.path()}, target); })) return false;
-    // As a target, and what was written as a source.
+    // First as a target, then the written file as a source.
     attempt(target.string(), [&] { ops::merge_tuning({target, file.path()}, target); });
     test::put_file(target, input);
     require(attempt(target.string(), [&] { ops::merge_tuning({file.path()}, target); }), "a target is not a source");

@@ -72,7 +72,7 @@ bool run_tokenizer(Input input) {
     const std::string_view json = parts.first, text = parts.second;
     return attempt("t.json", [&] {
         const text::Tokenizer tokenizer = text::Tokenizer::from_json(json, "t.json");
-        // What is saved is read again, and is the same.
+        // A saved file is read again, and is the same.
         const std::string saved = tokenizer.to_json();
         try {
             require(text::Tokenizer::from_json(saved, "saved.json").to_json() == saved, "a tokenizer changes");

@@ -168,7 +168,7 @@ TEST_CASE("config.json: fields that no member stands for are written back") {
     CHECK(config.bos_token_id == 5);
     CHECK(!config.pad_token_id);
     CHECK(!config.other_fields.contains("n_embd"));
-    // What members say comes before what the file said.
+    // Members come before the fields of the file.
     config.eos_token_id = {6, 8};
     config.bos_token_id = std::nullopt;
     const TempFolder folder;

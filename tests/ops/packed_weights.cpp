@@ -1,4 +1,4 @@
-// What kernels keep of weights where no gradients are recorded: never another result, a bounded amount of memory.
+// Packed weights where no gradients are recorded: never another result, a bounded amount of memory.
 #include <memory>
 #include <string>
 #include <vector>

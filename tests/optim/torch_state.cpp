@@ -48,7 +48,7 @@ struct Two {
 }  // namespace
 
 TEST_CASE("torch state: what PyTorch saved of Adam goes on as there") {
-    // As torch.optim.Adam keeps it, flattened: the gradient of the first parameter was 1, 2, 3, the second had none.
+    // The state of torch.optim.Adam, flattened: the gradient of the first parameter was 1, 2, 3, the second had none.
     const double beta1 = 0.9, beta2 = 0.999;
     double m = 0, v = 0, p = 1;
     const auto step = [&](double g, int t) {

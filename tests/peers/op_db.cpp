@@ -58,7 +58,7 @@ double in_range(DType dtype, double value) {
     return dtype == DType::f16 && std::abs(value) >= 65520 ? std::copysign(INFINITY, value) : value;
 }
 
-/// What is compared of two tensors.
+/// The comparison of two tensors.
 struct Comparison {
     bool type = false;        ///< theirs must be the same
     double loose = 1;         ///< times what is allowed

@@ -19,7 +19,7 @@ std::string nested(int depth) {
     return std::string(static_cast<std::size_t>(depth), '[') + std::string(static_cast<std::size_t>(depth), ']');
 }
 
-/// What is said of a text. Empty if it is read.
+/// The error for a text. Empty if it is read.
 std::string refusal(const std::string& text, const JsonLimits& limits = {}) {
     try {
         (void)parse_json("f.json", text, limits);

@@ -1,4 +1,4 @@
-// What a call writes to stderr.
+// Captures the text that a call writes to stderr.
 #pragma once
 
 #include <cstdio>

@@ -78,7 +78,7 @@ TEST_CASE("halves: every function of the catalogue rounds its result once") {
             const Tensor by = random_tensor(out.shape(), 7, out.dtype());
             one.call(wide_leaves).backward(by.to(exact.dtype()));
             out.backward(by);
-            // What backward finds kept was rounded.
+            // The values that backward finds were rounded.
             for (std::size_t i = 0; i < leaves.size(); ++i) {
                 CAPTURE(i);
                 if (!wide_leaves[i].grad().defined()) continue;

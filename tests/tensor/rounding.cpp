@@ -198,7 +198,7 @@ TEST_CASE("rounding: gradients that jump look at values as they are read") {
                 const std::vector<float> all = inputs();
                 const Tensor x = Tensor::from<float>(all, {static_cast<std::int64_t>(all.size())}).to(type);
                 (void)x.view();
-                // Of the function alone, by a leaf that is stored, and by one that is not.
+                // The function alone, by a leaf that is stored, and by one that is not.
                 const auto gradient = [&](const Tensor& leaf) {
                     const Tensor y = Tensor(leaf).detach().set_requires_grad();
                     sum(function(y).to(DType::f32)).backward();

@@ -15,7 +15,7 @@ using namespace declivity::text;
 
 namespace {
 
-/// What is said of a pattern, or of a match. Empty if there is nothing wrong.
+/// The error for a pattern, or for a match. Empty if there is nothing wrong.
 std::string refusal(const std::string& pattern, const std::string& text = "") {
     try {
         Regex(pattern).for_each(text, [](text::Range) {});

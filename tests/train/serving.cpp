@@ -61,7 +61,7 @@ Floats answer(nn::Layer& model, const Tensor& x) {
     return model(x).to_vector<float>();
 }
 
-/// What a model that never raced says with the same parameters.
+/// The answer of a model that never raced, with the same parameters.
 Floats fresh_answer(const Case& c, nn::Layer& live, const Tensor& x) {
     const auto fresh = c.make();
     fresh->load_state_dict(live.state_dict());

@@ -16,7 +16,7 @@ struct Progress {
     std::optional<SectionReport> report;
 };
 
-/// What the threads that wait for the children share.
+/// The state that the threads share which wait for the children.
 class Jobs {
   public:
     Jobs(const std::vector<const Section*>& sections, const std::vector<std::string>& arguments,

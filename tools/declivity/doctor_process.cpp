@@ -294,7 +294,7 @@ SectionReport run_apart(const Section& section, Part part, const std::vector<std
 SectionReport merged(std::vector<SectionReport> parts) {
     SectionReport all = std::move(parts.front());
     for (auto part = parts.begin() + 1; part != parts.end(); ++part) {
-        // What each process says of the whole section is said once.
+        // A finding of the whole section, which each process has, is reported once.
         for (Json& finding : part->findings)
             if (std::ranges::find(all.findings, finding) == all.findings.end())
                 all.findings.push_back(std::move(finding));

@@ -29,7 +29,7 @@ struct SectionReport {
 SectionReport run_apart(const Section& section, Part part, const std::vector<std::string>& arguments,
                         std::chrono::milliseconds silence, const std::function<void(const std::string& check)>& begins);
 
-/// Of the parts of one section: findings in the order of the checks.
+/// The parts of one section together: findings in the order of the checks.
 SectionReport merged(std::vector<SectionReport> parts);
 
 /// Runs it here: what the child does. Findings go to standard output, a line each; what others print there goes to

@@ -12,7 +12,7 @@
 
 namespace declivity::data {
 
-/// What functions take that use a data set while they run: one by reference, which must outlive the call, or a
+/// The argument of functions that use a data set while they run: one by reference, which must outlive the call, or a
 /// std::shared_ptr, which it shares. Functions such as load_mnist, take and the readers of text give shared pointers.
 class DECLIVITY_API DatasetRef {
   public:

@@ -8,7 +8,7 @@
 
 namespace declivity::ops {
 
-/// What a mean loss was divided by.
+/// The divisor of a mean loss.
 struct ClassificationWeight {
     View tensor = {};  ///< one element, f32; none: `number`
     double number = 0;

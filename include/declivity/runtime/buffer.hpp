@@ -35,7 +35,7 @@ class DECLIVITY_API PendingLaunch {
     [[nodiscard]] virtual bool pending() const noexcept = 0;
 };
 
-/// What a value was made from, and how: a part of a buffer, and the name of the arrangement.
+/// The key of a derived value: the part of a buffer that it was made from, and the name of the arrangement.
 struct DerivedKey {
     std::uint64_t offset = 0, bytes = 0;  ///< of the part
     std::string kind = {};                ///< with all that the value depends on beside the contents

@@ -35,7 +35,7 @@ struct GeneratedToken {
     std::size_t sequence = 0;                   ///< index of its sequence in the result of generate()
     std::int64_t token = 0;                     ///< the token
     std::span<const std::int64_t> tokens = {};  ///< all that were generated of the sequence, this one last
-    /// What it adds to the text, with GenerationOptions::decode: whole characters only, and nothing that may be the
+    /// The text that it adds, with GenerationOptions::decode: whole characters only, and nothing that may be the
     /// beginning of a stop string; the rest comes with a later token, the last one at the latest.
     std::string_view text = {};
 };
@@ -80,7 +80,7 @@ struct GenerationOptions {
     /// Where a function of tensors gets its tokens; default_device() if none.
     std::optional<Device> device = std::nullopt;
 
-    // Of models::generate() alone.
+    // Options of models::generate() alone.
 
     /// A choice on the device, in place of do_sample and what changes logits, such as models::sampling().
     NextToken next = {};
@@ -116,7 +116,7 @@ DECLIVITY_API std::int64_t sample(std::span<const float> logits, data::Random& r
 /// log(softmax(logits)), in double. @throws ValueError for NaN
 DECLIVITY_API std::vector<double> log_softmax(std::span<const float> logits);
 
-/// What ended a sequence.
+/// The reason why a sequence ended.
 enum class FinishReason : std::uint8_t { length, eos_token, stop_sequence, stop_string, callback };
 
 struct GeneratedSequence {
@@ -163,7 +163,7 @@ DECLIVITY_API std::vector<GeneratedSequence> generate(const NextLogitsOfOne& nex
 DECLIVITY_API std::vector<GeneratedSequence> generate(const NextLogitsOfTensor& next,
                                                       std::span<const std::int64_t> prompt,
                                                       const GenerationOptions& options = {});
-/// Of a module, in evaluation mode; its training mode is restored.
+/// The function of a module, in evaluation mode; its training mode is restored.
 DECLIVITY_API std::vector<GeneratedSequence> generate(nn::Layer& model, std::span<const std::int64_t> prompt,
                                                       const GenerationOptions& options = {});
 

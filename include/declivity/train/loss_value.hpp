@@ -8,7 +8,7 @@
 
 namespace declivity::train {
 
-/// What a loss function returns. Means of several batches are weighted means: a loss over the tokens that are not
+/// The result of a loss function. Means of several batches are weighted means: a loss over the tokens that are not
 /// ignored, or over class weights or sample weights, counts by these, and not by the number of examples, so that
 /// nothing depends on the batch size.
 ///

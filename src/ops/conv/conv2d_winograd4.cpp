@@ -158,7 +158,7 @@ View transformed(const Conv2dProblem& problem, const Plan& plan, const Winograd&
     return made;
 }
 
-/// Of transformed weights.
+/// The arrangement of transformed weights, as PackedCopy names it.
 std::string kind_of(const Plan& plan, bool forward) { return fmt::format("winograd4 {} {}", plan.block, forward); }
 
 void convolve(const Conv2dProblem& problem, const Conv2dOperands& operands, std::string_view variant) {

@@ -62,7 +62,7 @@ bool is_continuous(Function function) {
 
 bool is_continuous_gradient(Function function, int input) {
     const std::string_view text = info(function).gradient[static_cast<std::size_t>(input)];
-    // What chooses, divides, or has a bound.
+    // Gradients that choose, divide, or have a bound.
     static constexpr std::array<std::string_view, 5> kSigns{"?", "/", "d_pow", "d_log", "d_floor"};
     return std::ranges::none_of(kSigns, [&](std::string_view sign) { return text.find(sign) != text.npos; });
 }

@@ -190,8 +190,8 @@ bool exceeds_type(const Node& node) {
            node.kind == Node::Kind::operator_result;
 }
 
-/// Whether a node is a number of f16 or bf16. Functions take it with all of its digits; as a tensor, cast or summed, it has
-/// those of its type.
+/// Whether a node is a number of f16 or bf16. Functions take it with all of its digits; as a tensor, cast or summed, it
+/// has those of its type.
 bool is_number(const Node& node) { return is_half(node.dtype) && node.kind == Node::Kind::constant; }
 
 /// Whether a node's result can depend on more than the last digit of its input number `i`.

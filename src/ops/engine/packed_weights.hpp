@@ -34,7 +34,7 @@ inline bool keeps_packed(const View& operand, const PackedCopy& copy, int after_
                                           recorder != nullptr ? 0 : after_uses);
 }
 
-/// What `make` gives for an operand. If it is `constant`, it is cached with the operand's memory until that is written
+/// Gives `make()` for an operand. If that is `constant`, it is cached with the operand's memory until that is written
 /// (Buffer::cache_derived).
 template <class Make>
 View packed_once(const View& operand, bool constant, std::string_view kind, Make make) {

@@ -79,7 +79,7 @@ DECLIVITY_API MatmulChoice choose_matmul(const MatmulProblem& problem, const Dev
 /// Under which name a problem's measurements are kept.
 std::string tuning_key(const MatmulProblem& problem);
 
-/// Of `blocked`: how many products are added up before the sum joins those of the blocks before.
+/// How many products `blocked` adds up before the sum joins those of the blocks before.
 std::int64_t matmul_block_of_k(const MatmulProblem& problem, const Device& device);
 
 /// out = the sum of partials (parts, ...) over their first axis, with a epilogue: for strategies for GPU-like devices.

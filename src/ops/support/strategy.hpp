@@ -45,7 +45,7 @@ class Strategy {
     [[nodiscard]] virtual bool pays(const Problem&, const Device&) const { return true; }
     /// Whether it keeps what it makes of a constant operand of this problem, and so takes less than where that changes.
     [[nodiscard]] virtual bool keeps_constants(const Problem&) const { return false; }
-    /// Of such a problem, the copy that it keeps; none where it keeps none.
+    /// The copy that it keeps of a constant operand of this problem; none where it keeps none.
     [[nodiscard]] virtual std::optional<PackedCopy> packed_copy(const Problem&, const Device&,
                                                                 std::string_view /*variant*/) const {
         return std::nullopt;

@@ -38,7 +38,7 @@ constexpr int kRounds = 5;
 
 Json empty_file() { return {{"format", kFormat}, {"sections", Json::array()}}; }
 
-/// What a file holds. @throws FormatError, IoError
+/// The content of a file. @throws FormatError, IoError
 Json read_file(const std::filesystem::path& path) {
     constexpr declivity::detail::JsonLimits kLimits{.bytes = std::uint64_t{16} << 20, .values = std::uint64_t{1} << 20};
     Json file = declivity::detail::parse_json(path.string(), declivity::detail::read_json_text(path, kLimits), kLimits);
