@@ -1,6 +1,8 @@
 #include "non_finite.hpp"
 
 #include <algorithm>
+#include <string>
+#include <string_view>
 
 #include <declivity/tensor/autograd.hpp>
 #include <fmt/format.h>
@@ -10,7 +12,7 @@
 namespace declivity::train {
 namespace {
 
-const std::string kGradientOf = "gradient of ";
+constexpr std::string_view kGradientOf = "gradient of ";
 
 struct Found {
     std::string layer;   // the first whose output is not finite

@@ -82,7 +82,7 @@ TEST_CASE("numbers beside f16 and bf16 keep their value") {
             concat({random_tensor({21}, 1, DType::f32, 0.1, 2), tensor({0.333, 0.3, 0.777, 1, 200}, {5})}, 0).to(dtype);
         const Tensor wide = x.to(DType::f32);
         for (const Case& one : cases()) {
-            CAPTURE(one.name);
+            CAPTURE(std::string(one.name));
             const std::vector<double> exact = values(one.call(wide));
             const Tolerance once{.absolute = 1e-6, .relative = (dtype == DType::f16 ? 0x1p-11 : 0x1p-8) * 1.002};
             const Tensor got = one.call(x);

@@ -29,7 +29,6 @@ constexpr int kUsesBeforePacked = 1;
 /// same contents; a recorded step is used again by itself.
 inline bool keeps_packed(const View& operand, const PackedCopy& copy, int after_uses) {
     const Recorder* const recorder = Recorder::current();
-    if (recorder != nullptr && recorder->varies(operand.buffer)) return false;
     return operand.buffer.accepts_derived(packed_key(operand, copy.kind), static_cast<std::uint64_t>(copy.bytes),
                                           recorder != nullptr ? 0 : after_uses);
 }
@@ -65,6 +64,9 @@ auto with_packed_weights(const Problem& problem, bool constant, const View& oper
     const auto otherwise = choose(changing, device);
     // Results must not depend on how often a weight was used before.
     const bool may_wait = !choice.measured && (copy->same_bits || otherwise.strategy == choice.strategy);
+    const Recorder* const recorder = Recorder::current();
+    if (recorder != nullptr && recorder->varies(operand.buffer))  // made at each replay, or not at all
+        return may_wait ? run(changing, otherwise) : run(problem, choice);
     if (keeps_packed(operand, *copy, may_wait ? kUsesBeforePacked : 0)) try {
             return run(problem, choice);
         } catch (const OutOfMemory&) {
