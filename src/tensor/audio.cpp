@@ -12,6 +12,7 @@
 #include <fmt/format.h>
 
 #include "stft.hpp"
+#include "composition.hpp"
 
 namespace declivity::audio {
 namespace {
@@ -97,6 +98,32 @@ Tensor decibels(const Tensor& x, const AmplitudeToDbOptions& options, const Dims
 }
 
 /// What a spectrogram is called with, for the record of a call.
+/// The options with the tensors of a composition: x, the window and the filter bank.
+MelSpectrogramOptions with_tensors(MelSpectrogramOptions options, const std::vector<Tensor>& in) {
+    options.spectrogram.window = in[1];
+    options.filter_bank = in[2];
+    return options;
+}
+
+/// The cepstral coefficients of a batch of signals.
+Tensor coefficients(const char* name, const Tensor& x, const MfccOptions& options, const MelSpectrogramOptions& mel) {
+    const Tensor powers = mels(name, x, mel);
+    Tensor logarithms;
+    if (options.log_mels) {
+        logarithms = log(powers + 1e-6);
+    } else {
+        // The largest of a signal of all its channels: (..., channels, frames, mels).
+        Shape shape;
+        for (int axis = 0; axis + 1 < x.rank(); ++axis) shape.push_back(x.size(axis));
+        shape.push_back(powers.size(1));
+        shape.push_back(powers.size(2));
+        Dims axes;
+        for (int axis = std::max(0, shape.rank() - 3); axis < shape.rank(); ++axis) axes.push_back(axis);
+        logarithms = reshape(decibels(reshape(powers, shape), {.top_db = 80}, axes), powers.shape());
+    }
+    return slice(fft::dct(logarithms, -1, options.norm), -1, 0, options.n_mfcc);
+}
+
 #define SPECTROGRAM_ATTRIBUTES(of)                                                                               \
     {"n_fft", (of).n_fft}, {"win_length", window_length(of)}, {"hop_length", hop_length(of)}, {"pad", (of).pad}, \
         {"power", (of).power.value_or(0)}, {"normalized", (of).normalized}, {"center", (of).center}, {           \
@@ -109,7 +136,13 @@ Tensor spectrogram(const Tensor& x, const SpectrogramOptions& options) {
     const FunctionCall call("audio::spectrogram", {{"x", x}, {"window", options.window}},
                             {SPECTROGRAM_ATTRIBUTES(options), {"onesided", options.onesided}});
     call.require_defined({"x"});
-    return call.result(as_given(spectra("audio::spectrogram", x, options), x));
+    return call.result(detail::composed_in_f32(
+        [&](const std::vector<Tensor>& in) {
+            SpectrogramOptions wide = options;
+            wide.window = in[1];
+            return std::vector{as_given(spectra("audio::spectrogram", in[0], wide), x)};
+        },
+        {x, options.window})[0]);
 }
 
 Tensor mel_filter_bank(std::int64_t n_freqs, std::int64_t n_mels, std::int64_t sample_rate,
@@ -152,7 +185,11 @@ Tensor mel_spectrogram(const Tensor& x, const MelSpectrogramOptions& options) {
                              {"f_min", options.mel.f_min},
                              {"f_max", options.mel.f_max.value_or(static_cast<double>(options.sample_rate) / 2)}});
     call.require_defined({"x"});
-    return call.result(as_given(mels("audio::mel_spectrogram", x, options), x));
+    return call.result(detail::composed_in_f32(
+        [&](const std::vector<Tensor>& in) {
+            return std::vector{as_given(mels("audio::mel_spectrogram", in[0], with_tensors(options, in)), x)};
+        },
+        {x, options.spectrogram.window, options.filter_bank})[0]);
 }
 
 Tensor amplitude_to_db(const Tensor& x, const AmplitudeToDbOptions& options) {
@@ -169,7 +206,7 @@ Tensor amplitude_to_db(const Tensor& x, const AmplitudeToDbOptions& options) {
         throw ValueError(fmt::format("audio::amplitude_to_db: wants a top_db of at least 0, got {}", *options.top_db));
     Dims axes;
     for (int axis = std::max(0, x.rank() - 3); axis < x.rank(); ++axis) axes.push_back(axis);
-    return call.result(decibels(x, options, axes));
+    return call.result(detail::composed_in_f32(x, [&](const Tensor& wide) { return decibels(wide, options, axes); }));
 }
 
 Tensor mfcc(const Tensor& x, const MfccOptions& options) {
@@ -185,21 +222,11 @@ Tensor mfcc(const Tensor& x, const MfccOptions& options) {
     if (options.n_mfcc < 1 || options.n_mfcc > mel.n_mels)
         throw ValueError(
             fmt::format("{}: wants an n_mfcc of 1 to n_mels, {}, got {}", name, mel.n_mels, options.n_mfcc));
-    const Tensor powers = mels(name, x, mel);
-    Tensor logarithms;
-    if (options.log_mels) {
-        logarithms = log(powers + 1e-6);
-    } else {
-        // The largest of a signal of all its channels: (..., channels, frames, mels).
-        Shape shape;
-        for (int axis = 0; axis + 1 < x.rank(); ++axis) shape.push_back(x.size(axis));
-        shape.push_back(powers.size(1));
-        shape.push_back(powers.size(2));
-        Dims axes;
-        for (int axis = std::max(0, shape.rank() - 3); axis < shape.rank(); ++axis) axes.push_back(axis);
-        logarithms = reshape(decibels(reshape(powers, shape), {.top_db = 80}, axes), powers.shape());
-    }
-    return call.result(as_given(slice(fft::dct(logarithms, -1, options.norm), -1, 0, options.n_mfcc), x));
+    return call.result(detail::composed_in_f32(
+        [&](const std::vector<Tensor>& in) {
+            return std::vector{as_given(coefficients(name, in[0], options, with_tensors(mel, in)), x)};
+        },
+        {x, mel.spectrogram.window, mel.filter_bank})[0]);
 }
 
 }  // namespace declivity::audio

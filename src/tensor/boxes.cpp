@@ -12,6 +12,7 @@
 #include <fmt/format.h>
 
 #include "places.hpp"
+#include "composition.hpp"
 
 namespace declivity {
 namespace {
@@ -94,8 +95,10 @@ Tensor box_area(const Tensor& boxes) {
     const FunctionCall call("box_area", {{"boxes", boxes}});
     call.require_defined({"boxes"});
     require_corners("box_area", boxes);
-    const auto side = [&](std::int64_t first) { return select(boxes, -1, first + 2) - select(boxes, -1, first); };
-    return call.result(side(0) * side(1));
+    return call.result(detail::composed_in_f32(boxes, [](const Tensor& x) {
+        const auto side = [&](std::int64_t first) { return select(x, -1, first + 2) - select(x, -1, first); };
+        return side(0) * side(1);
+    }));
 }
 
 Tensor box_convert(const Tensor& boxes, std::string_view from, std::string_view to) {
@@ -106,13 +109,15 @@ Tensor box_convert(const Tensor& boxes, std::string_view from, std::string_view 
     for (const std::string_view form : {from, to})
         if (form != "xyxy" && form != "xywh" && form != "cxcywh")
             throw ValueError(fmt::format("box_convert: wants forms of xyxy, xywh or cxcywh, got {} and {}", from, to));
-    const Tensor first = slice(boxes, -1, 0, 2), last = slice(boxes, -1, 2, 4);
-    if (from == to) return call.result(concat({first, last}, -1));
-    const Tensor low = from == "cxcywh" ? first - last * 0.5 : first;
-    const Tensor high = from == "xyxy" ? last : low + last;
-    if (to == "xyxy") return call.result(concat({low, high}, -1));
-    if (to == "xywh") return call.result(concat({low, high - low}, -1));
-    return call.result(concat({(low + high) * 0.5, high - low}, -1));
+    return call.result(detail::composed_in_f32(boxes, [&](const Tensor& x) {
+        const Tensor first = slice(x, -1, 0, 2), last = slice(x, -1, 2, 4);
+        if (from == to) return concat({first, last}, -1);
+        const Tensor low = from == "cxcywh" ? first - last * 0.5 : first;
+        const Tensor high = from == "xyxy" ? last : low + last;
+        if (to == "xyxy") return concat({low, high}, -1);
+        if (to == "xywh") return concat({low, high - low}, -1);
+        return concat({(low + high) * 0.5, high - low}, -1);
+    }));
 }
 
 Tensor clip_boxes_to_image(const Tensor& boxes, Size2 image_size) {

@@ -27,6 +27,11 @@ bool by_composition();
 
 /// What a composition gives, computed in f32 where inputs are f16 or bf16, and rounded to that type, as kernels do.
 std::vector<Tensor> composed_in_f32(const Composition& composition, const std::vector<Tensor>& inputs);
+/// The same of one tensor.
+template <class Function>
+Tensor composed_in_f32(const Tensor& x, const Function& function) {
+    return composed_in_f32([&](const std::vector<Tensor>& in) { return std::vector{function(in[0])}; }, {x})[0];
+}
 
 /// function(x), where x is f16 or bf16 computed in f32 and rounded once. Backward keeps x alone and computes the
 /// function again, so that no intermediate result in f32 outlives the call.

@@ -4,6 +4,7 @@
 
 #include "conv2d_gradients.hpp"
 #include "conv_input.hpp"
+#include "composition.hpp"
 
 namespace declivity {
 namespace {
@@ -46,11 +47,17 @@ Tensor conv_transpose2d(const Tensor& x, const Tensor& weight, const Tensor& bia
     } else if (is_integer(x.dtype())) {
         y = of_integers(in, weight, out, options);
     } else {
-        y = detail::conv2d_input_gradient(name, in, weight, out,
-                                          {.stride = options.stride,
-                                           .padding = options.padding,
-                                           .dilation = options.dilation,
-                                           .groups = options.groups});
+        y = detail::composed_in_f32(
+            [&](const std::vector<Tensor>& operands) {
+                return std::vector{detail::with_bias(detail::conv2d_input_gradient(name, operands[0], operands[1], out,
+                                                                                   {.stride = options.stride,
+                                                                                    .padding = options.padding,
+                                                                                    .dilation = options.dilation,
+                                                                                    .groups = options.groups}),
+                                                     operands[2])};
+            },
+            {in, weight, bias})[0];
+        return call.result(detail::as_given(y, detail::is_single(x, 2)));
     }
     return call.result(detail::as_given(detail::with_bias(std::move(y), bias), detail::is_single(x, 2)));
 }

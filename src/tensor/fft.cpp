@@ -246,12 +246,13 @@ ALONG(irfft, back_along, true, false)
 ALONG(hfft, back_along, true, true)
 ALONG(ihfft, real_along, false, true)
 
-#define OVER(function, ...)                                                                            \
-    Tensor function(const Tensor& x, const Dims& sizes, const Dims& axes, std::string_view norm) {     \
-        constexpr auto* name = "fft::" #function;                                                      \
-        const FunctionCall call(name, {{"x", x}}, {{"sizes", sizes}, {"axes", axes}, {"norm", norm}}); \
-        call.require_defined({"x"});                                                                   \
-        return call.result(__VA_ARGS__);                                                               \
+// Those over several axes, which are taken one after the other.
+#define OVER(function, ...)                                                                                \
+    Tensor function(const Tensor& given, const Dims& sizes, const Dims& axes, std::string_view norm) {     \
+        constexpr auto* name = "fft::" #function;                                                          \
+        const FunctionCall call(name, {{"x", given}}, {{"sizes", sizes}, {"axes", axes}, {"norm", norm}}); \
+        call.require_defined({"x"});                                                                       \
+        return call.result(detail::composed_in_f32(given, [&](const Tensor& x) { return __VA_ARGS__; }));  \
     }
 OVER(fft2, over(name, x, sizes, axes, false, norm))
 OVER(ifft2, over(name, x, sizes, axes, true, norm))

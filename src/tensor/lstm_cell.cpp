@@ -73,8 +73,11 @@ LstmState lstm_cell(const Tensor& x, const LstmState& state, const Tensor& weigh
     for (const auto& [what, tensor] : others)
         if (tensor->defined())
             ops::require_alike(name, "x", x.dtype(), x.device(), what, tensor->dtype(), tensor->device());
-    const Tensor a = linear(x, weight_ih, bias_ih), b = linear(h, weight_hh, bias_hh);
-    const std::vector<Tensor> made = apply_gates(a, b, c);
+    const std::vector<Tensor> made = detail::composed_in_f32(
+        [](const std::vector<Tensor>& in) {
+            return apply_gates(linear(in[0], in[3], in[5]), linear(in[1], in[4], in[6]), in[2]);
+        },
+        {x, h, c, weight_ih, weight_hh, bias_ih, bias_hh});
     LstmState next{made[0], made[1]};
     call.results({next.hidden, next.cell});
     return next;

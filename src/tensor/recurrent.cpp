@@ -221,12 +221,14 @@ std::vector<Tensor> run(const Kind& kind, Layer layer) {
                                  layer.peephole};
     const bool kernels = !detail::by_composition() && rows > 0 && !layer.weight_hr.defined() &&
                          !layer.peephole.defined() && (!gru || kind.reset_after);
-    if (kernels) return by_kernels(kind, in);
-    return detail::composed_in_f32([&](const std::vector<Tensor>& inputs) { return composed(kind, inputs); }, in);
+    // The steps of f16 and bf16 too, whose states are not rounded in between.
+    return detail::composed_in_f32(
+        [&](const std::vector<Tensor>& inputs) { return kernels ? by_kernels(kind, inputs) : composed(kind, inputs); },
+        in);
 }
 
-Tensor checked_step(const Kind& kind, const Tensor& x, const Tensor& hidden, const Tensor& weight_ih,
-                    const Tensor& weight_hh, const Tensor& bias_ih, const Tensor& bias_hh) {
+void check_step(const Kind& kind, const Tensor& x, const Tensor& hidden, const Tensor& weight_ih,
+                const Tensor& weight_hh, const Tensor& bias_ih, const Tensor& bias_hh) {
     ops::require_rank(kind.name, "x", x.shape(), 2, "N, inputs");
     ops::require_rank(kind.name, "the hidden state", hidden.shape(), 2, "N, H");
     const Tensor sequence = unsqueeze(x, 0), none;
@@ -237,41 +239,18 @@ Tensor checked_step(const Kind& kind, const Tensor& x, const Tensor& hidden, con
                  .bias_hh = bias_hh,
                  .hidden = hidden,
                  .lengths = none});
-    return linear(x, weight_ih, bias_ih);
 }
 
-}  // namespace
-
-Tensor rnn_cell(const Tensor& x, const Tensor& hidden, const Tensor& weight_ih, const Tensor& weight_hh,
-                const Tensor& bias_ih, const Tensor& bias_hh, RnnNonlinearity nonlinearity) {
-    const Kind kind{"rnn_cell", RecurrentCell::rnn_tanh};
-    const FunctionCall call(kind.name,
-                            {{"x", x},
-                             {"hidden", hidden},
-                             {"weight_ih", weight_ih},
-                             {"weight_hh", weight_hh},
-                             {"bias_ih", bias_ih},
-                             {"bias_hh", bias_hh}},
-                            {{"nonlinearity", nonlinearity}});
-    call.require_defined({"x", "hidden", "weight_ih", "weight_hh"});
-    const Tensor sum =
-        checked_step(kind, x, hidden, weight_ih, weight_hh, bias_ih, bias_hh) + linear(hidden, weight_hh, bias_hh);
-    return call.result(nonlinearity == RnnNonlinearity::relu ? relu(sum) : tanh(sum));
+/// A step of RNN. @param in x, the hidden state, weights of both, biases of both
+Tensor rnn_step(const std::vector<Tensor>& in, RnnNonlinearity nonlinearity) {
+    const Tensor sum = linear(in[0], in[2], in[4]) + linear(in[1], in[3], in[5]);
+    return nonlinearity == RnnNonlinearity::relu ? relu(sum) : tanh(sum);
 }
 
-Tensor gru_cell(const Tensor& x, const Tensor& hidden, const Tensor& weight_ih, const Tensor& weight_hh,
-                const Tensor& bias_ih, const Tensor& bias_hh, bool reset_after) {
-    const Kind kind{"gru_cell", RecurrentCell::gru};
-    const FunctionCall call(kind.name,
-                            {{"x", x},
-                             {"hidden", hidden},
-                             {"weight_ih", weight_ih},
-                             {"weight_hh", weight_hh},
-                             {"bias_ih", bias_ih},
-                             {"bias_hh", bias_hh}},
-                            {{"reset_after", reset_after}});
-    call.require_defined({"x", "hidden", "weight_ih", "weight_hh"});
-    const Tensor a = checked_step(kind, x, hidden, weight_ih, weight_hh, bias_ih, bias_hh);
+/// A step of GRU, of the same inputs.
+Tensor gru_step(const std::vector<Tensor>& in, bool reset_after) {
+    const Tensor &hidden = in[1], &weight_hh = in[3], &bias_hh = in[5];
+    const Tensor a = linear(in[0], in[2], in[4]);
     const std::int64_t units = hidden.size(1);
     const auto part = [&](const Tensor& of, std::int64_t i, std::int64_t count = 1) {
         return of.defined() ? slice(of, -1, i * units, (i + count) * units) : Tensor();
@@ -292,7 +271,45 @@ Tensor gru_cell(const Tensor& x, const Tensor& hidden, const Tensor& weight_ih, 
         inner = linear(r * hidden, rows(2, 1), part(bias_hh, 2));
     }
     const Tensor n = tanh(part(a, 2) + inner);
-    return call.result(n + z * (hidden - n));
+    return n + z * (hidden - n);
+}
+
+}  // namespace
+
+Tensor rnn_cell(const Tensor& x, const Tensor& hidden, const Tensor& weight_ih, const Tensor& weight_hh,
+                const Tensor& bias_ih, const Tensor& bias_hh, RnnNonlinearity nonlinearity) {
+    const Kind kind{"rnn_cell", RecurrentCell::rnn_tanh};
+    const FunctionCall call(kind.name,
+                            {{"x", x},
+                             {"hidden", hidden},
+                             {"weight_ih", weight_ih},
+                             {"weight_hh", weight_hh},
+                             {"bias_ih", bias_ih},
+                             {"bias_hh", bias_hh}},
+                            {{"nonlinearity", nonlinearity}});
+    call.require_defined({"x", "hidden", "weight_ih", "weight_hh"});
+    check_step(kind, x, hidden, weight_ih, weight_hh, bias_ih, bias_hh);
+    return call.result(detail::composed_in_f32(
+        [nonlinearity](const std::vector<Tensor>& in) { return std::vector{rnn_step(in, nonlinearity)}; },
+        {x, hidden, weight_ih, weight_hh, bias_ih, bias_hh})[0]);
+}
+
+Tensor gru_cell(const Tensor& x, const Tensor& hidden, const Tensor& weight_ih, const Tensor& weight_hh,
+                const Tensor& bias_ih, const Tensor& bias_hh, bool reset_after) {
+    const Kind kind{"gru_cell", RecurrentCell::gru};
+    const FunctionCall call(kind.name,
+                            {{"x", x},
+                             {"hidden", hidden},
+                             {"weight_ih", weight_ih},
+                             {"weight_hh", weight_hh},
+                             {"bias_ih", bias_ih},
+                             {"bias_hh", bias_hh}},
+                            {{"reset_after", reset_after}});
+    call.require_defined({"x", "hidden", "weight_ih", "weight_hh"});
+    check_step(kind, x, hidden, weight_ih, weight_hh, bias_ih, bias_hh);
+    return call.result(detail::composed_in_f32(
+        [reset_after](const std::vector<Tensor>& in) { return std::vector{gru_step(in, reset_after)}; },
+        {x, hidden, weight_ih, weight_hh, bias_ih, bias_hh})[0]);
 }
 
 namespace {

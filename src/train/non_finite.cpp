@@ -56,7 +56,7 @@ Found first_not_finite(const Trainer::State& state, const data::Batch& batch, st
         model.zero_grad();
         outcome.loss.backward();
         if (const std::string gradient = non_finite_gradient(state); !gradient.empty())
-            found.layer = kGradientOf + gradient;
+            found.layer = std::string(kGradientOf) + gradient;
         model.zero_grad();
     } else {  // its optimizers change nothing, by the guard
         Sums nowhere(state.device);
@@ -66,7 +66,8 @@ Found first_not_finite(const Trainer::State& state, const data::Batch& batch, st
         step.observe(calls);
         state.step(step, batch);
         if (found.layer.empty() && step.found()) found.layer = "loss";
-        if (found.layer.empty() && !step.found_gradient().empty()) found.layer = kGradientOf + step.found_gradient();
+        if (found.layer.empty() && !step.found_gradient().empty())
+            found.layer = std::string(kGradientOf) + step.found_gradient();
     }
     return found;
 }
