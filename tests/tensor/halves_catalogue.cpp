@@ -31,17 +31,17 @@ double largest(const Values& values) {
     return most;
 }
 
-/// Half a unit of the last place, and what f32 may be off by. Numbers that are too small for f16 round to its smallest.
-Tolerance once(DType dtype, const Case& one, const Values& wanted) {
-    return {.absolute = 1e-6 * one.terms * largest(wanted) + (dtype == DType::f16 ? 0x1p-25 : 0),
-            .relative = unit_of(dtype) / 2 * (calls_several(one) ? 32 : 1.002)};
-}
-
 /// Whether the case makes its operands by functions of its own, each of which rounds.
 bool calls_several(const Case& one) {
     const std::string name = one.name;
     return name.starts_with("linalg::") || name.ends_with("_window") || name == "operator+" || name == "operator-" ||
            name == "operator/" || name == "fft::fftfreq" || name == "audio::mel_filter_bank";
+}
+
+/// Half a unit of the last place, and what f32 may be off by. Numbers that are too small for f16 round to its smallest.
+Tolerance once(DType dtype, const Case& one, const Values& wanted) {
+    return {.absolute = 1e-6 * one.terms * largest(wanted) + (dtype == DType::f16 ? 0x1p-25 : 0),
+            .relative = unit_of(dtype) / 2 * (calls_several(one) ? 32 : 1.002)};
 }
 
 Tensors recorded_inputs(const Case& one, const Tensors& inputs) {
