@@ -11,6 +11,7 @@
 #include <fmt/format.h>
 
 #include "broadcast.hpp"
+#include "composition.hpp"
 #include "elementwise_gradients.hpp"
 #include "ops/support/short_list.hpp"
 #include "promotion.hpp"
@@ -73,18 +74,23 @@ struct Rule {
         return {};
     }
 
+    /// In f32 where the tensors are of f16 or bf16: what is rounded is the gradient alone.
     [[nodiscard]] Tensor composed(std::size_t input, const GradientContext& context) const {
         const auto parameter = [&](std::size_t at) {
             return at < parameters.size() ? parameters[at].to_double() : 0.0;
         };
-        return detail::composed_gradient(function, input,
-                                         {.g = context.gradient(),
-                                          .a = kept(0),
-                                          .b = kept(1),
-                                          .c = kept(2),
-                                          .y = context.output(result, info().name),
-                                          .p = parameter(0),
-                                          .q = parameter(1)});
+        return detail::composed_in_f32(
+            [&](const std::vector<Tensor>& in) {
+                return std::vector{detail::composed_gradient(function, input,
+                                                             {.g = in[0],
+                                                              .a = in[1],
+                                                              .b = in[2],
+                                                              .c = in[3],
+                                                              .y = in[4],
+                                                              .p = parameter(0),
+                                                              .q = parameter(1)})};
+            },
+            {context.gradient(), kept(0), kept(1), kept(2), context.output(result, info().name)})[0];
     }
 
     [[nodiscard]] Tensor by_text(std::size_t input, const Tensor& g) const {

@@ -191,18 +191,14 @@ void check(const Kind& kind, const Layer& layer) {
     }
 }
 
-std::vector<Tensor> run(const Kind& kind, Layer layer) {
-    check(kind, layer);
-    const Tensor &x = layer.x, &bias_hh = layer.bias_hh;
-    const std::int64_t steps = x.size(0), rows = x.size(1), units = layer.weight_ih.size(0) / ops::gates_of(kind.cell);
-    const bool gru = kind.cell == RecurrentCell::gru, lstm = kind.cell == RecurrentCell::lstm;
-    const TensorOptions options{x.dtype(), x.device()};
-    if (!layer.hidden.defined()) layer.hidden = zeros({rows, layer.weight_hh.size(1)}, options);
-    if (lstm && !layer.cell.defined()) layer.cell = zeros({rows, units}, options);
+/// What the steps read, from x, weight_ih, bias_ih, bias_hh and the others in the order of Layer.
+std::vector<Tensor> steps_inputs(const Kind& kind, const std::vector<Tensor>& in) {
+    const Tensor &x = in[0], &weight_ih = in[1], &weight_hh = in[2], &bias_ih = in[3], &bias_hh = in[4];
+    const std::int64_t units = weight_ih.size(0) / ops::gates_of(kind.cell);
     // Both biases go into the product of the inputs, but for what the reset gate of a GRU multiplies.
-    Tensor bias = layer.bias_ih, of_n;
-    if (gru) {
-        of_n = bias_hh.defined() ? slice(bias_hh, 0, 2 * units, 3 * units) : zeros({units}, options);
+    Tensor bias = bias_ih, of_n;
+    if (kind.cell == RecurrentCell::gru) {
+        of_n = bias_hh.defined() ? slice(bias_hh, 0, 2 * units, 3 * units) : zeros({units}, {x.dtype(), x.device()});
         if (bias_hh.defined()) {
             const Tensor rest = pad(slice(bias_hh, 0, 0, 2 * units), {0, units});
             bias = bias.defined() ? bias + rest : rest;
@@ -210,21 +206,28 @@ std::vector<Tensor> run(const Kind& kind, Layer layer) {
     } else if (bias_hh.defined()) {
         bias = bias.defined() ? bias + bias_hh : bias_hh;
     }
+    return {linear(x, weight_ih, bias), weight_hh, in[5], in[6], of_n, in[7], in[8], in[9]};
+}
+
+std::vector<Tensor> run(const Kind& kind, Layer layer) {
+    check(kind, layer);
+    const Tensor& x = layer.x;
+    const std::int64_t steps = x.size(0), rows = x.size(1), units = layer.weight_ih.size(0) / ops::gates_of(kind.cell);
+    const bool gru = kind.cell == RecurrentCell::gru, lstm = kind.cell == RecurrentCell::lstm;
+    const TensorOptions options{x.dtype(), x.device()};
+    if (!layer.hidden.defined()) layer.hidden = zeros({rows, layer.weight_hh.size(1)}, options);
+    if (lstm && !layer.cell.defined()) layer.cell = zeros({rows, units}, options);
     const Tensor lengths = layer.lengths.defined() ? clamp(layer.lengths, 0, steps).to(DType::i32) : Tensor();
-    const std::vector<Tensor> in{linear(x, layer.weight_ih, bias),
-                                 layer.weight_hh,
-                                 layer.hidden,
-                                 layer.cell,
-                                 of_n,
-                                 lengths,
-                                 layer.weight_hr,
-                                 layer.peephole};
     const bool kernels = !detail::by_composition() && rows > 0 && !layer.weight_hr.defined() &&
                          !layer.peephole.defined() && (!gru || kind.reset_after);
-    // The steps of f16 and bf16 too, whose states are not rounded in between.
+    // The product of the inputs and the states of f16 and bf16 are not rounded in between.
     return detail::composed_in_f32(
-        [&](const std::vector<Tensor>& inputs) { return kernels ? by_kernels(kind, inputs) : composed(kind, inputs); },
-        in);
+        [&](const std::vector<Tensor>& in) {
+            const std::vector<Tensor> inputs = steps_inputs(kind, in);
+            return kernels ? by_kernels(kind, inputs) : composed(kind, inputs);
+        },
+        {x, layer.weight_ih, layer.weight_hh, layer.bias_ih, layer.bias_hh, layer.hidden, layer.cell, lengths,
+         layer.weight_hr, layer.peephole});
 }
 
 void check_step(const Kind& kind, const Tensor& x, const Tensor& hidden, const Tensor& weight_ih,

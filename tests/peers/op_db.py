@@ -47,6 +47,8 @@ UNCHANGED = ("linalg.", "fft.", "stft", "istft", "svd", "lu", "qr", "cholesky", 
              "triangular_solve", "logdet", "normal", "bernoulli", "multinomial", "rand", "uniform", "nn.functional.dropout",
              "nn.functional.alpha_dropout", "nn.functional.feature_alpha_dropout", "nn.functional.rrelu", "empty",
              "new_empty")
+# Which read memory that is not theirs where a place is not a number.
+CRASHES = {"extremes": ("grid_sampler_2d", "grid_sampler_3d", "nn.functional.grid_sample")}
 CREATION = {"linspace", "logspace"}  # whose dtype is an argument
 PAIRS = ("fft.", "stft", "istft", "complex", "polar", "real", "imag", "angle")  # complex numbers as pairs
 
@@ -206,6 +208,8 @@ for op in op_db:
             samples = random.Random(2).sample(samples, MOST_CHANGED)
         alone = any(op.name == one or (one.endswith(".") and op.name.startswith(one)) for one in UNCHANGED)
         for variant in list(HALVES) + ([] if alone else ["ties", "breakpoints", "extremes"]):
+            if op.name in CRASHES.get(variant, ()):
+                continue
             generator = torch.Generator().manual_seed(3)
             for sample in samples:
                 try:

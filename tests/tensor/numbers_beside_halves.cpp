@@ -61,7 +61,7 @@ std::vector<Case> cases() {
         {"hardshrink", [](const Tensor& x) { return hardshrink(x, 0.333); }},
         {"softshrink", [](const Tensor& x) { return softshrink(x, 0.333); }},
         {"addcmul", [](const Tensor& x) { return addcmul(x, x, x, 0.999); }},
-        {"addcdiv", [](const Tensor& x) { return addcdiv(x, x, x + 2, 0.999); }},
+        {"addcdiv", [](const Tensor& x) { return addcdiv(x, x, flip(x, {0}), 0.999); }},
         {"masked_fill", [](const Tensor& x) { return masked_fill(x, x > 1, 0.333); }},
         {"nan_to_num",
          [](const Tensor& x) { return nan_to_num(x * std::numeric_limits<float>::infinity(), 0.3, 0.7); }},

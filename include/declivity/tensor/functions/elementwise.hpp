@@ -70,8 +70,7 @@ inline Tensor operator-(Scalar p, Tensor x) {
     return elementwise(Function::add_scalar, {-std::move(x)}, {p}, "operator-");
 }
 inline Tensor operator/(Scalar p, Tensor x) {
-    return elementwise(Function::mul_scalar, {elementwise(Function::reciprocal, {std::move(x)}, {}, "operator/")}, {p},
-                       "operator/");
+    return elementwise(Function::div, {p, std::move(x)}, {}, "operator/");
 }
 
 /// In place, as add_() and its like.
