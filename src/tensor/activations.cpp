@@ -77,7 +77,9 @@ Tensor prelu(const Tensor& x, const Tensor& weight) {
     if (weight.numel() != 1 || x.rank() >= 2)
         for (int axis = 0; axis < x.rank(); ++axis) shape.push_back(axis == 1 ? weight.numel() : 1);
     const auto sloped = [&](const Tensor& in, const Tensor& slopes) {
-        return where(in > 0, in, reshape(slopes, shape) * in);
+        const Tensor slope = reshape(slopes, shape);
+        // At 0 the gradient is the slope, which has none of its own there.
+        return where(in < 0, slope * in, where(in == 0, slope.detach(), 1) * in);
     };
     return call.result(detail::in_f32(x.dtype(), sloped, x, weight));
 }

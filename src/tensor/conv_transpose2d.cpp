@@ -41,11 +41,18 @@ Tensor conv_transpose2d(const Tensor& x, const Tensor& weight, const Tensor& bia
     Tensor y;
     if (further[0] >= options.stride[0] || further[1] >= options.stride[1]) {
         // More of the result than a convolution of it would look at: all that there is, cut or with zeros behind it.
-        const Tensor whole = conv_transpose2d(
-            in, weight, {}, {.stride = options.stride, .dilation = options.dilation, .groups = options.groups});
-        y = pad(whole, {-padding[1], further[1] - padding[1], -padding[0], further[0] - padding[0]});
+        y = detail::composed_in_f32(
+            [&](const std::vector<Tensor>& operands) {
+                const Tensor whole = conv_transpose2d(
+                    operands[0], operands[1], {},
+                    {.stride = options.stride, .dilation = options.dilation, .groups = options.groups});
+                return std::vector{detail::with_bias(
+                    pad(whole, {-padding[1], further[1] - padding[1], -padding[0], further[0] - padding[0]}),
+                    operands[2])};
+            },
+            {in, weight, bias})[0];
     } else if (is_integer(x.dtype())) {
-        y = of_integers(in, weight, out, options);
+        y = detail::with_bias(of_integers(in, weight, out, options), bias);
     } else {
         y = detail::composed_in_f32(
             [&](const std::vector<Tensor>& operands) {
@@ -57,9 +64,8 @@ Tensor conv_transpose2d(const Tensor& x, const Tensor& weight, const Tensor& bia
                                                      operands[2])};
             },
             {in, weight, bias})[0];
-        return call.result(detail::as_given(y, detail::is_single(x, 2)));
     }
-    return call.result(detail::as_given(detail::with_bias(std::move(y), bias), detail::is_single(x, 2)));
+    return call.result(detail::as_given(y, detail::is_single(x, 2)));
 }
 
 }  // namespace declivity

@@ -41,6 +41,12 @@ struct Rule {
         for (std::size_t i = 0; i < inputs; ++i) {
             const detail::GradientRules::Input& of = detail::gradient_rules(function).of[i];
             if (!context.needs(i) || !of.exists) continue;
+            const ops::GradientForm form = info().of_gradient[i].form;
+            const bool computes = form != ops::GradientForm::g && form != ops::GradientForm::minus_g;
+            if (computes && is_half(context.gradient().dtype()) && !(context.gradient().shape() == shapes[i])) {
+                gradients[i] = composed(i, context);  // sums of what is not rounded
+                continue;
+            }
             Tensor gradient = simple(i, context.gradient());
             if (!gradient.defined())
                 gradient = of.composed_alone || grad_enabled() ? composed(i, context) : by_text(i, context.gradient());
@@ -74,21 +80,22 @@ struct Rule {
         return {};
     }
 
-    /// In f32 where the tensors are of f16 or bf16: what is rounded is the gradient alone.
+    /// Of the shape of the input, and in f32 where the tensors are of f16 or bf16: what is rounded is the gradient alone.
     [[nodiscard]] Tensor composed(std::size_t input, const GradientContext& context) const {
         const auto parameter = [&](std::size_t at) {
             return at < parameters.size() ? parameters[at].to_double() : 0.0;
         };
         return detail::composed_in_f32(
             [&](const std::vector<Tensor>& in) {
-                return std::vector{detail::composed_gradient(function, input,
-                                                             {.g = in[0],
-                                                              .a = in[1],
-                                                              .b = in[2],
-                                                              .c = in[3],
-                                                              .y = in[4],
-                                                              .p = parameter(0),
-                                                              .q = parameter(1)})};
+                return std::vector{detail::sum_to(detail::composed_gradient(function, input,
+                                                                            {.g = in[0],
+                                                                             .a = in[1],
+                                                                             .b = in[2],
+                                                                             .c = in[3],
+                                                                             .y = in[4],
+                                                                             .p = parameter(0),
+                                                                             .q = parameter(1)}),
+                                                  shapes[input])};
             },
             {context.gradient(), kept(0), kept(1), kept(2), context.output(result, info().name)})[0];
     }

@@ -40,6 +40,11 @@ Tensor atan2_slope(const Tensor& x, const Tensor& a, const Tensor& b) {
     return where(none, 0, x) / where(none, 1, squares);
 }
 
+/// How often b goes into a, a whole number, which has no gradient; of what leaves no remainder y, too.
+Tensor quotient_of_fmod(const Tensor& a, const Tensor& b, const Tensor& y) {
+    return trunc(where(equal(y, y), (a - y) / b, a / b));
+}
+
 /// Whether x lies between the bounds, neither of which counts; one that is NaN is none. False where x is NaN.
 Tensor strictly_within(const Tensor& x, double low, double high) {
     Tensor inside = equal(x, x);

@@ -129,7 +129,10 @@ Tensor polygamma(std::int64_t n, const Tensor& x) {
     const double factor = (n % 2 == 0 ? -1 : 1) * std::tgamma(order + 1);
     const Tensor above = factor * elementwise(Function::hurwitz_zeta, {where(positive, x, 1 - x)}, {order + 1});
     const Tensor t = where(positive, 0.25, x - round(x));
-    const Tensor c = reciprocal(tan(std::numbers::pi * t));
+    // cot(pi t), which is small where t is near a half: there as the tangent of what is left to the half.
+    const Tensor near = abs(t) < 0.25, rest = where(t < 0, -0.5, 0.5) - t;
+    const Tensor c = where(near, reciprocal(tan(std::numbers::pi * where(near, t, 0.25))),
+                           tan(std::numbers::pi * where(near, 0.25, rest)));
     const std::vector<double> p = derivative_of_cotangent(n);
     Tensor sum = c * p.back() + p[p.size() - 2];
     for (std::size_t power = p.size() - 2; power-- > 0;) sum = sum * c + p[power];

@@ -1,8 +1,10 @@
 // Distances of each row and each, and products of two inputs.
 #include <algorithm>
+#include <cmath>
 #include <utility>
 
 #include <declivity/runtime/error.hpp>
+#include <declivity/tensor/autograd.hpp>
 #include <declivity/tensor/creation.hpp>
 #include <declivity/tensor/function_call.hpp>
 #include <declivity/tensor/functions.hpp>
@@ -19,6 +21,20 @@ namespace {
 
 void require_p(std::string_view function, double p) {
     if (!(p >= 0)) throw ValueError(fmt::format("{}: wants p of at least 0, got {}", function, p));
+}
+
+/// Of the last axis; each of several equal ones has the whole gradient, as in PyTorch, whose norm() shares it.
+Tensor largest_difference(const Tensor& apart) {
+    const Tensor size = abs(apart);
+    if (!recorded({size})) return max(size, {-1});
+    const Tensor largest = max(size.detach(), {-1});
+    return differentiable(
+        "cdist", {size}, largest.value(),
+        [size = Saved(size), largest = Saved::result(largest.value())](const GradientContext& context) {
+            const Tensor in = size.get("cdist").detach(), most = unsqueeze(largest.get("cdist").detach(), -1);
+            return std::vector{where(equal(in, most), unsqueeze(context.gradient(), -1), 0)};
+        },
+        RuleKind::composed);
 }
 
 }  // namespace
@@ -39,7 +55,8 @@ Tensor cdist(const Tensor& x1, const Tensor& x2, double p) {
     const Tensor apart = unsqueeze(widened(x1), -2) - unsqueeze(widened(x2), -3);
     // The largest of nothing is a distance of 0.
     if (apart.size(-1) == 0) return call.result(sum(apart, {-1}).to(x1.dtype()));
-    return call.result(norm(apart, p, {-1}).to(x1.dtype()));
+    const Tensor y = std::isinf(p) ? largest_difference(apart) : norm(apart, p, {-1});
+    return call.result(y.to(x1.dtype()));
 }
 
 Tensor pdist(const Tensor& x, double p) {

@@ -40,14 +40,17 @@ Tensor extreme(Reduce kind, const Tensor& x, const Dims& axes, bool keep_axes) {
         [x = Saved(x), result = Saved::result(result), kept,
          name = ops::name_of(kind)](const GradientContext& context) {
             const Tensor in = x.get(name), value = reshape(result.get(name), kept);
-            const Tensor chosen = equal(in, value);
+            // NaN, of which none is equal to another, is chosen where there is one.
+            Tensor chosen = equal(in, value);
+            if (is_floating(in.dtype())) chosen = logical_or(chosen, logical_and(isnan(in), isnan(value)));
             Dims over;
             for (int axis = 0; axis < kept.rank(); ++axis)
                 if (kept[axis] != in.shape()[axis]) over.push_back(axis);
             // No axis was longer than 1: every element is the largest of its own.
             if (over.empty()) return std::vector{reshape(context.gradient(), kept)};
-            const Tensor share = reshape(context.gradient(), kept) / sum(chosen, over, true).to(in.dtype());
-            return std::vector{where(chosen, share, zeros({}, {in.dtype(), in.device()}))};
+            const DType wide = compute_type(in.dtype());  // f16 and bf16 do not hold each number of elements
+            const Tensor share = reshape(context.gradient(), kept).to(wide) / sum(chosen, over, true).to(wide);
+            return std::vector{where(chosen, share, zeros({}, {wide, in.device()})).to(in.dtype())};
         },
         RuleKind::composed));
 }

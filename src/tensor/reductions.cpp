@@ -124,9 +124,12 @@ Tensor norm(const Tensor& x, double p, const Dims& axes, bool keep_axes) {
     };
     if (p == 2) return call.result(root(sum(square(x), axes, keep_axes), [](const Tensor& s) { return sqrt(s); }));
     const Tensor size = abs(x), nothing = size == 0;
-    const Tensor powers =
-        p < 0 ? pow(size, p) : where(nothing, zero_like(x), pow(where(nothing, zero_like(x) + 1, size), p));
-    return call.result(root(sum(powers, axes, keep_axes), [p](const Tensor& s) { return pow(s, 1 / p); }));
+    const Tensor safe = pow(where(nothing, zero_like(x) + 1, size), p);
+    const auto rooted = [&](const Tensor& powers) {
+        return root(sum(powers, axes, keep_axes), [p](const Tensor& s) { return pow(s, 1 / p); });
+    };
+    if (p > 0) return call.result(rooted(where(nothing, zero_like(x), safe)));
+    return call.result(where(any(nothing, axes, keep_axes), zero_like(x), rooted(safe)));
 }
 
 Tensor logsumexp(const Tensor& x, const Dims& axes, bool keep_axes) {

@@ -49,8 +49,14 @@ Sorted with_nan(const Tensor& x, int along, bool keep_axis, Sorted found) {
     if (!is_floating(x.dtype()) || x.rank() == 0) return found;
     const Tensor nan = isnan(x.detach()), any_nan = any(nan, {along}, keep_axis);
     found.indices = where(any_nan, argmax(nan.to(DType::u8), along, keep_axis), found.indices);
-    found.values =
-        where(any_nan, full({}, std::numeric_limits<double>::quiet_NaN(), {x.dtype(), x.device()}), found.values);
+    if (recorded({x})) {  // it has the gradient
+        const Tensor place = keep_axis ? found.indices : unsqueeze(found.indices, along);
+        const Tensor first = gather(x, along, place);
+        found.values = where(any_nan, keep_axis ? first : squeeze(first, {along}), found.values);
+    } else {
+        found.values =
+            where(any_nan, full({}, std::numeric_limits<double>::quiet_NaN(), {x.dtype(), x.device()}), found.values);
+    }
     return found;
 }
 

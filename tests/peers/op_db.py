@@ -46,7 +46,8 @@ POINTS = torch.tensor([-6.0, -3.0, -2.0, -1.0, -0.5, -0.0, 0.0, 0.5, 1.0, 2.0, 3
 UNCHANGED = ("linalg.", "fft.", "stft", "istft", "svd", "lu", "qr", "cholesky", "ormqr", "pinverse", "geqrf", "eig",
              "triangular_solve", "logdet", "normal", "bernoulli", "multinomial", "rand", "uniform", "nn.functional.dropout",
              "nn.functional.alpha_dropout", "nn.functional.feature_alpha_dropout", "nn.functional.rrelu", "empty",
-             "new_empty")
+             "new_empty",
+             "searchsorted", "bucketize", "unique", "cholesky_inverse", "cholesky_solve")
 # Which read memory that is not theirs where a place is not a number.
 CRASHES = {"extremes": ("grid_sampler_2d", "grid_sampler_3d", "nn.functional.grid_sample")}
 CREATION = {"linspace", "logspace"}  # whose dtype is an argument

@@ -210,7 +210,8 @@ void add_elementwise(Table& all) {
         if (!a.given(2, "max")) return Tensors{clamp_min(a.tensor(0), a.tensor_or_number(1, "min"))};
         const TensorOrScalar low = a.tensor_or_number(1, "min"), high = a.tensor_or_number(2, "max");
         if (low.is_scalar() && high.is_scalar()) return Tensors{clamp(a.tensor(0), low.scalar(), high.scalar())};
-        return Tensors{minimum(maximum(a.tensor(0), low), high)};
+        return Tensors{low.is_scalar() ? clamp(a.tensor(0), low.scalar(), high.tensor())
+                                       : clamp(a.tensor(0), low.tensor(), high)};
     };
 }
 

@@ -15,6 +15,8 @@
 #include <tests/support/devices.hpp>
 #include <tests/support/values.hpp>
 
+#include "ops/engine/fusion.hpp"
+
 using namespace declivity;
 using namespace declivity::test;
 
@@ -241,4 +243,71 @@ TEST_CASE("breakpoints: relu behind a product hands the gradient on at NaN, and 
     const Tensor x = tensor({NAN, 0, 1, -1}, {1, 4}).set_requires_grad();
     const Tensor hidden = relu(x), out = matmul(hidden, transpose(full({3, 4}, 1)));
     CHECK(slope(out, x, false) == Values{3, 0, 3, 0});
+}
+
+TEST_CASE("breakpoints: what is chosen at NaN and at ties has the gradient that PyTorch gives it") {
+    const Tensor x = tensor({1, NAN, NAN, 2}, {4}).set_requires_grad();
+    CHECK(slope(max(x), x, false) == Values{0, 0.5, 0.5, 0});
+    CHECK(slope(min(x), x, false) == Values{0, 0.5, 0.5, 0});
+    CHECK(slope(median(x), x, false) == Values{0, 0.5, 0.5, 0});
+    CHECK(slope(median(x, 0).values, x, false) == Values{0, 1, 0, 0});
+    CHECK(slope(median(x, 0, true).values, x, false) == Values{0, 1, 0, 0});
+    CHECK(slope(quantile(x, 0.3, 0), x, false) == Values{0, 1, 0, 0});
+    // More of them than f16 can count.
+    const Tensor many = ones({3001}, {DType::f16}).set_requires_grad();
+    max(many).backward();
+    CHECK(values(many.grad()) == Values(3001, as_type(1.0 / 3001, DType::f16)));
+    const Tensor a = tensor({0, 0, 3, 1}, {2, 2}).set_requires_grad(), b = tensor({2, -2}, {1, 2}).set_requires_grad();
+    CHECK(values(cdist(a, b, kInfinity)) == Values{2, 3});
+    CHECK(slope(cdist(a, b, kInfinity), a, false) == Values{-1, 1, 0, 1});
+    CHECK(slope(cdist(a, b, kInfinity), b, false) == Values{1, -2});
+}
+
+TEST_CASE("breakpoints: the size of a negative zero is a positive one") {
+    for (const DType dtype : types()) {
+        const Tensor x = tensor({-0.0, 0.0, -1, NAN}, {4}).to(dtype), inverse = 1 / abs(x);
+        CHECK(values(slice(inverse, 0, 0, 3)) == Values{kInfinity, kInfinity, 1});
+        CHECK(std::isnan(values(abs(x))[3]));
+    }
+    const Tensor x = tensor({-0.0, 0, 2, 2, 1, 2}, {3, 2}).set_requires_grad(), y = norm(x, -1, {1});
+    CHECK(difference(y, {0, 1, 2.0 / 3}, {.relative = 1e-6}) == "");
+    const Tensor first = grad({sum(y)}, {x}, {.create_graph = true})[0];
+    CHECK(difference(first, {0, 0, 0.25, 0.25, 4.0 / 9, 1.0 / 9}, {.relative = 1e-6}) == "");
+    CHECK(difference(slice(grad({sum(first)}, {x})[0], 0, 0, 1), {0, 0}, {}) == "");
+}
+
+TEST_CASE("breakpoints: slopes outside of the domain, of divisions by zero and of the range of f16") {
+    const Tensor x = tensor({-2, 2}, {2}).set_requires_grad();
+    CHECK(difference(slope(acosh(x), x, true), {1 / std::sqrt(3), 1 / std::sqrt(3)}, {.relative = 1e-6}) == "");
+    const Tensor a = tensor({5, -5, 7}, {3}).set_requires_grad(), b = tensor({0, 0, 2}, {3}).set_requires_grad();
+    for (const bool graph : {false, true})
+        CHECK(slope(fmod(a, b), b, graph) == Values{-kInfinity, kInfinity, -3});
+    const Tensor of_b = grad({sum(fmod(a, b))}, {b}, {.create_graph = true, .allow_unused = true})[0];
+    if (of_b.requires_grad()) CHECK(values(grad({sum(of_b)}, {a}, {.allow_unused = true})[0]) == Values{0, 0, 0});
+    const Tensor weight = tensor({0.25}, {1}).set_requires_grad(), at = tensor({-1, 0, 1}, {3}).set_requires_grad();
+    const auto both = grad({sum(prelu(at, weight))}, {at, weight}, {.create_graph = true});
+    CHECK(values(both[0]) == Values{0.25, 0.25, 1});
+    CHECK(values(grad({sum(both[1])}, {at})[0]) == Values{1, 0, 0});
+    const Tensor far = tensor({kInfinity, -kInfinity, 0.5}, {3}).set_requires_grad(), none = zeros({3});
+    CHECK(slope(smooth_l1_loss(far, none, Reduction::sum), far, false) == Values{1, -1, 0.5});
+    CHECK(slope(huber_loss(far, none, Reduction::sum, 2), far, false) == Values{2, -2, 0.5});
+    // Minus the sum of 24 / (k - 8.5)^5, whose terms on both sides of 0 cancel.
+    CHECK(difference(polygamma(4, tensor({-8.5}, {1})), {-9.0522546e-4}, {.relative = 1e-5}) == "");
+    // 1 / 2^-20 is none of f16; nor are squares of 300, and of 2^-20.
+    const Tensor small = full({2}, 0x1p-20, {DType::f16}).set_requires_grad();
+    const Tensor large = full({2}, 300, {DType::f16}).set_requires_grad();
+    const ops::FusionScope alone(false);
+    CHECK(values(0x1p-18 / small) == Values{4, 4});
+    CHECK(difference(slope(asinh(large), large, false), Values(2, 1 / std::sqrt(90001)), within(DType::f16)) == "");
+    CHECK(difference(slope(0x1p-30 / small, small, false), Values(2, -1024), within(DType::f16)) == "");
+}
+
+TEST_CASE("breakpoints: a gradient of f16 and bf16 is summed before it is rounded") {
+    for (const DType dtype : {DType::f16, DType::bf16}) {
+        // The two terms of each column cancel but for what rounding would take from one of them.
+        const Tensor a = tensor({1.0078125, 1, -1.0078125, 1}, {2, 2}).to(dtype);
+        const Tensor b = tensor({1.0078125, 3}, {1, 2}).to(dtype).set_requires_grad();
+        const Tensor up = tensor({1.0078125, 0, 1, 0}, {2, 2}).to(dtype);
+        CHECK(values(grad({sum((a * b) * up)}, {b})[0])[0] == as_type(1.0078125 * 1.0078125 - 1.0078125, dtype));
+    }
 }
