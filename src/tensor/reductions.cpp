@@ -129,7 +129,8 @@ Tensor norm(const Tensor& x, double p, const Dims& axes, bool keep_axes) {
         return root(sum(powers, axes, keep_axes), [p](const Tensor& s) { return pow(s, 1 / p); });
     };
     if (p > 0) return call.result(rooted(where(nothing, zero_like(x), safe)));
-    return call.result(where(any(nothing, axes, keep_axes), zero_like(x), rooted(safe)));
+    const Tensor y = rooted(safe);
+    return call.result(where(any(nothing, axes, keep_axes) & (y == y), zero_like(x), y));
 }
 
 Tensor logsumexp(const Tensor& x, const Dims& axes, bool keep_axes) {

@@ -34,7 +34,8 @@ Tensor smooth_l1_loss(const Tensor& x, const Tensor& target, Reduction reduction
     const Tensor error = widened(x) - widened(target), d = abs(error);
     // A function of the error itself, not of its magnitude: the second derivative at 0 is 1 / beta. An infinite error
     // stays out of the square, whose slope would be NaN.
-    const Tensor losses = beta > 0 ? where(d < beta, square(where(d < beta, error, 0)) * (0.5 / beta), d - 0.5 * beta) : d;
+    const Tensor losses =
+        beta > 0 ? where(d < beta, square(where(d < beta, error, 0)) * (0.5 / beta), d - 0.5 * beta) : d;
     return call.result(detail::reduced(losses, reduction).to(type));
 }
 

@@ -42,12 +42,13 @@ MOST_CHANGED = 10  # samples of an operator and a variant
 LARGEST = 20000  # elements
 HALVES = {"f16": torch.float16, "bf16": torch.bfloat16}
 POINTS = torch.tensor([-6.0, -3.0, -2.0, -1.0, -0.5, -0.0, 0.0, 0.5, 1.0, 2.0, 3.0, 6.0])
-# Whose results depend on how they are computed where numbers are equal, or infinite, or drawn.
+# Whose results depend on how they are computed where numbers are equal, or infinite, or drawn, or whose arguments are
+# then none: boundaries that do not rise, logarithms of no probabilities, singular factors.
 UNCHANGED = ("linalg.", "fft.", "stft", "istft", "svd", "lu", "qr", "cholesky", "ormqr", "pinverse", "geqrf", "eig",
              "triangular_solve", "logdet", "normal", "bernoulli", "multinomial", "rand", "uniform", "nn.functional.dropout",
              "nn.functional.alpha_dropout", "nn.functional.feature_alpha_dropout", "nn.functional.rrelu", "empty",
-             "new_empty",
-             "searchsorted", "bucketize", "unique", "cholesky_inverse", "cholesky_solve")
+             "new_empty", "searchsorted", "bucketize", "unique", "mode", "cholesky_inverse", "cholesky_solve",
+             "nn.functional.ctc_loss", "_upsample_bilinear2d_aa")
 # Which read memory that is not theirs where a place is not a number.
 CRASHES = {"extremes": ("grid_sampler_2d", "grid_sampler_3d", "nn.functional.grid_sample")}
 CREATION = {"linspace", "logspace"}  # whose dtype is an argument

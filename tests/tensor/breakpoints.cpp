@@ -280,8 +280,7 @@ TEST_CASE("breakpoints: slopes outside of the domain, of divisions by zero and o
     const Tensor x = tensor({-2, 2}, {2}).set_requires_grad();
     CHECK(difference(slope(acosh(x), x, true), {1 / std::sqrt(3), 1 / std::sqrt(3)}, {.relative = 1e-6}) == "");
     const Tensor a = tensor({5, -5, 7}, {3}).set_requires_grad(), b = tensor({0, 0, 2}, {3}).set_requires_grad();
-    for (const bool graph : {false, true})
-        CHECK(slope(fmod(a, b), b, graph) == Values{-kInfinity, kInfinity, -3});
+    for (const bool graph : {false, true}) CHECK(slope(fmod(a, b), b, graph) == Values{-kInfinity, kInfinity, -3});
     const Tensor of_b = grad({sum(fmod(a, b))}, {b}, {.create_graph = true, .allow_unused = true})[0];
     if (of_b.requires_grad()) CHECK(values(grad({sum(of_b)}, {a}, {.allow_unused = true})[0]) == Values{0, 0, 0});
     const Tensor weight = tensor({0.25}, {1}).set_requires_grad(), at = tensor({-1, 0, 1}, {3}).set_requires_grad();
