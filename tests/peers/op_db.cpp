@@ -110,11 +110,11 @@ bool chooses_among_equals(const std::string& name, const std::string& variant) {
 /// NaN in var_mean() and infinite in mean(); the slope of hardtanh at NaN is 1 in three elements and 0 in eight).
 bool nan_by_steps(const std::string& name, const std::string& variant) {
     return variant == "extremes" &&
-           one_of(name,
-                  {"clamp",     "quantile",     "var_mean",      "std_mean", "native_",     "cdist",       "cumprod",
-                   "conv",      "interpolate",  "upsample",      "_norm",    "margin_loss", "with_logits", "attention",
-                   "silu",      "mish",         "gelu",          "hardtanh", "relu6",       "shrink",      "renorm",
-                   "logsumexp", "logcumsumexp", "embedding_bag", "var",      "prod"});
+           one_of(name, {"clamp",          "quantile",  "var_mean",    "std_mean",  "native_",      "cdist",
+                         "cumprod",        "conv",      "interpolate", "upsample",  "_norm",        "margin_loss",
+                         "with_logits",    "attention", "silu",        "mish",      "gelu",         "hardtanh",
+                         "relu6",          "shrink",    "renorm",      "logsumexp", "logcumsumexp", "embedding_bag",
+                         "scatter_reduce", "var",       "prod"});
 }
 
 std::optional<DType> half_of(const std::string& variant) {
@@ -170,8 +170,8 @@ std::string tried(const Adapter& adapter, const Json& call, const Reader& reader
             !text.empty())
             return text;
     }
-    // Of what xlogy() skips, and outside of the domain of logit(), second derivatives are a matter of steps.
-    if (!twice || name == "xlogy" || name == "special.xlogy" || name == "logit") return {};
+    // Of what xlogy() skips, outside of the domain of logit() and at poles, second derivatives are a matter of steps.
+    if (!twice || one_of(name, {"xlogy", "logit", "polygamma"})) return {};
     Tensor again;
     for (std::size_t i = 0; i < inputs.size() && i < call["second_weights"].size(); ++i) {
         if (call["second_weights"][i].is_null() || !gradients[i].defined() || !gradients[i].requires_grad()) continue;
