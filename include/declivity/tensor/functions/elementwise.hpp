@@ -69,9 +69,7 @@ inline Tensor operator-(Tensor x) { return elementwise(Function::neg, {std::move
 inline Tensor operator-(Scalar p, Tensor x) {
     return elementwise(Function::add_scalar, {-std::move(x)}, {p}, "operator-");
 }
-inline Tensor operator/(Scalar p, Tensor x) {
-    return elementwise(Function::div, {p, std::move(x)}, {}, "operator/");
-}
+inline Tensor operator/(Scalar p, Tensor x) { return elementwise(Function::div, {p, std::move(x)}, {}, "operator/"); }
 
 /// In place, as add_() and its like.
 inline Tensor& operator+=(Tensor& x, TensorOrScalar other) { return x.add_(std::move(other)); }
