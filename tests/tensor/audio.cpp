@@ -1,3 +1,4 @@
+// no-oclgrind: its kernels are those of the tests of fft and matmul, and its spectrograms are long
 // Windows, short transforms, cosine transforms and spectrograms beside the catalogue's cases: lengths, defaults, what
 // comes back, formulas of mels, layers, errors.
 #include <algorithm>
