@@ -79,7 +79,7 @@ Tensor prelu(const Tensor& x, const Tensor& weight) {
     const auto sloped = [&](const Tensor& in, const Tensor& slopes) {
         const Tensor slope = reshape(slopes, shape);
         // At 0 the gradient is the slope, which has none of its own there.
-        // What is not chosen is finite: 0 times infinity would be the slope's gradient.
+        // The branch that is not chosen is finite: 0 times infinity would be the gradient of the slope.
         return where(in > 0, in, where(in == 0, slope.detach(), slope) * where(in > 0, 0, in));
     };
     return call.result(detail::in_f32(x.dtype(), sloped, x, weight));

@@ -80,7 +80,7 @@ struct Rule {
         return {};
     }
 
-    /// Of the shape of the input; in f32 where the tensors are of f16 or bf16, so that the gradient alone is rounded.
+    /// The gradient for an input, of its shape; in f32 beside f16 and bf16, so that it alone is rounded.
     [[nodiscard]] Tensor composed(std::size_t input, const GradientContext& context) const {
         const auto parameter = [&](std::size_t at) {
             return at < parameters.size() ? parameters[at].to_double() : 0.0;

@@ -23,7 +23,7 @@ void require_p(std::string_view function, double p) {
     if (!(p >= 0)) throw ValueError(fmt::format("{}: wants p of at least 0, got {}", function, p));
 }
 
-/// Of the last axis; each of several equal ones has the whole gradient, as in PyTorch, whose norm() shares it.
+/// The largest of the last axis; each of equal ones has the whole gradient, as in PyTorch, whose norm() shares it.
 Tensor largest_difference(const Tensor& apart) {
     const Tensor size = abs(apart);
     if (!recorded({size})) return max(size, {-1});

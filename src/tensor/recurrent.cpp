@@ -191,7 +191,7 @@ void check(const Kind& kind, const Layer& layer) {
     }
 }
 
-/// What the steps read, from x, weight_ih, bias_ih, bias_hh and the others in the order of Layer.
+/// The inputs of the steps, from x, weight_ih, bias_ih, bias_hh and the others in the order of Layer.
 std::vector<Tensor> steps_inputs(const Kind& kind, const std::vector<Tensor>& in) {
     const Tensor &x = in[0], &weight_ih = in[1], &weight_hh = in[2], &bias_ih = in[3], &bias_hh = in[4];
     const std::int64_t units = weight_ih.size(0) / ops::gates_of(kind.cell);

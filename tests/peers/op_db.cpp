@@ -103,7 +103,7 @@ bool one_of(const std::string& name, std::initializer_list<const char*> parts) {
 /// Samples of equal numbers, or of none: whether the choice between equal elements, or between several NaN, is open.
 bool chooses_among_equals(const std::string& name, const std::string& variant) {
     return (variant == "extremes" && one_of(name, {"max_pool"})) ||
-           (!variant.empty() && one_of(name, {"kthvalue", "topk", "mode", "sort", "scatter_reduce"}));
+           (!variant.empty() && one_of(name, {"kthvalue", "topk", "mode", "sort", "scatter_reduce.am"}));
 }
 
 /// Samples with infinities: whether PyTorch's NaN, or the lack of one, is a matter of its steps (a mean of infinity is
@@ -170,7 +170,7 @@ std::string tried(const Adapter& adapter, const Json& call, const Reader& reader
             !text.empty())
             return text;
     }
-    // Of what xlogy() skips, outside of the domain of logit() and at poles, second derivatives are a matter of steps.
+    // Second derivatives of what xlogy() skips, outside of the domain of logit() and at poles are a matter of steps.
     if (!twice || one_of(name, {"xlogy", "logit", "polygamma"})) return {};
     Tensor again;
     for (std::size_t i = 0; i < inputs.size() && i < call["second_weights"].size(); ++i) {

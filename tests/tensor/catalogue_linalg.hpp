@@ -226,7 +226,7 @@ inline void add_equations(std::vector<Case>& all) {
         },
         [](const Grid&) { return Values{2}; }));
     all.back().differentiable = false;
-    all.back().halves = false;  // the product is of the full rank once it is rounded
+    all.back().halves = false;  // rounded to f16, the product is of full rank
 }
 
 inline void add_determinants(std::vector<Case>& all) {
