@@ -76,12 +76,27 @@ nn::LoraOptions read_config(const std::filesystem::path& path) {
     return options;
 }
 
+std::string described(const nn::LoraOptions& options) {
+    return fmt::format("(r {}, lora_alpha {}, lora_dropout {}, use_rslora {})", options.r, options.lora_alpha,
+                       options.lora_dropout, options.use_rslora);
+}
+
 }  // namespace
 
 void save_lora(const nn::Module& model, const std::filesystem::path& folder) {
     const FunctionScope function("save_lora");
     const std::vector<nn::AdaptedLinear> layers = nn::adapted_layers(model);
     if (layers.empty()) throw ValueError("save_lora: expected a model with adapters, see nn::add_lora()");
+    const nn::LoraOptions& options = layers[0].layer->lora()->options();
+    for (const nn::AdaptedLinear& one : layers) {
+        const nn::LoraOptions& other = one.layer->lora()->options();
+        if (other.r != options.r || other.lora_alpha != options.lora_alpha ||
+            other.lora_dropout != options.lora_dropout || other.use_rslora != options.use_rslora)
+            throw ValueError(fmt::format(
+                "save_lora: expected adapters with one r, lora_alpha, lora_dropout and use_rslora, got {} of '{}' and "
+                "{} of '{}'",
+                described(options), layers[0].name, described(other), one.name));
+    }
     std::error_code ignored;  // what is wrong, writing says
     std::filesystem::create_directories(folder, ignored);
     StateDict state;
@@ -89,7 +104,6 @@ void save_lora(const nn::Module& model, const std::filesystem::path& folder) {
     save(folder / kWeights, state, {{"format", "pt"}});
     std::vector<std::string> targets;
     for (const nn::AdaptedLinear& one : layers) targets.push_back(one.name);
-    const nn::LoraOptions& options = layers[0].layer->lora()->options();
     const nlohmann::json config{{"peft_type", "LORA"},
                                 {"bias", "none"},
                                 {"r", options.r},

@@ -1,6 +1,7 @@
 #include <declivity/nn/linear.hpp>
 
 #include <cmath>
+#include <utility>
 
 #include <declivity/nn/lora.hpp>
 #include <declivity/runtime/error.hpp>
@@ -29,9 +30,17 @@ Tensor Linear::forward(Tensor x) {
 }
 
 Lora& Linear::add_lora(const LoraOptions& options) {
+    const Tensor weight = weight_;
+    return add_lora(Lora(weight.size(1), weight.size(0), options, weight.device()));
+}
+
+Lora& Linear::add_lora(Lora adapter) {
     if (lora_ != nullptr) throw ValueError("Linear::add_lora: wants a layer without an adapter");
     const Tensor weight = weight_, bias = bias_;
-    lora_ = &emplace<Lora>("lora", weight.size(1), weight.size(0), options, weight.device());
+    if (adapter.a().size(1) != weight.size(1) || adapter.b().size(0) != weight.size(0))
+        throw ShapeError(fmt::format("Linear::add_lora: wants an adapter of a weight {}, got one of {}",
+                                     weight.shape().str(), Shape{adapter.b().size(0), adapter.a().size(1)}.str()));
+    lora_ = &add("lora", std::move(adapter));
     Tensor(weight).set_requires_grad(false);
     if (bias.defined()) Tensor(bias).set_requires_grad(false);
     note_change();

@@ -4,11 +4,16 @@
 #include <cmath>
 #include <functional>
 #include <set>
+#include <string>
+#include <utility>
+#include <vector>
 
 #include <declivity/runtime/error.hpp>
 #include <declivity/tensor/functions.hpp>
 #include <fmt/format.h>
 #include <fmt/ranges.h>
+
+#include "convert.hpp"
 
 namespace declivity::nn {
 namespace {
@@ -29,6 +34,19 @@ const std::string* target_of(const std::string& name, const std::vector<std::str
     for (const std::string& one : targets)
         if (name == one || name.ends_with("." + one)) return &one;
     return nullptr;
+}
+
+/// The last parts of their names, each once, for a message.
+std::string names_of_linear_layers(const Module& model) {
+    std::vector<std::string> all;
+    for_each_linear(model, "", [&](const std::string& name, Linear&) {
+        const std::string last = name.substr(name.rfind('.') + 1);
+        if (std::ranges::find(all, last) == all.end()) all.push_back(last);
+    });
+    if (all.empty()) return "the model has none";
+    constexpr std::size_t kShown = 12;
+    if (all.size() > kShown) all.resize(kShown), all.emplace_back("...");
+    return fmt::format("the model has {}", fmt::join(all, ", "));
 }
 
 void check(const char* name, const LoraOptions& options) {
@@ -93,7 +111,8 @@ std::vector<AdaptedLinear> lora_targets(const Module& model, const LoraOptions& 
     });
     for (const std::string& one : options.target_modules)
         if (!used.contains(one))
-            throw ValueError(fmt::format("add_lora: wants target_modules that name linear layers, got '{}'", one));
+            throw ValueError(fmt::format("add_lora: wants target_modules that name linear layers ({}), got '{}'",
+                                         names_of_linear_layers(model), one));
     if (found.empty()) throw ValueError("add_lora: wants a model with linear layers below it");
     for (const auto& [name, layer] : found)
         if (layer->lora() != nullptr)
@@ -103,13 +122,27 @@ std::vector<AdaptedLinear> lora_targets(const Module& model, const LoraOptions& 
 
 std::vector<std::string> add_lora(Module& model, const LoraOptions& options) {
     const std::vector<AdaptedLinear> found = lora_targets(model, options);
-    std::vector<std::string> names;
-    for (const Tensor& one : model.parameters()) Tensor(one).set_requires_grad(false);
-    if (options.base_dtype)
-        for_each_linear(model, "", [&](const std::string&, Linear& layer) { layer.to(*options.base_dtype); });
+    // All that takes memory comes first: a call that fails leaves the model as it was.
+    std::vector<Lora> adapters;
+    adapters.reserve(found.size());
     for (const auto& [name, layer] : found) {
-        layer->add_lora(options);
-        names.push_back(name);
+        const Tensor weight = layer->weight();
+        adapters.emplace_back(weight.size(1), weight.size(0), options, weight.device());
+        for (const Tensor& one : adapters.back().parameters()) (void)one.view();
+    }
+    if (options.base_dtype) {
+        StateDict weights;
+        for_each_linear(model, "", [&](const std::string&, Linear& layer) {
+            for (const NamedTensor& one : layer.state_dict())
+                if (is_floating(one.tensor.dtype())) weights.push_back(one);
+        });
+        detail::convert(weights, [&](const Tensor& tensor) { return tensor.to(*options.base_dtype); });
+    }
+    for (const Tensor& one : model.parameters()) Tensor(one).set_requires_grad(false);
+    std::vector<std::string> names;
+    for (std::size_t i = 0; i < found.size(); ++i) {
+        found[i].layer->add_lora(std::move(adapters[i]));
+        names.push_back(found[i].name);
     }
     return names;
 }

@@ -9,6 +9,7 @@
 #include <declivity/tensor/autograd.hpp>
 #include <fmt/format.h>
 
+#include "convert.hpp"
 #include "parameter_slot.hpp"
 #include "tensor/load_state.hpp"
 
@@ -206,17 +207,15 @@ void Module::forget_places() {
 }
 
 void Module::to(const Device& device) {
-    const NoGrad no_grad;
     forget_places();
-    for (NamedTensor& one : state_dict()) one.tensor.assign(one.tensor.to(device));
+    detail::convert(state_dict(), [&](const Tensor& tensor) { return tensor.to(device); });
 }
 
 void Module::to(DType dtype) {
     if (!is_floating(dtype)) throw TypeError(fmt::format("Module::to: wants a floating type, got {}", name_of(dtype)));
-    const NoGrad no_grad;
     forget_places();
-    for (NamedTensor& one : state_dict())
-        if (is_floating(one.tensor.dtype())) one.tensor.assign(one.tensor.to(dtype));
+    detail::convert(state_dict(),
+                    [&](const Tensor& tensor) { return is_floating(tensor.dtype()) ? tensor.to(dtype) : tensor; });
 }
 
 void Module::train(bool on) {

@@ -51,7 +51,7 @@ Tensor celu(const Tensor& x, double alpha) {
     if (alpha == 0) throw ValueError("celu: wants an alpha that is not 0, got 0");
     // elu has PyTorch's gradients at 0, of which minimum(x, 0) takes a half.
     return call.result(recomputed_in_f32("celu", x, [alpha](const Tensor& wide) {
-        const Tensor negative = wide <= 0, scaled = where(negative, wide, 0) * (1 / alpha);
+        const Tensor negative = wide <= 0, scaled = where(negative, wide, 0) / alpha;
         return where(negative, alpha * (alpha > 0 ? elu(scaled) : expm1(scaled)), wide);
     }));
 }

@@ -12,6 +12,7 @@
 
 #include "broadcast.hpp"
 #include "composition.hpp"
+#include "divisor.hpp"
 #include "elementwise_gradients.hpp"
 #include "ops/support/short_list.hpp"
 #include "promotion.hpp"
@@ -244,7 +245,9 @@ Function of_bools(Function function) {
 }  // namespace
 
 Tensor operator/(Tensor x, Scalar p) {
-    return elementwise(Function::mul_scalar, {std::move(x)}, {1.0 / p.to_double()}, "operator/");
+    const detail::Factors by = detail::factors_of(x.defined() ? x.dtype() : DType::f32, p.to_double());
+    x = elementwise(Function::mul_scalar, {std::move(x)}, {by.first}, "operator/");
+    return by.second == 1 ? x : elementwise(Function::mul_scalar, {std::move(x)}, {by.second}, "operator/");
 }
 
 namespace {

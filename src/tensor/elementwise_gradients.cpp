@@ -24,7 +24,7 @@ constexpr double kLog2E = 1.4426950408889634, kLog10E = 0.4342944819032518;
 /// x tanh(softplus(x))', whose products of what vanishes and what grows are finite.
 Tensor mish_gradient(const Tensor& x) {
     const Tensor t = tanh(softplus(x));
-    return t + x * sigmoid(x) * (1.0 - square(t));
+    return t + clamp(x, -740, 740) * sigmoid(x) * (1.0 - square(t));
 }
 
 /// With u(x) = 2 sqrt(2 / pi) (x + 0.044715 x^3): (x sigmoid(u))'.

@@ -11,6 +11,7 @@
 #include <fmt/format.h>
 
 #include "backward.hpp"
+#include "divisor.hpp"
 #include "followers.hpp"
 #include "ops/engine/expression.hpp"
 #include "ops/engine/value.hpp"
@@ -186,10 +187,8 @@ WithNumber with_number(ops::Function function, const Scalar& number) {
             return {ops::Function::add_scalar, number};
         case ops::Function::sub:
             return {ops::Function::add_scalar, -number};
-        case ops::Function::mul:
+        default:  // mul
             return {ops::Function::mul_scalar, number};
-        default:
-            return {ops::Function::mul_scalar, 1.0 / number.to_double()};
     }
 }
 
@@ -223,6 +222,12 @@ void apply_in_place(ops::Function function, std::string_view name, const Tensor&
     if (keeps) return write_result(name, to, elementwise(function, {to, given}, {}, name), given);
     if (to.dtype() == DType::boolean)
         return write_result(name, to, elementwise(function, {to, other}, {}, name), given);
+    if (other.is_scalar() && function == ops::Function::div) {
+        const detail::Factors by = detail::factors_of(to.dtype(), other.scalar().to_double());
+        apply_in_place(WithNumber{ops::Function::mul_scalar, by.first}, name, to);
+        if (by.second != 1) apply_in_place(WithNumber{ops::Function::mul_scalar, by.second}, name, to);
+        return;
+    }
     if (other.is_scalar()) return apply_in_place(with_number(function, other.scalar()), name, to);
     if (written_in_graph(to, name, other.tensor())) {
         Tensor made = elementwise(function, {to, other}, {}, name);

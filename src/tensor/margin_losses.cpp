@@ -158,7 +158,7 @@ Tensor info_nce(const Tensor& query, const Tensor& keys, double temperature, Red
     ops::require_rank("info_nce", "query", query.shape(), 2, "N, D");
     ops::require_shape("info_nce", "keys", keys.shape(), query.shape());
     if (!(temperature > 0)) throw ValueError(fmt::format("info_nce: wants a temperature above 0, got {}", temperature));
-    const Tensor logits = matmul(widened(query) * (1 / temperature), transpose(widened(keys)));
+    const Tensor logits = matmul(widened(query) / temperature, transpose(widened(keys)));
     const Tensor own = arange(0, query.size(0), 1, {DType::i64, query.device()});
     return call.result(cross_entropy(logits, own, {.reduction = reduction}).to(type));
 }

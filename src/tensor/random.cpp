@@ -81,7 +81,7 @@ Tensor exponential(const Shape& shape, double rate, const TensorOptions& options
     const FunctionCall call("exponential", {}, {{"shape", shape}, {"rate", rate}, type_of(options)});
     require_type("exponential", options.dtype);
     require_above_0("exponential", "rate", rate);
-    return call.result((log1p(-rand(shape, wide(options), generator)) * (-1 / rate)).to(options.dtype));
+    return call.result((log1p(-rand(shape, wide(options), generator)) / -rate).to(options.dtype));
 }
 
 Tensor truncated_normal(const Shape& shape, double mean, double std, double low, double high,
@@ -194,8 +194,7 @@ Tensor gamma(const Tensor& concentration, double rate, const MaybeGenerator& gen
     call.require_defined({"concentration"});
     require_type("gamma", concentration.dtype());
     require_above_0("gamma", "rate", rate);
-    return call.result(
-        (log_gamma_draw("gamma", concentration, false, generator) * (1 / rate)).to(concentration.dtype()));
+    return call.result((log_gamma_draw("gamma", concentration, false, generator) / rate).to(concentration.dtype()));
 }
 
 Tensor beta(const Tensor& a, const Tensor& b, const MaybeGenerator& generator) {
@@ -265,7 +264,7 @@ Tensor gumbel_softmax(const Tensor& logits, double tau, bool hard, std::int64_t 
     require_above_0("gumbel_softmax", "tau", tau);
     const int along = normalize_axis("gumbel_softmax", axis, logits.rank());
     const Tensor noise = gumbel_noise(logits.shape(), like(logits), generator).to(logits.dtype());
-    const Tensor soft = softmax((logits + noise) * (1 / tau), along);
+    const Tensor soft = softmax((logits + noise) / tau, along);
     if (!hard) return call.result(soft);
     Shape line;
     for (int i = 0; i < logits.rank(); ++i) line.push_back(i == along ? logits.shape()[i] : 1);

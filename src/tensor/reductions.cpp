@@ -142,7 +142,10 @@ Tensor logsumexp(const Tensor& x, const Dims& axes, bool keep_axes) {
             x.dtype(), [&](const Tensor& wide) { return logsumexp(wide, axes, keep_axes); }, x));
     // Of any number; that of the largest keeps exponentials finite, and is taken back.
     Tensor shift = reduced_count("logsumexp", x, axes) == 0 ? zero_like(x) : max(x.detach(), axes, true);
-    shift = where(isfinite(shift), shift, zero_like(x));
+    // Of infinity the largest number, beside which exp() of every finite element is 0, and so is its slope.
+    const double most =
+        x.dtype() == DType::f64 ? std::numeric_limits<double>::max() : std::numeric_limits<float>::max();
+    shift = clamp(shift, -most, most);
     const Tensor sums = log(sum(exp(x - shift), axes, true)) + shift;
     return call.result(
         reshape(sums, ops::reduced_shape(x.shape(), ops::normalize_axes("logsumexp", axes, x.rank()), keep_axes)));

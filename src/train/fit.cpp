@@ -347,11 +347,14 @@ void Fit::accumulated() {
                     {parameter, zeros(parameter.shape(), {compute_type(parameter.dtype()), state_.device})});
     }
     save_for_rollback();
+    // Batches that are replayed have gradients for the same parameters each time; others say anew which.
+    if (!options_.record.value_or(true) || !step_.refused().empty())
+        for (Accumulated& one : sums_) one.used = false;
     const bool may_record = options_.record.value_or(true);
     if (may_record) begin_({});
     else begin_group();
     for (std::int64_t i = first; i < end; ++i) one_batch(next_batch());
-    if (may_record) apply_({});
+    if (may_record && step_.refused().empty()) apply_({});
     else apply_gradients();
 }
 

@@ -237,3 +237,45 @@ TEST_CASE("lora: a model with adapters takes the options of the file") {
     CHECK_THROWS_AS(other.head.lora()->set_options({.r = 3}), ValueError);
     CHECK_THROWS_AS(other.head.lora()->set_options({.r = 2, .lora_dropout = 2}), ValueError);
 }
+
+TEST_CASE("lora: adapters that find no memory change nothing") {
+    const Device device = [] {
+        const test::Environment pool("DECLIVITY_POOL", std::nullopt), memory("DECLIVITY_MEMORY_LIMIT", "3M");
+        return test::fresh_device();
+    }();
+    struct Wide : nn::Layer {
+        nn::Linear& first = add("first", nn::Linear(256, 256));
+        nn::Linear& second = add("second", nn::Linear(256, 256));
+        Tensor forward(Tensor x) override { return second(first(x)); }
+    };
+    Wide model;
+    model.to(device);
+    const std::vector<double> before = values(model.first.weight());
+    // An adapter fits, two do not; beside both, the weights in f64 do not.
+    for (const nn::LoraOptions& options :
+         {nn::LoraOptions{.r = 900}, nn::LoraOptions{.r = 400, .base_dtype = DType::f64}}) {
+        if (options.base_dtype && test::widest() != DType::f64) continue;
+        CHECK_THROWS_AS(nn::add_lora(model, options), OutOfMemory);
+        CHECK(nn::adapted_layers(model).empty());
+        for (const Tensor& one : model.parameters()) {
+            CHECK(one.requires_grad());
+            CHECK(one.dtype() == DType::f32);
+        }
+    }
+    CHECK(values(model.first.weight()) == before);
+    CHECK(nn::add_lora(model, {.r = 4}) == std::vector<std::string>{"first", "second"});
+}
+
+TEST_CASE("lora: one file holds adapters of one r, and of one set of options") {
+    const test::TempFolder folder;
+    Net net;
+    nn::add_lora(net, {.r = 2, .target_modules = {"head"}});
+    net.q_proj.add_lora({.r = 3});
+    CHECK_THROWS_WITH_AS(io::save_lora(net, folder.path()),
+                         "save_lora: expected adapters with one r, lora_alpha, lora_dropout and use_rslora, got (r 3, "
+                         "lora_alpha 8, lora_dropout 0, use_rslora false) of 'q_proj' and (r 2, lora_alpha 8, "
+                         "lora_dropout 0, use_rslora false) of 'head'",
+                         ValueError);
+    CHECK(std::filesystem::is_empty(folder.path()));
+    CHECK_THROWS_AS(nn::Linear(5, 7).add_lora(nn::Lora(5, 6, {}, test::device())), ShapeError);
+}

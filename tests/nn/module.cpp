@@ -229,3 +229,20 @@ TEST_CASE("load_state_dict: names that fit but for a common prefix are told so")
     CHECK(refused(with_prefix("")) == "loaded");
     CHECK(model.load_state_dict(with_prefix("module."), false).missing.size() == 4);
 }
+
+TEST_CASE("a move or a conversion that finds no memory leaves the module as it was") {
+    const auto limited = [](const char* limit) {
+        const test::Environment pool("DECLIVITY_POOL", std::nullopt), memory("DECLIVITY_MEMORY_LIMIT", limit);
+        return test::fresh_device();
+    };
+    nn::Sequential model(nn::Linear(256, 256), nn::Linear(256, 256), nn::Linear(256, 256));
+    const Device before = model.parameters()[0].device();
+    CHECK_THROWS_AS(model.to(limited("600K")), OutOfMemory);
+    for (const Tensor& one : model.parameters()) CHECK(one.device() == before);
+    model.to(limited("2M"));
+    if (test::widest() != DType::f64) return;
+    const std::vector<double> weight = test::values(model.parameters()[0]);
+    CHECK_THROWS_AS(model.to(DType::f64), OutOfMemory);
+    for (const Tensor& one : model.parameters()) CHECK(one.dtype() == DType::f32);
+    CHECK(test::values(model.parameters()[0]) == weight);
+}

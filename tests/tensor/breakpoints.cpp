@@ -310,3 +310,70 @@ TEST_CASE("breakpoints: a gradient of f16 and bf16 is summed before it is rounde
         CHECK(values(grad({sum((a * b) * up)}, {b})[0])[0] == as_type(1.0078125 * 1.0078125 - 1.0078125, dtype));
     }
 }
+
+TEST_CASE("breakpoints: finite elements beside infinity have the slope 0 in logsumexp and logcumsumexp") {
+    // 100: exp() of it is infinite, too.
+    const std::vector<Values> rows{
+        {1, 100, kInfinity}, {100, kInfinity, 1}, {kInfinity, 100, -100}, {kInfinity, kInfinity, 100}};
+    for (const DType dtype : floats())
+        for (const Values& row : rows)
+            for (const bool cumulative : {false, true}) {
+                CAPTURE(name_of(dtype));
+                CAPTURE(cumulative);
+                Tensor x = tensor(row, {1, 3}, dtype).set_requires_grad();
+                const Tensor y = cumulative ? slice(logcumsumexp(x, 1), 1, 2, 3) : logsumexp(x, {1});
+                CHECK(values(y)[0] == kInfinity);
+                sum(y).backward();
+                const Values slope = values(x.grad());
+                for (std::size_t i = 0; i < row.size(); ++i)
+                    if (std::isfinite(row[i])) CHECK(slope[i] == 0);
+            }
+}
+
+TEST_CASE("breakpoints: the quotient of x and a number whose reciprocal is out of range") {
+    for (const DType dtype : floats()) {
+        CAPTURE(name_of(dtype));
+        const bool wide = dtype == DType::f64;
+        const double large = wide ? 1e308 : 2e38, small = wide ? 1e-309 : 1e-40;
+        const Values x{large, -large / 2, large / 8, 0, kInfinity};
+        const Tensor of_large = tensor(x, {5}, dtype);
+        const auto check = [&](const Tensor& y) {
+            CHECK(difference(y, {1, -0.5, 0.125, 0, kInfinity}, {.relative = 1e-6}) == "");
+        };
+        check(of_large / large);
+        check(of_large.clone().div_(large));
+        check(of_large / tensor({large}, {1}, dtype));
+        Tensor place = of_large.clone();
+        place /= large;
+        check(place);
+        Tensor in_graph = of_large.clone().set_requires_grad() * 1.0;
+        in_graph.div_(large);
+        check(in_graph.detach());
+        // 0 stays 0, and no infinity comes of what has a quotient in range.
+        const Values few{0, wide ? 1e-10 : 1e-20, wide ? -1e-300 : -1e-30};
+        const Values wanted{0, wide ? 1e299 : 1e20, wide ? -1e9 : -1e10};
+        CHECK(difference(tensor(few, {3}, dtype) / small, wanted, {.relative = 1e-6}) == "");
+        CHECK(difference(tensor(few, {3}, dtype).div_(small), wanted, {.relative = 1e-6}) == "");
+    }
+    const Tensor half = tensor({1e38, 0}, {2}, DType::bf16);
+    CHECK(difference(half / 2e38, {0.5, 0}, {.relative = 0.01}) == "");
+    CHECK(difference(tensor({0, 1e-20}, {2}, DType::bf16) / 1e-40, {0, 1e20}, {.relative = 0.01}) == "");
+    CHECK(std::isnan(values(zeros({1}) / 0)[0]));
+    CHECK(values(ones({1}) / 0)[0] == kInfinity);
+    CHECK(values(ones({1}) / kInfinity)[0] == 0);
+}
+
+TEST_CASE("breakpoints: silu, mish and gelu have slopes of 0 and 1 at infinities, as their limits") {
+    const std::vector<std::function<Tensor(const Tensor&)>> functions{[](const Tensor& x) { return silu(x); },
+                                                                      [](const Tensor& x) { return mish(x); },
+                                                                      [](const Tensor& x) { return gelu(x); }};
+    for (const DType dtype : types())
+        for (std::size_t i = 0; i < functions.size(); ++i)
+            for (const bool twice : {false, true}) {
+                CAPTURE(name_of(dtype));
+                CAPTURE(i);
+                CAPTURE(twice);
+                const Tensor x = tensor({-kInfinity, -1000, 1000, kInfinity}, {4}).to(dtype).set_requires_grad();
+                CHECK(values(grad({sum(functions[i](x))}, {x}, {.create_graph = twice})[0]) == Values{0, 0, 1, 1});
+            }
+}

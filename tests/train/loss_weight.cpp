@@ -349,3 +349,32 @@ TEST_CASE("trainer: labels of any integer type are classes") {
     CHECK(test::values(multilabel_margin_loss(x, several.to(DType::u8))) ==
           test::values(multilabel_margin_loss(x, several)));
 }
+
+TEST_CASE("trainer: a parameter without a gradient in a step of several batches has none in that step") {
+    struct Branched : nn::Layer {
+        nn::Linear& always = add("always", nn::Linear(5, kClasses));
+        nn::Linear& at_first = add("at_first", nn::Linear(5, kClasses, {.bias = false}));
+        int calls = 0;
+        bool reads = false;
+        Tensor forward(Tensor x) override {
+            if (reads) (void)sum(x).item<float>();  // no recorded step does
+            return ++calls <= 2 ? always(x) + at_first(x) : always(x);
+        }
+    };
+    for (const bool record : {false, true}) {
+        CAPTURE(record);
+        Branched model;
+        model.reads = record;
+        const auto before = test::values(model.at_first.weight());
+        optim::Adam optimizer(model.parameters(), {.lr = 0.125});
+        train::Trainer trainer(model, optimizer, of("label", [](const Tensor& out, const Tensor& label) {
+                                   return cross_entropy(out, label);
+                               }));
+        trainer.fit(examples(), quiet(4, 2, record, 2));
+        CHECK(model.calls > 4);
+        // The first step of Adam is one of lr; momentum would go on from there.
+        const auto after = test::values(model.at_first.weight());
+        for (std::size_t i = 0; i < after.size(); ++i)
+            CHECK(std::abs(after[i] - before[i]) == doctest::Approx(0.125).epsilon(1e-3));
+    }
+}

@@ -24,6 +24,9 @@ class DECLIVITY_API Linear : public Layer {
     /// Gives the layer an adapter, whose result is added to its own (lora.hpp), and freezes its weight and bias.
     /// @throws ValueError where it has one, or for options that cannot be
     Lora& add_lora(const LoraOptions& options);
+    /// The same with an adapter that is there already.
+    /// @throws ShapeError for one of another shape
+    Lora& add_lora(Lora adapter);
     /// The adapter; null where there is none.
     [[nodiscard]] Lora* lora() const noexcept { return lora_; }
     /// Adds the adapter to the weight, which then computes with it alone; or takes it out again.

@@ -70,7 +70,8 @@ class DECLIVITY_API Module {
         for (const auto& [name, child] : children_) visit(*child);
     }
 
-    /// Moves all parameters and buffers; handles to them stay valid. Gradients are dropped.
+    /// Moves all parameters and buffers; handles to them stay valid. Gradients are dropped. Both the old and the new
+    /// ones take memory until all are made: a call that fails (OutOfMemory) leaves the module as it was.
     void to(const Device& device);
     /// The same of what is floating. @throws TypeError for a type that is not
     void to(DType dtype);

@@ -63,7 +63,7 @@ inline Tensor operator*(Tensor x, Scalar p) {
 inline Tensor operator*(Scalar p, Tensor x) {
     return elementwise(Function::mul_scalar, {std::move(x)}, {p}, "operator*");
 }
-/// x times 1 / p.
+/// x times 1 / p, to within one rounding of the quotient also where 1 / p is out of the range of the type.
 DECLIVITY_API Tensor operator/(Tensor x, Scalar p);
 inline Tensor operator-(Tensor x) { return elementwise(Function::neg, {std::move(x)}, {}, "operator-"); }
 inline Tensor operator-(Scalar p, Tensor x) {
@@ -130,8 +130,8 @@ inline Tensor leaky_relu(Tensor x, Scalar negative_slope = 0.01) {
 inline Tensor gelu(Tensor x) { return elementwise(Function::gelu, {std::move(x)}); }
 /// x * sigmoid(x), also called swish.
 inline Tensor silu(Tensor x) { return elementwise(Function::silu, {std::move(x)}); }
-/// min(max(x, low), high); numbers, or tensors that broadcast. At a bound the gradient is that of x. A bound of NaN
-/// gives NaN.
+/// min(max(x, low), high); numbers, or tensors that broadcast. At a bound that is a number the gradient is 0, at one
+/// that is a tensor x and the bound share it. A bound of NaN gives NaN.
 DECLIVITY_API Tensor clamp(Tensor x, Scalar low, Scalar high);
 
 DECLIVITY_API Tensor clamp(const Tensor& x, const Tensor& low, const TensorOrScalar& high);

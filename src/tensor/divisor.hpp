@@ -1,0 +1,30 @@
+// Division by a number as a multiplication, which every device does fast.
+#pragma once
+
+#include <cmath>
+#include <limits>
+
+#include <declivity/ops/dtype.hpp>
+
+namespace declivity::detail {
+
+/// Two numbers whose product is 1 / p.
+struct Factors {
+    double first, second = 1;
+};
+
+/// What x of a type is multiplied by, one after the other, for x / p. 1 / p itself may not be a normal number of the
+/// type that is computed in (f32, or f64 for f64), where the quotient is one: 1e38 / 2e38.
+inline Factors factors_of(DType dtype, double p) {
+    using Float = std::numeric_limits<float>;
+    using Double = std::numeric_limits<double>;
+    const bool wide = dtype == DType::f64;
+    const double inverse = std::abs(1 / p), least = wide ? Double::min() : Float::min(),
+                 most = wide ? Double::max() : Float::max();
+    if (p == 0 || !std::isfinite(p) || (inverse >= least && inverse <= most)) return {1 / p};
+    const int exponent = wide ? 512 : 64;
+    const double scale = std::ldexp(1.0, inverse < least ? -exponent : exponent);
+    return {scale, 1 / (p * scale)};
+}
+
+}  // namespace declivity::detail
