@@ -112,8 +112,8 @@ Tensor logcumsumexp(const Tensor& x, std::int64_t axis) {
     if (!recorded({x}) && !detail::by_composition())
         return call.result(scanned("logcumsumexp", ops::Scan::log_sum_exp, x, along));
     const auto all = [&](const Tensor& from) {
-        // Two equal infinities have no slope of their own: the later one stands for both, so that finite elements behind
-        // it keep the slope 0.
+        // Two equal infinities have no slope of their own: the later one stands for both, so that finite elements
+        // behind it keep the slope 0.
         return by_doubling(from, along, [](const Tensor& a, const Tensor& b) {
             const Tensor same = isinf(a) & (a == b), zero = zeros_like(a.detach());
             return where(same, b, logaddexp(where(same, zero, a), where(same, zero, b)));
