@@ -24,7 +24,7 @@ class DECLIVITY_API Linear : public Layer {
     /// Gives the layer an adapter, whose result is added to its own (lora.hpp), and freezes its weight and bias.
     /// @throws ValueError where it has one, or for options that cannot be
     Lora& add_lora(const LoraOptions& options);
-    /// The same with an adapter that is there already.
+    /// The same with an adapter that is there already, with A (r, in_features) and B (out_features, r).
     /// @throws ShapeError for one of another shape
     Lora& add_lora(Lora adapter);
     /// The adapter; null where there is none.
