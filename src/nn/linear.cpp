@@ -38,7 +38,7 @@ Lora& Linear::add_lora(Lora adapter) {
     if (lora_ != nullptr) throw ValueError("Linear::add_lora: wants a layer without an adapter");
     const Tensor weight = weight_, bias = bias_;
     if (adapter.a().size(1) != weight.size(1) || adapter.b().size(0) != weight.size(0))
-        throw ShapeError(fmt::format("Linear::add_lora: wants an adapter of a weight {}, got one of {}",
+        throw ShapeError(fmt::format("Linear::add_lora: expected an adapter of a weight {}, got one of {}",
                                      weight.shape().str(), Shape{adapter.b().size(0), adapter.a().size(1)}.str()));
     lora_ = &add("lora", std::move(adapter));
     Tensor(weight).set_requires_grad(false);

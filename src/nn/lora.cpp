@@ -111,7 +111,7 @@ std::vector<AdaptedLinear> lora_targets(const Module& model, const LoraOptions& 
     });
     for (const std::string& one : options.target_modules)
         if (!used.contains(one))
-            throw ValueError(fmt::format("add_lora: wants target_modules that name linear layers ({}), got '{}'",
+            throw ValueError(fmt::format("add_lora: expected target_modules that name linear layers ({}), got '{}'",
                                          names_of_linear_layers(model), one));
     if (found.empty()) throw ValueError("add_lora: wants a model with linear layers below it");
     for (const auto& [name, layer] : found)

@@ -347,7 +347,7 @@ void Fit::accumulated() {
                     {parameter, zeros(parameter.shape(), {compute_type(parameter.dtype()), state_.device})});
     }
     save_for_rollback();
-    // Batches that are replayed have gradients for the same parameters each time; others say anew which.
+    // Replayed batches have gradients for the same parameters each time; without a replay each step finds out which.
     if (!options_.record.value_or(true) || !step_.refused().empty())
         for (Accumulated& one : sums_) one.used = false;
     const bool may_record = options_.record.value_or(true);

@@ -184,7 +184,7 @@ std::string tried(const Adapter& adapter, const Json& call, const Reader& reader
     Arguments arguments(call, reader);
     const Json& wanted = call["results"];
     const std::string name = call["op"], variant = call.value("variant", "");
-    arguments.set_halves(half_of(variant).has_value());
+    arguments.set_reduced_precision(half_of(variant).has_value());
     std::vector<Tensor> results = adapter(arguments);
     const bool open = chooses_among_equals(name, variant), any = nan_by_steps(name, variant);
     // Some adapters bring a sign, or an order, from PyTorch's results, which are f32.

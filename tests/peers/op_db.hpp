@@ -70,10 +70,10 @@ class Arguments {
     /// Gradients may differ more than results: PyTorch's own in f32 are not exact.
     void loosen(double factor) { loose_ = factor; }
     /// Those of f16 and bf16.
-    void loosen_halves(double factor) {
-        if (halves_) loose_ = factor;
+    void loosen_reduced_precision(double factor) {
+        if (reduced_precision_) loose_ = factor;
     }
-    void set_halves(bool halves) { halves_ = halves; }
+    void set_reduced_precision(bool on) { reduced_precision_ = on; }
     [[nodiscard]] double looseness() const { return loose_; }
     /// Of the gradient of the i-th differentiable tensor only one triangle is compared: PyTorch's has numbers in the
     /// other one, too, which the function does not read.
@@ -104,7 +104,7 @@ class Arguments {
     std::vector<Tensor> differentiable_;
     const Reader* reader_;
     std::map<std::size_t, bool> triangles_;
-    bool first_ = false, values_alone_ = false, halves_ = false;
+    bool first_ = false, values_alone_ = false, reduced_precision_ = false;
     double loose_ = 1;
 };
 

@@ -8,7 +8,7 @@
 namespace declivity::io {
 
 /// Writes the adapters of a model alone: adapter_model.safetensors, with names such as
-/// "base_model.model.layers.0.q_proj.lora_A.weight", and adapter_config.json, with the options of the first adapter.
+/// "base_model.model.layers.0.q_proj.lora_A.weight", and adapter_config.json, with their options.
 /// @throws ValueError for a model without adapters, or with adapters of several r or options, which one file cannot
 ///         hold; IoError
 DECLIVITY_API void save_lora(const nn::Module& model, const std::filesystem::path& folder);

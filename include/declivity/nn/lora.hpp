@@ -59,7 +59,8 @@ class DECLIVITY_API Lora : public Layer {
 ///     optim::AdamW optimizer(nn::lora_parameters(model), {.lr = 1e-3});
 ///
 /// @return names of the layers that got one
-/// @throws ValueError where one of target_modules fits no layer, or a layer has an adapter already
+/// @throws ValueError where one of target_modules fits no layer, or a layer has an adapter already; OutOfMemory. A call
+///         that throws leaves the model as it was
 DECLIVITY_API std::vector<std::string> add_lora(Module& model, const LoraOptions& options = {});
 /// The layers that add_lora() gives adapters, with their names, in order. Changes nothing.
 /// @throws ValueError as add_lora()
