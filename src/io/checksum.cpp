@@ -30,6 +30,7 @@ class Crc {
         add(std::as_bytes(std::span(text)));
     }
     void add(std::uint64_t number) { add(std::as_bytes(std::span(&number, 1))); }
+    [[nodiscard]] std::uint32_t value() const { return static_cast<std::uint32_t>(value_); }
     [[nodiscard]] std::string str() const { return fmt::format("{:08x}", value_); }
 
   private:
@@ -37,6 +38,12 @@ class Crc {
 };
 
 }  // namespace
+
+std::uint32_t crc32_of(std::span<const std::byte> bytes) {
+    Crc crc;
+    crc.add(bytes);
+    return crc.value();
+}
 
 std::string checksum_of(const Safetensors& content) {
     Crc crc;

@@ -105,6 +105,19 @@ HostArray SafetensorsReader::read(const std::string& name) const {
     return out;
 }
 
+namespace {
+
+/// Whether a file is called as a shard of `name` is: NAME-00001-of-00003.safetensors.
+bool is_shard_of(const std::string& name, std::string file) {
+    if (!file.starts_with(name)) return false;
+    file.erase(0, name.size());
+    for (char& letter : file)
+        if (letter >= '0' && letter <= '9') letter = '0';
+    return file == std::string("-00000-of-00000") + kWhole;
+}
+
+}  // namespace
+
 std::vector<fs::path> save_sharded(const fs::path& folder, const StateDict& state, const ShardOptions& options) {
     const FunctionScope function("io::save_sharded");
     std::vector<StateDict> shards(1);
@@ -131,10 +144,21 @@ std::vector<fs::path> save_sharded(const fs::path& folder, const StateDict& stat
         fs::remove(path, failed);
         if (failed) throw IoError("remove", path.string(), failed.value());
     };
+    // Shards of an earlier state, which nothing names then.
+    const auto remove_shards_but = [&](const std::vector<fs::path>& files) {
+        std::vector<fs::path> old;
+        for (fs::directory_iterator entry(folder, failed); !failed && entry != fs::end(entry); entry.increment(failed))
+            if (is_shard_of(options.name, entry->path().filename().string()) &&
+                std::ranges::find(files, entry->path()) == files.end())
+                old.push_back(entry->path());
+        if (failed) throw IoError("read the folder", folder.string(), failed.value());
+        for (const fs::path& one : old) remove(one);
+    };
     const fs::path whole = folder / (options.name + kWhole), index = folder / (options.name + kIndex);
     if (shards.size() == 1) {
         save(whole, shards[0], options.metadata);
         remove(index);
+        remove_shards_but({});
         return {whole};
     }
     nlohmann::json map = nlohmann::json::object();
@@ -149,6 +173,7 @@ std::vector<fs::path> save_sharded(const fs::path& folder, const StateDict& stat
     const std::string text = detail::dump_json("io::save_sharded", content, 2) + "\n";
     write_file(index, std::as_bytes(std::span(text)));
     remove(whole);
+    remove_shards_but(files);
     return files;
 }
 

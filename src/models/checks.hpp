@@ -1,6 +1,7 @@
 // Floor 5, private. Checks of the sizes that a config gives.
 #pragma once
 
+#include <cmath>
 #include <cstdint>
 #include <initializer_list>
 #include <utility>
@@ -23,6 +24,18 @@ inline void require_probabilities(const char* name, std::initializer_list<std::p
     for (const auto& [field, value] : values)
         if (!(value >= 0 && value <= 1))
             throw ValueError(fmt::format("{}: wants {} in [0, 1], got {}", name, field, value));
+}
+
+inline void require_not_negative(const char* name, std::initializer_list<std::pair<const char*, double>> values) {
+    for (const auto& [field, value] : values)
+        if (!(value >= 0) || !std::isfinite(value))
+            throw ValueError(fmt::format("{}: expected a finite {} of at least 0, got {}", name, field, value));
+}
+
+inline void require_above_0(const char* name, std::initializer_list<std::pair<const char*, double>> values) {
+    for (const auto& [field, value] : values)
+        if (!(value > 0) || !std::isfinite(value))
+            throw ValueError(fmt::format("{}: expected a finite {} above 0, got {}", name, field, value));
 }
 
 inline void require_divides(const char* name, const char* part, std::int64_t by, const char* whole, std::int64_t of) {

@@ -181,6 +181,98 @@ void fields(Config& config, const Field& field) {
     field("pooler_act", config.pooler_act);
 }
 
+// What save() writes.
+json json_of(const GPT2Config& from) {
+    json config = begun("GPT2Config::save", from.other_fields);
+    config["architectures"] = json::array({"GPT2LMHeadModel"});
+    config["model_type"] = "gpt2";
+    fields(from, writing(config));
+    write_tokens(config, from);
+    return config;
+}
+
+json json_of(const LlamaConfig& from) {
+    const bool mistral = from.model_type == "mistral", qwen2 = from.model_type == "qwen2";
+    // What files of this kind cannot say would be another model when it is read.
+    const auto require = [&](bool holds, const char* what) {
+        if (!holds)
+            throw ValueError(
+                fmt::format("LlamaConfig::save: wants {} for model_type {}, whose files cannot say otherwise", what,
+                            from.model_type));
+    };
+    require(mistral || qwen2 || !from.sliding_window, "no sliding_window");
+    require(qwen2 || from.max_window_layers == 0, "max_window_layers of 0");
+    require(qwen2 == from.qkv_bias, qwen2 ? "qkv_bias" : "no qkv_bias");
+    require(!(mistral || qwen2) || !(from.attention_bias || from.mlp_bias), "no attention_bias and mlp_bias");
+    json config = begun("LlamaConfig::save", from.other_fields);
+    // Members of the config stand for these fields of rotary positions.
+    json rope = json::object();
+    for (const char* key : {"rope_parameters", "rope_scaling"})
+        if (const auto old = config.find(key); old != config.end() && old->is_object() && rope.empty()) rope = *old;
+    for (const char* key :
+         {"type", "factor", "low_freq_factor", "high_freq_factor", "original_max_position_embeddings"})
+        rope.erase(key);
+    rope["rope_type"] = from.rope_scaling.rope_type;
+    rope["rope_theta"] = from.rope_theta;
+    if (from.rope_scaling.rope_type != "default") rope["factor"] = from.rope_scaling.factor;
+    if (from.rope_scaling.rope_type == "llama3") {
+        rope["low_freq_factor"] = from.rope_scaling.low_freq_factor;
+        rope["high_freq_factor"] = from.rope_scaling.high_freq_factor;
+        rope["original_max_position_embeddings"] = from.rope_scaling.original_max_position_embeddings;
+    }
+    config["architectures"] = json::array({mistral ? "MistralForCausalLM"
+                                           : qwen2 ? "Qwen2ForCausalLM"
+                                                   : "LlamaForCausalLM"});
+    config["model_type"] = from.model_type;
+    config["num_key_value_heads"] = from.kv_heads();
+    config["head_dim"] = from.head_width();
+    config["rope_theta"] = from.rope_theta;
+    config["rope_parameters"] = rope;
+    fields(from, writing(config));
+    write_tokens(config, from);
+    // transformers before 5 read it under this name.
+    if (from.rope_scaling.rope_type != "default") config["rope_scaling"] = rope;
+    else config.erase("rope_scaling");
+    if (!mistral && !qwen2) {
+        config["attention_bias"] = from.attention_bias;
+        config["mlp_bias"] = from.mlp_bias;
+    } else {
+        writing(config)("sliding_window", from.sliding_window);
+    }
+    if (qwen2) {
+        config["use_sliding_window"] = from.sliding_window.has_value();
+        config["max_window_layers"] = from.max_window_layers;
+    }
+    return config;
+}
+
+json json_of(const BERTConfig& from) {
+    json config = begun("BERTConfig::save", from.other_fields);
+    config["model_type"] = "bert";
+    write_labels(config, from.num_labels);
+    fields(from, writing(config));
+    return config;
+}
+
+json json_of(const ViTConfig& from) {
+    json config = begun("ViTConfig::save", from.other_fields);
+    config["model_type"] = "vit";
+    write_labels(config, from.num_labels);
+    fields(from, writing(config));
+    return config;
+}
+
+/// Without the other fields that save() writes from members alone; no member tells the class that wrote the file.
+template <class Config>
+Config without_repeats(Config config) {
+    OtherFields read = std::exchange(config.other_fields, {});
+    const json own = json_of(config);
+    for (auto& [key, text] : read)
+        if (const auto found = own.find(key); key == "architectures" || found == own.end() || found->dump() != text)
+            config.other_fields.emplace(key, std::move(text));
+    return config;
+}
+
 }  // namespace
 
 void GPT2Config::check() const {
@@ -193,6 +285,8 @@ void GPT2Config::check() const {
     require_divides("GPT2Config", "n_head", n_head, "n_embd", n_embd);
     require_probabilities("GPT2Config",
                           {{"resid_pdrop", resid_pdrop}, {"embd_pdrop", embd_pdrop}, {"attn_pdrop", attn_pdrop}});
+    require_not_negative("GPT2Config",
+                         {{"layer_norm_epsilon", layer_norm_epsilon}, {"initializer_range", initializer_range}});
     (void)activation_of("GPT2Config::activation_function", activation_function);
 }
 
@@ -206,17 +300,12 @@ GPT2Config GPT2Config::load(const std::filesystem::path& path) {
     read_tokens(file, config);
     file.require_false("add_cross_attention");
     config.other_fields = file.other_fields(kTokenFields);
-    return file.checked(config, "n_embd");
+    return without_repeats(file.checked(config, "n_embd"));
 }
 
 void GPT2Config::save(const std::filesystem::path& path) const {
     const FunctionScope function("GPT2Config::save");
-    json config = begun("GPT2Config::save", other_fields);
-    config["architectures"] = json::array({"GPT2LMHeadModel"});
-    config["model_type"] = "gpt2";
-    fields(*this, writing(config));
-    write_tokens(config, *this);
-    write("GPT2Config::save", path, config);
+    write("GPT2Config::save", path, json_of(*this));
 }
 
 void LlamaConfig::check() const {
@@ -236,13 +325,12 @@ void LlamaConfig::check() const {
     require_divides(name, "an even number", 2, "head_dim", head_width());
     require_divides(name, "num_key_value_heads", kv_heads(), "num_attention_heads", num_attention_heads);
     require_probabilities(name, {{"attention_dropout", attention_dropout}});
-    if (!(rope_theta > 0)) throw ValueError(fmt::format("{}: wants rope_theta above 0, got {}", name, rope_theta));
+    require_not_negative(name, {{"rms_norm_eps", rms_norm_eps}, {"initializer_range", initializer_range}});
+    require_above_0(name, {{"rope_theta", rope_theta}, {"factor", rope_scaling.factor}});
     const RopeScaling& scaling = rope_scaling;
     if (scaling.rope_type != "default" && scaling.rope_type != "linear" && scaling.rope_type != "llama3")
         throw ValueError(
             fmt::format("{}: wants rope_type default, linear or llama3, got '{}'", name, scaling.rope_type));
-    if (!(scaling.factor > 0))
-        throw ValueError(fmt::format("{}: wants a factor above 0, got {}", name, scaling.factor));
     if (scaling.rope_type == "llama3" &&
         (!(scaling.low_freq_factor > 0) || !(scaling.high_freq_factor > scaling.low_freq_factor) ||
          scaling.original_max_position_embeddings < 1))
@@ -303,62 +391,12 @@ LlamaConfig LlamaConfig::load(const std::filesystem::path& path) {
     read_tokens(file, config);
     config.other_fields =
         file.other_fields({"bos_token_id", "eos_token_id", "pad_token_id", "rope_parameters", "rope_scaling"});
-    return file.checked(config, "hidden_size");
+    return without_repeats(file.checked(config, "hidden_size"));
 }
 
 void LlamaConfig::save(const std::filesystem::path& path) const {
     const FunctionScope function("LlamaConfig::save");
-    const bool mistral = model_type == "mistral", qwen2 = model_type == "qwen2";
-    // What files of this kind cannot say would be another model when it is read.
-    const auto require = [&](bool holds, const char* what) {
-        if (!holds)
-            throw ValueError(fmt::format(
-                "LlamaConfig::save: wants {} for model_type {}, whose files cannot say otherwise", what, model_type));
-    };
-    require(mistral || qwen2 || !sliding_window, "no sliding_window");
-    require(qwen2 || max_window_layers == 0, "max_window_layers of 0");
-    require(qwen2 == qkv_bias, qwen2 ? "qkv_bias" : "no qkv_bias");
-    require(!(mistral || qwen2) || !(attention_bias || mlp_bias), "no attention_bias and mlp_bias");
-    json config = begun("LlamaConfig::save", other_fields);
-    // Members of the config stand for these fields of rotary positions.
-    json rope = json::object();
-    for (const char* key : {"rope_parameters", "rope_scaling"})
-        if (const auto old = config.find(key); old != config.end() && old->is_object() && rope.empty()) rope = *old;
-    for (const char* key :
-         {"type", "factor", "low_freq_factor", "high_freq_factor", "original_max_position_embeddings"})
-        rope.erase(key);
-    rope["rope_type"] = rope_scaling.rope_type;
-    rope["rope_theta"] = rope_theta;
-    if (rope_scaling.rope_type != "default") rope["factor"] = rope_scaling.factor;
-    if (rope_scaling.rope_type == "llama3") {
-        rope["low_freq_factor"] = rope_scaling.low_freq_factor;
-        rope["high_freq_factor"] = rope_scaling.high_freq_factor;
-        rope["original_max_position_embeddings"] = rope_scaling.original_max_position_embeddings;
-    }
-    config["architectures"] = json::array({mistral ? "MistralForCausalLM"
-                                           : qwen2 ? "Qwen2ForCausalLM"
-                                                   : "LlamaForCausalLM"});
-    config["model_type"] = model_type;
-    config["num_key_value_heads"] = kv_heads();
-    config["head_dim"] = head_width();
-    config["rope_theta"] = rope_theta;
-    config["rope_parameters"] = rope;
-    fields(*this, writing(config));
-    write_tokens(config, *this);
-    // transformers before 5 read it under this name.
-    if (rope_scaling.rope_type != "default") config["rope_scaling"] = rope;
-    else config.erase("rope_scaling");
-    if (!mistral && !qwen2) {
-        config["attention_bias"] = attention_bias;
-        config["mlp_bias"] = mlp_bias;
-    } else {
-        writing(config)("sliding_window", sliding_window);
-    }
-    if (qwen2) {
-        config["use_sliding_window"] = sliding_window.has_value();
-        config["max_window_layers"] = max_window_layers;
-    }
-    write("LlamaConfig::save", path, config);
+    write("LlamaConfig::save", path, json_of(*this));
 }
 
 void BERTConfig::check() const {
@@ -375,6 +413,7 @@ void BERTConfig::check() const {
     require_probabilities(name, {{"hidden_dropout_prob", hidden_dropout_prob},
                                  {"attention_probs_dropout_prob", attention_probs_dropout_prob},
                                  {"classifier_dropout", classifier_dropout.value_or(0)}});
+    require_not_negative(name, {{"layer_norm_eps", layer_norm_eps}, {"initializer_range", initializer_range}});
     (void)activation_of("BERTConfig::hidden_act", hidden_act);
 }
 
@@ -391,16 +430,12 @@ BERTConfig BERTConfig::load(const std::filesystem::path& path) {
     file.require_false("add_cross_attention");
     read_labels(file, config.num_labels);
     config.other_fields = file.other_fields({"id2label"});
-    return file.checked(config, "hidden_size");
+    return without_repeats(file.checked(config, "hidden_size"));
 }
 
 void BERTConfig::save(const std::filesystem::path& path) const {
     const FunctionScope function("BERTConfig::save");
-    json config = begun("BERTConfig::save", other_fields);
-    config["model_type"] = "bert";
-    write_labels(config, num_labels);
-    fields(*this, writing(config));
-    write("BERTConfig::save", path, config);
+    write("BERTConfig::save", path, json_of(*this));
 }
 
 void ViTConfig::check() const {
@@ -420,6 +455,7 @@ void ViTConfig::check() const {
             fmt::format("{}: wants patch_size up to image_size, got {} and {}", name, patch_size, image_size));
     require_probabilities(name, {{"hidden_dropout_prob", hidden_dropout_prob},
                                  {"attention_probs_dropout_prob", attention_probs_dropout_prob}});
+    require_not_negative(name, {{"layer_norm_eps", layer_norm_eps}, {"initializer_range", initializer_range}});
     (void)activation_of("ViTConfig::hidden_act", hidden_act);
     (void)activation_of("ViTConfig::pooler_act", pooler_act);
 }
@@ -433,16 +469,12 @@ ViTConfig ViTConfig::load(const std::filesystem::path& path) {
     fields(config, reading(file));
     read_labels(file, config.num_labels);
     config.other_fields = file.other_fields({"id2label"});
-    return file.checked(config, "hidden_size");
+    return without_repeats(file.checked(config, "hidden_size"));
 }
 
 void ViTConfig::save(const std::filesystem::path& path) const {
     const FunctionScope function("ViTConfig::save");
-    json config = begun("ViTConfig::save", other_fields);
-    config["model_type"] = "vit";
-    write_labels(config, num_labels);
-    fields(*this, writing(config));
-    write("ViTConfig::save", path, config);
+    write("ViTConfig::save", path, json_of(*this));
 }
 
 }  // namespace declivity::models

@@ -10,6 +10,14 @@
 #include <fmt/format.h>
 
 namespace declivity::nn {
+namespace {
+
+void require_no_adapter(const Lora* adapter) {
+    if (adapter != nullptr)
+        throw ValueError("Linear::add_lora: expected a layer without an adapter, got one that has it");
+}
+
+}  // namespace
 
 Linear::Linear(std::int64_t in_features, std::int64_t out_features, const LinearOptions& options) {
     if (in_features < 1 || out_features < 1)
@@ -23,19 +31,21 @@ Linear::Linear(std::int64_t in_features, std::int64_t out_features, const Linear
 
 Tensor Linear::forward(Tensor x) {
     if (lora_ == nullptr || lora_->merged()) return linear(x, weight_, bias_);
-    Tensor y = linear(x, weight_, bias_) + (*lora_)(x);
+    const Tensor base = linear(x, weight_, bias_);
+    const Tensor y = (base + (*lora_)(x)).to(base.dtype());
     // As an expression that waits, which backward holds on to, it would keep both products.
     if (y.requires_grad()) (void)y.view();
     return y;
 }
 
 Lora& Linear::add_lora(const LoraOptions& options) {
+    require_no_adapter(lora_);  // before random numbers are drawn
     const Tensor weight = weight_;
     return add_lora(Lora(weight.size(1), weight.size(0), options, weight.device()));
 }
 
 Lora& Linear::add_lora(Lora adapter) {
-    if (lora_ != nullptr) throw ValueError("Linear::add_lora: wants a layer without an adapter");
+    require_no_adapter(lora_);
     const Tensor weight = weight_, bias = bias_;
     if (adapter.a().size(1) != weight.size(1) || adapter.b().size(0) != weight.size(0))
         throw ShapeError(fmt::format("Linear::add_lora: expected an adapter of a weight {}, got one of {}",

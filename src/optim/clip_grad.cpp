@@ -58,11 +58,11 @@ Tensor clip_grad_norm(const std::vector<Tensor>& parameters, double max_norm, co
     if (!(max_norm > 0))
         throw ValueError(fmt::format("clip_grad_norm: wants a largest norm above 0, got {}", max_norm));
     Gradients gradients("clip_grad_norm", parameters);
-    if (gradients.empty()) return zeros({1}, {.device = parameters.empty() ? Device::best() : parameters[0].device()});
+    if (gradients.empty()) return zeros({}, {.device = parameters.empty() ? Device::best() : parameters[0].device()});
     ops::MultiTensor tensors(1);
     tensors.set({gradients.views()});
     const ops::ClipNorm clip(tensors, max_norm);
-    const Tensor norm(clip.norm());
+    const Tensor norm = reshape(Tensor(clip.norm()), {});
     if (options.error_if_nonfinite)
         if (const double value = norm.to(DType::f32).item<float>(); !std::isfinite(value))
             throw ValueError(fmt::format(

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <list>
 #include <set>
 
 #include <declivity/ops/copy.hpp>
@@ -201,9 +202,9 @@ void Optimizer::make_formula(std::size_t index) {
     group.formula.emplace(trace, outputs);
 }
 
-void Optimizer::step_group(std::size_t index) {
+/// All of a group's step that can fail. @return whether there is something to do @param writes until it is launched
+bool Optimizer::prepare_step(std::size_t index, std::vector<BufferWrite>& writes) {
     Group& group = state_->groups[index];
-    std::vector<BufferWrite> writes;  // until the formula is launched
     std::vector<std::vector<ops::View>> roles(group.roles());
     for (auto& role : roles) role.reserve(group.parameters.size());
     std::vector<std::int64_t> numbers;  // of the parameters that have a gradient
@@ -233,12 +234,10 @@ void Optimizer::step_group(std::size_t index) {
         }
         numbers.push_back(static_cast<std::int64_t>(i));
     }
-    if (roles[0].empty()) return;
+    if (roles[0].empty()) return false;
     if (!group.formula || replayable() != typeid(*this)) make_formula(index);
-    const ops::ReleaseTensors release{group.tensors};  // the gradients
     group.tensors.set(roles, numbers);
-    ops::count_step(group.steps(), group.tensors.numbers(), state_->guard.view());
-    group.formula->launch(group.tensors, group.numbers.view(), state_->guard.view());
+    return true;
 }
 
 void Optimizer::step() {
@@ -256,7 +255,18 @@ void Optimizer::step() {
             parameters.insert(parameters.end(), group.parameters.begin(), group.parameters.end());
         state_->check_gradients(parameters, state_->guard);
     }
-    for (std::size_t index = 0; index < state_->groups.size(); ++index) step_group(index);
+    // A group that is refused comes before the first launch: a step that throws leaves the other groups as they were.
+    std::vector<BufferWrite> writes;
+    std::list<ops::ReleaseTensors> gradients;  // held by the groups until they are launched
+    std::vector<Group*> ready;
+    for (std::size_t index = 0; index < state_->groups.size(); ++index) {
+        gradients.emplace_back(state_->groups[index].tensors);
+        if (prepare_step(index, writes)) ready.push_back(&state_->groups[index]);
+    }
+    for (Group* const group : ready) {
+        ops::count_step(group->steps(), group->tensors.numbers(), state_->guard.view());
+        group->formula->launch(group->tensors, group->numbers.view(), state_->guard.view());
+    }
 }
 
 void Optimizer::zero_grad() {

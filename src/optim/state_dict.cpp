@@ -71,9 +71,15 @@ double rate_from_parts(const std::string& name, const Tensor& tensor) {
     return rate;
 }
 
-/// A number of any real type, with or without an axis, as a scalar of `dtype`.
+void require_step(const std::string& name, double step) {
+    if (!(step >= 0) || step != std::floor(step) || std::isinf(step))
+        throw ValueError(
+            fmt::format("load_state_dict: expected a whole number of steps of at least 0 as '{}', got {}", name, step));
+}
+
+/// A step count of any real type, with or without an axis, as a scalar of `dtype`.
 /// @throws ValueError, ShapeError, TypeError
-Tensor scalar_of(const std::string& name, const Tensor& tensor, DType dtype) {
+Tensor step_from(const std::string& name, const Tensor& tensor, DType dtype) {
     if (!tensor.defined())
         throw ValueError(fmt::format("load_state_dict: expected a tensor for '{}', got an undefined one", name));
     if (tensor.numel() != 1 || tensor.rank() > 1)
@@ -82,6 +88,7 @@ Tensor scalar_of(const std::string& name, const Tensor& tensor, DType dtype) {
     if (!is_floating(tensor.dtype()) && !is_integer(tensor.dtype()))
         throw TypeError(
             fmt::format("load_state_dict: expected a number for '{}', got {}", name, name_of(tensor.dtype())));
+    require_step(name, sum_of(reshape(tensor, {1})));
     return reshape(tensor, {}).to(dtype);
 }
 
@@ -157,14 +164,14 @@ void Optimizer::load_state_dict(const StateDict& state) {
             const bool same = dtype == DType::f64 ? rate_now == computed_with
                                                   : static_cast<double>(static_cast<float>(rate_now)) == computed_with;
             if (!rate || !same) rate_now = computed_with;
-            steps = reshape(slice(*progress, 0, 1, 2), {});
+            steps = step_from(progress_name(index), slice(*progress, 0, 1, 2), dtype);
         }
         if (rate || progress) complete.push_back({rate_name(index), in_parts(rate_now, device)});
         complete.push_back({initial_rate_name(index), in_parts(initial_now, device)});
         for (const std::string& parameter : group.names) {
             const std::string name = step_name(parameter);
             if (const std::optional<Tensor> step = taken(given, name))
-                complete.push_back({name, scalar_of(name, *step, dtype)});
+                complete.push_back({name, step_from(name, *step, dtype)});
             else if (steps) complete.push_back({name, *steps});
         }
     }

@@ -165,6 +165,8 @@ class Operands {
         const std::size_t condition = row.domain == ops::Domain::choose ? 1 : 0;
         const std::optional<DType> common =
             common_type(row, name, inputs.subspan(std::min(condition, inputs.size())), parameters);
+        count_ = inputs.size();
+        if (row.domain == ops::Domain::compare && common && compares_beyond(inputs, *common)) return;
         for (std::size_t i = 0; i < inputs.size(); ++i) {
             const bool converts = common && i >= condition;
             if (inputs[i].is_scalar())
@@ -179,7 +181,6 @@ class Operands {
             }
             all_[i] = &made_[i];
         }
-        count_ = inputs.size();
     }
     [[nodiscard]] std::size_t size() const { return count_; }
     /// Whether a tensor without axes, which does not raise the type to its own, would be rounded to f16 or bf16.
@@ -193,6 +194,20 @@ class Operands {
     }
 
   private:
+    /// A comparison with a number that is above or below all of an integer type is that of 1 and 0, or of 0 and 1.
+    bool compares_beyond(std::span<const TensorOrScalar> inputs, DType type) {
+        if (!is_integer(type) || inputs.size() != 2) return false;
+        const auto number = std::ranges::find_if(inputs, [](const TensorOrScalar& one) { return one.is_scalar(); });
+        if (number == inputs.end() || number->scalar().fits(type)) return false;
+        const bool above = number->scalar().to_double() > 0;
+        for (std::size_t i = 0; i < 2; ++i) {
+            const Tensor& tensor = inputs[i].is_scalar() ? inputs[1 - i].tensor() : inputs[i].tensor();
+            made_[i] = full(inputs[i].is_scalar() ? Shape{} : tensor.shape(), inputs[i].is_scalar() == above ? 1 : 0,
+                            {type, tensor.device()});
+            all_[i] = &made_[i];
+        }
+        return true;
+    }
     /// Nothing: they are of one type, which the function takes.
     static std::optional<DType> common_type(const FunctionInfo& row, std::string_view name,
                                             std::span<const TensorOrScalar> inputs,
@@ -271,8 +286,12 @@ Tensor bounded(const char* name, const Tensor& x, const Scalar& bound, bool belo
     const FunctionCall call(name, {{"x", x}}, {{below ? "low" : "high", bound}});
     call.require_defined({"x"});
     if (is_floating(x.dtype()) && is_nan(bound)) return call.result(lost(x));
-    if (!is_floating(x.dtype()) && !bound.is_floating())
+    if (!is_floating(x.dtype()) && !bound.is_floating()) {
+        // A bound below or above all of an integer type bounds nothing.
+        const bool nothing = is_integer(x.dtype()) && !bound.fits(x.dtype()) && (bound.to_double() < 0) == below;
+        if (nothing) return call.result(elementwise(below ? Function::max : Function::min, {x, x}, {}, name));
         return call.result(elementwise(below ? Function::max : Function::min, {x, bound}, {}, name));
+    }
     // Nothing is below or above NaN, nor has it a gradient to take.
     constexpr double none = std::numeric_limits<double>::quiet_NaN();
     const Scalar low = below ? bound : Scalar(none), high = below ? Scalar(none) : bound;
@@ -289,6 +308,11 @@ Tensor clamp(Tensor x, Scalar low, Scalar high) {
     if (x.defined() && is_floating(x.dtype()) && (is_nan(low) || is_nan(high))) {
         const FunctionCall call("clamp", {{"x", x}}, {{"low", low}, {"high", high}});
         return call.result(lost(x));
+    }
+    if (x.defined() && is_integer(x.dtype()) && !low.is_floating() && !high.is_floating() &&
+        !(low.fits(x.dtype()) && high.fits(x.dtype()))) {
+        const FunctionCall call("clamp", {{"x", x}}, {{"low", low}, {"high", high}});
+        return call.result(clamp_max(clamp_min(x, low), high));
     }
     return elementwise(Function::clamp, {std::move(x)}, {low.to_double() > high.to_double() ? high : low, high});
 }

@@ -101,6 +101,8 @@ Sorted median(const Tensor& x, std::int64_t axis, bool keep_axis) {
 Tensor median(const Tensor& x) {
     const FunctionCall call("median", {{"x", x}});
     call.require_defined({"x"});
+    if (x.numel() == 0 && is_floating(x.dtype()))
+        return call.result(full({}, std::numeric_limits<double>::quiet_NaN(), {x.dtype(), x.device()}));
     const Tensor middle = median(reshape(x, {x.numel()}).detach(), 0).values;
     return call.result(detail::shared_by_equals("median", x, middle));
 }

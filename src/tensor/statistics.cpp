@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 
 #include <declivity/ops/reduce.hpp>
 #include <declivity/ops/view.hpp>
@@ -60,6 +61,8 @@ NanMedian nanmedian(const Tensor& x, std::int64_t axis, bool keep_axis) {
 Tensor nanmedian(const Tensor& x) {
     const FunctionCall call("nanmedian", {{"x", x}});
     call.require_defined({"x"});
+    if (x.numel() == 0 && is_floating(x.dtype()))
+        return call.result(full({}, std::numeric_limits<double>::quiet_NaN(), {x.dtype(), x.device()}));
     const Tensor middle = nanmedian(reshape(x, {x.numel()}).detach(), 0).values;
     return call.result(detail::shared_by_equals("nanmedian", x, middle));
 }

@@ -18,6 +18,8 @@
 #include <declivity/text/metrics.hpp>
 #include <fmt/format.h>
 
+#include "io/checksum.hpp"
+
 namespace declivity::text {
 namespace {
 
@@ -25,7 +27,7 @@ using Key = std::u32string;  ///< tokens
 using Counts = std::unordered_map<Key, std::int64_t>;
 
 constexpr int kMostOrder = 8;
-constexpr std::array<char, 8> kMagic{'D', 'C', 'N', 'G', 'R', 'A', 'M', '1'};
+constexpr std::array<char, 8> kMagic{'D', 'C', 'N', 'G', 'R', 'A', 'M', '2'};
 
 /// What is known of what follows some tokens.
 struct Context {
@@ -298,15 +300,24 @@ void NgramModel::save(const std::filesystem::path& path) const {
             put(out, count);
         }
     }
+    put(out, io::crc32_of(std::as_bytes(std::span(out))));
     io::write_file(path, std::as_bytes(std::span(out)));
 }
 
 NgramModel NgramModel::load(const std::filesystem::path& path) {
     const FunctionScope function("NgramModel::load");
     const std::vector<std::byte> bytes = io::read_file(path);
-    Reader in(path.string(), bytes);
+    const std::size_t content = bytes.size() - std::min(bytes.size(), sizeof(std::uint32_t));
+    Reader in(path.string(), std::span(bytes).first(content));
     if (in.take<std::array<char, 8>>("the header") != kMagic)
         throw FormatError(path.string(), 0, "this is no n-gram model");
+    Reader end(path.string(), std::span(bytes).subspan(content));
+    if (const std::uint32_t found = io::crc32_of(std::span(bytes).first(content)),
+        stated = end.take<std::uint32_t>("the checksum");
+        found != stated)
+        throw FormatError(
+            path.string(), content,
+            fmt::format("the file is damaged: expected a content of checksum {:08x}, got {:08x}", stated, found));
     const auto size = in.take<std::int64_t>("the header");
     NgramOptions options;
     const auto order = in.take<std::int64_t>("the header"), smoothing = in.take<std::int64_t>("the header");

@@ -128,14 +128,27 @@ bool Trainer::fit(const data::DatasetRef& train, const FitOptions& options) {
     return fit(train, std::vector<NamedDataset>(), options);
 }
 
+namespace {
+
+/// @param name of several. @throws ValueError for a data set that is empty, before anything is done
+const data::Dataset& examples_of(const data::DatasetRef& dataset, const char* function, const std::string& name = {}) {
+    const data::Dataset& found = dataset.get(function);
+    if (found.size() < 1)
+        throw ValueError(fmt::format("{}: expected a data set{} of at least one example, got an empty one", function,
+                                     name.empty() ? "" : fmt::format(" '{}'", name)));
+    return found;
+}
+
+}  // namespace
+
 bool Trainer::fit(const data::DatasetRef& train, const data::DatasetRef& test, const FitOptions& options) {
     return fit(train, std::vector<NamedDataset>{{"test", test}}, options);
 }
 
 bool Trainer::fit(const data::DatasetRef& train, const std::vector<NamedDataset>& validation,
                   const FitOptions& options) {
-    for (const NamedDataset& one : validation) (void)one.dataset.get("Trainer::fit");
-    return Fit(*this, *state_, train.get("Trainer::fit"), validation, options).run();
+    for (const auto& [name, dataset] : validation) (void)examples_of(dataset, "Trainer::fit", name);
+    return Fit(*this, *state_, examples_of(train, "Trainer::fit", "train"), validation, options).run();
 }
 
 Evaluation Trainer::evaluate(const data::DatasetRef& dataset, const EvaluateOptions& options) {
@@ -152,7 +165,7 @@ Evaluation Trainer::evaluate(const data::DatasetRef& dataset, const EvaluateOpti
     State::Outcome last;
     Evaluation evaluation;
     data::Loader loader(
-        dataset.get("Trainer::evaluate"),
+        examples_of(dataset, "Trainer::evaluate"),
         {.batch = options.batch, .transform = options.transform, .collate = options.collate, .device = state_->device});
     for (const data::Batch& batch : loader.epoch(0)) {
         if (state_->of_model()) {
@@ -186,7 +199,7 @@ Tensor Trainer::predict(const data::DatasetRef& dataset, const EvaluateOptions& 
     const NoGrad no_grad;
     std::vector<Tensor> outputs;
     data::Loader loader(
-        dataset.get("Trainer::predict"),
+        examples_of(dataset, "Trainer::predict"),
         {.batch = options.batch, .transform = options.transform, .collate = options.collate, .device = state_->device});
     for (const data::Batch& batch : loader.epoch(0))
         outputs.push_back(state_->of_model() ? state_->output_of(batch) : state_->predict(batch));

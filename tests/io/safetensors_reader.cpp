@@ -74,6 +74,22 @@ TEST_CASE("safetensors in shards: what is written comes back from folder, index 
     CHECK(!fs::exists(folder / "parts" / "model.safetensors"));
 }
 
+TEST_CASE("safetensors in shards: no shard of an earlier state stays") {
+    const TempFolder folder;
+    const StateDict state = some_state();
+    const auto count = [&] { return std::distance(fs::directory_iterator(folder.path()), fs::directory_iterator()); };
+    for (const char* const others : {"own-00001-of-00004.safetensors", "model-1-of-4.safetensors", "model.txt"})
+        put_file(folder / others, {});
+    (void)save_sharded(folder.path(), state, {.max_shard_size = 1});
+    CHECK(count() == 4 + 1 + 3);
+    (void)save_sharded(folder.path(), state, {.max_shard_size = 96});
+    CHECK(count() == 3 + 1 + 3);
+    check_same(load_sharded(folder.path()), state);
+    (void)save_sharded(folder.path(), state);
+    CHECK(count() == 1 + 3);
+    check_same(load_sharded(folder.path()), state);
+}
+
 TEST_CASE("safetensors in shards: floating arrays are converted where that is asked for") {
     const TempFolder folder;
     (void)save_sharded(folder / "m", some_state());

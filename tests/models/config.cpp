@@ -128,6 +128,19 @@ TEST_CASE("config.json: what is not valid is refused with its place") {
           "at byte 1: 'num_labels' wants at most 1048576, got 2147483648");
     CHECK(refusal<GPT2Config>(R"({"x":)" + std::string(80'000, '[')).find("nested deeper than 64 levels") !=
           std::string::npos);
+    CHECK(refusal<LlamaConfig>(R"({"rms_norm_eps":-1})") ==
+          "at byte 0: LlamaConfig: expected a finite rms_norm_eps of at least 0, got -1");
+    CHECK(refusal<LlamaConfig>(R"({"initializer_range":-0.5})") ==
+          "at byte 0: LlamaConfig: expected a finite initializer_range of at least 0, got -0.5");
+    CHECK(refusal<GPT2Config>(R"({"layer_norm_epsilon":-1})") ==
+          "at byte 0: GPT2Config: expected a finite layer_norm_epsilon of at least 0, got -1");
+    for (const char* const text : {R"({"layer_norm_eps":-1})", R"({"initializer_range":-1})"}) {
+        CHECK(refusal<BERTConfig>(text).find("of at least 0, got -1") != std::string::npos);
+        CHECK(refusal<ViTConfig>(text).find("of at least 0, got -1") != std::string::npos);
+    }
+    CHECK_THROWS_AS(GPT2Config{.initializer_range = NAN}.check(), ValueError);
+    CHECK_THROWS_AS(LlamaConfig{.initializer_range = HUGE_VAL}.check(), ValueError);
+    CHECK_THROWS_AS(LlamaConfig{.rope_theta = HUGE_VAL}.check(), ValueError);
     CHECK_THROWS_AS((GPT2Config{.activation_function = "\xff"}.save("/tmp/never written")), ValueError);
     CHECK_THROWS_AS((void)GPT2Config::load("/nowhere/config.json"), IoError);
 }
@@ -162,6 +175,19 @@ TEST_CASE("config.json: fields that no member stands for are written back") {
                              R"("pad_token_id":0)", R"("gradient_checkpointing":false)"})
         has(bert, part);
     has(returned(ViTConfig{}, R"({"encoder_stride":16})"), R"("encoder_stride":16)");
+
+    // What members say comes from them alone.
+    const auto others = []<class Config>(Config config) {
+        const TempFolder folder;
+        config.save(folder / "config.json");
+        OtherFields read = Config::load(folder / "config.json").other_fields;
+        read.erase("architectures");
+        return read;
+    };
+    CHECK(others(GPT2Config{.bos_token_id = 3, .eos_token_id = {4, 5}, .pad_token_id = 6}).empty());
+    CHECK(others(LlamaConfig{.rope_scaling = {.rope_type = "llama3", .factor = 4}, .eos_token_id = {4}}).empty());
+    CHECK(others(BERTConfig{.num_labels = 4}).empty());
+    CHECK(others(ViTConfig{.num_labels = 4, .other_fields = {{"own", "[1]"}}}).size() == 1);
 
     auto config = parsed<GPT2Config>(R"({"eos_token_id":5,"bos_token_id":5,"n_embd":24})");
     CHECK(config.eos_token_id == std::vector<std::int64_t>{5});

@@ -34,7 +34,8 @@ struct Net : nn::Layer {
 void fill_adapters(nn::Module& model) {
     const NoGrad no_grad;
     std::uint64_t seed = 90;
-    for (const Tensor& one : nn::lora_parameters(model)) Tensor(one).copy_(random_tensor(one.shape(), ++seed));
+    for (const Tensor& one : nn::lora_parameters(model))
+        Tensor(one).copy_(random_tensor(one.shape(), ++seed).to(one.dtype()));
 }
 
 void check_untouched(const Net& net) {
@@ -126,6 +127,34 @@ TEST_CASE("lora: frozen weights of half precision under adapters of f32") {
         CHECK(difference(results[0], results[1], {1e-5, 1e-5}) == "");
         CHECK(difference(gradients[0], gradients[1], {1e-5, 1e-5}) == "");
     }
+}
+
+TEST_CASE("lora: adapters of any type in a model that is all of half precision") {
+    for (const DType dtype : {DType::f16, DType::bf16})
+        for (const DType of_adapter : {DType::f32, dtype}) {
+            CAPTURE(name_of(dtype));
+            CAPTURE(name_of(of_adapter));
+            Net net, wide;
+            net.to(dtype);
+            StateDict state = net.state_dict();
+            for (NamedTensor& one : state) one.tensor = one.tensor.to(DType::f32);
+            wide.load_state_dict(state);
+            for (Net* const one : {&net, &wide}) {
+                nn::add_lora(*one, {.r = 2, .dtype = one == &net ? of_adapter : DType::f32});
+                fill_adapters(*one);
+            }
+            Tensor x = random_tensor({4, 5}, 1).to(dtype);
+            const Tensor y = net(x);
+            CHECK(y.dtype() == dtype);
+            CHECK(difference(y.to(DType::f32), values(wide(x.to(DType::f32))), {2e-2, 2e-2}) == "");
+            sum(square(y)).backward();
+            for (const Tensor& one : nn::lora_parameters(net)) {
+                CHECK(one.grad().dtype() == of_adapter);
+                CHECK(sum(square(one.grad().to(DType::f32))).item<float>() > 0);
+            }
+            nn::merge_lora(net);
+            CHECK(difference(net(x).to(DType::f32), values(y.to(DType::f32)), {3e-2, 3e-2}) == "");
+        }
 }
 
 TEST_CASE("lora: files with PEFT's names") {
@@ -278,4 +307,8 @@ TEST_CASE("lora: one file holds adapters of one r, and of one set of options") {
                          ValueError);
     CHECK(std::filesystem::is_empty(folder.path()));
     CHECK_THROWS_AS(nn::Linear(5, 7).add_lora(nn::Lora(5, 6, {}, test::device())), ShapeError);
+    const std::uint64_t drawn = random_state(test::device()).offset;
+    CHECK_THROWS_WITH_AS(net.q_proj.add_lora({.r = 3}),
+                         "Linear::add_lora: expected a layer without an adapter, got one that has it", ValueError);
+    CHECK(random_state(test::device()).offset == drawn);
 }

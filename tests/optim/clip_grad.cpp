@@ -78,6 +78,8 @@ TEST_CASE("clip_grad_norm: error_if_nonfinite throws and leaves the gradients") 
     CHECK(optim::clip_grad_norm(parameters, 1e6, {.error_if_nonfinite = true}).item<float>() ==
           doctest::Approx(std::sqrt(28.0 + 5002 + 9)));
     CHECK(values(parameters[1].grad())[4100] == 3);
+    CHECK(optim::clip_grad_norm(parameters, 1e6).shape() == Shape{});
+    CHECK(optim::clip_grad_norm({zeros({2})}, 1).shape() == Shape{});
     CHECK(optim::clip_grad_norm({zeros({2})}, 1, {.error_if_nonfinite = true}).item<float>() == 0);
 }
 

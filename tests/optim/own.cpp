@@ -257,6 +257,23 @@ TEST_CASE("optimizers: what was given other elements since is refused, what was 
     CHECK(values(p)[4] == 0.75);
 }
 
+TEST_CASE("optimizers: a step that refuses one group updates none") {
+    Tensor a = full({4}, 2).set_requires_grad(), b = full({3}, 5).set_requires_grad();
+    optim::SGD optimizer({a}, {.lr = 0.5, .momentum = 0.5});
+    optimizer.add_group({b}, {.lr = 0.25});
+    const auto step = [&] {
+        for (Tensor* const one : {&a, &b}) one->set_grad(ones_like(*one));
+        optimizer.step();
+    };
+    b.assign(full({2}, 5));
+    CHECK_THROWS_AS(step(), ValueError);
+    CHECK(values(a) == std::vector<double>(4, 2));
+    b.assign(full({3}, 5));
+    step();
+    CHECK(values(a) == std::vector<double>(4, 1.5));  // the first step: no momentum of one that was refused
+    CHECK(values(b) == std::vector<double>(3, 4.75));
+}
+
 TEST_CASE("optimizers: a recorded step is the plain one to the bit, schedules and missing gradients included") {
     for (const int kind : {0, 1, 2})
         for (const DType dtype : {DType::f32, DType::f16}) {

@@ -1,4 +1,5 @@
 // Step counts of each parameter: formulas, launches, recorded steps, and the states that hold them.
+#include <cmath>
 #include <cstdlib>
 #include <functional>
 #include <memory>
@@ -214,6 +215,32 @@ TEST_CASE("step counts: a count may have any real type, and any device") {
         optimizer.load_state_dict(state);
         CHECK(values(state_of(optimizer, "state.0.step")) == std::vector<double>{9});
         optimizer.load_state_dict(optim::Adam({leaf(1)}).state_dict());
+        CHECK(values(state_of(optimizer, "state.0.step")) == std::vector<double>{0});
+    }
+}
+
+TEST_CASE("step counts: what is no count is refused, and changes nothing") {
+    Tensor a = leaf(1);
+    optim::Adam optimizer({a}, {.lr = 0.5});
+    for (const double step : {-3.0, 1.5, static_cast<double>(NAN), HUGE_VAL}) {
+        StateDict state = optimizer.state_dict(), torch = optim::Adam({leaf(2)}).torch_state_dict();
+        for (NamedTensor& one : state)
+            if (one.name == "state.0.step") one.tensor = full({}, step);
+        CHECK_THROWS_WITH_AS(optimizer.load_state_dict(state),
+                             doctest::Contains("load_state_dict: expected a whole number of steps of at least 0 as "
+                                               "'state.0.step', got "),
+                             ValueError);
+        torch.push_back({"state.0.step", full({}, step)});
+        for (const char* const name : {"state.0.exp_avg", "state.0.exp_avg_sq"})
+            torch.push_back({name, full(a.shape(), 1)});
+        CHECK_THROWS_WITH_AS(optimizer.load_torch_state_dict(torch), doctest::Contains("a whole number of steps"),
+                             ValueError);
+        StateDict old;
+        for (const NamedTensor& one : optimizer.state_dict())
+            if (one.name.find("rate") == std::string::npos && one.name.find("step") == std::string::npos)
+                old.push_back(one);
+        old.push_back({"groups.0.progress", Tensor::from<float>({0.5F, static_cast<float>(step)}, {2})});
+        CHECK_THROWS_AS(optimizer.load_state_dict(old), ValueError);
         CHECK(values(state_of(optimizer, "state.0.step")) == std::vector<double>{0});
     }
 }

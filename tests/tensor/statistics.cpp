@@ -50,6 +50,10 @@ TEST_CASE("nansum, nanmean, nanmedian: nothing but NaN, nothing at all, integers
     CHECK(same(both.values, {4, 2}));
     CHECK(same(both.indices, {3, 3}));
     CHECK(same(nanmedian(of({kNan})), {NAN}));
+    CHECK(same(nanmedian(zeros({0, 3})), {NAN}));
+    CHECK(same(median(zeros({0, 3})), {NAN}));
+    CHECK(median(zeros({0, 3})).shape() == Shape{});
+    CHECK_THROWS_AS((void)median(zeros({0, 3}, {DType::i32})), ShapeError);
     CHECK(same(nanmedian(whole({4, 1, 3, 2})), {2}));
     CHECK(same(nanmedian(full({}, 3), 0).values, {3}));
     CHECK_THROWS_WITH_AS((void)nanmedian(zeros({2, 0}), 1),

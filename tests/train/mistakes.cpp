@@ -126,6 +126,17 @@ TEST_CASE("mistakes: options of a fit") {
     CHECK(complaint([&] {
               Setup([](const Tensor&, const Tensor&) { return Tensor(); }).trainer.fit(set, {.quiet = true});
           }) == "Trainer: wants a loss of one element, got an undefined tensor from the loss function");
+    const data::InMemoryDataset none({4}, std::vector<float>{}, {}, 3);
+    Setup empty;
+    CHECK(complaint([&] { empty.trainer.fit(set, none, {.quiet = true}); }) ==
+          "Trainer::fit: expected a data set 'test' of at least one example, got an empty one");
+    CHECK(empty.trainer.progress().step == 0);
+    CHECK(complaint([&] { empty.trainer.fit(none, {.quiet = true}); }) ==
+          "Trainer::fit: expected a data set 'train' of at least one example, got an empty one");
+    CHECK(complaint([&] { (void)empty.trainer.evaluate(none); }) ==
+          "Trainer::evaluate: expected a data set of at least one example, got an empty one");
+    CHECK(complaint([&] { (void)empty.trainer.predict(none); }) ==
+          "Trainer::predict: expected a data set of at least one example, got an empty one");
     const std::string of_data = complaint([&] { Setup().trainer.fit(points(NAN), {.quiet = true}); });
     CHECK(of_data.find("in 'input'") != std::string::npos);
     CHECK(of_data.ends_with("Look at the data and its transform"));

@@ -60,8 +60,8 @@ struct ShardOptions {
 
 /// Writes a state to a folder, which is made where it is missing: to NAME.safetensors, or, where it is larger than
 /// max_shard_size, to NAME-00001-of-0000N.safetensors ... and NAME.safetensors.index.json, in the order of the state.
-/// Each file is written whole or not at all, the index last; what of the other form lay there under these names is
-/// removed then. Elements are copied from the device one file at a time.
+/// Each file is written whole or not at all, the index last; files of the other form and further shards that lay there
+/// under these names are removed then. Elements are copied from the device one file at a time.
 /// @return the files, without the index
 /// @throws ValueError for a name that comes twice or an undefined tensor; IoError
 DECLIVITY_API std::vector<std::filesystem::path> save_sharded(const std::filesystem::path& folder,

@@ -68,7 +68,9 @@ struct AdaptedLinear;
 DECLIVITY_API std::vector<AdaptedLinear> lora_targets(const Module& model, const LoraOptions& options = {});
 /// What is trained then, in order.
 DECLIVITY_API std::vector<Tensor> lora_parameters(const Module& model);
-/// Linear::merge_lora() and unmerge_lora() of all layers that have adapters.
+/// Linear::merge_lora() and unmerge_lora() of all layers that have adapters, one after the other: no second copy of the
+/// model is made.
+/// @throws OutOfMemory; the model computes the same then, some of its layers merged, and another call does the rest
 DECLIVITY_API void merge_lora(Module& model);
 DECLIVITY_API void unmerge_lora(Module& model);
 

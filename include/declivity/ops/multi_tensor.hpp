@@ -57,9 +57,15 @@ class DECLIVITY_API MultiTensor {
 };
 
 /// Lets go of the tensors at the end of a scope, after an error as well.
-struct ReleaseTensors {
-    MultiTensor& tensors;
-    ~ReleaseTensors() { tensors.release(); }
+class ReleaseTensors {
+  public:
+    explicit ReleaseTensors(MultiTensor& tensors) noexcept : tensors_(tensors) {}
+    ReleaseTensors(const ReleaseTensors&) = delete;
+    ReleaseTensors& operator=(const ReleaseTensors&) = delete;
+    ~ReleaseTensors() { tensors_.release(); }
+
+  private:
+    MultiTensor& tensors_;
 };
 
 }  // namespace declivity::ops

@@ -16,7 +16,7 @@ struct ClipGradNormOptions {
 /// Scales the gradients of all parameters, in place, by min(1, max_norm / (norm + 1e-6)), so that their common 2-norm
 /// is at most `max_norm` (Pascanu et al. 2013). Parameters without a gradient are left out. As in PyTorch, a norm that
 /// is NaN makes all gradients NaN; an infinite one makes infinite elements NaN and all others 0.
-/// @return the norm before clipping, 0 without gradients, on the device, shape [1]: f32, or f64 of f64 gradients
+/// @return the norm before clipping, 0 without gradients, on the device, shape []: f32, or f64 of f64 gradients
 /// @throws ValueError unless max_norm is above 0, and for a norm that is not finite with error_if_nonfinite;
 /// DeviceError for gradients on several devices
 DECLIVITY_API Tensor clip_grad_norm(const std::vector<Tensor>& parameters, double max_norm,

@@ -83,7 +83,7 @@ class DECLIVITY_API Optimizer {
     /// Updates every parameter that has a gradient, and counts the step for it; others, and what is kept beside them,
     /// stay. Enqueues and returns.
     /// @throws ValueError, TypeError, ShapeError, DeviceError for a parameter that was given elements of another type,
-    /// shape or device (Tensor::assign, Module::to) since the optimizer was made
+    /// shape or device (Tensor::assign, Module::to) since the optimizer was made; no group is updated then
     void step();
     /// Forgets all gradients.
     void zero_grad();
@@ -157,7 +157,7 @@ class DECLIVITY_API Optimizer {
     struct State;
     State& checked_state(std::string_view function) const;
     Group& group_of(std::string_view function, std::size_t index) const;
-    void step_group(std::size_t index);
+    bool prepare_step(std::size_t index, std::vector<BufferWrite>& writes);
     void make_formula(std::size_t index);
 
     std::shared_ptr<State> state_;  // shared with nobody: recordings watch it

@@ -74,7 +74,8 @@ inline Tensor erfinv(Tensor x) { return elementwise(Function::erfinv, {std::move
 /// log|gamma(x)|, and its derivative.
 inline Tensor lgamma(Tensor x) { return elementwise(Function::lgamma, {std::move(x)}); }
 inline Tensor digamma(Tensor x) { return elementwise(Function::digamma, {std::move(x)}); }
-/// The n-th derivative of digamma(x), n from 0 to 20.
+/// The n-th derivative of digamma(x), n from 0 to 20: 0 at infinity, where PyTorch gives NaN for n > 1, and NaN at
+/// -infinity, where it gives an infinity.
 DECLIVITY_API Tensor polygamma(std::int64_t n, const Tensor& x);
 
 /// |a| with the sign of b.

@@ -23,10 +23,11 @@ DECLIVITY_API Tensor argsort(const Tensor& x, std::int64_t axis = -1, bool desce
 DECLIVITY_API Sorted kthvalue(const Tensor& x, std::int64_t k, std::int64_t axis = -1, bool keep_axis = false);
 /// The one in the middle, of two the lower, and where it stands; NaN where there is one.
 DECLIVITY_API Sorted median(const Tensor& x, std::int64_t axis, bool keep_axis = false);
-/// Of all elements, without axes.
+/// Of all elements, without axes; NaN of none.
 DECLIVITY_API Tensor median(const Tensor& x);
 /// The element that stands at q (n - 1) in order, q in [0, 1]: between two by `interpolation`, "linear", "lower",
-/// "higher", "nearest" or "midpoint"; NaN where there is one.
+/// "higher", "nearest" or "midpoint"; NaN where there is one. At the very place of an element it is that element, also
+/// beside an infinity, where PyTorch's "linear" and "midpoint" give NaN.
 DECLIVITY_API Tensor quantile(const Tensor& x, double q, std::int64_t axis, bool keep_axis = false,
                               std::string_view interpolation = "linear");
 /// For each q, along a new axis in front.
