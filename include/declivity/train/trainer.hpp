@@ -208,10 +208,12 @@ class DECLIVITY_API Trainer {
     ///
     /// A fit that throws in a step, or because of one, leaves the trainer as it was before that step: progress, sums,
     /// metrics, buffers of the modules such as running statistics, generators and, unless an optimizer itself threw,
-    /// parameters and optimizers (of several, those before it have made their step). Another fit goes on with that step. What was done by callbacks stays.
+    /// parameters and optimizers (of several, those before it have made their step). Another fit goes on with that
+    /// step. What was done by callbacks stays.
     /// @return false when it was interrupted or a callback stopped it
     /// @throws NonFiniteLoss; ValueError for options out of range, data sets without examples, while another fit is
-    /// under way, and naming a label that is none of the classes that the model has outputs for; whatever reading the data threw
+    /// under way, and naming a label that is none of the classes that the model has outputs for; whatever reading the
+    /// data threw
     bool fit(const data::DatasetRef& train, const FitOptions& options);
     bool fit(const data::DatasetRef& train, const data::DatasetRef& test, const FitOptions& options);
     /// @throws ValueError also for names of validation sets that are empty, "train", or come twice
