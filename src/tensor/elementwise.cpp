@@ -21,6 +21,7 @@
 #include "ops/engine/expression.hpp"
 #include "ops/engine/expression_node.hpp"
 #include "ops/engine/formula.hpp"
+#include "ops/engine/value_state.hpp"
 
 namespace declivity {
 namespace {
@@ -98,7 +99,15 @@ struct Rule {
                                                                              .q = parameter(1)}),
                                                   shapes[input])};
             },
-            {context.gradient(), kept(0), kept(1), kept(2), context.output(result, info().name)})[0];
+            {context.gradient(), kept_exactly(0), kept_exactly(1), kept_exactly(2),
+             context.output(result, info().name)})[0];
+    }
+    /// A number beside f16 and bf16 keeps its value; as a tensor of that type it would be rounded.
+    [[nodiscard]] Tensor kept_exactly(std::size_t input) const {
+        const ops::Value value = saved[input].value(info().name);
+        if (!value || !is_half(value.dtype()) || !value.state()->constant) return kept(input);
+        return Tensor(
+            ops::value_of(Expression::constant(*value.state()->constant, compute_type(value.dtype())), value.device()));
     }
 
     [[nodiscard]] Tensor by_text(std::size_t input, const Tensor& g) const {

@@ -34,8 +34,9 @@ Tensor smooth_l1_loss(const Tensor& x, const Tensor& target, Reduction reduction
     const Tensor error = widened(x) - widened(target), d = abs(error);
     // A function of the error itself, not of its magnitude: the second derivative at 0 is 1 / beta. An infinite error
     // stays out of the square, whose slope would be NaN.
-    const Tensor losses =
-        beta > 0 ? where(d < beta, square(where(d < beta, error, 0)) * (0.5 / beta), d - 0.5 * beta) : d;
+    // NaN belongs to the square, whose slope there is NaN.
+    const Tensor inner = !(d >= beta);
+    const Tensor losses = beta > 0 ? where(inner, square(where(inner, error, 0)) * (0.5 / beta), d - 0.5 * beta) : d;
     return call.result(detail::reduced(losses, reduction).to(type));
 }
 
@@ -47,7 +48,8 @@ Tensor huber_loss(const Tensor& x, const Tensor& target, Reduction reduction, do
     if (weight.defined()) ops::require_shape("huber_loss", "the weight", weight.shape(), x.shape());
     if (!(delta > 0)) throw ValueError(fmt::format("huber_loss: wants a delta above 0, got {}", delta));
     const Tensor error = widened(x) - widened(target), d = abs(error);
-    Tensor losses = where(d < delta, square(where(d < delta, error, 0)) * 0.5, (d - 0.5 * delta) * delta);
+    const Tensor inner = !(d >= delta);  // NaN as well
+    Tensor losses = where(inner, square(where(inner, error, 0)) * 0.5, (d - 0.5 * delta) * delta);
     if (weight.defined()) losses = losses * widened(weight);
     return call.result(detail::reduced(losses, reduction).to(type));
 }

@@ -377,3 +377,18 @@ TEST_CASE("breakpoints: silu, mish and gelu have slopes of 0 and 1 at infinities
                 CHECK(values(grad({sum(functions[i](x))}, {x}, {.create_graph = twice})[0]) == Values{0, 0, 1, 1});
             }
 }
+
+TEST_CASE("breakpoints: a NaN error has the slope NaN in smooth_l1_loss and huber_loss") {
+    for (const bool create_graph : {false, true}) {
+        Tensor x = tensor({NAN, 1, 3, INFINITY}, {4}).set_requires_grad();
+        const Tensor zero = zeros({4});
+        const auto slopes = [&](const Tensor& y) { return values(grad(y, x, {.create_graph = create_graph})); };
+        for (const std::vector<double>& found :
+             {slopes(smooth_l1_loss(x, zero, Reduction::sum, 2)), slopes(huber_loss(x, zero, Reduction::sum, 2))}) {
+            CHECK(std::isnan(found[0]));
+            CHECK((found[1] == 0.5 || found[1] == 1));
+            CHECK((found[2] == 1 || found[2] == 2));
+            CHECK(found[2] == found[3]);
+        }
+    }
+}

@@ -95,6 +95,34 @@ TEST_CASE("numbers beside f16 and bf16 keep their value") {
     }
 }
 
+TEST_CASE("numbers beside f16 and bf16 keep their value in gradients") {
+    for (const DType dtype : {DType::f16, DType::bf16}) {
+        CAPTURE(name_of(dtype));
+        const Tensor start =
+            concat({random_tensor({21}, 1, DType::f32, 0.4, 2), tensor({0.35, 0.8, 1.5}, {3})}, 0).to(dtype);
+        const auto slopes = [&](const Case& one, DType type, bool create_graph) {
+            const Tensor x = start.to(type).clone().set_requires_grad();
+            const Tensor y = one.call(x);
+            if (!y.requires_grad()) return std::vector<double>{};
+            const Tensor g =
+                grad({sum(y.to(DType::f32))}, {x}, {.create_graph = create_graph, .allow_unused = true})[0];
+            return g.defined() ? values(g) : std::vector<double>{};
+        };
+        for (const Case& one : cases()) {
+            CAPTURE(std::string(one.name));
+            if (std::string(one.name) == "addcdiv") continue;  // its three gradients, each rounded, cancel
+            // Of several calls each result is rounded, and of several gradients each.
+            const Tolerance few{.absolute = 1e-6, .relative = 6 * (dtype == DType::f16 ? 0x1p-11 : 0x1p-8)};
+            const std::vector<double> exact = slopes(one, DType::f32, false);
+            CHECK(difference(slopes(one, dtype, false), exact, few) == "");
+            CHECK(difference(slopes(one, dtype, true), exact, few) == "");
+        }
+        Tensor x = start.clone().set_requires_grad();
+        sum(lerp(x, ones_like(start), 0.999)).backward();
+        CHECK(values(x.grad()) == std::vector<double>(24, as_type(1 - 0.999, dtype)));
+    }
+}
+
 TEST_CASE("numbers beside f16 and bf16 keep their value in comparisons") {
     for (const DType dtype : {DType::f16, DType::bf16}) {
         CAPTURE(name_of(dtype));
