@@ -181,7 +181,7 @@ void fields(Config& config, const Field& field) {
     field("pooler_act", config.pooler_act);
 }
 
-// What save() writes.
+// The object that save() writes.
 json json_of(const GPT2Config& from) {
     json config = begun("GPT2Config::save", from.other_fields);
     config["architectures"] = json::array({"GPT2LMHeadModel"});
@@ -193,11 +193,11 @@ json json_of(const GPT2Config& from) {
 
 json json_of(const LlamaConfig& from) {
     const bool mistral = from.model_type == "mistral", qwen2 = from.model_type == "qwen2";
-    // What files of this kind cannot say would be another model when it is read.
+    // A config whose files have no field for a value would be read as another model.
     const auto require = [&](bool holds, const char* what) {
         if (!holds)
             throw ValueError(
-                fmt::format("LlamaConfig::save: wants {} for model_type {}, whose files cannot say otherwise", what,
+                fmt::format("LlamaConfig::save: expected {} for model_type {}, whose files cannot say otherwise", what,
                             from.model_type));
     };
     require(mistral || qwen2 || !from.sliding_window, "no sliding_window");

@@ -79,7 +79,7 @@ Lora::Lora(std::int64_t in_features, std::int64_t out_features, const LoraOption
 Tensor Lora::delta() const { return matmul(b_, a_) * scale_; }
 
 Tensor Lora::forward(Tensor x) {
-    // What comes in f32 is multiplied by weights of any type in f32; all else in the adapter's own type.
+    // Inputs of f32 are multiplied by weights of any type in f32; all others in the type of the adapter.
     const DType dtype = a().dtype();
     if (x.dtype() != dtype && !(x.dtype() == DType::f32 && is_half(dtype))) x = x.to(dtype);
     if (options_.lora_dropout > 0 && training()) x = dropout(x, options_.lora_dropout);

@@ -202,7 +202,7 @@ void Optimizer::make_formula(std::size_t index) {
     group.formula.emplace(trace, outputs);
 }
 
-/// All of a group's step that can fail. @return whether there is something to do @param writes until it is launched
+/// The part of a group's step that can fail. @return whether there is something to do @param writes until the launch
 bool Optimizer::prepare_step(std::size_t index, std::vector<BufferWrite>& writes) {
     Group& group = state_->groups[index];
     std::vector<std::vector<ops::View>> roles(group.roles());

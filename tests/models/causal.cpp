@@ -368,7 +368,7 @@ TEST_CASE("causal models: files that would give another model are refused") {
         try {
             one.save(folder.path() / "config.json");
         } catch (const ValueError& error) {
-            CHECK(std::string(error.what()).starts_with("LlamaConfig::save: wants "));
+            CHECK(std::string(error.what()).starts_with("LlamaConfig::save: expected "));
             return false;
         }
         return true;

@@ -176,7 +176,7 @@ TEST_CASE("config.json: fields that no member stands for are written back") {
         has(bert, part);
     has(returned(ViTConfig{}, R"({"encoder_stride":16})"), R"("encoder_stride":16)");
 
-    // What members say comes from them alone.
+    // Members come back as members alone.
     const auto others = []<class Config>(Config config) {
         const TempFolder folder;
         config.save(folder / "config.json");

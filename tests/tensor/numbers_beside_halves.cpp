@@ -111,7 +111,7 @@ TEST_CASE("numbers beside f16 and bf16 keep their value in gradients") {
         for (const Case& one : cases()) {
             CAPTURE(std::string(one.name));
             if (std::string(one.name) == "addcdiv") continue;  // its three gradients, each rounded, cancel
-            // Of several calls each result is rounded, and of several gradients each.
+            // Each result of several calls is rounded, and each of several gradients.
             const Tolerance few{.absolute = 1e-6, .relative = 6 * (dtype == DType::f16 ? 0x1p-11 : 0x1p-8)};
             const std::vector<double> exact = slopes(one, DType::f32, false);
             CHECK(difference(slopes(one, dtype, false), exact, few) == "");
