@@ -89,8 +89,8 @@ std::vector<Mistake> mistakes() {
     add("operator+", [=] { zeros({1}, {DType::u64}) + whole; });
     add("operator+", [=] { small + 256; });
     add("operator*", [=] { small * -1; });
-    add("operator<", [=] { small < -1; });
-    add("operator==", [=] { 256 == small; });
+    add("operator<", [=] { small < other; });
+    add("operator==", [=] { none == small; });
     add("operator%", [=] { none % 2; });
     add("operator%", [=] { 2 % none; });
     add("operator&", [=] { whole& x; });
