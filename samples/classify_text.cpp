@@ -71,7 +71,7 @@ Play play_of(const std::string& whole, std::int64_t count) {
     }
     std::ranges::sort(order, std::greater());
     if (static_cast<std::int64_t>(order.size()) < count || count < 2)
-        throw ValueError("classify_text: wants 2 speakers at least, and a text with as many");
+        throw ValueError("classify_text: expected 2 speakers at least, and a text with as many");
     Play play;
     for (std::int64_t i = 0; i < count; ++i) {
         play.speakers.push_back(order[static_cast<std::size_t>(i)].second);

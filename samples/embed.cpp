@@ -72,7 +72,7 @@ std::vector<std::string> sentences_of(const std::string& path, std::int64_t limi
         if (line.size() < 20 || (limit > 0 && static_cast<std::int64_t>(all.size()) >= limit)) return;
         if (known.insert(line).second) all.push_back(line);
     });
-    if (all.empty()) throw ValueError("embed: wants a text with lines of 20 letters at least, got none in " + path);
+    if (all.empty()) throw ValueError("embed: expected a text with lines of 20 letters at least, got none in " + path);
     return all;
 }
 

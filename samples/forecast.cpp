@@ -40,7 +40,7 @@ std::vector<float> second_column(const std::string& path) {
         if (comma == std::string::npos) continue;
         std::istringstream number(line.substr(comma + 1));
         float value = 0;
-        if (!(number >> value)) throw ValueError("forecast: " + path + ": wants a number, got '" + line + "'");
+        if (!(number >> value)) throw ValueError("forecast: " + path + ": expected a number, got '" + line + "'");
         series.push_back(value);
     }
     return series;
@@ -97,7 +97,7 @@ int main(int argc, char** argv) {
         if (data_file.empty()) std::puts("no --data: drawn weather");
         std::vector<float> series = data_file.empty() ? drawn_weather(10 * kYear) : second_column(data_file);
         const auto days = static_cast<std::int64_t>(series.size());
-        if (days < 3 * kYear) throw ValueError("forecast: wants three years of days at least");
+        if (days < 3 * kYear) throw ValueError("forecast: expected three years of days at least");
         double mean = 0, square = 0;
         for (std::int64_t day = 0; day < days - kYear; ++day) mean += series[static_cast<std::size_t>(day)];
         mean /= static_cast<double>(days - kYear);

@@ -73,7 +73,7 @@ Table read_table(const std::string& path) {
                 if (line.find(',') == std::string::npos && line.find(one) != std::string::npos) separator = one;
         table.rows.push_back(cells_of(line, separator));
     }
-    if (table.rows.size() < 3) throw ValueError("tabular: wants some rows, got " + path);
+    if (table.rows.size() < 3) throw ValueError("tabular: expected some rows, got " + path);
     const Cells first = table.rows[0];
     const std::size_t columns = table.rows[1].size();
     const auto numeric = [](const std::string& cell) { return number_of(cell).has_value(); };
@@ -140,7 +140,7 @@ std::size_t column_of(const Table& table, const std::string& target) {
     if (place < -columns || place >= columns) {
         std::string all;
         for (const std::string& one : table.names) all += (all.empty() ? "'" : ", '") + one + "'";
-        throw ValueError("tabular: wants a target among " + all + ", or its number, got '" + target + "'");
+        throw ValueError("tabular: expected a target among " + all + ", or its number, got '" + target + "'");
     }
     return at(place < 0 ? place + columns : place);
 }
@@ -165,7 +165,7 @@ Columns columns_of(const Table& table, const std::string& target_name, const std
         }
         if (column == target) {
             if (std::ranges::any_of(table.rows, [&](const Cells& row) { return is_missing(row[column]); }))
-                throw ValueError("tabular: wants something in each row of '" + out.target + "'");
+                throw ValueError("tabular: expected something in each row of '" + out.target + "'");
             const std::set<double> distinct =
                 numeric ? std::set<double>(values.begin(), values.end()) : std::set<double>();
             const bool counted = numeric && distinct.size() > 1 && distinct.size() <= kMostClasses &&
@@ -173,7 +173,7 @@ Columns columns_of(const Table& table, const std::string& target_name, const std
                                  *distinct.rbegin() == static_cast<double>(distinct.size() - 1);
             out.classes = task == "classes" || (task == "auto" && (!numeric || counted));
             if (!out.classes) {
-                if (!numeric) throw ValueError("tabular: wants numbers in '" + out.target + "', got words");
+                if (!numeric) throw ValueError("tabular: expected numbers in '" + out.target + "', got words");
                 out.wanted = values;
                 continue;
             }
@@ -184,7 +184,7 @@ Columns columns_of(const Table& table, const std::string& target_name, const std
                 std::ranges::sort(order, {}, [](const std::string& word) { return number_of(word).value_or(0); });
             for (const std::string& word : order) words[word] = next++;
             if (order.size() < 2 || order.size() > kMostClasses)
-                throw ValueError("tabular: wants 2 to 50 classes in '" + out.target + "', got " +
+                throw ValueError("tabular: expected 2 to 50 classes in '" + out.target + "', got " +
                                  std::to_string(order.size()));
             out.class_names = table.class_names.size() == order.size() ? table.class_names : order;
             for (const Cells& row : table.rows) out.wanted.push_back(static_cast<double>(words[row[column]]));
@@ -439,7 +439,7 @@ int main(int argc, char** argv) {
         if (!test_file.empty()) {
             const Table other = read_table(test_file);
             if (other.names.size() != table.names.size())
-                throw ValueError("tabular: wants " + std::to_string(table.names.size()) + " columns in " + test_file +
+                throw ValueError("tabular: expected " + std::to_string(table.names.size()) + " columns in " + test_file +
                                  ", got " + std::to_string(other.names.size()));
             table.rows.insert(table.rows.end(), other.rows.begin(), other.rows.end());
         }
@@ -447,7 +447,7 @@ int main(int argc, char** argv) {
         std::printf("%s: %lld rows, %lld columns of numbers, %zu of categories, '%s' as %s\n", table.file.c_str(),
                     static_cast<long long>(columns.count), static_cast<long long>(columns.numbers),
                     columns.sizes.size(), columns.target.c_str(), columns.classes ? "classes" : "numbers");
-        if (own < 20) throw ValueError("tabular: wants 20 rows at least, got " + std::to_string(own));
+        if (own < 20) throw ValueError("tabular: expected 20 rows at least, got " + std::to_string(own));
 
         std::vector<Result> results{{columns.classes ? "the largest class" : "the mean", {}, {}},
                                     {columns.classes ? "logistic regression" : "linear regression", {}, {}},

@@ -202,7 +202,7 @@ int main(int argc, char** argv) {
             const bool to_digits = line.find_first_of("0123456789") == std::string::npos;
             if (!to_digits) source = text::characters(line);
             if (source.empty() || !std::ranges::all_of(source, [](auto& one) { return vocabulary().has(one); }))
-                std::puts("wants digits, or words such as: forty two thousand seven");
+                std::puts("expected digits, or words such as: forty two thousand seven");
             else
                 std::puts(joined(translated(model, {source, {}, to_digits ? "<digits>" : "<words>"}, beams),
                                  to_digits ? "" : " ")

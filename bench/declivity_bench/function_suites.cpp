@@ -15,13 +15,13 @@ namespace {
 std::vector<double> elements(const Tensor& x) { return x.detach().to(DType::f64).to_vector<double>(); }
 
 std::string difference(const std::vector<double>& got, const std::vector<double>& wanted, double tolerance) {
-    if (got.size() != wanted.size()) return fmt::format("{} elements, wants {}", got.size(), wanted.size());
+    if (got.size() != wanted.size()) return fmt::format("{} elements, expected {}", got.size(), wanted.size());
     double largest = 1e-30;
     for (const double one : wanted)
         if (std::isfinite(one)) largest = std::max(largest, std::abs(one));
     for (std::size_t i = 0; i < got.size(); ++i)
         if (!(got[i] == wanted[i] || std::abs(got[i] - wanted[i]) <= tolerance * largest))
-            return fmt::format("element {} is {}, wants {}", i, got[i], wanted[i]);
+            return fmt::format("element {} is {}, expected {}", i, got[i], wanted[i]);
     return {};
 }
 

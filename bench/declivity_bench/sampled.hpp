@@ -29,7 +29,7 @@ inline std::string wrong_element(const std::vector<float>& got, int count, doubl
         const std::size_t at = i == 0 ? 0 : i == 1 ? got.size() - 1 : engine() % got.size();
         const double want = wanted(at);
         if (!(std::abs(double{got[at]} - want) <= absolute + relative * std::abs(want)))
-            return fmt::format("element {} is {}, wants {}", at, got[at], want);
+            return fmt::format("element {} is {}, expected {}", at, got[at], want);
     }
     return {};
 }

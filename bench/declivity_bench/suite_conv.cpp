@@ -142,11 +142,11 @@ std::string wrong_element(const Conv2dCase& c, ops::Conv2dDirection direction, c
         norm += wanted * wanted;
         if (!by_norm &&
             !(std::abs(double{result[at]} - wanted) <= allowed.absolute + allowed.relative * std::abs(wanted)))
-            return fmt::format("element {} is {}, wants {}", at, result[at], wanted);
+            return fmt::format("element {} is {}, expected {}", at, result[at], wanted);
     }
     // Winograd's transforms lose digits where terms cancel.
     if (by_norm && !(errors <= 1e-4 * 1e-4 * norm))
-        return fmt::format("an error of {} relative to the norm, wants 1e-4", std::sqrt(errors / norm));
+        return fmt::format("an error of {} relative to the norm, expected 1e-4", std::sqrt(errors / norm));
     return {};
 }
 

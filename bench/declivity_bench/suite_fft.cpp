@@ -80,7 +80,7 @@ std::string wrong_number(const FftCase& one, const std::vector<float>& x, const 
         const auto at = static_cast<std::size_t>(2 * (row * columns + k));
         const std::complex<double> got(y[at], y[at + 1]);
         if (!(std::abs(got - sum) <= 2e-6 * std::sqrt(norm)))
-            return fmt::format("number {} of row {} is {} + {} i, wants {} + {} i", k, row, got.real(), got.imag(),
+            return fmt::format("number {} of row {} is {} + {} i, expected {} + {} i", k, row, got.real(), got.imag(),
                                sum.real(), sum.imag());
     }
     return {};

@@ -92,7 +92,7 @@ std::string wrong_element(const MatmulCase& one, const std::vector<float>& a, co
         }
         const double got = double{out[static_cast<std::size_t>((z * one.m + row) * one.n + column)]};
         if (!(std::abs(got - sum) <= allowed.absolute + allowed.relative * std::abs(sum)))
-            return fmt::format("element [{}, {}, {}] is {}, wants {}", z, row, column, got, sum);
+            return fmt::format("element [{}, {}, {}] is {}, expected {}", z, row, column, got, sum);
     }
     return {};
 }

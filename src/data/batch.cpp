@@ -32,7 +32,7 @@ const Tensor& Batch::operator[](std::string_view name) const { return tensors_[p
 
 const Tensor& Batch::at(std::int64_t position) const {
     if (position < 0 || std::cmp_greater_equal(position, tensors_.size()))
-        throw ValueError(fmt::format("Batch: wants the position of a field in [0, {}), of {}, got {}", tensors_.size(),
+        throw ValueError(fmt::format("Batch: expected the position of a field in [0, {}), of {}, got {}", tensors_.size(),
                                      names(), position));
     return tensors_[static_cast<std::size_t>(position)];
 }
@@ -40,12 +40,12 @@ const Tensor& Batch::at(std::int64_t position) const {
 void Batch::require_count(std::size_t count) const {
     if (tensors_.size() != count)
         throw ValueError(
-            fmt::format("Batch::tensors: wants {} fields, got a batch of {}: {}", count, tensors_.size(), names()));
+            fmt::format("Batch::tensors: expected {} fields, got a batch of {}: {}", count, tensors_.size(), names()));
 }
 
 Batch Batch::with(std::vector<Tensor> tensors) const {
     if (tensors.size() != tensors_.size())
-        throw ValueError(fmt::format("Batch::with: wants {} tensors, got {}", tensors_.size(), tensors.size()));
+        throw ValueError(fmt::format("Batch::with: expected {} tensors, got {}", tensors_.size(), tensors.size()));
     return {names_, std::move(tensors), number, size};
 }
 

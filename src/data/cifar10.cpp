@@ -40,11 +40,11 @@ void append_batch(const fs::path& path, std::vector<std::uint8_t>& pixels, std::
     if (bytes.empty() || bytes.size() % kRecordBytes != 0)
         throw FormatError(
             path.string(), bytes.size() - bytes.size() % kRecordBytes,
-            fmt::format("a file of {} bytes, wants a positive multiple of {}", bytes.size(), kRecordBytes));
+            fmt::format("a file of {} bytes, expected a positive multiple of {}", bytes.size(), kRecordBytes));
     for (std::size_t record = 0; record < bytes.size(); record += kRecordBytes) {
         const auto label = std::to_integer<std::int64_t>(bytes[record]);
         if (label >= kClasses)
-            throw FormatError(path.string(), record, fmt::format("label {}, wants 0 to {}", label, kClasses - 1));
+            throw FormatError(path.string(), record, fmt::format("label {}, expected 0 to {}", label, kClasses - 1));
         labels.push_back(label);
         const auto* first = reinterpret_cast<const std::uint8_t*>(bytes.data()) + record + 1;
         pixels.insert(pixels.end(), first, first + kPixelBytes);
@@ -68,7 +68,7 @@ std::vector<std::string> read_class_names(const fs::path& path) {
     }
     if (std::cmp_not_equal(names.size(), kClasses))
         throw FormatError(path.string(), bytes.size() - rest.size(),
-                          fmt::format("{} class names, wants {}, one a line", names.size(), kClasses));
+                          fmt::format("{} class names, expected {}, one a line", names.size(), kClasses));
     return names;
 }
 

@@ -16,10 +16,10 @@ namespace declivity::data {
 namespace {
 
 void require_examples(const char* function, std::span<const Example> examples) {
-    if (examples.empty()) throw ValueError(fmt::format("{}: wants at least one example, got none", function));
+    if (examples.empty()) throw ValueError(fmt::format("{}: expected at least one example, got none", function));
     for (const Example& example : examples)
         if (example.size() != examples[0].size())
-            throw ValueError(fmt::format("{}: wants examples of {} fields, as example {}, got {} fields in example {}",
+            throw ValueError(fmt::format("{}: expected examples of {} fields, as example {}, got {} fields in example {}",
                                          function, examples[0].size(), examples[0].index(), example.size(),
                                          example.index()));
 }
@@ -38,12 +38,12 @@ io::HostArray stacked(const char* function, std::span<const Example> examples, s
         const io::HostArray& one = examples[i][field];
         const std::string& name = examples[i].names()[field];
         if (one.dtype != first.dtype)
-            throw TypeError(fmt::format("{}: wants field '{}' of example {} of type {}, as in example {}, got {}",
+            throw TypeError(fmt::format("{}: expected field '{}' of example {} of type {}, as in example {}, got {}",
                                         function, name, examples[i].index(), name_of(first.dtype), examples[0].index(),
                                         name_of(one.dtype)));
         if (!(one.shape == first.shape))
             throw ShapeError(fmt::format(
-                "{}: wants field '{}' of example {} of shape {}, as in example {}, got {} "
+                "{}: expected field '{}' of example {} of shape {}, as in example {}, got {} "
                 "(data::pad fills up fields that are named)",
                 function, name, examples[i].index(), first.shape.str(), examples[0].index(), one.shape.str()));
         check_field(function, {.name = name, .dtype = one.dtype}, one, examples[i].index());
@@ -79,12 +79,12 @@ io::HostArray padded(std::span<const Example> examples, std::size_t field, doubl
     for (const Example& example : examples) {
         const io::HostArray& one = example[field];
         if (one.dtype != first.dtype)
-            throw TypeError(fmt::format("pad: wants field '{}' of example {} of type {}, as in example {}, got {}",
+            throw TypeError(fmt::format("pad: expected field '{}' of example {} of type {}, as in example {}, got {}",
                                         example.names()[field], example.index(), name_of(first.dtype),
                                         examples[0].index(), name_of(one.dtype)));
         if (one.shape.rank() != shape.rank() || shape.rank() == 0)
             throw ShapeError(fmt::format(
-                "pad: wants field '{}' of example {} with {} axes, got shape {}", example.names()[field],
+                "pad: expected field '{}' of example {} with {} axes, got shape {}", example.names()[field],
                 example.index(), shape.rank() == 0 ? "at least 1" : std::to_string(shape.rank()), one.shape.str()));
         check_field("pad", {.name = example.names()[field], .dtype = one.dtype}, one, example.index());
         for (int axis = 0; axis < shape.rank(); ++axis) shape[axis] = std::max(shape[axis], one.shape[axis]);
@@ -119,7 +119,7 @@ io::HostArray lengths(std::span<const Example> examples, std::size_t field) {
     for (const Example& example : examples) {
         if (example[field].shape.rank() == 0)
             throw ShapeError(
-                fmt::format("pad: wants field '{}' of example {} with a first axis, for its length, got "
+                fmt::format("pad: expected field '{}' of example {} with a first axis, for its length, got "
                             "shape []",
                             example.names()[field], example.index()));
         all.push_back(example[field].shape[0]);
@@ -138,9 +138,9 @@ Example stack(std::span<const Example> examples) {
 }
 
 Collate pad(PadOptions options) {
-    if (options.values.empty()) throw ValueError("pad: wants at least one field to pad, got none");
+    if (options.values.empty()) throw ValueError("pad: expected at least one field to pad, got none");
     if (options.multiple < 1)
-        throw ValueError(fmt::format("pad: wants a multiple of at least 1, got {}", options.multiple));
+        throw ValueError(fmt::format("pad: expected a multiple of at least 1, got {}", options.multiple));
     return [options = std::move(options)](std::span<const Example> examples) {
         require_examples("pad", examples);
         std::vector<std::string> names = examples[0].names();
@@ -163,7 +163,7 @@ Collate pad(PadOptions options) {
         for (const std::string& name : options.masks_of) {
             const std::size_t field = position_of("pad", examples[0].names(), name);
             if (!options.values.contains(name))
-                throw ValueError(fmt::format("pad: wants masks of fields that are padded, got '{}'", name));
+                throw ValueError(fmt::format("pad: expected masks of fields that are padded, got '{}'", name));
             arrays.push_back(mask(examples, field, arrays[field].shape[1]));
             names.push_back(name + "_mask");
         }

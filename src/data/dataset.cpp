@@ -17,7 +17,7 @@ namespace {
 
 void check_index(const char* function, std::int64_t index, std::int64_t size) {
     if (index < 0 || index >= size)
-        throw ValueError(fmt::format("{}: wants an index in [0, {}), got {}", function, size, index));
+        throw ValueError(fmt::format("{}: expected an index in [0, {}), got {}", function, size, index));
 }
 
 // A division for each pixel would cost more than the look-up.
@@ -55,7 +55,7 @@ Example Dataset::example(std::int64_t index) const {
     FieldNames names = names_of("Dataset::example", all);
     std::vector<io::HostArray> arrays = do_example(index);
     if (arrays.size() != all.size())
-        throw ValueError(fmt::format("Dataset::example: wants {} fields of example {}, {}, got {}", all.size(), index,
+        throw ValueError(fmt::format("Dataset::example: expected {} fields of example {}, {}, got {}", all.size(), index,
                                      *names, arrays.size()));
     for (std::size_t i = 0; i < all.size(); ++i) check_field("Dataset::example", all[i], arrays[i], index);
     return {std::move(names), std::move(arrays), index};
@@ -82,7 +82,7 @@ std::vector<Field> ClassificationDataset::fields() const {
 void ClassificationDataset::read(std::int64_t index, std::span<float> features) const {
     check_index("Dataset::read", index, size());
     if (std::cmp_not_equal(features.size(), shape().numel()))
-        throw ShapeError(fmt::format("Dataset::read: wants room for {} values of shape {}, got {}", shape().numel(),
+        throw ShapeError(fmt::format("Dataset::read: expected room for {} values of shape {}, got {}", shape().numel(),
                                      shape().str(), features.size()));
     do_features(index, features);
 }
@@ -129,19 +129,19 @@ InMemoryDataset::InMemoryDataset(const Shape& shape, std::vector<std::uint8_t> v
 void InMemoryDataset::check() const {
     for (const std::int64_t extent : shape_)
         if (extent < 1)
-            throw ShapeError(fmt::format("InMemoryDataset: wants sizes of at least 1, got shape {}", shape_.str()));
+            throw ShapeError(fmt::format("InMemoryDataset: expected sizes of at least 1, got shape {}", shape_.str()));
     const std::size_t values = std::visit([](const auto& all) { return all.size(); }, values_);
     // Divided, since a product of sizes could overflow.
     const auto each = static_cast<std::size_t>(shape_.numel());
     if (labels_.empty() ? values != 0 : values % labels_.size() != 0 || values / labels_.size() != each)
-        throw ShapeError(fmt::format("InMemoryDataset: wants {} values for each of {} labels, got {} in all", each,
+        throw ShapeError(fmt::format("InMemoryDataset: expected {} values for each of {} labels, got {} in all", each,
                                      labels_.size(), values));
     if (!class_names_.empty() && std::cmp_not_equal(class_names_.size(), classes_))
-        throw ShapeError(fmt::format("InMemoryDataset: wants one name for each of {} classes, got {}", classes_,
+        throw ShapeError(fmt::format("InMemoryDataset: expected one name for each of {} classes, got {}", classes_,
                                      class_names_.size()));
     for (std::size_t i = 0; i < labels_.size(); ++i)
         if (labels_[i] < 0 || labels_[i] >= classes_)
-            throw ValueError(fmt::format("InMemoryDataset: wants labels in [0, {}), got {} for example {}", classes_,
+            throw ValueError(fmt::format("InMemoryDataset: expected labels in [0, {}), got {} for example {}", classes_,
                                          labels_[i], i));
 }
 
@@ -165,10 +165,10 @@ TensorDataset::TensorDataset(std::vector<std::pair<std::string, io::HostArray>> 
         array.check("TensorDataset");
         if (array.shape.rank() == 0)
             throw ShapeError(fmt::format(
-                "TensorDataset: wants arrays with a first axis for the examples, got '{}' of shape []", name));
+                "TensorDataset: expected arrays with a first axis for the examples, got '{}' of shape []", name));
         if (fields_.empty()) size_ = array.shape[0];
         if (array.shape[0] != size_)
-            throw ShapeError(fmt::format("TensorDataset: wants '{}' with {} examples, as '{}', got shape {}", name,
+            throw ShapeError(fmt::format("TensorDataset: expected '{}' with {} examples, as '{}', got shape {}", name,
                                          size_, fields_[0].name, array.shape.str()));
         Shape each = array.shape;
         each.erase(0);
@@ -199,22 +199,22 @@ void TensorDataset::do_read(std::int64_t index, Places places) const {
 
 FunctionDataset::FunctionDataset(std::int64_t size, std::vector<Field> fields, Read read)
     : size_(size), fields_(std::move(fields)), read_(std::move(read)) {
-    if (size < 0) throw ValueError(fmt::format("FunctionDataset: wants a size of at least 0, got {}", size));
-    if (!read_) throw ValueError("FunctionDataset: wants a function, got an empty one");
+    if (size < 0) throw ValueError(fmt::format("FunctionDataset: expected a size of at least 0, got {}", size));
+    if (!read_) throw ValueError("FunctionDataset: expected a function, got an empty one");
     (void)names_of("FunctionDataset", fields_);
 }
 
 Subset::Subset(std::shared_ptr<const Dataset> whole, std::vector<std::int64_t> indices)
     : whole_(std::move(whole)), indices_(std::move(indices)) {
-    if (!whole_) throw ValueError("Subset: wants a data set, got null");
+    if (!whole_) throw ValueError("Subset: expected a data set, got null");
     for (const std::int64_t index : indices_) check_index("Subset", index, whole_->size());
 }
 
 Subset::Subset(std::shared_ptr<const Dataset> whole, std::int64_t first, std::int64_t last) : whole_(std::move(whole)) {
-    if (!whole_) throw ValueError("Subset: wants a data set, got null");
+    if (!whole_) throw ValueError("Subset: expected a data set, got null");
     if (first < 0 || last < first || last > whole_->size())
         throw ValueError(
-            fmt::format("Subset: wants 0 <= first <= last <= {}, got {} and {}", whole_->size(), first, last));
+            fmt::format("Subset: expected 0 <= first <= last <= {}, got {} and {}", whole_->size(), first, last));
     indices_.resize(static_cast<std::size_t>(last - first));
     std::iota(indices_.begin(), indices_.end(), first);
 }
@@ -228,10 +228,10 @@ void Subset::do_read(std::int64_t index, Places places) const {
 }
 
 ConcatDataset::ConcatDataset(std::vector<std::shared_ptr<const Dataset>> parts) : parts_(std::move(parts)) {
-    if (parts_.empty()) throw ValueError("ConcatDataset: wants at least one data set, got none");
+    if (parts_.empty()) throw ValueError("ConcatDataset: expected at least one data set, got none");
     std::int64_t end = 0;
     for (std::size_t part = 0; part < parts_.size(); ++part) {
-        if (!parts_[part]) throw ValueError(fmt::format("ConcatDataset: wants data sets, got null as number {}", part));
+        if (!parts_[part]) throw ValueError(fmt::format("ConcatDataset: expected data sets, got null as number {}", part));
         ends_.push_back(end += parts_[part]->size());
         const std::vector<Field> fields = parts_[part]->fields();
         const FieldNames names = names_of("ConcatDataset", fields);
@@ -242,11 +242,11 @@ ConcatDataset::ConcatDataset(std::vector<std::shared_ptr<const Dataset>> parts) 
         const FieldNames first = names_of("ConcatDataset", fields_);
         if (*names != *first)
             throw ValueError(
-                fmt::format("ConcatDataset: wants data sets of the same fields, got {} and, as number {}, {}", *first,
+                fmt::format("ConcatDataset: expected data sets of the same fields, got {} and, as number {}, {}", *first,
                             part, *names));
         for (std::size_t i = 0; i < fields.size(); ++i) {
             if (fields[i].dtype != fields_[i].dtype)
-                throw TypeError(fmt::format("ConcatDataset: wants field '{}' of type {}, got {} from number {}",
+                throw TypeError(fmt::format("ConcatDataset: expected field '{}' of type {}, got {} from number {}",
                                             fields[i].name, name_of(fields_[i].dtype), name_of(fields[i].dtype), part));
             if (!(fields[i].shape == fields_[i].shape)) fields_[i].shape.reset();
         }
@@ -269,8 +269,8 @@ void ConcatDataset::do_read(std::int64_t index, Places places) const {
 }
 
 std::shared_ptr<const Dataset> take(std::shared_ptr<const Dataset> whole, std::int64_t count) {
-    if (!whole) throw ValueError("take: wants a data set, got null");
-    if (count < 0) throw ValueError(fmt::format("take: wants a count of at least 0, got {}", count));
+    if (!whole) throw ValueError("take: expected a data set, got null");
+    if (count < 0) throw ValueError(fmt::format("take: expected a count of at least 0, got {}", count));
     const std::int64_t size = whole->size();
     if (count >= size) return whole;
     return std::make_shared<Subset>(std::move(whole), 0, count);

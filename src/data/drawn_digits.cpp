@@ -241,7 +241,7 @@ DrawnDigit draw_digit(std::uint64_t seed, std::uint64_t index) {
 namespace {
 
 InMemoryDataset draw_all(std::int64_t count, std::uint64_t seed, std::uint64_t first) {
-    if (count < 0) throw ValueError(fmt::format("DrawnDigits: wants a count of at least 0, got {}", count));
+    if (count < 0) throw ValueError(fmt::format("DrawnDigits: expected a count of at least 0, got {}", count));
     constexpr std::size_t kPixels = std::tuple_size_v<decltype(DrawnDigit::pixels)>;
     std::vector<std::uint8_t> pixels(static_cast<std::size_t>(count) * kPixels);
     std::vector<std::int64_t> labels(static_cast<std::size_t>(count));

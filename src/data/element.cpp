@@ -27,7 +27,7 @@ T nearest(double value) {
 
 void refuse_halves(const char* function, DType dtype) {
     if (is_half(dtype))
-        throw TypeError(fmt::format("{}: wants f32, f64, integers or bool, got {}", function, name_of(dtype)));
+        throw TypeError(fmt::format("{}: expected f32, f64, integers or bool, got {}", function, name_of(dtype)));
 }
 
 }  // namespace
@@ -39,7 +39,7 @@ std::vector<std::byte> element_of(DType dtype, double value) {
         if constexpr (std::is_integral_v<T>) {
             element = nearest<T>(value);
             if (static_cast<double>(element) != value)
-                throw ValueError(fmt::format("pad: wants a padding value that {} has, got {}", name_of(dtype), value));
+                throw ValueError(fmt::format("pad: expected a padding value that {} has, got {}", name_of(dtype), value));
         } else {
             element = static_cast<T>(value);
         }

@@ -14,21 +14,21 @@ namespace declivity::data {
 std::size_t position_of(std::string_view what, const std::vector<std::string>& names, std::string_view name) {
     const auto found = std::ranges::find(names, name);
     if (found == names.end())
-        throw ValueError(fmt::format("{}: wants the name of a field, one of {}, got '{}'", what, names, name));
+        throw ValueError(fmt::format("{}: expected the name of a field, one of {}, got '{}'", what, names, name));
     return static_cast<std::size_t>(found - names.begin());
 }
 
 void check_names(std::string_view what, const std::vector<std::string>& names, std::size_t count) {
     if (names.size() != count)
-        throw ValueError(fmt::format("{}: wants a name for each of {} tensors, got {}", what, count, names));
+        throw ValueError(fmt::format("{}: expected a name for each of {} tensors, got {}", what, count, names));
     for (std::size_t i = 0; i < names.size(); ++i)
         if (std::find(names.begin(), names.begin() + static_cast<std::ptrdiff_t>(i), names[i]) !=
             names.begin() + static_cast<std::ptrdiff_t>(i))
-            throw ValueError(fmt::format("{}: wants each name once, got {}", what, names));
+            throw ValueError(fmt::format("{}: expected each name once, got {}", what, names));
 }
 
 FieldNames names_of(std::string_view what, const std::vector<Field>& fields) {
-    if (fields.empty()) throw ValueError(fmt::format("{}: wants at least one field, got none", what));
+    if (fields.empty()) throw ValueError(fmt::format("{}: expected at least one field, got none", what));
     std::vector<std::string> names;
     for (const Field& field : fields) names.push_back(field.name);
     check_names(what, names, fields.size());
@@ -37,13 +37,13 @@ FieldNames names_of(std::string_view what, const std::vector<Field>& fields) {
 
 void check_field(std::string_view what, const Field& field, const io::HostArray& array, std::int64_t index) {
     if (array.dtype != field.dtype)
-        throw TypeError(fmt::format("{}: wants field '{}' of example {} of type {}, got {}", what, field.name, index,
+        throw TypeError(fmt::format("{}: expected field '{}' of example {} of type {}, got {}", what, field.name, index,
                                     name_of(field.dtype), name_of(array.dtype)));
     if (field.shape && !(array.shape == *field.shape))
-        throw ShapeError(fmt::format("{}: wants field '{}' of example {} of shape {}, got {}", what, field.name, index,
+        throw ShapeError(fmt::format("{}: expected field '{}' of example {} of shape {}, got {}", what, field.name, index,
                                      field.shape->str(), array.shape.str()));
     if (array.bytes.size() != static_cast<std::size_t>(array.shape.numel()) * size_of(array.dtype))
-        throw ShapeError(fmt::format("{}: wants field '{}' of example {} with {} bytes for its shape {}, got {}", what,
+        throw ShapeError(fmt::format("{}: expected field '{}' of example {} with {} bytes for its shape {}, got {}", what,
                                      field.name, index,
                                      static_cast<std::size_t>(array.shape.numel()) * size_of(array.dtype),
                                      array.shape.str(), array.bytes.size()));
@@ -64,7 +64,7 @@ const std::vector<std::string>& Example::names() const noexcept {
 
 const io::HostArray& Example::operator[](std::size_t position) const {
     if (position >= arrays_.size())
-        throw ValueError(fmt::format("Example: wants the position of a field below {}, got {}", arrays_.size(),
+        throw ValueError(fmt::format("Example: expected the position of a field below {}, got {}", arrays_.size(),
                                      static_cast<std::int64_t>(position)));
     return arrays_[position];
 }

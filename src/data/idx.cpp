@@ -34,7 +34,7 @@ std::uint32_t big_endian(std::span<const std::byte> bytes) {
 IdxType type_of_code(const std::string& file, std::uint32_t code) {
     for (const IdxType type : {IdxType::u8, IdxType::i8, IdxType::i16, IdxType::i32, IdxType::f32, IdxType::f64})
         if (static_cast<std::uint32_t>(type) == code) return type;
-    throw FormatError(file, 2, fmt::format("IDX type {:#04x}, wants 0x08, 0x09, 0x0b, 0x0c, 0x0d or 0x0e", code));
+    throw FormatError(file, 2, fmt::format("IDX type {:#04x}, expected 0x08, 0x09, 0x0b, 0x0c, 0x0d or 0x0e", code));
 }
 
 // Reads `wanted` bytes and checks that nothing follows. For gzip only reading tells whether they are there, so the
@@ -42,7 +42,7 @@ IdxType type_of_code(const std::string& file, std::uint32_t code) {
 std::vector<std::byte> read_payload(io::GzipFile& file, std::uint64_t wanted) {
     const std::uint64_t begin = file.position();
     const auto refuse = [&](std::uint64_t offset, std::string_view what) {
-        throw FormatError(file.name(), offset, fmt::format("{}, wants {} bytes after the header", what, wanted));
+        throw FormatError(file.name(), offset, fmt::format("{}, expected {} bytes after the header", what, wanted));
     };
     if (!file.compressed() && file.file_size() != 0 && file.file_size() - begin < wanted)
         refuse(file.file_size(), "the file ends");
@@ -104,7 +104,7 @@ IdxArray read_idx(const fs::path& path) {
     array.type = type_of_code(file.name(), std::to_integer<std::uint32_t>(magic[2]));
     const int rank = std::to_integer<int>(magic[3]);
     if (rank < 1 || rank > Shape::kMaxRank)
-        throw FormatError(file.name(), 3, fmt::format("{} dimensions, wants 1 to {}", rank, Shape::kMaxRank));
+        throw FormatError(file.name(), 3, fmt::format("{} dimensions, expected 1 to {}", rank, Shape::kMaxRank));
 
     // Sizes of 0 are left out of the product: the strides of such a shape must not overflow either.
     std::uint64_t product = size_of(array.type);
@@ -140,23 +140,23 @@ std::shared_ptr<const InMemoryDataset> load_mnist(const fs::path& folder, Split 
     if (images.type != IdxType::u8 || images.shape.rank() != 3 || images.shape[1] == 0 || images.shape[2] == 0)
         throw FormatError(
             image_path.string(), 2,
-            fmt::format("IDX type {:#04x} of shape {}, wants bytes (0x08) of shape [count, height, width]",
+            fmt::format("IDX type {:#04x} of shape {}, expected bytes (0x08) of shape [count, height, width]",
                         static_cast<int>(images.type), images.shape.str()));
     const IdxArray labels = read_idx(label_path);
     if (labels.type != IdxType::u8 || labels.shape.rank() != 1)
         throw FormatError(label_path.string(), 2,
-                          fmt::format("IDX type {:#04x} of shape {}, wants bytes (0x08) of shape [count]",
+                          fmt::format("IDX type {:#04x} of shape {}, expected bytes (0x08) of shape [count]",
                                       static_cast<int>(labels.type), labels.shape.str()));
     if (labels.shape[0] != images.shape[0])
         throw FormatError(label_path.string(), kMagicBytes,
-                          fmt::format("{} labels, wants one for each of {} images", labels.shape[0], images.shape[0]));
+                          fmt::format("{} labels, expected one for each of {} images", labels.shape[0], images.shape[0]));
     std::vector<std::int64_t> values;
     values.reserve(labels.bytes.size());
     for (const std::byte byte : labels.bytes) {
         const auto value = std::to_integer<std::int64_t>(byte);
         if (value >= kClasses)
             throw FormatError(label_path.string(), kLabelsBegin + values.size(),
-                              fmt::format("label {}, wants 0 to {}", value, kClasses - 1));
+                              fmt::format("label {}, expected 0 to {}", value, kClasses - 1));
         values.push_back(value);
     }
     const auto* pixels = reinterpret_cast<const std::uint8_t*>(images.bytes.data());

@@ -46,14 +46,14 @@ std::size_t image_field(const std::vector<Field>& fields) {
         }
     if (found.size() > 1)
         throw ValueError(fmt::format(
-            "Loader: wants one field of images (C, H, W) for a transform, got {}: say which by data::on_fields",
+            "Loader: expected one field of images (C, H, W) for a transform, got {}: say which by data::on_fields",
             found));
     if (found.empty()) {
         std::string all;
         for (const Field& field : fields)
             all += fmt::format("{}'{}' {} {}", all.empty() ? "" : ", ", field.name, name_of(field.dtype),
                                field.shape->str());
-        throw ShapeError(fmt::format("Loader: wants images (C, H, W) of f32 for a transform, got examples of {}", all));
+        throw ShapeError(fmt::format("Loader: expected images (C, H, W) of f32 for a transform, got examples of {}", all));
     }
     return position;
 }
@@ -99,10 +99,10 @@ struct Loader::State {
         Batches out = sampler->batches(
             {.examples = dataset.size(), .batch = options.batch, .seed = options.seed, .epoch = of_epoch});
         for (const auto& batch : out) {
-            if (batch.empty()) throw ValueError("Loader: wants at least one index a batch from the sampler, got none");
+            if (batch.empty()) throw ValueError("Loader: expected at least one index a batch from the sampler, got none");
             for (const std::int64_t index : batch)
                 if (index < 0 || index >= dataset.size())
-                    throw ValueError(fmt::format("Loader: wants indices in [0, {}) from the sampler, got {}",
+                    throw ValueError(fmt::format("Loader: expected indices in [0, {}) from the sampler, got {}",
                                                  dataset.size(), index));
         }
         if (options.drop_last && !out.empty() && std::cmp_less(out.back().size(), options.batch)) out.pop_back();
@@ -203,12 +203,12 @@ struct Loader::State {
     void check_transformed(const Image& got, const Shape& as_first, std::int64_t index, std::int64_t first) const {
         if (std::cmp_not_equal(got.pixels.size(), got.shape().numel()))
             throw ShapeError(
-                fmt::format("Loader: wants field '{}' of example {} with as many pixels as its shape {} "
+                fmt::format("Loader: expected field '{}' of example {} with as many pixels as its shape {} "
                             "has, got {} from the transform",
                             fields[image].name, index, got.shape().str(), got.pixels.size()));
         if (!(got.shape() == as_first))
             throw ShapeError(
-                fmt::format("Loader: wants field '{}' of example {} of shape {}, as in example {}, got {} "
+                fmt::format("Loader: expected field '{}' of example {} of shape {}, as in example {}, got {} "
                             "from the transform",
                             fields[image].name, index, as_first.str(), first, got.shape().str()));
     }
@@ -218,7 +218,7 @@ struct Loader::State {
         for (const std::int64_t index : indices) {
             std::vector<io::HostArray> arrays = dataset.do_example(index);
             if (arrays.size() != fields.size())
-                throw ValueError(fmt::format("Loader: wants {} fields of example {}, {}, got {}", fields.size(), index,
+                throw ValueError(fmt::format("Loader: expected {} fields of example {}, {}, got {}", fields.size(), index,
                                              *names, arrays.size()));
             for (std::size_t i = 0; i < fields.size(); ++i) check_field("Loader", fields[i], arrays[i], index);
             examples.emplace_back(names, std::move(arrays), index);
@@ -226,7 +226,7 @@ struct Loader::State {
             Random random(options.seed, of_epoch, static_cast<std::uint64_t>(index));
             options.transform(examples.back(), random);
             if (examples.back().size() != fields.size())
-                throw ValueError(fmt::format("Loader: wants a transform that keeps the {} fields of example {}, got {}",
+                throw ValueError(fmt::format("Loader: expected a transform that keeps the {} fields of example {}, got {}",
                                              fields.size(), index, examples.back().size()));
         }
         return options.collate ? options.collate(examples) : stack(examples);
@@ -235,13 +235,13 @@ struct Loader::State {
     /// What is not what it says would be copied from beyond its end.
     FieldNames check_collated(const Example& whole) {
         check_names("Loader: collate", whole.names(), whole.size());
-        if (whole.size() == 0) throw ValueError("Loader: wants fields from the collate function, got none");
+        if (whole.size() == 0) throw ValueError("Loader: expected fields from the collate function, got none");
         for (const io::HostArray& array : whole.arrays()) array.check("Loader: collate");
         const std::scoped_lock lock(mutex);
         if (!collated) collated = std::make_shared<const std::vector<std::string>>(whole.names());
         if (*collated != whole.names())
             throw ValueError(
-                fmt::format("Loader: wants the same fields for each batch from the collate function, {}, "
+                fmt::format("Loader: expected the same fields for each batch from the collate function, {}, "
                             "got {}",
                             *collated, whole.names()));
         return collated;
@@ -252,14 +252,14 @@ namespace {
 
 void check(const Dataset& dataset, const LoaderOptions& options) {
     if (options.batch < 1 || options.threads < 1 || options.ahead < 1)
-        throw ValueError(fmt::format("Loader: wants batch, threads and ahead of at least 1, got {}, {} and {}",
+        throw ValueError(fmt::format("Loader: expected batch, threads and ahead of at least 1, got {}, {} and {}",
                                      options.batch, options.threads, options.ahead));
-    if (dataset.size() < 1) throw ValueError("Loader: wants a data set of at least one example, got an empty one");
-    if (options.sampler && options.shuffle) throw ValueError("Loader: wants a sampler or shuffle, got both");
+    if (dataset.size() < 1) throw ValueError("Loader: expected a data set of at least one example, got an empty one");
+    if (options.sampler && options.shuffle) throw ValueError("Loader: expected a sampler or shuffle, got both");
 }
 
 const Dataset& checked(const std::shared_ptr<const Dataset>& dataset) {
-    if (!dataset) throw ValueError("Loader: wants a data set, got null");
+    if (!dataset) throw ValueError("Loader: expected a data set, got null");
     return *dataset;
 }
 
@@ -305,7 +305,7 @@ std::int64_t Loader::examples() const {
 std::int64_t Loader::examples(std::int64_t batch) const {
     const std::scoped_lock lock(state_->mutex);
     if (batch < 0 || std::cmp_greater_equal(batch, state_->plan.size()))
-        throw ValueError(fmt::format("Loader::examples: wants a batch in [0, {}), got {}", state_->plan.size(), batch));
+        throw ValueError(fmt::format("Loader::examples: expected a batch in [0, {}), got {}", state_->plan.size(), batch));
     return static_cast<std::int64_t>(state_->plan[static_cast<std::size_t>(batch)].size());
 }
 
@@ -326,7 +326,7 @@ void Loader::start(std::uint64_t epoch, std::int64_t first_batch) {
     declivity::detail::refuse_after_fork("Loader::start");
     Batches plan = state_->plan_of(epoch);
     if (first_batch < 0 || std::cmp_greater(first_batch, plan.size()))
-        throw ValueError(fmt::format("Loader::start: wants a batch in [0, {}], got {}", plan.size(), first_batch));
+        throw ValueError(fmt::format("Loader::start: expected a batch in [0, {}], got {}", plan.size(), first_batch));
     {
         const std::scoped_lock lock(state_->mutex);
         state_->epoch = epoch;
@@ -342,7 +342,7 @@ std::optional<Batch> Loader::next() {
     declivity::detail::refuse_after_fork("Loader::next");
     const Span span("next batch", SpanKind::wait);
     std::unique_lock lock(state_->mutex);
-    if (state_->starts == 0) throw ValueError("Loader::next: wants an epoch begun by start(), got none");
+    if (state_->starts == 0) throw ValueError("Loader::next: expected an epoch begun by start(), got none");
     if (state_->to_give >= state_->plan.size()) return std::nullopt;
     state_->ready.wait(lock, [&] { return state_->prepared.contains(state_->to_give); });
     Prepared prepared = std::move(state_->prepared.extract(state_->to_give).mapped());
@@ -362,7 +362,7 @@ LoaderIterator::LoaderIterator(Loader& loader)
 LoaderIterator& LoaderIterator::operator++() {
     if (loader_->state_->starts != start_)
         throw ValueError(
-            "Loader: wants to go on with an epoch that is under way, got one that another start() dropped");
+            "Loader: expected to go on with an epoch that is under way, got one that another start() dropped");
     batch_ = loader_->next();
     return *this;
 }

@@ -35,7 +35,7 @@ float Random::normal() noexcept {
 }
 
 std::int64_t Random::below(std::int64_t count) {
-    if (count < 1) throw ValueError(fmt::format("Random::below: wants a count of at least 1, got {}", count));
+    if (count < 1) throw ValueError(fmt::format("Random::below: expected a count of at least 1, got {}", count));
     // Draw as many bits as the largest value needs and reject what is too large: under two draws on average.
     const auto largest = static_cast<std::uint64_t>(count - 1);
     const auto bits = static_cast<int>(std::bit_width(largest));
@@ -49,7 +49,7 @@ std::int64_t Random::below(std::int64_t count) {
 }
 
 std::vector<std::int64_t> shuffled_order(std::int64_t count, std::uint64_t seed, std::uint64_t epoch) {
-    if (count < 0) throw ValueError(fmt::format("shuffled_order: wants a count of at least 0, got {}", count));
+    if (count < 0) throw ValueError(fmt::format("shuffled_order: expected a count of at least 0, got {}", count));
     std::vector<std::int64_t> order(static_cast<std::size_t>(count));
     std::iota(order.begin(), order.end(), std::int64_t{0});
     Random random(seed, epoch, 0, Purpose::shuffle);

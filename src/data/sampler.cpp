@@ -80,7 +80,7 @@ std::vector<std::int64_t> SequentialSampler::indices(const Epoch& of) const {
 
 RandomSampler::RandomSampler(const RandomSamplerOptions& options) : options_(options) {
     if (options.count.value_or(0) < 0)
-        throw ValueError(fmt::format("RandomSampler: wants a count of at least 0, got {}", *options.count));
+        throw ValueError(fmt::format("RandomSampler: expected a count of at least 0, got {}", *options.count));
 }
 
 std::vector<std::int64_t> RandomSampler::indices(const Epoch& of) const {
@@ -105,21 +105,21 @@ WeightedRandomSampler::WeightedRandomSampler(std::vector<double> weights, std::i
     : weights_(std::move(weights)), count_(count), replacement_(replacement) {
     for (std::size_t i = 0; i < weights_.size(); ++i)
         if (!(weights_[i] >= 0) || !std::isfinite(weights_[i]))
-            throw ValueError(fmt::format("WeightedRandomSampler: wants weights of at least 0, got {} for example {}",
+            throw ValueError(fmt::format("WeightedRandomSampler: expected weights of at least 0, got {} for example {}",
                                          weights_[i], i));
     const std::int64_t possible = std::ranges::count_if(weights_, [](double weight) { return weight > 0; });
-    if (possible == 0) throw ValueError("WeightedRandomSampler: wants a weight above 0, got none");
-    if (count < 0) throw ValueError(fmt::format("WeightedRandomSampler: wants a count of at least 0, got {}", count));
+    if (possible == 0) throw ValueError("WeightedRandomSampler: expected a weight above 0, got none");
+    if (count < 0) throw ValueError(fmt::format("WeightedRandomSampler: expected a count of at least 0, got {}", count));
     if (!replacement && count > possible)
         throw ValueError(
-            fmt::format("WeightedRandomSampler: wants, without replacement, a count of at most {}, the "
+            fmt::format("WeightedRandomSampler: expected, without replacement, a count of at most {}, the "
                         "number of weights above 0, got {}",
                         possible, count));
 }
 
 std::vector<std::int64_t> WeightedRandomSampler::indices(const Epoch& of) const {
     if (std::cmp_not_equal(weights_.size(), of.examples))
-        throw ValueError(fmt::format("WeightedRandomSampler: wants a weight for each of {} examples, got {}",
+        throw ValueError(fmt::format("WeightedRandomSampler: expected a weight for each of {} examples, got {}",
                                      of.examples, weights_.size()));
     Random random = stream(of, 1);
     Urn urn(weights_);
@@ -136,7 +136,7 @@ DistributedSampler::DistributedSampler(std::int64_t replicas, std::int64_t rank,
     : replicas_(replicas), rank_(rank), options_(std::move(options)) {
     if (replicas < 1 || rank < 0 || rank >= replicas)
         throw ValueError(
-            fmt::format("DistributedSampler: wants 0 <= rank < replicas, got rank {} of {}", rank, replicas));
+            fmt::format("DistributedSampler: expected 0 <= rank < replicas, got rank {} of {}", rank, replicas));
 }
 
 std::vector<std::int64_t> DistributedSampler::indices(const Epoch& of) const {
@@ -157,13 +157,13 @@ std::vector<std::int64_t> DistributedSampler::indices(const Epoch& of) const {
 BucketSampler::BucketSampler(std::vector<std::int64_t> lengths, const BucketSamplerOptions& options)
     : lengths_(std::move(lengths)), options_(options) {
     if (options.pool < 1)
-        throw ValueError(fmt::format("BucketSampler: wants a pool of at least 1 batch, got {}", options.pool));
+        throw ValueError(fmt::format("BucketSampler: expected a pool of at least 1 batch, got {}", options.pool));
 }
 
 std::vector<std::int64_t> BucketSampler::indices(const Epoch& of) const {
     if (std::cmp_not_equal(lengths_.size(), of.examples))
         throw ValueError(
-            fmt::format("BucketSampler: wants a length for each of {} examples, got {}", of.examples, lengths_.size()));
+            fmt::format("BucketSampler: expected a length for each of {} examples, got {}", of.examples, lengths_.size()));
     const auto by_length = [this](std::int64_t a, std::int64_t b) {
         return lengths_[static_cast<std::size_t>(a)] < lengths_[static_cast<std::size_t>(b)];
     };
@@ -197,7 +197,7 @@ std::vector<std::int64_t> BucketSampler::indices(const Epoch& of) const {
 }
 
 FunctionSampler::FunctionSampler(Function function) : function_(std::move(function)) {
-    if (!function_) throw ValueError("FunctionSampler: wants a function, got an empty one");
+    if (!function_) throw ValueError("FunctionSampler: expected a function, got an empty one");
 }
 
 }  // namespace declivity::data

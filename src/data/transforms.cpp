@@ -23,13 +23,13 @@ std::size_t image_among(const Example& example) {
         if (example[i].dtype != DType::f32 || example[i].shape.rank() != 3) continue;
         if (found < example.size())
             throw ValueError(
-                fmt::format("Transform: wants one field of images (C, H, W), got '{}' and '{}': say which "
+                fmt::format("Transform: expected one field of images (C, H, W), got '{}' and '{}': say which "
                             "by on_fields",
                             example.names()[found], example.names()[i]));
         found = i;
     }
     if (found == example.size())
-        throw ValueError("Transform: wants a field of images (C, H, W) of f32, got an example without");
+        throw ValueError("Transform: expected a field of images (C, H, W) of f32, got an example without");
     return found;
 }
 
@@ -37,14 +37,14 @@ std::size_t image_among(const Example& example) {
 
 void Transform::operator()(Image& image, Random& random) const {
     if (!of_image_)
-        throw ValueError(of_example_ ? "Transform: wants an example, got an image"
-                                     : "Transform: wants a function, got an empty one");
+        throw ValueError(of_example_ ? "Transform: expected an example, got an image"
+                                     : "Transform: expected a function, got an empty one");
     of_image_(image, random);
 }
 
 void Transform::operator()(Example& example, Random& random) const {
     if (of_example_) return of_example_(example, random);
-    if (!of_image_) throw ValueError("Transform: wants a function, got an empty one");
+    if (!of_image_) throw ValueError("Transform: expected a function, got an empty one");
     io::HostArray& array = example[image_among(example)];
     Image image = to_image(array);
     of_image_(image, random);
@@ -55,7 +55,7 @@ Image to_image(const io::HostArray& array) {
     array.check("to_image");
     const int rank = array.shape.rank();
     if (rank != 2 && rank != 3)
-        throw ShapeError(fmt::format("to_image: wants an array (C, H, W) or (H, W), got shape {}", array.shape.str()));
+        throw ShapeError(fmt::format("to_image: expected an array (C, H, W) or (H, W), got shape {}", array.shape.str()));
     Image image{rank == 3 ? array.shape[0] : 1, array.shape[rank - 2], array.shape[rank - 1], {}};
     image.pixels.resize(static_cast<std::size_t>(array.shape.numel()));
     to_floats("to_image", array.dtype, array.bytes, image.pixels);
@@ -64,20 +64,20 @@ Image to_image(const io::HostArray& array) {
 
 void from_image(const Image& image, io::HostArray& array) {
     if (std::cmp_not_equal(image.pixels.size(), image.shape().numel()))
-        throw ShapeError(fmt::format("from_image: wants an image of as many pixels as its shape {} has, got {}",
+        throw ShapeError(fmt::format("from_image: expected an image of as many pixels as its shape {} has, got {}",
                                      image.shape().str(), image.pixels.size()));
     const bool plane = array.shape.rank() == 2;
     if (plane && image.channels != 1)
         throw ShapeError(
-            fmt::format("from_image: wants an image of one channel for an array (H, W), got {}", image.shape().str()));
+            fmt::format("from_image: expected an image of one channel for an array (H, W), got {}", image.shape().str()));
     array.shape = plane ? Shape{image.height, image.width} : image.shape();
     array.bytes.resize(image.pixels.size() * size_of(array.dtype));
     from_floats("from_image", array.dtype, image.pixels, array.bytes);
 }
 
 Transform on_fields(std::vector<std::string> names, Transform transform) {
-    if (names.empty()) throw ValueError("on_fields: wants the names of fields, got none");
-    if (!transform.of_image()) throw ValueError("on_fields: wants a transform of an image, got another");
+    if (names.empty()) throw ValueError("on_fields: expected the names of fields, got none");
+    if (!transform.of_image()) throw ValueError("on_fields: expected a transform of an image, got another");
     return [names = std::move(names), transform = std::move(transform)](Example& example, Random& random) {
         const Random before = random;
         for (const std::string& name : names) {
@@ -98,16 +98,16 @@ Transform on_fields(std::vector<std::string> names, Transform transform) {
 
 Transform normalize(std::vector<float> mean, std::vector<float> std) {
     if (mean.size() != std.size() || mean.empty())
-        throw ShapeError(fmt::format("normalize: wants one mean and one std for each channel, got {} and {}",
+        throw ShapeError(fmt::format("normalize: expected one mean and one std for each channel, got {} and {}",
                                      mean.size(), std.size()));
     for (std::size_t c = 0; c < mean.size(); ++c)
         if (!std::isfinite(mean[c]) || !std::isfinite(std[c]) || std[c] <= 0)
             throw ValueError(
-                fmt::format("normalize: wants a finite mean and a std above 0, got {} and {}", mean[c], std[c]));
+                fmt::format("normalize: expected a finite mean and a std above 0, got {} and {}", mean[c], std[c]));
     return [mean = std::move(mean), std = std::move(std)](Image& image, Random&) {
         if (std::cmp_not_equal(image.channels, mean.size()))
             throw ShapeError(
-                fmt::format("normalize: wants an image of {} channels, got {}", mean.size(), image.shape().str()));
+                fmt::format("normalize: expected an image of {} channels, got {}", mean.size(), image.shape().str()));
         const auto plane = static_cast<std::size_t>(image.height * image.width);
         for (std::size_t c = 0; c < mean.size(); ++c)
             for (std::size_t i = c * plane; i < (c + 1) * plane; ++i)
@@ -118,7 +118,7 @@ Transform normalize(std::vector<float> mean, std::vector<float> std) {
 Transform random_crop(std::int64_t height, std::int64_t width, std::int64_t padding) {
     if (height < 1 || width < 1 || padding < 0)
         throw ValueError(
-            fmt::format("random_crop: wants a size of at least 1 x 1 and a padding of at least 0, got {} x "
+            fmt::format("random_crop: expected a size of at least 1 x 1 and a padding of at least 0, got {} x "
                         "{} and {}",
                         height, width, padding));
     return [=](Image& image, Random& random) {
@@ -126,7 +126,7 @@ Transform random_crop(std::int64_t height, std::int64_t width, std::int64_t padd
         const std::int64_t spare_columns = image.width + 2 * padding - width;
         if (spare_rows < 0 || spare_columns < 0)
             throw ShapeError(
-                fmt::format("random_crop: wants an image of at least {} x {} after padding with {}, got {}", height,
+                fmt::format("random_crop: expected an image of at least {} x {} after padding with {}, got {}", height,
                             width, padding, image.shape().str()));
         // Where the window begins in the unpadded image; negative within the padding.
         const std::int64_t top = random.below(spare_rows + 1) - padding;
@@ -148,7 +148,7 @@ Transform random_crop(std::int64_t height, std::int64_t width, std::int64_t padd
 
 Transform random_horizontal_flip(float probability) {
     if (!(probability >= 0 && probability <= 1))
-        throw ValueError(fmt::format("random_horizontal_flip: wants a probability in [0, 1], got {}", probability));
+        throw ValueError(fmt::format("random_horizontal_flip: expected a probability in [0, 1], got {}", probability));
     return [probability](Image& image, Random& random) {
         if (!random.chance(probability)) return;
         for (std::int64_t c = 0; c < image.channels; ++c)
@@ -161,7 +161,7 @@ Transform random_horizontal_flip(float probability) {
 
 Transform compose(std::vector<Transform> transforms) {
     for (const Transform& transform : transforms)
-        if (!transform) throw ValueError("compose: wants transforms, got an empty one");
+        if (!transform) throw ValueError("compose: expected transforms, got an empty one");
     if (std::ranges::all_of(transforms, &Transform::of_image))
         return [transforms = std::move(transforms)](Image& image, Random& random) {
             for (const Transform& transform : transforms) transform(image, random);

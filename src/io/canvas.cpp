@@ -32,7 +32,7 @@ bool inked(char character, double u, double v) {
 }
 
 void check_scale(const char* function, int scale) {
-    if (scale < 1) throw ValueError(fmt::format("{}: wants a scale of at least 1, got {}", function, scale));
+    if (scale < 1) throw ValueError(fmt::format("{}: expected a scale of at least 1, got {}", function, scale));
 }
 
 }  // namespace

@@ -130,7 +130,7 @@ class GgufHead {
   private:
     void check_type(std::uint32_t type) const {
         if (type >= kValueBytes.size())
-            fail(position_ - 4, fmt::format("a value of type {}, wants 0 .. {}", type, kValueBytes.size() - 1));
+            fail(position_ - 4, fmt::format("a value of type {}, expected 0 .. {}", type, kValueBytes.size() - 1));
     }
     std::size_t length_of(const char* what) {
         const std::uint64_t at = position_, length = number<std::uint64_t>();
@@ -306,9 +306,9 @@ GgufReader::GgufReader(const fs::path& path) {
     const auto file = std::make_shared<InputFile>(path);
     file_ = file;
     GgufHead head(*file);
-    if (head.number<std::uint32_t>() != 0x46554747) head.fail(0, "no GGUF file, wants 'GGUF' at its begin");
+    if (head.number<std::uint32_t>() != 0x46554747) head.fail(0, "no GGUF file, expected 'GGUF' at its begin");
     const auto version = head.number<std::uint32_t>();
-    if (version != 2 && version != 3) head.fail(4, fmt::format("version {}, wants 2 or 3", version));
+    if (version != 2 && version != 3) head.fail(4, fmt::format("version {}, expected 2 or 3", version));
     const auto arrays = head.number<std::uint64_t>(), values = head.number<std::uint64_t>();
     std::uint64_t alignment = 32;
     for (std::uint64_t i = 0; i < values; ++i) {
@@ -328,7 +328,7 @@ GgufReader::GgufReader(const fs::path& path) {
         const std::string name = head.text("a name");
         const auto rank = head.number<std::uint32_t>();
         if (rank > static_cast<std::uint32_t>(Shape::kMaxRank))
-            head.fail(at, fmt::format("'{}' of {} axes, wants {} at most", name, rank, Shape::kMaxRank));
+            head.fail(at, fmt::format("'{}' of {} axes, expected {} at most", name, rank, Shape::kMaxRank));
         std::vector<std::int64_t> sizes;
         // Sizes of 0 are left out of the product: the strides of such a shape must not overflow either.
         std::uint64_t elements = 1;
@@ -382,7 +382,7 @@ const std::string& GgufReader::text(const std::string& key) const {
     const auto found = metadata_.find(key);
     if (found == metadata_.end()) throw ValueError(fmt::format("GgufReader::text: there is no text '{}'", key));
     if (!std::holds_alternative<std::string>(found->second.value))
-        throw ValueError(fmt::format("GgufReader::text: wants a text, '{}' is something else", key));
+        throw ValueError(fmt::format("GgufReader::text: expected a text, '{}' is something else", key));
     return std::get<std::string>(found->second.value);
 }
 
@@ -414,7 +414,7 @@ std::vector<float> dequantize(GgufType type, std::span<const std::byte> bytes) {
     const Stored& of = stored(type);
     const auto block = static_cast<std::size_t>(of.bytes), elements = static_cast<std::size_t>(of.elements);
     if (of.elements == 1 || bytes.size() % block != 0)
-        throw ValueError(fmt::format("dequantize: wants whole blocks, got {} bytes of {}", bytes.size(), of.name));
+        throw ValueError(fmt::format("dequantize: expected whole blocks, got {} bytes of {}", bytes.size(), of.name));
     std::vector<float> out(bytes.size() / block * elements);
     const auto* from = reinterpret_cast<const std::uint8_t*>(bytes.data());
     for (std::size_t i = 0; i < bytes.size() / block; ++i) expand(type, from + i * block, out.data() + i * elements);

@@ -64,7 +64,7 @@ bool GzipFile::State::next_member() {
     if (filled == 0) return false;
     if (input[used] != kMagic0)
         throw FormatError(file.name(), file_offset(),
-                          "bytes after the end of the gzip data, wants the end of the file");
+                          "bytes after the end of the gzip data, expected the end of the file");
     if (inflateReset(&stream) != Z_OK) throw std::bad_alloc();
     member_ended = false;
     return true;

@@ -28,7 +28,7 @@ void HostArray::check(const char* function) const {
     bool empty = false;
     for (const std::int64_t extent : shape) {
         if (extent < 0)
-            throw ShapeError(fmt::format("{}: wants no negative sizes, got shape {}", function, shape.str()));
+            throw ShapeError(fmt::format("{}: expected no negative sizes, got shape {}", function, shape.str()));
         if (extent == 0) empty = true;
     }
     for (const std::int64_t extent : shape) {
@@ -38,13 +38,13 @@ void HostArray::check(const char* function) const {
     }
     fits = fits && elements == (empty ? 0U : 1U);
     if (!fits)
-        throw ShapeError(fmt::format("{}: wants {} values of type {} and {} bytes each, got {} bytes", function,
+        throw ShapeError(fmt::format("{}: expected {} values of type {} and {} bytes each, got {} bytes", function,
                                      shape.str(), name_of(dtype), size_of(dtype), bytes.size()));
 }
 
 void HostArray::check_type(const char* function, DType wanted) const {
     if (dtype != wanted)
-        throw TypeError(fmt::format("{}: wants {}, got an array of {}", function, name_of(wanted), name_of(dtype)));
+        throw TypeError(fmt::format("{}: expected {}, got an array of {}", function, name_of(wanted), name_of(dtype)));
 }
 
 }  // namespace declivity::io

@@ -17,7 +17,7 @@ std::size_t count_of(int width, int height, int channels) {
 
 void check_sizes(const char* function, int width, int height, int channels) {
     if (width < 1 || height < 1 || width > kLargestSide || height > kLargestSide || (channels != 1 && channels != 3))
-        throw ValueError(fmt::format("{}: wants sizes in [1, {}] and 1 or 3 channels, got {} x {} with {}", function,
+        throw ValueError(fmt::format("{}: expected sizes in [1, {}] and 1 or 3 channels, got {} x {} with {}", function,
                                      kLargestSide, width, height, channels));
 }
 
@@ -33,7 +33,7 @@ Image8 Image8::from_planes(std::span<const float> values, const Shape& shape) {
                       shape[1] <= kLargestSide && shape[2] <= kLargestSide;
     if (!fits || std::cmp_not_equal(values.size(), shape.numel()))
         throw ShapeError(
-            fmt::format("Image8::from_planes: wants shape [1 or 3, height, width], got {} values of shape {}",
+            fmt::format("Image8::from_planes: expected shape [1 or 3, height, width], got {} values of shape {}",
                         values.size(), shape.str()));
     Image8 image = filled(static_cast<int>(shape[2]), static_cast<int>(shape[1]), static_cast<int>(shape[0]), 0);
     const auto channels = static_cast<std::size_t>(image.channels);
@@ -62,7 +62,7 @@ std::vector<float> Image8::to_planes() const {
 void Image8::check(const char* function) const {
     check_sizes(function, width, height, channels);
     if (pixels.size() != count_of(width, height, channels))
-        throw ValueError(fmt::format("{}: wants {} pixel bytes for {} x {} with {} channels, got {}", function,
+        throw ValueError(fmt::format("{}: expected {} pixel bytes for {} x {} with {} channels, got {}", function,
                                      count_of(width, height, channels), width, height, channels, pixels.size()));
 }
 

@@ -38,7 +38,7 @@ template <class T, class Fits>
 void read(const JsonFile& file, const char* key, const char* wants, T& to, Fits fits) {
     const auto found = file.root().find(key);
     if (found == file.root().end() || found->is_null()) return;
-    if (!fits(*found)) file.fail(key, fmt::format("wants {} as '{}'", wants, key));
+    if (!fits(*found)) file.fail(key, fmt::format("expected {} as '{}'", wants, key));
     to = found->get<T>();
 }
 
@@ -62,9 +62,9 @@ nn::LoraOptions read_config(const std::filesystem::path& path) {
     read(file, "use_dora", "false", use_dora, [](const json& one) { return one.is_boolean() && !one.get<bool>(); });
     for (const char* key : {"rank_pattern", "alpha_pattern"})
         if (const auto found = file.root().find(key); found != file.root().end() && !found->empty())
-            file.fail(key, fmt::format("wants one rank for all layers, got '{}'", key));
+            file.fail(key, fmt::format("expected one rank for all layers, got '{}'", key));
     if (const auto found = file.root().find("target_modules"); found != file.root().end() && found->is_string()) {
-        if (*found != "all-linear") file.fail("target_modules", "wants a list of names, got a pattern");
+        if (*found != "all-linear") file.fail("target_modules", "expected a list of names, got a pattern");
     } else {
         read(file, "target_modules", "a list of names", options.target_modules, [](const json& one) {
             if (!one.is_array()) return false;

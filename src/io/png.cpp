@@ -153,7 +153,7 @@ Image8 read_png(const std::filesystem::path& path) {
     if (png.width > kLargestSide || png.height > kLargestSide)
         throw FormatError(
             file, kSignature.size() + 8,
-            fmt::format("{} x {} pixels, wants sides of at most {}", png.width, png.height, kLargestSide));
+            fmt::format("{} x {} pixels, expected sides of at most {}", png.width, png.height, kLargestSide));
     // Filled with zeros: what shows through transparent pixels.
     Image8 image = Image8::filled(static_cast<int>(png.width), static_cast<int>(png.height), channels, 0);
     if (png_image_finish_read(&png, nullptr, image.pixels.data(), 0, nullptr) == 0)

@@ -74,11 +74,11 @@ void write_safetensors(const std::filesystem::path& path, const Safetensors& con
     try {
         json = header_of(content, order);
     } catch (const nlohmann::json::type_error& error) {
-        throw ValueError(fmt::format("write_safetensors: wants names and metadata in UTF-8: {}", error.what()));
+        throw ValueError(fmt::format("write_safetensors: expected names and metadata in UTF-8: {}", error.what()));
     }
     json.resize((json.size() + kAlignment - 1) / kAlignment * kAlignment, ' ');
     if (json.size() > kSafetensorsLongestHeader)
-        throw ValueError(fmt::format("write_safetensors: wants a header of at most {} bytes, got {}",
+        throw ValueError(fmt::format("write_safetensors: expected a header of at most {} bytes, got {}",
                                      kSafetensorsLongestHeader, json.size()));
     std::array<std::byte, kSafetensorsLengthBytes> length{};
     for (std::size_t i = 0; i < length.size(); ++i) length[i] = static_cast<std::byte>(json.size() >> (8 * i));

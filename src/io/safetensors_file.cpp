@@ -54,7 +54,7 @@ SafetensorsHeader read_header(InputFile& file) {
     if (length > kSafetensorsLongestHeader)
         throw FormatError(file.name(), 0,
                           fmt::format("this is no safetensors file, or a damaged one: its first 8 bytes would make a "
-                                      "header of {} bytes, wants at most {}",
+                                      "header of {} bytes, expected at most {}",
                                       length, kSafetensorsLongestHeader));
     if (file.size() < kSafetensorsLengthBytes || length > file.size() - kSafetensorsLengthBytes)
         throw FormatError(
@@ -76,7 +76,7 @@ void check_layout(const InputFile& file, std::vector<SafetensorsEntry>& entries)
             throw FormatError(file.name(), entry.offset, fmt::format("array '{}' {}", entry.name, what));
         };
         if (entry.begin != expected || entry.end < entry.begin)
-            fail(fmt::format("lies at bytes {} to {} of the data, wants to begin at {}", entry.begin, entry.end,
+            fail(fmt::format("lies at bytes {} to {} of the data, expected to begin at {}", entry.begin, entry.end,
                              expected));
         if (entry.end > data_size) fail(fmt::format("ends at byte {} of {} bytes of data", entry.end, data_size));
         const std::uint64_t size = entry.end - entry.begin, each = size_of(entry.dtype);
@@ -105,7 +105,7 @@ void check_safetensors_array(const std::string& file, std::uint64_t begin, const
         if (array.bytes[i] > std::byte{1})
             throw FormatError(
                 file, begin + i,
-                fmt::format("array '{}' has a BOOL of {}, wants 0 or 1", name, std::to_integer<int>(array.bytes[i])));
+                fmt::format("array '{}' has a BOOL of {}, expected 0 or 1", name, std::to_integer<int>(array.bytes[i])));
 }
 
 HostArray read_safetensors_array(InputFile& file, const SafetensorsEntry& entry) {

@@ -104,7 +104,7 @@ class Handler {
             const auto* type = std::ranges::find(kTypes, value, &std::pair<std::string_view, DType>::first);
             if (type == kTypes.end())
                 fail(fmt::format(
-                    "array '{}' has type '{}', wants F32, F64, F16, BF16, I8, U8, I16, U16, I32, U32, I64, U64 or BOOL",
+                    "array '{}' has type '{}', expected F32, F64, F16, BF16, I8, U8, I16, U16, I32, U32, I64, U64 or BOOL",
                     entry_.name, value));
             entry_.dtype = type->second;
         } else {
@@ -129,7 +129,7 @@ class Handler {
             entry_.offset = offset();
         } else if (place_ == Place::entry) {
             if (name != "dtype" && name != "shape" && name != "data_offsets")
-                fail(fmt::format("array '{}' has '{}', wants dtype, shape and data_offsets", entry_.name, name));
+                fail(fmt::format("array '{}' has '{}', expected dtype, shape and data_offsets", entry_.name, name));
             if (!fields_.insert(name).second) fail(fmt::format("array '{}' has '{}' twice", entry_.name, name));
             field_ = name;
         } else {
@@ -153,7 +153,7 @@ class Handler {
 
     bool end_array() {
         if (place_ == Place::offsets && offsets_ != 2)
-            fail(fmt::format("array '{}' has {} data_offsets, wants 2", entry_.name, offsets_));
+            fail(fmt::format("array '{}' has {} data_offsets, expected 2", entry_.name, offsets_));
         place_ = Place::entry;
         return step();
     }
@@ -186,20 +186,20 @@ class Handler {
     bool refuse(const std::string& found) {
         switch (place_) {
             case Place::before:
-                fail("the header is " + found + ", wants an object");
+                fail("the header is " + found + ", expected an object");
             case Place::metadata:
-                fail("metadata holds " + found + ", wants texts only");
+                fail("metadata holds " + found + ", expected texts only");
             case Place::shape:
-                fail(fmt::format("the shape of array '{}' holds {}, wants sizes", entry_.name, found));
+                fail(fmt::format("the shape of array '{}' holds {}, expected sizes", entry_.name, found));
             case Place::offsets:
-                fail(fmt::format("data_offsets of array '{}' hold {}, wants offsets", entry_.name, found));
+                fail(fmt::format("data_offsets of array '{}' hold {}, expected offsets", entry_.name, found));
             case Place::entry:
                 fail(fmt::format("{} of array '{}' is {}", field_, entry_.name, found));
             case Place::top:
             case Place::after:
                 break;
         }
-        fail(fmt::format("'{}' is {}, wants an object", entry_.name, found));
+        fail(fmt::format("'{}' is {}, expected an object", entry_.name, found));
     }
 
     // Where the event at hand begins in the file: after the one before it and what separates the two.

@@ -61,7 +61,7 @@ void SafetensorsReader::read_index(const fs::path& path) {
     const JsonFile index(path);
     const auto map = index.root().find(kMap);
     if (map == index.root().end() || !map->is_object())
-        index.fail(kMap, fmt::format("wants an object '{}' with the file of each array", kMap));
+        index.fail(kMap, fmt::format("expected an object '{}' with the file of each array", kMap));
     if (const auto said = index.root().find("metadata"); said != index.root().end() && said->is_object()) {
         for (const auto& [key, value] : said->items()) {
             if (value.is_string()) metadata_[key] = value.get<std::string>();
@@ -71,10 +71,10 @@ void SafetensorsReader::read_index(const fs::path& path) {
     std::map<std::string, std::map<std::string, Array>> files;
     for (const auto& [name, where] : map->items()) {
         if (!where.is_string())
-            index.fail(name, fmt::format("array '{}' wants the name of a file, got {}", name, where.type_name()));
+            index.fail(name, fmt::format("array '{}' expected the name of a file, got {}", name, where.type_name()));
         const auto file = where.get<std::string>();
         if (!is_plain_name(file))
-            index.fail(name, fmt::format("array '{}' wants a file in the folder of the index, got '{}'", name, file));
+            index.fail(name, fmt::format("array '{}' expected a file in the folder of the index, got '{}'", name, file));
         auto known = files.find(file);
         if (known == files.end()) {
             std::map<std::string, std::string> ignored;
@@ -125,9 +125,9 @@ std::vector<fs::path> save_sharded(const fs::path& folder, const StateDict& stat
     std::uint64_t filled = 0, total = 0;
     for (const NamedTensor& one : state) {
         if (!one.tensor.defined())
-            throw ValueError(fmt::format("io::save_sharded: wants a tensor as '{}', got an undefined one", one.name));
+            throw ValueError(fmt::format("io::save_sharded: expected a tensor as '{}', got an undefined one", one.name));
         if (!names.insert(one.name).second)
-            throw ValueError(fmt::format("io::save_sharded: wants each name once, got '{}' again", one.name));
+            throw ValueError(fmt::format("io::save_sharded: expected each name once, got '{}' again", one.name));
         const std::uint64_t bytes = ops::bytes_of(one.tensor.shape(), one.tensor.dtype());
         if (filled > 0 && bytes > options.max_shard_size - std::min(filled, options.max_shard_size)) {
             shards.emplace_back();

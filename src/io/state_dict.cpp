@@ -22,9 +22,9 @@ void save(const std::filesystem::path& path, const StateDict& state,
     Safetensors content{.arrays = {}, .metadata = metadata};
     for (const auto& [name, tensor] : state) {
         if (!tensor.defined())
-            throw ValueError(fmt::format("io::save: wants a tensor as '{}', got an undefined one", name));
+            throw ValueError(fmt::format("io::save: expected a tensor as '{}', got an undefined one", name));
         if (content.arrays.contains(name))
-            throw ValueError(fmt::format("io::save: wants each name once, got '{}' again", name));
+            throw ValueError(fmt::format("io::save: expected each name once, got '{}' again", name));
         content.arrays.emplace(name, to_host(tensor));
     }
     write_safetensors(path, content);

@@ -47,7 +47,7 @@ Activation activation_of(const char* field, const std::string& name) {
     if (const Activation found = find_activation(name)) return found;
     std::vector<std::string_view> names;
     for (const Named& one : kAll) names.push_back(one.name);
-    throw ValueError(fmt::format("{}: wants one of {}, got '{}'", field, fmt::join(names, ", "), name));
+    throw ValueError(fmt::format("{}: expected one of {}, got '{}'", field, fmt::join(names, ", "), name));
 }
 
 }  // namespace declivity::models

@@ -17,13 +17,13 @@ inline constexpr std::int64_t kMostSize = std::int64_t{1} << 31;
 inline void require_sizes(const char* name, std::initializer_list<std::pair<const char*, std::int64_t>> sizes) {
     for (const auto& [field, size] : sizes)
         if (size < 1 || size > kMostSize)
-            throw ValueError(fmt::format("{}: wants {} in 1 .. {}, got {}", name, field, kMostSize, size));
+            throw ValueError(fmt::format("{}: expected {} in 1 .. {}, got {}", name, field, kMostSize, size));
 }
 
 inline void require_probabilities(const char* name, std::initializer_list<std::pair<const char*, double>> values) {
     for (const auto& [field, value] : values)
         if (!(value >= 0 && value <= 1))
-            throw ValueError(fmt::format("{}: wants {} in [0, 1], got {}", name, field, value));
+            throw ValueError(fmt::format("{}: expected {} in [0, 1], got {}", name, field, value));
 }
 
 inline void require_not_negative(const char* name, std::initializer_list<std::pair<const char*, double>> values) {
@@ -40,13 +40,13 @@ inline void require_above_0(const char* name, std::initializer_list<std::pair<co
 
 inline void require_divides(const char* name, const char* part, std::int64_t by, const char* whole, std::int64_t of) {
     if (of % by != 0)
-        throw ValueError(fmt::format("{}: wants {} that divides {}, got {} and {}", name, part, whole, by, of));
+        throw ValueError(fmt::format("{}: expected {} that divides {}, got {} and {}", name, part, whole, by, of));
 }
 
 /// The token that fills up is one of the vocabulary.
 inline void require_padding(const char* name, std::int64_t padding_idx, std::int64_t vocab_size) {
     if (padding_idx < 0 || padding_idx >= vocab_size)
-        throw ValueError(fmt::format("{}: wants padding_idx in 0 .. {}, got {}", name, vocab_size - 1, padding_idx));
+        throw ValueError(fmt::format("{}: expected padding_idx in 0 .. {}, got {}", name, vocab_size - 1, padding_idx));
 }
 
 }  // namespace declivity::models

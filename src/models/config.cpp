@@ -311,7 +311,7 @@ void GPT2Config::save(const std::filesystem::path& path) const {
 void LlamaConfig::check() const {
     constexpr const char* name = "LlamaConfig";
     if (model_type != "llama" && model_type != "mistral" && model_type != "qwen2")
-        throw ValueError(fmt::format("{}: wants model_type llama, mistral or qwen2, got '{}'", name, model_type));
+        throw ValueError(fmt::format("{}: expected model_type llama, mistral or qwen2, got '{}'", name, model_type));
     require_sizes(name, {{"vocab_size", vocab_size},
                          {"hidden_size", hidden_size},
                          {"intermediate_size", intermediate_size},
@@ -330,12 +330,12 @@ void LlamaConfig::check() const {
     const RopeScaling& scaling = rope_scaling;
     if (scaling.rope_type != "default" && scaling.rope_type != "linear" && scaling.rope_type != "llama3")
         throw ValueError(
-            fmt::format("{}: wants rope_type default, linear or llama3, got '{}'", name, scaling.rope_type));
+            fmt::format("{}: expected rope_type default, linear or llama3, got '{}'", name, scaling.rope_type));
     if (scaling.rope_type == "llama3" &&
         (!(scaling.low_freq_factor > 0) || !(scaling.high_freq_factor > scaling.low_freq_factor) ||
          scaling.original_max_position_embeddings < 1))
         throw ValueError(fmt::format(
-            "{}: wants 0 < low_freq_factor < high_freq_factor and original_max_position_embeddings of at "
+            "{}: expected 0 < low_freq_factor < high_freq_factor and original_max_position_embeddings of at "
             "least 1, got {}, {} and {}",
             name, scaling.low_freq_factor, scaling.high_freq_factor, scaling.original_max_position_embeddings));
     (void)activation_of("LlamaConfig::hidden_act", hidden_act);
@@ -452,7 +452,7 @@ void ViTConfig::check() const {
     require_divides(name, "num_attention_heads", num_attention_heads, "hidden_size", hidden_size);
     if (patch_size > image_size)
         throw ValueError(
-            fmt::format("{}: wants patch_size up to image_size, got {} and {}", name, patch_size, image_size));
+            fmt::format("{}: expected patch_size up to image_size, got {} and {}", name, patch_size, image_size));
     require_probabilities(name, {{"hidden_dropout_prob", hidden_dropout_prob},
                                  {"attention_probs_dropout_prob", attention_probs_dropout_prob}});
     require_not_negative(name, {{"layer_norm_eps", layer_norm_eps}, {"initializer_range", initializer_range}});

@@ -126,7 +126,7 @@ class ConfigFile {
     [[noreturn]] void refuse(const char* key, const std::string& wants, const nlohmann::json& got) const {
         std::string shown = got.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
         if (shown.size() > 40) shown = shown.substr(0, 40) + "...";
-        file_.fail(key, fmt::format("'{}' wants {}, got {}", key, wants, shown));
+        file_.fail(key, fmt::format("'{}' expected {}, got {}", key, wants, shown));
     }
     /// What check() of a config has to say, at the place of a key.
     template <class Config>

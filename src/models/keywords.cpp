@@ -11,7 +11,7 @@ constexpr double kSilence = 1e-6;  // added to powers, whose logarithm would be 
 
 void require_at_least(const char* field, std::int64_t value, std::int64_t least) {
     if (value < least)
-        throw ValueError(fmt::format("KeywordCNNConfig::{}: wants at least {}, got {}", field, least, value));
+        throw ValueError(fmt::format("KeywordCNNConfig::{}: expected at least {}, got {}", field, least, value));
 }
 
 nn::Conv2dOptions without_bias(nn::Conv2dOptions conv, const ModelOptions& options) {
@@ -64,11 +64,11 @@ void KeywordCNNConfig::check() const {
     require_at_least("blocks", blocks, 0);
     if (!(f_min >= 0) || !(f_min < static_cast<double>(sample_rate) / 2))
         throw ValueError(
-            fmt::format("KeywordCNNConfig::f_min: wants at least 0 and less than half the sample rate, "
+            fmt::format("KeywordCNNConfig::f_min: expected at least 0 and less than half the sample rate, "
                         "got {}",
                         f_min));
     if (!(dropout >= 0) || !(dropout < 1))
-        throw ValueError(fmt::format("KeywordCNNConfig::dropout: wants at least 0 and less than 1, got {}", dropout));
+        throw ValueError(fmt::format("KeywordCNNConfig::dropout: expected at least 0 and less than 1, got {}", dropout));
 }
 
 KeywordCNN::KeywordCNN(const KeywordCNNConfig& config, const ModelOptions& options)
@@ -85,11 +85,11 @@ KeywordCNN::KeywordCNN(const KeywordCNNConfig& config, const ModelOptions& optio
       classifier_(add("classifier", nn::Linear(config.channels, config.classes, linear_options(true, options)))) {}
 
 Tensor KeywordCNN::features(const Tensor& samples) {
-    if (!samples.defined()) throw ValueError("KeywordCNN: wants samples (N, T), got an undefined tensor");
+    if (!samples.defined()) throw ValueError("KeywordCNN: expected samples (N, T), got an undefined tensor");
     ops::require_real("KeywordCNN", "samples", samples.dtype());
     const std::int64_t least = config_.n_fft / 2 + 1;
     if (samples.rank() != 2 || samples.size(1) < least)
-        throw ShapeError(fmt::format("KeywordCNN: wants samples (N, T) with T of at least {}, got {}", least,
+        throw ShapeError(fmt::format("KeywordCNN: expected samples (N, T) with T of at least {}, got {}", least,
                                      samples.shape().str()));
     return log(mel_(samples) + kSilence);
 }

@@ -85,11 +85,11 @@ inline Tensor mask_of(const char* name, const Tensor& mask, const Tensor& input_
 
 inline void require_tokens(const char* name, const Tensor& input_ids, std::int64_t most) {
     if (input_ids.rank() != 2)
-        throw ShapeError(fmt::format("{}: wants input_ids (N, L), got {}", name, input_ids.shape().str()));
+        throw ShapeError(fmt::format("{}: expected input_ids (N, L), got {}", name, input_ids.shape().str()));
     if (input_ids.dtype() != DType::i64 && input_ids.dtype() != DType::i32)
-        throw TypeError(fmt::format("{}: wants input_ids of i64 or i32, got {}", name, name_of(input_ids.dtype())));
+        throw TypeError(fmt::format("{}: expected input_ids of i64 or i32, got {}", name, name_of(input_ids.dtype())));
     if (input_ids.size(1) > most)
-        throw ShapeError(fmt::format("{}: wants up to {} tokens, got {}", name, most, input_ids.size(1)));
+        throw ShapeError(fmt::format("{}: expected up to {} tokens, got {}", name, most, input_ids.size(1)));
 }
 
 /// The places of the tokens, (N, L), perhaps from a cache, which learns of them; undefined where they are 0, 1, ...
@@ -97,11 +97,11 @@ inline Tensor announced(const char* name, const Tensor& input_ids, CausalInputs&
     if (inputs.cache.defined()) {
         if (inputs.attention_mask.defined())
             throw Unsupported(
-                fmt::format("{}: wants no attention_mask beside a cache, whose lengths say what counts; "
+                fmt::format("{}: expected no attention_mask beside a cache, whose lengths say what counts; "
                             "fill rows up at the end, and tell set_lengths()",
                             name));
         if (input_ids.size(0) != inputs.cache.batch())
-            throw ShapeError(fmt::format("{}: wants input_ids of {} texts, as many as the cache has, got {}", name,
+            throw ShapeError(fmt::format("{}: expected input_ids of {} texts, as many as the cache has, got {}", name,
                                          inputs.cache.batch(), input_ids.shape().str()));
         inputs.cache.advance(input_ids.size(1));
         if (!inputs.position_ids.defined()) return inputs.cache.positions(input_ids.size(1));
@@ -124,7 +124,7 @@ inline void initialise(const nn::Module& module, double range) {
 inline void require_cache_length(const char* name, std::int64_t max_length, std::int64_t positions) {
     if (max_length > positions)
         throw ValueError(
-            fmt::format("{}::make_cache: wants a max_length of up to {}, got {}", name, positions, max_length));
+            fmt::format("{}::make_cache: expected a max_length of up to {}, got {}", name, positions, max_length));
 }
 
 /// Options of a cache for a model: its type, and device, where none are given.

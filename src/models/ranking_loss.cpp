@@ -30,12 +30,12 @@ void require_vectors(const char* function, const char* name, const Tensor& x) {
 
 void require_temperature(const char* function, double temperature) {
     if (!(temperature > 0))
-        throw ValueError(fmt::format("{}: wants a temperature above 0, got {}", function, temperature));
+        throw ValueError(fmt::format("{}: expected a temperature above 0, got {}", function, temperature));
 }
 
 void require_ids(const char* function, const char* name, const Tensor& ids, std::int64_t count) {
     if (ids.dtype() != DType::i64 && ids.dtype() != DType::i32)
-        throw TypeError(fmt::format("{}: wants {} of i64 or i32, got {}", function, name, name_of(ids.dtype())));
+        throw TypeError(fmt::format("{}: expected {} of i64 or i32, got {}", function, name, name_of(ids.dtype())));
     ops::require_shape(function, name, ids.shape(), {count});
 }
 
@@ -46,7 +46,7 @@ void require_log_q(const char* function, const char* name, const Tensor& log_q, 
 
 /// Both are there, or neither. @return whether they are
 bool both(const char* function, const char* names, const Tensor& a, const Tensor& b) {
-    if (a.defined() != b.defined()) throw ValueError(fmt::format("{}: wants both of {}, or neither", function, names));
+    if (a.defined() != b.defined()) throw ValueError(fmt::format("{}: expected both of {}, or neither", function, names));
     return a.defined();
 }
 
@@ -61,7 +61,7 @@ Tensor bpr_loss(const Tensor& positive, const Tensor& negative, Reduction reduct
     const Shape& got = negative.shape();
     if (got.rank() < 1 || got.rank() > 2 || got[0] != positive.size(0))
         throw ShapeError(
-            fmt::format("bpr_loss: wants negative ({0}) or ({0}, M), got {1}", positive.size(0), got.str()));
+            fmt::format("bpr_loss: expected negative ({0}) or ({0}, M), got {1}", positive.size(0), got.str()));
     const Tensor own = got.rank() == 2 ? unsqueeze(widened(positive), 1) : widened(positive);
     const Tensor ahead = own - widened(negative);
     return call.result(bce_with_logits(ahead, ones_like(ahead), reduction).to(positive.dtype()));
@@ -111,7 +111,7 @@ Tensor sampled_softmax_loss(const Tensor& users, const Tensor& positives, const 
     ops::require_shape(kName, "positives", positives.shape(), users.shape());
     if (negatives.rank() != 2 || negatives.size(1) != users.size(1))
         throw ShapeError(
-            fmt::format("{}: wants negatives (M, {}), got {}", kName, users.size(1), negatives.shape().str()));
+            fmt::format("{}: expected negatives (M, {}), got {}", kName, users.size(1), negatives.shape().str()));
     require_temperature(kName, options.temperature);
     const std::int64_t count = users.size(0), drawn = negatives.size(0);
     const bool corrected =
@@ -143,11 +143,11 @@ Tensor sampled_softmax_loss(const Tensor& users, const Tensor& positives, const 
 }
 
 NegativeSampler::NegativeSampler(const Tensor& weights) {
-    if (!weights.defined()) throw ValueError("NegativeSampler: wants weights (C), got an undefined tensor");
+    if (!weights.defined()) throw ValueError("NegativeSampler: expected weights (C), got an undefined tensor");
     ops::require_real("NegativeSampler", "weights", weights.dtype());
     if (weights.rank() != 1 || weights.size(0) < 1)
         throw ShapeError(
-            fmt::format("NegativeSampler: wants weights (C), of at least 1, got {}", weights.shape().str()));
+            fmt::format("NegativeSampler: expected weights (C), of at least 1, got {}", weights.shape().str()));
     const NoGrad no_grad;
     weights_ = widened(weights.detach()).clone();
     log_probabilities_ = log(weights_ / sum(weights_));
@@ -155,27 +155,27 @@ NegativeSampler::NegativeSampler(const Tensor& weights) {
 
 NegativeSampler NegativeSampler::uniform(std::int64_t count, const TensorOptions& options) {
     if (count < 1)
-        throw ValueError(fmt::format("NegativeSampler::uniform: wants a count of at least 1, got {}", count));
+        throw ValueError(fmt::format("NegativeSampler::uniform: expected a count of at least 1, got {}", count));
     return NegativeSampler(ones({count}, options));
 }
 
 NegativeSampler NegativeSampler::log_uniform(std::int64_t count, const TensorOptions& options) {
     if (count < 1)
-        throw ValueError(fmt::format("NegativeSampler::log_uniform: wants a count of at least 1, got {}", count));
+        throw ValueError(fmt::format("NegativeSampler::log_uniform: expected a count of at least 1, got {}", count));
     const Tensor place = arange(0, count, 1, options);
     return NegativeSampler(log1p(1 / (place + 1)));
 }
 
 Tensor NegativeSampler::sample(std::int64_t count, const std::optional<Generator>& generator) const {
-    if (count < 1) throw ValueError(fmt::format("NegativeSampler::sample: wants a count of at least 1, got {}", count));
+    if (count < 1) throw ValueError(fmt::format("NegativeSampler::sample: expected a count of at least 1, got {}", count));
     return multinomial(weights_, count, true, generator);
 }
 
 Tensor NegativeSampler::log_probability(const Tensor& items) const {
-    if (!items.defined()) throw ValueError("NegativeSampler::log_probability: wants items, got an undefined tensor");
+    if (!items.defined()) throw ValueError("NegativeSampler::log_probability: expected items, got an undefined tensor");
     if (items.dtype() != DType::i64 && items.dtype() != DType::i32)
         throw TypeError(
-            fmt::format("NegativeSampler::log_probability: wants items of i64 or i32, got {}", name_of(items.dtype())));
+            fmt::format("NegativeSampler::log_probability: expected items of i64 or i32, got {}", name_of(items.dtype())));
     return squeeze(embedding(items, unsqueeze(log_probabilities_, 1)), -1);
 }
 

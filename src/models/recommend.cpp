@@ -12,27 +12,27 @@ namespace declivity::models {
 namespace {
 
 void require_at_least(std::string_view field, std::int64_t value, std::int64_t least) {
-    if (value < least) throw ValueError(fmt::format("{}: wants at least {}, got {}", field, least, value));
+    if (value < least) throw ValueError(fmt::format("{}: expected at least {}, got {}", field, least, value));
 }
 
 void require_sizes(const char* config, const char* field, const std::vector<std::int64_t>& sizes) {
     for (std::size_t i = 0; i < sizes.size(); ++i)
         if (sizes[i] < 1)
-            throw ValueError(fmt::format("{}::{}[{}]: wants at least 1, got {}", config, field, i, sizes[i]));
+            throw ValueError(fmt::format("{}::{}[{}]: expected at least 1, got {}", config, field, i, sizes[i]));
 }
 
 void require_fields(const char* config, const std::vector<std::int64_t>& fields) {
-    if (fields.empty()) throw ValueError(fmt::format("{}::fields: wants one field at least, got none", config));
+    if (fields.empty()) throw ValueError(fmt::format("{}::fields: expected one field at least, got none", config));
     require_sizes(config, "fields", fields);
 }
 
 void require_std(std::string_view field, double std) {
-    if (!(std >= 0) || !std::isfinite(std)) throw ValueError(fmt::format("{}: wants at least 0, got {}", field, std));
+    if (!(std >= 0) || !std::isfinite(std)) throw ValueError(fmt::format("{}: expected at least 0, got {}", field, std));
 }
 
 void require_whole(const char* name, const char* what, const Tensor& ids) {
     if (ids.dtype() != DType::i64 && ids.dtype() != DType::i32)
-        throw TypeError(fmt::format("{}: wants {} of i64 or i32, got {}", name, what, name_of(ids.dtype())));
+        throw TypeError(fmt::format("{}: expected {} of i64 or i32, got {}", name, what, name_of(ids.dtype())));
 }
 
 /// (N), of whole numbers.
@@ -45,7 +45,7 @@ void require_list(const char* name, const char* what, const Tensor& ids) {
 void require_categories(const char* name, const char* what, const Tensor& ids, std::size_t fields) {
     require_whole(name, what, ids);
     if (ids.rank() != 2 || ids.size(1) != static_cast<std::int64_t>(fields))
-        throw ShapeError(fmt::format("{}: wants {} (N, {}), got {}", name, what, fields, ids.shape().str()));
+        throw ShapeError(fmt::format("{}: expected {} (N, {}), got {}", name, what, fields, ids.shape().str()));
 }
 
 /// Real features (rows, columns), or undefined where there are no columns.
@@ -53,11 +53,11 @@ void require_numbers(const char* name, const char* what, const Tensor& dense, st
     if (columns == 0) {
         if (dense.defined())
             throw ValueError(
-                fmt::format("{}: wants no {}, without dense_features, got {}", name, what, dense.shape().str()));
+                fmt::format("{}: expected no {}, without dense_features, got {}", name, what, dense.shape().str()));
         return;
     }
     if (!dense.defined())
-        throw ValueError(fmt::format("{}: wants {} ({}, {}), got an undefined tensor", name, what, rows, columns));
+        throw ValueError(fmt::format("{}: expected {} ({}, {}), got an undefined tensor", name, what, rows, columns));
     ops::require_real(name, what, dense.dtype());
     ops::require_shape(name, what, dense.shape(), {rows, columns});
 }
@@ -99,7 +99,7 @@ void MatrixFactorizationConfig::check() const {
     require_at_least("MatrixFactorizationConfig::factors", factors, 1);
     require_std("MatrixFactorizationConfig::initial_std", initial_std);
     if (!std::isfinite(mean))
-        throw ValueError(fmt::format("MatrixFactorizationConfig::mean: wants a finite number, got {}", mean));
+        throw ValueError(fmt::format("MatrixFactorizationConfig::mean: expected a finite number, got {}", mean));
 }
 
 MatrixFactorization::MatrixFactorization(const MatrixFactorizationConfig& config, const ModelOptions& options)
@@ -115,7 +115,7 @@ MatrixFactorization::MatrixFactorization(const MatrixFactorizationConfig& config
 
 Tensor MatrixFactorization::forward(Tensor users, Tensor items) {
     require_list("MatrixFactorization", "users", users);
-    if (!items.defined()) throw ValueError("MatrixFactorization: wants items, got an undefined tensor");
+    if (!items.defined()) throw ValueError("MatrixFactorization: expected items, got an undefined tensor");
     require_list("MatrixFactorization", "items", items);
     ops::require_shape("MatrixFactorization", "items", items.shape(), users.shape());
     Tensor y = sum(users_(users) * items_(items), {1}) + mean_;
@@ -124,7 +124,7 @@ Tensor MatrixFactorization::forward(Tensor users, Tensor items) {
 }
 
 Tensor MatrixFactorization::scores(const Tensor& users) {
-    if (!users.defined()) throw ValueError("MatrixFactorization::scores: wants users, got an undefined tensor");
+    if (!users.defined()) throw ValueError("MatrixFactorization::scores: expected users, got an undefined tensor");
     require_list("MatrixFactorization::scores", "users", users);
     Tensor y = matmul(users_(users), transpose(items_.weight())) + mean_;
     if (user_bias_ != nullptr) y = y + (*user_bias_)(users) + transpose(item_bias_->weight());
@@ -133,13 +133,13 @@ Tensor MatrixFactorization::scores(const Tensor& users) {
 
 TopK MatrixFactorization::recommend(const Tensor& users, std::int64_t k, const Tensor& seen) {
     constexpr const char* kName = "MatrixFactorization::recommend";
-    if (!users.defined()) throw ValueError(fmt::format("{}: wants users, got an undefined tensor", kName));
+    if (!users.defined()) throw ValueError(fmt::format("{}: expected users, got an undefined tensor", kName));
     require_list(kName, "users", users);
     if (k < 1 || k > config_.items)
-        throw ValueError(fmt::format("{}: wants a k of 1 to {}, got {}", kName, config_.items, k));
+        throw ValueError(fmt::format("{}: expected a k of 1 to {}, got {}", kName, config_.items, k));
     if (seen.defined()) {
         if (seen.dtype() != DType::boolean)
-            throw TypeError(fmt::format("{}: wants seen of bool, got {}", kName, name_of(seen.dtype())));
+            throw TypeError(fmt::format("{}: expected seen of bool, got {}", kName, name_of(seen.dtype())));
         ops::require_shape(kName, "seen", seen.shape(), {users.size(0), config_.items});
     }
     const NoGrad no_grad;
@@ -229,7 +229,7 @@ void TwoTowerConfig::check() const {
     item.check();
     require_at_least("TwoTowerConfig::output_dim", output_dim, 1);
     if (!(temperature > 0))
-        throw ValueError(fmt::format("TwoTowerConfig::temperature: wants a number above 0, got {}", temperature));
+        throw ValueError(fmt::format("TwoTowerConfig::temperature: expected a number above 0, got {}", temperature));
 }
 
 TwoTower::TwoTower(const TwoTowerConfig& config, const ModelOptions& options)
@@ -248,11 +248,11 @@ Tensor TwoTower::item_vectors(const Tensor& ids, const Tensor& dense) {
 
 Tensor TwoTower::forward(Tensor users, Tensor items, Tensor user_dense, Tensor item_dense) {
     require_categories("TwoTower", "users", users, config_.user.fields.size());
-    if (!items.defined()) throw ValueError("TwoTower: wants items, got an undefined tensor");
+    if (!items.defined()) throw ValueError("TwoTower: expected items, got an undefined tensor");
     require_categories("TwoTower", "items", items, config_.item.fields.size());
     if (items.size(0) != users.size(0))
         throw ShapeError(
-            fmt::format("TwoTower: wants as many items as users, {}, got {}", users.size(0), items.size(0)));
+            fmt::format("TwoTower: expected as many items as users, {}, got {}", users.size(0), items.size(0)));
     return sum(user_vectors(users, user_dense) * item_vectors(items, item_dense), {1}) * (1 / config_.temperature);
 }
 
@@ -291,11 +291,11 @@ Tensor DLRM::forward(Tensor dense, Tensor ids) {
     const auto fields = static_cast<std::int64_t>(config_.fields.size());
     ops::require_real("DLRM", "dense", dense.dtype());
     if (dense.rank() != 2 || dense.size(1) != config_.dense_features)
-        throw ShapeError(fmt::format("DLRM: wants dense (N, {}), got {}", config_.dense_features, dense.shape().str()));
-    if (!ids.defined()) throw ValueError("DLRM: wants ids, got an undefined tensor");
+        throw ShapeError(fmt::format("DLRM: expected dense (N, {}), got {}", config_.dense_features, dense.shape().str()));
+    if (!ids.defined()) throw ValueError("DLRM: expected ids, got an undefined tensor");
     require_whole("DLRM", "ids", ids);
     if (ids.rank() < 2 || ids.rank() > 3 || ids.size(0) != dense.size(0) || ids.size(1) != fields)
-        throw ShapeError(fmt::format("DLRM: wants ids ({0}, {1}) or ({0}, {1}, L), got {2}", dense.size(0), fields,
+        throw ShapeError(fmt::format("DLRM: expected ids ({0}, {1}) or ({0}, {1}, L), got {2}", dense.size(0), fields,
                                      ids.shape().str()));
     const Tensor bags = ids.rank() == 3 ? ids : unsqueeze(ids, 2);
     std::vector<Tensor> vectors{bottom_(dense)};

@@ -18,7 +18,7 @@ void TextCNNConfig::check() const {
                                     {"num_classes", num_classes},
                                     {"embedding_dim", embedding_dim},
                                     {"num_filters", num_filters}});
-    if (filter_sizes.empty()) throw ValueError("TextCNNConfig: wants filter_sizes, got none");
+    if (filter_sizes.empty()) throw ValueError("TextCNNConfig: expected filter_sizes, got none");
     for (const std::int64_t size : filter_sizes) require_sizes("TextCNNConfig", {{"filter_sizes", size}});
     require_probabilities("TextCNNConfig", {{"dropout", dropout}});
     require_padding("TextCNNConfig", padding_idx, vocab_size);
@@ -71,7 +71,7 @@ TextCNN::TextCNN(const TextCNNConfig& config, const ModelOptions& options)
 Tensor TextCNN::forward(Tensor input_ids) {
     require_tokens("TextCNN", input_ids, std::numeric_limits<std::int64_t>::max());
     if (input_ids.size(1) < 1)
-        throw ShapeError(fmt::format("TextCNN: wants a token at least, got {}", input_ids.shape().str()));
+        throw ShapeError(fmt::format("TextCNN: expected a token at least, got {}", input_ids.shape().str()));
     const Tensor lengths = sum((input_ids != config_.padding_idx).to(DType::i64), {1}, true);
     Tensor x = transpose(embedding_(input_ids), 1, 2);
     const std::int64_t most = *std::max_element(config_.filter_sizes.begin(), config_.filter_sizes.end());

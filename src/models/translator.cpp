@@ -85,7 +85,7 @@ Tensor for_each_target(const char* what, const Tensor& of_source, const Tensor& 
     if (of_source.size(0) == target.size(0)) return of_source;
     if (of_source.size(0) != 1)
         throw ShapeError(
-            fmt::format("Translator: wants {} of {} texts, or of 1, got {}", what, target.size(0), of_source.size(0)));
+            fmt::format("Translator: expected {} of {} texts, or of 1, got {}", what, target.size(0), of_source.size(0)));
     std::vector<std::int64_t> sizes;
     for (int axis = 0; axis < of_source.rank(); ++axis)
         sizes.push_back(axis == 0 ? target.size(0) : of_source.size(axis));
@@ -104,7 +104,7 @@ Tensor Translator::decode(const Tensor& target, const Tensor& memory, const Tens
 
 Tensor Translator::forward(Tensor source, Tensor target) {
     if (!target.defined())
-        throw ValueError("Translator: wants a target (N, T) beside the source, got an undefined tensor");
+        throw ValueError("Translator: expected a target (N, T) beside the source, got an undefined tensor");
     const Tensor memory = encode(source);
     return decode(target, memory, source);
 }
@@ -119,12 +119,12 @@ std::vector<Tensor> Translator::attention_to_source(const Tensor& source, const 
 std::vector<text::GeneratedSequence> Translator::translate(const std::vector<std::int64_t>& source,
                                                            const std::vector<std::int64_t>& prompt,
                                                            const text::GenerationOptions& options) {
-    if (source.empty()) throw ValueError("Translator::translate: wants tokens to translate, got none");
-    if (prompt.empty()) throw ValueError("Translator::translate: wants a prompt with the begin token, got none");
+    if (source.empty()) throw ValueError("Translator::translate: expected tokens to translate, got none");
+    if (prompt.empty()) throw ValueError("Translator::translate: expected a prompt with the begin token, got none");
     const auto longest = static_cast<std::int64_t>(prompt.size()) + options.max_new_tokens;
     if (longest > config_.max_length)
         throw ValueError(
-            fmt::format("Translator::translate: wants prompt and max_new_tokens of {} tokens at most, got "
+            fmt::format("Translator::translate: expected prompt and max_new_tokens of {} tokens at most, got "
                         "{} and {}",
                         config_.max_length, prompt.size(), options.max_new_tokens));
     for (const auto& [what, tokens, size] : {std::tuple("source", &source, config_.source_vocab_size),
@@ -132,7 +132,7 @@ std::vector<text::GeneratedSequence> Translator::translate(const std::vector<std
                                              std::tuple("end", &options.eos_token_id, config_.target_vocab_size)})
         for (const std::int64_t one : *tokens)
             if (one < 0 || one >= size)
-                throw ValueError(fmt::format("Translator::translate: wants tokens of the {} in 0 .. {}, got {}", what,
+                throw ValueError(fmt::format("Translator::translate: expected tokens of the {} in 0 .. {}, got {}", what,
                                              size - 1, one));
     text::check(options);
     const NoGrad no_grad;

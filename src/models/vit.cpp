@@ -73,7 +73,7 @@ class ViTEmbeddings : public nn::Layer {
     Tensor forward(Tensor images) override {
         if (images.rank() != 4 || images.size(1) != wanted_[0] || images.size(2) != wanted_[1] ||
             images.size(3) != wanted_[2])
-            throw ShapeError(fmt::format("ViT: wants images (N, {}, {}, {}), got {}", wanted_[0], wanted_[1],
+            throw ShapeError(fmt::format("ViT: expected images (N, {}, {}, {}), got {}", wanted_[0], wanted_[1],
                                          wanted_[2], images.shape().str()));
         const Tensor patches = transpose(flatten(projection_(images), 2), 1, 2), token = cls_token_;
         const Tensor first = broadcast_to(token, {images.size(0), 1, token.size(2)});

@@ -37,16 +37,16 @@ MultiheadAttention::MultiheadAttention(std::int64_t embed_dim, std::int64_t num_
       out_proj_(add("out_proj", [&] {
           if (embed_dim < 1 || num_heads < 1 || embed_dim % num_heads != 0)
               throw ValueError(
-                  fmt::format("MultiheadAttention: wants num_heads of at least 1 that divide embed_dim, got {} and {}",
+                  fmt::format("MultiheadAttention: expected num_heads of at least 1 that divide embed_dim, got {} and {}",
                               num_heads, embed_dim));
           return Linear(embed_dim, embed_dim, {options.bias, options.dtype, options.device});
       }())) {
     if (!(dropout_ >= 0 && dropout_ <= 1))
-        throw ValueError(fmt::format("MultiheadAttention: wants dropout in [0, 1], got {}", dropout_));
+        throw ValueError(fmt::format("MultiheadAttention: expected dropout in [0, 1], got {}", dropout_));
     const TensorOptions tensor{options.dtype, options.device};
     const auto drawn = [&](std::int64_t rows, std::int64_t columns) {
         if (columns < 1)
-            throw ValueError(fmt::format("MultiheadAttention: wants kdim and vdim of at least 1, got {}", columns));
+            throw ValueError(fmt::format("MultiheadAttention: expected kdim and vdim of at least 1, got {}", columns));
         return xavier_uniform_(zeros({rows, columns}, tensor));
     };
     const std::int64_t kdim = options.kdim.value_or(embed_dim), vdim = options.vdim.value_or(embed_dim);
@@ -92,11 +92,11 @@ Tensor MultiheadAttention::mask_of(const AttentionMasks& masks, const Tensor& qu
     for (const auto& [what, one] : {std::pair("attn_mask", mask), std::pair("key_padding_mask", padding)})
         if (one.defined() && one.dtype() != DType::boolean && !is_floating(one.dtype()))
             throw TypeError(
-                fmt::format("MultiheadAttention: wants {} of bool, or of floating numbers that are added, got {}", what,
+                fmt::format("MultiheadAttention: expected {} of bool, or of floating numbers that are added, got {}", what,
                             name_of(one.dtype())));
     if (mask.defined()) {
         if (mask.shape() != Shape{queries, keys} && mask.shape() != Shape{batch * num_heads_, queries, keys})
-            throw ShapeError(fmt::format("MultiheadAttention: wants attn_mask {} or {}, got {}",
+            throw ShapeError(fmt::format("MultiheadAttention: expected attn_mask {} or {}, got {}",
                                          Shape{queries, keys}.str(), Shape{batch * num_heads_, queries, keys}.str(),
                                          mask.shape().str()));
         if (mask.rank() == 3) mask = reshape(mask, {batch, num_heads_, queries, keys});
@@ -104,7 +104,7 @@ Tensor MultiheadAttention::mask_of(const AttentionMasks& masks, const Tensor& qu
     if (padding.defined()) {
         if (padding.rank() == 1 && batch == 1) padding = unsqueeze(padding, 0);
         if (padding.shape() != Shape{batch, keys})
-            throw ShapeError(fmt::format("MultiheadAttention: wants key_padding_mask {}, got {}",
+            throw ShapeError(fmt::format("MultiheadAttention: expected key_padding_mask {}, got {}",
                                          Shape{batch, keys}.str(), padding.shape().str()));
         padding = reshape(padding, {batch, 1, 1, keys});
     }
@@ -119,23 +119,23 @@ Tensor MultiheadAttention::mask_of(const AttentionMasks& masks, const Tensor& qu
 
 Tensor MultiheadAttention::forward(Tensor query, Tensor key, Tensor value, AttentionMasks masks) {
     if (query.rank() != 2 && query.rank() != 3)
-        throw ShapeError(fmt::format("MultiheadAttention: wants query ({}) or (L, E), got {}",
+        throw ShapeError(fmt::format("MultiheadAttention: expected query ({}) or (L, E), got {}",
                                      batch_first_ ? "N, L, E" : "L, N, E", query.shape().str()));
     if (query.size(-1) != embed_dim_)
         throw ShapeError(
-            fmt::format("MultiheadAttention: wants query of embed_dim {}, got {}", embed_dim_, query.shape().str()));
+            fmt::format("MultiheadAttention: expected query of embed_dim {}, got {}", embed_dim_, query.shape().str()));
     const bool single = query.rank() == 2;
     const auto batched = [&](const Tensor& x) {
         if (!x.defined()) return x;
         if (x.rank() != query.rank())
             throw ShapeError(
-                fmt::format("MultiheadAttention: wants as many axes of query, key and value, got {} and {}",
+                fmt::format("MultiheadAttention: expected as many axes of query, key and value, got {} and {}",
                             query.shape().str(), x.shape().str()));
         return single ? unsqueeze(x, 0) : batch_first_ ? x : transpose(x, 0, 1);
     };
     const Tensor x = batched(query), keys = batched(key), values = batched(value);
     if (keys.defined() && keys.size(0) != x.size(0))
-        throw ShapeError(fmt::format("MultiheadAttention: wants query and key of one batch, got {} and {}",
+        throw ShapeError(fmt::format("MultiheadAttention: expected query and key of one batch, got {} and {}",
                                      query.shape().str(), key.shape().str()));
     const Heads heads = heads_of(x, keys, values, true);
     const Tensor y = scaled_dot_product_attention(heads.query, heads.key, heads.value,

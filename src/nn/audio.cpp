@@ -21,7 +21,7 @@ Spectrogram::Spectrogram(audio::SpectrogramOptions options, const TensorOptions&
     const std::int64_t length = options.win_length.value_or(options.n_fft);
     if (length < 1 || options.n_fft < length)
         throw ValueError(
-            fmt::format("Spectrogram: wants a win_length of 1 to n_fft, got {} and {}", length, options.n_fft));
+            fmt::format("Spectrogram: expected a win_length of 1 to n_fft, got {} and {}", length, options.n_fft));
     window_ = buffer("window", options.window.defined() ? options.window : hann_window(length, true, tensors));
 }
 
@@ -39,7 +39,7 @@ MelScale::MelScale(std::int64_t n_mels, std::int64_t sample_rate, std::int64_t n
 
 Tensor MelScale::forward(Tensor x) {
     if (x.rank() < 2 || x.size(-2) != bank_.size(0))
-        throw ShapeError(fmt::format("MelScale: wants x (..., {}, frames), got {}", bank_.size(0), x.shape().str()));
+        throw ShapeError(fmt::format("MelScale: expected x (..., {}, frames), got {}", bank_.size(0), x.shape().str()));
     return transpose(matmul(transpose(x), bank_));
 }
 
@@ -50,7 +50,7 @@ MelSpectrogram::MelSpectrogram(audio::MelSpectrogramOptions options, const Tenso
                                            options.mel, tensors))) {
     options_.spectrogram.window = options_.filter_bank = Tensor();
     if (!options.spectrogram.power || !options.spectrogram.onesided)
-        throw ValueError(fmt::format("MelSpectrogram: wants a power, and one side of the spectrum, got {} and {}",
+        throw ValueError(fmt::format("MelSpectrogram: expected a power, and one side of the spectrum, got {} and {}",
                                      options.spectrogram.power ? "a power" : "none",
                                      options.spectrogram.onesided ? "one side" : "both sides"));
 }
@@ -70,10 +70,10 @@ MFCC::MFCC(audio::MfccOptions options, const TensorOptions& tensors)
       mel_spectrogram_(add("MelSpectrogram", MelSpectrogram(options.mel_spectrogram, tensors))) {
     options_.mel_spectrogram = {};
     if (options.n_mfcc < 1 || options.n_mfcc > options.mel_spectrogram.n_mels)
-        throw ValueError(fmt::format("MFCC: wants an n_mfcc of 1 to n_mels, {}, got {}", options.mel_spectrogram.n_mels,
+        throw ValueError(fmt::format("MFCC: expected an n_mfcc of 1 to n_mels, {}, got {}", options.mel_spectrogram.n_mels,
                                      options.n_mfcc));
     if (norm_ != "ortho" && norm_ != "backward")
-        throw ValueError(fmt::format("MFCC: wants \"ortho\" or \"backward\" as norm, got \"{}\"", norm_));
+        throw ValueError(fmt::format("MFCC: expected \"ortho\" or \"backward\" as norm, got \"{}\"", norm_));
 }
 
 Tensor MFCC::forward(Tensor x) {

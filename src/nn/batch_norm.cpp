@@ -8,7 +8,7 @@ namespace declivity::nn {
 namespace {
 
 void require_axes(const char* layer, bool fits, const char* wants, const Tensor& x) {
-    if (!fits) throw ShapeError(fmt::format("{}: wants x {}, got {}", layer, wants, x.shape().str()));
+    if (!fits) throw ShapeError(fmt::format("{}: expected x {}, got {}", layer, wants, x.shape().str()));
 }
 
 }  // namespace
@@ -16,7 +16,7 @@ void require_axes(const char* layer, bool fits, const char* wants, const Tensor&
 BatchNorm::BatchNorm(std::int64_t num_features, const BatchNormOptions& options)
     : eps_(options.eps), momentum_(options.momentum) {
     if (num_features < 1)
-        throw ValueError(fmt::format("BatchNorm: wants num_features of at least 1, got {}", num_features));
+        throw ValueError(fmt::format("BatchNorm: expected num_features of at least 1, got {}", num_features));
     const TensorOptions tensor{options.dtype, options.device};
     weight_ = parameter("weight", options.affine ? ones({num_features}, tensor) : Tensor());
     bias_ = parameter("bias", options.affine ? zeros({num_features}, tensor) : Tensor());

@@ -11,7 +11,7 @@ namespace declivity::nn {
 Bilinear::Bilinear(std::int64_t in1_features, std::int64_t in2_features, std::int64_t out_features,
                    const BilinearOptions& options) {
     if (in1_features < 1 || in2_features < 1 || out_features < 1)
-        throw ValueError(fmt::format("Bilinear: wants at least 1 feature of each, got {}, {} and {}", in1_features,
+        throw ValueError(fmt::format("Bilinear: expected at least 1 feature of each, got {}, {} and {}", in1_features,
                                      in2_features, out_features));
     const TensorOptions tensor{options.dtype, options.device};
     const double bound = 1 / std::sqrt(static_cast<double>(in1_features));

@@ -81,7 +81,7 @@ Module::Call::~Call() { detail::UnregisteredCalls::leave(*this); }
 
 void Module::Call::require_defined(const Tensor& first) const {
     if (!first.defined())
-        throw ValueError(fmt::format("{}: wants a tensor, got an undefined one", module_.type_name()));
+        throw ValueError(fmt::format("{}: expected a tensor, got an undefined one", module_.type_name()));
 }
 
 void Module::Call::runs_hooks() const {
@@ -126,7 +126,7 @@ void Module::place() {
 
 int Module::new_hook(std::string_view function, bool callable) {
     require_in_place();
-    if (!callable) throw ValueError(fmt::format("{}: wants a function, got an empty one", function));
+    if (!callable) throw ValueError(fmt::format("{}: expected a function, got an empty one", function));
     static std::atomic<int> last{0};  // no number twice, so that a stale one removes nobody else's hook
     note_change();
     return ++last;

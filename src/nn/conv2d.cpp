@@ -16,7 +16,7 @@ void check_conv(std::string_view layer, std::int64_t in_channels, std::int64_t o
     if (in_channels < 1 || out_channels < 1 || groups < 1 || in_channels % groups != 0 || out_channels % groups != 0 ||
         std::ranges::any_of(kernel_size, [](std::int64_t size) { return size < 1; }))
         throw ValueError(
-            fmt::format("{}: wants groups that divide the channels and a kernel size of at least 1, got {} "
+            fmt::format("{}: expected groups that divide the channels and a kernel size of at least 1, got {} "
                         "to {} channels, {} groups, kernel size {}",
                         layer, in_channels, out_channels, groups, fmt::join(kernel_size, " x ")));
 }

@@ -8,7 +8,7 @@ namespace declivity::nn {
 
 DropoutBase::DropoutBase(const char* name, Function function, double p, const std::optional<Generator>& generator)
     : function_(function), p_(p), generator_(generator) {
-    if (!(p >= 0 && p <= 1)) throw ValueError(fmt::format("{}: wants p in [0, 1], got {}", name, p));
+    if (!(p >= 0 && p <= 1)) throw ValueError(fmt::format("{}: expected p in [0, 1], got {}", name, p));
 }
 
 Tensor DropoutBase::forward(Tensor x) {

@@ -14,14 +14,14 @@ namespace {
 std::optional<std::int64_t> padding_of(std::string_view layer, std::optional<std::int64_t> padding_idx,
                                        std::int64_t rows) {
     if (padding_idx && (*padding_idx < -rows || *padding_idx >= rows))
-        throw ValueError(fmt::format("{}: wants a padding_idx of one of {} rows, got {}", layer, rows, *padding_idx));
+        throw ValueError(fmt::format("{}: expected a padding_idx of one of {} rows, got {}", layer, rows, *padding_idx));
     if (padding_idx && *padding_idx < 0) *padding_idx += rows;
     return padding_idx;
 }
 
 void require_sizes(std::string_view layer, std::int64_t num_embeddings, std::int64_t embedding_dim) {
     if (num_embeddings < 1 || embedding_dim < 1)
-        throw ValueError(fmt::format("{}: wants num_embeddings and embedding_dim of at least 1, got {} and {}", layer,
+        throw ValueError(fmt::format("{}: expected num_embeddings and embedding_dim of at least 1, got {} and {}", layer,
                                      num_embeddings, embedding_dim));
 }
 
@@ -35,9 +35,9 @@ Tensor drawn(std::int64_t rows, std::int64_t columns, const TensorOptions& tenso
 
 /// A table of one's own.
 Tensor copied(std::string_view layer, const Tensor& table) {
-    if (!table.defined()) throw ValueError(fmt::format("{}: wants a table, got an undefined tensor", layer));
+    if (!table.defined()) throw ValueError(fmt::format("{}: expected a table, got an undefined tensor", layer));
     if (table.rank() != 2)
-        throw ShapeError(fmt::format("{}: wants a table (V, D), got {}", layer, table.shape().str()));
+        throw ShapeError(fmt::format("{}: expected a table (V, D), got {}", layer, table.shape().str()));
     require_sizes(layer, table.size(0), table.size(1));
     return table.detach().clone();
 }

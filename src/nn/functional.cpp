@@ -6,7 +6,7 @@
 namespace declivity::nn {
 
 Tensor Lambda::forward(Tensor x) {
-    if (!function_) throw ValueError(fmt::format("{}: wants a function, got an empty one", type_name_));
+    if (!function_) throw ValueError(fmt::format("{}: expected a function, got an empty one", type_name_));
     return function_(std::move(x));
 }
 

@@ -18,10 +18,10 @@ struct Affine {
     Affine(std::string_view function, const BatchNorm& norm, std::int64_t channels) {
         const Tensor mean = norm.running_mean(), var = norm.running_var();
         if (!mean.defined())
-            throw ValueError(fmt::format("{}: wants a norm with running statistics, got one without", function));
+            throw ValueError(fmt::format("{}: expected a norm with running statistics, got one without", function));
         if (mean.numel() != channels)
             throw ShapeError(
-                fmt::format("{}: wants a norm of {} channels, got one of {}", function, channels, mean.numel()));
+                fmt::format("{}: expected a norm of {} channels, got one of {}", function, channels, mean.numel()));
         const DType wide = compute_type(mean.dtype());
         factor = pow(var.to(wide) + norm.eps(), -0.5);
         if (norm.weight().defined()) factor = factor * norm.weight().to(wide);

@@ -17,7 +17,7 @@ TensorOptions like(const Tensor& tensor) { return {tensor.dtype(), tensor.device
 
 Fan fan_for(std::string_view function, const Shape& weight) {
     if (weight.rank() < 2)
-        throw ShapeError(fmt::format("{}: wants a weight (out, in, window...), got {}", function, weight.str()));
+        throw ShapeError(fmt::format("{}: expected a weight (out, in, window...), got {}", function, weight.str()));
     std::int64_t window = 1;
     for (int axis = 2; axis < weight.rank(); ++axis) window *= weight[axis];
     return {weight[1] * window, weight[0] * window};
@@ -42,7 +42,7 @@ Tensor normal_(Tensor tensor, double mean, double std, const std::optional<Gener
 Tensor truncated_normal_(Tensor tensor, double mean, double std, double cut,
                          const std::optional<Generator>& generator) {
     const FunctionScope function("truncated_normal_");
-    if (!(cut > 0)) throw ValueError(fmt::format("truncated_normal_: wants a cut above 0, got {}", cut));
+    if (!(cut > 0)) throw ValueError(fmt::format("truncated_normal_: expected a cut above 0, got {}", cut));
     const NoGrad no_grad;
     // Drawn on the host: how often a value is drawn again differs from element to element.
     if (generator) ops::require_same_device("truncated_normal_", tensor.device(), generator->device());

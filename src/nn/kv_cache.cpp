@@ -19,7 +19,7 @@ ops::View rows_of(const Tensor& x) {
 }
 
 void require_size(const char* what, std::int64_t size) {
-    if (size < 1) throw ValueError(fmt::format("KeyValueCache: wants {} of at least 1, got {}", what, size));
+    if (size < 1) throw ValueError(fmt::format("KeyValueCache: expected {} of at least 1, got {}", what, size));
 }
 
 }  // namespace
@@ -52,7 +52,7 @@ struct KeyValueCache::State {
                            more = wanted - static_cast<std::int64_t>(pages.size());
         if (more > static_cast<std::int64_t>(free.size()))
             throw ValueError(
-                fmt::format("KeyValueCache::reserve: wants {} more pages for sample {}, of which {} are free", more,
+                fmt::format("KeyValueCache::reserve: expected {} more pages for sample {}, of which {} are free", more,
                             sample, free.size()));
         for (std::int64_t i = 0; i < more; ++i) {
             pages.push_back(free.back());
@@ -63,7 +63,7 @@ struct KeyValueCache::State {
 
 KeyValueCache::State& KeyValueCache::state(const char* function) const {
     if (state_ == nullptr)
-        throw ValueError(fmt::format("KeyValueCache::{}: wants a cache, got one that was not made", function));
+        throw ValueError(fmt::format("KeyValueCache::{}: expected a cache, got one that was not made", function));
     return *state_;
 }
 
@@ -77,7 +77,7 @@ KeyValueCache::KeyValueCache(std::int64_t layers, std::int64_t batch, std::int64
     require_size("head_dim", head_dim);
     require_size("max_length", max_length);
     if (!is_floating(options.dtype))
-        throw TypeError(fmt::format("KeyValueCache: wants a floating type, got {}", name_of(options.dtype)));
+        throw TypeError(fmt::format("KeyValueCache: expected a floating type, got {}", name_of(options.dtype)));
     State& made = *state_;
     const TensorOptions kept{options.dtype, options.device}, whole{DType::i64, options.device};
     made.lengths = zeros({batch}, whole).clone();
@@ -118,7 +118,7 @@ void KeyValueCache::set_lengths(const Tensor& lengths) {
     ops::require_shape("KeyValueCache::set_lengths", "lengths", lengths.shape(), {cache.batch});
     if (lengths.dtype() != DType::i64 && lengths.dtype() != DType::i32)
         throw TypeError(
-            fmt::format("KeyValueCache::set_lengths: wants lengths of i64 or i32, got {}", name_of(lengths.dtype())));
+            fmt::format("KeyValueCache::set_lengths: expected lengths of i64 or i32, got {}", name_of(lengths.dtype())));
     Tensor own = cache.lengths;
     own.copy_(lengths.to(DType::i64));
 }
@@ -127,7 +127,7 @@ void KeyValueCache::advance(std::int64_t count) {
     State& cache = state("advance");
     require_size("tokens of a call", count);
     if (cache.announced + count > cache.max_length)
-        throw ValueError(fmt::format("KeyValueCache::advance: wants up to {} tokens, got {} behind {}",
+        throw ValueError(fmt::format("KeyValueCache::advance: expected up to {} tokens, got {} behind {}",
                                      cache.max_length, count, cache.announced));
     cache.first = cache.announced == 0;
     cache.announced += count;
@@ -144,13 +144,13 @@ Tensor KeyValueCache::attend(std::int64_t layer, const Tensor& query, const Tens
                              const CacheAttention& options) const {
     const State& cache = state("attend");
     if (layer < 0 || layer >= layers())
-        throw ValueError(fmt::format("KeyValueCache::attend: wants one of {} layers, got {}", layers(), layer));
+        throw ValueError(fmt::format("KeyValueCache::attend: expected one of {} layers, got {}", layers(), layer));
     const Shape wanted{cache.batch, cache.heads, key.size(2), cache.head_dim};
     ops::require_shape("KeyValueCache::attend", "key", key.shape(), wanted);
     ops::require_shape("KeyValueCache::attend", "value", value.shape(), wanted);
     if (key.size(2) != cache.last)
         throw ShapeError(
-            fmt::format("KeyValueCache::attend: wants keys of the {} tokens that advance() told of, got {}", cache.last,
+            fmt::format("KeyValueCache::attend: expected keys of the {} tokens that advance() told of, got {}", cache.last,
                         key.shape().str()));
     const NoGrad no_grad;
     const Tensor &keys = cache.keys[static_cast<std::size_t>(layer)],
@@ -220,10 +220,10 @@ void KeyValueCache::reserve(std::int64_t sample, std::int64_t length) {
     State& cache = state("reserve");
     if (!cache.page_size) throw ValueError("KeyValueCache::reserve: the cache has no pages");
     if (sample < 0 || sample >= cache.batch)
-        throw ValueError(fmt::format("KeyValueCache::reserve: wants one of {} samples, got {}", cache.batch, sample));
+        throw ValueError(fmt::format("KeyValueCache::reserve: expected one of {} samples, got {}", cache.batch, sample));
     if (length < 0 || length > cache.max_length)
         throw ValueError(
-            fmt::format("KeyValueCache::reserve: wants a length in 0 .. {}, got {}", cache.max_length, length));
+            fmt::format("KeyValueCache::reserve: expected a length in 0 .. {}, got {}", cache.max_length, length));
     cache.reserve(sample, length);
     cache.write_table();
 }
@@ -232,7 +232,7 @@ void KeyValueCache::release(std::int64_t sample) {
     State& cache = state("release");
     if (!cache.page_size) throw ValueError("KeyValueCache::release: the cache has no pages");
     if (sample < 0 || sample >= cache.batch)
-        throw ValueError(fmt::format("KeyValueCache::release: wants one of {} samples, got {}", cache.batch, sample));
+        throw ValueError(fmt::format("KeyValueCache::release: expected one of {} samples, got {}", cache.batch, sample));
     auto& pages = cache.owned[static_cast<std::size_t>(sample)];
     cache.free.insert(cache.free.end(), pages.rbegin(), pages.rend());
     pages.clear();

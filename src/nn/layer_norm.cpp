@@ -14,8 +14,8 @@ void check(const char* layer, const Shape& normalized_shape, double eps) {
     for (const std::int64_t size : normalized_shape) fits = fits && size >= 1;
     if (!fits)
         throw ValueError(
-            fmt::format("{}: wants sizes of at least 1 as normalized_shape, got {}", layer, normalized_shape.str()));
-    if (!(eps >= 0)) throw ValueError(fmt::format("{}: wants eps of at least 0, got {}", layer, eps));
+            fmt::format("{}: expected sizes of at least 1 as normalized_shape, got {}", layer, normalized_shape.str()));
+    if (!(eps >= 0)) throw ValueError(fmt::format("{}: expected eps of at least 0, got {}", layer, eps));
 }
 
 }  // namespace

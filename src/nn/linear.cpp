@@ -21,7 +21,7 @@ void require_no_adapter(const Lora* adapter) {
 
 Linear::Linear(std::int64_t in_features, std::int64_t out_features, const LinearOptions& options) {
     if (in_features < 1 || out_features < 1)
-        throw ValueError(fmt::format("Linear: wants in_features and out_features of at least 1, got {} and {}",
+        throw ValueError(fmt::format("Linear: expected in_features and out_features of at least 1, got {} and {}",
                                      in_features, out_features));
     const TensorOptions tensor{options.dtype, options.device};
     const double bound = 1 / std::sqrt(static_cast<double>(in_features));
@@ -58,7 +58,7 @@ Lora& Linear::add_lora(Lora adapter) {
 }
 
 void Linear::add_to_weight(double factor) {
-    if (lora_ == nullptr) throw ValueError("Linear: wants a layer with an adapter, see add_lora()");
+    if (lora_ == nullptr) throw ValueError("Linear: expected a layer with an adapter, see add_lora()");
     const NoGrad no_grad;
     Tensor weight = weight_;
     weight.copy_((weight.to(DType::f32) + lora_->delta().to(DType::f32) * factor).to(weight.dtype()));

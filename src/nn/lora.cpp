@@ -51,13 +51,13 @@ std::string names_of_linear_layers(const Module& model) {
 
 void check(const char* name, const LoraOptions& options) {
     if (options.r < 1 || !std::isfinite(options.lora_alpha))
-        throw ValueError(fmt::format("{}: wants r of at least 1 and a finite lora_alpha, got {} and {}", name,
+        throw ValueError(fmt::format("{}: expected r of at least 1 and a finite lora_alpha, got {} and {}", name,
                                      options.r, options.lora_alpha));
     if (!(options.lora_dropout >= 0 && options.lora_dropout <= 1))
-        throw ValueError(fmt::format("{}: wants lora_dropout in [0, 1], got {}", name, options.lora_dropout));
+        throw ValueError(fmt::format("{}: expected lora_dropout in [0, 1], got {}", name, options.lora_dropout));
     for (const DType dtype : {options.dtype, options.base_dtype.value_or(DType::f32)})
         if (!is_floating(dtype))
-            throw TypeError(fmt::format("{}: wants f32, f64, f16 or bf16, got {}", name, name_of(dtype)));
+            throw TypeError(fmt::format("{}: expected f32, f64, f16 or bf16, got {}", name, name_of(dtype)));
 }
 
 double scale_of(const LoraOptions& options) {
@@ -116,10 +116,10 @@ std::vector<AdaptedLinear> lora_targets(const Module& model, const LoraOptions& 
         if (!used.contains(one))
             throw ValueError(fmt::format("add_lora: expected target_modules that name linear layers ({}), got '{}'",
                                          names_of_linear_layers(model), one));
-    if (found.empty()) throw ValueError("add_lora: wants a model with linear layers below it");
+    if (found.empty()) throw ValueError("add_lora: expected a model with linear layers below it");
     for (const auto& [name, layer] : found)
         if (layer->lora() != nullptr)
-            throw ValueError(fmt::format("add_lora: wants layers without adapters, '{}' has one", name));
+            throw ValueError(fmt::format("add_lora: expected layers without adapters, '{}' has one", name));
     return found;
 }
 

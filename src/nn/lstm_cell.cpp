@@ -11,7 +11,7 @@ namespace declivity::nn {
 LSTMCell::LSTMCell(std::int64_t input_size, std::int64_t hidden_size, const LSTMCellOptions& options)
     : hidden_size_(hidden_size) {
     if (input_size < 1 || hidden_size < 1)
-        throw ValueError(fmt::format("LSTMCell: wants input_size and hidden_size of at least 1, got {} and {}",
+        throw ValueError(fmt::format("LSTMCell: expected input_size and hidden_size of at least 1, got {} and {}",
                                      input_size, hidden_size));
     const double bound = 1 / std::sqrt(static_cast<double>(hidden_size));
     const auto drawn = [&](const Shape& shape) {
@@ -26,7 +26,7 @@ LSTMCell::LSTMCell(std::int64_t input_size, std::int64_t hidden_size, const LSTM
 LstmState LSTMCell::forward(Tensor x, LstmState state) {
     const std::int64_t input_size = weight_ih_.shape()[1];
     if (x.rank() < 1 || x.rank() > 2 || x.size(-1) != input_size)
-        throw ShapeError(fmt::format("LSTMCell: wants x (N, {0}) or ({0}), got {1}", input_size, x.shape().str()));
+        throw ShapeError(fmt::format("LSTMCell: expected x (N, {0}) or ({0}), got {1}", input_size, x.shape().str()));
     const bool single = x.rank() == 1;
     if (single) x = unsqueeze(x, 0);
     for (Tensor* part : {&state.hidden, &state.cell}) {

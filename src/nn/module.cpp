@@ -76,7 +76,7 @@ void Module::set_mode(bool training) noexcept {
 void Module::require_in_place(std::string_view path) const {
     if (!moved_from_) return;
     const std::string type = type_name();  // may have been moved as well
-    throw ValueError(fmt::format("{}{}: wants a module, got one that was moved from", type.empty() ? "Module" : type,
+    throw ValueError(fmt::format("{}{}: expected a module, got one that was moved from", type.empty() ? "Module" : type,
                                  path.empty() ? "" : fmt::format(" '{}'", path)));
 }
 
@@ -123,16 +123,16 @@ void Module::check_name(std::string_view name) const {
     const auto of_tensor = [](const auto& one) -> std::string_view { return one.name; };
     const auto of_child = [](const auto& one) -> std::string_view { return one.first; };
     if (name.empty() || name.find('.') != std::string_view::npos)
-        throw ValueError(fmt::format("{}: wants a name without dots, got \"{}\"", type_name(), name));
+        throw ValueError(fmt::format("{}: expected a name without dots, got \"{}\"", type_name(), name));
     if (taken(parameters_, of_tensor) || taken(buffers_, of_tensor) || taken(children_, of_child))
-        throw ValueError(fmt::format("{}: wants each name once, got \"{}\" again", type_name(), name));
+        throw ValueError(fmt::format("{}: expected each name once, got \"{}\" again", type_name(), name));
 }
 
 Parameter Module::parameter(std::string_view name, Tensor value) {
     check_name(name);
     if (!value.defined()) return {};
     if (!is_floating(value.dtype()))
-        throw TypeError(fmt::format("{}: wants the parameter \"{}\" of f32, f64, f16 or bf16, got {}", type_name(),
+        throw TypeError(fmt::format("{}: expected the parameter \"{}\" of f32, f64, f16 or bf16, got {}", type_name(),
                                     name, name_of(value.dtype())));
     const FunctionScope function("parameter");
     value.set_requires_grad();
@@ -148,7 +148,7 @@ Tensor Module::buffer(std::string_view name, Tensor value) {
 
 void Module::add_child(std::string_view name, std::unique_ptr<Module> module) {
     check_name(name);
-    if (!module) throw ValueError(fmt::format("{}: wants a module as '{}', got null", type_name(), name));
+    if (!module) throw ValueError(fmt::format("{}: expected a module as '{}', got null", type_name(), name));
     module->require_in_place(name);
     module->parent_ = this;
     module->set_mode(training_);
@@ -212,7 +212,7 @@ void Module::to(const Device& device) {
 }
 
 void Module::to(DType dtype) {
-    if (!is_floating(dtype)) throw TypeError(fmt::format("Module::to: wants a floating type, got {}", name_of(dtype)));
+    if (!is_floating(dtype)) throw TypeError(fmt::format("Module::to: expected a floating type, got {}", name_of(dtype)));
     forget_places();
     detail::convert(state_dict(),
                     [&](const Tensor& tensor) { return is_floating(tensor.dtype()) ? tensor.to(dtype) : tensor; });

@@ -7,11 +7,11 @@
 namespace declivity::nn::detail {
 
 void refuse_index(std::string_view type, std::int64_t index, std::size_t size) {
-    throw ValueError(fmt::format("{}: wants the index of one of {} modules, got {}", type, size, index));
+    throw ValueError(fmt::format("{}: expected the index of one of {} modules, got {}", type, size, index));
 }
 
 void refuse_key(std::string_view type, std::string_view key, const std::vector<std::string>& keys) {
-    throw ValueError(fmt::format("{}: wants one of the keys [{}], got \"{}\"", type, fmt::join(keys, ", "), key));
+    throw ValueError(fmt::format("{}: expected one of the keys [{}], got \"{}\"", type, fmt::join(keys, ", "), key));
 }
 
 }  // namespace declivity::nn::detail

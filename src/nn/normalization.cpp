@@ -10,9 +10,9 @@ namespace declivity::nn {
 GroupNorm::GroupNorm(std::int64_t num_groups, std::int64_t num_channels, const GroupNormOptions& options)
     : num_groups_(num_groups), eps_(options.eps) {
     if (num_groups < 1 || num_channels < 1 || num_channels % num_groups != 0)
-        throw ValueError(fmt::format("GroupNorm: wants num_groups that divide num_channels, got {} and {}", num_groups,
+        throw ValueError(fmt::format("GroupNorm: expected num_groups that divide num_channels, got {} and {}", num_groups,
                                      num_channels));
-    if (!(eps_ >= 0)) throw ValueError(fmt::format("GroupNorm: wants eps of at least 0, got {}", eps_));
+    if (!(eps_ >= 0)) throw ValueError(fmt::format("GroupNorm: expected eps of at least 0, got {}", eps_));
     const TensorOptions tensor{options.dtype, options.device};
     weight_ = parameter("weight", options.affine ? ones({num_channels}, tensor) : Tensor());
     bias_ = parameter("bias", options.affine ? zeros({num_channels}, tensor) : Tensor());
@@ -25,7 +25,7 @@ Tensor GroupNorm::forward(Tensor x) {
 InstanceNorm::InstanceNorm(std::int64_t num_features, const InstanceNormOptions& options)
     : eps_(options.eps), momentum_(options.momentum) {
     if (num_features < 1)
-        throw ValueError(fmt::format("InstanceNorm: wants num_features of at least 1, got {}", num_features));
+        throw ValueError(fmt::format("InstanceNorm: expected num_features of at least 1, got {}", num_features));
     const TensorOptions tensor{options.dtype, options.device};
     weight_ = parameter("weight", options.affine ? ones({num_features}, tensor) : Tensor());
     bias_ = parameter("bias", options.affine ? zeros({num_features}, tensor) : Tensor());
@@ -44,7 +44,7 @@ Tensor InstanceNorm::forward(Tensor x) {
 
 Tensor InstanceNorm::forward_of(const char* layer, const char* wants, int axes, Tensor x) {
     if (x.rank() == axes) return InstanceNorm::forward(std::move(x));
-    if (x.rank() + 1 != axes) throw ShapeError(fmt::format("{}: wants x {}, got {}", layer, wants, x.shape().str()));
+    if (x.rank() + 1 != axes) throw ShapeError(fmt::format("{}: expected x {}, got {}", layer, wants, x.shape().str()));
     return squeeze(InstanceNorm::forward(unsqueeze(x, 0)), {0});
 }
 
@@ -62,7 +62,7 @@ Tensor InstanceNorm3d::forward(Tensor x) {
 
 LocalResponseNorm::LocalResponseNorm(std::int64_t size, double alpha, double beta, double k)
     : size_(size), alpha_(alpha), beta_(beta), k_(k) {
-    if (size < 1) throw ValueError(fmt::format("LocalResponseNorm: wants a size of at least 1, got {}", size));
+    if (size < 1) throw ValueError(fmt::format("LocalResponseNorm: expected a size of at least 1, got {}", size));
 }
 
 Tensor LocalResponseNorm::forward(Tensor x) {

@@ -14,7 +14,7 @@ std::string name_of_layer(PadMode mode, int axes) {
 
 std::vector<std::int64_t> checked(const std::string& layer, std::vector<std::int64_t> pads, std::size_t axes) {
     if (pads.size() != 2 * axes)
-        throw ValueError(fmt::format("{}: wants {} numbers, a pair for each axis, got {}", layer, 2 * axes, pads));
+        throw ValueError(fmt::format("{}: expected {} numbers, a pair for each axis, got {}", layer, 2 * axes, pads));
     return pads;
 }
 

@@ -67,11 +67,11 @@ constexpr std::string_view kChild = "parametrizations";
 /// @throws ValueError unless `value` can stand where `wanted` does
 void require_like(const Module& module, std::string_view name, const Tensor& wanted, const Tensor& value) {
     if (!value.defined())
-        throw ValueError(fmt::format("register_parametrization: wants a value of '{}' of {}, got an undefined tensor",
+        throw ValueError(fmt::format("register_parametrization: expected a value of '{}' of {}, got an undefined tensor",
                                      name, module.type_name()));
     if (!(value.shape() == wanted.shape()) || value.dtype() != wanted.dtype() || value.device() != wanted.device())
         throw ValueError(fmt::format(
-            "register_parametrization: wants a parametrisation that gives '{}' of {} as it is, {} {} on {}, got {} {} "
+            "register_parametrization: expected a parametrisation that gives '{}' of {} as it is, {} {} on {}, got {} {} "
             "on {}",
             name, module.type_name(), name_of(wanted.dtype()), wanted.shape().str(), wanted.device().info().id,
             name_of(value.dtype()), value.shape().str(), value.device().info().id));
@@ -98,7 +98,7 @@ class ModuleParametrizations {
             std::string all;
             for (const auto& one : module.parameters_)
                 all += fmt::format("{}\"{}\"", all.empty() ? "" : ", ", one.name);
-            throw ValueError(fmt::format("{}: wants a parameter of {} ({}), got \"{}\"", function, module.type_name(),
+            throw ValueError(fmt::format("{}: expected a parameter of {} ({}), got \"{}\"", function, module.type_name(),
                                          all.empty() ? "it has none" : all, name));
         }
         return found->slot;
@@ -156,7 +156,7 @@ void detail::register_parametrization(Module& module, std::string_view name, Par
     const auto& slot = ModuleParametrizations::slot(function, module, name);
     if (slot.use_count() < 2)
         throw ValueError(fmt::format(
-            "{}: wants a parameter that its module keeps as nn::Parameter, got '{}' of {}, which keeps a Tensor",
+            "{}: expected a parameter that its module keeps as nn::Parameter, got '{}' of {}, which keeps a Tensor",
             function, name, module.type_name()));
     const NoGrad no_grad;
     const UnobservedScope unobserved;
@@ -164,7 +164,7 @@ void detail::register_parametrization(Module& module, std::string_view name, Par
     if (slot->parametrized != nullptr) {
         if (calls.originals != 1)
             throw ValueError(
-                fmt::format("{}: wants a further parametrisation of '{}' to take one tensor, got one that takes {}",
+                fmt::format("{}: expected a further parametrisation of '{}' to take one tensor, got one that takes {}",
                             function, name, calls.originals));
         const Tensor value = slot->parametrized->value();
         require_like(module, name, value, calls.forward({value}));
@@ -176,7 +176,7 @@ void detail::register_parametrization(Module& module, std::string_view name, Par
     std::vector<Tensor> originals = calls.right_inverse ? calls.right_inverse(value) : std::vector{value};
     if (originals.size() != calls.originals)
         throw ValueError(
-            fmt::format("{}: wants a right_inverse that gives {} tensors, as many as the parametrisation takes, got {}",
+            fmt::format("{}: expected a right_inverse that gives {} tensors, as many as the parametrisation takes, got {}",
                         function, calls.originals, originals.size()));
     require_like(module, name, value, calls.forward(originals));
     for (Tensor& original : originals) {
@@ -198,11 +198,11 @@ void remove_parametrizations(Module& module, std::string_view name, bool leave_p
     constexpr std::string_view function = "remove_parametrizations";
     detail::ParameterSlot& slot = *ModuleParametrizations::slot(function, module, name);
     if (slot.parametrized == nullptr)
-        throw ValueError(fmt::format("{}: wants a parameter that has parametrisations, got '{}' of {}", function, name,
+        throw ValueError(fmt::format("{}: expected a parameter that has parametrisations, got '{}' of {}", function, name,
                                      module.type_name()));
     const ParametrizationList& list = *slot.parametrized;
     if (!leave_parametrized && list.originals().size() != 1)
-        throw ValueError(fmt::format("{}: wants one original to go back to, got {} of '{}'", function,
+        throw ValueError(fmt::format("{}: expected one original to go back to, got {} of '{}'", function,
                                      list.originals().size(), name));
     const NoGrad no_grad;
     if (leave_parametrized) slot.tensor.assign(list.value().clone());
@@ -213,9 +213,9 @@ void remove_parametrizations(Module& module, std::string_view name, bool leave_p
 
 LoRA::LoRA(const Tensor& weight, const LoRAOptions& options)
     : scaling_(options.alpha / static_cast<double>(options.rank)) {
-    if (options.rank < 1) throw ValueError(fmt::format("LoRA: wants a rank of at least 1, got {}", options.rank));
+    if (options.rank < 1) throw ValueError(fmt::format("LoRA: expected a rank of at least 1, got {}", options.rank));
     if (weight.rank() < 2)
-        throw ShapeError(fmt::format("LoRA: wants a weight of at least 2 axes, got {}", weight.shape().str()));
+        throw ShapeError(fmt::format("LoRA: expected a weight of at least 2 axes, got {}", weight.shape().str()));
     const TensorOptions like{weight.dtype(), weight.device()};
     const std::int64_t rows = weight.size(0), columns = rows == 0 ? 0 : weight.numel() / rows;
     lora_a_ = parameter("lora_A", kaiming_uniform_(zeros({options.rank, columns}, like), std::sqrt(5.0)));

@@ -13,7 +13,7 @@ namespace {
 
 void require_sizes(const char* name, std::int64_t input_size, std::int64_t hidden_size) {
     if (input_size < 1 || hidden_size < 1)
-        throw ValueError(fmt::format("{}: wants input_size and hidden_size of at least 1, got {} and {}", name,
+        throw ValueError(fmt::format("{}: expected input_size and hidden_size of at least 1, got {} and {}", name,
                                      input_size, hidden_size));
 }
 
@@ -23,7 +23,7 @@ Tensor with_rows(const char* name, const Tensor& x, const Tensor& hidden, const 
                  std::int64_t hidden_size, Step step) {
     if (x.rank() < 1 || x.rank() > 2 || x.size(-1) != weight_ih.shape()[1])
         throw ShapeError(
-            fmt::format("{0}: wants x (N, {1}) or ({1}), got {2}", name, weight_ih.shape()[1], x.shape().str()));
+            fmt::format("{0}: expected x (N, {1}) or ({1}), got {2}", name, weight_ih.shape()[1], x.shape().str()));
     const auto in_rows = [&](const Tensor& one) { return x.rank() == 1 && one.rank() == 1 ? unsqueeze(one, 0) : one; };
     const Tensor rows = in_rows(x);
     const Tensor next =
@@ -62,7 +62,7 @@ const LstmState& last_of(const LstmSequence& made) { return made.state; }
 void require_state(const char* name, const Tensor& state, std::int64_t parts) {
     if (state.defined() && (state.rank() != 3 || state.size(0) != parts))
         throw ShapeError(
-            fmt::format("{}: wants states ({}, N, hidden_size), or ({}, hidden_size) without the axis N, "
+            fmt::format("{}: expected states ({}, N, hidden_size), or ({}, hidden_size) without the axis N, "
                         "got {}",
                         name, parts, parts, state.shape().str()));
 }
@@ -80,11 +80,11 @@ RecurrentNetwork<Result, State>::RecurrentNetwork(const char* name, const Sizes&
     : name_(name), sizes_(sizes), options_(options) {
     require_sizes(name, sizes.input, sizes.hidden);
     if (options.num_layers < 1)
-        throw ValueError(fmt::format("{}: wants num_layers of at least 1, got {}", name, options.num_layers));
+        throw ValueError(fmt::format("{}: expected num_layers of at least 1, got {}", name, options.num_layers));
     if (!(options.dropout >= 0 && options.dropout <= 1))
-        throw ValueError(fmt::format("{}: wants dropout in [0, 1], got {}", name, options.dropout));
+        throw ValueError(fmt::format("{}: expected dropout in [0, 1], got {}", name, options.dropout));
     if (sizes.projected < 0 || sizes.projected >= sizes.hidden)
-        throw ValueError(fmt::format("{}: wants proj_size in 0 .. {}, below hidden_size, got {}", name,
+        throw ValueError(fmt::format("{}: expected proj_size in 0 .. {}, below hidden_size, got {}", name,
                                      sizes.hidden - 1, sizes.projected));
     const auto drawn = uniform_for(sizes.hidden, options.dtype, options.device);
     const std::int64_t rows = sizes.gates * sizes.hidden, state = sizes.projected > 0 ? sizes.projected : sizes.hidden,
@@ -109,11 +109,11 @@ template <class Result, class State>
 Result RecurrentNetwork<Result, State>::forward(Tensor x, State state, Tensor lengths) {
     const bool single = x.rank() == 2;
     if (!single && x.rank() != 3)
-        throw ShapeError(fmt::format("{}: wants x ({}, {}), or without the axis N, got {}", name_,
+        throw ShapeError(fmt::format("{}: expected x ({}, {}), or without the axis N, got {}", name_,
                                      options_.batch_first ? "N, T" : "T, N", sizes_.input, x.shape().str()));
     if (x.size(-1) != sizes_.input)
         throw ShapeError(
-            fmt::format("{}: wants x of {} features (input_size), got {}", name_, sizes_.input, x.shape().str()));
+            fmt::format("{}: expected x of {} features (input_size), got {}", name_, sizes_.input, x.shape().str()));
     const std::int64_t directions = options_.bidirectional ? 2 : 1;
     if (single) {
         x = unsqueeze(x, 1);

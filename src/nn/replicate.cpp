@@ -20,7 +20,7 @@ void copy_modes(const Module& from, Module& to, const std::string& path) {
     bool same = given.size() == own.size();
     for (std::size_t i = 0; same && i < own.size(); ++i) same = given[i].first == own[i].first;
     if (!same)
-        throw ValueError(fmt::format("replicate: wants a replica with the modules of the model, [{}] in {}, got [{}]",
+        throw ValueError(fmt::format("replicate: expected a replica with the modules of the model, [{}] in {}, got [{}]",
                                      text(given), path.empty() ? "it" : fmt::format("'{}'", path), text(own)));
     to.train(from.training());
     for (std::size_t i = 0; i < own.size(); ++i)
@@ -36,10 +36,10 @@ void copy_to_device(const Module& model, Module& replica, const Device& device) 
         const std::string wanted = i < from.size() ? from[i].name : "none", got = i < to.size() ? to[i].name : "none";
         if (wanted != got)
             throw ValueError(
-                fmt::format("replicate: wants a replica with the parameters and buffers of the model, '{}', got '{}'",
+                fmt::format("replicate: expected a replica with the parameters and buffers of the model, '{}', got '{}'",
                             wanted, got));
         if (!(from[i].tensor.shape() == to[i].tensor.shape()))
-            throw ShapeError(fmt::format("replicate: wants a replica whose '{}' has shape {}, got {}", wanted,
+            throw ShapeError(fmt::format("replicate: expected a replica whose '{}' has shape {}, got {}", wanted,
                                          from[i].tensor.shape().str(), to[i].tensor.shape().str()));
     }
     const NoGrad no_grad;

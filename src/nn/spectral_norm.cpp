@@ -11,8 +11,8 @@ SpectralNorm::SpectralNorm(const Tensor& weight, const SpectralNormOptions& opti
     : n_power_iterations_(options.n_power_iterations), eps_(options.eps), dim_(0) {
     if (options.n_power_iterations < 1)
         throw ValueError(
-            fmt::format("SpectralNorm: wants n_power_iterations of at least 1, got {}", options.n_power_iterations));
-    if (weight.rank() == 0) throw ShapeError("SpectralNorm: wants a weight of at least 1 axis, got []");
+            fmt::format("SpectralNorm: expected n_power_iterations of at least 1, got {}", options.n_power_iterations));
+    if (weight.rank() == 0) throw ShapeError("SpectralNorm: expected a weight of at least 1 axis, got []");
     dim_ = normalize_axis("SpectralNorm", options.dim.value_or(0), weight.rank());
     if (weight.rank() == 1) return;
     const NoGrad no_grad;

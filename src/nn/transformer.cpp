@@ -32,7 +32,7 @@ Tensor with_residual(const Tensor& x, LayerNorm& norm, bool norm_first, Part par
 }
 
 void require_layers(const char* name, std::int64_t layers) {
-    if (layers < 0) throw ValueError(fmt::format("{}: wants num_layers of at least 0, got {}", name, layers));
+    if (layers < 0) throw ValueError(fmt::format("{}: expected num_layers of at least 0, got {}", name, layers));
 }
 
 }  // namespace
@@ -41,7 +41,7 @@ namespace {
 
 /// @throws ValueError for an empty function
 std::function<Tensor(Tensor)> activation_of(const char* name, const TransformerLayerOptions& options) {
-    if (!options.activation) throw ValueError(fmt::format("{}: wants an activation, got an empty function", name));
+    if (!options.activation) throw ValueError(fmt::format("{}: expected an activation, got an empty function", name));
     return options.activation;
 }
 
@@ -87,7 +87,7 @@ namespace {
 
 void require_memory(const Tensor& memory) {
     if (!memory.defined())
-        throw ValueError("TransformerDecoderLayer: wants memory (S, N, d_model) beside tgt, got an undefined tensor");
+        throw ValueError("TransformerDecoderLayer: expected memory (S, N, d_model) beside tgt, got an undefined tensor");
 }
 
 }  // namespace

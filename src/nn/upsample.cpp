@@ -9,7 +9,7 @@ namespace declivity::nn {
 
 Upsample::Upsample(InterpolateOptions options) : options_(std::move(options)) {
     if (options_.size.empty() == options_.scale_factor.empty())
-        throw ValueError(fmt::format("Upsample: wants either sizes or scale factors, got {} and {}",
+        throw ValueError(fmt::format("Upsample: expected either sizes or scale factors, got {} and {}",
                                      options_.size.rank(), options_.scale_factor.size()));
 }
 Tensor Upsample::forward(Tensor x) { return interpolate(x, options_); }

@@ -29,14 +29,14 @@ void argmax(const View& x, int given_axis, const View& out) {
     dropped.erase(axis);
     if (!(out.shape == kept)) require_shape("argmax", "an output", out, dropped);
     if (out.dtype != DType::i64)
-        throw TypeError(fmt::format("argmax: wants an output of type i64, got {}", name_of(out.dtype)));
+        throw TypeError(fmt::format("argmax: expected an output of type i64, got {}", name_of(out.dtype)));
     require_same_device("argmax", x, out);
     require_dense("argmax", "x", x);
     require_dense("argmax", "out", out);
     if (out.numel() == 0) return;
     const AxisRows rows(x.shape, axis);
     if (rows.n == 0)
-        throw ShapeError(fmt::format("argmax: wants at least one element to choose from, got {} along axis {}",
+        throw ShapeError(fmt::format("argmax: expected at least one element to choose from, got {} along axis {}",
                                      x.shape.str(), axis));
 
     // Halves in f32, where they keep their order.

@@ -150,7 +150,7 @@ Range one_each(std::int64_t channels) { return {.global = {to_size(channels), 1,
 void check_x(const char* function, const View& x) {
     require_real(function, "x", x.dtype);
     if (x.rank() < 2)
-        throw ShapeError(fmt::format("{}: wants at least 2 axes (N, C, ...) as x, got {}", function, x.shape.str()));
+        throw ShapeError(fmt::format("{}: expected at least 2 axes (N, C, ...) as x, got {}", function, x.shape.str()));
     require_dense(function, "x", x);
 }
 
@@ -181,12 +181,12 @@ void check_batch_norm_statistics(const View& x, const BatchNormRunning& running,
     if (const View& batches = running.batches; batches.buffer) {
         require_same_device(function, batches, x);
         if (batches.dtype != DType::i64 || batches.numel() != 1)
-            throw TypeError(fmt::format("{}: wants num_batches_tracked of one i64, got {} of {}", function,
+            throw TypeError(fmt::format("{}: expected num_batches_tracked of one i64, got {} of {}", function,
                                         batches.shape.str(), name_of(batches.dtype)));
     }
     if (x.shape[1] > 0 && x.numel() / x.shape[1] < 2)
         throw ShapeError(
-            fmt::format("{}: wants at least two elements a channel to train on, got {}", function, x.shape.str()));
+            fmt::format("{}: expected at least two elements a channel to train on, got {}", function, x.shape.str()));
 }
 
 void check_batch_norm(const View& x, const View& mean, const View& scale, const View& weight, const View& bias) {

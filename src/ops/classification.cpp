@@ -52,11 +52,11 @@ void add_classification(const View& scores, const View& labels, const View& loss
     require_dense("add_classification", "noted", noted);
     require_same_device("add_classification", scores, noted);
     if (noted.dtype != DType::i64)
-        throw TypeError(fmt::format("add_classification: wants noted of i64, got {}", name_of(noted.dtype)));
+        throw TypeError(fmt::format("add_classification: expected noted of i64, got {}", name_of(noted.dtype)));
     if (labels.dtype != DType::i32 && labels.dtype != DType::i64)
-        throw TypeError(fmt::format("add_classification: wants labels of i32 or i64, got {}", name_of(labels.dtype)));
+        throw TypeError(fmt::format("add_classification: expected labels of i32 or i64, got {}", name_of(labels.dtype)));
     if (loss.numel() != 1 || scores.shape[1] < 1)
-        throw ShapeError(fmt::format("add_classification: wants one loss and at least one class, got {} and {}",
+        throw ShapeError(fmt::format("add_classification: expected one loss and at least one class, got {} and {}",
                                      loss.shape.str(), scores.shape.str()));
     const Classification call{weight.number, weight.is_sum, weight.ignore_index.has_value(),
                               weight.ignore_index.value_or(0)};

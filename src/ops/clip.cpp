@@ -10,13 +10,13 @@ namespace {
 
 void require_wide(std::string_view function, const MultiTensor& tensors) {
     if (is_half(tensors.dtype()))
-        throw TypeError(fmt::format("{}: wants f32 or f64, got {}", function, name_of(tensors.dtype())));
+        throw TypeError(fmt::format("{}: expected f32 or f64, got {}", function, name_of(tensors.dtype())));
 }
 
 }  // namespace
 
 ClipNorm::ClipNorm(const MultiTensor& tensors, double max_norm) : tensors_(tensors) {
-    if (!(max_norm > 0)) throw ValueError(fmt::format("clip_norm: wants a largest norm above 0, got {}", max_norm));
+    if (!(max_norm > 0)) throw ValueError(fmt::format("clip_norm: expected a largest norm above 0, got {}", max_norm));
     const Device device = tensors.device();
     const DType dtype = tensors.dtype();
     require_wide("clip_norm", tensors);

@@ -23,7 +23,7 @@ Kernel kernel_for(const char* name, DType real, DType label, const Device& devic
 
 void check_labels(const char* function, const View& labels, std::int64_t rows) {
     if (labels.dtype != DType::i32 && labels.dtype != DType::i64)
-        throw TypeError(fmt::format("{}: wants labels of i32 or i64, got {}", function, name_of(labels.dtype)));
+        throw TypeError(fmt::format("{}: expected labels of i32 or i64, got {}", function, name_of(labels.dtype)));
     require_shape(function, "labels", labels, {rows});
     require_dense(function, "labels", labels);
 }
@@ -33,10 +33,10 @@ void check_logits(const char* function, const View& logits, const CrossEntropy& 
     require_rank(function, "logits", logits, 2, "N, C");
     if (logits.shape[1] == 0 && logits.shape[0] > 0)
         throw ShapeError(
-            fmt::format("{}: wants at least one class, got logits of shape {}", function, logits.shape.str()));
+            fmt::format("{}: expected at least one class, got logits of shape {}", function, logits.shape.str()));
     require_dense(function, "logits", logits);
     if (!(options.label_smoothing >= 0 && options.label_smoothing < 1))
-        throw ValueError(fmt::format("{}: wants label_smoothing in [0, 1), got {}", function, options.label_smoothing));
+        throw ValueError(fmt::format("{}: expected label_smoothing in [0, 1), got {}", function, options.label_smoothing));
 }
 
 void check_result(const char* function, std::string_view name, const View& logits, const View& view, const Shape& shape,

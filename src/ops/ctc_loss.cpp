@@ -68,7 +68,7 @@ void check(std::string_view function, const CtcOperands& operands) {
     }
     if (operands.blank < 0 || operands.blank >= x.shape[2])
         throw ValueError(
-            fmt::format("{}: wants a blank of one of {} classes, got {}", function, x.shape[2], operands.blank));
+            fmt::format("{}: expected a blank of one of {} classes, got {}", function, x.shape[2], operands.blank));
 }
 
 struct Attributes {

@@ -113,7 +113,7 @@ LayerNormResults layer_norm(RowNorm kind, Value x, int inner, const View& weight
     require_real(function, "x", dtype);
     if (inner < 0 || inner >= shape.rank())
         throw ShapeError(
-            fmt::format("{}: wants rows along axes of x, got axis {} of {}", function, inner, shape.str()));
+            fmt::format("{}: expected rows along axes of x, got axis {} of {}", function, inner, shape.str()));
     const std::int64_t n = row_length(shape, inner);
     for (const auto& [name, view] : {std::pair{"weight", &weight}, std::pair{"bias", &bias}}) {
         if (!view->buffer) continue;

@@ -24,12 +24,12 @@ constexpr std::int64_t kMostTeam = 32;    // of two rows of it
 
 void check(std::string_view function, std::string_view name, const View& a) {
     if (a.dtype != DType::f32 && a.dtype != DType::f64)
-        throw TypeError(fmt::format("{}: wants f32 or f64 as {}, got {}", function, name, name_of(a.dtype)));
+        throw TypeError(fmt::format("{}: expected f32 or f64 as {}, got {}", function, name, name_of(a.dtype)));
     require_rank(function, name, a, 3, "batch, rows, columns");
     require_dense(function, name, a);
     constexpr std::int64_t most = std::numeric_limits<std::int32_t>::max();
     if (a.shape[1] >= most || a.shape[2] >= most)
-        throw ShapeError(fmt::format("{}: wants fewer than 2^31 rows and columns, got {}", function, a.shape.str()));
+        throw ShapeError(fmt::format("{}: expected fewer than 2^31 rows and columns, got {}", function, a.shape.str()));
 }
 
 void check_square(std::string_view function, std::string_view name, const View& a) {
@@ -84,7 +84,7 @@ void require_passes(std::string_view function, const View& a, double all, std::s
     if (all / static_cast<double>(group) <= most || family_of(a.device()) == Family::cpu_like) return;
     if (!has_fault(a.device(), driver_fault("limited_loops"))) return;
     throw Unsupported(
-        fmt::format("{}: wants a device whose driver ends no loop early, got {}, where the loops of a kernel end after "
+        fmt::format("{}: expected a device whose driver ends no loop early, got {}, where the loops of a kernel end after "
                     "65535 passes, and matrices of {} x {}, which take more; take smaller ones, or another device",
                     function, a.device().info().name, a.shape[1], a.shape[2]));
 }
@@ -277,7 +277,7 @@ Value lu_rows(const View& pivots, std::int64_t m) {
     require_rank("lu_rows", "pivots", pivots, 2, "batch, k");
     require_dense("lu_rows", "pivots", pivots);
     if (pivots.dtype != DType::i32 || pivots.shape[1] > m)
-        throw ValueError(fmt::format("lu_rows: wants at most {} pivots of i32, got {} of {}", m, pivots.shape[1],
+        throw ValueError(fmt::format("lu_rows: expected at most {} pivots of i32, got {} of {}", m, pivots.shape[1],
                                      name_of(pivots.dtype)));
     return operation("lu_rows", launch_lu_rows, Nothing{},
                      {.reads = {pivots}, .outputs = {{DType::i32, {pivots.shape[0], m}}}})[0];
@@ -298,7 +298,7 @@ Value qr_form(const View& work, const View& taus, std::int64_t columns) {
     require_alike("qr", "work", work, "taus", taus);
     require_shape("qr", "taus", taus, {work.shape[0], least});
     if (columns < least || columns > work.shape[1])
-        throw ValueError(fmt::format("qr: wants {} to {} columns, got {}", least, work.shape[1], columns));
+        throw ValueError(fmt::format("qr: expected {} to {} columns, got {}", least, work.shape[1], columns));
     return operation("qr", launch_qr_form, Nothing{},
                      {.reads = {work, taus}, .outputs = {{work.dtype, {work.shape[0], work.shape[1], columns}}}})[0];
 }
@@ -317,7 +317,7 @@ SvdResults svd(const View& columns, bool vectors) {
     const std::int64_t batch = columns.shape[0], n = columns.shape[1];
     if (n > columns.shape[2])
         throw ShapeError(
-            fmt::format("svd: wants no more columns than rows, got (batch, columns, rows) {}", columns.shape.str()));
+            fmt::format("svd: expected no more columns than rows, got (batch, columns, rows) {}", columns.shape.str()));
     std::vector<OperationOutput> outputs{{columns.dtype, {batch, n}}};
     if (vectors) {
         outputs.push_back({columns.dtype, {batch, n, n}});
@@ -330,7 +330,7 @@ SvdResults svd(const View& columns, bool vectors) {
 
 Value matmul_of_integers(const View& a, const View& b) {
     if (is_floating(a.dtype) || a.dtype == DType::boolean)
-        throw TypeError(fmt::format("matmul: wants integers as a, got {}", name_of(a.dtype)));
+        throw TypeError(fmt::format("matmul: expected integers as a, got {}", name_of(a.dtype)));
     require_alike("matmul", "a", a, "b", b);
     require_rank("matmul", "a", a, 3, "batch, M, K");
     require_rank("matmul", "b", b, 3, "batch, K, N");

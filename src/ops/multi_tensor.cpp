@@ -93,7 +93,7 @@ void MultiTensor::State::store(std::vector<std::int64_t> rows) {
 
 MultiTensor::MultiTensor(std::size_t roles) : state_(std::make_unique<State>()) {
     if (roles < 1 || roles > kMostRoles)
-        throw ValueError(fmt::format("MultiTensor: wants 1 to 8 roles, got {}", roles));
+        throw ValueError(fmt::format("MultiTensor: expected 1 to 8 roles, got {}", roles));
     state_->roles = roles;
 }
 MultiTensor::~MultiTensor() = default;
@@ -110,7 +110,7 @@ View MultiTensor::numbers() const {
             .strides = {1}};
 }
 Device MultiTensor::device() const {
-    if (!state_->device) throw ValueError("MultiTensor::device: wants tensors, got none: call set first");
+    if (!state_->device) throw ValueError("MultiTensor::device: expected tensors, got none: call set first");
     return *state_->device;
 }
 Work MultiTensor::work(double flops, double accesses) const {
@@ -125,10 +125,10 @@ DType MultiTensor::dtype() const { return state_->dtype; }
 void MultiTensor::set(const std::vector<std::vector<View>>& lists, const std::vector<std::int64_t>& numbers) {
     State& state = *state_;
     if (lists.size() != state.roles || lists[0].empty())
-        throw ValueError(fmt::format("MultiTensor::set: wants {} non-empty lists, got {}", state.roles, lists.size()));
+        throw ValueError(fmt::format("MultiTensor::set: expected {} non-empty lists, got {}", state.roles, lists.size()));
     for (const auto& list : lists)
         if (list.size() != lists[0].size())
-            throw ValueError(fmt::format("MultiTensor::set: wants as many tensors in each role, got {} and {}",
+            throw ValueError(fmt::format("MultiTensor::set: expected as many tensors in each role, got {} and {}",
                                          lists[0].size(), list.size()));
     if (!numbers.empty() && numbers.size() != lists[0].size())
         throw ValueError(fmt::format("MultiTensor::set: expected as many numbers as tensors, {}, got {}",
@@ -156,7 +156,7 @@ void MultiTensor::set(const std::vector<std::vector<View>>& lists, const std::ve
             require_alike("MultiTensor::set", "the first tensor of a role", list[0], "another", view);
             require_same_device("MultiTensor::set", lists[0][0], view);
             if (view.numel() != size)
-                throw ShapeError(fmt::format("MultiTensor::set: wants equal sizes in all roles, got {} and {}",
+                throw ShapeError(fmt::format("MultiTensor::set: expected equal sizes in all roles, got {} and {}",
                                              lists[0][tensor].shape.str(), view.shape.str()));
         }
         state.add_rows(lists, tensor, number_of(tensor), table);
@@ -183,7 +183,7 @@ void MultiTensor::launch(const KernelSpec& spec, std::span<const Argument> furth
 void MultiTensor::launch(const std::function<Kernel(std::size_t items)>& make,
                          std::span<const Argument> further) const {
     const State& state = *state_;
-    if (!state.device) throw ValueError("MultiTensor::launch: wants tensors, got none: call set first");
+    if (!state.device) throw ValueError("MultiTensor::launch: expected tensors, got none: call set first");
     const bool cpu = state.device->family() == Family::cpu_like;
     const auto [kernel, group_size] = kernel_of_group(*state.device, cpu ? 1 : kGpuGroup, make);
     for (const State::Group& group : state.groups) {

@@ -152,23 +152,23 @@ Shape pool2d_shape(std::string_view function, const Shape& x, const Pool2dParame
     for (std::size_t i = 0; i < 2; ++i)
         if (window[i] < 1 || stride[i] < 1 || padding[i] < 0 || padding[i] > window[i] / 2)
             throw ValueError(fmt::format(
-                "{}: wants a kernel size of at least 1, a stride of at least 0 (0: the kernel size) and a "
+                "{}: expected a kernel size of at least 1, a stride of at least 0 (0: the kernel size) and a "
                 "padding of 0 to half the kernel size, got kernel size {} x {}, "
                 "stride {} x {}, padding {} x {}",
                 function, window[0], window[1], parameters.stride[0], parameters.stride[1], padding[0], padding[1]));
-    if (x.rank() != 4) throw ShapeError(fmt::format("{}: wants x (N, C, H, W), got {}", function, x.str()));
+    if (x.rank() != 4) throw ShapeError(fmt::format("{}: expected x (N, C, H, W), got {}", function, x.str()));
     Shape out = x;
     for (std::size_t i = 0; i < 2; ++i) {
         const std::int64_t room = x[static_cast<int>(2 + i)] + 2 * padding[i] - window[i];
         if (room < 0 || x[static_cast<int>(2 + i)] < 1)
             throw ShapeError(
-                fmt::format("{}: wants an image of at least the window {} x {}, got x {} with padding {} x {}",
+                fmt::format("{}: expected an image of at least the window {} x {}, got x {} with padding {} x {}",
                             function, window[0], window[1], x.str(), padding[0], padding[1]));
         out[static_cast<int>(2 + i)] = room / stride[i] + 1;
     }
     // Positions within a plane are i32 in the kernels.
     if (x[2] * x[3] > (std::int64_t{1} << 31) - 1)
-        throw ShapeError(fmt::format("{}: wants images of fewer than 2^31 pixels, got {}", function, x.str()));
+        throw ShapeError(fmt::format("{}: expected images of fewer than 2^31 pixels, got {}", function, x.str()));
     return out;
 }
 
@@ -188,7 +188,7 @@ Value max_pool2d_backward(const View& out_gradient, const View& indices, const S
     require_dense(function, "indices", indices);
     require_shape(function, "indices", indices, out_gradient.shape);
     if (indices.dtype != DType::i32)
-        throw TypeError(fmt::format("{}: wants indices of i32, got {}", function, name_of(indices.dtype)));
+        throw TypeError(fmt::format("{}: expected indices of i32, got {}", function, name_of(indices.dtype)));
     require_same_device(function, indices, out_gradient);
     return operation(function, launch_max_backward, parameters,
                      {.reads = {out_gradient, indices}, .outputs = {{out_gradient.dtype, x}}})[0];

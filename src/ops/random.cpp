@@ -130,7 +130,7 @@ std::int64_t numbers_per_block(DType dtype) { return dtype == DType::f64 ? 2 : 4
 Expression leaf(Distribution distribution, DType dtype, const Shape& shape, std::initializer_list<double> parameters,
                 const RandomCall& random) {
     if (dtype != DType::f32 && dtype != DType::f64)
-        throw TypeError(fmt::format("random: wants f32 or f64, got {}", name_of(dtype)));
+        throw TypeError(fmt::format("random: expected f32 or f64, got {}", name_of(dtype)));
     require_supported(random.state.device(), dtype);
     (void)bytes_of(shape, dtype);
     return Expression(std::make_shared<const ExpressionNode>(
@@ -147,7 +147,7 @@ Expression leaf(Distribution distribution, DType dtype, const Shape& shape, std:
 void refuse_in_host_call(const std::shared_ptr<RandomStream::State>& stream) {
     if (host_call_shares(stream.get()))
         throw Unsupported(
-            "host_call: wants no random numbers of a generator that its step draws from, since a replay draws those of "
+            "host_call: expected no random numbers of a generator that its step draws from, since a replay draws those of "
             "the step first; take a Generator of its own, or draw before the step");
 }
 
@@ -213,7 +213,7 @@ void RandomStream::take_on_host(std::string_view function,
                                 const std::function<std::uint64_t(const RandomPosition& position)>& draw) const {
     if (replay != nullptr || recording != nullptr)
         throw ValueError(
-            fmt::format("{}: wants to be called outside of checkpoint(), which could not draw again what is "
+            fmt::format("{}: expected to be called outside of checkpoint(), which could not draw again what is "
                         "drawn on the host",
                         function));
     if (Recorder* const recorder = Recorder::current())
@@ -262,7 +262,7 @@ RandomReplay::~RandomReplay() { replay = before_; }
 
 RandomCall RandomReplay::next(const Device& device, std::int64_t count) {
     if (at_ == calls_.size() || !(calls_[at_].call.state.device() == device) || calls_[at_].count != count)
-        throw ValueError("random numbers: a function that is called again wants others than the first time");
+        throw ValueError("random numbers: a function that is called again expected others than the first time");
     return calls_[at_++].call;
 }
 

@@ -244,7 +244,7 @@ void check(std::string_view function, RecurrentCell cell, const RecurrentOperand
                        gates = gates_of(cell) * units;
     constexpr std::int64_t most = std::int64_t{1} << 30;
     if (steps == 0 || units == 0 || steps > most || rows > most || gates > most)
-        throw ShapeError(fmt::format("{}: wants 1 to 2^30 steps and units, got {}", function, in.gates.shape.str()));
+        throw ShapeError(fmt::format("{}: expected 1 to 2^30 steps and units, got {}", function, in.gates.shape.str()));
     const auto require = [&](std::string_view what, const View& view, const Shape& shape) {
         require_shape(function, what, view, shape);
         require_dense(function, what, view);
@@ -260,7 +260,7 @@ void check(std::string_view function, RecurrentCell cell, const RecurrentOperand
         require_dense(function, "the lengths", in.lengths);
         require_same_device(function, in.gates, in.lengths);
         if (in.lengths.dtype != DType::i32)
-            throw TypeError(fmt::format("{}: wants lengths of i32, got {}", function, name_of(in.lengths.dtype)));
+            throw TypeError(fmt::format("{}: expected lengths of i32, got {}", function, name_of(in.lengths.dtype)));
     }
 }
 

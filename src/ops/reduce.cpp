@@ -305,7 +305,7 @@ std::string_view name_of(Reduce kind) noexcept {
 
 DType reduced_dtype(Reduce kind, DType x) {
     if (kind == Reduce::mean && !is_floating(x))
-        throw TypeError(fmt::format("mean: wants f32, f64, f16 or bf16 (convert with .to(DType)), got {}", name_of(x)));
+        throw TypeError(fmt::format("mean: expected f32, f64, f16 or bf16 (convert with .to(DType)), got {}", name_of(x)));
     return kind == Reduce::sum ? dtype_info(x).sum : x;
 }
 
@@ -317,7 +317,7 @@ Dims normalize_axes(std::string_view function, const Dims& axes, int rank) {
             if (normalize_axis(function, one, rank) != axis) continue;
             if (wanted)
                 throw ShapeError(
-                    fmt::format("{}: wants each axis once, got {} for {} axes", function, axes.str(), rank));
+                    fmt::format("{}: expected each axis once, got {} for {} axes", function, axes.str(), rank));
             wanted = true;
         }
         if (wanted) out.push_back(axis);
@@ -345,7 +345,7 @@ void reduce(Reduce kind, const View& x, const Dims& given_axes, const View& out)
     if (!keeps) require_shape(function, "an output", out, kept);
     if (const DType type = reduced_dtype(kind, x.dtype); out.dtype != type)
         throw TypeError(
-            fmt::format("{}: wants an output of type {}, got {}", function, name_of(type), name_of(out.dtype)));
+            fmt::format("{}: expected an output of type {}, got {}", function, name_of(type), name_of(out.dtype)));
     require_same_device(function, x, out);
     if (out.numel() == 0) return;
 
@@ -353,7 +353,7 @@ void reduce(Reduce kind, const View& x, const Dims& given_axes, const View& out)
     const std::int64_t elements = x.numel() / out.numel();
     if (elements == 0) {
         if (kind == Reduce::max || kind == Reduce::min)
-            throw ShapeError(fmt::format("{}: wants at least one element to choose from, got {} over axes {}", function,
+            throw ShapeError(fmt::format("{}: expected at least one element to choose from, got {} over axes {}", function,
                                          x.shape.str(), axes.str()));
         fill(result, kind == Reduce::sum ? 0 : std::numeric_limits<double>::quiet_NaN());
     } else if (elements == 1) {

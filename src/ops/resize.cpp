@@ -72,14 +72,14 @@ EpilogueTaken launch_backward(const OperationViews& views, const None&) {
 
 void check(std::string_view function, const View& x, const View& places, const View& weights) {
     if (x.dtype != DType::f32 && x.dtype != DType::f64)
-        throw TypeError(fmt::format("{}: wants f32 or f64, got {}", function, name_of(x.dtype)));
+        throw TypeError(fmt::format("{}: expected f32 or f64, got {}", function, name_of(x.dtype)));
     require_rank(function, "x", x, 3, "outer, n, inner");
     require_dense(function, "x", x);
     require_rank(function, "places", places, 2, "m, K");
     require_dense(function, "places", places);
     require_same_device(function, x, places);
     if (places.dtype != DType::i32)
-        throw TypeError(fmt::format("{}: wants places of i32, got {}", function, name_of(places.dtype)));
+        throw TypeError(fmt::format("{}: expected places of i32, got {}", function, name_of(places.dtype)));
     if (!weights.buffer) return;
     require_alike(function, "x", x, "weights", weights);
     require_shape(function, "weights", weights, places.shape);
@@ -90,7 +90,7 @@ void check(std::string_view function, const View& x, const View& places, const V
 void require_few(std::string_view function, std::int64_t size, std::int64_t inner) {
     if (size * inner > (std::int64_t{1} << 31) - 1)
         throw ShapeError(
-            fmt::format("{}: wants fewer than 2^31 elements from an axis on, got {} x {}", function, size, inner));
+            fmt::format("{}: expected fewer than 2^31 elements from an axis on, got {} x {}", function, size, inner));
 }
 
 }  // namespace

@@ -60,11 +60,11 @@ Value roi_pool_places(const View& x, const View& boxes, const View& images, Size
     require_dense(function, "images", images);
     require_shape(function, "images", images, {boxes.shape[0]});
     if (x.dtype != DType::f32 && x.dtype != DType::f64)
-        throw TypeError(fmt::format("{}: wants f32 or f64, got {}", function, name_of(x.dtype)));
+        throw TypeError(fmt::format("{}: expected f32 or f64, got {}", function, name_of(x.dtype)));
     if (images.dtype != DType::i64)
-        throw TypeError(fmt::format("{}: wants images of i64, got {}", function, name_of(images.dtype)));
+        throw TypeError(fmt::format("{}: expected images of i64, got {}", function, name_of(images.dtype)));
     if (x.shape[2] * x.shape[3] > (std::int64_t{1} << 31) - 1)
-        throw ShapeError(fmt::format("{}: wants images of fewer than 2^31 pixels, got {}", function, x.shape.str()));
+        throw ShapeError(fmt::format("{}: expected images of fewer than 2^31 pixels, got {}", function, x.shape.str()));
     return operation(function, launch_places, RoiPool{scale},
                      {.reads = {x, boxes, images},
                       .outputs = {{DType::i32, {boxes.shape[0], x.shape[1], output_size[0], output_size[1]}}}})[0];

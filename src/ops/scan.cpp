@@ -105,7 +105,7 @@ void scan(std::string_view function, Scan kind, const View& x, const View& out, 
     require_rank(function, "x", x, 3, "outer, n, inner");
     require_shape(function, "out", out, x.shape);
     if (x.dtype == DType::boolean || (kind == Scan::log_sum_exp && !is_floating(x.dtype)))
-        throw TypeError(fmt::format("{}: wants {} as x, got {}", function,
+        throw TypeError(fmt::format("{}: expected {} as x, got {}", function,
                                     kind == Scan::log_sum_exp ? "f32, f64, f16 or bf16" : "numbers", name_of(x.dtype)));
     if (places != nullptr) require_shape(function, "the places", *places, x.shape);
     const WorkScope work("scan", work_each(1, x, out));

@@ -179,12 +179,12 @@ void require_countable(std::string_view function, std::int64_t indices, std::int
     constexpr std::int64_t most = (std::int64_t{1} << 31) - 1;
     if (indices > most || rows > most)
         throw ShapeError(
-            fmt::format("{}: wants fewer than 2^31 indices and rows, got {} and {}", function, indices, rows));
+            fmt::format("{}: expected fewer than 2^31 indices and rows, got {} and {}", function, indices, rows));
 }
 
 void require_numbers(std::string_view function, const View& x) {
     if (x.dtype == DType::boolean)
-        throw TypeError(fmt::format("{}: wants numbers as x, got bool (convert with .to(DType::i64))", function));
+        throw TypeError(fmt::format("{}: expected numbers as x, got bool (convert with .to(DType::i64))", function));
 }
 
 /// What a result begins with where elements are put into it one after the other.
@@ -302,7 +302,7 @@ void last_rows(std::string_view function, const View& numbers, const View& out) 
     require_elements(function, "out", out, numbers);
     require_rank(function, "the indices", numbers, 1, "N");
     require_rank(function, "out", out, 1, "V");
-    if (out.dtype != DType::i64) throw TypeError(fmt::format("{}: wants an out of i64", function));
+    if (out.dtype != DType::i64) throw TypeError(fmt::format("{}: expected an out of i64", function));
     require_countable(function, numbers.shape[0], out.shape[0]);
     const WorkScope work("last_rows", work_each(0, numbers, out, out));
     if (family_of(out.device()) == Family::cpu_like && numbers.numel() * out.numel() > 0) {

@@ -20,7 +20,7 @@ void search(std::string_view function, const View& sorted, const View& values, b
     require_rank(function, "the values", values, 2, "rows, taken");
     require_shape(function, "out", out, values.shape);
     if (is_half(sorted.dtype))
-        throw TypeError(fmt::format("{}: wants any type but f16 and bf16, got {}", function, name_of(sorted.dtype)));
+        throw TypeError(fmt::format("{}: expected any type but f16 and bf16, got {}", function, name_of(sorted.dtype)));
     const bool shared = sorted.shape[0] == 1;
     if (!shared) require_shape(function, "the sorted rows", sorted, {values.shape[0], sorted.shape[1]});
     const WorkScope work("search", work_each(0, values, out));

@@ -13,7 +13,7 @@ inline void require_guard(std::string_view function, const View& guard, const Vi
     require_dense(function, "guard", guard);
     require_same_device(function, beside, guard);
     if (guard.dtype != DType::i32)
-        throw TypeError(fmt::format("{}: wants a guard of i32, got {}", function, name_of(guard.dtype)));
+        throw TypeError(fmt::format("{}: expected a guard of i32, got {}", function, name_of(guard.dtype)));
 }
 
 }  // namespace declivity::ops

@@ -60,7 +60,7 @@ TopKResults topk(const View& x, std::int64_t k, bool largest) {
     require_rank("topk", "x", x, 2, "rows, n");
     require_dense("topk", "x", x);
     if (k < 0 || k > x.shape[1])
-        throw ValueError(fmt::format("topk: wants a k of 0 to {}, the elements of the axis, got {}", x.shape[1], k));
+        throw ValueError(fmt::format("topk: expected a k of 0 to {}, the elements of the axis, got {}", x.shape[1], k));
     const Shape shape{x.shape[0], k};
     const OperationResults results =
         operation("topk", launch_topk, TopK{k, largest},

@@ -63,11 +63,11 @@ EpilogueTaken launch_weights(const OperationViews& views, const None&) {
 
 void check(std::string_view function, const View& rows, const View& numbers, const View& other) {
     if (rows.dtype != DType::f32 && rows.dtype != DType::f64)
-        throw TypeError(fmt::format("{}: wants f32 or f64, got {}", function, name_of(rows.dtype)));
+        throw TypeError(fmt::format("{}: expected f32 or f64, got {}", function, name_of(rows.dtype)));
     require_rank(function, "rows", rows, 2, "V, D");
     require_rank(function, "numbers", numbers, 2, "N, K");
     if (numbers.dtype != DType::i64)
-        throw TypeError(fmt::format("{}: wants numbers of i64, got {}", function, name_of(numbers.dtype)));
+        throw TypeError(fmt::format("{}: expected numbers of i64, got {}", function, name_of(numbers.dtype)));
     require_same_device(function, rows, numbers);
     require_alike(function, "rows", rows, "the other operand", other);
     for (const View* one : {&rows, &numbers, &other}) require_dense(function, "an operand", *one);

@@ -15,7 +15,7 @@ void Adagrad::add_group(const Parameters& parameters, const AdagradOptions& opti
     const auto& [lr, lr_decay, weight_decay, initial, eps, maximize] = options;
     if (!(lr_decay >= 0) || !(weight_decay >= 0) || !(initial >= 0) || !(eps >= 0))
         throw ValueError(
-            fmt::format("Adagrad: wants lr_decay, weight decay, initial_accumulator_value and eps of at least 0, "
+            fmt::format("Adagrad: expected lr_decay, weight decay, initial_accumulator_value and eps of at least 0, "
                         "got {}, {}, {}, {}",
                         lr_decay, weight_decay, initial, eps));
     add(parameters, lr, {{"s", initial}});

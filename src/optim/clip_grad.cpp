@@ -22,14 +22,14 @@ class Gradients {
     /// @throws ValueError, DeviceError
     Gradients(std::string_view function, const std::vector<Tensor>& parameters) {
         if (!std::ranges::all_of(parameters, &Tensor::defined))
-            throw ValueError(fmt::format("{}: wants tensors, got an undefined one", function));
+            throw ValueError(fmt::format("{}: expected tensors, got an undefined one", function));
         for (const Tensor& parameter : parameters) {
             const Tensor gradient = parameter.grad();
             if (!gradient.defined()) continue;
             ops::require_dense(function, "gradient", gradient.view());
             if (!views_.empty() && !(gradient.device() == views_[0].device()))
                 throw DeviceError(
-                    fmt::format("{}: wants the gradients of parameters on one device, got some on '{}' and on '{}'",
+                    fmt::format("{}: expected the gradients of parameters on one device, got some on '{}' and on '{}'",
                                 function, views_[0].device().name(), gradient.device().name()));
             const Tensor wide = gradient.detach().to(compute_type(gradient.dtype()));
             views_.push_back(wide.view());
@@ -56,7 +56,7 @@ class Gradients {
 
 Tensor clip_grad_norm(const std::vector<Tensor>& parameters, double max_norm, const ClipGradNormOptions& options) {
     if (!(max_norm > 0))
-        throw ValueError(fmt::format("clip_grad_norm: wants a largest norm above 0, got {}", max_norm));
+        throw ValueError(fmt::format("clip_grad_norm: expected a largest norm above 0, got {}", max_norm));
     Gradients gradients("clip_grad_norm", parameters);
     if (gradients.empty()) return zeros({}, {.device = parameters.empty() ? Device::best() : parameters[0].device()});
     ops::MultiTensor tensors(1);

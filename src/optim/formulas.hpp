@@ -14,7 +14,7 @@ namespace declivity::optim {
 inline void check_moments(std::string_view name, double beta1, double beta2, double eps, double weight_decay) {
     if (!(beta1 >= 0 && beta1 < 1) || !(beta2 >= 0 && beta2 < 1) || !(eps >= 0) || !(weight_decay >= 0))
         throw ValueError(
-            fmt::format("{}: wants betas in [0, 1), eps and weight decay of at least 0, got {}, {}, {}, {}", name,
+            fmt::format("{}: expected betas in [0, 1), eps and weight decay of at least 0, got {}, {}, {}, {}", name,
                         beta1, beta2, eps, weight_decay));
 }
 

@@ -31,7 +31,7 @@ Tensor& Update::operator[](std::string_view state) {
     if (found == states_.end()) {
         std::string names;
         for (const NamedTensor& one : states_) names += (names.empty() ? "" : ", ") + one.name;
-        throw ValueError(fmt::format("{}: wants the name of a tensor that is kept beside parameters ({}), got '{}'",
+        throw ValueError(fmt::format("{}: expected the name of a tensor that is kept beside parameters ({}), got '{}'",
                                      optimizer_, names.empty() ? "there is none" : names, state));
     }
     return found->tensor;
@@ -46,14 +46,14 @@ const std::type_info& Optimizer::replayable() const { return typeid(void); }
 
 Optimizer::State& Optimizer::checked_state(std::string_view function) const {
     if (!state_)
-        throw ValueError(fmt::format("Optimizer::{}: wants an optimizer, got one that was moved from", function));
+        throw ValueError(fmt::format("Optimizer::{}: expected an optimizer, got one that was moved from", function));
     return *state_;
 }
 
 Optimizer::Group& Optimizer::group_of(std::string_view function, std::size_t index) const {
     auto& groups = checked_state(function).groups;
     if (index >= groups.size())
-        throw ValueError(fmt::format("Optimizer::{}: wants a group below {}, got {}", function, groups.size(), index));
+        throw ValueError(fmt::format("Optimizer::{}: expected a group below {}, got {}", function, groups.size(), index));
     return groups[index];
 }
 
@@ -70,7 +70,7 @@ namespace {
 
 void check_rate(std::string_view name, double rate) {
     if (!(rate >= 0) || !std::isfinite(rate))
-        throw ValueError(fmt::format("{}: wants a learning rate of at least 0, got {}", name, rate));
+        throw ValueError(fmt::format("{}: expected a learning rate of at least 0, got {}", name, rate));
 }
 
 /// Names of a group's parameters: those that were given, or numbers from `first` on. @param seen of other groups
@@ -81,7 +81,7 @@ std::vector<std::string> names_of(std::string_view optimizer, const Parameters& 
     for (const std::string& name : names)
         if (!seen.insert(name).second)
             throw ValueError(
-                fmt::format("{}: wants each parameter by a name of its own, got '{}' twice", optimizer, name));
+                fmt::format("{}: expected each parameter by a name of its own, got '{}' twice", optimizer, name));
     return names;
 }
 
@@ -100,7 +100,7 @@ void Optimizer::add(const Parameters& given, double learning_rate, std::vector<S
     const std::vector<Tensor>& parameters = given.tensors();
     check_rate(name, learning_rate);
     if (parameters.empty())
-        throw ValueError(fmt::format("{}: wants at least one parameter in a group, got none", name));
+        throw ValueError(fmt::format("{}: expected at least one parameter in a group, got none", name));
     std::set<const void*> seen;
     std::set<std::string> names;
     std::size_t count = 0;
@@ -121,7 +121,7 @@ void Optimizer::add(const Parameters& given, double learning_rate, std::vector<S
         ops::require_dense(name, "parameter", parameter.view());
         if (!seen.insert(parameter.state().get()).second)
             throw ValueError(
-                fmt::format("{}: wants each parameter once, got one of shape {} twice", name, parameter.shape().str()));
+                fmt::format("{}: expected each parameter once, got one of shape {} twice", name, parameter.shape().str()));
     }
     std::vector<std::string> named = names_of(name, given, count, names);
     const Scope scope("optimizer");  // whose memory it is
@@ -179,7 +179,7 @@ void Optimizer::make_formula(std::size_t index) {
     const auto assigned = [&](std::size_t number, std::string_view what, const Tensor& now, const Tensor& before) {
         if (!now.defined() || !(now.shape() == before.shape()) || now.dtype() != before.dtype())
             throw ValueError(fmt::format(
-                "{}: wants a new {} with an element for each of the parameter's, of {}, got {}", state_->name, what,
+                "{}: expected a new {} with an element for each of the parameter's, of {}, got {}", state_->name, what,
                 name_of(wide),
                 !now.defined()                  ? "an undefined tensor"
                 : now.dtype() != before.dtype() ? fmt::format("one of {}", name_of(now.dtype()))
@@ -196,7 +196,7 @@ void Optimizer::make_formula(std::size_t index) {
         assigned(2 + slot, fmt::format("'{}'", states[slot].name), x.states_[slot].tensor, states[slot].tensor);
     if (outputs.empty())
         throw ValueError(fmt::format(
-            "{}: wants update() to assign a new parameter (x.parameter = ...), made by elementwise functions, "
+            "{}: expected update() to assign a new parameter (x.parameter = ...), made by elementwise functions, "
             "got the one that was there",
             state_->name));
     group.formula.emplace(trace, outputs);
@@ -215,7 +215,7 @@ bool Optimizer::prepare_step(std::size_t index, std::vector<BufferWrite>& writes
         const bool alike = parameter.dtype() == group.dtype && parameter.shape() == group.shapes[i];
         if (!alike || !(parameter.device() == group.numbers.device()))
             throw ValueError(fmt::format(
-                "{}: wants parameters as they were when the optimizer was made, '{}' of {} {} on '{}', got {} {} on "
+                "{}: expected parameters as they were when the optimizer was made, '{}' of {} {} on '{}', got {} {} on "
                 "'{}'; convert and move a model (Module::to) before its optimizer is made",
                 state_->name, group.names[i], name_of(group.dtype), group.shapes[i].str(),
                 group.numbers.device().name(), name_of(parameter.dtype()), parameter.shape().str(),
@@ -282,7 +282,7 @@ void Optimizer::set_guard(const Tensor& guard) {
     }
     ops::require_shape("Optimizer::set_guard", "the guard", guard.view(), {2});
     if (guard.dtype() != DType::i32)
-        throw TypeError(fmt::format("Optimizer::set_guard: wants i32, got {}", name_of(guard.dtype())));
+        throw TypeError(fmt::format("Optimizer::set_guard: expected i32, got {}", name_of(guard.dtype())));
     checked_state("set_guard").guard = guard;
 }
 

@@ -15,7 +15,7 @@ void RMSprop::add_group(const Parameters& parameters, const RMSpropOptions& opti
     const auto& [lr, alpha, eps, weight_decay, momentum, centered, maximize] = options;
     if (!(alpha >= 0 && alpha <= 1) || !(eps >= 0) || !(weight_decay >= 0) || !(momentum >= 0))
         throw ValueError(
-            fmt::format("RMSprop: wants alpha in [0, 1], eps, weight decay and momentum of at least 0, got {}, {}, "
+            fmt::format("RMSprop: expected alpha in [0, 1], eps, weight decay and momentum of at least 0, got {}, {}, "
                         "{}, {}",
                         alpha, eps, weight_decay, momentum));
     std::vector<Slot> slots{"v"};

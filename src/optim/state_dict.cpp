@@ -108,7 +108,7 @@ Given by_name(const StateDict& state) {
     Given all;
     for (const NamedTensor& one : state)
         if (!all.emplace(one.name, one.tensor).second)
-            throw ValueError(fmt::format("load_state_dict: wants each name once, got '{}' again", one.name));
+            throw ValueError(fmt::format("load_state_dict: expected each name once, got '{}' again", one.name));
     return all;
 }
 

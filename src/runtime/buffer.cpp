@@ -19,10 +19,10 @@ using detail::Block;
 using detail::DeviceState;
 
 void check_range(std::string_view function, const Buffer& buffer, std::size_t offset, std::size_t bytes) {
-    if (!buffer) throw ValueError(fmt::format("{}: wants a buffer, got an empty handle", function));
+    if (!buffer) throw ValueError(fmt::format("{}: expected a buffer, got an empty handle", function));
     if (bytes == 0 && buffer.size() == 0) return;  // a part of an empty tensor may begin anywhere
     if (offset > buffer.size() || bytes > buffer.size() - offset)
-        throw ShapeError(fmt::format("{}: wants a range inside the buffer of {} bytes, got {} bytes at byte {}",
+        throw ShapeError(fmt::format("{}: expected a range inside the buffer of {} bytes, got {} bytes at byte {}",
                                      function, buffer.size(), bytes, offset));
 }
 
@@ -163,7 +163,7 @@ void Buffer::launch_writers() const {
 }
 
 Device Buffer::device() const {
-    if (!block_) throw ValueError("Buffer::device: wants a buffer, got an empty handle");
+    if (!block_) throw ValueError("Buffer::device: expected a buffer, got an empty handle");
     return Device(&block_->device);
 }
 
@@ -180,7 +180,7 @@ Event upload_ahead(const Buffer& destination, std::size_t offset, std::span<cons
     if (source.empty()) return {};
     const Block& block = destination.block();
     if (block.use != BufferUse::transfer)
-        throw ValueError("upload_ahead: wants a buffer made with BufferUse::transfer, got one of the compute queue");
+        throw ValueError("upload_ahead: expected a buffer made with BufferUse::transfer, got one of the compute queue");
     DeviceState& device = block.device;
     std::vector<cl::Event> after;
     if (block.readers_done() != nullptr)
@@ -299,7 +299,7 @@ void copy(const Buffer& source, std::size_t source_offset, const Buffer& destina
     const Block& from = source.block();
     const Block& to = destination.block();
     if (&from.device != &to.device)
-        throw DeviceError(fmt::format("copy: wants both buffers on one device, got '{}' and '{}'",
+        throw DeviceError(fmt::format("copy: expected both buffers on one device, got '{}' and '{}'",
                                       from.device.info.name, to.device.info.name));
     if (Recorder* const recorder = Recorder::current())
         detail::record_copy(*recorder, source, source_offset, destination, destination_offset, bytes);
@@ -315,7 +315,7 @@ void fill(const Buffer& destination, std::size_t offset, std::size_t bytes, std:
     const std::size_t unit = pattern.size();
     if (unit == 0 || unit > 16 || (unit & (unit - 1)) != 0 || bytes % unit != 0 || offset % unit != 0)
         throw ValueError(
-            fmt::format("fill: wants a pattern of 1, 2, 4, 8 or 16 bytes that divides offset and size, got "
+            fmt::format("fill: expected a pattern of 1, 2, 4, 8 or 16 bytes that divides offset and size, got "
                         "{} bytes for {} bytes at byte {}",
                         unit, bytes, offset));
     if (bytes == 0) return;

@@ -355,7 +355,7 @@ Device find(std::string_view asked, std::string_view what) {
         if (matches(found[i].info)) return Device(&registry.state(i));
     std::vector<std::string> names;
     for (const auto& one : found) names.push_back(fmt::format("{} '{}'", one.info.id, one.info.name));
-    throw DeviceError(fmt::format("{}: wants \"gpu\", \"cpu\", an id or part of a name, got \"{}\"; there is {}", asked,
+    throw DeviceError(fmt::format("{}: expected \"gpu\", \"cpu\", an id or part of a name, got \"{}\"; there is {}", asked,
                                   what, fmt::join(names, ", ")));
 }
 

@@ -242,7 +242,7 @@ std::span<const DriverFault> driver_faults() { return kFaults; }
 const DriverFault& driver_fault(std::string_view name) {
     const auto found = std::ranges::find(kFaults, name, &DriverFault::name);
     if (found == kFaults.end())
-        throw ValueError(fmt::format("driver_fault: wants the name of one of driver_faults(), got \"{}\"", name));
+        throw ValueError(fmt::format("driver_fault: expected the name of one of driver_faults(), got \"{}\"", name));
     return *found;
 }
 
@@ -278,7 +278,7 @@ bool has_fault(const Device& device, const DriverFault& fault) {
     }
     if (fault.name == "finish_after_flush") return finishes_too_early(device);
     if (fault.name == "idle_event_clock") return has_idle_clock(device);
-    throw ValueError(fmt::format("has_fault: wants one of driver_faults(), got \"{}\"", fault.name));
+    throw ValueError(fmt::format("has_fault: expected one of driver_faults(), got \"{}\"", fault.name));
 }
 
 }  // namespace declivity

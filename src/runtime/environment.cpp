@@ -23,7 +23,7 @@ std::string text_of(const char* name) { return given(name).value_or(std::string(
 
 template <class T>
 Setting<T> wrong(const char* name, std::string_view wants, std::string_view got) {
-    return Setting<T>::wrong(fmt::format("{}: wants {}, got \"{}\"", name, wants, got));
+    return Setting<T>::wrong(fmt::format("{}: expected {}, got \"{}\"", name, wants, got));
 }
 
 /// One of several words. @param otherwise where the variable is unset

@@ -15,7 +15,7 @@ std::string called_by(std::string_view what) {
     while (function->caller() != nullptr) function = function->caller();
     const bool backward = function->kind() == SpanKind::backward;
     const std::string name = fmt::format("{}{}", backward ? "backward of " : "", function->name());
-    // "conv2d: wants ...", "backward of conv2d, input 1: wants ...", "backward: wants ...".
+    // "conv2d: expected ...", "backward of conv2d, input 1: expected ...", "backward: expected ...".
     if (what.starts_with(name) && (what.substr(name.size()).starts_with(':') || backward)) return {};
     if (backward && what.starts_with("backward: ")) return {};
     return "called by " + name;

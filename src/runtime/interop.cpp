@@ -22,7 +22,7 @@ cl_command_queue compute_queue(const Device& device) {
 }
 
 RawBuffer raw(const Buffer& buffer) {
-    if (!buffer) throw ValueError("interop::raw: wants a buffer, got an empty handle");
+    if (!buffer) throw ValueError("interop::raw: expected a buffer, got an empty handle");
     return {buffer.block().memory(), buffer.block().offset, buffer.size()};
 }
 
@@ -52,9 +52,9 @@ Device wrap(cl_context raw_context, cl_command_queue raw_queue) {
             clGetCommandQueueInfo(raw_queue, CL_QUEUE_CONTEXT, sizeof of_queue, static_cast<void*>(&of_queue), nullptr);
         if (status != CL_SUCCESS) throw cl::Error(status, "context of a queue");
         if (of_queue != raw_context)
-            throw ValueError("interop::wrap: wants a queue of the given context, got one of another");
+            throw ValueError("interop::wrap: expected a queue of the given context, got one of another");
         if (queue.getInfo<CL_QUEUE_PROPERTIES>() & CL_QUEUE_OUT_OF_ORDER_EXEC_MODE_ENABLE)
-            throw ValueError("interop::wrap: wants an in-order queue, got one that runs out of order");
+            throw ValueError("interop::wrap: expected an in-order queue, got one that runs out of order");
         cl_device_id device = nullptr;
         cl_platform_id platform = nullptr;
         status = clGetCommandQueueInfo(raw_queue, CL_QUEUE_DEVICE, sizeof device, static_cast<void*>(&device), nullptr);
@@ -72,7 +72,7 @@ Device wrap(cl_context raw_context, cl_command_queue raw_queue) {
 
 Buffer wrap(const Device& device, cl_mem memory, std::size_t offset, std::size_t bytes) {
     if (offset % 16 != 0)
-        throw ValueError(fmt::format("interop::wrap: wants an offset that is a multiple of 16 bytes, got {}", offset));
+        throw ValueError(fmt::format("interop::wrap: expected an offset that is a multiple of 16 bytes, got {}", offset));
     return detail::checked("interop::wrap", device.name(), [&] {
         cl::Buffer own(memory, true);
         cl_context of_memory = nullptr;
@@ -81,11 +81,11 @@ Buffer wrap(const Device& device, cl_mem memory, std::size_t offset, std::size_t
         if (status != CL_SUCCESS) throw cl::Error(status, "context of memory");
         if (of_memory != device.state().context())
             throw DeviceError(
-                fmt::format("interop::wrap: wants memory of the context of '{}', got that of another", device.name()));
+                fmt::format("interop::wrap: expected memory of the context of '{}', got that of another", device.name()));
         const std::size_t size = own.getInfo<CL_MEM_SIZE>();
         if (offset > size || bytes > size - offset)
             throw ShapeError(
-                fmt::format("interop::wrap: wants a range inside the memory of {} bytes, got {} bytes at byte {}", size,
+                fmt::format("interop::wrap: expected a range inside the memory of {} bytes, got {} bytes at byte {}", size,
                             bytes, offset));
         return Buffer(std::make_shared<detail::Block>(device.state(), nullptr, own, offset, bytes));
     });
@@ -94,7 +94,7 @@ Buffer wrap(const Device& device, cl_mem memory, std::size_t offset, std::size_t
 bool profiled(const Device& device) { return device.state().profiled(); }
 
 void profile(const Device& device, std::string_view name, cl_event event) {
-    if (event == nullptr) throw ValueError("interop::profile: wants an event, got a null pointer");
+    if (event == nullptr) throw ValueError("interop::profile: expected an event, got a null pointer");
     if (!device.state().profiled()) return;
     const detail::Profilers seen = device.state().profilers();
     const Range none{.global = {0, 0, 0}};

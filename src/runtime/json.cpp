@@ -225,7 +225,7 @@ void JsonValue::fail(const std::string& what) const {
 }
 
 void JsonValue::require_object() const {
-    if (!json_->is_object()) fail(fmt::format("wants an object, got {}", json_->type_name()));
+    if (!json_->is_object()) fail(fmt::format("expected an object, got {}", json_->type_name()));
 }
 
 bool JsonValue::has(const char* key) const {
@@ -239,42 +239,42 @@ JsonValue JsonValue::operator[](const char* key) const { return at(std::string(k
 JsonValue JsonValue::at(const std::string& key) const {
     require_object();
     const auto found = json_->find(key);
-    if (found == json_->end()) fail(fmt::format("wants a member '{}'", key));
+    if (found == json_->end()) fail(fmt::format("expected a member '{}'", key));
     return {*document_, *found, pointer_ + "/" + escaped(key)};
 }
 
 std::size_t JsonValue::size() const {
-    if (!json_->is_array()) fail(fmt::format("wants a list, got {}", json_->type_name()));
+    if (!json_->is_array()) fail(fmt::format("expected a list, got {}", json_->type_name()));
     return json_->size();
 }
 
 JsonValue JsonValue::at(std::size_t index) const {
-    if (index >= size()) fail(fmt::format("wants at least {} elements, got {}", index + 1, size()));
+    if (index >= size()) fail(fmt::format("expected at least {} elements, got {}", index + 1, size()));
     return {*document_, (*json_)[index], pointer_ + "/" + std::to_string(index)};
 }
 
 const std::string& JsonValue::string() const {
-    if (!json_->is_string()) fail(fmt::format("wants a string, got {}", json_->type_name()));
+    if (!json_->is_string()) fail(fmt::format("expected a string, got {}", json_->type_name()));
     return json_->get_ref<const std::string&>();
 }
 
 bool JsonValue::boolean() const {
-    if (!json_->is_boolean()) fail(fmt::format("wants true or false, got {}", json_->type_name()));
+    if (!json_->is_boolean()) fail(fmt::format("expected true or false, got {}", json_->type_name()));
     return json_->get<bool>();
 }
 
 double JsonValue::number() const {
-    if (!json_->is_number()) fail(fmt::format("wants a number, got {}", json_->type_name()));
+    if (!json_->is_number()) fail(fmt::format("expected a number, got {}", json_->type_name()));
     return json_->get<double>();
 }
 
 std::int64_t JsonValue::integer(std::int64_t low, std::int64_t high) const {
-    if (!json_->is_number_integer()) fail(fmt::format("wants an integer, got {}", json_->type_name()));
+    if (!json_->is_number_integer()) fail(fmt::format("expected an integer, got {}", json_->type_name()));
     const bool beyond =
         json_->is_number_unsigned() && json_->get<std::uint64_t>() > static_cast<std::uint64_t>(INT64_MAX);
     const std::int64_t value = beyond ? INT64_MAX : json_->get<std::int64_t>();
     if (beyond || value < low || value > high)
-        fail(fmt::format("wants an integer from {} to {}, got {}", low, high, json_->dump()));
+        fail(fmt::format("expected an integer from {} to {}, got {}", low, high, json_->dump()));
     return value;
 }
 
@@ -283,7 +283,7 @@ char32_t JsonValue::character() const {
     // The parser has checked that texts are UTF-8.
     const auto byte = [&](std::size_t i) { return static_cast<unsigned char>(text[i]); };
     const std::size_t size = text.empty() ? 0 : byte(0) < 0x80 ? 1 : byte(0) < 0xE0 ? 2 : byte(0) < 0xF0 ? 3 : 4;
-    if (size == 0 || text.size() != size) fail("wants one character");
+    if (size == 0 || text.size() != size) fail("expected one character");
     char32_t c = size == 1 ? byte(0) : byte(0) & (0x7FU >> size);
     for (std::size_t i = 1; i < size; ++i) c = c << 6 | (byte(i) & 0x3FU);
     return c;

@@ -127,7 +127,7 @@ void dump_kernel(const KernelSpec& spec) {
     out << fmt::format("// kernel: {}\n// file: {}\n// options: {}\n", spec.name, spec.file, kBuildOptions) << program;
     if (!out.flush())
         throw ValueError(
-            fmt::format("DECLIVITY_DUMP_KERNELS: wants a folder to write to, got \"{}\", where '{}' cannot be written",
+            fmt::format("DECLIVITY_DUMP_KERNELS: expected a folder to write to, got \"{}\", where '{}' cannot be written",
                         folder.string(), path.string()));
 }
 

@@ -42,7 +42,7 @@ void check_range(const detail::KernelState& kernel, const Range& range) {
     }
     if (!fits || group > kernel.max_work_group)
         throw DeviceError(
-            fmt::format("launch of '{}' on '{}': wants groups of at most {} work-items that divide the global "
+            fmt::format("launch of '{}' on '{}': expected groups of at most {} work-items that divide the global "
                         "size, got local {}x{}x{} for global {}x{}x{}",
                         kernel.name, kernel.device->info.name, kernel.max_work_group, local[0], local[1], local[2],
                         global[0], global[1], global[2]));

@@ -78,7 +78,7 @@ void refuse_after_fork(std::string_view doing) {
     if (!after_fork()) [[likely]]
         return;
     throw DeviceError(
-        fmt::format("{}: wants the process that first used a device, got a child that fork() made of it, where the "
+        fmt::format("{}: expected the process that first used a device, got a child that fork() made of it, where the "
                     "driver's threads do not "
                     "exist; fork before the first use of the library, or start the child by exec",
                     doing));
@@ -111,7 +111,7 @@ void refuse_at_exit(std::string_view doing) {
     const FunctionScope* const inner = FunctionScope::current();
     const FunctionScope* const function = inner != nullptr ? inner : suspended_function();
     throw DeviceError(
-        fmt::format("{}: wants a process that runs, got one that ends, the driver's static objects perhaps being "
+        fmt::format("{}: expected a process that runs, got one that ends, the driver's static objects perhaps being "
                     "destroyed; compute before main() ends. What is computed can be read still",
                     function != nullptr ? function->name() : doing));
 }

@@ -20,7 +20,7 @@ Profiler::Profiler(const Device& device, const ProfilerOptions& options) {
                                             [&] { return device.state().compute.getInfo<CL_QUEUE_PROPERTIES>(); });
     if ((properties & CL_QUEUE_PROFILING_ENABLE) == 0)
         throw Unsupported(fmt::format(
-            "Profiler: wants a queue made with CL_QUEUE_PROFILING_ENABLE, got one on '{}' without", device.name()));
+            "Profiler: expected a queue made with CL_QUEUE_PROFILING_ENABLE, got one on '{}' without", device.name()));
     auto state = std::make_shared<detail::ProfilerState>(device.state(), options.most_events);
     device.state().change_profilers([&](detail::Profilers& all) {
         if (all.of_program)

@@ -60,11 +60,11 @@ RecorderState::RecorderState(DeviceState& on, std::vector<RecordedPlace> with, W
     : step(on), number(next_number()), when_refused(when) {
     step.arena = std::make_shared<Arena>(on);
     for (RecordedPlace& input : with) {
-        if (!input.buffer) throw ValueError("Recorder: wants inputs with memory, got an empty handle");
+        if (!input.buffer) throw ValueError("Recorder: expected inputs with memory, got an empty handle");
         const Block& block = input.buffer.block();
         require_device(block.device, "an input");
         if (input.offset > block.size || input.bytes > block.size - input.offset)
-            throw ShapeError(fmt::format("Recorder: wants inputs inside their buffer of {} bytes, got {} at byte {}",
+            throw ShapeError(fmt::format("Recorder: expected inputs inside their buffer of {} bytes, got {} at byte {}",
                                          block.size, input.bytes, input.offset));
         step.inputs.push_back({.buffer = std::move(input.buffer),
                                .offset = input.offset,
@@ -76,7 +76,7 @@ RecorderState::RecorderState(DeviceState& on, std::vector<RecordedPlace> with, W
 void RecorderState::require_device(const DeviceState& device, std::string_view name) const {
     if (&device != &step.device)
         throw DeviceError(
-            fmt::format("Recorder: wants {} on '{}', got one on '{}'", name, step.device.info.name, device.info.name));
+            fmt::format("Recorder: expected {} on '{}', got one on '{}'", name, step.device.info.name, device.info.name));
 }
 
 interop::RawBuffer RecorderState::use(const Buffer& buffer, unsigned argument, std::size_t element_size,
@@ -191,7 +191,7 @@ void record_call(Recorder& recorder, const Device& device, std::string_view name
 Recorder::Recorder(const Device& device, std::vector<RecordedPlace> inputs, WhenRefused when_refused) {
     detail::refuse_after_fork("Recorder");
     if (declivity::current != nullptr)
-        throw ValueError("Recorder: wants a thread that does not record yet, got one that does");
+        throw ValueError("Recorder: expected a thread that does not record yet, got one that does");
     state_ = std::make_unique<detail::RecorderState>(device.state(), std::move(inputs), when_refused);
     auto& all = AtWork::instance();
     const std::scoped_lock lock(all.mutex);
@@ -290,7 +290,7 @@ bool RecordedUses::overlap(std::span<const RecordedPlace> inputs) {
 
 void host_call(const std::function<void()>& call, std::string_view name) {
     detail::refuse_after_fork(name);
-    if (!call) throw ValueError("host_call: wants a function, got an empty one");
+    if (!call) throw ValueError("host_call: expected a function, got an empty one");
     std::optional<detail::HostCallScope> scope;
     if (Recorder* const recorder = Recorder::current()) {
         recorder->launch_waiting();

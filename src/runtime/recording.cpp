@@ -68,26 +68,26 @@ void RecordingState::replace(std::size_t index, const RecordedPlace& with) {
     if (!step_) return;
     if (index >= step_->inputs.size())
         throw ValueError(
-            fmt::format("Recording::replace: wants an input below {}, got {}", step_->inputs.size(), index));
+            fmt::format("Recording::replace: expected an input below {}, got {}", step_->inputs.size(), index));
     RecordedInput& input = step_->inputs[index];
     if (input.buffer == with.buffer && input.offset == with.offset && !input.half_replaced) return;
     if (!with.buffer || with.bytes < input.bytes || with.offset > with.buffer.size() ||
         with.bytes > with.buffer.size() - with.offset)
         throw ShapeError(
-            fmt::format("Recording::replace: wants memory of at least {} bytes for input {}, got {} at byte {} of {}",
+            fmt::format("Recording::replace: expected memory of at least {} bytes for input {}, got {} at byte {} of {}",
                         input.bytes, index, with.bytes, with.offset, with.buffer.size()));
     const Block& block = with.buffer.block();
     if (&block.device != &step_->device)
-        throw DeviceError(fmt::format("Recording::replace: wants memory on '{}', got that of '{}'",
+        throw DeviceError(fmt::format("Recording::replace: expected memory on '{}', got that of '{}'",
                                       step_->device.info.name, block.device.info.name));
     if (block.arena == step_->arena)
         throw ValueError(
-            fmt::format("Recording::replace: wants memory of others for input {}, got the recording's own, which a "
+            fmt::format("Recording::replace: expected memory of others for input {}, got the recording's own, which a "
                         "replay overwrites",
                         index));
     if (!serves(index, with))
         throw ValueError(
-            fmt::format("Recording::replace: wants memory that is aligned as that of the recording, {} bytes behind a "
+            fmt::format("Recording::replace: expected memory that is aligned as that of the recording, {} bytes behind a "
                         "multiple of {}, got byte {}",
                         input.misalignment, kInputAlignment, block.offset + with.offset));
     input.half_replaced = true;
@@ -124,14 +124,14 @@ void RecordingState::replay() {
     const std::scoped_lock lock(mutex_);
     if (stale())
         throw StaleRecording(
-            "Recording::replay: wants a recording whose constants were not written since and that kept its memory, got "
+            "Recording::replay: expected a recording whose constants were not written since and that kept its memory, got "
             "one that is stale; record anew");
     if (replaying_)
         throw ValueError(
-            "Recording::replay: wants a recording that is not being replayed, got one within its own replay");
+            "Recording::replay: expected a recording that is not being replayed, got one within its own replay");
     for (const RecordedInput& input : step_->inputs)
         if (input.half_replaced)
-            throw ValueError("Recording::replay: wants all inputs, got one whose replacement failed; replace it again");
+            throw ValueError("Recording::replay: expected all inputs, got one whose replacement failed; replace it again");
     struct Replaying {
         bool& flag;
         explicit Replaying(bool& of) : flag(of) { flag = true; }
@@ -235,7 +235,7 @@ bool Recording::serves(std::size_t index, const RecordedPlace& with) const {
 }
 std::size_t Recording::misalignment(std::size_t index) const { return state_ ? state_->misalignment(index) : 0; }
 void Recording::replace(std::size_t index, const RecordedPlace& with) const {
-    if (!state_) throw ValueError("Recording::replace: wants a recording, got an empty one");
+    if (!state_) throw ValueError("Recording::replace: expected a recording, got an empty one");
     state_->replace(index, with);
 }
 void Recording::replay() const {

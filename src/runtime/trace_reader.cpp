@@ -34,7 +34,7 @@ class Reader : public nlohmann::json_sax<json> {
         } catch (const std::ios_base::failure&) {  // a folder, a bad disk
             throw IoError("read", path_, errno != 0 ? errno : EIO);
         }
-        if (!has_events_) fault("wants an object with \"traceEvents\", got none");
+        if (!has_events_) fault("expected an object with \"traceEvents\", got none");
         describe(about_);
         return std::move(summary_);
     }
@@ -61,8 +61,8 @@ class Reader : public nlohmann::json_sax<json> {
     bool end_array() override { return end(); }
     bool parse_error(std::size_t position, const std::string&, const json::exception& error) override {
         constexpr int kOutOfRange = 406;  // of the JSON library: a number that no double can hold
-        if (error.id == kOutOfRange) fault("wants a trace in JSON, got a number that is too large");
-        throw FormatError(path_, position, "wants a trace in JSON, got text that is none, or ends too soon");
+        if (error.id == kOutOfRange) fault("expected a trace in JSON, got a number that is too large");
+        throw FormatError(path_, position, "expected a trace in JSON, got text that is none, or ends too soon");
     }
 
   private:
@@ -87,7 +87,7 @@ class Reader : public nlohmann::json_sax<json> {
             return true;
         }
         if (++values_ > (section_ == Section::events ? kMostOfEvent : kMostOfDevices))
-            fault(fmt::format("wants at most {} values in one event and {} in \"otherData\", got more", kMostOfEvent,
+            fault(fmt::format("expected at most {} values in one event and {} in \"otherData\", got more", kMostOfEvent,
                               kMostOfDevices));
         json& into = *open_.back();
         if (into.is_array()) into.push_back(std::move(value));
@@ -96,7 +96,7 @@ class Reader : public nlohmann::json_sax<json> {
         return true;
     }
     bool start(json value) {
-        if (depth_ == 0 && !value.is_object()) fault("wants an object with \"traceEvents\", got a list");
+        if (depth_ == 0 && !value.is_object()) fault("expected an object with \"traceEvents\", got a list");
         put(std::move(value));
         if (++depth_ > kMaxJsonDepth) fault(fmt::format("the JSON is nested deeper than {} levels", kMaxJsonDepth));
         return true;
@@ -115,19 +115,19 @@ class Reader : public nlohmann::json_sax<json> {
     double number(const json& of, const char* name, double otherwise = NAN) {
         const auto found = of.find(name);
         if (found == of.end()) {
-            if (std::isnan(otherwise)) fault(fmt::format("wants an event with a number \"{}\", got one without", name));
+            if (std::isnan(otherwise)) fault(fmt::format("expected an event with a number \"{}\", got one without", name));
             return otherwise;
         }
         const double value = found->is_number() ? found->get<double>() : NAN;
         if (!(value >= 0) || !std::isfinite(value))
-            fault(fmt::format("wants a number of at least 0 as \"{}\", got {}", name, brief(*found)));
+            fault(fmt::format("expected a number of at least 0 as \"{}\", got {}", name, brief(*found)));
         return value;
     }
 
     std::string text(const json& of, const char* name) {
         const auto found = of.find(name);
         if (found == of.end()) return "";
-        if (!found->is_string()) fault(fmt::format("wants a text as \"{}\", got {}", name, brief(*found)));
+        if (!found->is_string()) fault(fmt::format("expected a text as \"{}\", got {}", name, brief(*found)));
         return found->get<std::string>();
     }
 
@@ -137,7 +137,7 @@ class Reader : public nlohmann::json_sax<json> {
 
     double time(const json& event, const char* name) {
         const double us = number(event, name);
-        if (us > kMost) fault(fmt::format("wants \"{}\" in microseconds, got {}", name, us));
+        if (us > kMost) fault(fmt::format("expected \"{}\" in microseconds, got {}", name, us));
         return us * 1e-6;
     }
 
@@ -147,7 +147,7 @@ class Reader : public nlohmann::json_sax<json> {
         const std::string category = text(event, "cat");
         if (category != "kernel" && category != "copy") return;
         const json args = event.contains("args") ? event["args"] : json::object();
-        if (!args.is_object()) fault(fmt::format("wants an object as \"args\", got {}", brief(args)));
+        if (!args.is_object()) fault(fmt::format("expected an object as \"args\", got {}", brief(args)));
         const double start = time(event, "ts"), duration = time(event, "dur");
         const std::string name = text(event, "name"), function = text(args, "operator"), module = text(args, "scope");
         const auto [device, fresh] = devices_.try_emplace(number(event, "pid"));
@@ -166,7 +166,7 @@ class Reader : public nlohmann::json_sax<json> {
     }
 
     void describe(const json& about) {
-        if (!about.is_object()) fault(fmt::format("wants an object as \"otherData\", got {}", brief(about)));
+        if (!about.is_object()) fault(fmt::format("expected an object as \"otherData\", got {}", brief(about)));
         summary_.version = text(about, "declivity");
         if (const auto left_out = about.find("left_out"); left_out != about.end() && left_out->is_object())
             summary_.commands_left_out = static_cast<std::uint64_t>(std::min(number(*left_out, "commands", 0), kMost));

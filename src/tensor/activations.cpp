@@ -24,7 +24,7 @@ void require_halves(std::string_view function, const Tensor& x, std::int64_t axi
     const int at = normalize_axis(function, axis, x.rank());
     if (x.shape()[at] % 2 != 0)
         throw ShapeError(
-            fmt::format("{}: wants an axis of even size, got axis {} of {}", function, at, x.shape().str()));
+            fmt::format("{}: expected an axis of even size, got axis {} of {}", function, at, x.shape().str()));
 }
 
 Halves halves_of(std::string_view function, const Tensor& x, std::int64_t axis) {
@@ -48,7 +48,7 @@ Tensor celu(const Tensor& x, double alpha) {
     const FunctionCall call("celu", {{"x", x}}, {{"alpha", alpha}});
     call.require_defined({"x"});
     ops::require_real("celu", "x", x.dtype());
-    if (alpha == 0) throw ValueError("celu: wants an alpha that is not 0, got 0");
+    if (alpha == 0) throw ValueError("celu: expected an alpha that is not 0, got 0");
     // elu has PyTorch's gradients at 0, of which minimum(x, 0) takes a half.
     return call.result(recomputed_in_f32("celu", x, [alpha](const Tensor& wide) {
         const Tensor negative = wide <= 0, scaled = where(negative, wide, 0) / alpha;
@@ -69,9 +69,9 @@ Tensor prelu(const Tensor& x, const Tensor& weight) {
     const std::int64_t channels = x.rank() < 2 ? 1 : x.shape()[1];
     if (weight.dtype() != x.dtype())
         throw TypeError(
-            fmt::format("prelu: wants a weight of type {}, as x, got {}", name_of(x.dtype()), name_of(weight.dtype())));
+            fmt::format("prelu: expected a weight of type {}, as x, got {}", name_of(x.dtype()), name_of(weight.dtype())));
     if (weight.rank() > 1 || (weight.numel() != 1 && weight.numel() != channels))
-        throw ShapeError(fmt::format("prelu: wants a weight of one number, or of {} (axis 1 of x, {}), got {}",
+        throw ShapeError(fmt::format("prelu: expected a weight of one number, or of {} (axis 1 of x, {}), got {}",
                                      channels, x.shape().str(), weight.shape().str()));
     Shape shape;
     if (weight.numel() != 1 || x.rank() >= 2)
@@ -89,7 +89,7 @@ Tensor rrelu(const Tensor& x, double lower, double upper, bool training, const s
     const FunctionCall call("rrelu", {{"x", x}}, {{"lower", lower}, {"upper", upper}, {"training", training}});
     call.require_defined({"x"});
     ops::require_real("rrelu", "x", x.dtype());
-    if (!(lower <= upper)) throw ValueError(fmt::format("rrelu: wants lower <= upper, got {} and {}", lower, upper));
+    if (!(lower <= upper)) throw ValueError(fmt::format("rrelu: expected lower <= upper, got {} and {}", lower, upper));
     if (!training) return call.result(leaky_relu(x, (lower + upper) / 2));
     const Tensor slopes = uniform(x.shape(), lower, upper, {compute_type(x.dtype()), x.device()}, generator);
     return call.result(detail::in_f32(

@@ -24,9 +24,9 @@ Dims checked(const char* name, const Tensor& x, const Dims& output_size) {
         const std::int64_t length = x.shape()[2 + axis];
         if (sizes[axis] == -1) sizes[axis] = length;
         if (length < 1)
-            throw ShapeError(fmt::format("{}: wants elements along each axis, got {}", name, x.shape().str()));
+            throw ShapeError(fmt::format("{}: expected elements along each axis, got {}", name, x.shape().str()));
         if (sizes[axis] < 1)
-            throw ValueError(fmt::format("{}: wants an output size of at least 1, or -1 for that of x, got {}", name,
+            throw ValueError(fmt::format("{}: expected an output size of at least 1, or -1 for that of x, got {}", name,
                                          output_size.str()));
     }
     return sizes;

@@ -37,7 +37,7 @@ void require_joinable(const char* name, const std::vector<Tensor>& parts, int al
         Shape shape = part.shape();
         if (shape.rank() == parts[0].rank()) shape[along] = parts[0].size(along);
         if (!(shape == parts[0].shape()))
-            throw ShapeError(fmt::format("{}: wants parts that differ along axis {} only, got {} and {}", name, along,
+            throw ShapeError(fmt::format("{}: expected parts that differ along axis {} only, got {} and {}", name, along,
                                          parts[0].shape().str(), part.shape().str()));
     }
 }
@@ -89,7 +89,7 @@ Tensor block_diag(const std::vector<Tensor>& parts) {
     std::int64_t columns = 0;
     for (const Tensor& part : parts) {
         if (part.rank() > 2)
-            throw ShapeError(fmt::format("block_diag: wants parts of at most two axes, got {}", part.shape().str()));
+            throw ShapeError(fmt::format("block_diag: expected parts of at most two axes, got {}", part.shape().str()));
         columns += with_axes(part, 2).size(1);
     }
     std::vector<Tensor> rows;
@@ -114,7 +114,7 @@ Tensor narrow(const Tensor& x, std::int64_t axis, std::int64_t start, std::int64
     const int along = normalize_axis("narrow", axis, x.rank());
     const std::int64_t size = x.size(along), first = start < 0 ? start + size : start;
     if (first < 0 || first > size || length < 0 || length > size - first)
-        throw ValueError(fmt::format("narrow: wants elements that there are along axis {} of {}, got {} from {} on",
+        throw ValueError(fmt::format("narrow: expected elements that there are along axis {} of {}, got {} from {} on",
                                      along, x.shape().str(), length, start));
     return call.result(slice(x, along, first, first + length));
 }
@@ -124,7 +124,7 @@ std::vector<Tensor> tensor_split(const Tensor& x, std::int64_t sections, std::in
     call.require_defined({"x"});
     const int along = normalize_axis("tensor_split", axis, x.rank());
     ops::require_moderate("tensor_split", "the sections", {sections});
-    if (sections < 1) throw ValueError(fmt::format("tensor_split: wants at least 1 section, got {}", sections));
+    if (sections < 1) throw ValueError(fmt::format("tensor_split: expected at least 1 section, got {}", sections));
     const std::int64_t each = x.size(along) / sections, longer = x.size(along) % sections;
     std::vector<Tensor> parts;
     for (std::int64_t i = 0, from = 0; i < sections; ++i) {
@@ -194,14 +194,14 @@ Tensor ravel(const Tensor& x) {
 Tensor fliplr(const Tensor& x) {
     const FunctionCall call("fliplr", {{"x", x}});
     call.require_defined({"x"});
-    if (x.rank() < 2) throw ShapeError(fmt::format("fliplr: wants at least two axes, got {}", x.shape().str()));
+    if (x.rank() < 2) throw ShapeError(fmt::format("fliplr: expected at least two axes, got {}", x.shape().str()));
     return call.result(flip(x, {1}));
 }
 
 Tensor flipud(const Tensor& x) {
     const FunctionCall call("flipud", {{"x", x}});
     call.require_defined({"x"});
-    if (x.rank() < 1) throw ShapeError("flipud: wants at least one axis, got a tensor without axes");
+    if (x.rank() < 1) throw ShapeError("flipud: expected at least one axis, got a tensor without axes");
     return call.result(flip(x, {0}));
 }
 
@@ -233,7 +233,7 @@ std::int64_t ways(std::int64_t n, std::int64_t r, bool with_replacement) {
     for (std::int64_t i = 1; i <= r; ++i) {
         if (count > std::numeric_limits<std::int64_t>::max() / (n - r + i))
             throw ValueError(
-                fmt::format("combinations: wants a number of them that fits into 63 bits, got {} of {}", r, n));
+                fmt::format("combinations: expected a number of them that fits into 63 bits, got {} of {}", r, n));
         count = count * (n - r + i) / i;
     }
     return count;
@@ -245,7 +245,7 @@ Tensor combinations(const Tensor& x, std::int64_t r, bool with_replacement) {
     const FunctionCall call("combinations", {{"x", x}}, {{"r", r}, {"with_replacement", with_replacement}});
     call.require_defined({"x"});
     ops::require_rank("combinations", "x", x.shape(), 1, "N");
-    if (r < 0) throw ValueError(fmt::format("combinations: wants r of at least 0, got {}", r));
+    if (r < 0) throw ValueError(fmt::format("combinations: expected r of at least 0, got {}", r));
     if (r == 0) return call.result(slice(x, 0, 0, 0));
     ops::require_moderate("combinations", "r", {r});
     if (x.numel() == 0 || (!with_replacement && r > x.numel())) return call.result(reshape(slice(x, 0, 0, 0), {0, r}));

@@ -123,7 +123,7 @@ Front front_of(const Tensor& query, const Tensor& key, const Tensor& value, bool
     const int last = grouped ? 3 : 2;
     if (!grouped && query.rank() > 2 && key.rank() > 2 && key.size(-3) > 1 && query.size(-3) > key.size(-3))
         throw ShapeError(
-            fmt::format("{}: wants as many heads of query and key, or enable_gqa for groups of them, got {} "
+            fmt::format("{}: expected as many heads of query and key, or enable_gqa for groups of them, got {} "
                         "and {}",
                         kName, query.shape().str(), key.shape().str()));
     const auto joined = [&](const Tensor& a, const Shape& b) { return broadcast_shapes(kName, front_of(a, last), b); };
@@ -131,13 +131,13 @@ Front front_of(const Tensor& query, const Tensor& key, const Tensor& value, bool
     if (grouped) {
         for (const auto& [what, one] : {std::pair{"query", &query}, std::pair{"key", &key}, std::pair{"value", &value}})
             if (one->rank() < 3)
-                throw ShapeError(fmt::format("{}: wants {} (..., heads, L, D) with enable_gqa, got {}", kName, what,
+                throw ShapeError(fmt::format("{}: expected {} (..., heads, L, D) with enable_gqa, got {}", kName, what,
                                              one->shape().str()));
         front.queries = query.size(-3);
         front.keys = key.size(-3);
         if (value.size(-3) != front.keys || front.keys == 0 || front.queries % front.keys != 0)
             throw ShapeError(
-                fmt::format("{}: wants heads of key and value that divide those of query, got {}, {} and {}", kName,
+                fmt::format("{}: expected heads of key and value that divide those of query, got {}, {} and {}", kName,
                             front.keys, value.size(-3), front.queries));
     } else if (front.batch.rank() > 0) {
         front.queries = front.keys = front.batch[-1];
@@ -164,26 +164,26 @@ void check(const Tensor& query, const Tensor& key, const Tensor& value, const At
     ops::require_real(kName, "query", query.dtype());
     for (const auto& [what, one] : {std::pair{"query", &query}, std::pair{"key", &key}, std::pair{"value", &value}}) {
         if (one->rank() < 2)
-            throw ShapeError(fmt::format("{}: wants {} (..., L, D), got {}", kName, what, one->shape().str()));
+            throw ShapeError(fmt::format("{}: expected {} (..., L, D), got {}", kName, what, one->shape().str()));
         ops::require_alike(kName, "query", query.dtype(), query.device(), what, one->dtype(), one->device());
     }
     if (key.size(-1) != query.size(-1))
-        throw ShapeError(fmt::format("{}: wants key and query of one size along the last axis, got {} and {}", kName,
+        throw ShapeError(fmt::format("{}: expected key and query of one size along the last axis, got {} and {}", kName,
                                      key.shape().str(), query.shape().str()));
     if (value.size(-2) != key.size(-2))
-        throw ShapeError(fmt::format("{}: wants as many values as keys along axis -2, got {} and {}", kName,
+        throw ShapeError(fmt::format("{}: expected as many values as keys along axis -2, got {} and {}", kName,
                                      value.shape().str(), key.shape().str()));
     if (!(options.dropout_p >= 0 && options.dropout_p <= 1))
-        throw ValueError(fmt::format("{}: wants dropout_p in [0, 1], got {}", kName, options.dropout_p));
+        throw ValueError(fmt::format("{}: expected dropout_p in [0, 1], got {}", kName, options.dropout_p));
     if (options.window && *options.window < 1)
-        throw ValueError(fmt::format("{}: wants a window of at least 1, got {}", kName, *options.window));
+        throw ValueError(fmt::format("{}: expected a window of at least 1, got {}", kName, *options.window));
     if (options.scale && !std::isfinite(*options.scale))
-        throw ValueError(fmt::format("{}: wants a finite scale, got {}", kName, *options.scale));
+        throw ValueError(fmt::format("{}: expected a finite scale, got {}", kName, *options.scale));
     const Tensor& mask = options.attn_mask;
     if (mask.defined() && mask.dtype() != DType::boolean)
         ops::require_alike(kName, "query", query.dtype(), query.device(), "attn_mask", mask.dtype(), mask.device());
     if (options.generator && !(options.generator->device() == query.device()))
-        throw DeviceError(fmt::format("{}: wants a generator of the device of query, '{}', got one of '{}'", kName,
+        throw DeviceError(fmt::format("{}: expected a generator of the device of query, '{}', got one of '{}'", kName,
                                       query.device().name(), options.generator->device().name()));
 }
 
@@ -236,7 +236,7 @@ Tensor scaled_dot_product_attention(const Tensor& query, const Tensor& key, cons
     if (const Shape scores = joined(front.batch, {front.queries, queries, keys});
         mask.defined() && !stretches_to(mask.shape(), scores))
         throw ShapeError(
-            fmt::format("{}: wants attn_mask that broadcasts to {}, got {}", kName, scores.str(), mask.shape().str()));
+            fmt::format("{}: expected attn_mask that broadcasts to {}, got {}", kName, scores.str(), mask.shape().str()));
     const std::vector<Tensor> in{
         stretched(query, front, front.queries, queries, query.size(-1)),
         stretched(key, front, front.keys, keys, key.size(-1)), stretched(value, front, front.keys, keys, width),

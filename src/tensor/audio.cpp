@@ -24,7 +24,7 @@ std::int64_t hop_length(const SpectrogramOptions& options) {
 
 /// x (..., T) as (B, T).
 Tensor rows_of(const char* name, const Tensor& x) {
-    if (x.rank() == 0) throw ShapeError(fmt::format("{}: wants x (..., T), got a number", name));
+    if (x.rank() == 0) throw ShapeError(fmt::format("{}: expected x (..., T), got a number", name));
     ops::require_real(name, "x", x.dtype());
     const std::int64_t length = x.size(-1);
     return reshape(x, {x.numel() / std::max<std::int64_t>(1, length), length});
@@ -42,7 +42,7 @@ Tensor as_given(const Tensor& y, const Tensor& x) {
 /// Powers (B, frames, frequencies), or complex numbers.
 Tensor spectra(const char* name, const Tensor& x, const SpectrogramOptions& options) {
     if (options.power && !(*options.power > 0))
-        throw ValueError(fmt::format("{}: wants a power above 0, got {}", name, *options.power));
+        throw ValueError(fmt::format("{}: expected a power above 0, got {}", name, *options.power));
     Tensor in = rows_of(name, x);
     if (options.pad != 0) in = pad(in, {options.pad, options.pad});
     const Tensor window = options.window.defined() ? options.window
@@ -77,7 +77,7 @@ Tensor hz_of(const Tensor& mel, MelScale scale) {
 Tensor mels(const char* name, const Tensor& x, const MelSpectrogramOptions& options) {
     const SpectrogramOptions& of = options.spectrogram;
     if (!of.power || !of.onesided)
-        throw ValueError(fmt::format("{}: wants a power, and one side of the spectrum, got {} and {}", name,
+        throw ValueError(fmt::format("{}: expected a power, and one side of the spectrum, got {} and {}", name,
                                      of.power ? "a power" : "none", of.onesided ? "one side" : "both sides"));
     const Tensor powers = spectra(name, x, of);
     const std::int64_t frequencies = of.n_fft / 2 + 1;
@@ -159,10 +159,10 @@ Tensor mel_filter_bank(std::int64_t n_freqs, std::int64_t n_mels, std::int64_t s
     constexpr auto* name = "audio::mel_filter_bank";
     ops::require_real(name, "dtype", options.dtype);
     if (n_freqs < 1 || n_mels < 1 || sample_rate < 1)
-        throw ValueError(fmt::format("{}: wants n_freqs, n_mels and sample_rate of at least 1, got {}, {} and {}", name,
+        throw ValueError(fmt::format("{}: expected n_freqs, n_mels and sample_rate of at least 1, got {}, {} and {}", name,
                                      n_freqs, n_mels, sample_rate));
     if (!(mel.f_min >= 0) || !(f_max > mel.f_min))
-        throw ValueError(fmt::format("{}: wants 0 <= f_min < f_max, got {} and {}", name, mel.f_min, f_max));
+        throw ValueError(fmt::format("{}: expected 0 <= f_min < f_max, got {} and {}", name, mel.f_min, f_max));
     const DType real = compute_type(options.dtype);
     const TensorOptions numbers{real, options.device};
     const auto nyquist = static_cast<double>(sample_rate / 2);
@@ -201,9 +201,9 @@ Tensor amplitude_to_db(const Tensor& x, const AmplitudeToDbOptions& options) {
     call.require_defined({"x"});
     ops::require_real("audio::amplitude_to_db", "x", x.dtype());
     if (!(options.amin > 0))
-        throw ValueError(fmt::format("audio::amplitude_to_db: wants an amin above 0, got {}", options.amin));
+        throw ValueError(fmt::format("audio::amplitude_to_db: expected an amin above 0, got {}", options.amin));
     if (options.top_db && !(*options.top_db >= 0))
-        throw ValueError(fmt::format("audio::amplitude_to_db: wants a top_db of at least 0, got {}", *options.top_db));
+        throw ValueError(fmt::format("audio::amplitude_to_db: expected a top_db of at least 0, got {}", *options.top_db));
     Dims axes;
     for (int axis = std::max(0, x.rank() - 3); axis < x.rank(); ++axis) axes.push_back(axis);
     return call.result(detail::composed_in_f32(x, [&](const Tensor& wide) { return decibels(wide, options, axes); }));
@@ -221,7 +221,7 @@ Tensor mfcc(const Tensor& x, const MfccOptions& options) {
     constexpr auto* name = "audio::mfcc";
     if (options.n_mfcc < 1 || options.n_mfcc > mel.n_mels)
         throw ValueError(
-            fmt::format("{}: wants an n_mfcc of 1 to n_mels, {}, got {}", name, mel.n_mels, options.n_mfcc));
+            fmt::format("{}: expected an n_mfcc of 1 to n_mels, {}, got {}", name, mel.n_mels, options.n_mfcc));
     return call.result(detail::composed_in_f32(
         [&](const std::vector<Tensor>& in) {
             return std::vector{as_given(coefficients(name, in[0], options, with_tensors(mel, in)), x)};

@@ -341,7 +341,7 @@ void Saved::require_intact(std::string_view function) const {
     if (value_ && !intact())
         throw ValueError(
             fmt::format("backward of {}: a tensor of shape {} that it needs was written in place after the forward "
-                        "call (version {}, wants {}); write to a clone() instead",
+                        "call (version {}, expected {}); write to a clone() instead",
                         function, value_.shape().str(), value_.view().buffer.version(), wanted_version()));
 }
 
@@ -404,7 +404,7 @@ void GradientContext::give_region(std::size_t input, Tensor gradient,
 
 std::vector<Tensor> CustomFunction::operator()(const std::vector<Tensor>& inputs) const {
     if (!forward || (!backward && recorded(inputs)))
-        throw ValueError(fmt::format("{}: wants the functions forward and backward, got no {}", name,
+        throw ValueError(fmt::format("{}: expected the functions forward and backward, got no {}", name,
                                      forward ? "backward" : "forward"));
     std::vector<Tensor> outputs;
     {
@@ -414,7 +414,7 @@ std::vector<Tensor> CustomFunction::operator()(const std::vector<Tensor>& inputs
     std::vector<ops::Value> values;
     for (const Tensor& output : outputs) {
         if (!output.defined())
-            throw ValueError(fmt::format("{}: forward wants to give tensors, got an undefined one", name));
+            throw ValueError(fmt::format("{}: forward expected to give tensors, got an undefined one", name));
         values.push_back(output.value());
     }
     if (!recorded(inputs)) return outputs;

@@ -99,7 +99,7 @@ Tensor avg_pooled(const char* name, const Tensor& given, const PoolWindows& wind
     const Tensor x = pool_input(name, given, windows.axes());
     if (!is_integer(x.dtype())) ops::require_real(name, "x", x.dtype());
     if (windows.dilated())
-        throw ValueError(fmt::format("{}: wants a dilation of 1, got {}", name, windows.dilation.str()));
+        throw ValueError(fmt::format("{}: expected a dilation of 1, got {}", name, windows.dilation.str()));
     const Shape out = pooled_shape(name, x.shape(), windows);
     const bool plain = windows.axes() < 3 && !windows.ceil_mode && windows.divisor_override == 0;
     const Tensor y =
@@ -140,9 +140,9 @@ Tensor lp_pool(const char* name, const Tensor& x, double norm_type, const PoolPa
     ops::require_real(name, "x", x.dtype());
     const detail::PoolWindows windows(options);
     if (windows.is_padded() || windows.dilated())
-        throw ValueError(fmt::format("{}: wants no padding and no dilation, got {} and {}", name, windows.padding.str(),
+        throw ValueError(fmt::format("{}: expected no padding and no dilation, got {} and {}", name, windows.padding.str(),
                                      windows.dilation.str()));
-    if (norm_type == 0) throw ValueError(fmt::format("{}: wants a norm type other than 0", name));
+    if (norm_type == 0) throw ValueError(fmt::format("{}: expected a norm type other than 0", name));
     (void)detail::pooled_shape(name, detail::pool_input(name, x, N).shape(), windows);
     return call.result(detail::composed_in_f32(
         [&](const std::vector<Tensor>& in) {

@@ -44,14 +44,14 @@ Tensor movedim(const Tensor& x, const Dims& from, const Dims& to) {
     const FunctionCall call("movedim", {{"x", x}}, {{"from", from}, {"to", to}});
     call.require_defined({"x"});
     if (from.rank() != to.rank())
-        throw ValueError(fmt::format("movedim: wants as many axes from as to, got {} and {}", from.str(), to.str()));
+        throw ValueError(fmt::format("movedim: expected as many axes from as to, got {} and {}", from.str(), to.str()));
     if (x.rank() == 0) return call.result(x);
     Dims order, moved;
     for (int i = 0; i < x.rank(); ++i) order.push_back(-1);
     for (int i = 0; i < from.rank(); ++i) {
         const int a = normalize_axis("movedim", from[i], x.rank()), b = normalize_axis("movedim", to[i], x.rank());
         if (order[b] != -1 || std::ranges::find(moved, a) != moved.end())
-            throw ValueError(fmt::format("movedim: wants each axis once, got {} and {}", from.str(), to.str()));
+            throw ValueError(fmt::format("movedim: expected each axis once, got {} and {}", from.str(), to.str()));
         order[b] = a;
         moved.push_back(a);
     }
@@ -75,7 +75,7 @@ Tensor unflatten(const Tensor& x, std::int64_t axis, const Shape& sizes) {
     const std::int64_t whole = x.shape()[along];
     if (sizes.rank() == 0 || open > 1 || (open == 1 && (known == 0 || whole % known != 0)) ||
         (open == 0 && known != whole))
-        throw ShapeError(fmt::format("unflatten: wants sizes of {} elements (axis {} of {}), got {}", whole, along,
+        throw ShapeError(fmt::format("unflatten: expected sizes of {} elements (axis {} of {}), got {}", whole, along,
                                      x.shape().str(), sizes.str()));
     Shape shape;
     for (int i = 0; i < x.rank(); ++i) {
@@ -119,7 +119,7 @@ std::vector<Tensor> split(const Tensor& x, const Dims& sizes, std::int64_t axis)
     const int along = normalize_axis("split", axis, x.rank());
     const bool negative = std::ranges::any_of(sizes, [](std::int64_t size) { return size < 0; });
     if (negative || std::accumulate(sizes.begin(), sizes.end(), std::int64_t{0}) != x.shape()[along])
-        throw ShapeError(fmt::format("split: wants sizes that add up to {} (axis {} of {}), got {}", x.shape()[along],
+        throw ShapeError(fmt::format("split: expected sizes that add up to {} (axis {} of {}), got {}", x.shape()[along],
                                      along, x.shape().str(), sizes.str()));
     std::vector<Tensor> parts;
     std::int64_t from = 0;
@@ -148,7 +148,7 @@ std::vector<Tensor> split(const Tensor& x, std::int64_t size, std::int64_t axis)
     const FunctionCall call("split", {{"x", x}}, {{"size", size}, {"axis", axis}});
     call.require_defined({"x"});
     const int along = normalize_axis("split", axis, x.rank());
-    if (size < 1) throw ValueError(fmt::format("split: wants a size of at least 1, got {}", size));
+    if (size < 1) throw ValueError(fmt::format("split: expected a size of at least 1, got {}", size));
     std::vector<Tensor> parts = parts_of(x, size, along);
     call.results(parts);
     return parts;
@@ -158,7 +158,7 @@ std::vector<Tensor> chunk(const Tensor& x, std::int64_t chunks, std::int64_t axi
     const FunctionCall call("chunk", {{"x", x}}, {{"chunks", chunks}, {"axis", axis}});
     call.require_defined({"x"});
     const int along = normalize_axis("chunk", axis, x.rank());
-    if (chunks < 1) throw ValueError(fmt::format("chunk: wants at least 1 chunk, got {}", chunks));
+    if (chunks < 1) throw ValueError(fmt::format("chunk: expected at least 1 chunk, got {}", chunks));
     std::vector<Tensor> parts = parts_of(x, std::max<std::int64_t>(1, (x.shape()[along] + chunks - 1) / chunks), along);
     call.results(parts);
     return parts;
@@ -181,7 +181,7 @@ Tensor repeated(const char* name, const Tensor& x, const Dims& counts) {
     call.require_defined({"x"});
     const bool negative = std::ranges::any_of(counts, [](std::int64_t count) { return count < 0; });
     if (negative || counts.rank() < x.rank())
-        throw ShapeError(fmt::format("{}: wants a count of at least 0 for each axis of {}, got {}", name,
+        throw ShapeError(fmt::format("{}: expected a count of at least 0 for each axis of {}, got {}", name,
                                      x.shape().str(), counts.str()));
     // Each axis behind a new one, which is repeated: (1, n) to (count, n).
     const int added = counts.rank() - x.rank();
@@ -225,7 +225,7 @@ Tensor repeat_interleave(const Tensor& x, std::int64_t repeats, std::int64_t axi
     const FunctionCall call("repeat_interleave", {{"x", x}}, {{"repeats", repeats}, {"axis", axis}});
     call.require_defined({"x"});
     const int along = normalize_axis("repeat_interleave", axis, x.rank());
-    if (repeats < 0) throw ValueError(fmt::format("repeat_interleave: wants at least 0 repeats, got {}", repeats));
+    if (repeats < 0) throw ValueError(fmt::format("repeat_interleave: expected at least 0 repeats, got {}", repeats));
     Shape wide, joined;
     for (int i = 0; i < x.rank(); ++i) {
         wide.push_back(x.shape()[i]);
@@ -243,7 +243,7 @@ Tensor repeat_interleave(const Tensor& x, const Tensor& repeats, std::int64_t ax
     std::vector<std::int64_t> numbers;
     std::int64_t at = 0;
     for (const std::int64_t count : repeats.to(DType::i64).to_vector<std::int64_t>()) {
-        if (count < 0) throw ValueError(fmt::format("repeat_interleave: wants repeats of at least 0, got {}", count));
+        if (count < 0) throw ValueError(fmt::format("repeat_interleave: expected repeats of at least 0, got {}", count));
         numbers.insert(numbers.end(), static_cast<std::size_t>(count), at++);
     }
     const auto total = static_cast<std::int64_t>(numbers.size());
@@ -269,7 +269,7 @@ Tensor roll(const Tensor& x, const Dims& shifts, const Dims& axes) {
     if (axes.rank() == 0 && shifts.rank() == 1)
         return call.result(reshape(roll(reshape(x, {x.numel()}), shifts, {0}), x.shape()));
     if (shifts.rank() != axes.rank())
-        throw ValueError(fmt::format("roll: wants as many shifts as axes, got {} and {}", shifts.str(), axes.str()));
+        throw ValueError(fmt::format("roll: expected as many shifts as axes, got {} and {}", shifts.str(), axes.str()));
     Tensor y = x;
     for (int i = 0; i < axes.rank(); ++i) {
         const int along = normalize_axis("roll", axes[i], x.rank());
@@ -285,7 +285,7 @@ Tensor rot90(const Tensor& x, std::int64_t k, std::int64_t axis_a, std::int64_t 
     const FunctionCall call("rot90", {{"x", x}}, {{"k", k}, {"axis_a", axis_a}, {"axis_b", axis_b}});
     call.require_defined({"x"});
     const int a = normalize_axis("rot90", axis_a, x.rank()), b = normalize_axis("rot90", axis_b, x.rank());
-    if (a == b) throw ValueError(fmt::format("rot90: wants two axes, got {} and {}", axis_a, axis_b));
+    if (a == b) throw ValueError(fmt::format("rot90: expected two axes, got {} and {}", axis_a, axis_b));
     switch (((k % 4) + 4) % 4) {
         case 1:
             return call.result(transpose(flip(x, {b}), a, b));
@@ -301,13 +301,13 @@ Tensor rot90(const Tensor& x, std::int64_t k, std::int64_t axis_a, std::int64_t 
 std::vector<Tensor> meshgrid(const std::vector<Tensor>& axes, std::string_view indexing) {
     LIST_CALL("meshgrid", axes, {"indexing", indexing});
     if (indexing != "ij" && indexing != "xy")
-        throw ValueError(fmt::format("meshgrid: wants an indexing of \"ij\" or \"xy\", got \"{}\"", indexing));
+        throw ValueError(fmt::format("meshgrid: expected an indexing of \"ij\" or \"xy\", got \"{}\"", indexing));
     const auto rank = static_cast<int>(axes.size());
     const bool exchanged = indexing == "xy" && rank > 1;
     Shape whole;
     for (const Tensor& one : axes) {
         if (one.rank() > 1)
-            throw ShapeError(fmt::format("meshgrid: wants tensors of one axis, got {}", one.shape().str()));
+            throw ShapeError(fmt::format("meshgrid: expected tensors of one axis, got {}", one.shape().str()));
         whole.push_back(one.numel());
     }
     if (exchanged) std::swap(whole[0], whole[1]);
@@ -333,7 +333,7 @@ Tensor cartesian_prod(const std::vector<Tensor>& tensors) {
 Tensor tril(const Tensor& x, std::int64_t diagonal) {
     const FunctionCall call("tril", {{"x", x}}, {{"diagonal", diagonal}});
     call.require_defined({"x"});
-    if (x.rank() < 2) throw ShapeError(fmt::format("tril: wants at least two axes, got {}", x.shape().str()));
+    if (x.rank() < 2) throw ShapeError(fmt::format("tril: expected at least two axes, got {}", x.shape().str()));
     const TensorOptions options{DType::i64, x.device()};
     const Tensor rows = arange(0, x.shape()[-2], 1, options), columns = arange(0, x.shape()[-1], 1, options);
     return call.result(where(columns - unsqueeze(rows, 1) <= diagonal, x, zeros({}, {x.dtype(), x.device()})));
@@ -342,7 +342,7 @@ Tensor tril(const Tensor& x, std::int64_t diagonal) {
 Tensor triu(const Tensor& x, std::int64_t diagonal) {
     const FunctionCall call("triu", {{"x", x}}, {{"diagonal", diagonal}});
     call.require_defined({"x"});
-    if (x.rank() < 2) throw ShapeError(fmt::format("triu: wants at least two axes, got {}", x.shape().str()));
+    if (x.rank() < 2) throw ShapeError(fmt::format("triu: expected at least two axes, got {}", x.shape().str()));
     const TensorOptions options{DType::i64, x.device()};
     const Tensor rows = arange(0, x.shape()[-2], 1, options), columns = arange(0, x.shape()[-1], 1, options);
     return call.result(where(columns - unsqueeze(rows, 1) >= diagonal, x, zeros({}, {x.dtype(), x.device()})));
@@ -352,7 +352,7 @@ Tensor diagonal(const Tensor& x, std::int64_t offset, std::int64_t axis_a, std::
     const FunctionCall call("diagonal", {{"x", x}}, {{"offset", offset}, {"axis_a", axis_a}, {"axis_b", axis_b}});
     call.require_defined({"x"});
     const int a = normalize_axis("diagonal", axis_a, x.rank()), b = normalize_axis("diagonal", axis_b, x.rank());
-    if (a == b) throw ValueError(fmt::format("diagonal: wants two axes, got {} and {}", axis_a, axis_b));
+    if (a == b) throw ValueError(fmt::format("diagonal: expected two axes, got {} and {}", axis_a, axis_b));
     // With the two axes last, the diagonal is every (columns + 1)-th element of them as one.
     Dims order;
     for (int i = 0; i < x.rank(); ++i)
@@ -374,11 +374,11 @@ Tensor diagonal(const Tensor& x, std::int64_t offset, std::int64_t axis_a, std::
 Tensor diag_embed(const Tensor& x, std::int64_t offset, std::int64_t axis1, std::int64_t axis2) {
     const FunctionCall call("diag_embed", {{"x", x}}, {{"offset", offset}, {"axis1", axis1}, {"axis2", axis2}});
     call.require_defined({"x"});
-    if (x.rank() < 1) throw ShapeError("diag_embed: wants at least one axis, got a tensor without axes");
+    if (x.rank() < 1) throw ShapeError("diag_embed: expected at least one axis, got a tensor without axes");
     const int first = normalize_axis("diag_embed", axis1, x.rank() + 1),
               second = normalize_axis("diag_embed", axis2, x.rank() + 1);
     if (first == second)
-        throw ShapeError(fmt::format("diag_embed: wants two different axes, got {} and {}", axis1, axis2));
+        throw ShapeError(fmt::format("diag_embed: expected two different axes, got {} and {}", axis1, axis2));
     const std::int64_t n = x.shape()[-1], size = n + std::abs(offset);
     const TensorOptions options{DType::i64, x.device()};
     // Row i, column j hold element i (below the middle: j) where j - i is the offset.
@@ -399,7 +399,7 @@ Tensor diag(const Tensor& x, std::int64_t offset) {
     call.require_defined({"x"});
     if (x.rank() == 1) return call.result(diag_embed(x, offset));
     if (x.rank() == 2) return call.result(diagonal(x, offset));
-    throw ShapeError(fmt::format("diag: wants one or two axes, got {}", x.shape().str()));
+    throw ShapeError(fmt::format("diag: expected one or two axes, got {}", x.shape().str()));
 }
 
 namespace {
@@ -408,7 +408,7 @@ namespace {
 void require_blocks(const char* name, const Tensor& x, bool fits, std::int64_t block) {
     if (x.rank() < 3 || block < 1 || !fits)
         throw ShapeError(
-            fmt::format("{}: wants (..., C, H, W) that a factor of {} divides, got {}", name, block, x.shape().str()));
+            fmt::format("{}: expected (..., C, H, W) that a factor of {} divides, got {}", name, block, x.shape().str()));
 }
 
 Tensor permuted_last(const Tensor& x, int leading, std::initializer_list<int> order) {

@@ -132,24 +132,24 @@ class Backward {
 
     void start() {
         if (request_.gradients.size() > request_.outputs.size())
-            throw ValueError(fmt::format("{}: wants at most {} gradients, one for each output, got {}",
+            throw ValueError(fmt::format("{}: expected at most {} gradients, one for each output, got {}",
                                          caller(request_.accumulate), request_.outputs.size(),
                                          request_.gradients.size()));
         for (std::size_t i = 0; i < request_.outputs.size(); ++i) {
             const Tensor& output = request_.outputs[i];
             const std::string_view name = caller(request_.accumulate);
-            if (!output.defined()) throw ValueError(fmt::format("{}: wants a tensor, got an undefined one", name));
+            if (!output.defined()) throw ValueError(fmt::format("{}: expected a tensor, got an undefined one", name));
             const Edge edge = edge_of(output);
             if (!edge)
                 throw ValueError(
-                    fmt::format("{}: wants a tensor that depends on one that requires a gradient, got one of shape {} "
+                    fmt::format("{}: expected a tensor that depends on one that requires a gradient, got one of shape {} "
                                 "that does not (was it made under NoGrad, or detached?)",
                                 name, output.shape().str()));
             Tensor gradient = i < request_.gradients.size() ? request_.gradients[i] : Tensor();
             if (!gradient.defined()) {
                 if (output.numel() != 1)
                     throw ValueError(
-                        fmt::format("{}: wants a scalar, or a gradient of the output's shape, got a tensor of shape {} "
+                        fmt::format("{}: expected a scalar, or a gradient of the output's shape, got a tensor of shape {} "
                                     "without one",
                                     name, output.shape().str()));
                 gradient = ones_like(output);
@@ -161,7 +161,7 @@ class Backward {
             const Edge edge = request_.inputs[i].defined() ? edge_of(request_.inputs[i]) : Edge{};
             if (!edge)
                 throw ValueError(
-                    fmt::format("grad: wants inputs that require gradients, got input {} that does not", i));
+                    fmt::format("grad: expected inputs that require gradients, got input {} that does not", i));
             if (edge.node) captured_nodes_[{edge.node.get(), edge.output}].push_back(i);
             else captured_leaves_[edge.leaf.get()].push_back(i);
         }
@@ -176,13 +176,13 @@ class Backward {
     template <std::invocable Name>
     static void check_gradient(const Name& name, const Tensor& gradient, const OutputInfo& wanted) {
         if (!(gradient.shape() == wanted.shape))
-            throw ShapeError(fmt::format("{}: wants a gradient of shape {}, got {}", name(), wanted.shape.str(),
+            throw ShapeError(fmt::format("{}: expected a gradient of shape {}, got {}", name(), wanted.shape.str(),
                                          gradient.shape().str()));
         if (gradient.dtype() != wanted.dtype)
-            throw TypeError(fmt::format("{}: wants a gradient of type {}, got {}", name(), name_of(wanted.dtype),
+            throw TypeError(fmt::format("{}: expected a gradient of type {}, got {}", name(), name_of(wanted.dtype),
                                         name_of(gradient.dtype())));
         if (!(gradient.device() == wanted.device))
-            throw DeviceError(fmt::format("{}: wants a gradient on '{}', got one on '{}'", name(), wanted.device.name(),
+            throw DeviceError(fmt::format("{}: expected a gradient on '{}', got one on '{}'", name(), wanted.device.name(),
                                           gradient.device().name()));
     }
 
@@ -234,7 +234,7 @@ class Backward {
                 if (seen.insert(edge.node.get()).second) stack.push_back(edge.node.get());
             } else if (again != nullptr && edge.node && edge.node->sequence > again->sequence) {
                 throw ValueError(
-                    "checkpoint: wants a function that does the same when it is called again, but a tensor that it "
+                    "checkpoint: expected a function that does the same when it is called again, but a tensor that it "
                     "refers to was written in place under a graph after the first call");
             } else if (edge.leaf && !(edge.leaf->hooks.empty() && edge.leaf->after_grad.empty())) {
                 const auto [entry, fresh] = last.try_emplace(edge.leaf.get(), use, &edge.leaf);
@@ -384,7 +384,7 @@ class Backward {
             if (opaque) make_whole(node, rule, gradients);
         }
         if (gradients.size() != node.edges.size())
-            throw ValueError(fmt::format("backward of {}: wants {} gradients, one for each input, got {}", node.name,
+            throw ValueError(fmt::format("backward of {}: expected {} gradients, one for each input, got {}", node.name,
                                          node.edges.size(), gradients.size()));
         for (std::size_t i = 0; i < gradients.size(); ++i)
             if (rule.needs[i] && gradients[i].defined()) check_target(node, i, gradients[i]);
@@ -429,7 +429,7 @@ class Backward {
         refusal->outputs.push_back({out.shape(), out.dtype(), out.device()});
         refusal->rule = [name = node.name](const GradientContext&) -> std::vector<Tensor> {
             throw Unsupported(
-                fmt::format("backward: wants functions that can be differentiated again, got {}, which has no gradient "
+                fmt::format("backward: expected functions that can be differentiated again, got {}, which has no gradient "
                             "of its gradient",
                             name));
         };

@@ -20,16 +20,16 @@ namespace {
 ops::View view_or_none(const Tensor& tensor) { return tensor.defined() ? tensor.view() : ops::View(); }
 
 void check_options(const BatchNormParameters& options) {
-    if (!(options.eps > 0)) throw ValueError(fmt::format("batch_norm: wants eps above 0, got {}", options.eps));
+    if (!(options.eps > 0)) throw ValueError(fmt::format("batch_norm: expected eps above 0, got {}", options.eps));
     if (options.momentum && !(*options.momentum >= 0 && *options.momentum <= 1))
-        throw ValueError(fmt::format("batch_norm: wants a momentum in [0, 1], or none, got {}", *options.momentum));
+        throw ValueError(fmt::format("batch_norm: expected a momentum in [0, 1], or none, got {}", *options.momentum));
 }
 
 /// By the shape of x, which is what a caller gets wrong: a layer's own tensors fit each other.
 void require_channels(const Tensor& x, std::string_view name, const Tensor& channels) {
     if (channels.defined() && !(channels.shape() == Shape{x.size(1)}))
         throw ShapeError(
-            fmt::format("batch_norm: wants x (N, C, ...) with as many channels as {} has elements, got x of shape {} "
+            fmt::format("batch_norm: expected x (N, C, ...) with as many channels as {} has elements, got x of shape {} "
                         "and {} of shape {}",
                         name, x.shape().str(), name, channels.shape().str()));
 }
@@ -45,7 +45,7 @@ ops::View beside(const Tensor& x, std::string_view name, const Tensor& channels)
 
 void check_running(const Tensor& x, const Tensor& mean, const Tensor& variance) {
     if (!mean.defined() || !variance.defined())
-        throw ValueError("batch_norm: wants running statistics to evaluate with, got an undefined tensor");
+        throw ValueError("batch_norm: expected running statistics to evaluate with, got an undefined tensor");
     (void)beside(x, "the running mean", mean);
     (void)beside(x, "the running variance", variance);
 }
@@ -126,7 +126,7 @@ ops::BatchNormRunning running_of(const Tensor& mean, const Tensor& variance, con
                                  const std::optional<double>& momentum) {
     const bool average = !momentum && (mean.defined() || variance.defined());
     if (average && !batches.defined())
-        throw ValueError("batch_norm: wants num_batches_tracked where there is no momentum, got an undefined tensor");
+        throw ValueError("batch_norm: expected num_batches_tracked where there is no momentum, got an undefined tensor");
     if (average) {
         const NoGrad no_grad;
         Tensor(batches).add_(1);
@@ -189,7 +189,7 @@ Tensor batch_norm(Tensor x, const Tensor& weight, const Tensor& bias, const Tens
         (running_mean.defined() || running_var.defined() || num_batches_tracked.defined()))
         return call.result(batch_norm(std::move(x), weight, bias, {}, {}, options));
     if (x.rank() < 2)
-        throw ShapeError(fmt::format("batch_norm: wants at least 2 axes (N, C, ...) as x, got {}", x.shape().str()));
+        throw ShapeError(fmt::format("batch_norm: expected at least 2 axes (N, C, ...) as x, got {}", x.shape().str()));
     require_channels(x, "the running mean", running_mean);
     require_channels(x, "the running variance", running_var);
     require_channels(x, "the weight", weight);

@@ -96,8 +96,8 @@ Tensor sigmoid_focal_loss(const Tensor& logits, const Tensor& target, double alp
     call.require_defined({"logits", "target"});
     const DType type = detail::pair_type("sigmoid_focal_loss", logits, target, {}, "logits");
     if (!(alpha >= 0 && alpha <= 1) && alpha != -1)
-        throw ValueError(fmt::format("sigmoid_focal_loss: wants an alpha in [0, 1], or -1 for none, got {}", alpha));
-    if (!(gamma >= 0)) throw ValueError(fmt::format("sigmoid_focal_loss: wants a gamma of at least 0, got {}", gamma));
+        throw ValueError(fmt::format("sigmoid_focal_loss: expected an alpha in [0, 1], or -1 for none, got {}", alpha));
+    if (!(gamma >= 0)) throw ValueError(fmt::format("sigmoid_focal_loss: expected a gamma of at least 0, got {}", gamma));
     const Tensor x = widened(logits), t = widened(target).to(compute_type(type));
     // Above 0, where a power below 1 has a gradient.
     const Tensor missed = clamp(sigmoid(-x) * t + sigmoid(x) * (1 - t), 1e-37, std::numeric_limits<double>::infinity());
@@ -111,7 +111,7 @@ Tensor multilabel_soft_margin_loss(const Tensor& x, const Tensor& target, Reduct
                             {{"reduction", reduction}});
     call.require_defined({"x", "target"});
     const DType type = detail::pair_type("multilabel_soft_margin_loss", x, target, {weight});
-    if (x.rank() == 0) throw ShapeError("multilabel_soft_margin_loss: wants x of shape (N, C), got []");
+    if (x.rank() == 0) throw ShapeError("multilabel_soft_margin_loss: expected x of shape (N, C), got []");
     detail::require_stretches("multilabel_soft_margin_loss", "a weight", weight, x.shape());
     Tensor losses = elementwise(Function::binary_cross_entropy, {widened(x), widened(target)});
     if (weight.defined()) losses = losses * widened(weight);

@@ -19,8 +19,8 @@ namespace {
 
 void require_corners(const char* function, const Tensor& boxes) {
     if (boxes.rank() < 1 || boxes.size(-1) != 4)
-        throw ShapeError(fmt::format("{}: wants boxes (..., 4), got {}", function, boxes.shape().str()));
-    if (boxes.dtype() == DType::boolean) throw TypeError(fmt::format("{}: wants numbers as boxes, got bool", function));
+        throw ShapeError(fmt::format("{}: expected boxes (..., 4), got {}", function, boxes.shape().str()));
+    if (boxes.dtype() == DType::boolean) throw TypeError(fmt::format("{}: expected numbers as boxes, got bool", function));
 }
 
 /// On the host, in the type of the boxes, whose rounding decides at the threshold.
@@ -60,7 +60,7 @@ Tensor suppressed(const char* name, const Tensor& boxes, const Tensor& scores, c
                   double threshold) {
     ops::require_real(name, "boxes", boxes.dtype());
     if (boxes.rank() != 2 || boxes.size(1) != 4)
-        throw ShapeError(fmt::format("{}: wants boxes (N, 4), got {}", name, boxes.shape().str()));
+        throw ShapeError(fmt::format("{}: expected boxes (N, 4), got {}", name, boxes.shape().str()));
     ops::require_shape(name, "scores", scores.shape(), {boxes.size(0)});
     ops::require_alike(name, "boxes", boxes.dtype(), boxes.device(), "scores", scores.dtype(), scores.device());
     std::vector<std::int64_t> numbers;
@@ -108,7 +108,7 @@ Tensor box_convert(const Tensor& boxes, std::string_view from, std::string_view 
     ops::require_real("box_convert", "boxes", boxes.dtype());
     for (const std::string_view form : {from, to})
         if (form != "xyxy" && form != "xywh" && form != "cxcywh")
-            throw ValueError(fmt::format("box_convert: wants forms of xyxy, xywh or cxcywh, got {} and {}", from, to));
+            throw ValueError(fmt::format("box_convert: expected forms of xyxy, xywh or cxcywh, got {} and {}", from, to));
     return call.result(detail::composed_in_f32(boxes, [&](const Tensor& x) {
         const Tensor first = slice(x, -1, 0, 2), last = slice(x, -1, 2, 4);
         if (from == to) return concat({first, last}, -1);

@@ -63,33 +63,33 @@ void check(const Tensor& query, const Tensor& key, const Tensor& value, const Te
     ops::require_alike(kName, "key", key.dtype(), key.device(), "value", value.dtype(), value.device());
     ops::require_same_device(kName, query.device(), key.device());
     if (key.dtype() != query.dtype() && !(is_half(key.dtype()) && compute_type(query.dtype()) == DType::f32))
-        throw TypeError(fmt::format("{}: wants key and value of query's type, or halves beside f32, got {} and {}",
+        throw TypeError(fmt::format("{}: expected key and value of query's type, or halves beside f32, got {} and {}",
                                     kName, name_of(key.dtype()), name_of(query.dtype())));
     const std::int64_t samples = query.size(0);
     ops::require_shape(kName, "value", value.shape(), {key.size(0), key.size(1), key.size(2), value.size(3)});
     if (key.size(3) != query.size(3))
-        throw ShapeError(fmt::format("{}: wants key and query of one size along the last axis, got {} and {}", kName,
+        throw ShapeError(fmt::format("{}: expected key and query of one size along the last axis, got {} and {}", kName,
                                      key.shape().str(), query.shape().str()));
     if (key.size(1) == 0 || query.size(1) % key.size(1) != 0)
-        throw ShapeError(fmt::format("{}: wants heads of key and value that divide those of query, got {} and {}",
+        throw ShapeError(fmt::format("{}: expected heads of key and value that divide those of query, got {} and {}",
                                      kName, key.size(1), query.size(1)));
     ops::require_shape(kName, "lengths", lengths.shape(), {samples});
     ops::require_same_device(kName, query.device(), lengths.device());
     if (lengths.dtype() != DType::i32 && lengths.dtype() != DType::i64)
-        throw TypeError(fmt::format("{}: wants lengths of i32 or i64, got {}", kName, name_of(lengths.dtype())));
+        throw TypeError(fmt::format("{}: expected lengths of i32 or i64, got {}", kName, name_of(lengths.dtype())));
     if (const Tensor& table = options.block_table; table.defined()) {
         ops::require_rank(kName, "block_table", table.shape(), 2, "B, pages of a sample");
         ops::require_shape(kName, "block_table", table.shape(), {samples, table.size(1)});
         ops::require_alike(kName, "lengths", lengths.dtype(), lengths.device(), "block_table", table.dtype(),
                            table.device());
-        if (key.size(0) == 0) throw ShapeError(fmt::format("{}: wants at least one page, got none", kName));
+        if (key.size(0) == 0) throw ShapeError(fmt::format("{}: expected at least one page, got none", kName));
     } else if (key.size(0) != samples) {
-        throw ShapeError(fmt::format("{}: wants key and value of {} samples, got {}", kName, samples, key.size(0)));
+        throw ShapeError(fmt::format("{}: expected key and value of {} samples, got {}", kName, samples, key.size(0)));
     }
     if (options.window && *options.window < 1)
-        throw ValueError(fmt::format("{}: wants a window of at least 1, got {}", kName, *options.window));
+        throw ValueError(fmt::format("{}: expected a window of at least 1, got {}", kName, *options.window));
     if (options.scale && !std::isfinite(*options.scale))
-        throw ValueError(fmt::format("{}: wants a finite scale, got {}", kName, *options.scale));
+        throw ValueError(fmt::format("{}: expected a finite scale, got {}", kName, *options.scale));
 }
 
 ops::View rows_of(const Tensor& x) {

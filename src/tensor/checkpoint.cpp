@@ -42,7 +42,7 @@ std::vector<Tensor> call(const CheckpointedFunction& function, const std::vector
     std::vector<Tensor> outputs = function(inputs);
     for (const Tensor& output : outputs)
         if (!output.defined())
-            throw ValueError("checkpoint: wants a function that gives tensors, got an undefined one");
+            throw ValueError("checkpoint: expected a function that gives tensors, got an undefined one");
     return outputs;
 }
 
@@ -86,7 +86,7 @@ struct SecondCall {
         if (!std::ranges::equal(once, shapes,
                                 [](const Tensor& tensor, const Shape& shape) { return tensor.shape() == shape; }))
             throw ValueError(
-                "checkpoint: wants a function that gives the same when it is called again, got results of other "
+                "checkpoint: expected a function that gives the same when it is called again, got results of other "
                 "shapes");
         return once;
     }
@@ -130,7 +130,7 @@ bool running_again() { return again; }
 }  // namespace detail
 
 std::vector<Tensor> checkpoint(const CheckpointedFunction& function, const std::vector<Tensor>& inputs) {
-    if (!function) throw ValueError("checkpoint: wants a function, got none");
+    if (!function) throw ValueError("checkpoint: expected a function, got none");
     if (!grad_enabled()) return detail::call(function, inputs);
     std::vector<detail::Unchanged> kept;
     for (const Tensor& input : inputs) kept.emplace_back(input);
@@ -168,7 +168,7 @@ std::vector<Tensor> checkpoint(const CheckpointedFunction& function, const std::
 }
 
 Tensor checkpoint(const std::function<Tensor(const Tensor&)>& function, const Tensor& x) {
-    if (!function) throw ValueError("checkpoint: wants a function, got none");
+    if (!function) throw ValueError("checkpoint: expected a function, got none");
     return checkpoint([function](const std::vector<Tensor>& inputs) { return std::vector{function(inputs[0])}; },
                       std::vector{x})
         .front();

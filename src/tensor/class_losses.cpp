@@ -61,7 +61,7 @@ Tensor multi_margin_loss(const Tensor& x, const Tensor& labels, const MultiMargi
     detail::require_labels("multi_margin_loss", labels);
     ops::require_shape("multi_margin_loss", "labels", labels.shape(), {x.size(0)});
     if (options.p != 1 && options.p != 2)
-        throw ValueError(fmt::format("multi_margin_loss: wants p of 1 or 2, got {}", options.p));
+        throw ValueError(fmt::format("multi_margin_loss: expected p of 1 or 2, got {}", options.p));
     const Tensor in = x.to(wide);
     Tensor apart = relu(options.margin - detail::as_column(detail::picked(in, labels)) + in);
     if (options.p == 2) apart = square(apart);

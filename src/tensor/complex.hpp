@@ -12,7 +12,7 @@ namespace declivity::detail {
 /// @throws ShapeError unless the last axis is one of pairs
 inline void require_pairs(std::string_view function, std::string_view name, const Tensor& z) {
     if (z.rank() < 1 || z.size(-1) != 2)
-        throw ShapeError(fmt::format("{}: wants {} of complex numbers, as pairs along a last axis of 2, got {}",
+        throw ShapeError(fmt::format("{}: expected {} of complex numbers, as pairs along a last axis of 2, got {}",
                                      function, name, z.shape().str()));
 }
 

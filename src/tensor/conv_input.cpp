@@ -25,7 +25,7 @@ Dims each(const Dims& numbers, int axes) {
 ConvPadding::ConvPadding(const char* word) : ConvPadding(Dims{0}) {
     const std::string_view given = word;
     if (given != "same" && given != "valid")
-        throw ValueError(fmt::format("ConvPadding: wants numbers, \"same\" or \"valid\", got \"{}\"", given));
+        throw ValueError(fmt::format("ConvPadding: expected numbers, \"same\" or \"valid\", got \"{}\"", given));
     same_ = given == "same";
 }
 
@@ -41,7 +41,7 @@ ConvPadding::Sides ConvPadding::of(std::string_view function, const Dims& kernel
     if (same_) {
         if (std::ranges::any_of(stride, [](std::int64_t one) { return one != 1; }))
             throw ValueError(
-                fmt::format("{}: wants a stride of 1 with the padding \"same\", got {}", function, stride.str()));
+                fmt::format("{}: expected a stride of 1 with the padding \"same\", got {}", function, stride.str()));
         Sides sides{Dims::filled(axes, 0), Dims::filled(axes, 0)};
         for (int axis = 0; axis < axes; ++axis) {
             const std::int64_t total = std::max<std::int64_t>(0, dilation[axis] * (kernel_size[axis] - 1));
@@ -52,7 +52,7 @@ ConvPadding::Sides ConvPadding::of(std::string_view function, const Dims& kernel
     }
     const Sides sides{each(sides_.begins, axes), each(sides_.ends, axes)};
     if (sides.begins.rank() != axes || sides.ends.rank() != axes)
-        throw ValueError(fmt::format("{}: wants one padding for all axes or for each of {}, got {}", function, axes,
+        throw ValueError(fmt::format("{}: expected one padding for all axes or for each of {}, got {}", function, axes,
                                      sides_.begins == sides_.ends
                                          ? sides_.begins.str()
                                          : fmt::format("{} and {}", sides_.begins.str(), sides_.ends.str())));
@@ -60,7 +60,7 @@ ConvPadding::Sides ConvPadding::of(std::string_view function, const Dims& kernel
         return std::ranges::any_of(numbers, [](std::int64_t one) { return one < 0; });
     };
     if (!(sides.begins == sides.ends) && (negative(sides.begins) || negative(sides.ends)))
-        throw ValueError(fmt::format("{}: wants a padding of at least 0, got {} and {}", function, sides.begins.str(),
+        throw ValueError(fmt::format("{}: expected a padding of at least 0, got {} and {}", function, sides.begins.str(),
                                      sides.ends.str()));
     return sides;
 }
@@ -121,24 +121,24 @@ Shape transposed_shape(std::string_view name, const Tensor& x, const Tensor& wei
     ops::require_rank(name, "x", x.shape(), axes + 2, kInputAxes[axes - 1]);
     ops::require_rank(name, "weight", weight.shape(), axes + 2, kWeightAxes[axes - 1]);
     if (x.size(1) != weight.size(0))
-        throw ShapeError(fmt::format("{}: wants a weight of {} input channels for x {}, got {}", name, x.size(1),
+        throw ShapeError(fmt::format("{}: expected a weight of {} input channels for x {}, got {}", name, x.size(1),
                                      x.shape().str(), weight.shape().str()));
     if (conv.groups < 1 || x.size(1) % conv.groups != 0)
-        throw ValueError(fmt::format("{}: wants groups that divide the channels of x, got {} groups for x {}", name,
+        throw ValueError(fmt::format("{}: expected groups that divide the channels of x, got {} groups for x {}", name,
                                      conv.groups, x.shape().str()));
     Shape out{x.size(0), weight.size(1) * conv.groups};
     for (int i = 0; i < axes; ++i) {
         const std::int64_t further = conv.output_padding[i];
         if (further < 0 || (further >= conv.stride[i] && further >= conv.dilation[i]))
             throw ValueError(fmt::format(
-                "{}: wants an output padding of at least 0 that is less than the stride or the dilation, got {} for "
+                "{}: expected an output padding of at least 0 that is less than the stride or the dilation, got {} for "
                 "stride {} and dilation {}",
                 name, further, conv.stride[i], conv.dilation[i]));
         out.push_back((x.size(2 + i) - 1) * conv.stride[i] - 2 * conv.padding[i] +
                       conv.dilation[i] * (weight.size(2 + i) - 1) + further + 1);
         if (out[2 + i] < 1)
             throw ShapeError(fmt::format(
-                "{}: wants a result of at least one element along each axis, got x {} and weight {} with padding {}",
+                "{}: expected a result of at least one element along each axis, got x {} and weight {} with padding {}",
                 name, x.shape().str(), weight.shape().str(), conv.padding.str()));
     }
     (void)ops::conv_shape(name, out, weight.shape(),

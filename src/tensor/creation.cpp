@@ -41,14 +41,14 @@ Tensor filled(std::string_view function, const Shape& shape, const Scalar& value
 void require_floating(std::string_view function, const TensorOptions& options) {
     if (!is_floating(options.dtype))
         throw TypeError(fmt::format(
-            "{}: wants a floating type, got {} (whole numbers: uniform(shape, low, high, options), rounded towards 0)",
+            "{}: expected a floating type, got {} (whole numbers: uniform(shape, low, high, options), rounded towards 0)",
             function, name_of(options.dtype)));
 }
 
 /// Where random numbers go.
 Device place_of(std::string_view function, const TensorOptions& options, const std::optional<Generator>& generator) {
     if (generator && options.device && !(*options.device == generator->device()))
-        throw DeviceError(fmt::format("{}: wants a generator of the tensor's device '{}', got one of '{}'", function,
+        throw DeviceError(fmt::format("{}: expected a generator of the tensor's device '{}', got one of '{}'", function,
                                       options.device->name(), generator->device().name()));
     return generator ? generator->device() : device_of(options);
 }
@@ -76,11 +76,11 @@ void require_holds(std::string_view function, DType dtype, std::int64_t number) 
     const bool holds = exact != 0 ? number >= -exact && number <= exact : Scalar(number).fits(dtype);
     if (!holds)
         throw ValueError(
-            fmt::format("{}: wants numbers that {} holds, got {} among them", function, name_of(dtype), number));
+            fmt::format("{}: expected numbers that {} holds, got {} among them", function, name_of(dtype), number));
 }
 
 void require_tensor(std::string_view function, const Tensor& like) {
-    if (!like.defined()) throw ValueError(fmt::format("{}: wants a tensor, got an undefined one", function));
+    if (!like.defined()) throw ValueError(fmt::format("{}: expected a tensor, got an undefined one", function));
 }
 
 }  // namespace
@@ -135,15 +135,15 @@ std::int64_t count_of(const Scalar& start, const Scalar& end, const Scalar& step
     const auto numbers = {start, end, step};
     if (step.to_double() == 0 ||
         !std::ranges::all_of(numbers, [](const Scalar& n) { return std::isfinite(n.to_double()); }))
-        throw ValueError(fmt::format("arange: wants finite bounds and a finite step other than 0, got {}, {}, {}",
+        throw ValueError(fmt::format("arange: expected finite bounds and a finite step other than 0, got {}, {}, {}",
                                      start.str(), end.str(), step.str()));
     const double exact = (end.to_double() - start.to_double()) / step.to_double(), steps = std::ceil(exact);
     if (exact < 0)
-        throw ValueError(fmt::format("arange: wants a step that leads from start to end, got {}, {}, {}", start.str(),
+        throw ValueError(fmt::format("arange: expected a step that leads from start to end, got {}, {}, {}", start.str(),
                                      end.str(), step.str()));
     if (!(steps < 0x1p63))
         throw ValueError(
-            fmt::format("arange: wants a number of elements that fits into 63 bits, got {} of them", steps));
+            fmt::format("arange: expected a number of elements that fits into 63 bits, got {} of them", steps));
     const auto whole = [](const Scalar& n) { return !n.is_floating() && n.fits(DType::i64); };
     if (steps == 0 || !std::ranges::all_of(numbers, whole)) return static_cast<std::int64_t>(steps);
     // Where doubles would round: the distance fits into 64 bits without a sign.
@@ -168,7 +168,7 @@ Tensor arange(Scalar start, Scalar end, Scalar step, const TensorOptions& option
 
 Tensor eye(std::int64_t n, std::int64_t m, const TensorOptions& options) {
     const FunctionCall call("eye", {}, {{"n", n}, {"m", m}, type_of(options)});
-    if (n < 0 || m < -1) throw ValueError(fmt::format("eye: wants sizes of at least 0, got {} and {}", n, m));
+    if (n < 0 || m < -1) throw ValueError(fmt::format("eye: expected sizes of at least 0, got {} and {}", n, m));
     const TensorOptions whole{DType::i64, options.device};
     const Tensor rows = arange(0, n, 1, whole), columns = arange(0, m < 0 ? n : m, 1, whole);
     return call.result((reshape(rows, {n, 1}) == columns).to(options.dtype));
@@ -178,7 +178,7 @@ Tensor uniform(const Shape& shape, double low, double high, const TensorOptions&
                const std::optional<Generator>& generator) {
     const FunctionCall call("uniform", {}, {{"shape", shape}, {"low", low}, {"high", high}, type_of(options)});
     if (!(low <= high) || !std::isfinite(low) || !std::isfinite(high))
-        throw ValueError(fmt::format("uniform: wants finite bounds, low <= high, got {} and {}", low, high));
+        throw ValueError(fmt::format("uniform: expected finite bounds, low <= high, got {} and {}", low, high));
     return call.result(random("uniform", shape, options, generator, [&](DType dtype, const ops::RandomCall& numbers) {
         return ops::random_uniform(dtype, shape, low, high, numbers);
     }));
@@ -189,7 +189,7 @@ Tensor normal(const Shape& shape, double mean, double std, const TensorOptions& 
     const FunctionCall call("normal", {}, {{"shape", shape}, {"mean", mean}, {"std", std}, type_of(options)});
     require_floating("normal", options);
     if (!(std >= 0) || !std::isfinite(std) || !std::isfinite(mean))
-        throw ValueError(fmt::format("normal: wants a finite mean and a std of at least 0, got {} and {}", mean, std));
+        throw ValueError(fmt::format("normal: expected a finite mean and a std of at least 0, got {} and {}", mean, std));
     return call.result(random("normal", shape, options, generator, [&](DType dtype, const ops::RandomCall& numbers) {
         return ops::random_normal(dtype, shape, mean, std, numbers);
     }));
@@ -215,7 +215,7 @@ Tensor bernoulli(const Shape& shape, double probability, const TensorOptions& op
                  const std::optional<Generator>& generator) {
     const FunctionCall call("bernoulli", {}, {{"shape", shape}, {"probability", probability}, type_of(options)});
     if (!(probability >= 0 && probability <= 1))
-        throw ValueError(fmt::format("bernoulli: wants a probability in [0, 1], got {}", probability));
+        throw ValueError(fmt::format("bernoulli: expected a probability in [0, 1], got {}", probability));
     return call.result(random("bernoulli", shape, options, generator, [&](DType dtype, const ops::RandomCall& numbers) {
         return ops::random_bernoulli(dtype, shape, probability, numbers);
     }));
@@ -227,7 +227,7 @@ Tensor randint(std::int64_t low, std::int64_t high, const Shape& shape, const Te
     constexpr std::uint64_t most = std::uint64_t{1} << 48;
     if (low >= high || static_cast<std::uint64_t>(high) - static_cast<std::uint64_t>(low) > most)
         throw ValueError(
-            fmt::format("randint: wants low < high, and at most 2^48 numbers between them, got {} and {}", low, high));
+            fmt::format("randint: expected low < high, and at most 2^48 numbers between them, got {} and {}", low, high));
     require_holds("randint", options.dtype, low);
     require_holds("randint", options.dtype, high - 1);
     // Two of 24 bits, which floats hold exactly.
@@ -246,7 +246,7 @@ Tensor randint(std::int64_t low, std::int64_t high, const Shape& shape, const Te
 Tensor randperm(std::int64_t n, const TensorOptions& options, const std::optional<Generator>& generator) {
     const FunctionCall call("randperm", {}, {{"n", n}, type_of(options)});
     if (n < 0 || n > std::int64_t{1} << 32)
-        throw ValueError(fmt::format("randperm: wants n from 0 to 2^32, got {}", n));
+        throw ValueError(fmt::format("randperm: expected n from 0 to 2^32, got {}", n));
     require_holds("randperm", options.dtype, std::max<std::int64_t>(0, n - 1));
     const Device device = place_of("randperm", options, generator);
     const Generator from = generator ? *generator : Generator::default_of(device);

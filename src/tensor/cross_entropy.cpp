@@ -62,7 +62,7 @@ void check(const Tensor& logits, const Tensor& target, const CrossEntropyOptions
     detail::require_classes(name, "logits", logits, weight);
     detail::loss_type(name, "logits", logits, {target, weight});
     if (!(options.label_smoothing >= 0 && options.label_smoothing < 1))
-        throw ValueError(fmt::format("{}: wants label_smoothing in [0, 1), got {}", name, options.label_smoothing));
+        throw ValueError(fmt::format("{}: expected label_smoothing in [0, 1), got {}", name, options.label_smoothing));
     if (target.shape() == logits.shape()) return ops::require_real(name, "probabilities", target.dtype());
     if (is_floating(target.dtype()) && target.rank() == logits.rank())
         ops::require_shape(name, "probabilities", target.shape(), logits.shape());

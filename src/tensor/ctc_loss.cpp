@@ -117,7 +117,7 @@ Tensor losses_of(const Sequences& all, std::int64_t blank) {
 
 void require_whole(const char* name, const Tensor& x, const Tensor& like) {
     if (x.dtype() != DType::i32 && x.dtype() != DType::i64)
-        throw TypeError(fmt::format("{}: wants {} of i32 or i64, got {}", kName, name, name_of(x.dtype())));
+        throw TypeError(fmt::format("{}: expected {} of i32 or i64, got {}", kName, name, name_of(x.dtype())));
     ops::require_same_device(kName, like.device(), x.device());
 }
 
@@ -161,17 +161,17 @@ Tensor loss_of(const FunctionCall& call, const Tensor& log_probs, const Tensor& 
 void check(const Tensor& x, const Tensor& targets, const CtcLossOptions& options) {
     ops::require_real(kName, "log_probs", x.dtype());
     if (x.rank() != 2 && x.rank() != 3)
-        throw ShapeError(fmt::format("{}: wants log_probs (T, N, C) or (T, C), got {}", kName, x.shape().str()));
+        throw ShapeError(fmt::format("{}: expected log_probs (T, N, C) or (T, C), got {}", kName, x.shape().str()));
     require_whole("targets", targets, x);
     const bool single = x.rank() == 2;
     const bool fits = targets.rank() == 1 || (targets.rank() == 2 && targets.size(0) == (single ? 1 : x.size(1)));
     if (!fits)
-        throw ShapeError(fmt::format("{}: wants targets {} for log_probs {}, got {}", kName,
+        throw ShapeError(fmt::format("{}: expected targets {} for log_probs {}, got {}", kName,
                                      single ? "(S)" : "(N, S), or all in a row,", x.shape().str(),
                                      targets.shape().str()));
     if (options.blank < 0 || options.blank >= x.size(-1))
         throw ValueError(
-            fmt::format("{}: wants a blank of one of {} classes, got {}", kName, x.size(-1), options.blank));
+            fmt::format("{}: expected a blank of one of {} classes, got {}", kName, x.size(-1), options.blank));
 }
 
 }  // namespace
@@ -214,15 +214,15 @@ Tensor ctc_loss(const Tensor& log_probs, const Tensor& targets, const std::vecto
                                                    "input_lengths", input_lengths, steps},
                                                {"target_lengths", target_lengths, most}}) {
         if (static_cast<std::int64_t>(lengths.size()) != n)
-            throw ShapeError(fmt::format("{}: wants {} {}, got {}", kName, n, name, lengths.size()));
+            throw ShapeError(fmt::format("{}: expected {} {}, got {}", kName, n, name, lengths.size()));
         for (const std::int64_t one : lengths)
             if (one < 0 || one > limit)
-                throw ValueError(fmt::format("{}: wants {} of 0 to {}, got {}", kName, name, limit, one));
+                throw ValueError(fmt::format("{}: expected {} of 0 to {}, got {}", kName, name, limit, one));
     }
     for (const std::int64_t one : target_lengths) longest = std::max(longest, one), total += one;
     if (in_a_row && total != most)
         throw ShapeError(
-            fmt::format("{}: wants targets of {} labels, the sum of their lengths, got {}", kName, total, most));
+            fmt::format("{}: expected targets of {} labels, the sum of their lengths, got {}", kName, total, most));
     const auto tensor = [&](const std::vector<std::int64_t>& lengths) {
         return Tensor::from<std::int64_t>(lengths, {n}, log_probs.device());
     };

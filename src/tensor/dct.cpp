@@ -32,10 +32,10 @@ Tensor ortho(std::int64_t n, const Tensor& like) {
 Tensor prepared(const char* name, const Tensor& x, std::int64_t axis, std::string_view norm) {
     const int along = normalize_axis(name, axis, x.rank());
     if (norm != "backward" && norm != "ortho")
-        throw ValueError(fmt::format("{}: wants \"backward\" or \"ortho\" as norm, got \"{}\"", name, norm));
+        throw ValueError(fmt::format("{}: expected \"backward\" or \"ortho\" as norm, got \"{}\"", name, norm));
     if (x.size(along) < 1)
         throw ShapeError(
-            fmt::format("{}: wants at least one number along the axis, got x of {}", name, x.shape().str()));
+            fmt::format("{}: expected at least one number along the axis, got x of {}", name, x.shape().str()));
     const DType real = is_floating(x.dtype()) ? compute_type(x.dtype()) : DType::f32;
     return movedim(x.to(real), along, -1);
 }

@@ -33,7 +33,7 @@ Parts checked(const Tensor& x, const Tensor& offset, const Tensor& weight, const
     const std::int64_t channels = x.size(1), each = weight.size(1), taps = weight.size(2) * weight.size(3);
     if (each < 1 || taps < 1 || channels % each != 0 || channels == 0 || weight.size(0) % (channels / each) != 0)
         throw ShapeError(
-            fmt::format("deform_conv2d: wants x (N, C, H, W) and weight (O, C / groups, R, S), O a multiple "
+            fmt::format("deform_conv2d: expected x (N, C, H, W) and weight (O, C / groups, R, S), O a multiple "
                         "of groups, got {} and {}",
                         x.shape().str(), weight.shape().str()));
     const std::int64_t groups = channels / each;
@@ -43,7 +43,7 @@ Parts checked(const Tensor& x, const Tensor& offset, const Tensor& weight, const
     parts.offset_groups = offset.size(1) / (2 * taps);
     if (parts.offset_groups < 1 || channels % parts.offset_groups != 0)
         throw ShapeError(
-            fmt::format("deform_conv2d: wants an offset of 2 G {} channels, G dividing the {} of x, got {}", taps,
+            fmt::format("deform_conv2d: expected an offset of 2 G {} channels, G dividing the {} of x, got {}", taps,
                         channels, offset.shape().str()));
     const Shape moved{x.size(0), 2 * parts.offset_groups * taps, parts.out[2], parts.out[3]};
     ops::require_shape(name, "offset", offset.shape(), moved);

@@ -28,9 +28,9 @@ Tensor right_of(const Tensor& x, int along) {
 Tensor diff(const Tensor& x, std::int64_t n, std::int64_t axis, const Tensor& prepend, const Tensor& append) {
     const FunctionCall call("diff", {{"x", x}, {"prepend", prepend}, {"append", append}}, {{"n", n}, {"axis", axis}});
     call.require_defined({"x"});
-    if (x.rank() == 0) throw ShapeError("diff: wants at least one axis, got a tensor without axes");
+    if (x.rank() == 0) throw ShapeError("diff: expected at least one axis, got a tensor without axes");
     const int along = normalize_axis("diff", axis, x.rank());
-    if (n < 0) throw ValueError(fmt::format("diff: wants n of at least 0, got {}", n));
+    if (n < 0) throw ValueError(fmt::format("diff: expected n of at least 0, got {}", n));
     if (n == 0) return call.result(x);
     std::vector<Tensor> parts;
     for (const Tensor& part : {prepend, x, append}) {
@@ -53,13 +53,13 @@ namespace {
 
 /// The axis of samples, of numbers.
 int samples_along(const char* name, const Tensor& y, std::int64_t axis) {
-    if (y.dtype() == DType::boolean) throw TypeError(fmt::format("{}: wants numbers as y, got bool", name));
+    if (y.dtype() == DType::boolean) throw TypeError(fmt::format("{}: expected numbers as y, got bool", name));
     return normalize_axis(name, axis, y.rank());
 }
 
 /// Distances between the places x of samples, for as many axes as y has.
 Tensor distances(const char* name, const Tensor& y, const Tensor& x, int along) {
-    if (x.dtype() == DType::boolean) throw TypeError(fmt::format("{}: wants numbers as x, got bool", name));
+    if (x.dtype() == DType::boolean) throw TypeError(fmt::format("{}: expected numbers as x, got bool", name));
     ops::require_same_device(name, y.device(), x.device());
     Shape shape;
     if (x.rank() == 1) {
@@ -73,7 +73,7 @@ Tensor distances(const char* name, const Tensor& y, const Tensor& x, int along) 
     for (int i = 0; fits && i < y.rank(); ++i)
         fits = i == along || shape[i] == y.size(i) || shape[i] == 1 || y.size(i) == 1;
     if (!fits)
-        throw ShapeError(fmt::format("{}: wants x of {} samples along axis {} of {}, got {}", name, y.size(along),
+        throw ShapeError(fmt::format("{}: expected x of {} samples along axis {} of {}, got {}", name, y.size(along),
                                      along, y.shape().str(), x.shape().str()));
     const Tensor places = reshape(x, shape);
     return right_of(places, along) - left_of(places, along);
@@ -142,7 +142,7 @@ void require_close(const char* name, const Tensor& a, const Tensor& b, double rt
     ops::require_alike(name, "a", a.dtype(), a.device(), "b", b.dtype(), b.device());
     (void)broadcast_shapes(name, a.shape(), b.shape());
     if (!(rtol >= 0) || !(atol >= 0))
-        throw ValueError(fmt::format("{}: wants rtol and atol of at least 0, got {} and {}", name, rtol, atol));
+        throw ValueError(fmt::format("{}: expected rtol and atol of at least 0, got {} and {}", name, rtol, atol));
 }
 
 }  // namespace

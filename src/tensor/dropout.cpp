@@ -38,11 +38,11 @@ Tensor detail::dropped(const Tensor& x, double probability, const ops::RandomCal
 Tensor dropout(const Tensor& x, double p, const std::optional<Generator>& generator) {
     const FunctionCall call("dropout", {{"x", x}}, {{"p", p}});
     call.require_defined({"x"});
-    if (!(p >= 0 && p <= 1)) throw ValueError(fmt::format("dropout: wants p in [0, 1], got {}", p));
+    if (!(p >= 0 && p <= 1)) throw ValueError(fmt::format("dropout: expected p in [0, 1], got {}", p));
     if (!is_floating(x.dtype()))
-        throw TypeError(fmt::format("dropout: wants f32, f64, f16 or bf16, got {}", name_of(x.dtype())));
+        throw TypeError(fmt::format("dropout: expected f32, f64, f16 or bf16, got {}", name_of(x.dtype())));
     if (generator && !(generator->device() == x.device()))
-        throw DeviceError(fmt::format("dropout: wants a generator of the device of x, '{}', got one of '{}'",
+        throw DeviceError(fmt::format("dropout: expected a generator of the device of x, '{}', got one of '{}'",
                                       x.device().name(), generator->device().name()));
     if (p == 0) return call.result(x);
     const DType compute = compute_type(x.dtype());

@@ -35,13 +35,13 @@ Labels parsed(std::string_view equation, std::string_view term) {
         const char c = term[i];
         if (c == ' ') continue;
         if (c == '.') {
-            if (term.substr(i, 3) != "..." || has(labels, -1)) refuse(equation, "wants \"...\" once an operand");
+            if (term.substr(i, 3) != "..." || has(labels, -1)) refuse(equation, "expected \"...\" once an operand");
             labels.push_back(-1);
             i += 2;
         } else if (std::isalpha(static_cast<unsigned char>(c)) != 0) {
             labels.push_back(c);
         } else {
-            refuse(equation, fmt::format("wants letters, got '{}'", c));
+            refuse(equation, fmt::format("expected letters, got '{}'", c));
         }
     }
     return labels;
@@ -77,7 +77,7 @@ Parsed parse(std::string_view equation, const std::vector<Tensor>& operands) {
         left.remove_prefix(comma + 1);
     }
     if (terms.size() != operands.size())
-        refuse(equation, fmt::format("wants {} operands, got {}", terms.size(), operands.size()));
+        refuse(equation, fmt::format("expected {} operands, got {}", terms.size(), operands.size()));
     Parsed made;
     int widest = 0;
     bool rest = false;
@@ -86,7 +86,7 @@ Parsed parse(std::string_view equation, const std::vector<Tensor>& operands) {
         const bool open = has(terms[i], -1);
         const int named = static_cast<int>(terms[i].size()) - (open ? 1 : 0);
         if (open ? named > rank : named != rank)
-            throw ShapeError(fmt::format("einsum: wants {}{} axes of operand {}, got {} in \"{}\"",
+            throw ShapeError(fmt::format("einsum: expected {}{} axes of operand {}, got {} in \"{}\"",
                                          open ? "at least " : "", named, i, operands[i].shape().str(), equation));
         if (open) widest = std::max(widest, rank - named), rest = true;
         made.operands.push_back(written_out(terms[i], rank - named));
@@ -170,7 +170,7 @@ Named named(const Tensor& x, const Labels& labels, std::string_view equation) {
             }
             const int a = static_cast<int>(i), b = static_cast<int>(j);
             if (made.x.shape()[a] != made.x.shape()[b])
-                throw ShapeError(fmt::format("einsum: wants one size for '{}', got {} in \"{}\"",
+                throw ShapeError(fmt::format("einsum: expected one size for '{}', got {} in \"{}\"",
                                              written(made.labels[i]), made.x.shape().str(), equation));
             // The diagonal stands last, and goes back to the first of its places.
             made.x = movedim(diagonal(made.x, 0, a, b), -1, a);
@@ -238,7 +238,7 @@ Named joined(Named a, Named b, const Labels& kept) {
 
 Tensor einsum(std::string_view equation, const std::vector<Tensor>& operands) {
     const FunctionCall call("einsum", {{"operands", std::span<const Tensor>(operands)}}, {{"equation", equation}});
-    if (operands.empty()) throw ValueError("einsum: wants at least one operand, got none");
+    if (operands.empty()) throw ValueError("einsum: expected at least one operand, got none");
     call.require_defined({"operands"});
     const Parsed all = parse(equation, operands);
     for (std::size_t i = 0; i < operands.size(); ++i)
@@ -255,7 +255,7 @@ Tensor einsum(std::string_view equation, const std::vector<Tensor>& operands) {
             if (known == sizes.end()) sizes.emplace_back(label, part.size(label));
             else if (known->second == 1) known->second = part.size(label);
             else if (part.size(label) != 1 && part.size(label) != known->second)
-                throw ShapeError(fmt::format("einsum: wants one size for '{}', got {} and {} in \"{}\"", written(label),
+                throw ShapeError(fmt::format("einsum: expected one size for '{}', got {} and {} in \"{}\"", written(label),
                                              known->second, part.size(label), equation));
         }
     Named made = parts[0];

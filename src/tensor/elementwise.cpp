@@ -160,17 +160,17 @@ class Operands {
              std::span<const Scalar> parameters) {
         const Tensor* first = nullptr;
         if (inputs.size() > made_.size())
-            throw ValueError(fmt::format("{}: wants {} tensors, got {}", name, row.inputs, inputs.size()));
+            throw ValueError(fmt::format("{}: expected {} tensors, got {}", name, row.inputs, inputs.size()));
         for (const TensorOrScalar& one : inputs) {
             if (one.is_scalar()) continue;
             if (!one.tensor().defined())
-                throw ValueError(fmt::format("{}: wants {}, got an undefined one", name,
+                throw ValueError(fmt::format("{}: expected {}, got an undefined one", name,
                                              row.inputs == 1   ? "a tensor"
                                              : row.inputs == 2 ? "2 tensors"
                                                                : "3 tensors"));
             if (first == nullptr) first = &one.tensor();
         }
-        if (first == nullptr) throw ValueError(fmt::format("{}: wants a tensor among its inputs, got numbers", name));
+        if (first == nullptr) throw ValueError(fmt::format("{}: expected a tensor among its inputs, got numbers", name));
         const std::size_t condition = row.domain == ops::Domain::choose ? 1 : 0;
         const std::optional<DType> common =
             common_type(row, name, inputs.subspan(std::min(condition, inputs.size())), parameters);
@@ -238,7 +238,7 @@ class Operands {
                 got += fmt::format("{}{}", got.empty() ? "" : ", ",
                                    name_of(one.is_scalar() ? dtype_of(one.scalar()) : one.tensor().dtype()));
             throw TypeError(
-                fmt::format("{}: wants types that one type holds, got {} (convert with .to(DType))", name, got));
+                fmt::format("{}: expected types that one type holds, got {} (convert with .to(DType))", name, got));
         }
         const DType common = promotion.result().value_or(DType::f32);
         return row.domain == ops::Domain::real && !is_floating(common) ? DType::f32 : common;

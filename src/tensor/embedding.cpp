@@ -22,12 +22,12 @@ void require_table(const char* name, const Tensor& weight) {
     ops::require_rank(name, "weight", weight.shape(), 2, "V, D");
     if (!is_floating(weight.dtype()))
         throw TypeError(
-            fmt::format("{}: wants f32, f64, f16 or bf16 as weight, got {}", name, name_of(weight.dtype())));
+            fmt::format("{}: expected f32, f64, f16 or bf16 as weight, got {}", name, name_of(weight.dtype())));
 }
 
 void require_whole(const char* name, const char* what, const Tensor& indices) {
     if (indices.dtype() != DType::i32 && indices.dtype() != DType::i64)
-        throw TypeError(fmt::format("{}: wants {} of i32 or i64, got {} (convert with .to(DType::i64))", name, what,
+        throw TypeError(fmt::format("{}: expected {} of i32 or i64, got {} (convert with .to(DType::i64))", name, what,
                                     name_of(indices.dtype())));
 }
 
@@ -37,15 +37,15 @@ std::optional<std::int64_t> padding_of(const char* name, const Tensor& weight,
     if (!padding_idx) return padding_idx;
     const std::int64_t size = weight.size(0);
     if (*padding_idx < -size || *padding_idx >= size)
-        throw ValueError(fmt::format("{}: wants a padding_idx of one of {} rows, got {}", name, size, *padding_idx));
+        throw ValueError(fmt::format("{}: expected a padding_idx of one of {} rows, got {}", name, size, *padding_idx));
     return *padding_idx < 0 ? *padding_idx + size : *padding_idx;
 }
 
 void require_max_norm(const char* name, const std::optional<double>& max_norm, double norm_type) {
     if (max_norm && !(*max_norm >= 0))
-        throw ValueError(fmt::format("{}: wants a max_norm of at least 0, got {}", name, *max_norm));
+        throw ValueError(fmt::format("{}: expected a max_norm of at least 0, got {}", name, *max_norm));
     if (max_norm && !(norm_type > 0))
-        throw ValueError(fmt::format("{}: wants a norm_type above 0, got {}", name, norm_type));
+        throw ValueError(fmt::format("{}: expected a norm_type above 0, got {}", name, norm_type));
 }
 
 CallAttribute attribute(const char* name, const std::optional<double>& value) {
@@ -167,29 +167,29 @@ Tensor embedding_bag(const Tensor& indices, const Tensor& weight, const Tensor& 
     const auto padding = padding_of(name, weight, options.padding_idx);
     require_max_norm(name, options.max_norm, options.norm_type);
     if (indices.rank() == 2 && offsets.defined())
-        throw ValueError("embedding_bag: wants no offsets for indices (B, L), whose rows are bags");
+        throw ValueError("embedding_bag: expected no offsets for indices (B, L), whose rows are bags");
     if (indices.rank() == 1 && !offsets.defined())
-        throw ValueError("embedding_bag: wants offsets for indices (N), got an undefined tensor");
+        throw ValueError("embedding_bag: expected offsets for indices (N), got an undefined tensor");
     if (indices.rank() != 1 && indices.rank() != 2)
         throw ShapeError(
-            fmt::format("embedding_bag: wants indices (N) or (B, L), got shape {}", indices.shape().str()));
+            fmt::format("embedding_bag: expected indices (N) or (B, L), got shape {}", indices.shape().str()));
     if (offsets.defined()) {
         ops::require_rank(name, "offsets", offsets.shape(), 1, "B");
         require_whole(name, "offsets", offsets);
         ops::require_same_device(name, weight.device(), offsets.device());
         if (options.include_last_offset && offsets.numel() < 1)
-            throw ShapeError("embedding_bag: wants at least one offset with include_last_offset, got none");
+            throw ShapeError("embedding_bag: expected at least one offset with include_last_offset, got none");
     }
     if (per_sample_weights.defined()) {
         if (options.mode != BagMode::sum)
-            throw ValueError(fmt::format("embedding_bag: wants per_sample_weights for mode sum alone, got mode {}",
+            throw ValueError(fmt::format("embedding_bag: expected per_sample_weights for mode sum alone, got mode {}",
                                          name_of(options.mode)));
         ops::require_shape(name, "per_sample_weights", per_sample_weights.shape(), indices.shape());
         ops::require_alike(name, "weight", weight.dtype(), weight.device(), "per_sample_weights",
                            per_sample_weights.dtype(), per_sample_weights.device());
     }
     if (options.scale_grad_by_freq && options.mode == BagMode::max)
-        throw ValueError("embedding_bag: wants no scale_grad_by_freq for mode max");
+        throw ValueError("embedding_bag: expected no scale_grad_by_freq for mode max");
     const std::int64_t count =
         offsets.defined() ? offsets.numel() - (options.include_last_offset ? 1 : 0) : indices.size(0);
     const Tensor numbers = reshape(indices, {indices.numel()});

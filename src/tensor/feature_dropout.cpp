@@ -13,11 +13,11 @@ namespace {
 using MaybeGenerator = std::optional<Generator>;
 
 void check(const char* function, const Tensor& x, double p, const MaybeGenerator& generator) {
-    if (!(p >= 0 && p <= 1)) throw ValueError(fmt::format("{}: wants p in [0, 1], got {}", function, p));
+    if (!(p >= 0 && p <= 1)) throw ValueError(fmt::format("{}: expected p in [0, 1], got {}", function, p));
     if (!is_floating(x.dtype()))
-        throw TypeError(fmt::format("{}: wants f32, f64, f16 or bf16, got {}", function, name_of(x.dtype())));
+        throw TypeError(fmt::format("{}: expected f32, f64, f16 or bf16, got {}", function, name_of(x.dtype())));
     if (generator && !(generator->device() == x.device()))
-        throw DeviceError(fmt::format("{}: wants a generator of the device of x, '{}', got one of '{}'", function,
+        throw DeviceError(fmt::format("{}: expected a generator of the device of x, '{}', got one of '{}'", function,
                                       x.device().name(), generator->device().name()));
 }
 
@@ -35,7 +35,7 @@ Tensor dropped(const char* function, const Tensor& x, double p, const MaybeGener
     check(function, x, p, generator);
     if (x.rank() != rank && x.rank() != rank - 1)
         throw ShapeError(
-            fmt::format("{}: wants x of {} or {} axes, got shape {}", function, rank - 1, rank, x.shape().str()));
+            fmt::format("{}: expected x of {} or {} axes, got shape {}", function, rank - 1, rank, x.shape().str()));
     if (p == 0) return call.result(x);
     const Tensor mask = channels(x, x.rank() == rank ? 2 : unbatched, p, generator);
     return call.result(x * mask * (p < 1 ? 1 / (1 - p) : 0));
@@ -47,7 +47,7 @@ Tensor alpha_dropped(const char* function, const Tensor& x, double p, const Mayb
     call.require_defined({"x"});
     check(function, x, p, generator);
     if (kept > x.rank())
-        throw ShapeError(fmt::format("{}: wants x of 2 axes (N, C) or more, got shape {}", function, x.shape().str()));
+        throw ShapeError(fmt::format("{}: expected x of 2 axes (N, C) or more, got shape {}", function, x.shape().str()));
     if (p == 0) return call.result(x);
     if (p == 1) return call.result(x * 0.0);
     constexpr double low = -1.7580993408473766;  // the limit of selu, -scale * alpha

@@ -98,7 +98,7 @@ double scale_of(const char* name, std::string_view norm, bool backwards, std::in
     if (norm == "ortho") return 1 / std::sqrt(count);
     if (norm != "backward" && norm != "forward")
         throw ValueError(
-            fmt::format("{}: wants \"backward\", \"ortho\" or \"forward\" as norm, got \"{}\"", name, norm));
+            fmt::format("{}: expected \"backward\", \"ortho\" or \"forward\" as norm, got \"{}\"", name, norm));
     return (norm == "backward") == backwards ? 1 / count : 1;
 }
 
@@ -114,10 +114,10 @@ int axes_of(const char* name, const Tensor& x, bool pairs) {
 /// @param given what the caller wants, or -1
 std::int64_t length_of(const char* name, std::int64_t given, std::int64_t otherwise, const Tensor& x) {
     if (given != -1 && given < 1)
-        throw ValueError(fmt::format("{}: wants a length of at least 1, or -1 for that of x, got {}", name, given));
+        throw ValueError(fmt::format("{}: expected a length of at least 1, or -1 for that of x, got {}", name, given));
     if (given == -1 && otherwise < 1)
         throw ShapeError(
-            fmt::format("{}: wants at least one number along the axis, got x of {}", name, x.shape().str()));
+            fmt::format("{}: expected at least one number along the axis, got x of {}", name, x.shape().str()));
     return given == -1 ? otherwise : given;
 }
 
@@ -165,9 +165,9 @@ struct Several {
 
 Several several(const char* name, const Tensor& x, int rank, const Dims& sizes, const Dims& axes) {
     if (!sizes.empty() && !axes.empty() && sizes.rank() != axes.rank())
-        throw ValueError(fmt::format("{}: wants as many sizes as axes, got {} and {}", name, sizes.str(), axes.str()));
+        throw ValueError(fmt::format("{}: expected as many sizes as axes, got {} and {}", name, sizes.str(), axes.str()));
     if (sizes.rank() > rank)
-        throw ShapeError(fmt::format("{}: wants no more sizes than x has axes, got {} for x of {}", name, sizes.str(),
+        throw ShapeError(fmt::format("{}: expected no more sizes than x has axes, got {} for x of {}", name, sizes.str(),
                                      x.shape().str()));
     Several made;
     if (axes.empty()) {
@@ -178,11 +178,11 @@ Several several(const char* name, const Tensor& x, int rank, const Dims& sizes, 
     for (std::size_t i = 0; i < made.axes.size(); ++i)
         for (std::size_t k = 0; k < i; ++k)
             if (made.axes[i] == made.axes[k])
-                throw ValueError(fmt::format("{}: wants each axis once, got {}", name, axes.str()));
+                throw ValueError(fmt::format("{}: expected each axis once, got {}", name, axes.str()));
     for (std::size_t i = 0; i < made.axes.size(); ++i)
         made.lengths.push_back(sizes.empty() ? -1 : sizes[static_cast<int>(i)]);
     if (made.axes.empty())
-        throw ShapeError(fmt::format("{}: wants at least one axis, got x of {}", name, x.shape().str()));
+        throw ShapeError(fmt::format("{}: expected at least one axis, got x of {}", name, x.shape().str()));
     return made;
 }
 
@@ -219,9 +219,9 @@ Tensor shifted(const char* name, const Tensor& x, const Dims& axes, bool back) {
 }
 
 Tensor frequencies(const char* name, std::int64_t n, double d, std::int64_t count, const TensorOptions& options) {
-    if (n < 1) throw ValueError(fmt::format("{}: wants an n of at least 1, got {}", name, n));
+    if (n < 1) throw ValueError(fmt::format("{}: expected an n of at least 1, got {}", name, n));
     if (d == 0 || !std::isfinite(d))
-        throw ValueError(fmt::format("{}: wants a finite d other than 0, got {}", name, d));
+        throw ValueError(fmt::format("{}: expected a finite d other than 0, got {}", name, d));
     ops::require_real(name, "dtype", options.dtype);
     const Tensor k = arange(0, count, 1, {DType::i64, options.device});
     const Tensor signed_k = count == n ? where(k < (n + 1) / 2, k, k - n) : k;

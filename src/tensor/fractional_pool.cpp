@@ -36,7 +36,7 @@ MaxPooled fractional(const char* name, const Tensor& given, const FractionalPool
         {{"kernel_size", kernel}, {"output_size", wanted}, {"output_ratio", options.output_ratio.value_or(none)}});
     call.require_defined({"x"});
     if (options.output_size.has_value() == options.output_ratio.has_value())
-        throw ValueError(fmt::format("{}: wants an output size or an output ratio, and not both", name));
+        throw ValueError(fmt::format("{}: expected an output size or an output ratio, and not both", name));
     const Tensor x = detail::pool_input(name, given, N);
     ops::require_real(name, "x", x.dtype());
     const std::int64_t planes = x.size(0) * x.size(1);
@@ -45,12 +45,12 @@ MaxPooled fractional(const char* name, const Tensor& given, const FractionalPool
         const std::int64_t length = x.shape()[2 + axis];
         const double ratio = options.output_ratio ? (*options.output_ratio)[static_cast<std::size_t>(axis)] : 0;
         if (options.output_ratio && !(ratio > 0 && ratio < 1))
-            throw ValueError(fmt::format("{}: wants an output ratio between 0 and 1, got {}", name, ratio));
+            throw ValueError(fmt::format("{}: expected an output ratio between 0 and 1, got {}", name, ratio));
         const std::int64_t count =
             options.output_ratio ? static_cast<std::int64_t>(static_cast<double>(length) * ratio) : wanted[axis];
         if (kernel[axis] < 1 || count < 1 || count + kernel[axis] - 1 > length)
             throw ShapeError(fmt::format(
-                "{}: wants an output size of at least 1 and, with the kernel size {}, no more than x has, got {} for "
+                "{}: expected an output size of at least 1 and, with the kernel size {}, no more than x has, got {} for "
                 "{} elements along axis {}",
                 name, kernel.str(), count, length, axis));
         out.push_back(count);

@@ -55,7 +55,7 @@ FunctionCall::FunctionCall(std::string_view name, std::string_view called, std::
       observed_(observer != nullptr),
       scope_(called) {
     if (inputs.size() > kMostInputs || attributes.size() > kMostAttributes)
-        throw ValueError(fmt::format("FunctionCall: wants at most {} inputs and {} attributes of {}, got {} and {}",
+        throw ValueError(fmt::format("FunctionCall: expected at most {} inputs and {} attributes of {}, got {} and {}",
                                      kMostInputs, kMostAttributes, name, inputs.size(), attributes.size()));
     std::uninitialized_copy(inputs.begin(), inputs.end(), inputs_.begin());
     std::uninitialized_copy(attributes.begin(), attributes.end(), attributes_.begin());
@@ -83,7 +83,7 @@ void FunctionCall::require_defined(std::initializer_list<std::string_view> names
             if (input.tensors[i].defined() || std::ranges::find(names, input.name) == names.end()) continue;
             std::string which = input_count_ == 1 ? std::string() : fmt::format(" as {}", input.name);
             if (input.tensors.size() > 1) which = fmt::format(" as {}[{}]", input.name, i);
-            throw ValueError(fmt::format("{}: wants a tensor{}, got an undefined one", scope_.name(), which));
+            throw ValueError(fmt::format("{}: expected a tensor{}, got an undefined one", scope_.name(), which));
         }
 }
 

@@ -39,7 +39,7 @@ Generator& Generator::set_position(std::uint64_t position) {
 Generator Generator::rows(std::int64_t first, std::int64_t end, std::int64_t whole) const {
     if (!(0 <= first && first < end && end <= whole))
         throw ShapeError(
-            fmt::format("Generator::rows: wants rows [first, end) of a batch, got [{}, {}) of {}", first, end, whole));
+            fmt::format("Generator::rows: expected rows [first, end) of a batch, got [{}, {}) of {}", first, end, whole));
     Generator out = *this;
     out.rows_ = {first, end, whole};
     return out;
@@ -51,7 +51,7 @@ ops::RandomCall Generator::take(std::string_view function, DType dtype, const Sh
     const std::int64_t own = rows_->end - rows_->first;
     if (shape.rank() < 1 || shape[0] != own)
         throw ShapeError(
-            fmt::format("{}: wants a tensor of {} rows from a generator of rows [{}, {}) of {}, got shape "
+            fmt::format("{}: expected a tensor of {} rows from a generator of rows [{}, {}) of {}, got shape "
                         "{}",
                         function, own, rows_->first, rows_->end, rows_->whole, shape.str()));
     const std::int64_t row = count / own;
@@ -62,7 +62,7 @@ void Generator::take_on_host(std::string_view function,
                              const std::function<std::uint64_t(const ops::RandomPosition& position)>& draw) const {
     if (rows_)
         throw ShapeError(
-            fmt::format("{}: wants a generator of all rows, since numbers are drawn on the host, got one "
+            fmt::format("{}: expected a generator of all rows, since numbers are drawn on the host, got one "
                         "of rows [{}, {}) of {}",
                         function, rows_->first, rows_->end, rows_->whole));
     stream_.take_on_host(function, draw);

@@ -27,7 +27,7 @@ Word word_of(const char* what, const std::array<const char*, N>& names, const st
     const auto* found = std::ranges::find(names, name);
     if (found == names.end())
         throw ValueError(
-            fmt::format("grid_sample: wants {} {}, {} or {}, got {}", what, names[0], names[1], names[2], name));
+            fmt::format("grid_sample: expected {} {}, {} or {}, got {}", what, names[0], names[1], names[2], name));
     return static_cast<Word>(found - names.begin());
 }
 
@@ -133,12 +133,12 @@ Tensor grid_sample(const Tensor& x, const Tensor& grid, const GridSampleOptions&
     const int axes = x.rank() - 2;
     if ((axes != 2 && axes != 3) || grid.rank() != x.rank() || grid.size(0) != x.size(0) || grid.size(-1) != axes)
         throw ShapeError(
-            fmt::format("grid_sample: wants x (N, C, H, W) and grid (N, P, Q, 2), or x (N, C, D, H, W) and "
+            fmt::format("grid_sample: expected x (N, C, H, W) and grid (N, P, Q, 2), or x (N, C, D, H, W) and "
                         "grid (N, O, P, Q, 3), got {} and {}",
                         x.shape().str(), grid.shape().str()));
     for (int i = 0; i < axes; ++i)
         if (x.size(2 + i) < 1)
-            throw ShapeError(fmt::format("grid_sample: wants images that are not empty, got {}", x.shape().str()));
+            throw ShapeError(fmt::format("grid_sample: expected images that are not empty, got {}", x.shape().str()));
     return call.result(detail::composed_in_f32(
         [&](const auto& in) { return std::vector{sampled(in[0], in[1], mode, padding, options.align_corners)}; },
         {x, grid})[0]);
@@ -150,9 +150,9 @@ Tensor affine_grid(const Tensor& theta, const Shape& size, bool align_corners) {
     ops::require_real("affine_grid", "theta", theta.dtype());
     const int axes = size.rank() - 2;
     if (axes != 2 && axes != 3)
-        throw ShapeError(fmt::format("affine_grid: wants a size (N, C, H, W) or (N, C, D, H, W), got {}", size.str()));
+        throw ShapeError(fmt::format("affine_grid: expected a size (N, C, H, W) or (N, C, D, H, W), got {}", size.str()));
     for (const std::int64_t one : size)
-        if (one < 1) throw ShapeError(fmt::format("affine_grid: wants sizes of at least 1, got {}", size.str()));
+        if (one < 1) throw ShapeError(fmt::format("affine_grid: expected sizes of at least 1, got {}", size.str()));
     ops::require_shape("affine_grid", "theta", theta.shape(), {size[0], axes, axes + 1});
     const auto made = [&](const std::vector<Tensor>& in) {
         // (x, y, z, 1) of each place, innermost axis first.

@@ -56,8 +56,8 @@ Tensor of_rows(const Tensor& x, std::int64_t rows, const Tensor& weight, const T
 void require_input(std::string_view function, const Tensor& x, double eps) {
     ops::require_real(function, "x", x.dtype());
     if (x.rank() < 2)
-        throw ShapeError(fmt::format("{}: wants at least 2 axes (N, C, ...) as x, got {}", function, x.shape().str()));
-    if (!(eps >= 0)) throw ValueError(fmt::format("{}: wants eps of at least 0, got {}", function, eps));
+        throw ShapeError(fmt::format("{}: expected at least 2 axes (N, C, ...) as x, got {}", function, x.shape().str()));
+    if (!(eps >= 0)) throw ValueError(fmt::format("{}: expected eps of at least 0, got {}", function, eps));
 }
 
 /// running = (1 - momentum) running + momentum (mean over N of what x's channels have).
@@ -82,7 +82,7 @@ Tensor group_norm(const Tensor& x, std::int64_t num_groups, const Tensor& weight
     call.require_defined({"x"});
     require_input("group_norm", x, eps);
     if (num_groups < 1 || x.size(1) % num_groups != 0)
-        throw ValueError(fmt::format("group_norm: wants num_groups that divide the {} channels of x, got {}", x.size(1),
+        throw ValueError(fmt::format("group_norm: expected num_groups that divide the {} channels of x, got {}", x.size(1),
                                      num_groups));
     require_channels("group_norm", x, "weight", weight);
     require_channels("group_norm", x, "bias", bias);
@@ -99,7 +99,7 @@ Tensor instance_norm(const Tensor& x, const Tensor& weight, const Tensor& bias, 
     call.require_defined({"x"});
     require_input(name, x, options.eps);
     if (!(options.momentum >= 0 && options.momentum <= 1))
-        throw ValueError(fmt::format("{}: wants a momentum in [0, 1], got {}", name, options.momentum));
+        throw ValueError(fmt::format("{}: expected a momentum in [0, 1], got {}", name, options.momentum));
     require_channels(name, x, "weight", weight);
     require_channels(name, x, "bias", bias);
     require_channels(name, x, "the running mean", running_mean, false);
@@ -107,14 +107,14 @@ Tensor instance_norm(const Tensor& x, const Tensor& weight, const Tensor& bias, 
     if (!options.use_input_stats) {
         if (!running_mean.defined() || !running_var.defined())
             throw ValueError(
-                "instance_norm: wants running statistics where use_input_stats is not set, got an "
+                "instance_norm: expected running statistics where use_input_stats is not set, got an "
                 "undefined tensor");
         return call.result(batch_norm(x, weight, bias, running_mean, running_var,
                                       {.training = false, .momentum = options.momentum, .eps = options.eps}));
     }
     if (elements_behind(x.shape(), 2) == 1)
         throw ShapeError(
-            fmt::format("{}: wants more than one element a channel as x (N, C, ...), got {}", name, x.shape().str()));
+            fmt::format("{}: expected more than one element a channel as x (N, C, ...), got {}", name, x.shape().str()));
     // The part of a checkpoint that is computed again does not count twice.
     if ((running_mean.defined() || running_var.defined()) && x.numel() > 0 && !detail::running_again())
         update(x, running_mean, running_var, options.momentum);
@@ -128,8 +128,8 @@ Tensor local_response_norm(const Tensor& x, std::int64_t size, double alpha, dou
     ops::require_real("local_response_norm", "x", x.dtype());
     if (x.rank() < 2)
         throw ShapeError(
-            fmt::format("local_response_norm: wants at least 2 axes (N, C, ...) as x, got {}", x.shape().str()));
-    if (size < 1) throw ValueError(fmt::format("local_response_norm: wants a size of at least 1, got {}", size));
+            fmt::format("local_response_norm: expected at least 2 axes (N, C, ...) as x, got {}", x.shape().str()));
+    if (size < 1) throw ValueError(fmt::format("local_response_norm: expected a size of at least 1, got {}", size));
     const std::int64_t channels = x.size(1);
     const Tensor wide = widened(x);
     Dims before, after;
@@ -149,7 +149,7 @@ Tensor normalize(const Tensor& x, double p, std::int64_t axis, double eps) {
     const FunctionCall call("normalize", {{"x", x}}, {{"p", p}, {"axis", axis}, {"eps", eps}});
     call.require_defined({"x"});
     ops::require_real("normalize", "x", x.dtype());
-    if (!(eps >= 0)) throw ValueError(fmt::format("normalize: wants an eps of at least 0, got {}", eps));
+    if (!(eps >= 0)) throw ValueError(fmt::format("normalize: expected an eps of at least 0, got {}", eps));
     const bool scalar = x.rank() == 0 && (axis == 0 || axis == -1);
     const std::int64_t along = scalar ? 0 : normalize_axis("normalize", axis, x.rank());
     const Tensor wide = scalar ? reshape(widened(x), {1}) : widened(x);

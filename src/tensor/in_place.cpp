@@ -23,7 +23,7 @@ namespace declivity {
 namespace detail {
 
 TensorState& checked_state(const std::shared_ptr<TensorState>& state, std::string_view function) {
-    if (!state) throw ValueError(fmt::format("{}: wants a tensor, got an undefined one", function));
+    if (!state) throw ValueError(fmt::format("{}: expected a tensor, got an undefined one", function));
     return *state;
 }
 
@@ -38,12 +38,12 @@ bool written_in_graph(const Tensor& tensor, std::string_view function, const Ten
     if (!recorded({tensor, source})) return false;
     if (state.requires_grad)
         throw ValueError(
-            fmt::format("{}: wants a tensor whose gradient is not being recorded, got one of shape {} that requires a "
+            fmt::format("{}: expected a tensor whose gradient is not being recorded, got one of shape {} that requires a "
                         "gradient; write under NoGrad, or to a detach()ed clone",
                         function, tensor.shape().str()));
     if (shares_memory(state))
         throw ValueError(
-            fmt::format("{}: wants a tensor whose memory no other shares where a graph is recorded, got one of shape "
+            fmt::format("{}: expected a tensor whose memory no other shares where a graph is recorded, got one of shape "
                         "{} that is a view, or beside one (x[i], slice, reshape, detach, ...), which would have to "
                         "change with it; let go of the other, write to a clone(), or to a part of x by x[i] = value "
                         "or x[i] += value",
@@ -59,7 +59,7 @@ void require_own_places(std::string_view function, const ops::View& view) {
     for (int axis = 0; axis < view.rank(); ++axis)
         if (view.shape[axis] > 1 && view.strides[axis] == 0)
             throw ShapeError(
-                fmt::format("{}: wants a tensor each of whose elements lies in one place, got shape {} with strides {} "
+                fmt::format("{}: expected a tensor each of whose elements lies in one place, got shape {} with strides {} "
                             "(write to a clone() of an expanded tensor)",
                             function, view.shape.str(), view.strides.str()));
 }
@@ -70,14 +70,14 @@ void require_fits_type_of(std::string_view function, const Tensor& to, const Ten
                            ? to.dtype()
                            : result_type(to, other);
     if (dtype_info(made).kind > dtype_info(to.dtype()).kind)
-        throw TypeError(fmt::format("{}: wants a result that fits into the tensor's type, {}, got one of {}", function,
+        throw TypeError(fmt::format("{}: expected a result that fits into the tensor's type, {}, got one of {}", function,
                                     name_of(to.dtype()), name_of(made)));
 }
 
 void require_divisible(std::string_view function, const Tensor& to) {
     if (!is_floating(to.dtype()))
         throw TypeError(
-            fmt::format("{}: wants a tensor of f32, f64, f16 or bf16, got {}", function, name_of(to.dtype())));
+            fmt::format("{}: expected a tensor of f32, f64, f16 or bf16, got {}", function, name_of(to.dtype())));
 }
 
 Tensor changed_part(const Tensor& part, ops::Function function, const char* name, const TensorOrScalar& value) {
@@ -152,7 +152,7 @@ Tensor own_elements(Tensor source) {
 void require_stretches(std::string_view function, const Shape& made, const Shape& wanted, const Tensor& other) {
     if (!(made == wanted))
         throw ShapeError(
-            fmt::format("{}: wants a shape that stretches to {}, got {}", function, wanted.str(), other.shape().str()));
+            fmt::format("{}: expected a shape that stretches to {}, got {}", function, wanted.str(), other.shape().str()));
 }
 
 void fill_in_place(std::string_view name, const Tensor& to, const Scalar& value) {
@@ -264,7 +264,7 @@ void Tensor::mark_written() const { used_value(state_, "mark_written").view().bu
 
 void Tensor::assign(const Tensor& other) {
     auto& state = checked_state(state_, "assign");
-    if (state.node) throw ValueError(fmt::format("assign: wants a leaf, got the result of {}", state.node->name));
+    if (state.node) throw ValueError(fmt::format("assign: expected a leaf, got the result of {}", state.node->name));
     const auto& from = checked_state(other.state_, "assign");
     if (auto* const notes = detail::StepNotes::current()) {
         notes->uses(state_);
@@ -285,7 +285,7 @@ Tensor& Tensor::copy_(Tensor source) {
     ops::require_shape("copy_", "the source", source.shape(), to.shape());
     if (source.dtype() != to.dtype())
         throw TypeError(
-            fmt::format("copy_: wants a source of type {}, got {}", name_of(to.dtype()), name_of(source.dtype())));
+            fmt::format("copy_: expected a source of type {}, got {}", name_of(to.dtype()), name_of(source.dtype())));
     const Device target = to.device();
     if (written_in_graph(*this, "copy_", source)) {
         if (!(source.device() == target)) source = source.to(target);

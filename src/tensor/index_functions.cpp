@@ -34,13 +34,13 @@ void require_within(const char* function, const Tensor& index, std::string_view 
     for (int axis = 0; fits && axis < shape.rank(); ++axis) fits = axis == along || index.shape()[axis] <= shape[axis];
     if (!fits)
         throw ShapeError(fmt::format(
-            "{}: wants an index of as many axes as {}, {}, and {} no longer, got {}", function, other, shape.str(),
+            "{}: expected an index of as many axes as {}, {}, and {} no longer, got {}", function, other, shape.str(),
             along < 0 ? "along all" : fmt::format("along others than {}", along), index.shape().str()));
 }
 
 void require_type(const char* function, std::string_view name, const Tensor& tensor, const Tensor& x) {
     if (tensor.dtype() != x.dtype())
-        throw TypeError(fmt::format("{}: wants {} of type {}, as x, got {}", function, name, name_of(x.dtype()),
+        throw TypeError(fmt::format("{}: expected {} of type {}, as x, got {}", function, name, name_of(x.dtype()),
                                     name_of(tensor.dtype())));
     ops::require_same_device(function, x.device(), tensor.device());
 }
@@ -99,7 +99,7 @@ Tensor take_along_axis(const Tensor& x, const Tensor& index, std::int64_t axis) 
     const int along = normalize_axis("take_along_axis", axis, x.rank());
     require_index("take_along_axis", index, x);
     if (index.rank() != x.rank())
-        throw ShapeError(fmt::format("take_along_axis: wants an index of as many axes as x, {}, got {}",
+        throw ShapeError(fmt::format("take_along_axis: expected an index of as many axes as x, {}, got {}",
                                      x.shape().str(), index.shape().str()));
     Shape one = x.shape(), other = index.shape();
     one[along] = other[along] = 1;

@@ -50,7 +50,7 @@ void refuse_views_of(const Tensor& whole, const Tensor& given) {
         detail::follows(*whole.state(), given))
         return;
     throw ValueError(
-        fmt::format("{}: wants a right-hand side with elements of its own where a graph is recorded, got one of shape "
+        fmt::format("{}: expected a right-hand side with elements of its own where a graph is recorded, got one of shape "
                     "{} that is a view of x (select, slice, reshape, ...); write x[...] in its place (y[0] = y[1]), or "
                     "a clone() of it "
                     "that is made in a line before",

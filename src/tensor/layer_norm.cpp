@@ -68,14 +68,14 @@ Tensor normalised(RowNorm kind, const char* name, Tensor x, int inner, const Ten
 Tensor row_norm(RowNorm kind, const char* name, Tensor x, const Shape& normalized, const Tensor& weight,
                 const Tensor& bias, double eps) {
     ops::require_real(name, "x", x.dtype());
-    if (!(eps >= 0)) throw ValueError(fmt::format("{}: wants eps of at least 0, got {}", name, eps));
+    if (!(eps >= 0)) throw ValueError(fmt::format("{}: expected eps of at least 0, got {}", name, eps));
     if (normalized.rank() < 1)
-        throw ShapeError(fmt::format("{}: wants at least one axis in the normalised shape, got ()", name));
+        throw ShapeError(fmt::format("{}: expected at least one axis in the normalised shape, got ()", name));
     const int first = x.rank() - normalized.rank();
     bool fits = first >= 0;
     for (int axis = 0; fits && axis < normalized.rank(); ++axis) fits = x.shape()[first + axis] == normalized[axis];
     if (!fits)
-        throw ShapeError(fmt::format("{}: wants x whose last axes are the normalised shape {}, got x {}", name,
+        throw ShapeError(fmt::format("{}: expected x whose last axes are the normalised shape {}, got x {}", name,
                                      normalized.str(), x.shape().str()));
     for (const auto& [what, tensor] : {std::pair{"weight", &weight}, std::pair{"bias", &bias}}) {
         if (!tensor->defined()) continue;

@@ -21,7 +21,7 @@ using detail::Batch;
 void require_pivots(const char* name, const Tensor& lu, const Tensor& pivots) {
     detail::require_matrices(name, "lu", lu);
     if (pivots.dtype() != DType::i32 && pivots.dtype() != DType::i64)
-        throw TypeError(fmt::format("{}: wants i32 or i64 as pivots, got {}", name, name_of(pivots.dtype())));
+        throw TypeError(fmt::format("{}: expected i32 or i64 as pivots, got {}", name, name_of(pivots.dtype())));
     ops::require_same_device(name, lu.device(), pivots.device());
     ops::require_shape(name, "pivots", pivots.shape(),
                        detail::with(detail::front_of(lu), {std::min(lu.size(-1), lu.size(-2))}));
@@ -30,7 +30,7 @@ void require_pivots(const char* name, const Tensor& lu, const Tensor& pivots) {
 bool upper_of(const char* name, std::string_view uplo) {
     if (uplo == "U" || uplo == "u") return true;
     if (uplo == "L" || uplo == "l") return false;
-    throw ValueError(fmt::format("{}: wants \"L\" or \"U\" as uplo, got \"{}\"", name, uplo));
+    throw ValueError(fmt::format("{}: expected \"L\" or \"U\" as uplo, got \"{}\"", name, uplo));
 }
 
 FactorInfo factored(const char* name, const Tensor& a, bool upper) {
@@ -85,7 +85,7 @@ Tensor cholesky_solve(const Tensor& b, const Tensor& factor, bool upper) {
     detail::require_matrices(name, "b", b);
     ops::require_alike(name, "factor", factor.dtype(), factor.device(), "b", b.dtype(), b.device());
     if (b.size(-2) != factor.size(-1))
-        throw ShapeError(fmt::format("{}: wants b (..., n, k) for a factor (..., n, n), got {} and {}", name,
+        throw ShapeError(fmt::format("{}: expected b (..., n, k) for a factor (..., n, n), got {} and {}", name,
                                      b.shape().str(), factor.shape().str()));
     const auto [left, right] = detail::stretched(name, factor, b);
     const Batch triangles(left), sides(right);
@@ -152,7 +152,7 @@ Tensor lu_solve(const Tensor& lu, const Tensor& pivots, const Tensor& b, bool le
     detail::require_matrices(name, "b", b);
     ops::require_alike(name, "lu", lu.dtype(), lu.device(), "b", b.dtype(), b.device());
     if (b.size(left ? -2 : -1) != lu.size(-1))
-        throw ShapeError(fmt::format("{}: wants b {} for factors (..., n, n), got {} and {}", name,
+        throw ShapeError(fmt::format("{}: expected b {} for factors (..., n, n), got {} and {}", name,
                                      left ? "(..., n, k)" : "(..., k, n)", b.shape().str(), lu.shape().str()));
     // X A = B: A^T X^T = B^T.
     const Tensor sides = left ? b : transpose(b);
@@ -170,7 +170,7 @@ Qr qr(const Tensor& a, std::string_view mode) {
     call.require_defined({"a"});
     detail::require_matrices(name, "a", a);
     if (mode != "reduced" && mode != "complete" && mode != "r")
-        throw ValueError(fmt::format("{}: wants \"reduced\", \"complete\" or \"r\" as mode, got \"{}\"", name, mode));
+        throw ValueError(fmt::format("{}: expected \"reduced\", \"complete\" or \"r\" as mode, got \"{}\"", name, mode));
     const Batch batch(a);
     Qr made;
     if (mode == "r") {

@@ -56,7 +56,7 @@ void require_options(const char* name, const Tensor& a, const RankOptions& optio
     else detail::require_matrices(name, "a", a);
     for (const auto& one : {options.atol, options.rtol})
         if (one && !(*one >= 0))
-            throw ValueError(fmt::format("{}: wants tolerances of at least 0, got {}", name, *one));
+            throw ValueError(fmt::format("{}: expected tolerances of at least 0, got {}", name, *one));
 }
 
 /// Golub, Pereyra, The differentiation of pseudo-inverses, 1973, for matrices of a rank that stays.
@@ -83,15 +83,15 @@ Tensor pseudo_inverse(const Tensor& a, const RankOptions& options, DType dtype) 
 
 /// The two axes of matrices, not negative.
 std::pair<int, int> matrix_axes(const char* name, const Tensor& a, const Dims& axes) {
-    if (axes.rank() != 2) throw ValueError(fmt::format("{}: wants two axes of matrices, got {}", name, axes.str()));
+    if (axes.rank() != 2) throw ValueError(fmt::format("{}: expected two axes of matrices, got {}", name, axes.str()));
     const int first = normalize_axis(name, axes[0], a.rank()), second = normalize_axis(name, axes[1], a.rank());
-    if (first == second) throw ValueError(fmt::format("{}: wants two axes, got {}", name, axes.str()));
+    if (first == second) throw ValueError(fmt::format("{}: expected two axes, got {}", name, axes.str()));
     return {first, second};
 }
 
 Tensor norm_of_matrices(const char* name, const Tensor& a, const NormOrder& order, const Dims& axes, bool keep_axes) {
     ops::require_real(name, "a", a.dtype());
-    if (a.rank() < 2) throw ShapeError(fmt::format("{}: wants at least two axes, got {}", name, a.shape().str()));
+    if (a.rank() < 2) throw ShapeError(fmt::format("{}: expected at least two axes, got {}", name, a.shape().str()));
     const auto [rows, columns] = matrix_axes(name, a, axes);
     if (order.word() == "fro" || (order.word().empty() && !order.number()))
         return declivity::norm(a, 2, {rows, columns}, keep_axes);
@@ -100,14 +100,14 @@ Tensor norm_of_matrices(const char* name, const Tensor& a, const NormOrder& orde
         const int summed = std::abs(p) == 1 ? rows : columns, kept = std::abs(p) == 1 ? columns : rows;
         if (a.size(kept) == 0)
             throw ShapeError(
-                fmt::format("{}: wants rows and columns for the order {}, got {}", name, order.str(), a.shape().str()));
+                fmt::format("{}: expected rows and columns for the order {}, got {}", name, order.str(), a.shape().str()));
         const Tensor sums = sum(abs(a), {summed}, true);
         const Tensor made = p > 0 ? max(sums, {kept}, true) : min(sums, {kept}, true);
         return keep_axes ? made : squeeze(made, {rows, columns});
     }
     if (order.word() != "nuc" && std::abs(p) != 2)
         throw ValueError(
-            fmt::format("{}: wants \"fro\", \"nuc\", inf, -inf, 1, -1, 2 or -2 as the order of a matrix "
+            fmt::format("{}: expected \"fro\", \"nuc\", inf, -inf, 1, -1, 2 or -2 as the order of a matrix "
                         "norm, got {}",
                         name, order.str()));
     const Tensor turned = movedim(a, {rows, columns}, {-2, -1});
@@ -153,7 +153,7 @@ Tensor norm(const Tensor& x, const NormOrder& order, const Dims& axes, bool keep
     const int over = axes.rank() == 0 ? x.rank() : axes.rank();
     if (over == 1 && order.number()) return call.result(declivity::norm(x, *order.number(), axes, keep_axes));
     if (over != 2)
-        throw ShapeError(fmt::format("{}: wants one axis, or two, for the order {}, got {} of {}", name, order.str(),
+        throw ShapeError(fmt::format("{}: expected one axis, or two, for the order {}, got {} of {}", name, order.str(),
                                      axes.str(), x.shape().str()));
     return call.result(norm_of_matrices(name, x, order, axes.rank() == 0 ? Dims{-2, -1} : axes, keep_axes));
 }
@@ -167,7 +167,7 @@ Tensor cond(const Tensor& a, const NormOrder& order) {
     const bool given = order.number() || !order.word().empty();
     if (!given || std::abs(order.number().value_or(0)) == 2) {
         if (std::min(a.size(-1), a.size(-2)) == 0)
-            throw ShapeError(fmt::format("{}: wants matrices with elements, got {}", name, a.shape().str()));
+            throw ShapeError(fmt::format("{}: expected matrices with elements, got {}", name, a.shape().str()));
         const Batch batch(a);
         const Tensor s = detail::svd_values(batch.x());
         const Tensor first = select(s, 1, 0), last = select(s, 1, -1);

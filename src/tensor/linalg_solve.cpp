@@ -26,7 +26,7 @@ void require_sides(const char* name, const Tensor& a, const Tensor& b, bool left
     detail::require_matrices(name, "b", b);
     ops::require_alike(name, "a", a.dtype(), a.device(), "b", b.dtype(), b.device());
     if (b.size(left ? -2 : -1) != a.size(-1))
-        throw ShapeError(fmt::format("{}: wants b {} for a (..., n, n), got {} and {}", name,
+        throw ShapeError(fmt::format("{}: expected b {} for a (..., n, n), got {} and {}", name,
                                      left ? "(..., n, k)" : "(..., k, n)", b.shape().str(), a.shape().str()));
 }
 
@@ -38,9 +38,9 @@ SolutionInfo solution(const char* name, const Tensor& a, const Tensor& b, bool l
     of_vectors.erase(of_vectors.rank() - 1);
     const bool vectors = b.rank() == 1 || (b.rank() + 1 == a.rank() && b.shape() == of_vectors);
     if (vectors && !left)
-        throw ValueError(fmt::format("{}: wants matrices b of X A = B, got vectors {}", name, b.shape().str()));
+        throw ValueError(fmt::format("{}: expected matrices b of X A = B, got vectors {}", name, b.shape().str()));
     if (vectors && b.shape().back() != a.shape().back())
-        throw ShapeError(fmt::format("{}: wants vectors b of {} elements, as a {} has rows, got {}", name,
+        throw ShapeError(fmt::format("{}: expected vectors b of {} elements, as a {} has rows, got {}", name,
                                      a.shape().back(), a.shape().str(), b.shape().str()));
     const Tensor sides = vectors ? unsqueeze(b, -1) : left ? b : transpose(b);
     require_sides(name, a, sides, true);
@@ -198,7 +198,7 @@ LeastSquares lstsq(const Tensor& a, const Tensor& b) {
     detail::require_matrices(name, "b", sides);
     ops::require_alike(name, "a", a.dtype(), a.device(), "b", b.dtype(), b.device());
     if (sides.size(-2) != a.size(-2))
-        throw ShapeError(fmt::format("{}: wants a (..., m, n) and b (..., m, k), got {} and {}", name, a.shape().str(),
+        throw ShapeError(fmt::format("{}: expected a (..., m, n) and b (..., m, k), got {} and {}", name, a.shape().str(),
                                      b.shape().str()));
     const auto [matrices, right] = detail::stretched(name, a, sides);
     const Batch batch(matrices), of_b(right);
@@ -225,11 +225,11 @@ Tensor tensorinv(const Tensor& a, std::int64_t ind) {
     const FunctionCall call(name, {{"a", a}}, {{"ind", ind}});
     call.require_defined({"a"});
     ops::require_real(name, "a", a.dtype());
-    if (ind <= 0) throw ValueError(fmt::format("{}: wants an ind of at least 1, got {}", name, ind));
+    if (ind <= 0) throw ValueError(fmt::format("{}: expected an ind of at least 1, got {}", name, ind));
     Shape first, last;
     for (int axis = 0; axis < a.rank(); ++axis) (axis < ind ? first : last).push_back(a.size(axis));
     if (first.numel() != last.numel())
-        throw ShapeError(fmt::format("{}: wants as many elements in the first {} axes as in the others, got {}", name,
+        throw ShapeError(fmt::format("{}: expected as many elements in the first {} axes as in the others, got {}", name,
                                      ind, a.shape().str()));
     Shape shape = last;
     for (const std::int64_t size : first) shape.push_back(size);
@@ -251,7 +251,7 @@ Tensor tensorsolve(const Tensor& a, const Tensor& b, const Dims& axes) {
     Shape shape;
     for (int axis = b.rank(); axis < turned.rank(); ++axis) shape.push_back(turned.size(axis));
     if (shape.numel() != b.numel() || turned.numel() != b.numel() * b.numel())
-        throw ShapeError(fmt::format("{}: wants an a of as many elements as the square of b's, got {} and {}", name,
+        throw ShapeError(fmt::format("{}: expected an a of as many elements as the square of b's, got {} and {}", name,
                                      a.shape().str(), b.shape().str()));
     return call.result(reshape(solve(reshape(turned, {b.numel(), b.numel()}), reshape(b, {b.numel()})), shape));
 }
@@ -293,7 +293,7 @@ Tensor matrix_power(const Tensor& a, std::int64_t n) {
     if (is_floating(a.dtype()) || n < 0) detail::require_square(name, "a", a);
     if (a.rank() < 2 || a.size(-1) != a.size(-2) || a.dtype() == DType::boolean)
         throw ShapeError(
-            fmt::format("{}: wants square matrices (..., n, n) of numbers, got {}", name, a.shape().str()));
+            fmt::format("{}: expected square matrices (..., n, n) of numbers, got {}", name, a.shape().str()));
     if (n == 0) return call.result(expand(detail::identity_like(a, a.size(-1), a.size(-1)), a.shape()).clone());
     // By squaring; 0 - n of the smallest number is itself.
     auto left = n < 0 ? 0 - static_cast<std::uint64_t>(n) : static_cast<std::uint64_t>(n);

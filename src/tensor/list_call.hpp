@@ -11,7 +11,7 @@
 namespace declivity::detail {
 
 inline void require_some(const char* function, const std::vector<Tensor>& tensors) {
-    if (tensors.empty()) throw ValueError(fmt::format("{}: wants at least one tensor, got none", function));
+    if (tensors.empty()) throw ValueError(fmt::format("{}: expected at least one tensor, got none", function));
 }
 
 }  // namespace declivity::detail

@@ -21,12 +21,12 @@ namespace {
 void require_like(const NamedTensor& own, const Tensor& from) {
     const auto& [name, to] = own;
     if (!from.defined())
-        throw ValueError(fmt::format("load_state_dict: wants a tensor for '{}', got an undefined one", name));
+        throw ValueError(fmt::format("load_state_dict: expected a tensor for '{}', got an undefined one", name));
     if (!(from.shape() == to.shape()))
         throw ShapeError(
-            fmt::format("load_state_dict: wants '{}' of shape {}, got {}", name, to.shape().str(), from.shape().str()));
+            fmt::format("load_state_dict: expected '{}' of shape {}, got {}", name, to.shape().str(), from.shape().str()));
     if (from.dtype() != to.dtype())
-        throw TypeError(fmt::format("load_state_dict: wants '{}' of type {}, got {}", name, name_of(to.dtype()),
+        throw TypeError(fmt::format("load_state_dict: expected '{}' of type {}, got {}", name, name_of(to.dtype()),
                                     name_of(from.dtype())));
 }
 
@@ -81,7 +81,7 @@ LoadedState load_state(std::string_view owner, const StateDict& own, const State
     std::unordered_map<std::string_view, const Tensor*> given;
     for (const NamedTensor& one : state)
         if (!given.emplace(one.name, &one.tensor).second)
-            throw ValueError(fmt::format("load_state_dict: wants each name once, got '{}' again", one.name));
+            throw ValueError(fmt::format("load_state_dict: expected each name once, got '{}' again", one.name));
     std::vector<Load> loads;
     std::unordered_map<const void*, std::size_t> place_of;  // by tensor, which may have several names
     for (const NamedTensor& one : own) {
@@ -94,7 +94,7 @@ LoadedState load_state(std::string_view owner, const StateDict& own, const State
         const Load& before = loads[place->second];
         if (!is_first && before.from->state() != from.state() && bytes_of(*before.from) != bytes_of(from))
             throw ValueError(
-                fmt::format("load_state_dict: wants the same values for '{}' and '{}', which are one "
+                fmt::format("load_state_dict: expected the same values for '{}' and '{}', which are one "
                             "tensor here, got others",
                             before.name, one.name));
     }
@@ -105,7 +105,7 @@ LoadedState load_state(std::string_view owner, const StateDict& own, const State
     for (const NamedTensor& one : state)
         if (given.contains(one.name)) names.unexpected.push_back(one.name);
     if (strict && !names.complete())
-        throw ValueError(fmt::format("load_state_dict: wants the names of this {}; missing: [{}], unexpected: [{}]{}",
+        throw ValueError(fmt::format("load_state_dict: expected the names of this {}; missing: [{}], unexpected: [{}]{}",
                                      owner, fmt::join(names.missing, ", "), fmt::join(names.unexpected, ", "),
                                      prefix_hint(names)));
     const NoGrad no_grad;

@@ -22,7 +22,7 @@ Tensor distance(const Tensor& a, const Tensor& b, double p, double eps, bool kee
 }
 
 void require_norm(std::string_view function, double p) {
-    if (!(p > 0)) throw ValueError(fmt::format("{}: wants p above 0, got {}", function, p));
+    if (!(p > 0)) throw ValueError(fmt::format("{}: expected p above 0, got {}", function, p));
 }
 
 /// Of two tensors that stretch to one shape: that.
@@ -31,7 +31,7 @@ Shape common_shape(std::string_view function, const Tensor& a, const Tensor& b) 
     for (int axis = std::max(a.rank(), b.rank()); axis > 0; --axis) {
         const std::int64_t left = axis <= a.rank() ? a.size(-axis) : 1, right = axis <= b.rank() ? b.size(-axis) : 1;
         if (left != right && left != 1 && right != 1)
-            throw ShapeError(fmt::format("{}: wants x1 and x2 that stretch to one shape, got {} and {}", function,
+            throw ShapeError(fmt::format("{}: expected x1 and x2 that stretch to one shape, got {} and {}", function,
                                          a.shape().str(), b.shape().str()));
         shape.push_back(left == 1 ? right : left);
     }
@@ -48,7 +48,7 @@ Tensor cosine_similarity(const Tensor& x1, const Tensor& x2, std::int64_t axis, 
     if (scalars) return call.result(cosine_similarity(reshape(x1, {1}), reshape(x2, {1}), 0, eps));
     const Shape shape = common_shape("cosine_similarity", x1, x2);
     const std::int64_t along = normalize_axis("cosine_similarity", axis, shape.rank());
-    if (!(eps >= 0)) throw ValueError(fmt::format("cosine_similarity: wants an eps of at least 0, got {}", eps));
+    if (!(eps >= 0)) throw ValueError(fmt::format("cosine_similarity: expected an eps of at least 0, got {}", eps));
     const Tensor a = expand(widened(x1), shape), b = expand(widened(x2), shape);
     const auto length = [&](const Tensor& x) {
         const Tensor squares = sum(square(x), {along}, true), counts = squares > eps * eps;
@@ -63,8 +63,8 @@ Tensor pairwise_distance(const Tensor& x1, const Tensor& x2, double p, double ep
     call.require_defined({"x1", "x2"});
     const DType type = detail::loss_type("pairwise_distance", "x1", x1, {x2});
     if (common_shape("pairwise_distance", x1, x2).rank() == 0)
-        throw ShapeError("pairwise_distance: wants x1 and x2 of shape (..., D), got [] and []");
-    if (std::isnan(p)) throw ValueError("pairwise_distance: wants a number p, got NaN");
+        throw ShapeError("pairwise_distance: expected x1 and x2 of shape (..., D), got [] and []");
+    if (std::isnan(p)) throw ValueError("pairwise_distance: expected a number p, got NaN");
     return call.result(distance(x1, x2, p, eps, keep_axis).to(type));
 }
 
@@ -87,7 +87,7 @@ Tensor cosine_embedding_loss(const Tensor& x1, const Tensor& x2, const Tensor& t
     const DType type = detail::loss_type("cosine_embedding_loss", "x1", x1, {x2});
     if (x1.rank() < 1 || x1.rank() > 2)
         throw ShapeError(
-            fmt::format("cosine_embedding_loss: wants x1 of shape (N, D) or (D), got {}", x1.shape().str()));
+            fmt::format("cosine_embedding_loss: expected x1 of shape (N, D) or (D), got {}", x1.shape().str()));
     ops::require_shape("cosine_embedding_loss", "x2", x2.shape(), x1.shape());
     ops::require_shape("cosine_embedding_loss", "the target", target.shape(),
                        x1.rank() == 1 ? Shape{} : Shape{x1.size(0)});
@@ -112,12 +112,12 @@ Tensor triplet_margin_loss(const Tensor& anchor, const Tensor& positive, const T
     const DType type = detail::loss_type("triplet_margin_loss", "the anchor", anchor, {positive, negative});
     if (anchor.rank() < 1 || anchor.rank() > 2)
         throw ShapeError(
-            fmt::format("triplet_margin_loss: wants an anchor of shape (N, D) or (D), got {}", anchor.shape().str()));
+            fmt::format("triplet_margin_loss: expected an anchor of shape (N, D) or (D), got {}", anchor.shape().str()));
     ops::require_shape("triplet_margin_loss", "the positive", positive.shape(), anchor.shape());
     ops::require_shape("triplet_margin_loss", "the negative", negative.shape(), anchor.shape());
     require_norm("triplet_margin_loss", options.p);
     if (!(options.margin > 0))
-        throw ValueError(fmt::format("triplet_margin_loss: wants a margin above 0, got {}", options.margin));
+        throw ValueError(fmt::format("triplet_margin_loss: expected a margin above 0, got {}", options.margin));
     const auto between = [&](const Tensor& a, const Tensor& b) { return distance(a, b, options.p, options.eps); };
     Tensor far = between(anchor, negative);
     if (options.swap) far = minimum(far, between(positive, negative));
@@ -135,11 +135,11 @@ Tensor triplet_margin_with_distance_loss(const Tensor& anchor, const Tensor& pos
                              {"reduction", options.reduction}});
     call.require_defined({"anchor", "positive", "negative"});
     const DType type = detail::loss_type(name, "the anchor", anchor, {positive, negative});
-    if (anchor.rank() < 1) throw ShapeError(fmt::format("{}: wants an anchor of shape (..., D), got []", name));
+    if (anchor.rank() < 1) throw ShapeError(fmt::format("{}: expected an anchor of shape (..., D), got []", name));
     ops::require_shape(name, "the positive", positive.shape(), anchor.shape());
     ops::require_shape(name, "the negative", negative.shape(), anchor.shape());
     if (!(options.margin > 0))
-        throw ValueError(fmt::format("{}: wants a margin above 0, got {}", name, options.margin));
+        throw ValueError(fmt::format("{}: expected a margin above 0, got {}", name, options.margin));
     const auto between = [&](const Tensor& a, const Tensor& b) {
         return options.distance ? options.distance(widened(a), widened(b)) : distance(a, b, 2, 1e-6);
     };
@@ -157,7 +157,7 @@ Tensor info_nce(const Tensor& query, const Tensor& keys, double temperature, Red
     ops::require_alike("info_nce", "query", type, query.device(), "keys", keys.dtype(), keys.device());
     ops::require_rank("info_nce", "query", query.shape(), 2, "N, D");
     ops::require_shape("info_nce", "keys", keys.shape(), query.shape());
-    if (!(temperature > 0)) throw ValueError(fmt::format("info_nce: wants a temperature above 0, got {}", temperature));
+    if (!(temperature > 0)) throw ValueError(fmt::format("info_nce: expected a temperature above 0, got {}", temperature));
     const Tensor logits = matmul(widened(query) / temperature, transpose(widened(keys)));
     const Tensor own = arange(0, query.size(0), 1, {DType::i64, query.device()});
     return call.result(cross_entropy(logits, own, {.reduction = reduction}).to(type));

@@ -21,7 +21,7 @@ constexpr double kMissing = std::numeric_limits<double>::quiet_NaN();
 void require_mask(const char* function, const Tensor& mask, const Tensor& x) {
     if (mask.dtype() != DType::boolean)
         throw TypeError(
-            fmt::format("{}: wants a mask of bool, got {} (compare, as in x > 0)", function, name_of(mask.dtype())));
+            fmt::format("{}: expected a mask of bool, got {} (compare, as in x > 0)", function, name_of(mask.dtype())));
     ops::require_same_device(function, x.device(), mask.device());
 }
 
@@ -46,7 +46,7 @@ std::int64_t largest_of(const char* name, const Tensor& x) {
     const Tensor wide = x.to(DType::i64);
     const auto most = max(where(wide < 0, negative, wide)).item<std::int64_t>();
     if (most == negative)
-        throw ValueError(fmt::format("{}: wants integers of at least 0, got {}", name, min(wide).item<std::int64_t>()));
+        throw ValueError(fmt::format("{}: expected integers of at least 0, got {}", name, min(wide).item<std::int64_t>()));
     return most;
 }
 
@@ -77,7 +77,7 @@ Tensor masked_scatter(const Tensor& x, const Tensor& mask, const Tensor& source)
     call.require_defined({"x", "mask", "source"});
     require_mask("masked_scatter", mask, x);
     if (source.dtype() != x.dtype())
-        throw TypeError(fmt::format("masked_scatter: wants a source of type {}, as x, got {}", name_of(x.dtype()),
+        throw TypeError(fmt::format("masked_scatter: expected a source of type {}, as x, got {}", name_of(x.dtype()),
                                     name_of(source.dtype())));
     const Shape shape = broadcast_shapes("masked_scatter", x.shape(), mask.shape());
     const Tensor wide = expand(mask, shape), numbers = numbered(flat(wide));
@@ -104,7 +104,7 @@ Tensor one_hot(const Tensor& labels, std::int64_t num_classes) {
     detail::require_index("one_hot", labels, labels);
     if (num_classes < -1 || (num_classes == -1 && labels.numel() == 0))
         throw ValueError(
-            fmt::format("one_hot: wants a number of classes, got {} for {} labels", num_classes, labels.numel()));
+            fmt::format("one_hot: expected a number of classes, got {} for {} labels", num_classes, labels.numel()));
     if (num_classes == -1) num_classes = largest_of("one_hot", labels) + 1;
     return call.result(
         (unsqueeze(labels.to(DType::i64), -1) == arange(0, num_classes, 1, {DType::i64, labels.device()}))
@@ -117,7 +117,7 @@ Tensor bincount(const Tensor& x, const Tensor& weights, std::int64_t minlength) 
     detail::require_index("bincount", x, x);
     ops::require_rank("bincount", "x", x.shape(), 1, "N");
     if (weights.defined()) ops::require_shape("bincount", "the weights", weights.shape(), x.shape());
-    if (minlength < 0) throw ValueError(fmt::format("bincount: wants a minlength of at least 0, got {}", minlength));
+    if (minlength < 0) throw ValueError(fmt::format("bincount: expected a minlength of at least 0, got {}", minlength));
     std::int64_t size = minlength;
     if (x.numel() > 0) size = std::max(size, largest_of("bincount", x) + 1);
     const Tensor each = weights.defined() ? weights : ones(x.shape(), {DType::i64, x.device()});
@@ -147,14 +147,14 @@ struct Advanced {
             for (int i = 0; i < one.rank(); ++i) {
                 const auto at = static_cast<int>(all.size()) + i;
                 if (at >= x.rank() || x.shape()[at] != one.shape()[i])
-                    throw ShapeError(fmt::format("{}: wants a mask of axes of x, {}, got {} at axis {}", name,
+                    throw ShapeError(fmt::format("{}: expected a mask of axes of x, {}, got {} at axis {}", name,
                                                  x.shape().str(), one.shape().str(), all.size()));
             }
             const Tensor places = nonzero(one);
             for (int i = 0; i < one.rank(); ++i) all.push_back(select(places, 1, i));
         }
         if (static_cast<int>(all.size()) > x.rank())
-            throw ShapeError(fmt::format("{}: wants at most {} indices (x is {}), got {}", name, x.rank(),
+            throw ShapeError(fmt::format("{}: expected at most {} indices (x is {}), got {}", name, x.rank(),
                                          x.shape().str(), all.size()));
         all.resize(static_cast<std::size_t>(x.rank()));
         int last = -1;
@@ -170,7 +170,7 @@ struct Advanced {
             order.push_back(i);
         }
         if (indexed == 0)
-            throw ValueError(fmt::format("{}: wants at least one index that is a tensor, got none", name));
+            throw ValueError(fmt::format("{}: expected at least one index that is a tensor, got none", name));
         Tensor outside;
         for (const std::int64_t axis : order) {
             const std::int64_t size = x.shape()[static_cast<int>(axis)];
@@ -239,7 +239,7 @@ Tensor index_put(const Tensor& x, const std::vector<Tensor>& indices, const Tens
     const FunctionCall call("index_put", "index_put", inputs, attributes);
     call.require_defined({"x", "values"});
     if (values.dtype() != x.dtype())
-        throw TypeError(fmt::format("index_put: wants values of type {}, as x, got {}", name_of(x.dtype()),
+        throw TypeError(fmt::format("index_put: expected values of type {}, as x, got {}", name_of(x.dtype()),
                                     name_of(values.dtype())));
     const Advanced places("index_put", x, indices);
     const Tensor rows = places.placed(expand(values, places.result()), true), table = places.table(x);

@@ -69,10 +69,10 @@ class Pair {
 
 void require_pair(const char* name, const TensorOrScalar& a, const TensorOrScalar& b) {
     if (a.is_scalar() && b.is_scalar())
-        throw ValueError(fmt::format("{}: wants a tensor among its inputs, got numbers", name));
+        throw ValueError(fmt::format("{}: expected a tensor among its inputs, got numbers", name));
     for (const TensorOrScalar* one : {&a, &b})
         if (!one->is_scalar() && !one->tensor().defined())
-            throw ValueError(fmt::format("{}: wants 2 tensors, got an undefined one", name));
+            throw ValueError(fmt::format("{}: expected 2 tensors, got an undefined one", name));
 }
 
 /// Two operands, and the type of what is made of them.
@@ -92,7 +92,7 @@ Operands of_one_type(const char* name, const TensorOrScalar& a, const TensorOrSc
     try {
         type = result_type(a, b);
     } catch (const TypeError&) {
-        throw TypeError(fmt::format("{}: wants types that one type holds, got {}, {} (convert with .to(DType))", name,
+        throw TypeError(fmt::format("{}: expected types that one type holds, got {}, {} (convert with .to(DType))", name,
                                     own(a), own(b)));
     }
     if (real && !is_floating(type)) type = DType::f32;
@@ -118,7 +118,7 @@ bool all_half(const Tensor& x, const Tensor& a, const Tensor& b) {
 Tensor polygamma(std::int64_t n, const Tensor& x) {
     const FunctionCall call("polygamma", {{"x", x}}, {{"n", n}});
     call.require_defined({"x"});
-    if (n < 0 || n > 20) throw ValueError(fmt::format("polygamma: wants n from 0 to 20, got {}", n));
+    if (n < 0 || n > 20) throw ValueError(fmt::format("polygamma: expected n from 0 to 20, got {}", n));
     if (n == 0) return call.result(digamma(x));
     if (is_half(x.dtype()))
         return call.result(detail::in_f32(

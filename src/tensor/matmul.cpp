@@ -53,7 +53,7 @@ Tensor product(const Tensor& a, const Tensor& b) {
     const std::int64_t m = a.size(-2), k = a.size(-1), n = b.size(-1);
     if (b.size(-2) != k)
         throw ShapeError(
-            fmt::format("matmul: wants (..., M, K) x (..., K, N), got {} x {}", a.shape().str(), b.shape().str()));
+            fmt::format("matmul: expected (..., M, K) x (..., K, N), got {} x {}", a.shape().str(), b.shape().str()));
     for (int i = 0; i < 2; ++i) {
         front_a.erase(front_a.rank() - 1);
         front_b.erase(front_b.rank() - 1);
@@ -87,7 +87,7 @@ Tensor product(const Tensor& a, const Tensor& b) {
 /// x (rows, in) times a transposed weight (out, in), and the bias, if there is one, on its way.
 Tensor linear_rows(const Tensor& x, const Tensor& weight, const Tensor& bias) {
     if (!is_floating(x.dtype()))
-        throw TypeError(fmt::format("linear: wants f32, f64, f16 or bf16 as x, got {} (convert with .to(DType::f32))",
+        throw TypeError(fmt::format("linear: expected f32, f64, f16 or bf16 as x, got {} (convert with .to(DType::f32))",
                                     name_of(x.dtype())));
     // Weights that are kept in half the memory: as wide as x for this product, and once more for its gradient.
     const auto widened = [&](const Tensor& one) {
@@ -128,7 +128,7 @@ Tensor matmul(const Tensor& a, const Tensor& b) {
     call.require_defined({"a", "b"});
     if (a.rank() == 0 || b.rank() == 0)
         throw ShapeError(
-            fmt::format("matmul: wants tensors of at least one axis, got {} x {}", a.shape().str(), b.shape().str()));
+            fmt::format("matmul: expected tensors of at least one axis, got {} x {}", a.shape().str(), b.shape().str()));
     if (a.rank() == 1) return call.result(without_axis(matmul(reshape(a, {1, a.numel()}), b), b.rank() == 1 ? -1 : -2));
     if (b.rank() == 1) return call.result(without_axis(matmul(a, reshape(b, {b.numel(), 1})), -1));
     // A matrix on the right: the axes in front of a are more rows, one large product instead of many small ones.
@@ -137,7 +137,7 @@ Tensor matmul(const Tensor& a, const Tensor& b) {
         shape[shape.rank() - 1] = b.size(1);
         if (a.size(-1) != b.size(0))
             throw ShapeError(
-                fmt::format("matmul: wants (..., M, K) x (..., K, N), got {} x {}", a.shape().str(), b.shape().str()));
+                fmt::format("matmul: expected (..., M, K) x (..., K, N), got {} x {}", a.shape().str(), b.shape().str()));
         std::int64_t rows = 1;
         for (int axis = 0; axis + 1 < a.rank(); ++axis) rows *= a.shape()[axis];
         return call.result(reshape(product(reshape(a, {rows, a.size(-1)}), b), shape));
@@ -154,10 +154,10 @@ Tensor linear(const Tensor& x, const Tensor& weight, const Tensor& bias) {
         return call.result(without_axis(rows, -1));
     }
     if (weight.rank() != 2 || x.rank() == 0 || x.size(-1) != weight.size(1))
-        throw ShapeError(fmt::format("linear: wants x (..., in) and weight (out, in), got {} and {}", x.shape().str(),
+        throw ShapeError(fmt::format("linear: expected x (..., in) and weight (out, in), got {} and {}", x.shape().str(),
                                      weight.shape().str()));
     if (bias.defined() && !(bias.shape() == Shape{weight.size(0)}))
-        throw ShapeError(fmt::format("linear: wants bias ({}), got {}", weight.size(0), bias.shape().str()));
+        throw ShapeError(fmt::format("linear: expected bias ({}), got {}", weight.size(0), bias.shape().str()));
     if (x.rank() == 2) return call.result(linear_rows(x, weight, bias));
     Shape shape = x.shape();
     shape[shape.rank() - 1] = weight.size(0);

@@ -13,14 +13,14 @@ namespace declivity::detail {
 void require_matrices(const char* name, const char* what, const Tensor& x) {
     ops::require_real(name, what, x.dtype());
     if (x.rank() < 2)
-        throw ShapeError(fmt::format("{}: wants matrices (..., m, n) as {}, got {}", name, what, x.shape().str()));
+        throw ShapeError(fmt::format("{}: expected matrices (..., m, n) as {}, got {}", name, what, x.shape().str()));
 }
 
 void require_square(const char* name, const char* what, const Tensor& x) {
     require_matrices(name, what, x);
     if (x.size(-1) != x.size(-2))
         throw ShapeError(
-            fmt::format("{}: wants square matrices (..., n, n) as {}, got {}", name, what, x.shape().str()));
+            fmt::format("{}: expected square matrices (..., n, n) as {}, got {}", name, what, x.shape().str()));
 }
 
 Shape front_of(const Tensor& x, int last) {

@@ -29,7 +29,7 @@ Tensor max_unpool(const char* name, const Tensor& given, const Tensor& indices, 
     const detail::PoolWindows windows(options);
     detail::require_windows(name, windows);
     if (!output_size.empty() && output_size.rank() != N)
-        throw ShapeError(fmt::format("{}: wants an output size of {} numbers, got {}", name, N, output_size.str()));
+        throw ShapeError(fmt::format("{}: expected an output size of {} numbers, got {}", name, N, output_size.str()));
     Shape out{x.size(0), x.size(1)};
     for (int axis = 0; axis < N; ++axis) {
         const std::int64_t least =
@@ -38,7 +38,7 @@ Tensor max_unpool(const char* name, const Tensor& given, const Tensor& indices, 
         if (out[2 + axis] < 1 || out[2 + axis] <= least - windows.stride[axis] ||
             out[2 + axis] >= least + windows.stride[axis])
             throw ShapeError(
-                fmt::format("{}: wants an output size of more than {} and less than {} along axis {}, got "
+                fmt::format("{}: expected an output size of more than {} and less than {} along axis {}, got "
                             "{}",
                             name, least - windows.stride[axis], least + windows.stride[axis], axis, out[2 + axis]));
     }

@@ -43,7 +43,7 @@ Tensor pad(const Tensor& x, const std::vector<std::int64_t>& pads, PadMode mode,
     call.require_defined({"x"});
     const auto pairs = static_cast<int>(pads.size() / 2);
     if (pads.size() % 2 != 0 || pairs > x.rank())
-        throw ShapeError(fmt::format("pad: wants a pair of numbers for each of at most {} axes, got {} for {}",
+        throw ShapeError(fmt::format("pad: expected a pair of numbers for each of at most {} axes, got {} for {}",
                                      x.rank(), pads, x.shape().str()));
     Dims before = Dims::filled(x.rank(), 0), after = before;
     for (int i = 0; i < pairs; ++i) {
@@ -63,7 +63,7 @@ Tensor pad(const Tensor& x, const std::vector<std::int64_t>& pads, PadMode mode,
                                                                          : std::min(most, kOne);
         if (n < wanted || x.shape()[axis] + before[axis] + after[axis] < 0)
             throw ShapeError(
-                fmt::format("pad: wants at least {} elements along axis {} for {} and {} of mode {}, got {}",
+                fmt::format("pad: expected at least {} elements along axis {} for {} and {} of mode {}, got {}",
                             std::max(wanted, -cut), axis, before[axis], after[axis], name_of(mode), x.shape().str()));
     }
     Tensor y = x;

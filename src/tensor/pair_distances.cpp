@@ -20,7 +20,7 @@ using detail::widened;
 namespace {
 
 void require_p(std::string_view function, double p) {
-    if (!(p >= 0)) throw ValueError(fmt::format("{}: wants p of at least 0, got {}", function, p));
+    if (!(p >= 0)) throw ValueError(fmt::format("{}: expected p of at least 0, got {}", function, p));
 }
 
 /// The largest of the last axis; each of equal ones has the whole gradient, as in PyTorch, whose norm() shares it.
@@ -46,11 +46,11 @@ Tensor cdist(const Tensor& x1, const Tensor& x2, double p) {
     ops::require_alike("cdist", "x1", x1.dtype(), x1.device(), "x2", x2.dtype(), x2.device());
     require_p("cdist", p);
     if (x1.rank() < 2 || x2.rank() < 2 || x1.size(-1) != x2.size(-1))
-        throw ShapeError(fmt::format("cdist: wants x1 (..., P, M) and x2 (..., R, M), got {} and {}", x1.shape().str(),
+        throw ShapeError(fmt::format("cdist: expected x1 (..., P, M) and x2 (..., R, M), got {} and {}", x1.shape().str(),
                                      x2.shape().str()));
     for (int axis = 3; axis <= std::min(x1.rank(), x2.rank()); ++axis)
         if (x1.size(-axis) != x2.size(-axis) && x1.size(-axis) != 1 && x2.size(-axis) != 1)
-            throw ShapeError(fmt::format("cdist: wants axes in front that stretch to one shape, got {} and {}",
+            throw ShapeError(fmt::format("cdist: expected axes in front that stretch to one shape, got {} and {}",
                                          x1.shape().str(), x2.shape().str()));
     const Tensor apart = unsqueeze(widened(x1), -2) - unsqueeze(widened(x2), -3);
     // The largest of nothing is a distance of 0.
@@ -86,7 +86,7 @@ Tensor bilinear(const Tensor& x1, const Tensor& x2, const Tensor& weight, const 
     for (int axis = 0; fits && axis + 1 < x1.rank(); ++axis) fits = x1.size(axis) == x2.size(axis);
     if (!fits)
         throw ShapeError(
-            fmt::format("bilinear: wants x1 (..., {}) and x2 (..., {}) with the same axes in front, got "
+            fmt::format("bilinear: expected x1 (..., {}) and x2 (..., {}) with the same axes in front, got "
                         "{} and {}",
                         ins, others, x1.shape().str(), x2.shape().str()));
     if (bias.defined()) ops::require_shape("bilinear", "bias", bias.shape(), {outs});

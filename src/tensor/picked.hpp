@@ -67,10 +67,10 @@ inline Shape without_classes(const Shape& shape) {
 /// x (N, C, ...), labels (N, ...), weight (C) or undefined.
 inline void require_classes(std::string_view function, std::string_view name, const Tensor& x, const Tensor& weight) {
     if (x.rank() < 2)
-        throw ShapeError(fmt::format("{}: wants {} of shape (N, C, ...), got {}", function, name, x.shape().str()));
+        throw ShapeError(fmt::format("{}: expected {} of shape (N, C, ...), got {}", function, name, x.shape().str()));
     if (x.size(1) == 0)
         throw ShapeError(
-            fmt::format("{}: wants at least one class, got {} of shape {}", function, name, x.shape().str()));
+            fmt::format("{}: expected at least one class, got {} of shape {}", function, name, x.shape().str()));
     if (weight.defined()) ops::require_shape(function, "the weight", weight.shape(), {x.size(1)});
 }
 

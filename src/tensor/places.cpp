@@ -28,7 +28,7 @@ Tensor from_front(const Tensor& places, std::int64_t size) { return places + bit
 
 void require_index(const char* function, const Tensor& index, const Tensor& x) {
     if (!is_integer(index.dtype()))
-        throw TypeError(fmt::format("{}: wants an index of integers, got {} (convert with .to(DType::i64))", function,
+        throw TypeError(fmt::format("{}: expected an index of integers, got {} (convert with .to(DType::i64))", function,
                                     name_of(index.dtype())));
     ops::require_same_device(function, x.device(), index.device());
 }
@@ -69,10 +69,10 @@ Tensor Places::rows(const Shape& shape, int axis, const Tensor& index) {
 NdPlaces::NdPlaces(const char* function, const Shape& shape, const Tensor& index) {
     const std::int64_t k = index.rank() == 0 ? 0 : index.shape().back();
     if (index.rank() == 0 || k > shape.rank())
-        throw ShapeError(fmt::format("{}: wants an index (..., K) with K of at most {}, the axes of {}, got {}",
+        throw ShapeError(fmt::format("{}: expected an index (..., K) with K of at most {}, the axes of {}, got {}",
                                      function, shape.rank(), shape.str(), index.shape().str()));
     for (const std::int64_t size : shape)
-        if (size < 0) throw ShapeError(fmt::format("{}: wants sizes of at least 0, got {}", function, shape.str()));
+        if (size < 0) throw ShapeError(fmt::format("{}: expected sizes of at least 0, got {}", function, shape.str()));
     for (int i = 0; i < shape.rank(); ++i) (i < k ? rows : each) *= shape[i];
     for (int i = 0; i + 1 < index.rank(); ++i) result.push_back(index.shape()[i]);
     for (int i = static_cast<int>(k); i < shape.rank(); ++i) result.push_back(shape[i]);

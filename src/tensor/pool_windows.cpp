@@ -40,7 +40,7 @@ void require_windows(std::string_view name, const PoolWindows& windows) {
         if (kernel < 1 || windows.stride[axis] < 1 || windows.dilation[axis] < 1 || padding < 0 ||
             padding > windows.reach(axis) / 2)
             throw ValueError(fmt::format(
-                "{}: wants a kernel size of at least 1, a stride of at least 0 (0: the kernel size){} and a padding of "
+                "{}: expected a kernel size of at least 1, a stride of at least 0 (0: the kernel size){} and a padding of "
                 "0 to half the kernel size, got kernel size {}, stride {}{}, padding {}",
                 name, windows.dilated() ? ", a dilation of at least 1" : "", sizes(windows.kernel_size),
                 sizes(windows.stride), windows.dilated() ? ", dilation " + sizes(windows.dilation) : "",
@@ -50,7 +50,7 @@ void require_windows(std::string_view name, const PoolWindows& windows) {
 
 Tensor pool_input(std::string_view name, const Tensor& x, int axes) {
     if (x.rank() != axes + 1 && x.rank() != axes + 2)
-        throw ShapeError(fmt::format("{}: wants x (N, {}) or ({}), got {}", name, kAxes[axes - 1], kAxes[axes - 1],
+        throw ShapeError(fmt::format("{}: expected x (N, {}) or ({}), got {}", name, kAxes[axes - 1], kAxes[axes - 1],
                                      x.shape().str()));
     return as_batch(x, axes);
 }
@@ -66,13 +66,13 @@ Shape pooled_shape(std::string_view name, const Shape& x, const PoolWindows& win
         // The last window begins within x or the padding before it.
         if (windows.ceil_mode && (out[2 + axis] - 1) * stride >= size + padding) --out[2 + axis];
         if (size < 1 || out[2 + axis] < 1)
-            throw ShapeError(fmt::format("{}: wants an image of at least the window {}, got x {} with padding {}", name,
+            throw ShapeError(fmt::format("{}: expected an image of at least the window {}, got x {} with padding {}", name,
                                          sizes(windows.kernel_size), x.str(), sizes(windows.padding)));
         plane *= size + 2 * windows.kernel_size[axis];
     }
     // Positions within a plane are i32 in the kernels.
     if (plane > std::numeric_limits<std::int32_t>::max())
-        throw ShapeError(fmt::format("{}: wants images of fewer than 2^31 pixels, got {}", name, x.str()));
+        throw ShapeError(fmt::format("{}: expected images of fewer than 2^31 pixels, got {}", name, x.str()));
     return out;
 }
 

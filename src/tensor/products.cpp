@@ -31,7 +31,7 @@ void require_ranks(const char* name, const Tensor& a, int rank_a, const Tensor& 
     if (fits && a.rank() > 0) fits = rank_b >= 2 ? a.size(-1) == b.size(-2) : a.size(-1) == b.size(0);
     if (fits && rank_a == 3) fits = a.size(0) == b.size(0);
     if (!fits)
-        throw ShapeError(fmt::format("{}: wants {}, got {} x {}", name, wanted, a.shape().str(), b.shape().str()));
+        throw ShapeError(fmt::format("{}: expected {}, got {} x {}", name, wanted, a.shape().str(), b.shape().str()));
     require_same(name, a, b);
 }
 
@@ -41,7 +41,7 @@ bool is_one(const Scalar& number) { return number.to_double() == 1; }
 Tensor scaled(const char* name, const Tensor& x, const Scalar& by) {
     if (is_one(by)) return x;
     if (!is_floating(x.dtype()) && by.is_floating())
-        throw TypeError(fmt::format("{}: wants whole numbers as beta and alpha of {}, got {}", name, name_of(x.dtype()),
+        throw TypeError(fmt::format("{}: expected whole numbers as beta and alpha of {}, got {}", name, name_of(x.dtype()),
                                     by.to_double()));
     return x * by;
 }
@@ -54,7 +54,7 @@ Tensor added(const char* name, const Tensor& given, const Tensor& product, DType
     for (int axis = 1; fits && axis <= x.rank(); ++axis)
         fits = x.shape()[-axis] == 1 || x.shape()[-axis] == product.shape()[-axis];
     if (!fits)
-        throw ShapeError(fmt::format("{}: wants an x that stretches to the product {}, got {}", name,
+        throw ShapeError(fmt::format("{}: expected an x that stretches to the product {}, got {}", name,
                                      product.shape().str(), x.shape().str()));
     const Tensor right = scaled(name, product, options.alpha);
     if (is_zero(options.beta)) return right.to(type);
@@ -158,7 +158,7 @@ Tensor inner(const Tensor& a, const Tensor& b) {
     if (a.rank() == 0 || b.rank() == 0) return call.result(a * b);
     if (a.size(-1) != b.size(-1))
         throw ShapeError(
-            fmt::format("inner: wants last axes of one size, got {} and {}", a.shape().str(), b.shape().str()));
+            fmt::format("inner: expected last axes of one size, got {} and {}", a.shape().str(), b.shape().str()));
     return call.result(tensordot(a, b, Dims{-1}, Dims{-1}));
 }
 
@@ -168,7 +168,7 @@ Tensor tensordot(const Tensor& a, const Tensor& b, const Dims& axes_a, const Dim
     require_same("tensordot", a, b);
     if (axes_a.rank() != axes_b.rank())
         throw ValueError(
-            fmt::format("tensordot: wants as many axes of a as of b, got {} and {}", axes_a.str(), axes_b.str()));
+            fmt::format("tensordot: expected as many axes of a as of b, got {} and {}", axes_a.str(), axes_b.str()));
     Tensor left = a, right = b;
     const DType type = a.dtype();
     std::vector<bool> of_a(static_cast<std::size_t>(a.rank())), of_b(static_cast<std::size_t>(b.rank()));
@@ -178,11 +178,11 @@ Tensor tensordot(const Tensor& a, const Tensor& b, const Dims& axes_a, const Dim
         const int at_a = normalize_axis("tensordot", axes_a[i], a.rank());
         const int at_b = normalize_axis("tensordot", axes_b[i], b.rank());
         if (of_a[static_cast<std::size_t>(at_a)] || of_b[static_cast<std::size_t>(at_b)])
-            throw ValueError(fmt::format("tensordot: wants each axis once, got {} and {}", axes_a.str(), axes_b.str()));
+            throw ValueError(fmt::format("tensordot: expected each axis once, got {} and {}", axes_a.str(), axes_b.str()));
         of_a[static_cast<std::size_t>(at_a)] = of_b[static_cast<std::size_t>(at_b)] = true;
         const std::int64_t size_a = left.size(at_a), size_b = right.size(at_b);
         if (size_a != size_b && size_a != 1 && size_b != 1)
-            throw ShapeError(fmt::format("tensordot: wants axes of one size, got axis {} of {} and {} of {}", at_a,
+            throw ShapeError(fmt::format("tensordot: expected axes of one size, got axis {} of {} and {} of {}", at_a,
                                          a.shape().str(), at_b, b.shape().str()));
         // Beside a size of 1 the other is summed at once.
         if (size_a != size_b) left = widened(left), right = widened(right);
@@ -217,7 +217,7 @@ Tensor tensordot(const Tensor& a, const Tensor& b, std::int64_t axes) {
     const FunctionCall call("tensordot", {{"a", a}, {"b", b}}, {{"axes", axes}});
     call.require_defined({"a", "b"});
     if (axes < 0 || axes > a.rank() || axes > b.rank())
-        throw ValueError(fmt::format("tensordot: wants 0 to {} axes of {} and {}, got {}", std::min(a.rank(), b.rank()),
+        throw ValueError(fmt::format("tensordot: expected 0 to {} axes of {} and {}, got {}", std::min(a.rank(), b.rank()),
                                      a.shape().str(), b.shape().str(), axes));
     Dims of_a, of_b;
     for (std::int64_t i = 0; i < axes; ++i) {
@@ -232,7 +232,7 @@ Tensor kron(const Tensor& a, const Tensor& b) {
     call.require_defined({"a", "b"});
     const int rank = std::max(a.rank(), b.rank());
     if (rank > Dims::kMaxRank / 2)
-        throw ShapeError(fmt::format("kron: wants at most {} axes, got {} and {}", Dims::kMaxRank / 2, a.shape().str(),
+        throw ShapeError(fmt::format("kron: expected at most {} axes, got {} and {}", Dims::kMaxRank / 2, a.shape().str(),
                                      b.shape().str()));
     Shape of_a, of_b, result;
     for (int axis = 0; axis < rank; ++axis) {
@@ -256,7 +256,7 @@ Tensor trace(const Tensor& x) {
 
 Tensor chain_matmul(const std::vector<Tensor>& matrices) {
     const FunctionCall call("chain_matmul", {{"matrices", std::span<const Tensor>(matrices)}});
-    if (matrices.empty()) throw ValueError("chain_matmul: wants at least one matrix, got none");
+    if (matrices.empty()) throw ValueError("chain_matmul: expected at least one matrix, got none");
     call.require_defined({"matrices"});
     const std::size_t count = matrices.size();
     std::vector<Tensor> all = matrices;
@@ -266,7 +266,7 @@ Tensor chain_matmul(const std::vector<Tensor>& matrices) {
     for (std::size_t i = 0; i < count; ++i) {
         ops::require_rank("chain_matmul", "each", all[i].shape(), 2, "M, N");
         if (i > 0 && all[i - 1].size(1) != all[i].size(0))
-            throw ShapeError(fmt::format("chain_matmul: wants matrices of fitting sizes, got {} x {}",
+            throw ShapeError(fmt::format("chain_matmul: expected matrices of fitting sizes, got {} x {}",
                                          all[i - 1].shape().str(), all[i].shape().str()));
         require_same("chain_matmul", all[0], all[i], "the first matrix", "another");
     }
@@ -306,11 +306,11 @@ Tensor cross(const Tensor& a, const Tensor& b, std::int64_t axis) {
     const Shape shape = broadcast_shapes("cross", a.shape(), b.shape());
     if (a.rank() != b.rank())
         throw ShapeError(
-            fmt::format("cross: wants as many axes of a as of b, got {} and {}", a.shape().str(), b.shape().str()));
+            fmt::format("cross: expected as many axes of a as of b, got {} and {}", a.shape().str(), b.shape().str()));
     const int along = normalize_axis("cross", axis, shape.rank());
     if (a.size(along) != 3 || b.size(along) != 3)
         throw ShapeError(
-            fmt::format("cross: wants size 3 along axis {}, got {} and {}", axis, a.shape().str(), b.shape().str()));
+            fmt::format("cross: expected size 3 along axis {}, got {} and {}", axis, a.shape().str(), b.shape().str()));
     const auto turned = [&](const Tensor& x, std::int64_t by) {
         return concat({slice(x, along, by, 3), slice(x, along, 0, by)}, along);
     };
@@ -323,8 +323,8 @@ Tensor cross(const Tensor& a, const Tensor& b, std::int64_t axis) {
 Tensor vander(const Tensor& x, std::int64_t columns, bool increasing) {
     const FunctionCall call("vander", {{"x", x}}, {{"columns", columns}, {"increasing", increasing}});
     call.require_defined({"x"});
-    if (x.rank() == 0) throw ShapeError("vander: wants x (..., N), got a tensor without axes");
-    if (columns < -1) throw ValueError(fmt::format("vander: wants a number of columns, or -1, got {}", columns));
+    if (x.rank() == 0) throw ShapeError("vander: expected x (..., N), got a tensor without axes");
+    if (columns < -1) throw ValueError(fmt::format("vander: expected a number of columns, or -1, got {}", columns));
     const std::int64_t count = columns == -1 ? x.size(-1) : columns;
     const Tensor wide = is_floating(x.dtype()) ? x : x.to(DType::i64);
     Shape shape = x.shape();

@@ -26,7 +26,7 @@ std::optional<DType> Promotion::result() const { return raised(raised(of_tensors
 DType result_type(const TensorOrScalar& a, const TensorOrScalar& b) {
     for (const TensorOrScalar* one : {&a, &b})
         if (!one->is_scalar() && !one->tensor().defined())
-            throw ValueError(fmt::format("result_type: wants tensors or numbers, got an undefined tensor as {}",
+            throw ValueError(fmt::format("result_type: expected tensors or numbers, got an undefined tensor as {}",
                                          one == &a ? "a" : "b"));
     detail::Promotion promotion;
     promotion.add(a);

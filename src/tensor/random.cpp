@@ -18,16 +18,16 @@ CallAttribute type_of(const TensorOptions& options) { return {"dtype", options.d
 
 void require_type(const char* function, DType dtype) {
     if (!is_floating(dtype))
-        throw TypeError(fmt::format("{}: wants f32, f64, f16 or bf16, got {}", function, name_of(dtype)));
+        throw TypeError(fmt::format("{}: expected f32, f64, f16 or bf16, got {}", function, name_of(dtype)));
 }
 
 void require_above_0(const char* function, const char* name, double value) {
     if (!(value > 0) || !std::isfinite(value))
-        throw ValueError(fmt::format("{}: wants a finite {} above 0, got {}", function, name, value));
+        throw ValueError(fmt::format("{}: expected a finite {} above 0, got {}", function, name, value));
 }
 
 void require_finite(const char* function, const char* name, double value) {
-    if (!std::isfinite(value)) throw ValueError(fmt::format("{}: wants a finite {}, got {}", function, name, value));
+    if (!std::isfinite(value)) throw ValueError(fmt::format("{}: expected a finite {}, got {}", function, name, value));
 }
 
 /// What numbers are computed in.
@@ -92,7 +92,7 @@ Tensor truncated_normal(const Shape& shape, double mean, double std, double low,
     require_type("truncated_normal", options.dtype);
     require_finite("truncated_normal", "mean", mean);
     require_above_0("truncated_normal", "std", std);
-    if (!(low < high)) throw ValueError(fmt::format("truncated_normal: wants low < high, got {} and {}", low, high));
+    if (!(low < high)) throw ValueError(fmt::format("truncated_normal: expected low < high, got {} and {}", low, high));
     // erf of the bounds, between which that of the numbers is uniform.
     const auto erf_of = [&](double bound) { return std::erf((bound - mean) / std * std::sqrt(0.5)); };
     const double from = erf_of(low), to = erf_of(high);
@@ -152,7 +152,7 @@ Tensor geometric(const Shape& shape, double probability, const TensorOptions& op
                  const MaybeGenerator& generator) {
     const FunctionCall call("geometric", {}, {{"shape", shape}, {"probability", probability}, type_of(options)});
     if (!(probability > 0 && probability <= 1))
-        throw ValueError(fmt::format("geometric: wants a probability in (0, 1], got {}", probability));
+        throw ValueError(fmt::format("geometric: expected a probability in (0, 1], got {}", probability));
     if (probability == 1) return call.result(ones(shape, options));
     const TensorOptions computed{options.dtype == DType::f64 ? DType::f64 : DType::f32, options.device};
     const Tensor trials = ceil(log1p(-rand(shape, computed, generator)) * (1 / std::log1p(-probability)));
@@ -217,7 +217,7 @@ Tensor dirichlet(const Tensor& concentration, const MaybeGenerator& generator) {
     call.require_defined({"concentration"});
     require_type("dirichlet", concentration.dtype());
     if (concentration.rank() == 0)
-        throw ShapeError("dirichlet: wants concentrations of at least one axis, got a tensor without axes");
+        throw ShapeError("dirichlet: expected concentrations of at least one axis, got a tensor without axes");
     return call.result(
         softmax(log_gamma_draw("dirichlet", concentration, true, generator), -1).to(concentration.dtype()));
 }
@@ -228,7 +228,7 @@ Tensor categorical(const Tensor& logits, std::int64_t axis, const MaybeGenerator
     require_type("categorical", logits.dtype());
     const int along = normalize_axis("categorical", axis, logits.rank());
     if (logits.shape()[along] == 0)
-        throw ShapeError(fmt::format("categorical: wants something to choose from along axis {}, got logits {}", axis,
+        throw ShapeError(fmt::format("categorical: expected something to choose from along axis {}, got logits {}", axis,
                                      logits.shape().str()));
     const Tensor x = parameter(logits);
     return call.result(argmax(x + gumbel_noise(x.shape(), like(x), generator), along));
@@ -239,11 +239,11 @@ Tensor multinomial(const Tensor& weights, std::int64_t count, bool replacement, 
     call.require_defined({"weights"});
     require_type("multinomial", weights.dtype());
     if (weights.rank() != 1 && weights.rank() != 2)
-        throw ShapeError(fmt::format("multinomial: wants weights (C) or (N, C), got {}", weights.shape().str()));
+        throw ShapeError(fmt::format("multinomial: expected weights (C) or (N, C), got {}", weights.shape().str()));
     const std::int64_t from = weights.shape().back();
     if (count < 1 || (!replacement && count > from) || from == 0)
         throw ValueError(
-            fmt::format("multinomial: wants a count of at least 1, and without replacement at most of the "
+            fmt::format("multinomial: expected a count of at least 1, and without replacement at most of the "
                         "{} there are, got {}",
                         from, count));
     const Tensor w = parameter(weights);

@@ -16,7 +16,7 @@ namespace declivity {
 namespace {
 
 void require_steps(const char* name, std::int64_t steps) {
-    if (steps < 0) throw ValueError(fmt::format("{}: wants at least 0 steps, got {}", name, steps));
+    if (steps < 0) throw ValueError(fmt::format("{}: expected at least 0 steps, got {}", name, steps));
 }
 
 /// From both ends, as PyTorch does, so that both are met and the row is symmetric.
@@ -34,7 +34,7 @@ Tensor whole_spaced(std::int64_t start, std::int64_t end, std::int64_t steps, co
     const double largest = std::max(std::abs(static_cast<double>(start)), std::abs(static_cast<double>(end)));
     if (!(3 * largest * static_cast<double>(n) < 0x1p62))
         throw ValueError(
-            fmt::format("linspace: wants bounds of whole numbers that, times the steps, fit into 62 bits, got {} to {} "
+            fmt::format("linspace: expected bounds of whole numbers that, times the steps, fit into 62 bits, got {} to {} "
                         "in {} steps",
                         start, end, steps));
     const Tensor product = arange(0, steps, 1, {DType::i64, options.device}) * (end - start) + start * n;
@@ -53,9 +53,9 @@ Tensor indices_of(const Triangle& triangle, std::int64_t total, const TensorOpti
 void require_triangle(const char* name, std::int64_t rows, std::int64_t columns, const TensorOptions& options) {
     ops::require_moderate(name, "sizes", {rows, columns});
     if (rows < 0 || columns < 0)
-        throw ValueError(fmt::format("{}: wants sizes of at least 0, got {} and {}", name, rows, columns));
+        throw ValueError(fmt::format("{}: expected sizes of at least 0, got {} and {}", name, rows, columns));
     if (options.dtype != DType::i64 && options.dtype != DType::i32)
-        throw TypeError(fmt::format("{}: wants i64 or i32, got {}", name, name_of(options.dtype)));
+        throw TypeError(fmt::format("{}: expected i64 or i32, got {}", name, name_of(options.dtype)));
 }
 
 }  // namespace
@@ -64,7 +64,7 @@ Tensor linspace(Scalar start, Scalar end, std::int64_t steps, const TensorOption
     const FunctionCall call("linspace", {},
                             {{"start", start}, {"end", end}, {"steps", steps}, {"dtype", options.dtype}});
     require_steps("linspace", steps);
-    if (options.dtype == DType::boolean) throw TypeError("linspace: wants a type of numbers, got bool");
+    if (options.dtype == DType::boolean) throw TypeError("linspace: expected a type of numbers, got bool");
     if (is_floating(options.dtype)) {
         const TensorOptions wide{compute_type(options.dtype), options.device};
         return call.result(spaced(start.to_double(), end.to_double(), steps, wide).to(options.dtype));
@@ -72,12 +72,12 @@ Tensor linspace(Scalar start, Scalar end, std::int64_t steps, const TensorOption
     for (const Scalar& bound : {start, end})
         if (!(std::abs(bound.to_double()) < 0x1p62))
             throw ValueError(
-                fmt::format("linspace: wants bounds that {} holds, got {}", name_of(options.dtype), bound.str()));
+                fmt::format("linspace: expected bounds that {} holds, got {}", name_of(options.dtype), bound.str()));
     const auto from = start.to<std::int64_t>(), to = end.to<std::int64_t>();
     for (const std::int64_t bound : {from, to})
         if (!Scalar(bound).fits(options.dtype))
             throw ValueError(
-                fmt::format("linspace: wants bounds that {} holds, got {}", name_of(options.dtype), bound));
+                fmt::format("linspace: expected bounds that {} holds, got {}", name_of(options.dtype), bound));
     return call.result(whole_spaced(from, to, steps, options));
 }
 
@@ -86,7 +86,7 @@ Tensor logspace(Scalar start, Scalar end, std::int64_t steps, double base, const
         "logspace", {}, {{"start", start}, {"end", end}, {"steps", steps}, {"base", base}, {"dtype", options.dtype}});
     require_steps("logspace", steps);
     if (!is_floating(options.dtype))
-        throw TypeError(fmt::format("logspace: wants a floating type, got {}", name_of(options.dtype)));
+        throw TypeError(fmt::format("logspace: expected a floating type, got {}", name_of(options.dtype)));
     const TensorOptions wide{compute_type(options.dtype), options.device};
     return call.result(pow(base, spaced(start.to_double(), end.to_double(), steps, wide)).to(options.dtype));
 }

@@ -204,7 +204,7 @@ struct Recorded::State {
                                 "detach() it, or make it a tensor from before the step");
         std::vector<Tensor> out = step(fixed.tensors);
         if (const auto undefined = std::ranges::find(out, false, &Tensor::defined); undefined != out.end())
-            throw ValueError(fmt::format("record: wants defined tensors from the step, got an undefined one at {}",
+            throw ValueError(fmt::format("record: expected defined tensors from the step, got an undefined one at {}",
                                          undefined - out.begin()));
         std::vector<std::size_t> from_input = inputs_among(out, fixed.tensors);
         if (Recorder::current() == &recorder) {  // nothing was refused within the step
@@ -349,7 +349,7 @@ struct Recorded::State {
         for (std::size_t i = 0; i < given.size(); ++i)
             if (options.when_refused == WhenRefused::fail && given[i].requires_grad())
                 throw Unsupported(
-                    fmt::format("Recorded: wants inputs that require no gradient, got one for input {}", i));
+                    fmt::format("Recorded: expected inputs that require no gradient, got one for input {}", i));
         return step(given);
     }
 
@@ -385,7 +385,7 @@ struct Recorded::State {
         for (const Tensor& x : given) detail::require_defined("Recorded", x);
         if (!kept.empty() && given.size() != kept.front()->inputs.size())
             throw ValueError(
-                fmt::format("Recorded: wants {} inputs, got {}", kept.front()->inputs.size(), given.size()));
+                fmt::format("Recorded: expected {} inputs, got {}", kept.front()->inputs.size(), given.size()));
         const Signature signature = signature_of(given);
         if (std::ranges::find(kept, signature, &inputs_of) == kept.end()) {
             if (options.when_refused == WhenRefused::run && !kept.empty() &&
@@ -434,16 +434,16 @@ void host_call(const std::vector<Tensor>& reads, const std::function<void()>& ca
 }
 
 Recorded::Recorded(StepFunction step, const RecordOptions& options) {
-    if (!step) throw ValueError("record: wants a function, got an empty one");
+    if (!step) throw ValueError("record: expected a function, got an empty one");
     if (options.recordings < 1)
-        throw ValueError(fmt::format("record: wants at least 1 recording, got {}", options.recordings));
+        throw ValueError(fmt::format("record: expected at least 1 recording, got {}", options.recordings));
     if (options.signatures < 1)
-        throw ValueError(fmt::format("record: wants room for at least 1 signature, got {}", options.signatures));
+        throw ValueError(fmt::format("record: expected room for at least 1 signature, got {}", options.signatures));
     state_ = std::make_unique<State>(std::move(step), options);
 }
 Recorded::~Recorded() = default;
 void Recorded::require_in_place() const {
-    if (!state_) throw ValueError("Recorded: wants a step, got one that was moved from");
+    if (!state_) throw ValueError("Recorded: expected a step, got one that was moved from");
 }
 Recorded::Recorded(Recorded&&) noexcept = default;
 Recorded& Recorded::operator=(Recorded&&) noexcept = default;

@@ -160,12 +160,12 @@ void check(const Kind& kind, const Layer& layer) {
     ops::require_real(name, "x", x.dtype());
     ops::require_rank(name, "x", x.shape(), 3, "T, N, inputs");
     if (x.size(0) == 0)
-        throw ShapeError(fmt::format("{}: wants x of at least one step, got {}", name, x.shape().str()));
+        throw ShapeError(fmt::format("{}: expected x of at least one step, got {}", name, x.shape().str()));
     ops::require_rank(name, "weight_ih", layer.weight_ih.shape(), 2, "gates H, inputs");
     const std::int64_t rows = x.size(1), units = layer.weight_ih.size(0) / gates;
     if (units == 0)
         throw ShapeError(
-            fmt::format("{}: wants weight_ih ({} H, inputs), got {}", name, gates, layer.weight_ih.shape().str()));
+            fmt::format("{}: expected weight_ih ({} H, inputs), got {}", name, gates, layer.weight_ih.shape().str()));
     const std::int64_t width = layer.weight_hr.defined() ? layer.weight_hr.size(0) : units;
     const std::array<std::tuple<const char*, const Tensor*, Shape>, 8> all{
         {{"weight_ih", &layer.weight_ih, {gates * units, x.size(2)}},
@@ -184,9 +184,9 @@ void check(const Kind& kind, const Layer& layer) {
     if (const Tensor& lengths = layer.lengths; lengths.defined()) {
         ops::require_shape(name, "lengths", lengths.shape(), {rows});
         if (lengths.dtype() != DType::i32 && lengths.dtype() != DType::i64)
-            throw TypeError(fmt::format("{}: wants lengths of i32 or i64, got {}", name, name_of(lengths.dtype())));
+            throw TypeError(fmt::format("{}: expected lengths of i32 or i64, got {}", name, name_of(lengths.dtype())));
         if (!(lengths.device() == x.device()))
-            throw DeviceError(fmt::format("{}: wants lengths on the device of x, '{}', got '{}'", name,
+            throw DeviceError(fmt::format("{}: expected lengths on the device of x, '{}', got '{}'", name,
                                           x.device().name(), lengths.device().name()));
     }
 }

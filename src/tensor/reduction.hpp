@@ -64,7 +64,7 @@ inline bool stretches(const Shape& from, const Shape& to) {
 /// A tensor is undefined, or stretches to `shape`.
 inline void require_stretches(std::string_view function, std::string_view name, const Tensor& x, const Shape& shape) {
     if (x.defined() && !stretches(x.shape(), shape))
-        throw ShapeError(fmt::format("{}: wants {} of a shape that stretches to {}, got {}", function, name,
+        throw ShapeError(fmt::format("{}: expected {} of a shape that stretches to {}, got {}", function, name,
                                      shape.str(), x.shape().str()));
 }
 

@@ -109,7 +109,7 @@ Tensor norm(const Tensor& x, double p, const Dims& axes, bool keep_axes) {
     const FunctionCall call("norm", {{"x", x}}, {{"p", p}, {"axes", axes}, {"keep_axes", keep_axes}});
     call.require_defined({"x"});
     ops::require_real("norm", "x", x.dtype());
-    if (std::isnan(p)) throw ValueError("norm: wants a number p, got NaN");
+    if (std::isnan(p)) throw ValueError("norm: expected a number p, got NaN");
     if (is_half(x.dtype()))
         return call.result(in_f32(
             x.dtype(), [&](const Tensor& wide) { return norm(wide, p, axes, keep_axes); }, x));

@@ -29,7 +29,7 @@ Region Region::part(std::span<const Index> indices) const {
     const auto next = [&] {
         while (axis < end && out.axes[axis].dropped) ++axis;
         if (axis == end)
-            throw ShapeError(fmt::format("operator[]: wants at most one index for each axis of {}, got {}",
+            throw ShapeError(fmt::format("operator[]: expected at most one index for each axis of {}, got {}",
                                          shape().str(), indices.size()));
     };
     int place = 0;
@@ -38,7 +38,7 @@ Region Region::part(std::span<const Index> indices) const {
         Axis& cut = out.axes[axis++];
         if (const auto& element = index.element()) {
             if (*element < -cut.count || *element >= cut.count)
-                throw ShapeError(fmt::format("operator[]: wants an index from {} to {} along axis {}, got {}",
+                throw ShapeError(fmt::format("operator[]: expected an index from {} to {} along axis {}, got {}",
                                              -cut.count, cut.count - 1, place, *element));
             cut.first += (*element < 0 ? *element + cut.count : *element) * cut.step;
             cut.count = 1;
@@ -46,7 +46,7 @@ Region Region::part(std::span<const Index> indices) const {
         } else {
             const Slice& slice = index.slice();
             if (slice.step < 1)
-                throw ShapeError(fmt::format("operator[]: wants a step of at least 1, got {}", slice.step));
+                throw ShapeError(fmt::format("operator[]: expected a step of at least 1, got {}", slice.step));
             const auto within = [&](std::int64_t i) {
                 return std::clamp<std::int64_t>(i < 0 ? i + cut.count : i, 0, cut.count);
             };

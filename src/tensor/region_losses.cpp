@@ -21,7 +21,7 @@ namespace {
 /// (N, C, ...) as (N, C, rest).
 Tensor as_regions(std::string_view function, const Tensor& x) {
     if (x.rank() < 2)
-        throw ShapeError(fmt::format("{}: wants x of shape (N, C, ...), got {}", function, x.shape().str()));
+        throw ShapeError(fmt::format("{}: expected x of shape (N, C, ...), got {}", function, x.shape().str()));
     std::int64_t rest = 1;
     for (int axis = 2; axis < x.rank(); ++axis) rest *= x.size(axis);
     return reshape(x, {x.size(0), x.size(1), rest});
@@ -50,7 +50,7 @@ Boxes outer(const Boxes& a, const Boxes& b) {
 void require_boxes(std::string_view function, std::string_view name, const Tensor& boxes) {
     if (boxes.rank() < 1 || boxes.rank() > 2 || boxes.size(-1) != 4)
         throw ShapeError(
-            fmt::format("{}: wants {} of shape (N, 4) or (4), got {}", function, name, boxes.shape().str()));
+            fmt::format("{}: expected {} of shape (N, 4) or (4), got {}", function, name, boxes.shape().str()));
 }
 
 /// What the losses of pairs of boxes begin with.
@@ -109,7 +109,7 @@ Tensor tversky_loss(const Tensor& x, const Tensor& target, const TverskyLossOpti
     call.require_defined({"x", "target"});
     for (const double weight : {options.alpha, options.beta})
         if (!(weight >= 0 && std::isfinite(weight)))
-            throw ValueError(fmt::format("tversky_loss: wants alpha and beta of at least 0, got {} and {}",
+            throw ValueError(fmt::format("tversky_loss: expected alpha and beta of at least 0, got {} and {}",
                                          options.alpha, options.beta));
     const DType type = detail::pair_type("tversky_loss", x, target);
     const Tensor p = widened(as_regions("tversky_loss", x)),
@@ -124,7 +124,7 @@ Tensor box_iou(const Tensor& boxes1, const Tensor& boxes2) {
     call.require_defined({"boxes1", "boxes2"});
     for (const auto& [name, boxes] : {std::pair<const char*, const Tensor&>{"boxes1", boxes1}, {"boxes2", boxes2}})
         if (boxes.rank() != 2 || boxes.size(1) != 4)
-            throw ShapeError(fmt::format("box_iou: wants {} of shape (N, 4), got {}", name, boxes.shape().str()));
+            throw ShapeError(fmt::format("box_iou: expected {} of shape (N, 4), got {}", name, boxes.shape().str()));
     const DType type = detail::loss_type("box_iou", "boxes1", boxes1, {boxes2});
     const Boxes a(reshape(widened(boxes1), {boxes1.size(0), 1, 4})), b(widened(boxes2));
     const Boxes common = inner(a, b);

@@ -30,7 +30,7 @@ Tensor smooth_l1_loss(const Tensor& x, const Tensor& target, Reduction reduction
                             {{"reduction", reduction}, {"beta", beta}});
     call.require_defined({"x", "target"});
     const DType type = detail::pair_type("smooth_l1_loss", x, target);
-    if (!(beta >= 0)) throw ValueError(fmt::format("smooth_l1_loss: wants a beta of at least 0, got {}", beta));
+    if (!(beta >= 0)) throw ValueError(fmt::format("smooth_l1_loss: expected a beta of at least 0, got {}", beta));
     const Tensor error = widened(x) - widened(target), d = abs(error);
     // A function of the error itself, not of its magnitude: the second derivative at 0 is 1 / beta. An infinite error
     // stays out of the square, whose slope would be NaN.
@@ -46,7 +46,7 @@ Tensor huber_loss(const Tensor& x, const Tensor& target, Reduction reduction, do
     call.require_defined({"x", "target"});
     const DType type = detail::pair_type("huber_loss", x, target, {weight});
     if (weight.defined()) ops::require_shape("huber_loss", "the weight", weight.shape(), x.shape());
-    if (!(delta > 0)) throw ValueError(fmt::format("huber_loss: wants a delta above 0, got {}", delta));
+    if (!(delta > 0)) throw ValueError(fmt::format("huber_loss: expected a delta above 0, got {}", delta));
     const Tensor error = widened(x) - widened(target), d = abs(error);
     const Tensor inner = !(d >= delta);  // NaN as well
     Tensor losses = where(inner, square(where(inner, error, 0)) * 0.5, (d - 0.5 * delta) * delta);
@@ -91,13 +91,13 @@ Tensor gaussian_nll_loss(const Tensor& x, const Tensor& target, const Tensor& va
     const DType type = detail::loss_type("gaussian_nll_loss", "x", x, {target, var});
     ops::require_real("gaussian_nll_loss", "var", var.dtype());
     if (!(options.eps > 0))
-        throw ValueError(fmt::format("gaussian_nll_loss: wants an eps above 0, got {}", options.eps));
+        throw ValueError(fmt::format("gaussian_nll_loss: expected an eps above 0, got {}", options.eps));
     Shape one_each = x.shape();
     if (one_each.rank() > 0) one_each[-1] = 1;
     Shape without = x.shape();
     if (without.rank() > 0) without.erase(without.rank() - 1);
     if (var.shape() != x.shape() && var.shape() != one_each && var.shape() != without)
-        throw ShapeError(fmt::format("gaussian_nll_loss: wants var of shape {}, {} or {}, got {}", x.shape().str(),
+        throw ShapeError(fmt::format("gaussian_nll_loss: expected var of shape {}, {} or {}, got {}", x.shape().str(),
                                      one_each.str(), without.str(), var.shape().str()));
     const Tensor given = widened(var.shape() == x.shape() ? var : reshape(var, one_each));
     // eps, with the gradient of what was given.

@@ -82,18 +82,18 @@ Tensor mapped(const Tensor& x, std::vector<AxisPlan> plans, std::optional<double
 void check(std::string_view name, const Tensor& x, const Shape& out, bool moves) {
     if (!is_floating(x.dtype()) && !moves && x.dtype() != DType::u8)
         throw TypeError(
-            fmt::format("{}: wants x of f32, f64, f16, bf16 or u8 for this mode, got {}", name, name_of(x.dtype())));
-    if (x.dtype() == DType::boolean) throw TypeError(fmt::format("{}: wants numbers as x, got bool", name));
+            fmt::format("{}: expected x of f32, f64, f16, bf16 or u8 for this mode, got {}", name, name_of(x.dtype())));
+    if (x.dtype() == DType::boolean) throw TypeError(fmt::format("{}: expected numbers as x, got bool", name));
     for (int axis = 0; axis < out.rank(); ++axis)
         if (out[axis] < 0 || (out[axis] > 0 && x.shape()[axis] < 1))
             throw ShapeError(
-                fmt::format("{}: wants sizes of at least 0, and elements where there are to be some, got x "
+                fmt::format("{}: expected sizes of at least 0, and elements where there are to be some, got x "
                             "{} and the result {}",
                             name, x.shape().str(), out.str()));
     constexpr std::int64_t kMost = 1 << 24;  // places are computed in f32
     for (int axis = 0; axis < out.rank(); ++axis)
         if (out[axis] != x.shape()[axis] && std::max(out[axis], x.shape()[axis]) > kMost)
-            throw ShapeError(fmt::format("{}: wants sizes of at most 2^24, got x {} and the result {}", name,
+            throw ShapeError(fmt::format("{}: expected sizes of at most 2^24, got x {} and the result {}", name,
                                          x.shape().str(), out.str()));
 }
 
@@ -121,11 +121,11 @@ Mode mode_of(const InterpolateOptions& options, const Shape& x) {
     const auto* mode = std::ranges::find(kModes, options.mode, &Mode::name);
     if (mode == kModes.end())
         throw ValueError(
-            fmt::format("interpolate: wants a mode of nearest, nearest-exact, area, linear, bilinear, "
+            fmt::format("interpolate: expected a mode of nearest, nearest-exact, area, linear, bilinear, "
                         "trilinear or bicubic, got {}",
                         options.mode));
     if (x.rank() < 3 || x.rank() > 5 || (mode->rank != 0 && mode->rank != x.rank()))
-        throw ShapeError(fmt::format("interpolate: wants x of {} for mode {}, got {}",
+        throw ShapeError(fmt::format("interpolate: expected x of {} for mode {}, got {}",
                                      mode->rank == 0   ? "3 to 5 axes (N, C, ...)"
                                      : mode->rank == 3 ? "3 axes (N, C, L)"
                                      : mode->rank == 4 ? "4 axes (N, C, H, W)"
@@ -135,7 +135,7 @@ Mode mode_of(const InterpolateOptions& options, const Shape& x) {
         throw ValueError(fmt::format("interpolate: mode {} knows no align_corners", options.mode));
     if (options.antialias && !mode->smooths)
         throw ValueError(
-            fmt::format("interpolate: wants mode bilinear or bicubic for antialias, got {}", options.mode));
+            fmt::format("interpolate: expected mode bilinear or bicubic for antialias, got {}", options.mode));
     return *mode;
 }
 
@@ -167,18 +167,18 @@ Tensor interpolate(const Tensor& x, const InterpolateOptions& options) {
     const auto given = sizes ? static_cast<std::size_t>(options.size.rank()) : options.scale_factor.size();
     if (sizes != options.scale_factor.empty() || (given != 1 && given != static_cast<std::size_t>(axes)))
         throw ValueError(
-            fmt::format("interpolate: wants either 1 or {} sizes, or as many scale factors, got {} sizes "
+            fmt::format("interpolate: expected either 1 or {} sizes, or as many scale factors, got {} sizes "
                         "and {} scale factors",
                         axes, options.size.rank(), options.scale_factor.size()));
     if (sizes && options.recompute_scale_factor)
-        throw ValueError("interpolate: recompute_scale_factor wants scale factors, got sizes");
+        throw ValueError("interpolate: recompute_scale_factor expected scale factors, got sizes");
     Shape shape = x.shape();
     std::vector<AxisPlan> plans;
     for (int i = 0; i < axes; ++i) {
         const int axis = i + 2;
         const double factor = sizes ? 0 : options.scale_factor[given == 1 ? 0 : static_cast<std::size_t>(i)];
         if (!sizes && !(factor > 0 && factor * static_cast<double>(shape[axis]) < 0x1p40))
-            throw ValueError(fmt::format("interpolate: wants scale factors above 0, got {}", factor));
+            throw ValueError(fmt::format("interpolate: expected scale factors above 0, got {}", factor));
         const std::int64_t in = shape[axis];
         shape[axis] = sizes ? options.size[given == 1 ? 0 : i]
                             : static_cast<std::int64_t>(std::floor(static_cast<double>(in) * factor));
@@ -186,7 +186,7 @@ Tensor interpolate(const Tensor& x, const InterpolateOptions& options) {
         plans.push_back({axis, map_of(mode, options, in, shape[axis], by_factor ? factor : 0)});
         if (shape[axis] < 1 || in < 1)
             throw ShapeError(
-                fmt::format("interpolate: wants sizes of at least 1 behind (N, C), got x {} and size {} "
+                fmt::format("interpolate: expected sizes of at least 1 behind (N, C), got x {} and size {} "
                             "of axis {}",
                             x.shape().str(), shape[axis], axis));
     }
@@ -266,7 +266,7 @@ std::vector<int> axes_of(const ResizeOptions& options, const Shape& x) {
     for (const std::int64_t axis : options.axes) axes.push_back(normalize_axis("resize", axis, x.rank()));
     for (const int axis : axes)
         if (std::ranges::count(axes, axis) > 1)
-            throw ValueError(fmt::format("resize: wants each axis once, got {}", options.axes.str()));
+            throw ValueError(fmt::format("resize: expected each axis once, got {}", options.axes.str()));
     return axes;
 }
 
@@ -290,10 +290,10 @@ Tensor resize(const Tensor& x, const ResizeOptions& options) {
     const std::vector<int> axes = axes_of(options, x.shape());
     const bool sizes = !options.sizes.empty();
     const auto given = sizes ? static_cast<std::size_t>(options.sizes.rank()) : options.scales.size();
-    if (sizes && !options.scales.empty()) throw ValueError("resize: wants sizes or scales, got both");
+    if (sizes && !options.scales.empty()) throw ValueError("resize: expected sizes or scales, got both");
     if (given != axes.size() || (crops && options.roi.size() != 2 * axes.size()))
         throw ValueError(
-            fmt::format("resize: wants {} sizes or scales{}, got {} sizes, {} scales and {} numbers as roi",
+            fmt::format("resize: expected {} sizes or scales{}, got {} sizes, {} scales and {} numbers as roi",
                         axes.size(), crops ? fmt::format(", and {} numbers as roi", 2 * axes.size()) : "",
                         options.sizes.rank(), options.scales.size(), options.roi.size()));
     Shape shape = x.shape();
@@ -302,7 +302,7 @@ Tensor resize(const Tensor& x, const ResizeOptions& options) {
         const std::int64_t in = shape[axes[i]];
         double factor = sizes ? 0 : options.scales[i];
         if (!sizes && !(factor > 0 && factor * static_cast<double>(in) < 0x1p40))
-            throw ValueError(fmt::format("resize: wants scales above 0, got {}", factor));
+            throw ValueError(fmt::format("resize: expected scales above 0, got {}", factor));
         const std::int64_t out = sizes ? options.sizes[static_cast<int>(i)]
                                        : static_cast<std::int64_t>(std::floor(static_cast<double>(in) * factor));
         shape[axes[i]] = out;

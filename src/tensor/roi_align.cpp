@@ -27,14 +27,14 @@ Regions::Regions(const char* function, const Tensor& x, const Tensor& given, con
     ops::require_alike(function, "x", x.dtype(), x.device(), "boxes", given.dtype(), given.device());
     const std::int64_t width = of.defined() ? 4 : 5;
     if (given.rank() != 2 || given.size(1) != width)
-        throw ShapeError(fmt::format("{}: wants boxes (K, {}){}, got {}", function, width,
+        throw ShapeError(fmt::format("{}: expected boxes (K, {}){}, got {}", function, width,
                                      of.defined() ? "" : ", or (K, 4) and the numbers of their images",
                                      given.shape().str()));
     if (output_size[0] < 1 || output_size[1] < 1)
-        throw ValueError(fmt::format("{}: wants an output size of at least 1 x 1, got {} x {}", function,
+        throw ValueError(fmt::format("{}: expected an output size of at least 1 x 1, got {} x {}", function,
                                      output_size[0], output_size[1]));
     if (x.size(2) < 1 || x.size(3) < 1)
-        throw ShapeError(fmt::format("{}: wants images that are not empty, got {}", function, x.shape().str()));
+        throw ShapeError(fmt::format("{}: expected images that are not empty, got {}", function, x.shape().str()));
     const Tensor all = given.detach().to(compute_type(given.dtype()));
     if (of.defined()) {
         require_index(function, of, x);
@@ -100,7 +100,7 @@ std::vector<std::int64_t> most_samples(const std::vector<Side>& sides, std::int6
     std::vector<std::int64_t> both;
     for (const float one : most) {
         if (!(one < 1e6F))
-            throw ValueError(fmt::format("roi_align: wants boxes of fewer than 10^6 samples in a bin, got {}", one));
+            throw ValueError(fmt::format("roi_align: expected boxes of fewer than 10^6 samples in a bin, got {}", one));
         both.push_back(std::max<std::int64_t>(1, static_cast<std::int64_t>(one)));
     }
     return both;
@@ -158,10 +158,10 @@ Tensor roi_align(const Tensor& x, const Tensor& boxes, Size2 output_size, const 
     call.require_defined({"x", "boxes"});
     const detail::Regions regions("roi_align", x, boxes, images, output_size);
     if (options.mode != "avg" && options.mode != "max")
-        throw ValueError(fmt::format("roi_align: wants a mode of avg or max, got {}", options.mode));
+        throw ValueError(fmt::format("roi_align: expected a mode of avg or max, got {}", options.mode));
     const Shape shape{boxes.size(0), x.size(1), output_size[0], output_size[1]};
     if (shape.numel() == 0 || x.numel() == 0) {
-        if (shape.numel() > 0) throw ShapeError(fmt::format("roi_align: wants images, got {}", x.shape().str()));
+        if (shape.numel() > 0) throw ShapeError(fmt::format("roi_align: expected images, got {}", x.shape().str()));
         return call.result(detail::nothing_of(x, shape));
     }
     return call.result(detail::composed_in_f32(
@@ -176,7 +176,7 @@ Tensor roi_pool(const Tensor& x, const Tensor& boxes, Size2 output_size, double 
     const std::int64_t k = boxes.size(0), channels = x.size(1);
     const Shape shape{k, channels, output_size[0], output_size[1]};
     if (shape.numel() == 0 || x.numel() == 0) {
-        if (shape.numel() > 0) throw ShapeError(fmt::format("roi_pool: wants images, got {}", x.shape().str()));
+        if (shape.numel() > 0) throw ShapeError(fmt::format("roi_pool: expected images, got {}", x.shape().str()));
         return call.result(detail::nothing_of(x, shape));
     }
     // Where the largest stand; the rest is to take them.

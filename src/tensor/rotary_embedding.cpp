@@ -22,8 +22,8 @@ Tensor angles_of(const Tensor& positions, const Tensor& frequencies) {
 
 void require_dims(const char* name, std::int64_t dims, double base) {
     if (dims < 2 || dims % 2 != 0)
-        throw ValueError(fmt::format("{}: wants an even number of dims, at least 2, got {}", name, dims));
-    if (!(base > 0)) throw ValueError(fmt::format("{}: wants a base above 0, got {}", name, base));
+        throw ValueError(fmt::format("{}: expected an even number of dims, at least 2, got {}", name, dims));
+    if (!(base > 0)) throw ValueError(fmt::format("{}: expected a base above 0, got {}", name, base));
 }
 
 }  // namespace
@@ -38,10 +38,10 @@ Tensor rotary_embedding(const Tensor& x, const RotaryParameters& options) {
                              {"offset", options.offset}});
     call.require_defined({"x"});
     ops::require_real(name, "x", x.dtype());
-    if (x.rank() < 2) throw ShapeError(fmt::format("{}: wants x (..., L, D), got {}", name, x.shape().str()));
+    if (x.rank() < 2) throw ShapeError(fmt::format("{}: expected x (..., L, D), got {}", name, x.shape().str()));
     const std::int64_t width = x.size(-1), dims = options.dims.value_or(width);
     require_dims(name, dims, options.base);
-    if (dims > width) throw ValueError(fmt::format("{}: wants dims up to {}, got {}", name, width, dims));
+    if (dims > width) throw ValueError(fmt::format("{}: expected dims up to {}, got {}", name, width, dims));
     const DType compute = compute_type(x.dtype());
     const TensorOptions numbers{compute, x.device()};
     if (options.frequencies.defined()) {
@@ -56,7 +56,7 @@ Tensor rotary_embedding(const Tensor& x, const RotaryParameters& options) {
     for (int axis = 0; axis + 1 < x.rank(); ++axis) rows.push_back(x.size(axis));
     if (positions.rank() > rows.rank() || broadcast_shapes(name, positions.shape(), rows) != rows)
         throw ShapeError(
-            fmt::format("{}: wants positions that broadcast to {}, got {}", name, rows.str(), positions.shape().str()));
+            fmt::format("{}: expected positions that broadcast to {}, got {}", name, rows.str(), positions.shape().str()));
     const Tensor frequencies =
         options.frequencies.defined() ? options.frequencies.detach() : frequencies_of(dims, options.base, numbers);
     const Tensor angles = angles_of(positions, frequencies) * options.scale;

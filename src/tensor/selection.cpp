@@ -19,22 +19,22 @@ TensorSelection::TensorSelection(const Shape& shape, std::span<const SelectionIn
     bool ellipsis = false;
     for (const SelectionIndex& index : indices) {
         if (index.kind_ == Kind::tensor) {
-            if (!index.tensor_.defined()) throw ValueError("operator[]: wants tensors, got an undefined one");
+            if (!index.tensor_.defined()) throw ValueError("operator[]: expected tensors, got an undefined one");
             const DType type = index.tensor_.dtype();
             if (is_floating(type))
-                throw TypeError(fmt::format("operator[]: wants tensors of integers or bool, got {}", name_of(type)));
+                throw TypeError(fmt::format("operator[]: expected tensors of integers or bool, got {}", name_of(type)));
             if (type == DType::boolean && index.tensor_.rank() == 0)
-                throw ShapeError("operator[]: wants bool tensors of at least one axis, got one without");
+                throw ShapeError("operator[]: expected bool tensors of at least one axis, got one without");
             taken += type == DType::boolean ? index.tensor_.rank() : 1;
         } else if (index.kind_ == Kind::index) {
             ++taken;
         } else if (index.kind_ == Kind::ellipsis && std::exchange(ellipsis, true)) {
-            throw ShapeError("operator[]: wants at most one Ellipsis(), got several");
+            throw ShapeError("operator[]: expected at most one Ellipsis(), got several");
         }
     }
     if (taken > shape.rank())
         throw ShapeError(
-            fmt::format("operator[]: wants at most one index for each axis of {}, got {}", shape.str(), taken));
+            fmt::format("operator[]: expected at most one index for each axis of {}, got {}", shape.str(), taken));
     const auto keep = [&](std::int64_t count) {
         for (std::int64_t i = 0; i < count; ++i) region_.emplace_back(Slice()), tensors_.emplace_back();
     };
@@ -80,7 +80,7 @@ void TensorSelection::write(const TensorOrScalar& value) {
     const auto written = [&] {
         const Tensor x = viewed();
         Tensor given = value.is_scalar() ? full({}, value.scalar(), {x.dtype(), x.device()}) : value.tensor();
-        if (!given.defined()) throw ValueError("operator[]=: wants a tensor or a number, got an undefined tensor");
+        if (!given.defined()) throw ValueError("operator[]=: expected a tensor or a number, got an undefined tensor");
         given = given.to(x.device()).to(x.dtype());
         Tensor made;
         const auto masks = std::ranges::count_if(tensors_, [](const Tensor& one) { return one.defined(); });
@@ -94,7 +94,7 @@ void TensorSelection::write(const TensorOrScalar& value) {
             for (int axis = 0; axis < mask.rank(); ++axis)
                 if (mask.shape()[axis] != x.shape()[before + axis])
                     throw ShapeError(
-                        fmt::format("operator[]=: wants a bool tensor that fits axes {} to {} of {}, got {}", before,
+                        fmt::format("operator[]=: expected a bool tensor that fits axes {} to {} of {}, got {}", before,
                                     before + mask.rank() - 1, x.shape().str(), mask.shape().str()));
             while (aligned.rank() < x.rank() - before) aligned.push_back(1);
             made = where(reshape(mask, aligned), given, x);

@@ -34,7 +34,7 @@ Shape completed(const Shape& from, const Shape& to) {
     if (open >= 0 && known > 0 && from.numel() % known == 0) out[open] = from.numel() / known;
     const bool negative = std::ranges::any_of(out, [](std::int64_t size) { return size < 0; });
     if (negative || out.numel() != from.numel())
-        throw ShapeError(fmt::format("reshape: wants a shape of {} elements (as {}){}, got {}", from.numel(),
+        throw ShapeError(fmt::format("reshape: expected a shape of {} elements (as {}){}, got {}", from.numel(),
                                      from.str(), std::ranges::count(to, -1) > 1 ? ", one of its sizes -1 at most" : "",
                                      to.str()));
     return out;
@@ -59,7 +59,7 @@ Tensor flatten(const Tensor& x, std::int64_t first, std::int64_t last) {
     const int from = normalize_axis("flatten", first, x.rank()), to = normalize_axis("flatten", last, x.rank());
     if (from > to)
         throw ValueError(
-            fmt::format("flatten: wants a first axis that is not behind the last, got {} and {}", first, last));
+            fmt::format("flatten: expected a first axis that is not behind the last, got {} and {}", first, last));
     Shape shape;
     std::int64_t joined = 1;
     for (int i = 0; i < x.rank(); ++i) {
@@ -80,7 +80,7 @@ Tensor permute(const Tensor& x, const Dims& order) {
         once = once && std::find(axes.begin(), axes.begin() + i, axes[i]) == axes.begin() + i;
     }
     if (!once)
-        throw ShapeError(fmt::format("permute: wants each axis of {} once, got {}", x.shape().str(), order.str()));
+        throw ShapeError(fmt::format("permute: expected each axis of {} once, got {}", x.shape().str(), order.str()));
     const ops::Value result = ops::viewed(x.value(), [&](const ops::View& view) { return ops::permuted(view, axes); });
     Dims inverse = axes;
     for (int i = 0; i < axes.rank(); ++i) inverse[static_cast<int>(axes[i])] = i;
@@ -121,7 +121,7 @@ Tensor concatenated(const char* name, std::vector<Tensor> parts, std::int64_t ax
     const CallInput inputs[] = {{"parts", std::span<const Tensor>(parts)}};
     const CallAttribute attributes[] = {{"axis", axis}};
     const FunctionCall call("concat", name, inputs, attributes);
-    if (parts.empty()) throw ValueError(fmt::format("{}: wants at least one tensor, got none", name));
+    if (parts.empty()) throw ValueError(fmt::format("{}: expected at least one tensor, got none", name));
     call.require_defined({"parts"});
     // As in PyTorch, one of shape [0] joins with any.
     const auto is_nothing = [](const Tensor& part) { return part.rank() == 1 && part.numel() == 0; };
@@ -137,7 +137,7 @@ Tensor concatenated(const char* name, std::vector<Tensor> parts, std::int64_t ax
         ops::require_same_device(name, parts[0].device(), part.device());
         if (other.rank() == shape.rank()) other[along] = shape[along];
         if (!(other == shape))
-            throw ShapeError(fmt::format("{}: wants parts that differ along axis {} only, got {} and {}", name, along,
+            throw ShapeError(fmt::format("{}: expected parts that differ along axis {} only, got {} and {}", name, along,
                                          parts[0].shape().str(), part.shape().str()));
         sizes.push_back(part.shape()[along]);
         shape[along] += part.shape()[along];
@@ -182,7 +182,7 @@ Tensor pad(const Tensor& x, const Dims& before, const Dims& after, Scalar value)
     }
     if (!fits)
         throw ShapeError(fmt::format(
-            "pad: wants a number before and after each of {} axes, which cut off no more than there is, got {} and {} "
+            "pad: expected a number before and after each of {} axes, which cut off no more than there is, got {} and {} "
             "for {}",
             x.rank(), before.str(), after.str(), x.shape().str()));
     if (!(shape == x.shape())) {  // what is cut off goes first

@@ -40,7 +40,7 @@ Sorted at(const Sorted& both, int along, std::int64_t place, bool keep_axis) {
 
 std::int64_t size_along(const char* name, const Tensor& x, int along) {
     const std::int64_t n = x.rank() == 0 ? 1 : x.shape()[along];
-    if (n == 0) throw ShapeError(fmt::format("{}: wants elements along axis {}, got {}", name, along, x.shape().str()));
+    if (n == 0) throw ShapeError(fmt::format("{}: expected elements along axis {}, got {}", name, along, x.shape().str()));
     return n;
 }
 
@@ -82,7 +82,7 @@ Sorted kthvalue(const Tensor& x, std::int64_t k, std::int64_t axis, bool keep_ax
     const int along = axis_of("kthvalue", x, axis);
     const std::int64_t n = size_along("kthvalue", x, along);
     if (k < 1 || k > n)
-        throw ValueError(fmt::format("kthvalue: wants a k from 1 to {}, the elements of axis {}, got {}", n, along, k));
+        throw ValueError(fmt::format("kthvalue: expected a k from 1 to {}, the elements of axis {}, got {}", n, along, k));
     Sorted both = at(sorted(x, along, false), along, k - 1, keep_axis);
     call.results({both.values, both.indices});
     return both;
@@ -113,7 +113,7 @@ Tensor quantile(const Tensor& x, double q, std::int64_t axis, bool keep_axis, st
     call.require_defined({"x"});
     ops::require_real("quantile", "x", x.dtype());
     const int along = axis_of("quantile", x, axis);
-    if (!(q >= 0 && q <= 1)) throw ValueError(fmt::format("quantile: wants q in [0, 1], got {}", q));
+    if (!(q >= 0 && q <= 1)) throw ValueError(fmt::format("quantile: expected q in [0, 1], got {}", q));
     const std::int64_t n = size_along("quantile", x, along);
     const double place = q * static_cast<double>(n - 1);
     const auto lower = static_cast<std::int64_t>(std::floor(place)), higher = std::min(lower + 1, n - 1);
@@ -124,7 +124,7 @@ Tensor quantile(const Tensor& x, double q, std::int64_t axis, bool keep_axis, st
     else if (interpolation == "midpoint") weight = weight > 0 ? 0.5 : 0;
     else if (interpolation != "linear")
         throw ValueError(
-            fmt::format("quantile: wants an interpolation of linear, lower, higher, nearest or midpoint, got \"{}\"",
+            fmt::format("quantile: expected an interpolation of linear, lower, higher, nearest or midpoint, got \"{}\"",
                         interpolation));
     const Sorted all = sorted(x, along, false);
     const Tensor a = at(all, along, lower, keep_axis).values, b = at(all, along, higher, keep_axis).values;
@@ -142,7 +142,7 @@ Tensor quantile(const Tensor& x, const std::vector<double>& q, std::int64_t axis
                              {"keep_axis", keep_axis},
                              {"interpolation", interpolation}});
     call.require_defined({"x"});
-    if (q.empty()) throw ValueError("quantile: wants at least one q, got none");
+    if (q.empty()) throw ValueError("quantile: expected at least one q, got none");
     std::vector<Tensor> each;
     for (const double one : q) each.push_back(quantile(x, one, axis, keep_axis, interpolation));
     return call.result(stack(each));
@@ -260,7 +260,7 @@ Tensor searchsorted(const Tensor& sorted, const Tensor& values, bool right) {
     call.require_defined({"sorted", "values"});
     const DType type = result_type(sorted, values);
     const DType wide = is_half(type) ? DType::f32 : type;
-    if (sorted.rank() == 0) throw ShapeError("searchsorted: wants rows that are sorted, got a tensor without axes");
+    if (sorted.rank() == 0) throw ShapeError("searchsorted: expected rows that are sorted, got a tensor without axes");
     const std::int64_t n = sorted.shape()[-1];
     if (sorted.rank() > 1) {
         Shape wanted = values.shape();
@@ -294,7 +294,7 @@ struct Bounds {
 Bounds bounds_of(const char* name, const Tensor& flat, Bounds asked, double around) {
     auto [low, high] = asked;
     if (!(low <= high) || !std::isfinite(low) || !std::isfinite(high))
-        throw ValueError(fmt::format("{}: wants a finite range with low <= high, got {} and {}", name, low, high));
+        throw ValueError(fmt::format("{}: expected a finite range with low <= high, got {} and {}", name, low, high));
     if (low == high && low == 0 && flat.numel() > 0) {
         const auto number = [](const Tensor& one) {
             return one.dtype() == DType::f64 ? one.item<double>() : static_cast<double>(one.item<float>());
@@ -303,7 +303,7 @@ Bounds bounds_of(const char* name, const Tensor& flat, Bounds asked, double arou
         high = number(max(flat));
         if (!std::isfinite(low) || !std::isfinite(high))
             throw ValueError(
-                fmt::format("{}: wants finite elements where no range is given, got {} to {}", name, low, high));
+                fmt::format("{}: expected finite elements where no range is given, got {} to {}", name, low, high));
     }
     if (flat.numel() == 0 && low == high) return {low, low + 1};
     if (low == high) low -= around, high += around;
@@ -327,11 +327,11 @@ void require_histogram(const FunctionCall& call, const Tensor& x, const Tensor& 
     call.require_defined({"x"});
     if (x.dtype() != DType::f32 && x.dtype() != DType::f64)
         throw TypeError(
-            fmt::format("histogram: wants f32 or f64 as x, got {} (convert with .to(DType::f32))", name_of(x.dtype())));
+            fmt::format("histogram: expected f32 or f64 as x, got {} (convert with .to(DType::f32))", name_of(x.dtype())));
     if (!weight.defined()) return;
     ops::require_shape("histogram", "weight", weight.shape(), x.shape());
     if (weight.dtype() != x.dtype())
-        throw TypeError(fmt::format("histogram: wants weight in the type of x, {}, got {}", name_of(x.dtype()),
+        throw TypeError(fmt::format("histogram: expected weight in the type of x, {}, got {}", name_of(x.dtype()),
                                     name_of(weight.dtype())));
 }
 
@@ -341,7 +341,7 @@ Tensor histc(const Tensor& x, std::int64_t bins, double low, double high) {
     const FunctionCall call("histc", {{"x", x}}, {{"bins", bins}, {"low", low}, {"high", high}});
     call.require_defined({"x"});
     ops::require_real("histc", "x", x.dtype());
-    if (bins < 1) throw ValueError(fmt::format("histc: wants at least 1 bin, got {}", bins));
+    if (bins < 1) throw ValueError(fmt::format("histc: expected at least 1 bin, got {}", bins));
     const NoGrad no_grad;
     const Tensor flat = reshape(x.detach().to(compute_type(x.dtype())), {x.numel()});
     const Bounds range = bounds_of("histc", flat, {low, high}, 1);
@@ -357,7 +357,7 @@ Histogram histogram(const Tensor& x, std::int64_t bins, const HistogramOptions& 
     const FunctionCall call("histogram", {{"x", x}, {"weight", options.weight}},
                             {{"bins", bins}, {"low", options.low}, {"high", options.high}});
     require_histogram(call, x, options.weight);
-    if (bins < 1) throw ValueError(fmt::format("histogram: wants at least 1 bin, got {}", bins));
+    if (bins < 1) throw ValueError(fmt::format("histogram: expected at least 1 bin, got {}", bins));
     const NoGrad no_grad;
     const Tensor flat = reshape(x.detach(), {x.numel()});
     const Bounds range = bounds_of("histogram", flat, {options.low, options.high}, 0.5);
@@ -376,7 +376,7 @@ Histogram histogram(const Tensor& x, const Tensor& edges, const HistogramOptions
     require_histogram(call, x, options.weight);
     call.require_defined({"x", "edges"});
     if (edges.rank() != 1 || edges.numel() < 2 || edges.dtype() != x.dtype())
-        throw ShapeError(fmt::format("histogram: wants at least 2 edges (bins + 1) in the type of x, {}, got {} of {}",
+        throw ShapeError(fmt::format("histogram: expected at least 2 edges (bins + 1) in the type of x, {}, got {} of {}",
                                      name_of(x.dtype()), edges.shape().str(), name_of(edges.dtype())));
     const NoGrad no_grad;
     const Histogram made = counted(reshape(x.detach(), {x.numel()}), edges.detach(), options);

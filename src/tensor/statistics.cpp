@@ -47,7 +47,7 @@ NanMedian nanmedian(const Tensor& x, std::int64_t axis, bool keep_axis) {
     const Tensor rows = x.rank() == 0 ? reshape(x, {1}) : x;
     if (rows.size(along) == 0)
         throw ShapeError(
-            fmt::format("nanmedian: wants at least one element along axis {}, got {}", along, x.shape().str()));
+            fmt::format("nanmedian: expected at least one element along axis {}, got {}", along, x.shape().str()));
     // NaN stands behind all numbers, so that the middle is that of the first ones.
     const Sorted order = sort(rows, along);
     const Tensor middle = clamp_min(floor_divide(sum(!isnan(rows), {along}, true) - 1, 2), 0);
@@ -92,8 +92,8 @@ namespace {
 void require_variables(const char* name, const Tensor& x) {
     if (x.rank() > 2)
         throw ShapeError(
-            fmt::format("{}: wants x (variables, observations) or (observations), got {}", name, x.shape().str()));
-    if (x.dtype() == DType::boolean) throw TypeError(fmt::format("{}: wants numbers, got bool", name));
+            fmt::format("{}: expected x (variables, observations) or (observations), got {}", name, x.shape().str()));
+    if (x.dtype() == DType::boolean) throw TypeError(fmt::format("{}: expected numbers, got bool", name));
 }
 
 void require_weights(const char* what, const Tensor& weights, const Tensor& rows, bool floating) {
@@ -103,7 +103,7 @@ void require_weights(const char* what, const Tensor& weights, const Tensor& rows
     const bool right =
         floating ? is_floating(weights.dtype()) : !is_floating(weights.dtype()) && weights.dtype() != DType::boolean;
     if (!right)
-        throw TypeError(fmt::format("cov: wants {} as {}, got {}", floating ? "a floating type" : "integers", what,
+        throw TypeError(fmt::format("cov: expected {} as {}, got {}", floating ? "a floating type" : "integers", what,
                                     name_of(weights.dtype())));
 }
 
@@ -152,10 +152,10 @@ Tensor renorm(const Tensor& x, double p, std::int64_t axis, double maxnorm) {
     const FunctionCall call("renorm", {{"x", x}}, {{"p", p}, {"axis", axis}, {"maxnorm", maxnorm}});
     call.require_defined({"x"});
     ops::require_real("renorm", "x", x.dtype());
-    if (x.rank() < 2) throw ShapeError(fmt::format("renorm: wants at least two axes, got {}", x.shape().str()));
+    if (x.rank() < 2) throw ShapeError(fmt::format("renorm: expected at least two axes, got {}", x.shape().str()));
     const int along = normalize_axis("renorm", axis, x.rank());
     if (!(p > 0) || !(maxnorm >= 0))
-        throw ValueError(fmt::format("renorm: wants p > 0 and maxnorm >= 0, got {} and {}", p, maxnorm));
+        throw ValueError(fmt::format("renorm: expected p > 0 and maxnorm >= 0, got {} and {}", p, maxnorm));
     Dims others;
     for (int i = 0; i < x.rank(); ++i)
         if (i != along) others.push_back(i);

@@ -56,11 +56,11 @@ struct Sizes {
 /// @throws ValueError for sizes that do not belong together
 Sizes sizes_of(const char* name, std::int64_t n_fft, const std::optional<std::int64_t>& hop_length,
                const std::optional<std::int64_t>& win_length, const Tensor& window, const Tensor& x) {
-    if (n_fft < 1) throw ValueError(fmt::format("{}: wants an n_fft of at least 1, got {}", name, n_fft));
+    if (n_fft < 1) throw ValueError(fmt::format("{}: expected an n_fft of at least 1, got {}", name, n_fft));
     const Sizes sizes{hop_length.value_or(n_fft / 4), win_length.value_or(n_fft)};
-    if (sizes.hop < 1) throw ValueError(fmt::format("{}: wants a hop_length of at least 1, got {}", name, sizes.hop));
+    if (sizes.hop < 1) throw ValueError(fmt::format("{}: expected a hop_length of at least 1, got {}", name, sizes.hop));
     if (sizes.window < 1 || sizes.window > n_fft)
-        throw ValueError(fmt::format("{}: wants a win_length of 1 to n_fft, {}, got {}", name, n_fft, sizes.window));
+        throw ValueError(fmt::format("{}: expected a win_length of 1 to n_fft, {}, got {}", name, n_fft, sizes.window));
     if (window.defined()) {
         ops::require_shape(name, "the window", window.shape(), {sizes.window});
         ops::require_alike(name, "x", x.dtype(), x.device(), "the window", window.dtype(), window.device());
@@ -84,10 +84,10 @@ Tensor transformed_frames(const char* name, const Tensor& x, std::int64_t n_fft,
     const Sizes sizes = sizes_of(name, n_fft, options.hop_length, options.win_length, options.window, x);
     const std::int64_t side = options.center ? n_fft / 2 : 0, length = x.size(1);
     if (options.center && options.pad_mode == PadMode::reflect && side >= length)
-        throw ShapeError(fmt::format("{}: wants more than n_fft / 2 = {} samples to mirror, got x of {}", name, side,
+        throw ShapeError(fmt::format("{}: expected more than n_fft / 2 = {} samples to mirror, got x of {}", name, side,
                                      x.shape().str()));
     if (length + 2 * side < n_fft || length == 0)
-        throw ShapeError(fmt::format("{}: wants a signal of at least n_fft = {} samples, got x of {}", name, n_fft,
+        throw ShapeError(fmt::format("{}: expected a signal of at least n_fft = {} samples, got x of {}", name, n_fft,
                                      x.shape().str()));
     const Tensor padded = side == 0 ? x : pad(x, {side, side}, options.pad_mode);
     Tensor frames = framed(padded, n_fft, sizes.hop);
@@ -113,7 +113,7 @@ Tensor stft(const Tensor& x, std::int64_t n_fft, const StftOptions& options) {
     call.require_defined({"x"});
     ops::require_real("stft", "x", x.dtype());
     if (x.rank() != 1 && x.rank() != 2)
-        throw ShapeError(fmt::format("stft: wants x (T) or (B, T), got {}", x.shape().str()));
+        throw ShapeError(fmt::format("stft: expected x (T) or (B, T), got {}", x.shape().str()));
     if (is_half(x.dtype()) && (!window.defined() || window.dtype() == x.dtype())) {
         StftOptions wide = options;
         wide.window = detail::widened(window);
@@ -139,12 +139,12 @@ Tensor istft(const Tensor& x, std::int64_t n_fft, const IstftOptions& options) {
     ops::require_real("istft", "x", x.dtype());
     detail::require_pairs("istft", "x", x);
     if (x.rank() != 3 && x.rank() != 4)
-        throw ShapeError(fmt::format("istft: wants x (frequencies, frames, 2) or (B, frequencies, frames, 2), got {}",
+        throw ShapeError(fmt::format("istft: expected x (frequencies, frames, 2) or (B, frequencies, frames, 2), got {}",
                                      x.shape().str()));
     const Sizes sizes = sizes_of("istft", n_fft, hop_length, win_length, window, x);
     const std::int64_t frequencies = onesided && x.size(-3) != n_fft ? n_fft / 2 + 1 : n_fft;
     if (x.size(-3) != frequencies || x.size(-2) == 0)
-        throw ShapeError(fmt::format("istft: wants {} frequencies of n_fft = {}, and frames, got x of {}", frequencies,
+        throw ShapeError(fmt::format("istft: expected {} frequencies of n_fft = {}, and frames, got x of {}", frequencies,
                                      n_fft, x.shape().str()));
     if (is_half(x.dtype())) {
         IstftOptions wide = options;
@@ -152,7 +152,7 @@ Tensor istft(const Tensor& x, std::int64_t n_fft, const IstftOptions& options) {
         return call.result(detail::in_f32(
             x.dtype(), [&](const Tensor& in) { return istft(in, n_fft, wide); }, x));
     }
-    if (length && *length < 1) throw ValueError(fmt::format("istft: wants a length of at least 1, got {}", *length));
+    if (length && *length < 1) throw ValueError(fmt::format("istft: expected a length of at least 1, got {}", *length));
     const Tensor in = transpose(x.rank() == 3 ? unsqueeze(x, 0) : x, 1, 2);
     Tensor frames = fft::irfft(in, n_fft, -1, normalized ? "ortho" : "backward");
     const Tensor weights = whole_window(window, sizes.window, n_fft, x);
@@ -165,7 +165,7 @@ Tensor istft(const Tensor& x, std::int64_t n_fft, const IstftOptions& options) {
     const std::int64_t end = length ? start + *length : center ? all - n_fft / 2 : all;
     if (end <= start)
         throw ShapeError(
-            fmt::format("istft: wants more frames than what is cut off at the ends, got x of {}", x.shape().str()));
+            fmt::format("istft: expected more frames than what is cut off at the ends, got x of {}", x.shape().str()));
     const auto kept = [&](const Tensor& row) { return slice(row, 1, start, std::min(end, all)); };
     const Tensor weight = kept(reached);
     Tensor y = kept(sum) / where(weight > 1e-11, weight, 1);

@@ -63,10 +63,10 @@ Tensor Tensor::from_bytes(std::string_view function, std::span<const std::byte> 
     const std::string name = fmt::format("Tensor::{}", function);
     const std::size_t wanted = ops::bytes_of(shape, dtype, name);
     if (bytes.size() != wanted && function == "from")
-        throw ShapeError(fmt::format("{}: wants {} values for shape {}, got {}", name, shape.numel(), shape.str(),
+        throw ShapeError(fmt::format("{}: expected {} values for shape {}, got {}", name, shape.numel(), shape.str(),
                                      bytes.size() / size_of(dtype)));
     if (bytes.size() != wanted)
-        throw ShapeError(fmt::format("{}: wants {} bytes for shape {} of {}, got {}", name, wanted, shape.str(),
+        throw ShapeError(fmt::format("{}: expected {} bytes for shape {} of {}, got {}", name, wanted, shape.str(),
                                      name_of(dtype), bytes.size()));
     const ops::View view = ops::View::make(device ? *device : default_device(), dtype, shape);
     if (Recorder* const recorder = Recorder::current(); recorder != nullptr && !bytes.empty())
@@ -99,11 +99,11 @@ void Tensor::read_bytes(std::string_view function, std::span<std::byte> bytes, D
     const bool same = dtype == from.dtype() || (dtype == DType::u8 && from.dtype() == DType::boolean);
     if (!same)
         throw TypeError(
-            fmt::format("{}: wants the tensor's type, {}, got {}", function, name_of(from.dtype()), name_of(dtype)));
+            fmt::format("{}: expected the tensor's type, {}, got {}", function, name_of(from.dtype()), name_of(dtype)));
     if (function == "item" && from.shape().numel() != 1)
-        throw ShapeError(fmt::format("item: wants a tensor of one element, got shape {}", from.shape().str()));
+        throw ShapeError(fmt::format("item: expected a tensor of one element, got shape {}", from.shape().str()));
     if (bytes.size() != ops::bytes_of(from.shape(), from.dtype()))
-        throw ShapeError(fmt::format("{}: wants room for {} elements (shape {}), got {}", function,
+        throw ShapeError(fmt::format("{}: expected room for {} elements (shape {}), got {}", function,
                                      from.shape().numel(), from.shape().str(), bytes.size() / size_of(dtype)));
     const auto named = [function](const auto& call) {  // for errors of what is launched now
         const FunctionScope scope(function);
@@ -166,10 +166,10 @@ Tensor& Tensor::set_requires_grad(bool wanted) {
     auto& state = checked_state(state_, "set_requires_grad");
     if (state.node)
         throw ValueError(
-            fmt::format("set_requires_grad: wants a leaf, got the result of {}; detach() it first", state.node->name));
+            fmt::format("set_requires_grad: expected a leaf, got the result of {}; detach() it first", state.node->name));
     if (wanted && !is_floating(state.value.dtype()))
         throw TypeError(
-            fmt::format("set_requires_grad: wants f32, f64, f16 or bf16, got {}", name_of(state.value.dtype())));
+            fmt::format("set_requires_grad: expected f32, f64, f16 or bf16, got {}", name_of(state.value.dtype())));
     state.requires_grad = wanted;
     return *this;
 }
@@ -220,8 +220,8 @@ int next_hook() {
 int Tensor::register_hook(std::function<Tensor(const Tensor&)> hook) {
     auto& state = checked_state(state_, "register_hook");
     if (!requires_grad())
-        throw ValueError("register_hook: wants a tensor that requires a gradient, got one that does not");
-    if (!hook) throw ValueError("register_hook: wants a function, got an empty one");
+        throw ValueError("register_hook: expected a tensor that requires a gradient, got one that does not");
+    if (!hook) throw ValueError("register_hook: expected a function, got an empty one");
     auto& hooks = state.node ? state.node->outputs[state.output].hooks : state.hooks;
     if (!state.node) detail::leaves_have_hooks() = true;
     return hooks.emplace_back(next_hook(), std::move(hook)).first;
@@ -232,10 +232,10 @@ int Tensor::register_post_accumulate_grad_hook(std::function<void(Tensor&)> hook
     auto& state = checked_state(state_, name);
     if (state.node)
         throw ValueError(
-            fmt::format("{}: wants a leaf, got the result of {}, which has no grad", name, state.node->name));
+            fmt::format("{}: expected a leaf, got the result of {}, which has no grad", name, state.node->name));
     if (!state.requires_grad)
-        throw ValueError(fmt::format("{}: wants a tensor that requires a gradient, got one that does not", name));
-    if (!hook) throw ValueError(fmt::format("{}: wants a function, got an empty one", name));
+        throw ValueError(fmt::format("{}: expected a tensor that requires a gradient, got one that does not", name));
+    if (!hook) throw ValueError(fmt::format("{}: expected a function, got an empty one", name));
     detail::leaves_have_hooks() = true;
     return state.after_grad.emplace_back(next_hook(), std::move(hook)).first;
 }

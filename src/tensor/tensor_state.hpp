@@ -139,7 +139,7 @@ bool running_again();
 
 /// For functions that take a tensor apart before they do anything else.
 inline void require_defined(std::string_view function, const Tensor& tensor) {
-    if (!tensor.defined()) throw ValueError(std::string(function) + ": wants a tensor, got an undefined one");
+    if (!tensor.defined()) throw ValueError(std::string(function) + ": expected a tensor, got an undefined one");
 }
 
 /// `operand`, kept for a rule that needs it for the gradient of `wanting` alone: nothing when that wants none.

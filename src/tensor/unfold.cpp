@@ -67,11 +67,11 @@ Tensor unfold_axis(const Tensor& x, std::int64_t axis, std::int64_t size, std::i
     const std::int64_t length = scalar ? 1 : x.shape()[along];
     if (size < 0 || size > length || step < 1)
         throw ValueError(fmt::format(
-            "unfold_axis: wants a size of 0 to {}, the elements of axis {}, and a step of at least 1, got {} and {}",
+            "unfold_axis: expected a size of 0 to {}, the elements of axis {}, and a step of at least 1, got {} and {}",
             length, along, size, step));
     if (x.rank() == Dims::kMaxRank)
         throw ShapeError(
-            fmt::format("unfold_axis: wants at most {} axes, got {}", Dims::kMaxRank - 1, x.shape().str()));
+            fmt::format("unfold_axis: expected at most {} axes, got {}", Dims::kMaxRank - 1, x.shape().str()));
     if (scalar) return call.result(size == 1 ? reshape(x, {1}) : slice(reshape(x, {1}), 0, 0, 0));
     return call.result(detail::sliding_windows(x, along, size, step).clone());
 }
@@ -83,7 +83,7 @@ void check(const char* name, const UnfoldParameters& options) {
     if (!least(options.kernel_size, 1) || !least(options.stride, 1) || !least(options.dilation, 1) ||
         !least(options.padding, 0))
         throw ValueError(fmt::format(
-            "{}: wants a kernel size, stride and dilation of at least 1 and a padding of at least 0, got kernel size "
+            "{}: expected a kernel size, stride and dilation of at least 1 and a padding of at least 0, got kernel size "
             "{} x {}, stride {} x {}, padding {} x {}, dilation {} x {}",
             name, options.kernel_size[0], options.kernel_size[1], options.stride[0], options.stride[1],
             options.padding[0], options.padding[1], options.dilation[0], options.dilation[1]));
@@ -97,7 +97,7 @@ Size2 windows_of(const char* name, const Size2& image, const UnfoldParameters& o
             image[i] + 2 * options.padding[i] - options.dilation[i] * (options.kernel_size[i] - 1) - 1;
         if (image[i] < 1 || room < 0)
             throw ShapeError(fmt::format(
-                "{}: wants an image at least as large as a window, got {} x {} with padding {} x {} and windows of {} "
+                "{}: expected an image at least as large as a window, got {} x {} with padding {} x {} and windows of {} "
                 "x {} with dilation {} x {}",
                 name, image[0], image[1], options.padding[0], options.padding[1], options.kernel_size[0],
                 options.kernel_size[1], options.dilation[0], options.dilation[1]));
@@ -116,7 +116,7 @@ Tensor unfold(const Tensor& x, const UnfoldParameters& options) {
     call.require_defined({"x"});
     check("unfold", options);
     if (x.rank() != 3 && x.rank() != 4)
-        throw ShapeError(fmt::format("unfold: wants x (N, C, H, W) or (C, H, W), got {}", x.shape().str()));
+        throw ShapeError(fmt::format("unfold: expected x (N, C, H, W) or (C, H, W), got {}", x.shape().str()));
     const Tensor in = detail::as_batch(x, 2);
     const Size2 windows = windows_of("unfold", {in.size(2), in.size(3)}, options);
     const Tensor padded = padding[0] + padding[1] == 0 ? in : pad(in, {padding[1], padding[1], padding[0], padding[0]});
@@ -139,12 +139,12 @@ Tensor fold(const Tensor& x, Size2 output_size, const UnfoldParameters& options)
     call.require_defined({"x"});
     check("fold", options);
     if (x.rank() != 2 && x.rank() != 3)
-        throw ShapeError(fmt::format("fold: wants x (N, C R S, windows) or (C R S, windows), got {}", x.shape().str()));
+        throw ShapeError(fmt::format("fold: expected x (N, C R S, windows) or (C R S, windows), got {}", x.shape().str()));
     const Size2 windows = windows_of("fold", output_size, options);
     const Tensor in = x.rank() == 2 ? unsqueeze(x, 0) : x;
     const std::int64_t area = kernel[0] * kernel[1], channels = in.size(1) / area;
     if (in.size(1) % area != 0 || in.size(2) != windows[0] * windows[1])
-        throw ShapeError(fmt::format("fold: wants x (N, C x {}, {}) for images of {} x {}, got {}", area,
+        throw ShapeError(fmt::format("fold: expected x (N, C x {}, {}) for images of {} x {}, got {}", area,
                                      windows[0] * windows[1], output_size[0], output_size[1], x.shape().str()));
     const Tensor all =
         permute(reshape(in, {in.size(0), channels, kernel[0], kernel[1], windows[0], windows[1]}), {0, 1, 4, 5, 2, 3});

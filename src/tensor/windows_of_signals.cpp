@@ -16,7 +16,7 @@ namespace {
 /// formula(i / n) of all samples.
 Tensor window(const char* name, std::int64_t length, bool periodic, const TensorOptions& options,
               const std::function<Tensor(const Tensor&)>& formula) {
-    if (length < 0) throw ValueError(fmt::format("{}: wants a length of at least 0, got {}", name, length));
+    if (length < 0) throw ValueError(fmt::format("{}: expected a length of at least 0, got {}", name, length));
     ops::require_real(name, "dtype", options.dtype);
     if (length <= 1) return ones({length}, options);
     const DType real = compute_type(options.dtype);
@@ -67,7 +67,7 @@ Tensor bartlett_window(std::int64_t length, bool periodic, const TensorOptions& 
 Tensor kaiser_window(std::int64_t length, bool periodic, double beta, const TensorOptions& options) {
     const FunctionCall call("kaiser_window", {}, {{"length", length}, {"periodic", periodic}, {"beta", beta}});
     if (!(beta >= 0) || !std::isfinite(beta))
-        throw ValueError(fmt::format("kaiser_window: wants a beta of at least 0, got {}", beta));
+        throw ValueError(fmt::format("kaiser_window: expected a beta of at least 0, got {}", beta));
     return call.result(window("kaiser_window", length, periodic, options, [&](const Tensor& turns) {
         const Tensor x = beta * sqrt(maximum(1 - square(2 * turns - 1), 0));
         const Tensor middle = full({1}, beta, {turns.dtype(), turns.device()});

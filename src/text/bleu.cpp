@@ -87,7 +87,7 @@ Bleu bleu_of(const Statistics& statistics, const BleuOptions& options) {
 
 void check(const char* function, const BleuOptions& options) {
     if (options.max_order < 1 || options.max_order > 16)
-        throw ValueError(fmt::format("{}: wants a max_order from 1 to 16, got {}", function, options.max_order));
+        throw ValueError(fmt::format("{}: expected a max_order from 1 to 16, got {}", function, options.max_order));
 }
 
 }  // namespace
@@ -96,12 +96,12 @@ Bleu corpus_bleu(std::span<const Tokens> hypotheses, std::span<const std::vector
                  const BleuOptions& options) {
     check("corpus_bleu", options);
     if (hypotheses.size() != references.size())
-        throw ValueError(fmt::format("corpus_bleu: wants references of each of {} hypotheses, got {}",
+        throw ValueError(fmt::format("corpus_bleu: expected references of each of {} hypotheses, got {}",
                                      hypotheses.size(), references.size()));
     Statistics statistics(options.max_order);
     for (std::size_t i = 0; i < hypotheses.size(); ++i) {
         if (references[i].empty())
-            throw ValueError(fmt::format("corpus_bleu: wants at least one reference of hypothesis {}, got none", i));
+            throw ValueError(fmt::format("corpus_bleu: expected at least one reference of hypothesis {}, got none", i));
         statistics.add(hypotheses[i], references[i]);
     }
     return bleu_of(statistics, options);

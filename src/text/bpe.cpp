@@ -241,7 +241,7 @@ std::shared_ptr<const Model> make_bpe(const JsonValue& of) {
                          .byte_fallback = of.boolean("byte_fallback", false),
                          .ignore_merges = of.boolean("ignore_merges", false)};
     if (!(settings.dropout >= 0 && settings.dropout <= 1))
-        of["dropout"].fail(fmt::format("wants 0 to 1, got {}", settings.dropout));
+        of["dropout"].fail(fmt::format("expected 0 to 1, got {}", settings.dropout));
     TokenTable table = read_vocab(of["vocab"]);
     const JsonValue list = of["merges"];
     std::vector<Bpe::Merge> merges;
@@ -255,12 +255,12 @@ std::shared_ptr<const Model> make_bpe(const JsonValue& of) {
             const std::string_view both = entry.get_ref<const std::string&>();
             const std::size_t space = both.find(' ');
             if (space == std::string_view::npos || both.find(' ', space + 1) != std::string_view::npos)
-                list.at(i).fail(fmt::format("wants two tokens and one space, got '{}'", both));
+                list.at(i).fail(fmt::format("expected two tokens and one space, got '{}'", both));
             left = both.substr(0, space);
             right = both.substr(space + 1);
         } else {
             const JsonValue pair = list.at(i);
-            if (pair.size() != 2) pair.fail(fmt::format("wants two tokens, got {}", pair.size()));
+            if (pair.size() != 2) pair.fail(fmt::format("expected two tokens, got {}", pair.size()));
             left = entry[0].is_string() ? std::string_view(entry[0].get_ref<const std::string&>())
                                         : pair.at(std::size_t{0}).string();
             right =

@@ -36,7 +36,7 @@ Encoding part(const Encoding& of, std::size_t begin, std::size_t end) {
 
 Offsets in_characters(std::string_view text, Offsets bytes) {
     if (bytes.begin > bytes.end || bytes.end > text.size())
-        throw ValueError(fmt::format("in_characters: wants a span in a text of {} bytes, got {} to {}", text.size(),
+        throw ValueError(fmt::format("in_characters: expected a span in a text of {} bytes, got {} to {}", text.size(),
                                      bytes.begin, bytes.end));
     // An invalid sequence is one character, U+FFFD.
     std::size_t characters = 0;
@@ -53,13 +53,13 @@ Offsets in_characters(std::string_view text, Offsets bytes) {
 }
 
 io::HostArray stack(const std::vector<Encoding>& encodings, std::vector<std::int64_t> Encoding::*list) {
-    if (encodings.empty()) throw ValueError("stack: wants at least one encoding, got none");
+    if (encodings.empty()) throw ValueError("stack: expected at least one encoding, got none");
     std::vector<std::int64_t> all;
     const std::size_t length = encodings[0].size();
     for (std::size_t i = 0; i < encodings.size(); ++i) {
         if (encodings[i].size() != length)
             throw ShapeError(
-                fmt::format("stack: wants encodings of {} tokens, as the first, got {} in number {} "
+                fmt::format("stack: expected encodings of {} tokens, as the first, got {} in number {} "
                             "(Tokenizer::set_padding fills them up)",
                             length, encodings[i].size(), i));
         all.insert(all.end(), (encodings[i].*list).begin(), (encodings[i].*list).end());
@@ -109,7 +109,7 @@ void truncate(Encoding& encoding, std::size_t length, std::size_t stride, Side d
     }
     if (stride >= length)
         throw ValueError(
-            fmt::format("Tokenizer: wants a stride below the {} tokens that truncation leaves for the text, got {}",
+            fmt::format("Tokenizer: expected a stride below the {} tokens that truncation leaves for the text, got {}",
                         length, stride));
     // Pieces that share most of their tokens with the one before are many.
     constexpr std::size_t kMostTokens = std::size_t{1} << 24;

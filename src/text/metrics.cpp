@@ -69,7 +69,7 @@ std::int64_t distance(const List& a, const List& b) {
 double error_rate(const char* function, std::span<const std::string> hypotheses,
                   std::span<const std::string> references, std::vector<std::string> (*split)(std::string_view)) {
     if (hypotheses.size() != references.size())
-        throw ValueError(fmt::format("{}: wants a reference of each of {} hypotheses, got {}", function,
+        throw ValueError(fmt::format("{}: expected a reference of each of {} hypotheses, got {}", function,
                                      hypotheses.size(), references.size()));
     std::int64_t edited = 0, all = 0;
     for (std::size_t i = 0; i < hypotheses.size(); ++i) {
@@ -77,14 +77,14 @@ double error_rate(const char* function, std::span<const std::string> hypotheses,
         edited += distance(split(hypotheses[i]), reference);
         all += static_cast<std::int64_t>(reference.size());
     }
-    if (all == 0) throw ValueError(fmt::format("{}: wants references that are not all empty", function));
+    if (all == 0) throw ValueError(fmt::format("{}: expected references that are not all empty", function));
     return static_cast<double>(edited) / static_cast<double>(all);
 }
 
 }  // namespace
 
 Rouge rouge_n(const Tokens& hypothesis, const Tokens& reference, int n) {
-    if (n < 1) throw ValueError(fmt::format("rouge_n: wants n-grams of at least 1 token, got {}", n));
+    if (n < 1) throw ValueError(fmt::format("rouge_n: expected n-grams of at least 1 token, got {}", n));
     const auto size = static_cast<std::size_t>(n);
     const NgramCounts of_reference = count_ngrams(reference, size);
     std::size_t matches = 0;
@@ -194,7 +194,7 @@ double character_error_rate(std::span<const std::string> hypotheses, std::span<c
 }
 
 double perplexity(std::span<const double> log_probabilities) {
-    if (log_probabilities.empty()) throw ValueError("perplexity: wants at least one log probability, got none");
+    if (log_probabilities.empty()) throw ValueError("perplexity: expected at least one log probability, got none");
     double sum = 0;
     for (const double one : log_probabilities) sum += one;
     return std::exp(-sum / static_cast<double>(log_probabilities.size()));

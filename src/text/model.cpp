@@ -79,7 +79,7 @@ std::shared_ptr<const Model> make_model(const JsonValue& description) {
     if (type == "WordPiece") return make_word_piece(description);
     if (type == "Unigram") return make_unigram(description);
     if (type == "WordLevel") return make_word_level(description);
-    description["type"].fail(fmt::format("'{}' is no model: wants BPE, WordPiece, Unigram or WordLevel", type));
+    description["type"].fail(fmt::format("'{}' is no model: expected BPE, WordPiece, Unigram or WordLevel", type));
 }
 
 }  // namespace declivity::text

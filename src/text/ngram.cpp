@@ -108,7 +108,7 @@ struct NgramModel::State {
     void check_token(const char* function, std::int64_t token) const {
         if (token < 0 || token >= size)
             throw ValueError(
-                fmt::format("NgramModel::{}: wants tokens from 0 to {}, got {}", function, size - 1, token));
+                fmt::format("NgramModel::{}: expected tokens from 0 to {}, got {}", function, size - 1, token));
     }
     [[nodiscard]] Key key_of(const char* function, std::span<const std::int64_t> tokens) const {
         Key out;
@@ -203,7 +203,7 @@ struct NgramModel::State {
 
 NgramModel::NgramModel(std::int64_t vocab_size, const NgramOptions& options) {
     const auto require = [](bool holds, const char* what, auto got) {
-        if (!holds) throw ValueError(fmt::format("NgramModel: wants {}, got {}", what, got));
+        if (!holds) throw ValueError(fmt::format("NgramModel: expected {}, got {}", what, got));
     };
     require(vocab_size >= 1 && vocab_size <= INT64_C(1) << 31, "a vocab_size from 1 to 2^31", vocab_size);
     require(options.order >= 1 && options.order <= kMostOrder, "an order from 1 to 8", options.order);
@@ -274,7 +274,7 @@ const NgramOptions& NgramModel::options() const noexcept { return state_->option
 std::int64_t NgramModel::count(std::span<const std::int64_t> ngram) const {
     if (ngram.empty() || ngram.size() > state_->counts.size())
         throw ValueError(
-            fmt::format("NgramModel::count: wants 1 to {} tokens, got {}", state_->counts.size(), ngram.size()));
+            fmt::format("NgramModel::count: expected 1 to {} tokens, got {}", state_->counts.size(), ngram.size()));
     const Counts& counts = state_->counts[ngram.size() - 1];
     const auto found = counts.find(state_->key_of("count", ngram));
     return found == counts.end() ? 0 : found->second;
@@ -324,8 +324,8 @@ NgramModel NgramModel::load(const std::filesystem::path& path) {
     options.k = in.take<double>("the header");
     options.backoff_factor = in.take<double>("the header");
     const auto bos = in.take<std::int64_t>("the header"), eos = in.take<std::int64_t>("the header");
-    if (order < 1 || order > kMostOrder) in.fail(fmt::format("wants an order from 1 to 8, got {}", order));
-    if (smoothing < 0 || smoothing > 2) in.fail(fmt::format("wants a smoothing from 0 to 2, got {}", smoothing));
+    if (order < 1 || order > kMostOrder) in.fail(fmt::format("expected an order from 1 to 8, got {}", order));
+    if (smoothing < 0 || smoothing > 2) in.fail(fmt::format("expected a smoothing from 0 to 2, got {}", smoothing));
     options.order = static_cast<int>(order);
     options.smoothing = static_cast<NgramSmoothing>(smoothing);
     if (bos != -1) options.bos_id = bos;
@@ -349,15 +349,15 @@ NgramModel NgramModel::load(const std::filesystem::path& path) {
             Key key;
             for (std::size_t k = 0; k <= n; ++k) {
                 const auto token = in.take<std::uint32_t>("an n-gram");
-                if (token >= size) in.fail(fmt::format("wants tokens below {}, got {}", size, token));
+                if (token >= size) in.fail(fmt::format("expected tokens below {}, got {}", size, token));
                 key.push_back(static_cast<char32_t>(token));
             }
             const auto count = in.take<std::int64_t>("an n-gram");
             if (count < 1 || !counts.emplace(std::move(key), count).second)
-                in.fail("wants each n-gram once, with a count of at least 1");
+                in.fail("expected each n-gram once, with a count of at least 1");
         }
     }
-    if (in.left() != 0) in.fail(fmt::format("wants the end of the file, got {} more bytes", in.left()));
+    if (in.left() != 0) in.fail(fmt::format("expected the end of the file, got {} more bytes", in.left()));
     return out;
 }
 

@@ -103,7 +103,7 @@ std::string escape_regex(std::string_view text) {
 Regex pattern_of(const JsonValue& pattern) {
     pattern.require_object();
     const bool literal = pattern.has("String");
-    if (!literal && !pattern.has("Regex")) pattern.fail("wants {\"String\": ...} or {\"Regex\": ...}");
+    if (!literal && !pattern.has("Regex")) pattern.fail("expected {\"String\": ...} or {\"Regex\": ...}");
     const JsonValue of = pattern[literal ? "String" : "Regex"];
     try {
         return Regex(literal ? escape_regex(of.string()) : of.string());

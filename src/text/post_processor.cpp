@@ -186,7 +186,7 @@ std::vector<Template::Piece> read_template(const JsonValue& list, const JsonValu
             const JsonValue token = tokens.at(id);
             const JsonValue ids = token["ids"], texts = token["tokens"];
             if (ids.size() != texts.size())
-                token.fail(fmt::format("wants as many tokens as ids, got {} and {}", texts.size(), ids.size()));
+                token.fail(fmt::format("expected as many tokens as ids, got {} and {}", texts.size(), ids.size()));
             if ((specials += ids.size()) > kMostTokens)
                 entry.fail(fmt::format("expected a template of at most {} special tokens, got more", kMostTokens));
             for (std::size_t k = 0; k < ids.size(); ++k)
@@ -194,7 +194,7 @@ std::vector<Template::Piece> read_template(const JsonValue& list, const JsonValu
         } else {
             if (++sequences > kMostTexts)
                 entry.fail(fmt::format("expected a template of at most {} texts, got more", kMostTexts));
-            if (id != "A" && id != "B") of["id"].fail(fmt::format("wants A or B, got '{}'", id));
+            if (id != "A" && id != "B") of["id"].fail(fmt::format("expected A or B, got '{}'", id));
             piece.sequence = id == "B" ? 1 : 0;
         }
         out.push_back(std::move(piece));

@@ -26,7 +26,7 @@ Behavior behavior_of(const JsonValue& value) {
     for (const auto& [name, behavior] : kNames)
         if (value.string() == name) return behavior;
     value.fail(
-        fmt::format("'{}' is no behavior: wants Removed, Isolated, MergedWithPrevious, MergedWithNext or Contiguous",
+        fmt::format("'{}' is no behavior: expected Removed, Isolated, MergedWithPrevious, MergedWithNext or Contiguous",
                     value.string()));
 }
 
@@ -169,7 +169,7 @@ class Metaspace : public PreTokenizer {
         // Files of earlier versions of the format.
         if (!of.boolean("add_prefix_space", true)) scheme = "never";
         if (scheme != "always" && scheme != "first" && scheme != "never")
-            of["prepend_scheme"].fail(fmt::format("wants always, first or never, got '{}'", scheme));
+            of["prepend_scheme"].fail(fmt::format("expected always, first or never, got '{}'", scheme));
         always_ = scheme == "always";
         first_ = scheme == "first";
         const char32_t c = decode_at(replacement_, 0).c;

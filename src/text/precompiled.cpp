@@ -39,7 +39,7 @@ class Precompiled : public Normalizer {
         if (bytes.size() < sizeof size) value.fail("the table is cut off");
         std::memcpy(&size, bytes.data(), sizeof size);  // little-endian, as every machine this library runs on
         if (size % 4 != 0 || size == 0 || size > bytes.size() - sizeof size)
-            value.fail(fmt::format("wants a trie of {} bytes in a table of {}", size, bytes.size()));
+            value.fail(fmt::format("expected a trie of {} bytes in a table of {}", size, bytes.size()));
         trie_.resize(size / 4);
         std::memcpy(trie_.data(), bytes.data() + sizeof size, size);
         texts_ = bytes.substr(sizeof size + size);

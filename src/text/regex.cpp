@@ -143,7 +143,7 @@ class Translation {
         if (c == 'u') {
             const std::string_view digits = from_.substr(at_ + 2, 4);
             if (digits.size() != 4 || digits.find_first_not_of("0123456789abcdefABCDEF") != std::string_view::npos)
-                throw ValueError("Regex: wants four hexadecimal digits after \\u");
+                throw ValueError("Regex: expected four hexadecimal digits after \\u");
             at_ += 6;
             return fmt::format("\\x{{{}}}", digits);
         }

@@ -61,12 +61,12 @@ class PlacedFile {
 
 void check(const WindowOptions& options, std::int64_t tokens) {
     if (options.length < 1)
-        throw ValueError(fmt::format("WindowDataset: wants a length of at least 1, got {}", options.length));
+        throw ValueError(fmt::format("WindowDataset: expected a length of at least 1, got {}", options.length));
     if (options.stride.value_or(1) < 1)
-        throw ValueError(fmt::format("WindowDataset: wants a stride of at least 1, got {}", *options.stride));
+        throw ValueError(fmt::format("WindowDataset: expected a stride of at least 1, got {}", *options.stride));
     if (tokens <= options.length)
         throw ValueError(
-            fmt::format("WindowDataset: wants at least {} tokens, for windows of {} and their targets, got {}",
+            fmt::format("WindowDataset: expected at least {} tokens, for windows of {} and their targets, got {}",
                         options.length + 1, options.length, tokens));
 }
 
@@ -86,7 +86,7 @@ class TokenWriter {
         buffer_.resize(tokens.size() * bytes_);
         for (std::size_t i = 0; i < tokens.size(); ++i) {
             if (tokens[i] < 0 || tokens[i] > most)
-                throw ValueError(fmt::format("write_tokens: wants ids from 0 to {}, got {}", most, tokens[i]));
+                throw ValueError(fmt::format("write_tokens: expected ids from 0 to {}, got {}", most, tokens[i]));
             const auto token = static_cast<std::uint32_t>(tokens[i]);
             std::memcpy(buffer_.data() + i * bytes_, &token, bytes_);
         }
@@ -147,19 +147,19 @@ WindowDataset::WindowDataset(const std::filesystem::path& tokens, const WindowOp
     std::array<std::byte, kHeader> header{};
     if (size < kHeader + kTrailer)
         throw FormatError(
-            name, 0, fmt::format("wants a file of tokens, of at least {} bytes, got {}", kHeader + kTrailer, size));
+            name, 0, fmt::format("expected a file of tokens, of at least {} bytes, got {}", kHeader + kTrailer, size));
     source->file->read(0, header);
     if (std::memcmp(header.data(), kMagic.data(), kMagic.size()) != 0)
         throw FormatError(name, 0, "this is no file of tokens, as write_tokens makes them");
     std::uint64_t bytes = 0, count = 0;
     std::memcpy(&bytes, header.data() + 8, 8);
     if (bytes != 2 && bytes != 4)
-        throw FormatError(name, 8, fmt::format("wants tokens of 2 or 4 bytes, got {}", bytes));
+        throw FormatError(name, 8, fmt::format("expected tokens of 2 or 4 bytes, got {}", bytes));
     source->file->read(size - kTrailer, std::as_writable_bytes(std::span(&count, 1)));
     const std::uint64_t between = size - kHeader - kTrailer;
     if (between % bytes != 0 || between / bytes != count)
         throw FormatError(name, size - kTrailer,
-                          fmt::format("wants {} tokens of {} bytes before this, got {} bytes", count, bytes, between));
+                          fmt::format("expected {} tokens of {} bytes before this, got {} bytes", count, bytes, between));
     source->bytes = bytes;
     source->count = static_cast<std::int64_t>(count);
     check(options, source->count);
@@ -219,7 +219,7 @@ std::int64_t write_tokens(const std::filesystem::path& path, std::span<const std
 SequenceDataset::SequenceDataset(std::vector<std::vector<std::int64_t>> sequences, std::vector<std::int64_t> labels)
     : sequences_(std::move(sequences)), labels_(std::move(labels)) {
     if (!labels_.empty() && labels_.size() != sequences_.size())
-        throw ValueError(fmt::format("SequenceDataset: wants a label for each of {} sequences, or none, got {}",
+        throw ValueError(fmt::format("SequenceDataset: expected a label for each of {} sequences, or none, got {}",
                                      sequences_.size(), labels_.size()));
 }
 

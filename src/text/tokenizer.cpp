@@ -17,7 +17,7 @@ void check(const Truncation& truncation) {
     if (truncation.max_length < 0 || truncation.stride < 0 ||
         (truncation.stride > 0 && truncation.stride >= truncation.max_length))
         throw ValueError(
-            fmt::format("Tokenizer::set_truncation: wants a max_length of at least 0 and a stride from 0 to below it, "
+            fmt::format("Tokenizer::set_truncation: expected a max_length of at least 0 and a stride from 0 to below it, "
                         "got {} and {}",
                         truncation.max_length, truncation.stride));
 }
@@ -101,7 +101,7 @@ Encoding Tokenizer::State::finish(std::vector<Encoding> encodings, std::span<con
                    stride = static_cast<std::size_t>(truncation->stride);
         if (wanted < extra)
             throw ValueError(
-                fmt::format("Tokenizer: wants a truncation to at least the {} special tokens, got {}", extra, wanted));
+                fmt::format("Tokenizer: expected a truncation to at least the {} special tokens, got {}", extra, wanted));
         const std::size_t room = wanted - extra, total = encodings[0].size() + (pair ? encodings[1].size() : 0);
         const auto cut = [&](std::size_t which, std::size_t length) {
             truncate(encodings[which], length, stride, truncation->direction);
@@ -126,10 +126,10 @@ Encoding Tokenizer::State::finish(std::vector<Encoding> encodings, std::span<con
         } else if (total > room) {
             const std::size_t which = truncation->strategy == TruncationStrategy::only_first ? 0 : 1;
             if (which >= encodings.size())
-                throw ValueError("Tokenizer: truncation of the second text of a pair wants a pair, got one text");
+                throw ValueError("Tokenizer: truncation of the second text of a pair expected a pair, got one text");
             if (encodings[which].size() <= total - room)
                 throw ValueError(fmt::format(
-                    "Tokenizer: truncation wants a text of more than the {} tokens that are to be cut off, got {}",
+                    "Tokenizer: truncation expected a text of more than the {} tokens that are to be cut off, got {}",
                     total - room, encodings[which].size()));
             cut(which, encodings[which].size() - (total - room));
         }

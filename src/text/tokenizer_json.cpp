@@ -18,7 +18,7 @@ constexpr std::int64_t kMostTokens = INT64_C(1) << 40;
 
 Side side_of(const JsonValue& of) {
     const std::string side = of.string("direction", "Right");
-    if (side != "Right" && side != "Left") of["direction"].fail(fmt::format("wants Right or Left, got '{}'", side));
+    if (side != "Right" && side != "Left") of["direction"].fail(fmt::format("expected Right or Left, got '{}'", side));
     return side == "Left" ? Side::left : Side::right;
 }
 const char* name_of(Side side) { return side == Side::left ? "Left" : "Right"; }
@@ -31,9 +31,9 @@ Truncation read_truncation(const JsonValue& of) {
     bool known = false;
     for (std::size_t i = 0; i < kStrategies.size(); ++i)
         if (strategy == kStrategies[i]) out.strategy = static_cast<TruncationStrategy>(i), known = true;
-    if (!known) of["strategy"].fail(fmt::format("wants LongestFirst, OnlyFirst or OnlySecond, got '{}'", strategy));
+    if (!known) of["strategy"].fail(fmt::format("expected LongestFirst, OnlyFirst or OnlySecond, got '{}'", strategy));
     if (out.stride > 0 && out.stride >= out.max_length)
-        of["stride"].fail(fmt::format("wants a stride below the max_length {}, got {}", out.max_length, out.stride));
+        of["stride"].fail(fmt::format("expected a stride below the max_length {}, got {}", out.max_length, out.stride));
     return out;
 }
 
@@ -47,7 +47,7 @@ Padding read_padding(const JsonValue& of) {
     const JsonValue strategy = of["strategy"];
     if (strategy.json().is_object()) out.length = strategy["Fixed"].integer(0, kMaxPaddedLength);
     else if (strategy.string() != "BatchLongest")
-        strategy.fail(fmt::format("wants BatchLongest or {{\"Fixed\": length}}, got '{}'", strategy.string()));
+        strategy.fail(fmt::format("expected BatchLongest or {{\"Fixed\": length}}, got '{}'", strategy.string()));
     return out;
 }
 

@@ -137,7 +137,7 @@ std::shared_ptr<const Model> make_unigram(const JsonValue& of) {
     pieces.reserve(list.size());
     for (std::size_t i = 0; i < list.size(); ++i) {
         const JsonValue entry = list.at(i);
-        if (entry.size() != 2) entry.fail(fmt::format("wants a piece and a score, got {} values", entry.size()));
+        if (entry.size() != 2) entry.fail(fmt::format("expected a piece and a score, got {} values", entry.size()));
         check_piece(entry.at(std::size_t{0}));
         pieces.emplace_back(entry.at(std::size_t{0}).string(), entry.at(1).number());
     }

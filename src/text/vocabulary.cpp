@@ -32,14 +32,14 @@ Vocabulary::Vocabulary(std::vector<std::string> tokens, std::optional<std::strin
     if (counts.empty()) counts.assign(tokens.size(), 0);
     if (counts.size() != tokens.size())
         throw ValueError(
-            fmt::format("Vocabulary: wants a count for each of {} tokens, got {}", tokens.size(), counts.size()));
+            fmt::format("Vocabulary: expected a count for each of {} tokens, got {}", tokens.size(), counts.size()));
     for (std::size_t i = 0; i < tokens.size(); ++i)
         if (!state->ids.try_emplace(tokens[i], static_cast<Id>(i)).second)
-            throw ValueError(fmt::format("Vocabulary: wants each token once, got '{}' twice", tokens[i]));
+            throw ValueError(fmt::format("Vocabulary: expected each token once, got '{}' twice", tokens[i]));
     if (unk_token) {
         const auto found = state->ids.find(*unk_token);
         if (found == state->ids.end())
-            throw ValueError(fmt::format("Vocabulary: wants an unk_token among the tokens, got '{}'", *unk_token));
+            throw ValueError(fmt::format("Vocabulary: expected an unk_token among the tokens, got '{}'", *unk_token));
         state->unk_id = found->second;
     }
     state->tokens = std::move(tokens);
@@ -52,7 +52,7 @@ namespace {
 
 Vocabulary of_counts(const Model::Counts& counts, const VocabularyOptions& options) {
     if (options.min_frequency < 1)
-        throw ValueError(fmt::format("Vocabulary: wants a min_frequency of at least 1, got {}", options.min_frequency));
+        throw ValueError(fmt::format("Vocabulary: expected a min_frequency of at least 1, got {}", options.min_frequency));
     require_not_empty("Vocabulary", "specials", options.specials);
     if (options.unk_token) require_not_empty("Vocabulary", "an unk_token", {*options.unk_token});
     std::vector<std::string> tokens = options.specials;
@@ -61,7 +61,7 @@ Vocabulary of_counts(const Model::Counts& counts, const VocabularyOptions& optio
     const std::unordered_set<std::string> special(tokens.begin(), tokens.end());
     const auto most = static_cast<std::size_t>(options.max_size.value_or(INT64_MAX));
     if (options.max_size.value_or(0) < 0 || most < tokens.size())
-        throw ValueError(fmt::format("Vocabulary: wants a max_size of at least the {} special tokens, got {}",
+        throw ValueError(fmt::format("Vocabulary: expected a max_size of at least the {} special tokens, got {}",
                                      tokens.size(), options.max_size.value_or(0)));
     std::vector<std::pair<std::string, std::int64_t>> order;
     for (const auto& [token, count] : counts)
@@ -81,7 +81,7 @@ Vocabulary of_counts(const Model::Counts& counts, const VocabularyOptions& optio
 }  // namespace
 
 Vocabulary Vocabulary::of(const Corpus& corpus, const Split& split, const VocabularyOptions& options) {
-    if (!split) throw ValueError("Vocabulary: wants a function that splits a text into tokens, got an empty one");
+    if (!split) throw ValueError("Vocabulary: expected a function that splits a text into tokens, got an empty one");
     Model::Counts counts;
     corpus.for_each([&](const std::string& text) {
         for (std::string& token : split(text)) ++counts[std::move(token)];
@@ -116,7 +116,7 @@ std::vector<std::int64_t> Vocabulary::ids(std::span<const std::string> tokens) c
 
 const std::string& Vocabulary::token(std::int64_t id) const {
     if (id < 0 || id >= size())
-        throw ValueError(fmt::format("Vocabulary::token: wants an id from 0 to {}, got {}", size() - 1, id));
+        throw ValueError(fmt::format("Vocabulary::token: expected an id from 0 to {}, got {}", size() - 1, id));
     return state_->tokens[static_cast<std::size_t>(id)];
 }
 
@@ -148,7 +148,7 @@ Vocabulary Vocabulary::load(const std::filesystem::path& path) {
     const JsonValue of(document);
     const JsonValue list = of["tokens"], counts = of["counts"];
     if (counts.size() != list.size())
-        counts.fail(fmt::format("wants a count for each of {} tokens, got {}", list.size(), counts.size()));
+        counts.fail(fmt::format("expected a count for each of {} tokens, got {}", list.size(), counts.size()));
     std::vector<std::string> tokens;
     std::vector<std::int64_t> of_each;
     for (std::size_t i = 0; i < list.size(); ++i) {

@@ -21,7 +21,7 @@ void require_set_of(std::string_view callback, const std::string& figure, const 
         std::ranges::any_of(sets, [&](const std::string& set) { return figure.starts_with(set + "_"); }))
         return;
     for (std::string& set : sets) set += "_...";
-    throw ValueError(fmt::format("{}: wants a figure of this training ({}, learning_rate, seconds), got '{}'", callback,
+    throw ValueError(fmt::format("{}: expected a figure of this training ({}, learning_rate, seconds), got '{}'", callback,
                                  fmt::join(sets, ", "), figure));
 }
 
@@ -29,7 +29,7 @@ double figure_of(std::string_view callback, const EpochFigures& figures, const s
     if (figures.has(name)) return figures[name];
     std::vector<std::string> names;
     for (const auto& [other, value] : figures) names.push_back(other);
-    throw ValueError(fmt::format("{}: wants the name of a figure, one of {}, got '{}'", callback, names, name));
+    throw ValueError(fmt::format("{}: expected the name of a figure, one of {}, got '{}'", callback, names, name));
 }
 
 }  // namespace
@@ -37,7 +37,7 @@ double figure_of(std::string_view callback, const EpochFigures& figures, const s
 Checkpoint::Checkpoint(CheckpointOptions options) : options_(std::move(options)) {
     if (options_.every_steps < 0 || (options_.every_steps > 0 && options_.last.empty()))
         throw ValueError(fmt::format(
-            "Checkpoint: wants every_steps of at least 0, and a path as `last` with it, got {}", options_.every_steps));
+            "Checkpoint: expected every_steps of at least 0, and a path as `last` with it, got {}", options_.every_steps));
 }
 
 void Checkpoint::on_begin(Trainer& trainer) {
@@ -73,7 +73,7 @@ void Checkpoint::on_end(Trainer& trainer) {
 void LearningRate::on_begin(Trainer& trainer) {
     const auto is_ours = [this](const NamedOptimizer& one) { return one.name == optimizer_; };
     if (!optimizer_.empty() && std::ranges::none_of(trainer.optimizers(), is_ours))
-        throw ValueError(fmt::format("LearningRate: wants an optimizer of the trainer, got '{}'", optimizer_));
+        throw ValueError(fmt::format("LearningRate: expected an optimizer of the trainer, got '{}'", optimizer_));
 }
 
 void LearningRate::before_step(Trainer& trainer) {
@@ -86,7 +86,7 @@ void LearningRate::before_step(Trainer& trainer) {
 EarlyStopping::EarlyStopping(std::int64_t patience, double margin, Monitor monitor)
     : patience_(patience), margin_(margin), monitor_(std::move(monitor)) {
     if (patience < 1)
-        throw ValueError(fmt::format("EarlyStopping: wants a patience of at least 1 epoch, got {}", patience));
+        throw ValueError(fmt::format("EarlyStopping: expected a patience of at least 1 epoch, got {}", patience));
 }
 
 void EarlyStopping::on_begin(Trainer& trainer) { require_set_of("EarlyStopping", monitor_.figure, trainer); }

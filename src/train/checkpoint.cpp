@@ -137,7 +137,7 @@ class RecordReader {
         if (out.version != kVersion && out.version != kOldVersion)
             throw FormatError(
                 path_, 8,
-                fmt::format("wants a checkpoint of version {}, found one of version {}, which another version "
+                fmt::format("expected a checkpoint of version {}, found one of version {}, which another version "
                             "of the library has written; its weights are read by io::load",
                             kVersion, out.version));
         require_names("modules", names_of(state.modules));
@@ -225,7 +225,7 @@ class RecordReader {
         std::vector<std::string> saved;
         for (const json& name : list(root_, kind)) saved.push_back(text(name, kind));
         if (saved != wanted)
-            throw ValueError(fmt::format("Trainer::load: wants a checkpoint with the {} {}, got {}{}", kind,
+            throw ValueError(fmt::format("Trainer::load: expected a checkpoint with the {} {}, got {}{}", kind,
                                          json(wanted).dump(-1, ' ', false, json::error_handler_t::replace),
                                          shown(member(root_, kind)), in_file()));
     }
@@ -239,7 +239,7 @@ class RecordReader {
         std::vector<std::string> wanted = names_of(state.generators);
         std::ranges::sort(wanted);  // as the keys of an object are
         if (saved != wanted)
-            throw ValueError(fmt::format("Trainer::load: wants a checkpoint with the generators {}, got {}{}", wanted,
+            throw ValueError(fmt::format("Trainer::load: expected a checkpoint with the generators {}, got {}{}", wanted,
                                          saved, in_file()));
         for (const NamedGenerator& one : state.generators) {
             const json& place = list(generators, one.name.c_str(), 2);
@@ -306,7 +306,7 @@ Tensor tensor_of(const io::Safetensors& content, const std::string& name, const 
     if (found == content.arrays.end() || !(found->second.shape == like.shape()) || found->second.dtype != like.dtype())
         throw FormatError(
             path, 8,
-            fmt::format("wants the tensor {}, {} {}, found {}", name, name_of(like.dtype()), like.shape().str(),
+            fmt::format("expected the tensor {}, {} {}, found {}", name, name_of(like.dtype()), like.shape().str(),
                         found == content.arrays.end()
                             ? std::string("none")
                             : fmt::format("{} {}", name_of(found->second.dtype), found->second.shape.str())));
@@ -357,7 +357,7 @@ void Trainer::load(const std::filesystem::path& path) {
     if (text == content.metadata.end())
         throw FormatError(
             path.string(), 8,
-            fmt::format("wants a checkpoint, whose metadata has '{}'; found a safetensors file without", kKey));
+            fmt::format("expected a checkpoint, whose metadata has '{}'; found a safetensors file without", kKey));
     Record record = RecordReader(path.string(), text->second).read(state);
     if (record.version != kOldVersion && !content.metadata.contains(io::kChecksumKey))
         throw FormatError(path.string(), 8,

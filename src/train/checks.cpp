@@ -18,7 +18,7 @@ void require_parameters_of(const nn::Module& model, const optim::Optimizer& opti
         for (const Tensor& parameter : optimizer.parameters(group)) held.insert(parameter.state().get());
     const auto is_held = [&](const Tensor& parameter) { return held.contains(parameter.state().get()); };
     if (std::ranges::none_of(model.parameters(), is_held))
-        throw ValueError("Trainer: wants an optimizer of the model's parameters, got one that holds none of them");
+        throw ValueError("Trainer: expected an optimizer of the model's parameters, got one that holds none of them");
 }
 
 DType type_of(const nn::Module& model) {
@@ -71,7 +71,7 @@ void require_labels(const Loss& loss, const Tensor& scores, DType type, const Te
     noted.copy_to(std::span<std::int64_t>(labels));
     if (const auto label = refused_label(loss, scores, type, suspects(labels)))
         throw ValueError(fmt::format(
-            "Trainer::evaluate: wants labels in [0, {}), as many as the model has outputs, got label {} in batch {}",
+            "Trainer::evaluate: expected labels in [0, {}), as many as the model has outputs, got label {} in batch {}",
             scores.size(1), *label, labels[1] - 1));
 }
 

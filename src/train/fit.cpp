@@ -39,21 +39,21 @@ bool is_of_library(const Loss& loss) {
 
 void check(const FitOptions& options, const Trainer::State& state) {
     if (options.epochs < 0)
-        throw ValueError(fmt::format("Trainer::fit: wants epochs of at least 0, got {}", options.epochs));
+        throw ValueError(fmt::format("Trainer::fit: expected epochs of at least 0, got {}", options.epochs));
     if (options.batch < 1)
-        throw ValueError(fmt::format("Trainer::fit: wants a batch of at least 1, got {}", options.batch));
+        throw ValueError(fmt::format("Trainer::fit: expected a batch of at least 1, got {}", options.batch));
     if (!(options.clip_norm >= 0))
         throw ValueError(
-            fmt::format("Trainer::fit: wants a clip_norm above 0, or 0 for no clipping, got {}", options.clip_norm));
+            fmt::format("Trainer::fit: expected a clip_norm above 0, or 0 for no clipping, got {}", options.clip_norm));
     if (options.accumulate < 1)
         throw ValueError(
-            fmt::format("Trainer::fit: wants accumulate, batches a step, of at least 1, got {}", options.accumulate));
+            fmt::format("Trainer::fit: expected accumulate, batches a step, of at least 1, got {}", options.accumulate));
     if (!state.of_model() && (options.accumulate != 1 || options.clip_norm != 0))
         throw ValueError(
-            "Trainer::fit: wants accumulate and clip_norm with a model and a loss alone; a step of the program's own "
+            "Trainer::fit: expected accumulate and clip_norm with a model and a loss alone; a step of the program's own "
             "adds gradients up and clips them by itself");
     for (const auto& callback : options.callbacks)
-        if (!callback) throw ValueError("Trainer::fit: wants callbacks, got a null pointer among them");
+        if (!callback) throw ValueError("Trainer::fit: expected callbacks, got a null pointer among them");
 }
 
 }  // namespace
@@ -62,7 +62,7 @@ FitScope::FitScope(Trainer::State& state, const FitOptions& options) : state_(st
     check(options, state);
     if (state.fitting.exchange(true))
         throw ValueError(
-            "Trainer::fit: wants a trainer that is not fitting, got one that is, in a callback's call or another "
+            "Trainer::fit: expected a trainer that is not fitting, got one that is, in a callback's call or another "
             "thread");
     try {
         state.guard.fill_(0);
@@ -113,16 +113,16 @@ Fit::Fit(Trainer& trainer, Trainer::State& state, const data::Dataset& train,
     for (const auto& [name, set] : validation)
         if (name.empty() || name.find_first_of(",\n\"") != std::string::npos || !names.insert(name).second)
             throw ValueError(
-                fmt::format("Trainer::fit: wants names of validation sets, without commas, each once and "
+                fmt::format("Trainer::fit: expected names of validation sets, without commas, each once and "
                             "none of them 'train', got '{}'",
                             name));
     if (!state.of_model() && !state.evaluate && !validation.empty())
-        throw ValueError("Trainer::fit: wants, for validation sets, a trainer with Parts::evaluate, got one without");
+        throw ValueError("Trainer::fit: expected, for validation sets, a trainer with Parts::evaluate, got one without");
     const Trainer::State::Run run{options.seed, options.batch, train.size(), options.accumulate, options.shuffle};
     if (state_.progress.batch > 0 && !(run == state_.run))
         throw ValueError(fmt::format(
             "Trainer::fit: the training stands in the middle of an epoch of {} examples in batches of {}, "
-            "seed {}, {} batches a step; wants to go on with the same, got {} examples, batch {}, seed {}, {} a step",
+            "seed {}, {} batches a step; expected to go on with the same, got {} examples, batch {}, seed {}, {} a step",
             state_.run.examples, state_.run.batch, state_.run.seed, state_.run.accumulate, run.examples, run.batch,
             run.seed, run.accumulate));
     state_.run = run;
@@ -245,7 +245,7 @@ void Fit::end_epoch(const Report& last, double seconds) {
 
 data::Batch Fit::next_batch() {
     std::optional<data::Batch> batch = loader_.next();
-    if (!batch) throw ValueError("Trainer::fit: wants as many batches as the sampler planned, got fewer");
+    if (!batch) throw ValueError("Trainer::fit: expected as many batches as the sampler planned, got fewer");
     return std::move(*batch);
 }
 

@@ -18,7 +18,7 @@ Metric::States::States(std::vector<std::string> names, std::vector<io::HostArray
 const io::HostArray& Metric::States::array(std::string_view name) const {
     const auto found = std::ranges::find(names_, name);
     if (found == names_.end())
-        throw ValueError(fmt::format("Metric: wants the name of a state, one of {}, got '{}'", names_, name));
+        throw ValueError(fmt::format("Metric: expected the name of a state, one of {}, got '{}'", names_, name));
     return arrays_[static_cast<std::size_t>(found - names_.begin())];
 }
 
@@ -26,7 +26,7 @@ double Metric::States::number(std::string_view name) const {
     const io::HostArray& one = array(name);
     if (one.shape.numel() != 1)
         throw ShapeError(
-            fmt::format("Metric: wants a state of one element, got '{}' of shape {}", name, one.shape.str()));
+            fmt::format("Metric: expected a state of one element, got '{}' of shape {}", name, one.shape.str()));
     return one.to_doubles()[0];
 }
 
@@ -40,7 +40,7 @@ const std::type_info& Metric::replayable() const { return typeid(void); }
 Tensor Metric::state(std::string_view name, const Shape& shape, DType dtype) {
     const auto is = [name](const auto& one) { return one.first == name; };
     if (name.empty() || name.find('.') != std::string_view::npos || std::ranges::any_of(states_, is))
-        throw ValueError(fmt::format("Metric: wants a name without a dot, and each once, for a state, got '{}'", name));
+        throw ValueError(fmt::format("Metric: expected a name without a dot, and each once, for a state, got '{}'", name));
     states_.emplace_back(name, zeros(shape, {dtype, device_}));
     return states_.back().second;
 }
@@ -70,7 +70,7 @@ double Metric::compute() {
 }
 
 const Metric::States& Metric::computed(std::string_view function) const {
-    if (!has_computed_) throw ValueError(fmt::format("{}: wants a compute() before, got none", function));
+    if (!has_computed_) throw ValueError(fmt::format("{}: expected a compute() before, got none", function));
     return computed_;
 }
 

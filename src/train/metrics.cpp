@@ -16,10 +16,10 @@ void check(std::string_view metric, const Tensor& scores, const Tensor& target) 
     Shape places = scores.shape();
     if (places.rank() >= 2) places.erase(1);
     if (scores.rank() < 2 || !(target.shape() == places))
-        throw ShapeError(fmt::format("{}: wants scores (N, C, ...) and a target (N, ...), got {} and {}", metric,
+        throw ShapeError(fmt::format("{}: expected scores (N, C, ...) and a target (N, ...), got {} and {}", metric,
                                      scores.shape().str(), target.shape().str()));
     if (!is_integer(target.dtype()))
-        throw TypeError(fmt::format("{}: wants a target of integers, got {}", metric, name_of(target.dtype())));
+        throw TypeError(fmt::format("{}: expected a target of integers, got {}", metric, name_of(target.dtype())));
 }
 
 /// (N, C, ...) as (places, C).
@@ -54,7 +54,7 @@ void Accuracy::do_update(const Tensor& output, const Tensor& target) {
 double Accuracy::value(const States& states) const { return ratio(states.number("right"), states.number("counted")); }
 
 TopKAccuracy::TopKAccuracy(std::int64_t k) : k_(k) {
-    if (k < 1) throw ValueError(fmt::format("TopKAccuracy: wants k of at least 1, got {}", k));
+    if (k < 1) throw ValueError(fmt::format("TopKAccuracy: expected k of at least 1, got {}", k));
 }
 
 const std::type_info& TopKAccuracy::replayable() const { return typeid(TopKAccuracy); }
@@ -63,7 +63,7 @@ void TopKAccuracy::do_update(const Tensor& output, const Tensor& target) {
     check("TopKAccuracy", output, target);
     if (k_ > output.size(1))
         throw ShapeError(
-            fmt::format("TopKAccuracy: wants scores of at least {} classes, got {}", k_, output.shape().str()));
+            fmt::format("TopKAccuracy: expected scores of at least {} classes, got {}", k_, output.shape().str()));
     const Tensor best = topk(rows_of(output), k_).indices;
     right_.add_(sum(best == reshape(target, {-1, 1})));
     counted_.add_(target.numel());
@@ -74,7 +74,7 @@ double TopKAccuracy::value(const States& states) const {
 }
 
 ConfusionMatrix::ConfusionMatrix(std::int64_t classes) : classes_(classes) {
-    if (classes < 1) throw ValueError(fmt::format("ConfusionMatrix: wants at least 1 class, got {}", classes));
+    if (classes < 1) throw ValueError(fmt::format("ConfusionMatrix: expected at least 1 class, got {}", classes));
     counts_ = state("counts", {classes, classes});
 }
 
@@ -84,7 +84,7 @@ void ConfusionMatrix::do_update(const Tensor& output, const Tensor& target) {
     check("ConfusionMatrix", output, target);
     if (output.size(1) != classes_)
         throw ShapeError(
-            fmt::format("ConfusionMatrix: wants scores of {} classes, got {}", classes_, output.shape().str()));
+            fmt::format("ConfusionMatrix: expected scores of {} classes, got {}", classes_, output.shape().str()));
     const Tensor wide = target.to(DType::i64);
     const Tensor known = (wide >= 0) & (wide < classes_);
     const Tensor cells = reshape(where(known, wide * classes_ + argmax(output, 1), -1), {-1});
@@ -148,7 +148,7 @@ const std::type_info& MeanAbsoluteError::replayable() const { return typeid(Mean
 
 void MeanAbsoluteError::do_update(const Tensor& output, const Tensor& target) {
     if (!(output.shape() == target.shape()))
-        throw ShapeError(fmt::format("MeanAbsoluteError: wants output and target of one shape, got {} and {}",
+        throw ShapeError(fmt::format("MeanAbsoluteError: expected output and target of one shape, got {} and {}",
                                      output.shape().str(), target.shape().str()));
     sum_.add_(sum(abs(output - target)).to(DType::f32));
     counted_.add_(output.numel());

@@ -237,7 +237,7 @@ io::Image8 learning_curve(const LearningCurve& curve) {
     for (const std::vector<Series>* all : {&curve.losses, &curve.accuracies})
         for (const Series& series : *all)
             if (series.x.size() != series.y.size())
-                throw ValueError(fmt::format("learning_curve: wants as many x as y, series '{}' has {} and {}",
+                throw ValueError(fmt::format("learning_curve: expected as many x as y, series '{}' has {} and {}",
                                              series.name, series.x.size(), series.y.size()));
     const bool both = !curve.losses.empty() && !curve.accuracies.empty();
     const int top = curve.title.empty() ? 0 : kTitleHeight;
@@ -256,7 +256,7 @@ io::Image8 learning_curve(const LearningCurve& curve) {
 
 io::Image8 prediction_grid(std::span<const Prediction> predictions, int columns, const std::string& title) {
     if (predictions.empty() || columns < 1)
-        throw ValueError(fmt::format("prediction_grid: wants at least 1 example and 1 column, got {} and {}",
+        throw ValueError(fmt::format("prediction_grid: expected at least 1 example and 1 column, got {} and {}",
                                      predictions.size(), columns));
     constexpr int kPictureSize = 96, kGap = 12, kLabelHeight = 30;
     std::vector<std::string> labels;

@@ -46,10 +46,10 @@ Step::~Step() = default;
 
 void require_loss(const Tensor& loss, const char* function) {
     if (!loss.defined())
-        throw ValueError(fmt::format("{}: wants a loss of one element, got an undefined tensor{}", function,
+        throw ValueError(fmt::format("{}: expected a loss of one element, got an undefined tensor{}", function,
                                      std::string_view(function) == "Trainer" ? " from the loss function" : ""));
     if (loss.numel() != 1)
-        throw ShapeError(fmt::format("{}: wants a loss of one element, got {}", function, loss.shape().str()));
+        throw ShapeError(fmt::format("{}: expected a loss of one element, got {}", function, loss.shape().str()));
 }
 
 bool check_loss(const Tensor& loss, const LossWeight& weight, const Tensor& guard, bool skips) {
@@ -90,7 +90,7 @@ void StepOf::end() {
 
 void StepOf::backward(const LossValue& value) {
     const Tensor& loss = value.loss();
-    if (purpose_ == Purpose::evaluate) throw ValueError("Step::backward: wants a training step, got an evaluation");
+    if (purpose_ == Purpose::evaluate) throw ValueError("Step::backward: expected a training step, got an evaluation");
     require_loss(loss, "Step::backward");
     LossWeight weight;
     if (value.has_weight()) weight = LossWeight::of(value, "Step::backward");

@@ -22,18 +22,18 @@ std::int64_t Sums::place_of(std::string_view name) {
     if (found != names_.end()) return found - names_.begin();
     if (!is_name(name))
         throw ValueError(
-            fmt::format("Step::report: wants a name without commas, quotes and line ends, got '{}'", name));
+            fmt::format("Step::report: expected a name without commas, quotes and line ends, got '{}'", name));
     if (std::cmp_equal(names_.size(), kMost))
-        throw ValueError(fmt::format("Step::report: wants at most {} names, got '{}' as one more", kMost, name));
+        throw ValueError(fmt::format("Step::report: expected at most {} names, got '{}' as one more", kMost, name));
     names_.emplace_back(name);
     return static_cast<std::int64_t>(names_.size()) - 1;
 }
 
 void Sums::add(std::string_view name, const Tensor& value, const LossWeight& weight) {
     if (!value.defined())
-        throw ValueError(fmt::format("Step::report: wants one element as '{}', got an undefined tensor", name));
+        throw ValueError(fmt::format("Step::report: expected one element as '{}', got an undefined tensor", name));
     if (value.numel() != 1)
-        throw ShapeError(fmt::format("Step::report: wants one element as '{}', got {}", name, value.shape().str()));
+        throw ShapeError(fmt::format("Step::report: expected one element as '{}', got {}", name, value.shape().str()));
     const NoGrad no_grad;
     const std::int64_t place = place_of(name);
     const Tensor one = reshape(value.detach(), {1, 1}).to(DType::f32);

@@ -20,7 +20,7 @@ namespace declivity::train {
 namespace {
 
 void require_batch(std::string_view function, std::int64_t batch) {
-    if (batch < 1) throw ValueError(fmt::format("Trainer::{}: wants a batch of at least 1, got {}", function, batch));
+    if (batch < 1) throw ValueError(fmt::format("Trainer::{}: expected a batch of at least 1, got {}", function, batch));
 }
 
 /// The modules in evaluation mode; in the end each of them, and each below it, has the mode that it had.
@@ -82,7 +82,7 @@ Trainer::Trainer(Model model, optim::Optimizer& optimizer, Loss loss, ModelOptio
 Trainer::Trainer(Model model, optim::Optimizer& optimizer, BatchLoss loss, ModelOptions options) {
     require_parameters_of(model.module(), optimizer);
     if (options.inputs.size() > model.arguments())
-        throw ValueError(fmt::format("Trainer: wants {} inputs at most, as many as the model takes, got {}",
+        throw ValueError(fmt::format("Trainer: expected {} inputs at most, as many as the model takes, got {}",
                                      model.arguments(), options.inputs));
     state_ = std::make_unique<State>(std::vector<NamedModule>{{"model", model.module()}},
                                      std::vector<NamedOptimizer>{{"optimizer", optimizer}}, std::move(options.metrics),
@@ -97,11 +97,11 @@ Trainer::Trainer(Model model, optim::Optimizer& optimizer, ModelOptions options)
     : Trainer(std::move(model), optimizer, Loss(), std::move(options)) {}
 
 Trainer::Trainer(Parts parts, TrainStep step) {
-    if (!step) throw ValueError("Trainer: wants a step, got an empty function");
+    if (!step) throw ValueError("Trainer: expected a step, got an empty function");
     for (const NamedMetric& one : parts.metrics)
         if (one.of)
             throw ValueError(fmt::format(
-                "Trainer: wants metrics that the step updates by itself, got '{}' with NamedMetric::of", one.name));
+                "Trainer: expected metrics that the step updates by itself, got '{}' with NamedMetric::of", one.name));
     state_ = std::make_unique<State>(std::move(parts.modules), std::move(parts.optimizers), std::move(parts.metrics),
                                      std::move(parts.generators));
     state_->step = std::move(step);
@@ -115,7 +115,7 @@ const Progress& Trainer::progress() const { return state_->progress; }
 const Replays& Trainer::replays() const { return state_->replays; }
 nn::Module& Trainer::model() const { return state_->modules[0].module; }
 optim::Optimizer& Trainer::optimizer() const {
-    if (state_->optimizers.empty()) throw ValueError("Trainer::optimizer: wants a trainer with one, got one without");
+    if (state_->optimizers.empty()) throw ValueError("Trainer::optimizer: expected a trainer with one, got one without");
     return state_->optimizers[0].optimizer;
 }
 const std::vector<NamedModule>& Trainer::modules() const { return state_->modules; }
@@ -154,7 +154,7 @@ bool Trainer::fit(const data::DatasetRef& train, const std::vector<NamedDataset>
 Evaluation Trainer::evaluate(const data::DatasetRef& dataset, const EvaluateOptions& options) {
     require_batch("evaluate", options.batch);
     if (!state_->of_model() && !state_->evaluate)
-        throw ValueError("Trainer::evaluate: wants a trainer with Parts::evaluate, got one without");
+        throw ValueError("Trainer::evaluate: expected a trainer with Parts::evaluate, got one without");
     const EvaluationMode mode(state_->modules);
     const NoGrad no_grad;
     const MetricsAside aside(state_->metrics);
@@ -194,7 +194,7 @@ Evaluation Trainer::evaluate(const data::DatasetRef& dataset, const EvaluateOpti
 Tensor Trainer::predict(const data::DatasetRef& dataset, const EvaluateOptions& options) {
     require_batch("predict", options.batch);
     if (!state_->of_model() && !state_->predict)
-        throw ValueError("Trainer::predict: wants a trainer with Parts::predict, got one without");
+        throw ValueError("Trainer::predict: expected a trainer with Parts::predict, got one without");
     const EvaluationMode mode(state_->modules);
     const NoGrad no_grad;
     std::vector<Tensor> outputs;

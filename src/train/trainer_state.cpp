@@ -17,7 +17,7 @@ namespace declivity::train {
 namespace {
 
 Device device_of(const std::vector<NamedModule>& modules) {
-    if (modules.empty()) throw ValueError("Trainer: wants at least one module, got none");
+    if (modules.empty()) throw ValueError("Trainer: expected at least one module, got none");
     for (const auto& [name, module] : modules)
         if (const auto parameters = module.parameters(); !parameters.empty()) return parameters[0].device();
     return default_device();
@@ -28,7 +28,7 @@ void check_names(std::string_view what, const std::vector<std::string>& names) {
     for (const std::string& name : names)
         if (name.empty() || name.find_first_of(".,\n\"") != std::string::npos || !seen.insert(name).second)
             throw ValueError(
-                fmt::format("Trainer: wants names of {} without dots and commas, each once, got {}", what, names));
+                fmt::format("Trainer: expected names of {} without dots and commas, each once, got {}", what, names));
 }
 
 template <class Named>
@@ -62,7 +62,7 @@ Trainer::State::State(std::vector<NamedModule> of, std::vector<NamedOptimizer> b
     check_names("metrics", names_of(metrics));
     check_names("generators", names_of(generators));
     for (const NamedMetric& one : metrics) {
-        if (!one.metric) throw ValueError(fmt::format("Trainer: wants a metric as '{}', got null", one.name));
+        if (!one.metric) throw ValueError(fmt::format("Trainer: expected a metric as '{}', got null", one.name));
         one.metric->to(device);
     }
 }
@@ -71,7 +71,7 @@ Tensor Trainer::State::output_of(const data::Batch& batch) const {
     const std::size_t arguments = model->arguments();
     if (inputs.empty() && batch.tensors().size() < arguments)
         throw ValueError(
-            fmt::format("Trainer: wants a batch with the {} inputs of the model, got {} (ModelOptions::inputs "
+            fmt::format("Trainer: expected a batch with the {} inputs of the model, got {} (ModelOptions::inputs "
                         "names those there are)",
                         arguments, batch.names()));
     std::vector<Tensor> given(arguments);
@@ -93,7 +93,7 @@ Trainer::State::Outcome Trainer::State::outcome_of(const data::Batch& batch) con
                 ++place;
             if (place >= batch.names().size())
                 throw ValueError(fmt::format(
-                    "Trainer: wants a target beside the inputs of the model, which takes {}, got a batch of {} "
+                    "Trainer: expected a target beside the inputs of the model, which takes {}, got a batch of {} "
                     "(ModelOptions names inputs and target)",
                     model->arguments(), batch.names()));
             out.target = batch[place];

@@ -81,7 +81,7 @@ TEST_CASE("collate: lengths of any fields, and padding values in the field's typ
     const auto padded = pad({.values = {{"h", -0.25}}})(halves);
     CHECK(static_cast<float>(padded["h"].as<float16>()[1]) == -0.25F);
     const std::vector<Example> bytes{Example({"b"}, {io::HostArray::of({1}, std::vector<std::uint8_t>{3})})};
-    CHECK_THROWS_WITH_AS((void)pad({.values = {{"b", -1}}})(bytes), "pad: wants a padding value that u8 has, got -1",
+    CHECK_THROWS_WITH_AS((void)pad({.values = {{"b", -1}}})(bytes), "pad: expected a padding value that u8 has, got -1",
                          ValueError);
     CHECK_THROWS_AS((void)pad({.values = {{"b", 0.5}}})(bytes), ValueError);
 }
@@ -90,16 +90,16 @@ TEST_CASE("collate: what does not fit together is refused by name") {
     std::vector<Example> examples = tables(3, 5);
     examples[2]["table"] = io::HostArray::of({1, 2}, std::vector<double>(2));
     CHECK_THROWS_WITH_AS((void)pad({.values = {{"table", 0}, {"words", 0}}})(examples),
-                         "pad: wants field 'table' of example 102 with 3 axes, got shape [1, 2]", ShapeError);
+                         "pad: expected field 'table' of example 102 with 3 axes, got shape [1, 2]", ShapeError);
     examples[2]["table"] = io::HostArray::of({1, 2, 2}, std::vector<float>(4));
     CHECK_THROWS_WITH_AS((void)pad({.values = {{"table", 0}, {"words", 0}}})(examples),
-                         "pad: wants field 'table' of example 102 of type f64, as in example 100, got f32", TypeError);
+                         "pad: expected field 'table' of example 102 of type f64, as in example 100, got f32", TypeError);
     CHECK_THROWS_WITH_AS((void)stack(std::span(examples).subspan(1)), doctest::Contains("of example 102"), Error);
     CHECK_THROWS_WITH_AS((void)pad({.values = {{"word", 0}}})(examples),
-                         "pad: wants the name of a field, one of [\"table\", \"words\", \"y\"], got 'word'",
+                         "pad: expected the name of a field, one of [\"table\", \"words\", \"y\"], got 'word'",
                          ValueError);
     CHECK_THROWS_WITH_AS((void)pad({.values = {{"table", 0}, {"words", 0}, {"y", 0}}})(std::span(examples).first(2)),
-                         "pad: wants field 'y' of example 100 with at least 1 axes, got shape []", ShapeError);
+                         "pad: expected field 'y' of example 100 with at least 1 axes, got shape []", ShapeError);
     CHECK_THROWS_WITH_AS((void)pad({.values = {{"words", 0}}})(examples), doctest::Contains("field 'table' of example"),
                          Error);
     CHECK_THROWS_AS((void)pad({.values = {}}), ValueError);

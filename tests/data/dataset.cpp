@@ -39,9 +39,9 @@ TEST_CASE("dataset: floats come back as they are, bytes divided by 255") {
 TEST_CASE("dataset: wrong indices, sizes and labels") {
     const InMemoryDataset set({2}, std::vector<float>{1, 2, 3, 4}, {0, 1}, 2);
     std::vector<float> two(2), three(3);
-    CHECK_THROWS_WITH_AS(set.read(2, two), "Dataset::read: wants an index in [0, 2), got 2", ValueError);
+    CHECK_THROWS_WITH_AS(set.read(2, two), "Dataset::read: expected an index in [0, 2), got 2", ValueError);
     CHECK_THROWS_AS(set.read(-1, two), ValueError);
-    CHECK_THROWS_WITH_AS(set.read(0, three), "Dataset::read: wants room for 2 values of shape [2], got 3", ShapeError);
+    CHECK_THROWS_WITH_AS(set.read(0, three), "Dataset::read: expected room for 2 values of shape [2], got 3", ShapeError);
     CHECK_THROWS_AS((void)set.label(2), ValueError);
     using Floats = std::vector<float>;
     CHECK_THROWS_AS(InMemoryDataset({2}, Floats{1, 2, 3}, {0, 1}, 2), ShapeError);
@@ -83,7 +83,7 @@ TEST_CASE("dataset: images with labels are two fields") {
     CHECK(set->field("label").class_names == std::vector<std::string>{"even", "odd"});
     CHECK(InMemoryDataset({1, 2, 1}, Floats{1, 2}, {0}, 1).fields()[0].name == "image");
     CHECK_THROWS_WITH_AS((void)set->field("image"),
-                         "Dataset::field: wants the name of a field, one of [\"features\", \"label\"], got 'image'",
+                         "Dataset::field: expected the name of a field, one of [\"features\", \"label\"], got 'image'",
                          ValueError);
     const Example example = set->example(3);
     CHECK(example.index() == 3);
@@ -92,7 +92,7 @@ TEST_CASE("dataset: images with labels are two fields") {
     CHECK(example["label"].as<std::int64_t>()[0] == 1);
     CHECK_THROWS_AS((void)example[2], ValueError);
     CHECK_THROWS_AS((void)example["mask"], ValueError);
-    CHECK_THROWS_WITH_AS((void)set->example(5), "Dataset::example: wants an index in [0, 5), got 5", ValueError);
+    CHECK_THROWS_WITH_AS((void)set->example(5), "Dataset::example: expected an index in [0, 5), got 5", ValueError);
     CHECK_THROWS_AS(Example({"a", "a"}, {io::HostArray::of(1.0F), io::HostArray::of(2.0F)}), ValueError);
     CHECK_THROWS_AS(Example({"a"}, {}), ValueError);
 }
@@ -111,7 +111,7 @@ TEST_CASE("dataset: whole arrays of any types") {
     CHECK(third["target"] == io::HostArray::of(2.5));
     CHECK_THROWS_WITH_AS(
         TensorDataset({{"a", io::HostArray::of({4}, Floats(4))}, {"b", io::HostArray::of({3}, Floats(3))}}),
-        "TensorDataset: wants 'b' with 4 examples, as 'a', got shape [3]", ShapeError);
+        "TensorDataset: expected 'b' with 4 examples, as 'a', got shape [3]", ShapeError);
     CHECK_THROWS_AS(TensorDataset({{"a", io::HostArray::of(1.0F)}}), ShapeError);
     CHECK_THROWS_AS(TensorDataset({{"a", {DType::f32, {2}, {}}}}), ShapeError);
     CHECK_THROWS_AS(TensorDataset({}), ValueError);
@@ -128,9 +128,9 @@ TEST_CASE("dataset: from a function, checked against what it says it gives") {
     CHECK(squares(DType::i64, Shape{1}).example(3)["square"].as<std::int64_t>()[0] == 9);
     CHECK(squares(DType::i64, std::nullopt).example(4)[0].as<std::int64_t>()[0] == 16);
     CHECK_THROWS_WITH_AS((void)squares(DType::i32, Shape{1}).example(1),
-                         "Dataset::example: wants field 'square' of example 1 of type i32, got i64", TypeError);
+                         "Dataset::example: expected field 'square' of example 1 of type i32, got i64", TypeError);
     CHECK_THROWS_WITH_AS((void)squares(DType::i64, Shape{}).example(1),
-                         "Dataset::example: wants field 'square' of example 1 of shape [], got [1]", ShapeError);
+                         "Dataset::example: expected field 'square' of example 1 of shape [], got [1]", ShapeError);
     CHECK_THROWS_AS(FunctionDataset(-1, {{.name = "a"}}, [](auto) { return std::vector<io::HostArray>(); }),
                     ValueError);
     CHECK_THROWS_AS(FunctionDataset(1, {}, [](auto) { return std::vector<io::HostArray>(); }), ValueError);
@@ -183,14 +183,14 @@ TEST_CASE("dataset: several, one after the other") {
     const auto image = std::make_shared<const InMemoryDataset>(Shape{1, 1, 1}, Floats{1}, Labels{1}, 2);
     CHECK_THROWS_WITH_AS(
         ConcatDataset({whole, image}),
-        "ConcatDataset: wants data sets of the same fields, got [\"features\", \"label\"] and, as number "
+        "ConcatDataset: expected data sets of the same fields, got [\"features\", \"label\"] and, as number "
         "1, [\"image\", \"label\"]",
         ValueError);
     const auto other = std::make_shared<const TensorDataset>(std::vector<std::pair<std::string, io::HostArray>>{
         {"features", io::HostArray::of({1}, Floats(1))},
         {"label", io::HostArray::of({1}, std::vector<std::int32_t>{1})}});
     CHECK_THROWS_WITH_AS(ConcatDataset({whole, other}),
-                         "ConcatDataset: wants field 'label' of type i64, got i32 from number 1", TypeError);
+                         "ConcatDataset: expected field 'label' of type i64, got i32 from number 1", TypeError);
     CHECK_THROWS_AS(ConcatDataset({}), ValueError);
     CHECK_THROWS_AS(ConcatDataset({whole, nullptr}), ValueError);
 }

@@ -168,7 +168,7 @@ TEST_CASE("a transform of an image may give another shape, the same for all") {
                             if (image.pixels[0] == 3) image = {1, 1, 1, {0}};
                         }});
     CHECK_THROWS_WITH_AS((void)run(uneven, 0),
-                         "Loader: wants field 'image' of example 3 of shape [1, 2, 2], as in example 0, got [1, 1, 1] "
+                         "Loader: expected field 'image' of example 3 of shape [1, 2, 2], as in example 0, got [1, 1, 1] "
                          "from the transform",
                          ShapeError);
     data::Loader reshaping(set, {.transform = [](data::Image& image, data::Random&) { image.width = 1; }});
@@ -204,7 +204,7 @@ TEST_CASE("fields of any types and shapes come as they are") {
             CHECK(mask.shape() == batch[0].shape());
             CHECK(point.shape() == Shape{batch.size});
         }
-        CHECK_THROWS_WITH_AS((void)batch.tensors<5>(), doctest::Contains("Batch::tensors: wants 5 fields, got a batch"),
+        CHECK_THROWS_WITH_AS((void)batch.tensors<5>(), doctest::Contains("Batch::tensors: expected 5 fields, got a batch"),
                              ValueError);
         CHECK_THROWS_WITH_AS((void)batch["masks"], doctest::Contains("one of [\"mask\", \"count\""), ValueError);
         CHECK_THROWS_AS((void)batch[-1], ValueError);
@@ -219,7 +219,7 @@ TEST_CASE("examples of different sizes are padded, or refused by name") {
     const auto set = growing(5);
     data::Loader stacking(set, {.batch = 2});
     CHECK_THROWS_WITH_AS((void)stacking.epoch(0).begin(),
-                         "stack: wants field 'image' of example 1 of shape [1, 2, 3], as in example 0, got [1, 3, 3] "
+                         "stack: expected field 'image' of example 1 of shape [1, 2, 3], as in example 0, got [1, 3, 3] "
                          "(data::pad fills up fields that are named)",
                          ShapeError);
     data::Loader loader(
@@ -239,7 +239,7 @@ TEST_CASE("examples of different sizes are padded, or refused by name") {
 TEST_CASE("a loader may hold its data set") {
     data::Loader loader(std::make_shared<const Numbers>(6), {.batch = 4});
     CHECK(run(loader, 0).sizes == std::vector<std::int64_t>{4, 2});
-    CHECK_THROWS_WITH_AS(data::Loader(std::shared_ptr<const data::Dataset>(), {}), "Loader: wants a data set, got null",
+    CHECK_THROWS_WITH_AS(data::Loader(std::shared_ptr<const data::Dataset>(), {}), "Loader: expected a data set, got null",
                          ValueError);
 }
 
@@ -262,7 +262,7 @@ TEST_CASE("errors of examples arrive at their batch; wrong options are refused")
     CHECK_THROWS_AS((void)loader.examples(5), ValueError);
     const auto sampler = std::make_shared<data::SequentialSampler>();
     CHECK_THROWS_WITH_AS(data::Loader(set, {.shuffle = true, .sampler = sampler}),
-                         "Loader: wants a sampler or shuffle, got both", ValueError);
+                         "Loader: expected a sampler or shuffle, got both", ValueError);
 }
 
 TEST_CASE("what data sets, transforms and collate functions give is looked at, and refused by name") {
@@ -277,20 +277,20 @@ TEST_CASE("what data sets, transforms and collate functions give is looked at, a
     const data::Collate own = [](std::span<const data::Example> examples) { return data::stack(examples); };
     for (const data::LoaderOptions& options : {data::LoaderOptions{}, data::LoaderOptions{.collate = own}}) {
         CHECK_THROWS_WITH_AS(loader_of({{.name = "a", .dtype = DType::i32, .shape = Shape{2}}}, two, options),
-                             doctest::Contains("wants field 'a' of example 0 of type i32, got f32"), TypeError);
+                             doctest::Contains("expected field 'a' of example 0 of type i32, got f32"), TypeError);
         CHECK_THROWS_WITH_AS(loader_of({{.name = "a", .shape = Shape{3}}}, two, options),
-                             doctest::Contains("wants field 'a' of example 0 of shape [3], got [2]"), ShapeError);
+                             doctest::Contains("expected field 'a' of example 0 of shape [3], got [2]"), ShapeError);
         CHECK_THROWS_WITH_AS(loader_of({{.name = "a"}, {.name = "b"}}, two, options),
-                             doctest::Contains("wants 2 fields of example 0"), ValueError);
+                             doctest::Contains("expected 2 fields of example 0"), ValueError);
         CHECK_THROWS_WITH_AS(loader_of({{.name = "a"}}, {DType::f32, {4}, std::vector<std::byte>(8)}, options),
-                             doctest::Contains("wants field 'a' of example 0 with 16 bytes for its shape [4], got 8"),
+                             doctest::Contains("expected field 'a' of example 0 with 16 bytes for its shape [4], got 8"),
                              ShapeError);
     }
     CHECK_THROWS_WITH_AS(
         loader_of({{.name = "a"}}, two, {.transform = [](data::Example& e, data::Random&) { e.arrays().clear(); }}),
-        "Loader: wants a transform that keeps the 1 fields of example 0, got 0", ValueError);
+        "Loader: expected a transform that keeps the 1 fields of example 0, got 0", ValueError);
     CHECK_THROWS_WITH_AS(loader_of({{.name = "a"}}, two, {.collate = [](auto) { return data::Example(); }}),
-                         "Loader: wants fields from the collate function, got none", ValueError);
+                         "Loader: expected fields from the collate function, got none", ValueError);
     CHECK_THROWS_AS(loader_of({{.name = "a"}}, two,
                               {.collate =
                                    [](auto) {
@@ -305,7 +305,7 @@ TEST_CASE("what data sets, transforms and collate functions give is looked at, a
               }});
     changing.start(0);
     (void)changing.next();
-    CHECK_THROWS_WITH_AS((void)changing.next(), doctest::Contains("wants the same fields for each batch"), ValueError);
+    CHECK_THROWS_WITH_AS((void)changing.next(), doctest::Contains("expected the same fields for each batch"), ValueError);
     const auto flat = data::InMemoryDataset({4}, std::vector<float>(8), {0, 1}, 2);
     CHECK_THROWS_WITH_AS(data::Loader(flat, {.transform = data::random_horizontal_flip()}),
                          doctest::Contains("got examples of 'features' f32 [4], 'label' i64 []"), ShapeError);

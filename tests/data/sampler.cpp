@@ -212,7 +212,7 @@ TEST_CASE("sampler: a loader follows it, from the middle of an epoch too, whatev
                      })})
             .start(0);
     };
-    CHECK_THROWS_WITH_AS(wrong(40), "Loader: wants indices in [0, 40) from the sampler, got 40", ValueError);
+    CHECK_THROWS_WITH_AS(wrong(40), "Loader: expected indices in [0, 40) from the sampler, got 40", ValueError);
     CHECK_THROWS_AS(wrong(-1), ValueError);
     CHECK_THROWS_AS(FunctionSampler({}), ValueError);
     CHECK_NOTHROW(wrong(39));

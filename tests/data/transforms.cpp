@@ -167,9 +167,9 @@ TEST_CASE("transforms: several fields are changed alike") {
     CHECK(example["image"].as<float>()[3] == 1.5F);
     CHECK(example["mask"].as<std::uint8_t>()[3] == 4);
     CHECK_THROWS_WITH_AS(on_fields({"masks"}, random_horizontal_flip())(example, random),
-                         doctest::Contains("on_fields: wants the name of a field"), ValueError);
+                         doctest::Contains("on_fields: expected the name of a field"), ValueError);
     CHECK_THROWS_WITH_AS(on_fields({"weight"}, random_horizontal_flip())(example, random),
-                         doctest::Contains("on_fields: field 'weight': to_image: wants an array (C, H, W)"),
+                         doctest::Contains("on_fields: field 'weight': to_image: expected an array (C, H, W)"),
                          ShapeError);
     CHECK_THROWS_AS((void)on_fields({}, random_horizontal_flip()), ValueError);
     CHECK_THROWS_AS((void)on_fields({"image"}, both), ValueError);
@@ -187,7 +187,7 @@ TEST_CASE("transforms: of images and of examples, together and refused") {
     CHECK(example["image"].as<float>()[1] == 4);
     CHECK(example["mask"].as<std::uint8_t>()[1] == 4);
     Image image = to_image(example["image"]);
-    CHECK_THROWS_WITH_AS(mixed(image, random), "Transform: wants an example, got an image", ValueError);
+    CHECK_THROWS_WITH_AS(mixed(image, random), "Transform: expected an example, got an image", ValueError);
     CHECK_THROWS_AS(Transform{}(image, random), ValueError);
     CHECK_THROWS_AS(Transform{}(example, random), ValueError);
     Example none({"x"}, {io::HostArray::of(1.0F)});

@@ -408,7 +408,7 @@ int main(int argc, char** argv) try {
         std::vector<std::pair<std::string, std::string>> others;
         for (std::size_t i = 2; i < words.size(); ++i) {
             const std::size_t sign = words[i].find('=');
-            if (sign == std::string::npos) throw std::runtime_error("wants NAME=FILE, got " + words[i]);
+            if (sign == std::string::npos) throw std::runtime_error("expected NAME=FILE, got " + words[i]);
             others.emplace_back(words[i].substr(0, sign), words[i].substr(sign + 1));
         }
         return compare(words[1], others);

@@ -131,7 +131,7 @@ TEST_CASE("safetensors: the file, byte by byte") {
     CHECK(static_cast<float>(halves.arrays.at("h").as<float16>()[0]) == 1.5F);
     CHECK(static_cast<float>(halves.arrays.at("h").as<float16>()[1]) == -2.0F);
     CHECK(static_cast<float>(halves.arrays.at("b").as<bfloat16>()[0]) == 2.5F);
-    CHECK_THROWS_WITH_AS((void)halves.arrays.at("b").as<float16>(), "HostArray::as: wants f16, got an array of bf16",
+    CHECK_THROWS_WITH_AS((void)halves.arrays.at("b").as<float16>(), "HostArray::as: expected f16, got an array of bf16",
                          TypeError);
     write_safetensors(path, halves);
     check_same(read_safetensors(path), halves);
@@ -217,7 +217,7 @@ TEST_CASE("safetensors: headers that are refused, with their place") {
     fs::resize_file(path, 100'000'009);
     CHECK_THROWS_WITH_AS((void)read_safetensors(path),
                          doctest::Contains("at byte 0: this is no safetensors file, or a damaged one: its first 8 "
-                                           "bytes would make a header of 100000001 bytes, wants at most 100000000"),
+                                           "bytes would make a header of 100000001 bytes, expected at most 100000000"),
                          FormatError);
     CHECK(refusal(path, with_length(R"({"w":{"dtype":"C64","shape":[2],"data_offsets":[0,4]}})", four)).find("'C64'") !=
           std::string::npos);

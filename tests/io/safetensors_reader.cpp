@@ -105,12 +105,12 @@ TEST_CASE("safetensors in shards: an index that does not fit is refused with its
     (void)save_sharded(where, {{"a", ones({2})}});
     CHECK(index_refusal(where, R"({"weight_map":{"a":"model.safetensors"}})") == "accepted");
     const std::string outside = index_refusal(where, R"({"weight_map":{"a":"../m/model.safetensors"}})");
-    CHECK(outside.find("at byte 15: array 'a' wants a file in the folder of the index") != std::string::npos);
+    CHECK(outside.find("at byte 15: array 'a' expected a file in the folder of the index") != std::string::npos);
     CHECK(index_refusal(where, R"({"weight_map":{"b":"model.safetensors"}})").find("array 'b' is not in the file") !=
           std::string::npos);
-    CHECK(index_refusal(where, R"({"weight_map":{"a":7}})").find("wants the name of a file") != std::string::npos);
-    CHECK(index_refusal(where, R"({"weight_map":[]})").find("wants an object 'weight_map'") != std::string::npos);
-    CHECK(index_refusal(where, R"({"metadata":{}})").find("wants an object 'weight_map'") != std::string::npos);
+    CHECK(index_refusal(where, R"({"weight_map":{"a":7}})").find("expected the name of a file") != std::string::npos);
+    CHECK(index_refusal(where, R"({"weight_map":[]})").find("expected an object 'weight_map'") != std::string::npos);
+    CHECK(index_refusal(where, R"({"metadata":{}})").find("expected an object 'weight_map'") != std::string::npos);
     CHECK(index_refusal(where, "[]").find("expected an object, got array") != std::string::npos);
     CHECK(index_refusal(where, R"({"weight_map":)").find("at byte 14: not valid JSON") != std::string::npos);
     CHECK(index_refusal(where, R"({"x":)" + std::string(100000, '[')).find("nested deeper") != std::string::npos);

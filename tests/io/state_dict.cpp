@@ -44,8 +44,8 @@ TEST_CASE("io::save: a name that comes twice and a tensor that there is not are 
     io::save(folder / "t", {{"a", ones({2})}});
     const std::string before = bytes_of_file(folder / "t");
     CHECK_THROWS_WITH_AS(io::save(folder / "t", {{"a", ones({2})}, {"b", ones({1})}, {"a", zeros({2})}}),
-                         "io::save: wants each name once, got 'a' again", ValueError);
+                         "io::save: expected each name once, got 'a' again", ValueError);
     CHECK_THROWS_WITH_AS(io::save(folder / "t", {{"a", zeros({2})}, {"b", Tensor()}}),
-                         "io::save: wants a tensor as 'b', got an undefined one", ValueError);
+                         "io::save: expected a tensor as 'b', got an undefined one", ValueError);
     CHECK(bytes_of_file(folder / "t") == before);
 }

@@ -354,7 +354,7 @@ TEST_CASE("causal models: files that would give another model are refused") {
     const test::TempFolder folder;
     models::LlamaConfig config = small_llama();
     config.model_type = "gemma";
-    CHECK_THROWS_WITH_AS(config.check(), "LlamaConfig: wants model_type llama, mistral or qwen2, got 'gemma'",
+    CHECK_THROWS_WITH_AS(config.check(), "LlamaConfig: expected model_type llama, mistral or qwen2, got 'gemma'",
                          ValueError);
     config = small_llama();
     config.qkv_bias = config.attention_bias = config.mlp_bias = false;

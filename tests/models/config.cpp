@@ -106,26 +106,26 @@ TEST_CASE("config.json: what is written comes back") {
 }
 
 TEST_CASE("config.json: what is not valid is refused with its place") {
-    CHECK(refusal<GPT2Config>(R"({"n_layer": "x"})") == R"(at byte 1: 'n_layer' wants a whole number, got "x")");
-    CHECK(refusal<GPT2Config>(R"({"n_layer": 0})") == "at byte 1: 'n_layer' wants at least 1, got 0");
+    CHECK(refusal<GPT2Config>(R"({"n_layer": "x"})") == R"(at byte 1: 'n_layer' expected a whole number, got "x")");
+    CHECK(refusal<GPT2Config>(R"({"n_layer": 0})") == "at byte 1: 'n_layer' expected at least 1, got 0");
     CHECK(refusal<GPT2Config>(R"({"n_layer": 18446744073709551615})") ==
-          "at byte 1: 'n_layer' wants at most 2147483648, got 18446744073709551615");
-    CHECK(refusal<GPT2Config>(R"({"model_type":"bert"})") == R"(at byte 1: 'model_type' wants 'gpt2', got "bert")");
+          "at byte 1: 'n_layer' expected at most 2147483648, got 18446744073709551615");
+    CHECK(refusal<GPT2Config>(R"({"model_type":"bert"})") == R"(at byte 1: 'model_type' expected 'gpt2', got "bert")");
     CHECK(refusal<GPT2Config>(R"({"n_embd":10,"n_head":3})") ==
-          "at byte 1: GPT2Config: wants n_head that divides n_embd, got 3 and 10");
+          "at byte 1: GPT2Config: expected n_head that divides n_embd, got 3 and 10");
     CHECK(refusal<GPT2Config>(R"({"add_cross_attention":true})") ==
-          "at byte 1: 'add_cross_attention' wants false, got true");
-    CHECK(refusal<GPT2Config>(R"({"activation_function":"no"})").find("wants one of gelu, gelu_new") !=
+          "at byte 1: 'add_cross_attention' expected false, got true");
+    CHECK(refusal<GPT2Config>(R"({"activation_function":"no"})").find("expected one of gelu, gelu_new") !=
           std::string::npos);
     CHECK(refusal<LlamaConfig>(R"({"rope_scaling":{"rope_type":"yarn","factor":2}})").find("got 'yarn'") !=
           std::string::npos);
-    CHECK(refusal<LlamaConfig>(R"({"rope_scaling":3})") == "at byte 1: 'rope_scaling' wants an object, got 3");
-    CHECK(refusal<BERTConfig>(R"({"is_decoder":true})") == "at byte 1: 'is_decoder' wants false, got true");
+    CHECK(refusal<LlamaConfig>(R"({"rope_scaling":3})") == "at byte 1: 'rope_scaling' expected an object, got 3");
+    CHECK(refusal<BERTConfig>(R"({"is_decoder":true})") == "at byte 1: 'is_decoder' expected false, got true");
     CHECK(refusal<ViTConfig>(R"({"patch_size":[16,16]})") ==
-          "at byte 1: 'patch_size' wants a whole number, got [16,16]");
+          "at byte 1: 'patch_size' expected a whole number, got [16,16]");
     CHECK(refusal<ViTConfig>("{").starts_with("at byte 1: not valid JSON"));
     CHECK(refusal<BERTConfig>(R"({"num_labels":2147483648})") ==
-          "at byte 1: 'num_labels' wants at most 1048576, got 2147483648");
+          "at byte 1: 'num_labels' expected at most 1048576, got 2147483648");
     CHECK(refusal<GPT2Config>(R"({"x":)" + std::string(80'000, '[')).find("nested deeper than 64 levels") !=
           std::string::npos);
     CHECK(refusal<LlamaConfig>(R"({"rms_norm_eps":-1})") ==
@@ -203,7 +203,7 @@ TEST_CASE("config.json: fields that no member stands for are written back") {
     CHECK(again.eos_token_id == std::vector<std::int64_t>{6, 8});
     CHECK(!again.bos_token_id);
     CHECK(again.n_embd == 24);
-    CHECK(refusal<GPT2Config>(R"({"eos_token_id":[1,"x"]})") == R"(at byte 1: 'eos_token_id' wants a token, got "x")");
+    CHECK(refusal<GPT2Config>(R"({"eos_token_id":[1,"x"]})") == R"(at byte 1: 'eos_token_id' expected a token, got "x")");
     for (const char* text : {"", "{", "nonsense", "1 2"}) {
         config.other_fields["own"] = text;
         CHECK_THROWS_AS(config.save(folder / "config.json"), ValueError);
@@ -217,7 +217,7 @@ TEST_CASE("config.json: fields that no member stands for are written back") {
 
 TEST_CASE("config.json: a model_type that is refused names all that are taken") {
     CHECK(refusal<LlamaConfig>(R"({"model_type":"gemma"})") ==
-          R"(at byte 1: 'model_type' wants 'llama', 'mistral' or 'qwen2', got "gemma")");
+          R"(at byte 1: 'model_type' expected 'llama', 'mistral' or 'qwen2', got "gemma")");
 }
 
 TEST_CASE("config.json: damaged files are refused or read") {

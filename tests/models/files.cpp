@@ -190,7 +190,7 @@ TEST_CASE("model folders: a head that the files lack may be new, one of any size
                           "num_labels":2147483648})"));
     CHECK(has(refusal_of<FormatError>(
                   [&] { (void)BERTForSequenceClassification::from_pretrained(folder / "m", {.strict = false}); }),
-              "'num_labels' wants at most"));
+              "'num_labels' expected at most"));
 }
 
 TEST_CASE("model folders: missing ones are named with the function that was called") {

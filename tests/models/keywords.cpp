@@ -196,20 +196,20 @@ TEST_CASE("the network for keywords") {
     }
 }
 
-TEST_CASE("the network for keywords says what it wants") {
+TEST_CASE("the network for keywords says what it expected") {
     using models::KeywordCNN;
     KeywordCNN model({.classes = 2, .n_fft = 64, .hop_length = 32, .n_mels = 5, .channels = 4, .blocks = 1});
     CHECK(refusal<ShapeError>([&] { (void)model(zeros({200})); }) ==
-          "KeywordCNN: wants samples (N, T) with T of at least 33, got [200]");
+          "KeywordCNN: expected samples (N, T) with T of at least 33, got [200]");
     CHECK(refusal<ShapeError>([&] {
               (void)model(zeros({2, 32}));
-          }) == "KeywordCNN: wants samples (N, T) with T of at least 33, got [2, 32]");
+          }) == "KeywordCNN: expected samples (N, T) with T of at least 33, got [2, 32]");
     CHECK(refusal<TypeError>([&] { (void)model(zeros({2, 99}, {.dtype = DType::i64})); }).starts_with("KeywordCNN: "));
     CHECK(model(zeros({2, 33})).shape() == Shape{2, 2});
     CHECK(refusal<ValueError>([] { (void)KeywordCNN({.classes = 0}); }) ==
-          "KeywordCNNConfig::classes: wants at least 1, got 0");
+          "KeywordCNNConfig::classes: expected at least 1, got 0");
     CHECK(refusal<ValueError>([] { (void)KeywordCNN({.classes = 2, .f_min = 9000}); }) ==
-          "KeywordCNNConfig::f_min: wants at least 0 and less than half the sample rate, got 9000");
+          "KeywordCNNConfig::f_min: expected at least 0 and less than half the sample rate, got 9000");
     CHECK(refusal<ValueError>([] { (void)KeywordCNN({.classes = 2, .dropout = 1}); }) ==
-          "KeywordCNNConfig::dropout: wants at least 0 and less than 1, got 1");
+          "KeywordCNNConfig::dropout: expected at least 0 and less than 1, got 1");
 }

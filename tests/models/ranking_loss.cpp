@@ -192,33 +192,33 @@ TEST_CASE("losses of models that recommend say what they want") {
     const Tensor x = zeros({4, 3}), ids = zeros({4}, {.dtype = DType::i64}), log_q = zeros({4});
     CHECK(refusal<ShapeError>([&] {
               (void)bpr_loss(log_q, zeros({3, 4}));
-          }) == "bpr_loss: wants negative (4) or (4, M), got [3, 4]");
+          }) == "bpr_loss: expected negative (4) or (4, M), got [3, 4]");
     CHECK(refusal<TypeError>([&] { (void)bpr_loss(ids, ids); }).starts_with("bpr_loss: "));
     CHECK(refusal<ValueError>([&] { (void)in_batch_softmax_loss(x, Tensor()); }).starts_with("in_batch_softmax_loss"));
     CHECK(refusal<ShapeError>([&] {
               (void)in_batch_softmax_loss(x, zeros({5, 3}));
-          }).starts_with("in_batch_softmax_loss: wants items of shape"));
+          }).starts_with("in_batch_softmax_loss: expected items of shape"));
     CHECK(refusal<ValueError>([&] { (void)in_batch_softmax_loss(x, x, {.temperature = 0}); }) ==
-          "in_batch_softmax_loss: wants a temperature above 0, got 0");
+          "in_batch_softmax_loss: expected a temperature above 0, got 0");
     CHECK(refusal<ShapeError>([&] {
               (void)in_batch_softmax_loss(x, x, {.log_q = zeros({3})});
-          }).starts_with("in_batch_softmax_loss: wants log_q of shape"));
+          }).starts_with("in_batch_softmax_loss: expected log_q of shape"));
     CHECK(refusal<TypeError>([&] { (void)in_batch_softmax_loss(x, x, {.item_ids = log_q}); }) ==
-          "in_batch_softmax_loss: wants item_ids of i64 or i32, got f32");
+          "in_batch_softmax_loss: expected item_ids of i64 or i32, got f32");
     CHECK(refusal<ShapeError>([&] {
               (void)sampled_softmax_loss(x, x, zeros({5, 2}));
-          }) == "sampled_softmax_loss: wants negatives (M, 3), got [5, 2]");
+          }) == "sampled_softmax_loss: expected negatives (M, 3), got [5, 2]");
     CHECK(refusal<ValueError>([&] { (void)sampled_softmax_loss(x, x, x, {.log_q_positive = log_q}); }) ==
-          "sampled_softmax_loss: wants both of log_q_positive and log_q_negative, or neither");
+          "sampled_softmax_loss: expected both of log_q_positive and log_q_negative, or neither");
     CHECK(refusal<ShapeError>([&] {
               (void)sampled_softmax_loss(x, x, zeros({5, 3}), {.positive_ids = ids, .negative_ids = ids});
-          }).starts_with("sampled_softmax_loss: wants negative_ids of shape"));
+          }).starts_with("sampled_softmax_loss: expected negative_ids of shape"));
     CHECK(refusal<ShapeError>([&] { (void)NegativeSampler(x); }) ==
-          "NegativeSampler: wants weights (C), of at least 1, got [4, 3]");
+          "NegativeSampler: expected weights (C), of at least 1, got [4, 3]");
     CHECK(refusal<ValueError>([] { (void)NegativeSampler::uniform(0); }) ==
-          "NegativeSampler::uniform: wants a count of at least 1, got 0");
+          "NegativeSampler::uniform: expected a count of at least 1, got 0");
     CHECK(refusal<ValueError>([] { (void)NegativeSampler::uniform(2).sample(0); }) ==
-          "NegativeSampler::sample: wants a count of at least 1, got 0");
+          "NegativeSampler::sample: expected a count of at least 1, got 0");
     CHECK(refusal<TypeError>([&] { (void)NegativeSampler::uniform(2).log_probability(x); }) ==
-          "NegativeSampler::log_probability: wants items of i64 or i32, got f32");
+          "NegativeSampler::log_probability: expected items of i64 or i32, got f32");
 }

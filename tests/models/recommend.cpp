@@ -358,58 +358,58 @@ TEST_CASE("models that recommend say what they want") {
     MatrixFactorization factors({.users = 3, .items = 5});
     CHECK(refusal<ShapeError>([&] { (void)factors(pairs, ids); }).starts_with("MatrixFactorization: "));
     CHECK(refusal<ShapeError>([&] { (void)factors(slice(ids, 0, 0, 3), ids); }) ==
-          "MatrixFactorization: wants items of shape [3], got [4]");
+          "MatrixFactorization: expected items of shape [3], got [4]");
     CHECK(refusal<TypeError>([&] { (void)factors(zeros({4}), ids); }) ==
-          "MatrixFactorization: wants users of i64 or i32, got f32");
+          "MatrixFactorization: expected users of i64 or i32, got f32");
     CHECK(refusal<ValueError>([&] { (void)factors(ids, Tensor()); }) ==
-          "MatrixFactorization: wants items, got an undefined tensor");
+          "MatrixFactorization: expected items, got an undefined tensor");
     CHECK(refusal<ValueError>([&] { (void)factors.recommend(ids, 6); }) ==
-          "MatrixFactorization::recommend: wants a k of 1 to 5, got 6");
+          "MatrixFactorization::recommend: expected a k of 1 to 5, got 6");
     CHECK(refusal<TypeError>([&] {
               (void)factors.recommend(ids, 2, zeros({4, 5}));
-          }) == "MatrixFactorization::recommend: wants seen of bool, got f32");
+          }) == "MatrixFactorization::recommend: expected seen of bool, got f32");
     CHECK(refusal<ValueError>([] { (void)MatrixFactorization({.users = 0, .items = 2}); }) ==
-          "MatrixFactorizationConfig::users: wants at least 1, got 0");
+          "MatrixFactorizationConfig::users: expected at least 1, got 0");
     CHECK(refusal<ValueError>([] { (void)MatrixFactorization({.users = 1, .items = 2, .initial_std = -1}); }) ==
-          "MatrixFactorizationConfig::initial_std: wants at least 0, got -1");
+          "MatrixFactorizationConfig::initial_std: expected at least 0, got -1");
 
     FactorizationMachine machine({.fields = {3, 4}});
-    CHECK(refusal<ShapeError>([&] { (void)machine(ids); }) == "FactorizationMachine: wants ids (N, 2), got [4]");
+    CHECK(refusal<ShapeError>([&] { (void)machine(ids); }) == "FactorizationMachine: expected ids (N, 2), got [4]");
     CHECK(refusal<ShapeError>([&] {
               (void)machine(pairs, zeros({2, 2}));
-          }).starts_with("FactorizationMachine: wants values of shape"));
+          }).starts_with("FactorizationMachine: expected values of shape"));
     CHECK(refusal<TypeError>([&] { (void)machine(pairs, pairs); }).starts_with("FactorizationMachine: "));
     CHECK(refusal<ValueError>([] { (void)FactorizationMachine({.fields = {}}); }) ==
-          "FactorizationMachineConfig::fields: wants one field at least, got none");
+          "FactorizationMachineConfig::fields: expected one field at least, got none");
     CHECK(refusal<ValueError>([] {
               (void)FactorizationMachine({.fields = {2, 0}});
-          }) == "FactorizationMachineConfig::fields[1]: wants at least 1, got 0");
+          }) == "FactorizationMachineConfig::fields[1]: expected at least 1, got 0");
 
     TwoTower towers({.user = {.fields = {3, 4}}, .item = {.fields = {2}, .dense_features = 3}});
     const Tensor items = zeros({4, 1}, {.dtype = DType::i64});
-    CHECK(refusal<ShapeError>([&] { (void)towers(items, items); }) == "TwoTower: wants users (N, 2), got [4, 1]");
+    CHECK(refusal<ShapeError>([&] { (void)towers(items, items); }) == "TwoTower: expected users (N, 2), got [4, 1]");
     CHECK(refusal<ShapeError>([&] { (void)towers(pairs, slice(items, 0, 0, 3)); }) ==
-          "TwoTower: wants as many items as users, 4, got 3");
+          "TwoTower: expected as many items as users, 4, got 3");
     CHECK(refusal<ValueError>([&] { (void)towers(pairs, items); }) ==
-          "Tower: wants dense (4, 3), got an undefined tensor");
+          "Tower: expected dense (4, 3), got an undefined tensor");
     CHECK(refusal<ValueError>([&] {
               (void)towers(pairs, items, zeros({4, 1}), zeros({4, 3}));
-          }) == "Tower: wants no dense, without dense_features, got [4, 1]");
+          }) == "Tower: expected no dense, without dense_features, got [4, 1]");
     CHECK(refusal<ValueError>([] {
               (void)TwoTower({.user = {.fields = {3}}, .item = {.fields = {2}}, .temperature = 0});
-          }) == "TwoTowerConfig::temperature: wants a number above 0, got 0");
+          }) == "TwoTowerConfig::temperature: expected a number above 0, got 0");
     CHECK(refusal<ValueError>([] {
               (void)TwoTower({.user = {.fields = {3}, .hidden = {4, -1}}, .item = {.fields = {2}}});
-          }) == "TowerConfig::hidden[1]: wants at least 1, got -1");
+          }) == "TowerConfig::hidden[1]: expected at least 1, got -1");
 
     DLRM dlrm({.dense_features = 2, .fields = {3, 4}});
-    CHECK(refusal<ShapeError>([&] { (void)dlrm(zeros({4, 3}), pairs); }) == "DLRM: wants dense (N, 2), got [4, 3]");
+    CHECK(refusal<ShapeError>([&] { (void)dlrm(zeros({4, 3}), pairs); }) == "DLRM: expected dense (N, 2), got [4, 3]");
     CHECK(refusal<ShapeError>([&] {
               (void)dlrm(zeros({4, 2}), items);
-          }) == "DLRM: wants ids (4, 2) or (4, 2, L), got [4, 1]");
+          }) == "DLRM: expected ids (4, 2) or (4, 2, L), got [4, 1]");
     CHECK(refusal<TypeError>([&] {
               (void)dlrm(zeros({4, 2}), zeros({4, 2}));
-          }) == "DLRM: wants ids of i64 or i32, got f32");
+          }) == "DLRM: expected ids of i64 or i32, got f32");
     CHECK(refusal<ValueError>([] { (void)DLRM({.fields = {3}}); }) ==
-          "DLRMConfig::dense_features: wants at least 1, got 0");
+          "DLRMConfig::dense_features: expected at least 1, got 0");
 }

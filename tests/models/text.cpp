@@ -222,29 +222,29 @@ TEST_CASE("Translator learns to turn words around, and translate() writes what d
 TEST_CASE("Classifiers and the translator refuse what they cannot take, by name") {
     using Options = models::ModelOptions;
     CHECK_THROWS_WITH_AS(models::TextCNN({.vocab_size = 0}, Options{}),
-                         "TextCNNConfig: wants vocab_size in 1 .. 2147483648, got 0", ValueError);
+                         "TextCNNConfig: expected vocab_size in 1 .. 2147483648, got 0", ValueError);
     CHECK_THROWS_WITH_AS(models::TextCNN({.vocab_size = 3, .filter_sizes = {}}, Options{}),
-                         "TextCNNConfig: wants filter_sizes, got none", ValueError);
+                         "TextCNNConfig: expected filter_sizes, got none", ValueError);
     CHECK_THROWS_WITH_AS(models::TextCNN({.vocab_size = 3, .padding_idx = 3}, Options{}),
-                         "TextCNNConfig: wants padding_idx in 0 .. 2, got 3", ValueError);
+                         "TextCNNConfig: expected padding_idx in 0 .. 2, got 3", ValueError);
     CHECK_THROWS_WITH_AS(models::TransformerClassifier({.vocab_size = 3, .d_model = 10, .nhead = 3}, Options{}),
-                         "TransformerClassifierConfig: wants nhead that divides d_model, got 3 and 10", ValueError);
+                         "TransformerClassifierConfig: expected nhead that divides d_model, got 3 and 10", ValueError);
     CHECK_THROWS_WITH_AS(
         models::Translator({.source_vocab_size = 3, .target_vocab_size = 3, .d_model = 5, .nhead = 1}, Options{}),
-        "TranslatorConfig: wants an even number that divides d_model, got 2 and 5", ValueError);
+        "TranslatorConfig: expected an even number that divides d_model, got 2 and 5", ValueError);
     CHECK_THROWS_WITH_AS(
         models::Translator({.source_vocab_size = 3, .target_vocab_size = 3, .dropout = 1.5}, Options{}),
-        "TranslatorConfig: wants dropout in [0, 1], got 1.5", ValueError);
+        "TranslatorConfig: expected dropout in [0, 1], got 1.5", ValueError);
     models::TextCNN cnn({.vocab_size = 5, .embedding_dim = 4, .num_filters = 2});
     CHECK_THROWS_WITH_AS(cnn(Tensor::from<std::int64_t>({1, 2}, {2})),
-                         "TextCNN: wants input_ids (N, L), got [2] (in TextCNN)", ShapeError);
-    CHECK_THROWS_WITH_AS(cnn(ones({2, 3})), "TextCNN: wants input_ids of i64 or i32, got f32 (in TextCNN)", TypeError);
+                         "TextCNN: expected input_ids (N, L), got [2] (in TextCNN)", ShapeError);
+    CHECK_THROWS_WITH_AS(cnn(ones({2, 3})), "TextCNN: expected input_ids of i64 or i32, got f32 (in TextCNN)", TypeError);
     models::Translator model(
         {.source_vocab_size = 5, .target_vocab_size = 5, .d_model = 8, .nhead = 2, .max_length = 4});
     CHECK_THROWS_WITH_AS(model(tokens({1, 2, 3, 4, 1}, 1), tokens({1}, 1)),
-                         "Translator::encode: wants up to 4 tokens, got 5 (in Translator)", ShapeError);
+                         "Translator::encode: expected up to 4 tokens, got 5 (in Translator)", ShapeError);
     CHECK_THROWS_WITH_AS((void)model.decode(tokens({1, 2, 3}, 3), ones({2, 1, 8}), tokens({1, 2, 1}, 3)),
-                         "Translator: wants memory of 3 texts, or of 1, got 2", ShapeError);
+                         "Translator: expected memory of 3 texts, or of 1, got 2", ShapeError);
     CHECK_THROWS_AS((void)model.translate({}, {1}), ValueError);
     CHECK_THROWS_AS((void)model.translate({1}, {}), ValueError);
     CHECK_THROWS_AS((void)model.translate({1}, {1}, {.max_new_tokens = 4}), ValueError);

@@ -96,15 +96,15 @@ TEST_CASE("modules: any arguments and any result") {
 
 TEST_CASE("modules: the first tensor is not undefined, others may be") {
     Two two;
-    CHECK_THROWS_WITH_AS(two(Tensor(), ones({2})), "Two: wants a tensor, got an undefined one (in Two)", ValueError);
+    CHECK_THROWS_WITH_AS(two(Tensor(), ones({2})), "Two: expected a tensor, got an undefined one (in Two)", ValueError);
     struct Holder : nn::Layer {
         Two& two = add("two", Two());
         Tensor forward(Tensor x) override { return two({}, x); }
         std::string type_name() const override { return "Holder"; }
     } holder;
-    CHECK_THROWS_WITH_AS(holder(ones({2})), "Two: wants a tensor, got an undefined one (in Holder/two)", ValueError);
+    CHECK_THROWS_WITH_AS(holder(ones({2})), "Two: expected a tensor, got an undefined one (in Holder/two)", ValueError);
     Two moved(std::move(two));
-    CHECK_THROWS_WITH_AS((void)two(ones({2})), "Two: wants a module, got one that was moved from", ValueError);
+    CHECK_THROWS_WITH_AS((void)two(ones({2})), "Two: expected a module, got one that was moved from", ValueError);
     CHECK(moved(ones({2})).defined());
 }
 
@@ -217,11 +217,11 @@ TEST_CASE("hooks see arguments and results, and may replace them") {
 
     nn::Linear layer(3, 4);
     CHECK_THROWS_WITH_AS(layer.register_forward_hook(nullptr),
-                         "register_forward_hook: wants a function, got an empty one", ValueError);
+                         "register_forward_hook: expected a function, got an empty one", ValueError);
     CHECK_THROWS_WITH_AS(layer.register_forward_pre_hook({}),
-                         "register_forward_pre_hook: wants a function, got an empty one", ValueError);
+                         "register_forward_pre_hook: expected a function, got an empty one", ValueError);
     layer.register_forward_pre_hook([](auto&, auto& arguments) { std::get<0>(arguments) = Tensor(); });
-    CHECK_THROWS_WITH_AS(layer(x), "Linear: wants a tensor, got an undefined one (in Linear)", ValueError);
+    CHECK_THROWS_WITH_AS(layer(x), "Linear: expected a tensor, got an undefined one (in Linear)", ValueError);
 }
 
 TEST_CASE("hooks: gradients go through what they replace, and one may remove itself") {

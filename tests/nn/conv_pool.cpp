@@ -76,11 +76,11 @@ TEST_CASE("layers: Conv3d and transposed convolutions") {
     named(deep, "ConvTranspose3d");
     CHECK(deep.weight().shape() == Shape{4, 3, 2, 1, 3});
     same(deep(cube()), conv_transpose3d(cube(), deep.weight(), {}, {.stride = {2, 1, 1}, .dilation = {1, 1, 2}}));
-    CHECK_THROWS_WITH_AS(nn::Conv3d(4, 6, {0, 1, 1}), doctest::Contains("Conv3d: wants groups"), ValueError);
+    CHECK_THROWS_WITH_AS(nn::Conv3d(4, 6, {0, 1, 1}), doctest::Contains("Conv3d: expected groups"), ValueError);
     CHECK_THROWS_WITH_AS(nn::ConvTranspose1d(4, 6, 3, {.groups = 4}),
-                         doctest::Contains("ConvTranspose1d: wants groups"), ValueError);
+                         doctest::Contains("ConvTranspose1d: expected groups"), ValueError);
     CHECK_THROWS_WITH_AS(nn::ConvTranspose3d(4, 6, 3, {.groups = 0}),
-                         doctest::Contains("ConvTranspose3d: wants groups"), ValueError);
+                         doctest::Contains("ConvTranspose3d: expected groups"), ValueError);
 }
 
 TEST_CASE("layers: padding of convolutions of other elements than zeros") {
@@ -107,7 +107,7 @@ TEST_CASE("layers: padding") {
     same(named(nn::CircularPad2d(3), "CircularPad2d")(image()), pad(image(), {3, 3, 3, 3}, PadMode::circular));
     same(named(nn::ZeroPad2d(1), "ZeroPad2d")(image()), pad(image(), {1, 1, 1, 1}));
     same(named(nn::ConstantPad1d({1, -2}, 3.5), "ConstantPad1d")(line()), pad(line(), {1, -2}, PadMode::constant, 3.5));
-    CHECK_THROWS_WITH_AS(nn::CircularPad2d({1, 2}), "CircularPad2d: wants 4 numbers, a pair for each axis, got [1, 2]",
+    CHECK_THROWS_WITH_AS(nn::CircularPad2d({1, 2}), "CircularPad2d: expected 4 numbers, a pair for each axis, got [1, 2]",
                          ValueError);
 }
 
@@ -140,9 +140,9 @@ TEST_CASE("layers: pools of all ranks") {
     manual_seed(4);
     same(drawn, fractional_max_pool2d(image(), {.output_size = Size2(4, 3)}));
     CHECK(nn::FractionalMaxPool3d({.output_ratio = {{0.5, 0.5, 0.5}}})(cube()).shape() == Shape{2, 4, 2, 3, 2});
-    CHECK_THROWS_WITH_AS(nn::MaxPool3d(3, {.padding = 2}), doctest::Contains("MaxPool3d: wants a kernel size"),
+    CHECK_THROWS_WITH_AS(nn::MaxPool3d(3, {.padding = 2}), doctest::Contains("MaxPool3d: expected a kernel size"),
                          ValueError);
-    CHECK_THROWS_WITH_AS(nn::AvgPool1d(0), doctest::Contains("AvgPool1d: wants a kernel size"), ValueError);
+    CHECK_THROWS_WITH_AS(nn::AvgPool1d(0), doctest::Contains("AvgPool1d: expected a kernel size"), ValueError);
 }
 
 TEST_CASE("layers: maxima with their places, and back") {

@@ -198,43 +198,43 @@ TEST_CASE("LSTMCell: a state that is left out is zeros; a sequence, plain and re
 }
 
 TEST_CASE("layers: mistakes are refused by name") {
-    CHECK_THROWS_WITH_AS(nn::Linear(0, 3), "Linear: wants in_features and out_features of at least 1, got 0 and 3",
+    CHECK_THROWS_WITH_AS(nn::Linear(0, 3), "Linear: expected in_features and out_features of at least 1, got 0 and 3",
                          ValueError);
     CHECK_THROWS_WITH_AS(nn::Conv1d(4, 6, 3, {.groups = 4}),
-                         "Conv1d: wants groups that divide the channels and a kernel size of at least 1, got 4 to 6 "
+                         "Conv1d: expected groups that divide the channels and a kernel size of at least 1, got 4 to 6 "
                          "channels, 4 groups, kernel size 3",
                          ValueError);
     CHECK_THROWS_WITH_AS(nn::Conv2d(4, 6, {0, 3}), doctest::Contains("kernel size 0 x 3"), ValueError);
     CHECK_THROWS_WITH_AS(nn::ConvTranspose2d(4, 6, 3, {.groups = 3}),
-                         doctest::Contains("ConvTranspose2d: wants groups"), ValueError);
+                         doctest::Contains("ConvTranspose2d: expected groups"), ValueError);
     CHECK_THROWS_WITH_AS(nn::ConvTranspose2d(4, 6, 3, {.output_padding = 1})(ones({1, 4, 3, 3})),
-                         doctest::Contains("conv_transpose2d: wants an output padding"), ValueError);
-    CHECK_THROWS_WITH_AS(nn::Dropout(1.5), "Dropout: wants p in [0, 1], got 1.5", ValueError);
-    CHECK_THROWS_WITH_AS(nn::MaxPool2d(3, {.padding = 2}), doctest::Contains("MaxPool2d: wants a kernel size"),
+                         doctest::Contains("conv_transpose2d: expected an output padding"), ValueError);
+    CHECK_THROWS_WITH_AS(nn::Dropout(1.5), "Dropout: expected p in [0, 1], got 1.5", ValueError);
+    CHECK_THROWS_WITH_AS(nn::MaxPool2d(3, {.padding = 2}), doctest::Contains("MaxPool2d: expected a kernel size"),
                          ValueError);
-    CHECK_THROWS_WITH_AS(nn::LayerNorm({3, 0}), "LayerNorm: wants sizes of at least 1 as normalized_shape, got [3, 0]",
+    CHECK_THROWS_WITH_AS(nn::LayerNorm({3, 0}), "LayerNorm: expected sizes of at least 1 as normalized_shape, got [3, 0]",
                          ValueError);
-    CHECK_THROWS_WITH_AS(nn::RMSNorm(Shape{}), "RMSNorm: wants sizes of at least 1 as normalized_shape, got []",
+    CHECK_THROWS_WITH_AS(nn::RMSNorm(Shape{}), "RMSNorm: expected sizes of at least 1 as normalized_shape, got []",
                          ValueError);
-    CHECK_THROWS_WITH_AS(nn::LayerNorm(3, {.eps = -1}), "LayerNorm: wants eps of at least 0, got -1", ValueError);
+    CHECK_THROWS_WITH_AS(nn::LayerNorm(3, {.eps = -1}), "LayerNorm: expected eps of at least 0, got -1", ValueError);
     CHECK_THROWS_WITH_AS(nn::Embedding(5, 0),
-                         "Embedding: wants num_embeddings and embedding_dim of at least 1, got 5 and 0", ValueError);
+                         "Embedding: expected num_embeddings and embedding_dim of at least 1, got 5 and 0", ValueError);
     CHECK_THROWS_WITH_AS(nn::Embedding(5, 2, {.padding_idx = 5}),
-                         "Embedding: wants a padding_idx of one of 5 rows, got 5", ValueError);
-    CHECK_THROWS_WITH_AS(nn::LSTMCell(3, 0), "LSTMCell: wants input_size and hidden_size of at least 1, got 3 and 0",
+                         "Embedding: expected a padding_idx of one of 5 rows, got 5", ValueError);
+    CHECK_THROWS_WITH_AS(nn::LSTMCell(3, 0), "LSTMCell: expected input_size and hidden_size of at least 1, got 3 and 0",
                          ValueError);
     nn::LSTMCell cell(3, 4);
-    CHECK_THROWS_WITH_AS(cell(ones({4})), doctest::Contains("LSTMCell: wants x (N, 3) or (3), got [4]"), ShapeError);
-    CHECK_THROWS_WITH_AS(cell(ones({2, 5})), doctest::Contains("LSTMCell: wants x (N, 3) or (3), got [2, 5]"),
+    CHECK_THROWS_WITH_AS(cell(ones({4})), doctest::Contains("LSTMCell: expected x (N, 3) or (3), got [4]"), ShapeError);
+    CHECK_THROWS_WITH_AS(cell(ones({2, 5})), doctest::Contains("LSTMCell: expected x (N, 3) or (3), got [2, 5]"),
                          ShapeError);
     CHECK_THROWS_WITH_AS(nn::LSTMCell(3, 4, {.dtype = DType::i32}),
-                         doctest::Contains("wants the parameter \"weight_ih\" of f32, f64, f16 or bf16, got i32"),
+                         doctest::Contains("expected the parameter \"weight_ih\" of f32, f64, f16 or bf16, got i32"),
                          TypeError);
-    CHECK_THROWS_WITH_AS(nn::BatchNorm(0), "BatchNorm: wants num_features of at least 1, got 0", ValueError);
+    CHECK_THROWS_WITH_AS(nn::BatchNorm(0), "BatchNorm: expected num_features of at least 1, got 0", ValueError);
     CHECK_THROWS_WITH_AS(batch_norm(ones({2, 3}), {}, {}, zeros({3}), ones({3}), {.momentum = std::nullopt}),
-                         doctest::Contains("wants num_batches_tracked where there is no momentum"), ValueError);
+                         doctest::Contains("expected num_batches_tracked where there is no momentum"), ValueError);
     CHECK_THROWS_WITH_AS(batch_norm(ones({2, 3}), {}, {}, zeros({3}), ones({3}), {}, zeros({})),
-                         doctest::Contains("wants num_batches_tracked of one i64"), TypeError);
+                         doctest::Contains("expected num_batches_tracked of one i64"), TypeError);
 }
 
 namespace {

@@ -73,7 +73,7 @@ TEST_CASE("state dictionaries copy values and refuse what does not fit, changing
     CHECK_THROWS_WITH_AS(b.load_state_dict(state), doctest::Contains("unexpected: [more]"), ValueError);
     CHECK(test::values(b.parameters()[0]) == before);
     CHECK_THROWS_WITH_AS(b.load_state_dict({{"0.weight", Tensor()}}, false),
-                         "load_state_dict: wants a tensor for '0.weight', got an undefined one", ValueError);
+                         "load_state_dict: expected a tensor for '0.weight', got an undefined one", ValueError);
     const LoadedState partly = b.load_state_dict(state, false);
     CHECK(partly.missing.empty());
     CHECK(partly.unexpected == std::vector<std::string>{"more"});
@@ -195,7 +195,7 @@ TEST_CASE("initial values have the spread that their formulas say") {
     CHECK(first != second);
     CHECK_THROWS_AS(nn::fan_of({3}), ShapeError);
     CHECK_THROWS_WITH_AS(nn::kaiming_uniform_(zeros({3})),
-                         "kaiming_uniform_: wants a weight (out, in, window...), got [3]", ShapeError);
+                         "kaiming_uniform_: expected a weight (out, in, window...), got [3]", ShapeError);
 }
 
 TEST_CASE("load_state_dict: names that fit but for a common prefix are told so") {

@@ -38,7 +38,7 @@ TEST_CASE("BatchNorm1d, 2d and 3d are BatchNorm with the number of axes checked"
                 } else {
                     CHECK_THROWS_WITH_AS(
                         layer(x),
-                        (name + ": wants x " + wants + ", got " + shapes[i].str() + " (in " + name + ")").c_str(),
+                        (name + ": expected x " + wants + ", got " + shapes[i].str() + " (in " + name + ")").c_str(),
                         ShapeError);
                 }
             }
@@ -94,7 +94,7 @@ TEST_CASE("a summary of a network that takes integers") {
     struct Embedding : nn::Layer {
         Tensor weight = parameter("weight", rand({7, 5}));
         Tensor forward(Tensor x) override {
-            if (is_floating(x.dtype())) throw TypeError("Embedding: wants integers");
+            if (is_floating(x.dtype())) throw TypeError("Embedding: expected integers");
             return matmul(eq(reshape(x, {-1, 1}), arange(0, 7, 1, {x.dtype()})).to(DType::f32), weight);
         }
         std::string type_name() const override { return "Embedding"; }

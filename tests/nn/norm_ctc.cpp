@@ -81,13 +81,13 @@ TEST_CASE("GroupNorm, InstanceNorm, LocalResponseNorm: names, values, running st
     plain.eval();
     same(plain(image), instance_norm(image));
 
-    CHECK_THROWS_WITH_AS(nn::GroupNorm(4, 6), "GroupNorm: wants num_groups that divide num_channels, got 4 and 6",
+    CHECK_THROWS_WITH_AS(nn::GroupNorm(4, 6), "GroupNorm: expected num_groups that divide num_channels, got 4 and 6",
                          ValueError);
-    CHECK_THROWS_WITH_AS(nn::InstanceNorm(0), "InstanceNorm: wants num_features of at least 1, got 0", ValueError);
+    CHECK_THROWS_WITH_AS(nn::InstanceNorm(0), "InstanceNorm: expected num_features of at least 1, got 0", ValueError);
     CHECK_THROWS_WITH_AS(nn::InstanceNorm1d(6)(image),
-                         "InstanceNorm1d: wants x (N, C, L) or (C, L), got [2, 6, 5, 3] (in InstanceNorm1d)",
+                         "InstanceNorm1d: expected x (N, C, L) or (C, L), got [2, 6, 5, 3] (in InstanceNorm1d)",
                          ShapeError);
-    CHECK_THROWS_WITH_AS(nn::LocalResponseNorm(0), "LocalResponseNorm: wants a size of at least 1, got 0", ValueError);
+    CHECK_THROWS_WITH_AS(nn::LocalResponseNorm(0), "LocalResponseNorm: expected a size of at least 1, got 0", ValueError);
 }
 
 TEST_CASE("InstanceNorm: a recorded step updates the running statistics") {
@@ -142,7 +142,7 @@ TEST_CASE("Embedding and EmbeddingBag: options, and tables that are there alread
     CHECK_FALSE(last(row, offsets).requires_grad());
     CHECK(last.not_replayable().empty());
     CHECK_THROWS_WITH_AS(nn::EmbeddingBag(0, 3),
-                         "EmbeddingBag: wants num_embeddings and embedding_dim of at least 1, got 0 and 3", ValueError);
+                         "EmbeddingBag: expected num_embeddings and embedding_dim of at least 1, got 0 and 3", ValueError);
     CHECK_THROWS_AS(nn::EmbeddingBag(5, 3, {.padding_idx = 5}), ValueError);
     CHECK_THROWS_AS(nn::Embedding::from_pretrained(zeros({3})), ShapeError);
     CHECK_THROWS_AS(nn::Embedding::from_pretrained(Tensor()), ValueError);
@@ -295,7 +295,7 @@ TEST_CASE("fuse_conv_bn, fuse_linear_bn: layers with what the norm makes of thei
     }
     nn::Linear linear(3, 4);
     CHECK_THROWS_WITH_AS(nn::fuse_linear_bn(linear, nn::BatchNorm1d(4, {.track_running_stats = false})),
-                         "fuse_linear_bn: wants a norm with running statistics, got one without", ValueError);
+                         "fuse_linear_bn: expected a norm with running statistics, got one without", ValueError);
     CHECK_THROWS_WITH_AS(nn::fuse_linear_bn(linear, nn::BatchNorm1d(3)),
-                         "fuse_linear_bn: wants a norm of 4 channels, got one of 3", ShapeError);
+                         "fuse_linear_bn: expected a norm of 4 channels, got one of 3", ShapeError);
 }

@@ -61,12 +61,12 @@ TEST_CASE("children built in place: where they are made is where they stay") {
         Twice() { emplace<nn::ReLU>("a"), emplace<nn::ReLU>("a"); }
         Tensor forward(Tensor t) override { return t; }
     };
-    CHECK_THROWS_WITH_AS(Twice(), doctest::Contains("wants each name once, got \"a\" again"), ValueError);
+    CHECK_THROWS_WITH_AS(Twice(), doctest::Contains("expected each name once, got \"a\" again"), ValueError);
     struct Without : nn::Layer {
         Without() { add_child("a", nullptr); }
         Tensor forward(Tensor t) override { return t; }
     };
-    CHECK_THROWS_WITH_AS(Without(), "Module: wants a module as 'a', got null", ValueError);
+    CHECK_THROWS_WITH_AS(Without(), "Module: expected a module as 'a', got null", ValueError);
 }
 
 TEST_CASE("children built in place: in a Sequential") {
@@ -101,7 +101,7 @@ TEST_CASE("a module that was moved from says so") {
     nn::Sequential from(nn::Linear(5, 3), nn::ReLU());
     const nn::Sequential model(std::move(from));
     const Tensor x = random_tensor({7, 5}, 1);
-    constexpr auto* words = "Sequential: wants a module, got one that was moved from";
+    constexpr auto* words = "Sequential: expected a module, got one that was moved from";
     const std::vector<std::function<void()>> calls{
         [&] { (void)from(x); },
         [&] { (void)from.parameters(); },
@@ -141,13 +141,13 @@ TEST_CASE("a module that was moved from says so") {
 
     // So do layers, and what was moved goes on saying it.
     nn::Linear linear(5, 3), second(std::move(linear));
-    CHECK_THROWS_WITH_AS((void)linear(x), "Linear: wants a module, got one that was moved from", ValueError);
+    CHECK_THROWS_WITH_AS((void)linear(x), "Linear: expected a module, got one that was moved from", ValueError);
     nn::Linear third(std::move(linear));
-    CHECK_THROWS_WITH_AS((void)third.state_dict(), "Linear: wants a module, got one that was moved from", ValueError);
+    CHECK_THROWS_WITH_AS((void)third.state_dict(), "Linear: expected a module, got one that was moved from", ValueError);
     CHECK_THROWS_WITH_AS((void)nn::Sequential(nn::ReLU(), std::move(linear)),
-                         "Linear '1': wants a module, got one that was moved from", ValueError);
+                         "Linear '1': expected a module, got one that was moved from", ValueError);
     nn::ReLU relu_layer, taken(std::move(relu_layer));
-    CHECK_THROWS_WITH_AS((void)relu_layer(x), doctest::Contains("wants a module, got one that was moved from"),
+    CHECK_THROWS_WITH_AS((void)relu_layer(x), doctest::Contains("expected a module, got one that was moved from"),
                          ValueError);
     CHECK(taken(x).shape() == x.shape());
 
@@ -155,9 +155,9 @@ TEST_CASE("a module that was moved from says so") {
     nn::Sequential outer(nn::Sequential(nn::ReLU(), nn::Linear(5, 3)), nn::Tanh());
     auto& child = dynamic_cast<nn::Linear&>(*outer.children()[0].second->children()[1].second);
     const nn::Linear stolen(std::move(child));
-    CHECK_THROWS_WITH_AS((void)outer.parameters(), "Linear '0.1': wants a module, got one that was moved from",
+    CHECK_THROWS_WITH_AS((void)outer.parameters(), "Linear '0.1': expected a module, got one that was moved from",
                          ValueError);
-    CHECK_THROWS_WITH_AS((void)outer(x), doctest::Contains("Linear: wants a module, got one that was moved from"),
+    CHECK_THROWS_WITH_AS((void)outer(x), doctest::Contains("Linear: expected a module, got one that was moved from"),
                          ValueError);
 }
 

@@ -142,7 +142,7 @@ TEST_CASE("parametrisations: several in a row, one with parameters, one with a r
 TEST_CASE("parametrisations: mistakes are refused by name, and change nothing") {
     nn::Linear layer(3, 2);
     CHECK_THROWS_WITH_AS(nn::register_parametrization(layer, "wieght", Symmetric()),
-                         "register_parametrization: wants a parameter of Linear (\"weight\", \"bias\"), got \"wieght\"",
+                         "register_parametrization: expected a parameter of Linear (\"weight\", \"bias\"), got \"wieght\"",
                          ValueError);
     CHECK_THROWS_AS(nn::register_parametrization(layer, "weight", Symmetric()), ShapeError);  // 2 x 3 plus 3 x 2
     struct Other : nn::Layer {
@@ -150,29 +150,29 @@ TEST_CASE("parametrisations: mistakes are refused by name, and change nothing") 
     };
     CHECK_THROWS_WITH_AS(
         nn::register_parametrization(layer, "weight", Other()),
-        doctest::Contains("register_parametrization: wants a parametrisation that gives 'weight' of Linear "
+        doctest::Contains("register_parametrization: expected a parametrisation that gives 'weight' of Linear "
                           "as it is, f32 [2, 3]"),
         ValueError);
     CHECK_THROWS_WITH_AS(nn::remove_parametrizations(layer, "weight"),
-                         "remove_parametrizations: wants a parameter that has parametrisations, got 'weight' of Linear",
+                         "remove_parametrizations: expected a parameter that has parametrisations, got 'weight' of Linear",
                          ValueError);
     struct Pair : nn::Callable<Tensor(Tensor, Tensor)> {
         Tensor forward(Tensor a, Tensor b) override { return a * b; }
     };
     CHECK_THROWS_WITH_AS(nn::register_parametrization(layer, "weight", Pair()),
-                         doctest::Contains("wants a right_inverse that gives 2 tensors"), ValueError);
+                         doctest::Contains("expected a right_inverse that gives 2 tensors"), ValueError);
     CHECK(names(layer.state_dict()) == Names{"weight", "bias"});
     CHECK(layer.children().empty());
     nn::weight_norm(layer);
     CHECK_THROWS_WITH_AS(nn::register_parametrization(layer, "weight", Pair()),
                          doctest::Contains("to take one tensor, got one that takes 2"), ValueError);
     CHECK_THROWS_WITH_AS(nn::remove_parametrizations(layer, "weight", false),
-                         "remove_parametrizations: wants one original to go back to, got 2 of 'weight'", ValueError);
+                         "remove_parametrizations: expected one original to go back to, got 2 of 'weight'", ValueError);
     CHECK_THROWS_AS(nn::lora(layer, "bias"), ShapeError);
-    CHECK_THROWS_WITH_AS(nn::lora(layer, "weight", {.rank = 0}), "LoRA: wants a rank of at least 1, got 0", ValueError);
+    CHECK_THROWS_WITH_AS(nn::lora(layer, "weight", {.rank = 0}), "LoRA: expected a rank of at least 1, got 0", ValueError);
     Mix mix;
     CHECK_THROWS_WITH_AS(nn::register_parametrization(mix, "plain", Scaled()),
-                         "register_parametrization: wants a parameter that its module keeps as nn::Parameter, got "
+                         "register_parametrization: expected a parameter that its module keeps as nn::Parameter, got "
                          "'plain' of Mix, which keeps a Tensor",
                          ValueError);
     nn::Linear gone(std::move(layer));
@@ -443,11 +443,11 @@ TEST_CASE("parametrisations: a summary counts the layer once, and observers are 
     struct Failing : nn::Layer {
         bool fails = false;
         Tensor forward(Tensor w) override {
-            if (fails) throw ValueError("Failing: wants to fail");
+            if (fails) throw ValueError("Failing: expected to fail");
             return w;
         }
     };
     nn::register_parametrization(model[0], "bias", Failing()).fails = true;
-    CHECK_THROWS_WITH_AS(model(ones({2, 4})), "Failing: wants to fail (in Sequential/0/parametrizations.bias.0)",
+    CHECK_THROWS_WITH_AS(model(ones({2, 4})), "Failing: expected to fail (in Sequential/0/parametrizations.bias.0)",
                          ValueError);
 }

@@ -133,8 +133,8 @@ TEST_CASE("LSTM: learns to say what it saw first") {
 
 TEST_CASE("recurrent layers name x where its features do not fit") {
     nn::LSTM lstm(3, 5, {.num_layers = 2});
-    CHECK_THROWS_WITH_AS(lstm(ones({4, 2, 7})), "LSTM: wants x of 3 features (input_size), got [4, 2, 7] (in LSTM)",
+    CHECK_THROWS_WITH_AS(lstm(ones({4, 2, 7})), "LSTM: expected x of 3 features (input_size), got [4, 2, 7] (in LSTM)",
                          ShapeError);
     nn::GRUCell cell(3, 5);
-    CHECK_THROWS_WITH_AS(cell(ones({2, 7})), "GRUCell: wants x (N, 3) or (3), got [2, 7] (in GRUCell)", ShapeError);
+    CHECK_THROWS_WITH_AS(cell(ones({2, 7})), "GRUCell: expected x (N, 3) or (3), got [2, 7] (in GRUCell)", ShapeError);
 }

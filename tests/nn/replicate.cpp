@@ -83,12 +83,12 @@ TEST_CASE("replicas: of another type, in place, with parametrisations, and mista
     CHECK_FALSE(replicas[0]->named_parameters()[1].tensor.requires_grad());
 
     CHECK_THROWS_WITH_AS(nn::replicate([] { return nn::Linear(4, 3, {.bias = false}); }, nn::Linear(4, 3), here),
-                         "replicate: wants a replica with the parameters and buffers of the model, 'bias', got 'none'",
+                         "replicate: expected a replica with the parameters and buffers of the model, 'bias', got 'none'",
                          ValueError);
     CHECK_THROWS_WITH_AS(nn::replicate([] { return nn::Linear(5, 3); }, nn::Linear(4, 3), here),
-                         "replicate: wants a replica whose 'weight' has shape [3, 4], got [3, 5]", ShapeError);
+                         "replicate: expected a replica whose 'weight' has shape [3, 4], got [3, 5]", ShapeError);
     CHECK_THROWS_WITH_AS(
         nn::replicate([] { return nn::Sequential(nn::ReLU()); }, nn::Sequential(nn::ReLU(), nn::ReLU()), here),
-        "replicate: wants a replica with the modules of the model, [0, 1] in it, got [0]", ValueError);
+        "replicate: expected a replica with the modules of the model, [0, 1] in it, got [0]", ValueError);
     CHECK(nn::replicate([] { return nn::Linear(4, 3); }, nn::Linear(4, 3), {}).empty());
 }

@@ -279,17 +279,17 @@ TEST_CASE("transformer: a network of both learns to turn sequences round") {
 
 TEST_CASE("attention and the decoder refuse what would be computed as something else") {
     CHECK_THROWS_WITH_AS(nn::TransformerEncoderLayer(8, 2, {.activation = nullptr}),
-                         "TransformerEncoderLayer: wants an activation, got an empty function", ValueError);
+                         "TransformerEncoderLayer: expected an activation, got an empty function", ValueError);
     nn::MultiheadAttention attention(8, 2);
     const Tensor x = ones({3, 2, 8});
     CHECK_THROWS_WITH_AS(
         attention(x, {}, {}, {.key_padding_mask = zeros({2, 3}, {DType::i64})}),
-        "MultiheadAttention: wants key_padding_mask of bool, or of floating numbers that are added, got i64 (in "
+        "MultiheadAttention: expected key_padding_mask of bool, or of floating numbers that are added, got i64 (in "
         "MultiheadAttention)",
         TypeError);
     CHECK_THROWS_AS(attention(x, {}, {}, {.attn_mask = zeros({3, 3}, {DType::i32})}), TypeError);
     CHECK_THROWS_WITH_AS(attention(ones({3, 2, 7})),
-                         "MultiheadAttention: wants query of embed_dim 8, got [3, 2, 7] (in MultiheadAttention)",
+                         "MultiheadAttention: expected query of embed_dim 8, got [3, 2, 7] (in MultiheadAttention)",
                          ShapeError);
     CHECK_THROWS_AS(attention(x, ones({3, 1, 8})), ShapeError);
     nn::TransformerDecoder decoder(8, 2, 1);

@@ -145,25 +145,25 @@ TEST_CASE("running statistics count as written") {
 TEST_CASE("what batch_norm refuses") {
     const Tensor x = zeros({4, 3}), c = zeros({3});
     CHECK_THROWS_WITH_AS(batch_norm(zeros({4}), c, c, c, c),
-                         "batch_norm: wants at least 2 axes (N, C, ...) as x, got [4]", ShapeError);
+                         "batch_norm: expected at least 2 axes (N, C, ...) as x, got [4]", ShapeError);
     CHECK_THROWS_WITH_AS(batch_norm(zeros({1, 3}), c, c, c, c),
-                         "batch_norm: wants at least two elements a channel to train on, got [1, 3]", ShapeError);
+                         "batch_norm: expected at least two elements a channel to train on, got [1, 3]", ShapeError);
     CHECK_THROWS_WITH_AS(batch_norm(x, zeros({4}), c, c, c),
-                         "batch_norm: wants x (N, C, ...) with as many channels as the weight has elements, got x of "
+                         "batch_norm: expected x (N, C, ...) with as many channels as the weight has elements, got x of "
                          "shape [4, 3] and the weight of shape [4]",
                          ShapeError);
     CHECK_THROWS_WITH_AS(batch_norm(x, c, c, c, {}, {.training = false}),
-                         "batch_norm: wants running statistics to evaluate with, got an undefined tensor", ValueError);
+                         "batch_norm: expected running statistics to evaluate with, got an undefined tensor", ValueError);
     CHECK_THROWS_WITH_AS(batch_norm(x, c, c, c, zeros({2}), {.training = false}),
-                         "batch_norm: wants x (N, C, ...) with as many channels as the running variance has elements, "
+                         "batch_norm: expected x (N, C, ...) with as many channels as the running variance has elements, "
                          "got x of shape [4, 3] and the running variance of shape [2]",
                          ShapeError);
     CHECK_THROWS_WITH_AS(batch_norm(x, c.to(DType::bf16), c, c, c),
-                         "batch_norm: wants x and the weight of one type, got f32 and bf16", TypeError);
+                         "batch_norm: expected x and the weight of one type, got f32 and bf16", TypeError);
     CHECK_THROWS_WITH_AS(batch_norm(x.to(DType::i32), c, c, c, c),
-                         "batch_norm: wants f32, f64, f16 or bf16 as x, got i32 (convert with .to(DType::f32))",
+                         "batch_norm: expected f32, f64, f16 or bf16 as x, got i32 (convert with .to(DType::f32))",
                          TypeError);
-    CHECK_THROWS_WITH_AS(batch_norm(x, c, c, c, c, {.eps = 0}), "batch_norm: wants eps above 0, got 0", ValueError);
+    CHECK_THROWS_WITH_AS(batch_norm(x, c, c, c, c, {.eps = 0}), "batch_norm: expected eps above 0, got 0", ValueError);
     CHECK_THROWS_WITH_AS(batch_norm(x, c, c, c, c, {.momentum = 2}),
-                         "batch_norm: wants a momentum in [0, 1], or none, got 2", ValueError);
+                         "batch_norm: expected a momentum in [0, 1], or none, got 2", ValueError);
 }

@@ -265,9 +265,9 @@ TEST_CASE("conv2d: gradients that are not wanted stay undefined, and inputs of o
     conv2d(x, weight).backward();
     CHECK(!x.grad().defined());
     CHECK(difference(weight.grad(), values(x), {}) == "");
-    CHECK_THROWS_WITH_AS(conv2d(x, Tensor()), "conv2d: wants a tensor as weight, got an undefined one", ValueError);
+    CHECK_THROWS_WITH_AS(conv2d(x, Tensor()), "conv2d: expected a tensor as weight, got an undefined one", ValueError);
     CHECK(conv2d(reshape(x, {1, 1, 1}), weight).shape() == Shape{1, 1, 1});  // without a batch
-    CHECK_THROWS_WITH_AS(conv2d(reshape(x, {1, 1}), weight), doctest::Contains("conv2d: wants x"), ShapeError);
+    CHECK_THROWS_WITH_AS(conv2d(reshape(x, {1, 1}), weight), doctest::Contains("conv2d: expected x"), ShapeError);
 }
 
 TEST_CASE("conv2d: views into larger buffers, and nothing written beside them") {
@@ -505,7 +505,7 @@ TEST_CASE("conv2d: DECLIVITY_CONV2D names the strategy") {
     }
     const test::Environment unknown("DECLIVITY_CONV2D", "fft");
     CHECK_THROWS_WITH_AS(choice(served),
-                         "DECLIVITY_CONV2D: wants one of depthwise_channels_last, depthwise, depthwise_direct, "
+                         "DECLIVITY_CONV2D: expected one of depthwise_channels_last, depthwise, depthwise_direct, "
                          "winograd4, winograd2, col2im, matmul, banded, gemm, local, tiled, direct, got \"fft\"",
                          ValueError);
 }
@@ -568,47 +568,47 @@ TEST_CASE("conv2d: what does not fit is refused, by name") {
     };
     forward(x, weight, bias, out);
     CHECK_THROWS_WITH_AS(forward(zeros({4, 5, 6}), weight, bias, out),
-                         "conv2d_forward: wants x of shape (N, C, H, W), got [4, 5, 6]", ShapeError);
+                         "conv2d_forward: expected x of shape (N, C, H, W), got [4, 5, 6]", ShapeError);
     CHECK_THROWS_WITH_AS(forward(x, zeros({6, 4, 9}), bias, out),
-                         "conv2d_forward: wants a weight of shape (O, C / groups, R, S), got [6, 4, 9]", ShapeError);
+                         "conv2d_forward: expected a weight of shape (O, C / groups, R, S), got [6, 4, 9]", ShapeError);
     CHECK_THROWS_WITH_AS(
         forward(x, zeros({6, 3, 3, 3}), bias, out),
-        "conv2d_forward: wants a weight of 4 input channels for x [2, 4, 5, 6] in 1 group, got [6, 3, 3, 3]",
+        "conv2d_forward: expected a weight of 4 input channels for x [2, 4, 5, 6] in 1 group, got [6, 3, 3, 3]",
         ShapeError);
     CHECK_THROWS_WITH_AS(forward(x, weight, bias, out, {.groups = 4}),
-                         "conv2d_forward: wants groups that divide the channels of x and the filters, at least one of "
+                         "conv2d_forward: expected groups that divide the channels of x and the filters, at least one of "
                          "each, got 4 groups "
                          "for x [2, 4, 5, 6] and weight [6, 4, 3, 3]",
                          ValueError);
     CHECK_THROWS_AS(forward(x, weight, bias, out, {.groups = 0}), ValueError);
     CHECK_THROWS_AS(forward(x, zeros({0, 4, 3, 3}), zeros({0}), zeros({2, 0, 3, 4})), ValueError);
     CHECK_THROWS_WITH_AS(forward(x, weight, bias, out, {.stride = {1, 0}}),
-                         "conv2d_forward: wants a stride of at least 1 along each axis, got [1, 0]", ValueError);
+                         "conv2d_forward: expected a stride of at least 1 along each axis, got [1, 0]", ValueError);
     CHECK_THROWS_WITH_AS(forward(x, weight, bias, out, {.padding = {-1, 0}}),
-                         "conv2d_forward: wants a padding of at least 0 along each axis, got [-1, 0]", ValueError);
+                         "conv2d_forward: expected a padding of at least 0 along each axis, got [-1, 0]", ValueError);
     CHECK_THROWS_AS(forward(x, weight, bias, out, {.dilation = {0, 1}}), ValueError);
     CHECK_THROWS_WITH_AS(
         forward(x, weight, bias, out, {.dilation = {3, 1}}),
-        "conv2d_forward: wants an x at least as large as the filter, got x [2, 4, 5, 6] with padding [0, 0] and weight "
+        "conv2d_forward: expected an x at least as large as the filter, got x [2, 4, 5, 6] with padding [0, 0] and weight "
         "[6, 4, 3, 3] with dilation [3, 1]",
         ShapeError);
     CHECK_THROWS_AS(forward(zeros({2, 4, 0, 6}), weight, bias, out), ShapeError);
-    CHECK_THROWS_WITH_AS(forward(x, weight, zeros({5}), out), "conv2d_forward: wants bias of shape [6], got [5]",
+    CHECK_THROWS_WITH_AS(forward(x, weight, zeros({5}), out), "conv2d_forward: expected bias of shape [6], got [5]",
                          ShapeError);
     CHECK_THROWS_WITH_AS(forward(x, weight, bias, zeros({2, 6, 3, 3})),
-                         "conv2d_forward: wants out of shape [2, 6, 3, 4], got [2, 6, 3, 3]", ShapeError);
+                         "conv2d_forward: expected out of shape [2, 6, 3, 4], got [2, 6, 3, 3]", ShapeError);
     CHECK_THROWS_WITH_AS(forward(zeros({2, 4, 5, 6}, {DType::i32}), weight, bias, out),
-                         "conv2d_forward: wants f32, f64, f16 or bf16 as x, got i32 (convert with .to(DType::f32))",
+                         "conv2d_forward: expected f32, f64, f16 or bf16 as x, got i32 (convert with .to(DType::f32))",
                          TypeError);
     CHECK_THROWS_AS(ops::conv2d_forward(ops::permuted(zeros({2, 4, 6, 5}).view(), {0, 1, 3, 2}), weight.view(),
                                         std::nullopt, out.view(), {}),
                     ShapeError);
     CHECK_THROWS_WITH_AS(ops::conv2d_backward_input(out.view(), weight.view(), zeros({2, 4, 5, 7}).view(), {}),
-                         "conv2d_backward_input: wants out_gradient of shape [2, 6, 3, 5], got [2, 6, 3, 4]",
+                         "conv2d_backward_input: expected out_gradient of shape [2, 6, 3, 5], got [2, 6, 3, 4]",
                          ShapeError);
     CHECK_THROWS_WITH_AS(ops::conv2d_backward_weights(x.view(), out.view(), zeros({6, 4, 3, 2}).view(), {}),
-                         "conv2d_backward_weights: wants out_gradient of shape [2, 6, 3, 5], got [2, 6, 3, 4]",
+                         "conv2d_backward_weights: expected out_gradient of shape [2, 6, 3, 5], got [2, 6, 3, 4]",
                          ShapeError);
     CHECK_THROWS_WITH_AS(ops::conv2d_backward_bias(out.view(), zeros({5}).view()),
-                         "conv2d_backward_bias: wants bias_gradient of shape [6], got [5]", ShapeError);
+                         "conv2d_backward_bias: expected bias_gradient of shape [6], got [5]", ShapeError);
 }

@@ -129,18 +129,18 @@ TEST_CASE("cross entropy of no rows") {
 TEST_CASE("what cross entropy refuses") {
     const Tensor x = zeros({2, 3}), labels = zeros({2}, {.dtype = DType::i64});
     CHECK_THROWS_WITH_AS(cross_entropy(zeros({2, 3, 4}), labels),
-                         "cross_entropy: wants labels of shape [2, 4], got [2]", ShapeError);
+                         "cross_entropy: expected labels of shape [2, 4], got [2]", ShapeError);
     CHECK_THROWS_WITH_AS(cross_entropy(x, zeros({3}, {.dtype = DType::i64})),
-                         "cross_entropy: wants labels of shape [2], got [3]", ShapeError);
+                         "cross_entropy: expected labels of shape [2], got [3]", ShapeError);
     CHECK_THROWS_WITH_AS(cross_entropy(x, zeros({2})),
                          "cross_entropy: expected labels of an integer type (i8 to i64, u8 to u64), got f32",
                          TypeError);
     CHECK_THROWS_WITH_AS(cross_entropy(x.to(DType::i32), labels),
-                         "cross_entropy: wants f32, f64, f16 or bf16 as logits, got i32 (convert with .to(DType::f32))",
+                         "cross_entropy: expected f32, f64, f16 or bf16 as logits, got i32 (convert with .to(DType::f32))",
                          TypeError);
     CHECK_THROWS_WITH_AS(cross_entropy(x, labels, {.label_smoothing = 1}),
-                         "cross_entropy: wants label_smoothing in [0, 1), got 1", ValueError);
+                         "cross_entropy: expected label_smoothing in [0, 1), got 1", ValueError);
     CHECK_THROWS_WITH_AS(cross_entropy(zeros({2, 0}), labels),
-                         "cross_entropy: wants at least one class, got logits of shape [2, 0]", ShapeError);
+                         "cross_entropy: expected at least one class, got logits of shape [2, 0]", ShapeError);
     CHECK_THROWS_AS(cross_entropy(x, Tensor()), ValueError);
 }

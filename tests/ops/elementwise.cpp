@@ -269,9 +269,9 @@ TEST_CASE("elementwise: trees over halves are computed in f32, but what is cast 
     const Expression f16_and_bf16[] = {narrow[0], Expression::cast(x.view(), DType::bf16)},
                      f16_and_f32[] = {narrow[0], x.view()};
     CHECK_THROWS_WITH_AS(Expression::apply(Function::add, f16_and_bf16),
-                         "add: wants tensors of one type (convert with .to(DType)), got f16, bf16", TypeError);
+                         "add: expected tensors of one type (convert with .to(DType)), got f16, bf16", TypeError);
     CHECK_THROWS_WITH_AS(Expression::apply(Function::mul, f16_and_f32),
-                         "mul: wants tensors of one type (convert with .to(DType)), got f16, f32", TypeError);
+                         "mul: expected tensors of one type (convert with .to(DType)), got f16, f32", TypeError);
 }
 
 TEST_CASE("elementwise: three operands of different shapes") {
@@ -566,18 +566,18 @@ TEST_CASE("elementwise: what does not fit is refused, by name") {
     const auto apply = [](Function function, std::vector<Expression> inputs, std::vector<double> parameters = {}) {
         return Expression::apply(function, inputs, scalars(parameters));
     };
-    CHECK_THROWS_WITH_AS(apply(Function::add, {x, y}), "add: wants shapes that broadcast, got [2, 3] and [4]",
+    CHECK_THROWS_WITH_AS(apply(Function::add, {x, y}), "add: expected shapes that broadcast, got [2, 3] and [4]",
                          ShapeError);
     CHECK_THROWS_WITH_AS(apply(Function::add, {x, whole}),
-                         "add: wants tensors of one type (convert with .to(DType)), got f32, i32", TypeError);
+                         "add: expected tensors of one type (convert with .to(DType)), got f32, i32", TypeError);
     CHECK_THROWS_WITH_AS(apply(Function::exp, {whole}),
-                         "exp: wants f32, f64, f16 or bf16, got i32 (convert with .to(DType::f32))", TypeError);
+                         "exp: expected f32, f64, f16 or bf16, got i32 (convert with .to(DType::f32))", TypeError);
     CHECK_THROWS_AS(apply(Function::neg, {Expression::cast(whole, DType::boolean)}), TypeError);
     CHECK_THROWS_AS(apply(Function::where, {x, x, x}), TypeError);
-    CHECK_THROWS_WITH_AS(apply(Function::add, {x}), "add: wants 2 inputs and 0 parameters, got 1 and 0", ValueError);
+    CHECK_THROWS_WITH_AS(apply(Function::add, {x}), "add: expected 2 inputs and 0 parameters, got 1 and 0", ValueError);
     CHECK_THROWS_AS(apply(Function::clamp, {x}, {1}), ValueError);
     CHECK_THROWS_WITH_AS(apply(Function::mul_scalar, {whole}, {0.5}),
-                         "mul_scalar: wants a whole number that fits into i32, got 0.5", ValueError);
+                         "mul_scalar: expected a whole number that fits into i32, got 0.5", ValueError);
     CHECK_THROWS_AS(apply(Function::add_scalar, {whole}, {3e9}), ValueError);
     CHECK_THROWS_AS(apply(Function::add_scalar, {whole}, {NAN}), ValueError);
     CHECK_THROWS_AS(Expression::constant(256, DType::u8), ValueError);
@@ -585,7 +585,7 @@ TEST_CASE("elementwise: what does not fit is refused, by name") {
     CHECK_THROWS_AS(Expression::constant(0x1p63, DType::i64), ValueError);
     CHECK_NOTHROW(Expression::constant(-0x1p63, DType::i64));
     CHECK_THROWS_AS(ops::fill(whole, 2.5), ValueError);
-    CHECK_THROWS_WITH_AS(ops::evaluate(Expression(x), whole), "evaluate: wants an output of type f32, got i32",
+    CHECK_THROWS_WITH_AS(ops::evaluate(Expression(x), whole), "evaluate: expected an output of type f32, got i32",
                          TypeError);
     CHECK_THROWS_AS(ops::evaluate(Expression(x), y), ShapeError);
     CHECK_THROWS_AS(ops::evaluate(Expression(y), ops::expanded("test", random_tensor({1}, 1).view(), {4})), ShapeError);

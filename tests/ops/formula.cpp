@@ -97,7 +97,7 @@ TEST_CASE("formula: what has no elements is refused in words") {
     const Tensor a(trace.role(0, DType::f32)), other = ones({2}).to(device());
     const auto formula = [&](const Tensor& x) { (void)ops::Formula(trace, {{0, x.value()}}); };
     CHECK_THROWS_WITH_AS((void)a.to_vector<float>(),
-                         doctest::Contains("Mine: wants a formula of elementwise functions"), ValueError);
+                         doctest::Contains("Mine: expected a formula of elementwise functions"), ValueError);
     CHECK_THROWS_AS(formula(a + sum(a)), ValueError);
     CHECK_THROWS_AS(formula(slice(a, 0, 0, 1) + a), ValueError);
     CHECK_THROWS_AS((void)Tensor(a * 2.0).add_(1.0), ValueError);

@@ -188,9 +188,9 @@ TEST_CASE("matmul: f16 and bf16, added up in f32 and rounded once") {
         check({1, 4, 5, 40, Lie::dense, Lie::transposed}, DType::f16);
     }
     CHECK_THROWS_WITH_AS(ops::matmul(a, random_tensor({1, 40, 5}, 2, DType::bf16).view(), out),
-                         "matmul: wants a and b of one type, got f16 and bf16", TypeError);
+                         "matmul: expected a and b of one type, got f16 and bf16", TypeError);
     CHECK_THROWS_WITH_AS(ops::matmul(a, b, View::make(device(), DType::f32, {1, 4, 5})),
-                         "matmul: wants a and out of one type, got f16 and f32", TypeError);
+                         "matmul: expected a and out of one type, got f16 and f32", TypeError);
 }
 
 TEST_CASE("matmul: an epilogue over halves is part of the one rounding") {
@@ -555,7 +555,7 @@ TEST_CASE("matmul: what does not fit is refused") {
     const View a = random_tensor({2, 3, 4}, 1).view(), b = random_tensor({2, 4, 5}, 2).view(),
                out = random_tensor({2, 3, 5}, 3).view();
     CHECK_THROWS_WITH_AS(ops::matmul(a, a, out),
-                         "matmul: wants (batch, M, K) x (batch, K, N), got [2, 3, 4] x [2, 3, 4]", ShapeError);
+                         "matmul: expected (batch, M, K) x (batch, K, N), got [2, 3, 4] x [2, 3, 4]", ShapeError);
     CHECK_THROWS_AS(ops::matmul(a, random_tensor({3, 4, 5}, 2).view(), out), ShapeError);
     CHECK_THROWS_AS(ops::matmul(ops::reshaped(a, {6, 4}), b, out), ShapeError);
     CHECK_THROWS_AS(ops::matmul(a, b, random_tensor({2, 5, 3}, 3).view()), ShapeError);
@@ -570,6 +570,6 @@ TEST_CASE("matmul: what does not fit is refused") {
     const Environment wrong("DECLIVITY_MATMUL", "fast");
     CHECK_THROWS_WITH_AS(
         ops::matmul(a, b, out),
-        "DECLIVITY_MATMUL: wants one of stream, packed, gemv, local, dot, split, blocked, clblast, tiled, got \"fast\"",
+        "DECLIVITY_MATMUL: expected one of stream, packed, gemv, local, dot, split, blocked, clblast, tiled, got \"fast\"",
         ValueError);
 }

@@ -279,5 +279,5 @@ TEST_CASE("what sums of rows refuse") {
     CHECK_THROWS_AS(ops::last_rows("f", at.view(), ops::View::make(x.device(), DType::i32, {3})), TypeError);
     CHECK_THROWS_WITH_AS(
         ops::sum_rows("f", x.to(DType::boolean).view(), at.view(), ops::View::make(x.device(), DType::boolean, {3, 2})),
-        doctest::Contains("f: wants numbers as x, got bool"), TypeError);
+        doctest::Contains("f: expected numbers as x, got bool"), TypeError);
 }

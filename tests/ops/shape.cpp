@@ -28,7 +28,7 @@ TEST_CASE("a shape takes values in and out at any place") {
 
 TEST_CASE("a shape of more than kMaxRank axes is refused") {
     const std::array<std::int64_t, 9> nine{};
-    CHECK_THROWS_WITH_AS(Shape{std::span(nine)}, "Dims: wants at most 8 axes, got 9: [0, 0, 0, 0, 0, 0, 0, 0, 0]",
+    CHECK_THROWS_WITH_AS(Shape{std::span(nine)}, "Dims: expected at most 8 axes, got 9: [0, 0, 0, 0, 0, 0, 0, 0, 0]",
                          ShapeError);
     Shape full = Dims::filled(Dims::kMaxRank, 1);
     CHECK_THROWS_AS(full.push_back(1), ShapeError);
@@ -43,7 +43,7 @@ TEST_CASE("dense strides are row-major, also beside an axis of size 0") {
 TEST_CASE("axes count from either end") {
     CHECK(normalize_axis("sum", -1, 3) == 2);
     CHECK(normalize_axis("sum", 0, 3) == 0);
-    CHECK_THROWS_WITH_AS(normalize_axis("sum", 3, 3), "sum: wants an axis in [-3, 2], got 3", ShapeError);
+    CHECK_THROWS_WITH_AS(normalize_axis("sum", 3, 3), "sum: expected an axis in [-3, 2], got 3", ShapeError);
     CHECK_THROWS_AS(normalize_axis("sum", -4, 3), ShapeError);
 }
 
@@ -52,5 +52,5 @@ TEST_CASE("shapes broadcast by NumPy's rule") {
     CHECK(broadcast_shapes("add", {}, {2}) == Shape({2}));
     CHECK(broadcast_shapes("add", {0, 3}, {1, 3}) == Shape({0, 3}));
     CHECK_THROWS_WITH_AS(broadcast_shapes("add", {2, 3}, {2, 4}),
-                         "add: wants shapes that broadcast, got [2, 3] and [2, 4]", ShapeError);
+                         "add: expected shapes that broadcast, got [2, 3] and [2, 4]", ShapeError);
 }

@@ -96,11 +96,11 @@ TEST_CASE("numeric gradients of softmax") {
 }
 
 TEST_CASE("what softmax refuses") {
-    CHECK_THROWS_WITH_AS(softmax(zeros({2, 3}), 2), "softmax: wants an axis in [-2, 1], got 2", ShapeError);
+    CHECK_THROWS_WITH_AS(softmax(zeros({2, 3}), 2), "softmax: expected an axis in [-2, 1], got 2", ShapeError);
     CHECK_THROWS_WITH_AS(log_softmax(zeros({2}, {.dtype = DType::i32})),
-                         "log_softmax: wants f32, f64, f16 or bf16 as x, got i32 (convert with .to(DType::f32))",
+                         "log_softmax: expected f32, f64, f16 or bf16 as x, got i32 (convert with .to(DType::f32))",
                          TypeError);
-    CHECK_THROWS_WITH_AS(softmax(Tensor()), "softmax: wants a tensor, got an undefined one", ValueError);
+    CHECK_THROWS_WITH_AS(softmax(Tensor()), "softmax: expected a tensor, got an undefined one", ValueError);
     const Tensor x = zeros({2, 3});
     CHECK_THROWS_AS(ops::softmax_backward(ops::SoftmaxKind::softmax, x.view(), zeros({3, 2}).view(), 1), ShapeError);
 }

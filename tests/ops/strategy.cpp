@@ -147,7 +147,7 @@ TEST_CASE("strategy: named, otherwise measured, otherwise the first that serves 
         CHECK(f.choose(9) == "plain");
     }
     const Environment wrong("DECLIVITY_TEST_STRATEGY", "larg");
-    CHECK_THROWS_WITH_AS(f.choose(12), "DECLIVITY_TEST_STRATEGY: wants one of large, keeping, plain, got \"larg\"",
+    CHECK_THROWS_WITH_AS(f.choose(12), "DECLIVITY_TEST_STRATEGY: expected one of large, keeping, plain, got \"larg\"",
                          ValueError);
 }
 

@@ -237,13 +237,13 @@ TEST_CASE("optimizers: parameters of f16 and bf16 are rounded from f32, to the b
 TEST_CASE("optimizers: settings out of range are refused by name") {
     const std::vector<Tensor> p{ones({2}).set_requires_grad()};
     CHECK_THROWS_WITH_AS(optim::RMSprop(p, {.alpha = -0.1}),
-                         "RMSprop: wants alpha in [0, 1], eps, weight decay and momentum of at least 0, got -0.1, "
+                         "RMSprop: expected alpha in [0, 1], eps, weight decay and momentum of at least 0, got -0.1, "
                          "1e-08, 0, 0",
                          ValueError);
-    CHECK_THROWS_WITH_AS(optim::Adagrad(p, {.lr_decay = -1}), doctest::Contains("Adagrad: wants lr_decay"), ValueError);
-    CHECK_THROWS_WITH_AS(optim::Adadelta(p, {.rho = 2}), doctest::Contains("Adadelta: wants rho in [0, 1]"),
+    CHECK_THROWS_WITH_AS(optim::Adagrad(p, {.lr_decay = -1}), doctest::Contains("Adagrad: expected lr_decay"), ValueError);
+    CHECK_THROWS_WITH_AS(optim::Adadelta(p, {.rho = 2}), doctest::Contains("Adadelta: expected rho in [0, 1]"),
                          ValueError);
-    CHECK_THROWS_WITH_AS(optim::RAdam(p, {.beta2 = 1}), doctest::Contains("RAdam: wants betas in [0, 1)"), ValueError);
-    CHECK_THROWS_WITH_AS(optim::RAdam(p, {.lr = -1}), "RAdam: wants a learning rate of at least 0, got -1", ValueError);
+    CHECK_THROWS_WITH_AS(optim::RAdam(p, {.beta2 = 1}), doctest::Contains("RAdam: expected betas in [0, 1)"), ValueError);
+    CHECK_THROWS_WITH_AS(optim::RAdam(p, {.lr = -1}), "RAdam: expected a learning rate of at least 0, got -1", ValueError);
     CHECK_THROWS_AS(optim::SGD(p, {.momentum = NAN}), ValueError);
 }

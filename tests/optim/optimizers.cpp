@@ -218,7 +218,7 @@ TEST_CASE("clipping scales all gradients by their common norm") {
     here.set_grad(ones_like(here));
     there.set_grad(ones_like(there));
     CHECK_THROWS_WITH_AS(optim::clip_grad_norm({here, there}, 1),
-                         doctest::Contains("clip_grad_norm: wants the gradients of parameters on one device, got some "
+                         doctest::Contains("clip_grad_norm: expected the gradients of parameters on one device, got some "
                                            "on '"),
                          DeviceError);
 }

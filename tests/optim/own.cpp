@@ -172,16 +172,16 @@ TEST_CASE("own optimizer: what a formula may not do is refused by name, and noth
     };
     const Tensor elsewhere = ones({7});
     refuse([](optim::Update& x) { x.parameter = x.parameter - sum(x.gradient); },
-           "Given: wants a formula of elementwise functions");
+           "Given: expected a formula of elementwise functions");
     refuse([](optim::Update& x) { x["m"].add_(x.gradient); }, "a write in place");
     refuse([](optim::Update& x) { (void)x.step.item<float>(); }, "item()");
     refuse([](optim::Update& x) { x["moment"] = x.gradient; },
-           "Given: wants the name of a tensor that is kept beside parameters (m, s), got 'moment'");
-    refuse([](optim::Update& x) { x.parameter = x.lr; }, "Given: wants a new parameter with an element for each");
+           "Given: expected the name of a tensor that is kept beside parameters (m, s), got 'moment'");
+    refuse([](optim::Update& x) { x.parameter = x.lr; }, "Given: expected a new parameter with an element for each");
     refuse([](optim::Update& x) { x["s"] = x.gradient > 0; }, "got one of bool");
-    refuse([](optim::Update& x) { x["m"] = Tensor(); }, "Given: wants a new 'm'");
-    refuse([](optim::Update&) {}, "Given: wants update() to assign a new parameter");
-    refuse([](optim::Update& x) { x.parameter = x.parameter + slice(x.gradient, 0, 0, 1); }, "Given: wants a formula");
+    refuse([](optim::Update& x) { x["m"] = Tensor(); }, "Given: expected a new 'm'");
+    refuse([](optim::Update&) {}, "Given: expected update() to assign a new parameter");
+    refuse([](optim::Update& x) { x.parameter = x.parameter + slice(x.gradient, 0, 0, 1); }, "Given: expected a formula");
     refuse([&](optim::Update& x) { x.parameter = x.parameter + sum(elsewhere); }, "a tensor of another place");
     refuse([](optim::Update& x) { x.parameter = x.parameter + uniform({2}); }, "random numbers");
     for (const Shape& shape : {Shape{1}, Shape{7}, Shape{1, 2}, Shape{3}})
@@ -190,7 +190,7 @@ TEST_CASE("own optimizer: what a formula may not do is refused by name, and noth
             if (waits) foreign = foreign * 3.0;
             const std::string got = "got a tensor of another place, of shape " + shape.str();
             refuse([&](optim::Update& x) { x.parameter = x.parameter * foreign; },
-                   ("Given: wants a formula of elementwise functions of what it is given and of numbers, " + got +
+                   ("Given: expected a formula of elementwise functions of what it is given and of numbers, " + got +
                     ", in it")
                        .c_str());
             refuse([&](optim::Update& x) { x.parameter = foreign; }, got.c_str());
@@ -202,7 +202,7 @@ TEST_CASE("own optimizer: what a formula may not do is refused by name, and noth
     refuse([](optim::Update& x) { x.parameter = expand(x.lr, {2}); }, "got one that needs elements or their places");
     refuse(
         [](optim::Update&) {},
-        "Given: wants update() to assign a new parameter (x.parameter = ...), made by elementwise functions, got the "
+        "Given: expected update() to assign a new parameter (x.parameter = ...), made by elementwise functions, got the "
         "one that was there");
     Tensor kept;
     Given keeping({p}, [&](optim::Update& x) {
@@ -211,7 +211,7 @@ TEST_CASE("own optimizer: what a formula may not do is refused by name, and noth
     });
     keeping.step();
     CHECK_THROWS_WITH_AS((void)kept.to_vector<float>(),
-                         doctest::Contains("Optimizer::update: wants what it is given, and what is made of that, to be "
+                         doctest::Contains("Optimizer::update: expected what it is given, and what is made of that, to be "
                                            "used within it"),
                          ValueError);
     // It was the formula alone.
@@ -243,7 +243,7 @@ TEST_CASE("optimizers: what was given other elements since is refused, what was 
     CHECK(values(p)[2] == doctest::Approx(8.5));
     p.assign(full({5}, 4));
     CHECK_THROWS_WITH_AS(step(),
-                         doctest::Contains("Adam: wants parameters as they were when the optimizer was made, "
+                         doctest::Contains("Adam: expected parameters as they were when the optimizer was made, "
                                            "'0' of f32 [6]"),
                          ValueError);
     p.assign(full({6}, 4, {DType::f16}));
@@ -325,7 +325,7 @@ TEST_CASE("optimizers: state has the names of parameters, and loads or changes n
                        "state.0.bias.v_max", "groups.1.learning_rate", "state.2.step", "state.2.m", "state.2.v",
                        "state.2.master", "groups.0.initial_learning_rate", "groups.1.initial_learning_rate"});
     CHECK_THROWS_WITH_AS(optimizer.add_group(std::vector<NamedTensor>{{"0.bias", ones({1}).set_requires_grad()}}, {}),
-                         "Adam: wants each parameter by a name of its own, got '0.bias' twice", ValueError);
+                         "Adam: expected each parameter by a name of its own, got '0.bias' twice", ValueError);
     const auto all = [&] {
         std::vector<std::vector<double>> out;
         for (const auto& one : optimizer.state_dict()) out.push_back(values(one.tensor));
@@ -343,12 +343,12 @@ TEST_CASE("optimizers: state has the names of parameters, and loads or changes n
         CHECK(optimizer.learning_rate(1) == 0.5);
     };
     refuse([](StateDict& bad) { bad.erase(bad.begin() + 13); },
-           "load_state_dict: wants the names of this Adam; missing: [state.2.master], unexpected: []");
+           "load_state_dict: expected the names of this Adam; missing: [state.2.master], unexpected: []");
     refuse([](StateDict& bad) { bad.erase(bad.begin() + 5); }, "missing: [state.0.bias.step], unexpected: []");
     refuse([](StateDict& bad) { bad.erase(bad.begin()); }, "missing: [groups.0.learning_rate], unexpected: []");
     refuse([](StateDict& bad) { bad[2].name = "state.9.m"; }, "unexpected: [state.9.m]");
     refuse([](StateDict& bad) { bad.push_back(bad[2]); }, "each name once");
-    refuse([](StateDict& bad) { bad[13].tensor = ones({3}); }, "wants 'state.2.master' of shape [2], got [3]");
+    refuse([](StateDict& bad) { bad[13].tensor = ones({3}); }, "expected 'state.2.master' of shape [2], got [3]");
     refuse([](StateDict& bad) { bad[13].tensor = ones({2}, {DType::bf16}); }, "of type f32, got bf16");
     refuse([](StateDict& bad) { bad[13].tensor = {}; }, "got an undefined one");
     refuse([](StateDict& bad) { bad[10].tensor = ones({2}); }, "expected one number for 'state.2.step', got shape [2]");
@@ -378,7 +378,7 @@ TEST_CASE("optimizers: state keeps learning rates in double") {
         StateDict state = make(0.01).state_dict();
         state.push_back(state.front());
         CHECK_THROWS_WITH_AS(to.load_state_dict(state),
-                             "load_state_dict: wants each name once, got 'groups.0.learning_rate' again", ValueError);
+                             "load_state_dict: expected each name once, got 'groups.0.learning_rate' again", ValueError);
         state.pop_back();
         state.front().tensor = ones({2});
         CHECK_THROWS_WITH_AS(

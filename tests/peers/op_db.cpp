@@ -74,10 +74,10 @@ struct Comparison {
 std::string compared(const char* what, std::size_t at, const Tensor& got, const Tensor& wanted, const Comparison& how) {
     if (!got.defined()) return fmt::format("{} {} is missing", what, at);
     if (!(got.shape() == wanted.shape()))
-        return fmt::format("{} {} has shape {}, wants {}", what, at, got.shape().str(), wanted.shape().str());
+        return fmt::format("{} {} has shape {}, expected {}", what, at, got.shape().str(), wanted.shape().str());
     const bool rounds = is_half(got.dtype()) && wanted.dtype() == DType::f32;
     if (how.type && !rounds && got.dtype() != wanted.dtype())
-        return fmt::format("{} {} is {}, wants {}", what, at, name_of(got.dtype()), name_of(wanted.dtype()));
+        return fmt::format("{} {} is {}, expected {}", what, at, name_of(got.dtype()), name_of(wanted.dtype()));
     const auto a = values_of(got), b = values_of(wanted);
     double largest = how.least;
     for (const double one : b)
@@ -94,7 +94,7 @@ std::string compared(const char* what, std::size_t at, const Tensor& got, const 
         double off = how.loose * allowed(type, target, largest);
         if (how.by_largest && rounds) off += 4 * how.loose * half_unit(type) * largest;
         if (a[i] != target && !(std::abs(a[i] - target) <= off))
-            return fmt::format("{} {}: element {} of {} is {}, wants {}", what, at, i, got.shape().str(), a[i], b[i]);
+            return fmt::format("{} {}: element {} of {} is {}, expected {}", what, at, i, got.shape().str(), a[i], b[i]);
     }
     return {};
 }
@@ -198,7 +198,7 @@ std::string tried(const Adapter& adapter, const Json& call, const Reader& reader
         for (Tensor& result : results)
             if (result.dtype() == DType::f32) result = result.to(*half);
     const std::size_t compares = arguments.compares_first() || open ? 1 : results.size();
-    if (results.size() != wanted.size()) return fmt::format("{} results, wants {}", results.size(), wanted.size());
+    if (results.size() != wanted.size()) return fmt::format("{} results, expected {}", results.size(), wanted.size());
     for (std::size_t i = 0; i < compares; ++i)
         if (auto text = compared("result", i, results[i], reader.tensor(wanted[i]),
                                  {.type = true,
@@ -274,7 +274,7 @@ std::string tried(const Adapter& adapter, const Json& call, const Reader& reader
 
 int main(int count, char** words) try {
     if (count < 2) {
-        std::cerr << "declivity_op_db: wants the file that op_db.py wrote, and names of operators, if not all\n";
+        std::cerr << "declivity_op_db: expected the file that op_db.py wrote, and names of operators, if not all\n";
         return 2;
     }
     const std::string path = words[1];

@@ -37,7 +37,7 @@ out_path, wanted = sys.argv[1], set(sys.argv[2:])
 elements = open(out_path.rsplit(".", 1)[0] + ".bin", "wb")
 dtypes = {torch.float32: "f32", torch.float64: "f64", torch.int64: "i64", torch.int32: "i32", torch.uint8: "u8",
           torch.int8: "i8", torch.int16: "i16", torch.bool: "bool", torch.float16: "f16", torch.bfloat16: "bf16"}
-MOST = 40  # samples of an operator and a type
+MAX_SAMPLES = 40  # samples of an operator and a type
 MOST_CHANGED = 10  # samples of an operator and a variant
 LARGEST = 20000  # elements
 HALVES = {"f16": torch.float16, "bf16": torch.bfloat16}
@@ -200,8 +200,8 @@ for op in op_db:
             samples = list(op.sample_inputs("cpu", dtype, requires_grad=grads))
         except Exception:
             continue
-        if len(samples) > MOST:
-            samples = random.Random(1).sample(samples, MOST)
+        if len(samples) > MAX_SAMPLES:
+            samples = random.Random(1).sample(samples, MAX_SAMPLES)
         for sample in samples:
             kept(op, name, sample, dtype, None)
         if dtype != torch.float32:

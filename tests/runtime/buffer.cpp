@@ -263,13 +263,13 @@ TEST_CASE("buffer: wrong ranges, patterns and handles are refused") {
     const Buffer buffer(device, 100), none;
     Bytes bytes(50);
     CHECK_THROWS_WITH_AS(upload(buffer, 51, bytes),
-                         "upload: wants a range inside the buffer of 100 bytes, got 50 bytes at byte 51", ShapeError);
+                         "upload: expected a range inside the buffer of 100 bytes, got 50 bytes at byte 51", ShapeError);
     CHECK_THROWS_AS(upload(buffer, ~std::size_t{0}, bytes), ShapeError);
     CHECK_THROWS_AS(read(buffer, 51, bytes), ShapeError);
     CHECK_THROWS_AS((void)download(buffer, 101, {}), ShapeError);
     CHECK_THROWS_AS(copy(buffer, 60, buffer, 0, 50), ShapeError);
     CHECK_THROWS_AS(copy(buffer, 0, buffer, 60, 50), ShapeError);
-    CHECK_THROWS_WITH_AS(upload(none, 0, bytes), "upload: wants a buffer, got an empty handle", ValueError);
+    CHECK_THROWS_WITH_AS(upload(none, 0, bytes), "upload: expected a buffer, got an empty handle", ValueError);
     CHECK_THROWS_AS(read(none, 0, bytes), ValueError);
     CHECK_THROWS_AS(copy(none, 0, buffer, 0, 1), ValueError);
     CHECK_THROWS_AS((void)none.device(), ValueError);

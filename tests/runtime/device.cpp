@@ -162,12 +162,12 @@ TEST_CASE("errors say in which scope they were made") {
     {
         const Scope layer("conv1");
         CHECK(Scope::path() == "Net/conv1");
-        CHECK(std::string(ShapeError("conv2d: wants this, got that").what()) ==
-              "conv2d: wants this, got that (in Net/conv1)");
+        CHECK(std::string(ShapeError("conv2d: expected this, got that").what()) ==
+              "conv2d: expected this, got that (in Net/conv1)");
         CHECK(message_of([] { Device::select("no such device"); }).ends_with("(in Net/conv1)"));
     }
     CHECK(Scope::path() == "Net");
-    CHECK(std::string(FormatError("a.idx", 7, "wants magic").what()) == "a.idx: at byte 7: wants magic (in Net)");
+    CHECK(std::string(FormatError("a.idx", 7, "expected magic").what()) == "a.idx: at byte 7: expected magic (in Net)");
 }
 
 TEST_CASE("an exception on its way out closes its scopes") {

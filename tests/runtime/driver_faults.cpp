@@ -26,7 +26,7 @@ TEST_CASE("driver faults: each can be asked, and gives the same answer again") {
         if (has) fmt::print("{} has {}\n", test::device().name(), fault.name);
     }
     CHECK_THROWS_WITH_AS(has_fault(test::device(), {.name = "gravity", .what = "", .seen = "", .avoided = ""}),
-                         "has_fault: wants one of driver_faults(), got \"gravity\"", ValueError);
+                         "has_fault: expected one of driver_faults(), got \"gravity\"", ValueError);
 }
 
 // A kernel that computes something else looks as the right one would on a driver that computes wrongly.

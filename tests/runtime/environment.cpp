@@ -40,13 +40,13 @@ void open_device() { (void)test::fresh_device(); }
 
 TEST_CASE("environment: variables of a device") {
     CHECK(complaint("DECLIVITY_FAMILY", "tpu", open_device) ==
-          "DECLIVITY_FAMILY: wants \"cpu\" or \"gpu\", got \"tpu\"");
+          "DECLIVITY_FAMILY: expected \"cpu\" or \"gpu\", got \"tpu\"");
     CHECK(complaint("DECLIVITY_STAGING", "bogus", open_device) ==
-          "DECLIVITY_STAGING: wants \"plain\" or \"pinned\", got \"bogus\"");
-    CHECK(complaint("DECLIVITY_POOL", "exactly", open_device) == "DECLIVITY_POOL: wants \"exact\", got \"exactly\"");
+          "DECLIVITY_STAGING: expected \"plain\" or \"pinned\", got \"bogus\"");
+    CHECK(complaint("DECLIVITY_POOL", "exactly", open_device) == "DECLIVITY_POOL: expected \"exact\", got \"exactly\"");
     for (const std::string wrong : {"abc", "-5", "5T", "12 M", "99999999999999999999", "9999999999999G"})
         CHECK(complaint("DECLIVITY_MEMORY_LIMIT", wrong, open_device) ==
-              "DECLIVITY_MEMORY_LIMIT: wants bytes, as in 500000000, 500M or 2G, got \"" + wrong + "\"");
+              "DECLIVITY_MEMORY_LIMIT: expected bytes, as in 500000000, 500M or 2G, got \"" + wrong + "\"");
     for (const char* name : {"DECLIVITY_FAMILY", "DECLIVITY_STAGING", "DECLIVITY_POOL", "DECLIVITY_MEMORY_LIMIT"})
         CHECK(complaint(name, "", open_device) == "nothing");
     CHECK(complaint("DECLIVITY_FAMILY", "gpu", [] { CHECK(test::fresh_device().family() == Family::gpu_like); }) ==
@@ -70,7 +70,7 @@ TEST_CASE("environment: the folder of kernels") {
     test::put_file(file, test::bytes_of(std::string("text")));
     for (const std::string& wrong : {missing, file})
         CHECK(complaint("DECLIVITY_KERNEL_DIR", wrong, compile) ==
-              "DECLIVITY_KERNEL_DIR: wants a folder that exists, got \"" + wrong + "\"");
+              "DECLIVITY_KERNEL_DIR: expected a folder that exists, got \"" + wrong + "\"");
     CHECK(complaint("DECLIVITY_KERNEL_DIR", "", compile) == "nothing");
     CHECK(complaint("DECLIVITY_KERNEL_DIR", folder.path().string(), compile) ==
           "nothing");  // a file that is not there comes from the library
@@ -86,7 +86,7 @@ TEST_CASE("environment: the folder for kernels as they are made") {
     };
     const std::string missing = (folder / "none").string();
     CHECK(complaint("DECLIVITY_DUMP_KERNELS", missing, make) ==
-          "DECLIVITY_DUMP_KERNELS: wants a folder that exists, got \"" + missing + "\"");
+          "DECLIVITY_DUMP_KERNELS: expected a folder that exists, got \"" + missing + "\"");
     CHECK(complaint("DECLIVITY_DUMP_KERNELS", "", make) == "nothing");
     CHECK(folder.names().empty());
     CHECK(complaint("DECLIVITY_DUMP_KERNELS", folder.path().string(), make) == "nothing");
@@ -114,15 +114,15 @@ TEST_CASE("environment: strategies") {
     const Tensor a = zeros({40, 40}), image = zeros({1, 16, 12, 12}), filter = zeros({16, 16, 3, 3});
     const auto product = [&] { (void)matmul(a, a).to_vector<float>(); };
     const auto convolution = [&] { (void)conv2d(image, filter).to_vector<float>(); };
-    CHECK(complaint("DECLIVITY_MATMUL", "magic", product).starts_with("DECLIVITY_MATMUL: wants one of stream, "));
+    CHECK(complaint("DECLIVITY_MATMUL", "magic", product).starts_with("DECLIVITY_MATMUL: expected one of stream, "));
     CHECK(complaint("DECLIVITY_MATMUL", "magic", product).ends_with("got \"magic\""));
     CHECK(complaint("DECLIVITY_CONV2D", "magic", convolution)
-              .starts_with("DECLIVITY_CONV2D: wants one of depthwise_channels_last, "));
+              .starts_with("DECLIVITY_CONV2D: expected one of depthwise_channels_last, "));
     CHECK(complaint("DECLIVITY_CONV2D", "magic", convolution).ends_with("got \"magic\""));
     for (const auto& call : {std::function<void()>(product), std::function<void()>(convolution)})
-        CHECK(complaint("DECLIVITY_TUNE", "yes", call) == "DECLIVITY_TUNE: wants 0 or 1, got \"yes\"");
+        CHECK(complaint("DECLIVITY_TUNE", "yes", call) == "DECLIVITY_TUNE: expected 0 or 1, got \"yes\"");
     if (test::device().family() == Family::cpu_like)
-        CHECK(complaint("DECLIVITY_WINOGRAD", "off", convolution) == "DECLIVITY_WINOGRAD: wants 0 or 1, got \"off\"");
+        CHECK(complaint("DECLIVITY_WINOGRAD", "off", convolution) == "DECLIVITY_WINOGRAD: expected 0 or 1, got \"off\"");
     for (const char* name : {"DECLIVITY_MATMUL", "DECLIVITY_CONV2D", "DECLIVITY_TUNE", "DECLIVITY_WINOGRAD"}) {
         CHECK(complaint(name, "", product) == "nothing");
         CHECK(complaint(name, "", convolution) == "nothing");
@@ -134,7 +134,7 @@ TEST_CASE("environment: strategies") {
 TEST_CASE("environment: what is printed") {
     // A chain that no other test makes, so that its kernel is made now.
     const auto chain = [] { (void)(silu(gelu(tanh(square(zeros({5}))))) * 3.25 - 1.5).to_vector<float>(); };
-    CHECK(complaint("DECLIVITY_LOG", "kernel", chain) == "DECLIVITY_LOG: wants \"kernels\", got \"kernel\"");
+    CHECK(complaint("DECLIVITY_LOG", "kernel", chain) == "DECLIVITY_LOG: expected \"kernels\", got \"kernel\"");
     CHECK(complaint("DECLIVITY_LOG", "", chain) == "nothing");
 }
 
@@ -155,7 +155,7 @@ TEST_CASE("environment: switches and numbers") {
     CHECK(with("DECLIVITY_TUNE", "1", tune));
     CHECK_FALSE(with("DECLIVITY_WINOGRAD", "0", winograd));
     CHECK(complaint("DECLIVITY_TUNE", "2", [] { (void)environment().tune.get(); }) ==
-          "DECLIVITY_TUNE: wants 0 or 1, got \"2\"");
+          "DECLIVITY_TUNE: expected 0 or 1, got \"2\"");
     CHECK(with("DECLIVITY_MEMORY_LIMIT", "3K", limit) == 3072);
     CHECK(with("DECLIVITY_MEMORY_LIMIT", "17", limit) == 17);
 }
@@ -169,7 +169,7 @@ TEST_CASE("environment: variables are parsed once") {
 TEST_CASE("environment: fusion, child process" * doctest::skip()) {
     // Not at the start of the program, and again at each use.
     for (int i = 0; i < 2; ++i)
-        CHECK_THROWS_WITH_AS((void)(ones({3}) + 1.0).to_vector<float>(), "DECLIVITY_FUSION: wants 0 or 1, got \"2\"",
+        CHECK_THROWS_WITH_AS((void)(ones({3}) + 1.0).to_vector<float>(), "DECLIVITY_FUSION: expected 0 or 1, got \"2\"",
                              ValueError);
 }
 
@@ -183,10 +183,10 @@ TEST_CASE("environment: the program says what is wrong and fails") {
     if (!test::program_built()) return;
     for (const auto& [set, message] :
          {std::pair<std::string, std::string>{"DECLIVITY_FAMILY=tpu",
-                                              "DECLIVITY_FAMILY: wants \"cpu\" or \"gpu\", got \"tpu\""},
-          {"DECLIVITY_STAGING=bogus", "DECLIVITY_STAGING: wants \"plain\" or \"pinned\", got \"bogus\""},
+                                              "DECLIVITY_FAMILY: expected \"cpu\" or \"gpu\", got \"tpu\""},
+          {"DECLIVITY_STAGING=bogus", "DECLIVITY_STAGING: expected \"plain\" or \"pinned\", got \"bogus\""},
           {"DECLIVITY_MEMORY_LIMIT=abc",
-           "DECLIVITY_MEMORY_LIMIT: wants bytes, as in 500000000, 500M or 2G, got \"abc\""}}) {
+           "DECLIVITY_MEMORY_LIMIT: expected bytes, as in 500000000, 500M or 2G, got \"abc\""}}) {
         const test::ProgramRun run = test::run_program("devices", set);
         CHECK(run.code == 1);
         CHECK(run.error == "declivity: " + message + "\n");

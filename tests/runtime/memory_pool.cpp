@@ -151,7 +151,7 @@ TEST_CASE("pool: an exhausted device is reported with the pool's figures, and go
     } catch (const OutOfMemory& error) {
         const std::string message = error.what();
         CAPTURE(message);
-        CHECK(message.find(fmt::format("wants {} bytes", 20 * kMega)) != std::string::npos);
+        CHECK(message.find(fmt::format("expected {} bytes", 20 * kMega)) != std::string::npos);
         CHECK(message.find(fmt::format("in use {} bytes", 50 * kMega)) != std::string::npos);
         CHECK(message.find(device.name()) != std::string::npos);
     }

@@ -63,7 +63,7 @@ std::vector<Family> families() {
     static const bool both = [] {
         const Environment own("DECLIVITY_FAMILY", std::nullopt);
         const bool can = device().info().type != DeviceType::cpu || fresh_device().family() == Family::cpu_like;
-        if (!can) skip("kernels for CPU-like devices: this CPU's driver wants those for GPU-like ones");
+        if (!can) skip("kernels for CPU-like devices: this CPU's driver expected those for GPU-like ones");
         return can;
     }();
     return both ? std::vector{Family::cpu_like, Family::gpu_like} : std::vector{Family::gpu_like};

@@ -157,7 +157,7 @@ std::string difference(const std::vector<double>& actual, const std::vector<doub
         const double times = error / (allowed.absolute + allowed.relative * std::abs(expected[i]));
         if (times <= worst) continue;  // NaN compares false and so is reported
         worst = std::isnan(times) ? INFINITY : times;
-        text = fmt::format("element {} is {}, wants {} (error {} is {:.1f} times what is allowed)", i, actual[i],
+        text = fmt::format("element {} is {}, expected {} (error {} is {:.1f} times what is allowed)", i, actual[i],
                            expected[i], error, times);
     }
     return text;

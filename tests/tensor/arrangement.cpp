@@ -45,12 +45,12 @@ TEST_CASE("hstack, vstack, dstack, block_diag: numbers, no elements, several typ
     CHECK(values(block_diag({one, Tensor::from<float>({2, 3}, {2})})) == Values{1, 0, 0, 0, 2, 3});
     CHECK(block_diag({zeros({0}), zeros({2, 0})}).shape() == Shape{3, 0});
     CHECK(block_diag({one, full({2, 2}, 2, {widest()})}).dtype() == widest());
-    CHECK_THROWS_WITH_AS((void)hstack({}), "hstack: wants at least one tensor, got none", ValueError);
+    CHECK_THROWS_WITH_AS((void)hstack({}), "hstack: expected at least one tensor, got none", ValueError);
     CHECK_THROWS_WITH_AS((void)vstack({row, zeros({2})}),
-                         "vstack: wants parts that differ along axis 0 only, got [1, 3] and [1, 2]", ShapeError);
+                         "vstack: expected parts that differ along axis 0 only, got [1, 3] and [1, 2]", ShapeError);
     CHECK_THROWS_AS((void)hstack({row, zeros({2, 2})}), ShapeError);
     CHECK_THROWS_WITH_AS((void)block_diag({zeros({1, 1, 1})}),
-                         "block_diag: wants parts of at most two axes, got [1, 1, 1]", ShapeError);
+                         "block_diag: expected parts of at most two axes, got [1, 1, 1]", ShapeError);
 }
 
 TEST_CASE("narrow, tensor_split: ends, more parts than elements, places out of order, mistakes") {
@@ -58,7 +58,7 @@ TEST_CASE("narrow, tensor_split: ends, more parts than elements, places out of o
     CHECK(narrow(x, 0, 5, 0).shape() == Shape{0});
     CHECK(values(narrow(x, 0, -2, 2)) == Values{3, 4});
     CHECK_THROWS_WITH_AS((void)narrow(x, 0, 3, 3),
-                         "narrow: wants elements that there are along axis 0 of [5], got 3 "
+                         "narrow: expected elements that there are along axis 0 of [5], got 3 "
                          "from 3 on",
                          ValueError);
     CHECK_THROWS_AS((void)narrow(x, 0, -6, 1), ValueError);
@@ -68,7 +68,7 @@ TEST_CASE("narrow, tensor_split: ends, more parts than elements, places out of o
     CHECK(sizes_of(tensor_split(x, Places{3, 1, 9}), 0) == Places{3, 0, 4, 0});
     CHECK(sizes_of(tensor_split(x, Places{}), 0) == Places{5});
     CHECK(sizes_of(tensor_split(x, Places{-9, -1}), 0) == Places{0, 4, 1});
-    CHECK_THROWS_WITH_AS((void)tensor_split(x, 0), "tensor_split: wants at least 1 section, got 0", ValueError);
+    CHECK_THROWS_WITH_AS((void)tensor_split(x, 0), "tensor_split: expected at least 1 section, got 0", ValueError);
     CHECK_THROWS_AS((void)tensor_split(full({}, 1), 2), ShapeError);
     CHECK_THROWS_AS((void)fliplr(x), ShapeError);
     CHECK_THROWS_AS((void)flipud(full({}, 1)), ShapeError);
@@ -85,7 +85,7 @@ TEST_CASE("combinations: none, one, too many at once, whole numbers, mistakes") 
     CHECK(combinations(x, 3, true).shape() == Shape{10, 3});
     CHECK(combinations(arange(0, 20), 6).shape() == Shape{38760, 6});
     CHECK(combinations(x, 2).dtype() == DType::i64);
-    CHECK_THROWS_WITH_AS((void)combinations(x, -1), "combinations: wants r of at least 0, got -1", ValueError);
+    CHECK_THROWS_WITH_AS((void)combinations(x, -1), "combinations: expected r of at least 0, got -1", ValueError);
     CHECK_THROWS_AS((void)combinations(zeros({2, 2})), ShapeError);
 }
 

@@ -189,7 +189,7 @@ TEST_CASE("attention: memory grows with the length, not with its square") {
     }
 }
 
-TEST_CASE("attention: a mask that wants a gradient") {
+TEST_CASE("attention: a mask that expected a gradient") {
     const Tensor q = random_tensor({1, 2, 6, 4}, 1), k = random_tensor({1, 2, 7, 4}, 2),
                  v = random_tensor({1, 2, 7, 4}, 3);
     Tensor mask = random_tensor({2, 1, 7}, 4).set_requires_grad();

@@ -84,8 +84,8 @@ TEST_CASE("audio: windows of no, one and many samples") {
             }
             CHECK(difference(kaiser_window(41, false, beta, {dtype}), wanted, tolerance(dtype, 4 + beta, 4)) == "");
         }
-    CHECK(message([] { (void)hann_window(-1); }) == "hann_window: wants a length of at least 0, got -1");
-    CHECK(message([] { (void)kaiser_window(3, true, -1); }).starts_with("kaiser_window: wants a beta"));
+    CHECK(message([] { (void)hann_window(-1); }) == "hann_window: expected a length of at least 0, got -1");
+    CHECK(message([] { (void)kaiser_window(3, true, -1); }).starts_with("kaiser_window: expected a beta"));
     CHECK(message([] { (void)hann_window(3, true, {DType::i32}); }).starts_with("hann_window: "));
 }
 
@@ -123,28 +123,28 @@ TEST_CASE("audio: short transforms refuse sizes that do not belong together") {
     const auto begins = [](const std::function<void()>& call, const std::string& words) {
         CHECK(message(call).substr(0, words.size()) == words);
     };
-    begins([&] { (void)stft(x, 0); }, "stft: wants an n_fft of at least 1, got 0");
-    begins([&] { (void)stft(x, 8, {.hop_length = 0}); }, "stft: wants a hop_length of at least 1, got 0");
-    begins([&] { (void)stft(x, 8, {.win_length = 9}); }, "stft: wants a win_length of 1 to n_fft, 8, got 9");
+    begins([&] { (void)stft(x, 0); }, "stft: expected an n_fft of at least 1, got 0");
+    begins([&] { (void)stft(x, 8, {.hop_length = 0}); }, "stft: expected a hop_length of at least 1, got 0");
+    begins([&] { (void)stft(x, 8, {.win_length = 9}); }, "stft: expected a win_length of 1 to n_fft, 8, got 9");
     begins([&] { (void)stft(x, 8, {.window = ones({7})}); }, "stft: ");
     begins([&] { (void)stft(x, 21, {.center = false}); },
-           "stft: wants a signal of at least n_fft = 21 samples, got x of [2, 20]");
-    begins([&] { (void)stft(x, 40); }, "stft: wants more than n_fft / 2 = 20 samples to mirror, got x of [2, 20]");
-    begins([&] { (void)stft(zeros({2, 2, 20}), 8); }, "stft: wants x (T) or (B, T), got [2, 2, 20]");
+           "stft: expected a signal of at least n_fft = 21 samples, got x of [2, 20]");
+    begins([&] { (void)stft(x, 40); }, "stft: expected more than n_fft / 2 = 20 samples to mirror, got x of [2, 20]");
+    begins([&] { (void)stft(zeros({2, 2, 20}), 8); }, "stft: expected x (T) or (B, T), got [2, 2, 20]");
     begins(
         [&] {
             (void)istft(zeros({4, 3, 2}), 8);
         },
-        "istft: wants 5 frequencies of n_fft = 8, and frames, got x of [4, 3, 2]");
-    begins([&] { (void)istft(zeros({5, 3}), 8); }, "istft: wants x of complex numbers");
+        "istft: expected 5 frequencies of n_fft = 8, and frames, got x of [4, 3, 2]");
+    begins([&] { (void)istft(zeros({5, 3}), 8); }, "istft: expected x of complex numbers");
     begins([&] { (void)audio::spectrogram(x, {.n_fft = 8, .power = 0}); },
-           "audio::spectrogram: wants a power above 0, got 0");
+           "audio::spectrogram: expected a power above 0, got 0");
     begins([&] { (void)audio::mel_filter_bank(5, 3, 1000, {.f_min = 600}); },
-           "audio::mel_filter_bank: wants 0 <= f_min < f_max, got 600 and 500");
-    begins([&] { (void)audio::mfcc(x, {.n_mfcc = 200}); }, "audio::mfcc: wants an n_mfcc of 1 to n_mels, 128, got 200");
+           "audio::mel_filter_bank: expected 0 <= f_min < f_max, got 600 and 500");
+    begins([&] { (void)audio::mfcc(x, {.n_mfcc = 200}); }, "audio::mfcc: expected an n_mfcc of 1 to n_mels, 128, got 200");
     begins([&] { (void)audio::amplitude_to_db(x, {.amin = 0}); },
-           "audio::amplitude_to_db: wants an amin above 0, got 0");
-    begins([&] { (void)nn::MFCC({.norm = "other"}); }, "MFCC: wants \"ortho\" or \"backward\" as norm");
+           "audio::amplitude_to_db: expected an amin above 0, got 0");
+    begins([&] { (void)nn::MFCC({.norm = "other"}); }, "MFCC: expected \"ortho\" or \"backward\" as norm");
 }
 
 TEST_CASE("audio: cosine transforms of many lengths, and back") {

@@ -248,27 +248,27 @@ TEST_CASE("backward: what it refuses") {
     const Tensor y = x * 2, plain = tensor({1, 2}, {2});
     CHECK_THROWS_WITH_AS(
         y.backward(),
-        "backward: wants a scalar, or a gradient of the output's shape, got a tensor of shape [2] without one",
+        "backward: expected a scalar, or a gradient of the output's shape, got a tensor of shape [2] without one",
         ValueError);
-    CHECK_THROWS_WITH_AS(y.backward(ones({3})), "backward: wants a gradient of shape [2], got [3]", ShapeError);
-    CHECK_THROWS_WITH_AS(y.backward(ones({2, 1})), "backward: wants a gradient of shape [2], got [2, 1]", ShapeError);
-    CHECK_THROWS_WITH_AS(sum(y).backward(ones({1})), "backward: wants a gradient of shape [], got [1]", ShapeError);
-    CHECK_THROWS_WITH_AS(y.backward(ones({2}, {DType::i32})), "backward: wants a gradient of type f32, got i32",
+    CHECK_THROWS_WITH_AS(y.backward(ones({3})), "backward: expected a gradient of shape [2], got [3]", ShapeError);
+    CHECK_THROWS_WITH_AS(y.backward(ones({2, 1})), "backward: expected a gradient of shape [2], got [2, 1]", ShapeError);
+    CHECK_THROWS_WITH_AS(sum(y).backward(ones({1})), "backward: expected a gradient of shape [], got [1]", ShapeError);
+    CHECK_THROWS_WITH_AS(y.backward(ones({2}, {DType::i32})), "backward: expected a gradient of type f32, got i32",
                          TypeError);
     if (device().info().fp64)
-        CHECK_THROWS_WITH_AS(y.backward(ones({2}, {DType::f64})), "backward: wants a gradient of type f32, got f64",
+        CHECK_THROWS_WITH_AS(y.backward(ones({2}, {DType::f64})), "backward: expected a gradient of type f32, got f64",
                              TypeError);
     const Device other = fresh_device();
     CHECK_THROWS_WITH_AS(
         y.backward(ones({2}, {.device = other})),
-        ("backward: wants a gradient on '" + device().name() + "', got one on '" + other.name() + "'").c_str(),
+        ("backward: expected a gradient on '" + device().name() + "', got one on '" + other.name() + "'").c_str(),
         DeviceError);
     CHECK_THROWS_WITH_AS(
         sum(plain).backward(),
-        "backward: wants a tensor that depends on one that requires a gradient, got one of shape [] that "
+        "backward: expected a tensor that depends on one that requires a gradient, got one of shape [] that "
         "does not (was it made under NoGrad, or detached?)",
         ValueError);
-    CHECK_THROWS_WITH_AS(Tensor().backward(), "backward: wants a tensor, got an undefined one", ValueError);
+    CHECK_THROWS_WITH_AS(Tensor().backward(), "backward: expected a tensor, got an undefined one", ValueError);
     // None of these used the graph up.
     CHECK_FALSE(x.grad().defined());
     y.backward(ones({2}));
@@ -279,7 +279,7 @@ TEST_CASE("requires_grad: leaves of f32 and f64 only") {
     for (const DType dtype : {DType::i8, DType::u8, DType::i32, DType::i64, DType::boolean}) {
         Tensor whole = zeros({2}, {dtype});
         const std::string message =
-            "set_requires_grad: wants f32, f64, f16 or bf16, got " + std::string(name_of(dtype));
+            "set_requires_grad: expected f32, f64, f16 or bf16, got " + std::string(name_of(dtype));
         CHECK_THROWS_WITH_AS(whole.set_requires_grad(), message.c_str(), TypeError);
         CHECK_NOTHROW(whole.set_requires_grad(false));
         CHECK_FALSE(whole.requires_grad());
@@ -287,18 +287,18 @@ TEST_CASE("requires_grad: leaves of f32 and f64 only") {
     Tensor x = leaf({1.5, 2.5}, {2});
     Tensor y = exp(x);
     CHECK_THROWS_WITH_AS(y.set_requires_grad(),
-                         "set_requires_grad: wants a leaf, got the result of exp; detach() it first", ValueError);
+                         "set_requires_grad: expected a leaf, got the result of exp; detach() it first", ValueError);
     CHECK_THROWS_WITH_AS(y.set_requires_grad(false),
-                         "set_requires_grad: wants a leaf, got the result of exp; detach() it first", ValueError);
-    CHECK_THROWS_WITH_AS(Tensor().set_requires_grad(), "set_requires_grad: wants a tensor, got an undefined one",
+                         "set_requires_grad: expected a leaf, got the result of exp; detach() it first", ValueError);
+    CHECK_THROWS_WITH_AS(Tensor().set_requires_grad(), "set_requires_grad: expected a tensor, got an undefined one",
                          ValueError);
     // What is made of whole numbers ends the graph.
     CHECK_FALSE(x.to(DType::i32).requires_grad());
     CHECK_FALSE(greater(x, y).requires_grad());
     CHECK_FALSE(argmax(x).requires_grad());
-    CHECK_THROWS_WITH_AS(x.set_grad(ones({3})), "set_grad: wants the gradient of shape [2], got [3]", ShapeError);
+    CHECK_THROWS_WITH_AS(x.set_grad(ones({3})), "set_grad: expected the gradient of shape [2], got [3]", ShapeError);
     CHECK_THROWS_AS(x.set_grad(ones({2}, {DType::i32})), TypeError);
-    CHECK_THROWS_WITH_AS(Tensor().grad(), "grad: wants a tensor, got an undefined one", ValueError);
+    CHECK_THROWS_WITH_AS(Tensor().grad(), "grad: expected a tensor, got an undefined one", ValueError);
 }
 
 // ---- grad()
@@ -384,23 +384,23 @@ TEST_CASE("grad: what it refuses") {
     const GradOptions keep{.retain_graph = true};
     CHECK_THROWS_WITH_AS(
         grad({y}, {x}, keep),
-        "grad: wants a scalar, or a gradient of the output's shape, got a tensor of shape [2] without one", ValueError);
+        "grad: expected a scalar, or a gradient of the output's shape, got a tensor of shape [2] without one", ValueError);
     CHECK_THROWS_WITH_AS(grad({y}, {x}, {.output_gradients = {ones({1, 2})}, .retain_graph = true}),
-                         "grad: wants a gradient of shape [2], got [1, 2]", ShapeError);
+                         "grad: expected a gradient of shape [2], got [1, 2]", ShapeError);
     CHECK_THROWS_WITH_AS(grad({y}, {x}, {.output_gradients = {ones({2}, {DType::i64})}, .retain_graph = true}),
-                         "grad: wants a gradient of type f32, got i64", TypeError);
+                         "grad: expected a gradient of type f32, got i64", TypeError);
     CHECK_THROWS_WITH_AS(grad({sum(y)}, {x, plain}, keep),
-                         "grad: wants inputs that require gradients, got input 1 that does not", ValueError);
+                         "grad: expected inputs that require gradients, got input 1 that does not", ValueError);
     CHECK_THROWS_WITH_AS(grad({sum(y)}, {Tensor()}, keep),
-                         "grad: wants inputs that require gradients, got input 0 that does not", ValueError);
-    CHECK_THROWS_WITH_AS(grad({Tensor()}, {x}), "grad: wants a tensor, got an undefined one", ValueError);
+                         "grad: expected inputs that require gradients, got input 0 that does not", ValueError);
+    CHECK_THROWS_WITH_AS(grad({Tensor()}, {x}), "grad: expected a tensor, got an undefined one", ValueError);
     CHECK_THROWS_WITH_AS(
         grad({sum(plain)}, {x}),
-        "grad: wants a tensor that depends on one that requires a gradient, got one of shape [] that does "
+        "grad: expected a tensor that depends on one that requires a gradient, got one of shape [] that does "
         "not (was it made under NoGrad, or detached?)",
         ValueError);
     CHECK_THROWS_WITH_AS(grad({sum(y)}, {x}, {.output_gradients = {ones({}), ones({})}, .retain_graph = true}),
-                         "grad: wants at most 1 gradients, one for each output, got 2", ValueError);
+                         "grad: expected at most 1 gradients, one for each output, got 2", ValueError);
     CHECK(values(grad({sum(y)}, {x})[0]) == Values{2, 4});
 }
 
@@ -467,7 +467,7 @@ TEST_CASE("detach: the same memory, outside of the graph") {
     const Tensor copy = y.detach().clone();
     CHECK_FALSE(copy.requires_grad());
     CHECK_FALSE(copy.view().buffer == y.view().buffer);
-    CHECK_THROWS_WITH_AS(Tensor().detach(), "detach: wants a tensor, got an undefined one", ValueError);
+    CHECK_THROWS_WITH_AS(Tensor().detach(), "detach: expected a tensor, got an undefined one", ValueError);
 }
 
 TEST_CASE("casts: differentiable between f32 and f64") {
@@ -560,15 +560,15 @@ TEST_CASE("hooks: may take themselves away, and must fit") {
     CHECK(calls == 1);
     Tensor h = x * 2;
     h.register_hook([](const Tensor&) { return ones({3}); });
-    CHECK_THROWS_WITH_AS(sum(h).backward(), "hook: wants a gradient of shape [2], got [3]", ShapeError);
+    CHECK_THROWS_WITH_AS(sum(h).backward(), "hook: expected a gradient of shape [2], got [3]", ShapeError);
     Tensor k = x * 2;
     k.register_hook([](const Tensor&) { return ones({2}, {DType::i32}); });
-    CHECK_THROWS_WITH_AS(sum(k).backward(), "hook: wants a gradient of type f32, got i32", TypeError);
+    CHECK_THROWS_WITH_AS(sum(k).backward(), "hook: expected a gradient of type f32, got i32", TypeError);
     Tensor plain = tensor({1}, {1});
     CHECK_THROWS_WITH_AS(plain.register_hook({}),
-                         "register_hook: wants a tensor that requires a gradient, got one that does not", ValueError);
-    CHECK_THROWS_WITH_AS(x.register_hook({}), "register_hook: wants a function, got an empty one", ValueError);
-    CHECK_THROWS_WITH_AS(Tensor().register_hook({}), "register_hook: wants a tensor, got an undefined one", ValueError);
+                         "register_hook: expected a tensor that requires a gradient, got one that does not", ValueError);
+    CHECK_THROWS_WITH_AS(x.register_hook({}), "register_hook: expected a function, got an empty one", ValueError);
+    CHECK_THROWS_WITH_AS(Tensor().register_hook({}), "register_hook: expected a tensor, got an undefined one", ValueError);
 }
 
 TEST_CASE("several threads record and go through graphs of their own over shared leaves") {

@@ -49,7 +49,7 @@ TEST_CASE("numeric gradients of bce_with_logits") {
 
 TEST_CASE("what bce_with_logits refuses") {
     CHECK_THROWS_WITH_AS(bce_with_logits(zeros({4}), zeros({4, 1})),
-                         "bce_with_logits: wants the target of shape [4], got [4, 1]", ShapeError);
+                         "bce_with_logits: expected the target of shape [4], got [4, 1]", ShapeError);
     CHECK(bce_with_logits(zeros({4}), ones({4}, {.dtype = DType::u8})).item<float>() ==
           bce_with_logits(zeros({4}), ones({4})).item<float>());  // of several types
     CHECK_THROWS_AS(bce_with_logits(Tensor(), zeros({4})), ValueError);

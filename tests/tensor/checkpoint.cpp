@@ -229,9 +229,9 @@ TEST_CASE("a graph through a checkpoint is used up, or kept") {
 
 TEST_CASE("what a checkpoint refuses") {
     CHECK_THROWS_WITH_AS((void)checkpoint(std::function<Tensor(const Tensor&)>(), zeros({2})),
-                         "checkpoint: wants a function, got none", ValueError);
+                         "checkpoint: expected a function, got none", ValueError);
     CHECK_THROWS_WITH_AS((void)checkpoint([](const Tensor&) { return Tensor(); }, zeros({2})),
-                         "checkpoint: wants a function that gives tensors, got an undefined one", ValueError);
+                         "checkpoint: expected a function that gives tensors, got an undefined one", ValueError);
     Tensor x = random_tensor({3}, 1).set_requires_grad();
     {
         Tensor scale = random_tensor({3}, 2).set_requires_grad();
@@ -260,7 +260,7 @@ TEST_CASE("what a checkpoint refuses") {
             x));
         draws = 2;
         CHECK_THROWS_WITH_AS(y.backward(),
-                             "random numbers: a function that is called again wants others than the first time (called "
+                             "random numbers: a function that is called again expected others than the first time (called "
                              "by dropout)",
                              ValueError);
     }
@@ -272,7 +272,7 @@ TEST_CASE("what a checkpoint refuses") {
         x));
     CHECK_THROWS_WITH_AS(
         y.backward(),
-        "checkpoint: wants a function that gives the same when it is called again, got results of other shapes",
+        "checkpoint: expected a function that gives the same when it is called again, got results of other shapes",
         ValueError);
     // A failure in between leaves nothing behind.
     const Tensor z = sum(checkpoint(

@@ -263,20 +263,20 @@ TEST_CASE("numbers that no tensor has room for are refused by name") {
         CAPTURE(what);
         CHECK_THROWS_WITH_AS(call(), doctest::Contains(what), ValueError);
     };
-    refused("pad: wants numbers up to 2^31 as the pads, got", [&] { pad(line, {most, most}); });
-    refused("conv1d: wants numbers up to 2^31 as the padding, got",
+    refused("pad: expected numbers up to 2^31 as the pads, got", [&] { pad(line, {most, most}); });
+    refused("conv1d: expected numbers up to 2^31 as the padding, got",
             [&] { conv1d(line, weight, {}, {.padding = most}); });
-    refused("conv1d: wants numbers up to 2^31 as the dilation, got",
+    refused("conv1d: expected numbers up to 2^31 as the dilation, got",
             [&] { conv1d(line, weight, {}, {.dilation = most}); });
-    refused("conv_transpose1d: wants numbers up to 2^31 as the stride, got",
+    refused("conv_transpose1d: expected numbers up to 2^31 as the stride, got",
             [&] { conv_transpose1d(line, weight, {}, {.stride = most}); });
-    refused("pixel_shuffle: wants numbers up to 2^31 as the factor, got", [&] {
+    refused("pixel_shuffle: expected numbers up to 2^31 as the factor, got", [&] {
         pixel_shuffle(ones({1, 4, 1, 1}), most);
     });
-    refused("adaptive_avg_pool1d: wants numbers up to 2^31 as the output size, got",
+    refused("adaptive_avg_pool1d: expected numbers up to 2^31 as the output size, got",
             [&] { adaptive_avg_pool1d(line, most); });
-    refused("tensor_split: wants numbers up to 2^31 as the sections, got", [&] { tensor_split(line, many); });
-    refused("tril_indices: wants numbers up to 2^31 as sizes, got", [&] { tril_indices(many, many); });
+    refused("tensor_split: expected numbers up to 2^31 as the sections, got", [&] { tensor_split(line, many); });
+    refused("tril_indices: expected numbers up to 2^31 as sizes, got", [&] { tril_indices(many, many); });
     CHECK(combinations(arange(3), 4).shape() == Shape{0, 4});
     CHECK(combinations(arange(3), 7, true).shape() == Shape{36, 7});
 }
@@ -303,7 +303,7 @@ TEST_CASE("convolutions and pools: what they refuse") {
                  filter = zeros({2, 2, 3, 3, 3}), labels = zeros({1, 2, 5}, {DType::i64});
     const auto begins = [](const char* name, const std::function<void()>& call) {
         CAPTURE(name);
-        CHECK_UNARY(words(call).starts_with(std::string(name) + ": wants "));
+        CHECK_UNARY(words(call).starts_with(std::string(name) + ": expected "));
     };
     begins("conv3d", [&] { (void)conv3d(image, filter); });
     begins("conv3d", [&] { (void)conv3d(cube, zeros({2, 3, 3, 3, 3})); });
@@ -354,7 +354,7 @@ TEST_CASE("convolutions and pools: what they refuse") {
     begins("fractional_max_pool2d", [&] { (void)fractional_max_pool2d(image, {.output_ratio = {{1.5, 0.5}}}); });
     begins("fractional_max_pool2d", [&] { (void)fractional_max_pool2d(image, {.output_size = 2}, zeros({1, 2, 3})); });
     CHECK_THROWS_WITH_AS((void)conv_transpose2d(ones({2, 6, 5, 7}), ones({6, 4, 3, 2}), {}, {.groups = 4}),
-                         "conv_transpose2d: wants groups that divide the channels of x, got 4 groups for x "
+                         "conv_transpose2d: expected groups that divide the channels of x, got 4 groups for x "
                          "[2, 6, 5, 7]",
                          ValueError);
 }

@@ -150,7 +150,7 @@ TEST_CASE("clone: memory of its own, in the graph; of what is detached, outside"
     CHECK_FALSE(copy.is_leaf());
     CHECK_FALSE(copy.view().buffer == x.view().buffer);
     CHECK_THROWS_WITH_AS(Tensor(copy).set_requires_grad(),
-                         "set_requires_grad: wants a leaf, got the result of clone; detach() it first", ValueError);
+                         "set_requires_grad: expected a leaf, got the result of clone; detach() it first", ValueError);
     sum(copy * copy).backward();
     CHECK(values(x.grad()) == Values{2, 4, 6});
     // What is written afterwards is the copy's, or the original's, alone.
@@ -217,7 +217,7 @@ TEST_CASE(
         return "none";
     };
     constexpr auto* wanted =
-        "backward: wants functions that can be differentiated again, got exponential, which has no gradient of "
+        "backward: expected functions that can be differentiated again, got exponential, which has no gradient of "
         "its gradient (in Sequential/1)";
     CHECK(words([&] { (void)grad({sum(square(first))}, {x}, {.retain_graph = true}); }) == wanted);
     CHECK(words([&] { sum(square(first)).backward(); }) == wanted);

@@ -177,21 +177,21 @@ TEST_CASE("ctc_loss: without an alignment infinite, or 0 without a gradient; lab
 TEST_CASE("ctc_loss: mistakes") {
     const Tensor x = zeros({5, 2, 3}), targets = whole({1, 2, 1, 2}, {2, 2}), lengths = whole({2, 2}, {2});
     CHECK_THROWS_WITH_AS(ctc_loss(x, targets, lengths, lengths, {.blank = 3}),
-                         "ctc_loss: wants a blank of one of 3 classes, got 3", ValueError);
+                         "ctc_loss: expected a blank of one of 3 classes, got 3", ValueError);
     CHECK_THROWS_WITH_AS(ctc_loss(zeros({5}), targets, lengths, lengths),
-                         "ctc_loss: wants log_probs (T, N, C) or (T, C), got [5]", ShapeError);
+                         "ctc_loss: expected log_probs (T, N, C) or (T, C), got [5]", ShapeError);
     CHECK_THROWS_WITH_AS(ctc_loss(x, whole({1, 2, 1}, {3, 1}), lengths, lengths),
-                         "ctc_loss: wants targets (N, S), or all in a row, for log_probs [5, 2, 3], got [3, 1]",
+                         "ctc_loss: expected targets (N, S), or all in a row, for log_probs [5, 2, 3], got [3, 1]",
                          ShapeError);
     CHECK_THROWS_WITH_AS(ctc_loss(x, targets.to(DType::f32), lengths, lengths),
-                         "ctc_loss: wants targets of i32 or i64, got f32", TypeError);
-    CHECK_THROWS_WITH_AS(ctc_loss(x, targets, {5, 6}, {2, 2}), "ctc_loss: wants input_lengths of 0 to 5, got 6",
+                         "ctc_loss: expected targets of i32 or i64, got f32", TypeError);
+    CHECK_THROWS_WITH_AS(ctc_loss(x, targets, {5, 6}, {2, 2}), "ctc_loss: expected input_lengths of 0 to 5, got 6",
                          ValueError);
-    CHECK_THROWS_WITH_AS(ctc_loss(x, targets, {5, 5}, {2, 3}), "ctc_loss: wants target_lengths of 0 to 2, got 3",
+    CHECK_THROWS_WITH_AS(ctc_loss(x, targets, {5, 5}, {2, 3}), "ctc_loss: expected target_lengths of 0 to 2, got 3",
                          ValueError);
-    CHECK_THROWS_WITH_AS(ctc_loss(x, targets, {5}, {2, 2}), "ctc_loss: wants 2 input_lengths, got 1", ShapeError);
+    CHECK_THROWS_WITH_AS(ctc_loss(x, targets, {5}, {2, 2}), "ctc_loss: expected 2 input_lengths, got 1", ShapeError);
     CHECK_THROWS_WITH_AS(ctc_loss(x, whole({1, 2, 1}, {3}), {5, 5}, {1, 1}),
-                         "ctc_loss: wants targets of 2 labels, the sum of their lengths, got 3", ShapeError);
+                         "ctc_loss: expected targets of 2 labels, the sum of their lengths, got 3", ShapeError);
     CHECK_THROWS_AS(ctc_loss(x, targets, whole({2}, {1}), lengths), ShapeError);
     CHECK_THROWS_AS(ctc_loss(x.to(DType::i32), targets, lengths, lengths), TypeError);
     CHECK_THROWS_AS(ctc_loss(Tensor(), targets, lengths, lengths), ValueError);

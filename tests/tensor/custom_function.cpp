@@ -88,7 +88,7 @@ TEST_CASE("custom function: forward is not recorded, backward gets the outputs")
     }
     const Tensor first = grad({sum(function({x})[0])}, {x}, {.create_graph = true})[0];
     CHECK_THROWS_WITH_AS(sum(first).backward(),
-                         "backward: wants functions that can be differentiated again, got exponential, which has no "
+                         "backward: expected functions that can be differentiated again, got exponential, which has no "
                          "gradient of its gradient",
                          Unsupported);
     const Tensor stale = function({x})[0];
@@ -125,30 +125,30 @@ TEST_CASE("custom function: what it refuses, by its name") {
     const auto backward_of = [&](std::vector<Tensor> gradients) {
         sum(gives(std::move(gradients))({a, b})[0]).backward();
     };
-    CHECK_THROWS_WITH_AS(backward_of({ones({2})}), "backward of gives: wants 2 gradients, one for each input, got 1",
+    CHECK_THROWS_WITH_AS(backward_of({ones({2})}), "backward of gives: expected 2 gradients, one for each input, got 1",
                          ValueError);
-    CHECK_THROWS_WITH_AS(backward_of({}), "backward of gives: wants 2 gradients, one for each input, got 0",
+    CHECK_THROWS_WITH_AS(backward_of({}), "backward of gives: expected 2 gradients, one for each input, got 0",
                          ValueError);
     CHECK_THROWS_WITH_AS(backward_of({ones({2}), ones({2}), ones({2})}),
-                         "backward of gives: wants 2 gradients, one for each input, got 3", ValueError);
+                         "backward of gives: expected 2 gradients, one for each input, got 3", ValueError);
     CHECK_THROWS_WITH_AS(backward_of({ones({2}), ones({3})}),
-                         "backward of gives, input 1: wants a gradient of shape [2], got [3]", ShapeError);
+                         "backward of gives, input 1: expected a gradient of shape [2], got [3]", ShapeError);
     CHECK_THROWS_WITH_AS(backward_of({ones({}), ones({2})}),
-                         "backward of gives, input 0: wants a gradient of shape [2], got []", ShapeError);
+                         "backward of gives, input 0: expected a gradient of shape [2], got []", ShapeError);
     CHECK_THROWS_WITH_AS(backward_of({ones({2}, {DType::i32}), ones({2})}),
-                         "backward of gives, input 0: wants a gradient of type f32, got i32", TypeError);
+                         "backward of gives, input 0: expected a gradient of type f32, got i32", TypeError);
     CHECK_FALSE(a.grad().defined());
     CustomFunction nothing = product_and_sum();
     nothing.forward = [](const auto& in) { return std::vector{in[0] + 1, Tensor()}; };
-    CHECK_THROWS_WITH_AS(nothing({a, b}), "product_and_sum: forward wants to give tensors, got an undefined one",
+    CHECK_THROWS_WITH_AS(nothing({a, b}), "product_and_sum: forward expected to give tensors, got an undefined one",
                          ValueError);
     CustomFunction half = product_and_sum();
     half.forward = {};
-    CHECK_THROWS_WITH_AS(half({a, b}), "product_and_sum: wants the functions forward and backward, got no forward",
+    CHECK_THROWS_WITH_AS(half({a, b}), "product_and_sum: expected the functions forward and backward, got no forward",
                          ValueError);
     half = product_and_sum();
     half.backward = {};
-    CHECK_THROWS_WITH_AS(half({a, b}), "product_and_sum: wants the functions forward and backward, got no backward",
+    CHECK_THROWS_WITH_AS(half({a, b}), "product_and_sum: expected the functions forward and backward, got no backward",
                          ValueError);
     CHECK_NOTHROW((void)half({a.detach(), b.detach()}));  // nobody will ask for it
     // An error on the way stays what it is.

@@ -302,21 +302,21 @@ TEST_CASE("fft: errors say what is wanted") {
         CHECK(message(call).substr(0, words.size()) == words);
     };
     begins([&] { (void)fft::fft(real); },
-           "fft::fft: wants x of complex numbers, as pairs along a last axis of 2, got [3, 8]");
-    begins([&] { (void)fft::fft(x, 0); }, "fft::fft: wants a length of at least 1, or -1 for that of x, got 0");
+           "fft::fft: expected x of complex numbers, as pairs along a last axis of 2, got [3, 8]");
+    begins([&] { (void)fft::fft(x, 0); }, "fft::fft: expected a length of at least 1, or -1 for that of x, got 0");
     begins(
         [&] {
             (void)fft::fft(zeros({3, 0, 2}));
         },
-        "fft::fft: wants at least one number along the axis, got x of [3, 0, 2]");
+        "fft::fft: expected at least one number along the axis, got x of [3, 0, 2]");
     begins([&] { (void)fft::fft(x, -1, 2); }, "fft::fft: ");
     begins([&] { (void)fft::ifft(x, -1, -1, "half"); },
-           "fft::ifft: wants \"backward\", \"ortho\" or \"forward\" as norm, got \"half\"");
+           "fft::ifft: expected \"backward\", \"ortho\" or \"forward\" as norm, got \"half\"");
     begins([&] { (void)fft::fft2(zeros({3, 2})); }, "fft::fft2: ");
-    begins([&] { (void)fft::fftn(x, {2, 2}, {0}); }, "fft::fftn: wants as many sizes as axes, got [2, 2] and [0]");
-    begins([&] { (void)fft::fftn(x, {}, {0, 0}); }, "fft::fftn: wants each axis once, got [0, 0]");
-    begins([&] { (void)fft::irfft(zeros({3, 1, 2})); }, "fft::irfft: wants at least one number along the axis");
-    begins([&] { (void)fft::fftfreq(0); }, "fft::fftfreq: wants an n of at least 1, got 0");
+    begins([&] { (void)fft::fftn(x, {2, 2}, {0}); }, "fft::fftn: expected as many sizes as axes, got [2, 2] and [0]");
+    begins([&] { (void)fft::fftn(x, {}, {0, 0}); }, "fft::fftn: expected each axis once, got [0, 0]");
+    begins([&] { (void)fft::irfft(zeros({3, 1, 2})); }, "fft::irfft: expected at least one number along the axis");
+    begins([&] { (void)fft::fftfreq(0); }, "fft::fftfreq: expected an n of at least 1, got 0");
     begins([&] { (void)fft::dct(zeros({0})); }, "fft::dct: ");
-    begins([&] { (void)complex_mul(real, x); }, "complex_mul: wants a of complex numbers");
+    begins([&] { (void)complex_mul(real, x); }, "complex_mul: expected a of complex numbers");
 }

@@ -135,7 +135,7 @@ TEST_CASE("function call: new tensors") {
     one("rand", "shape=(3,) dtype='f32' ", [] { return rand({3}); });
     one("randn", "shape=(3,) dtype='f16' ", [] { return randn({3}, {DType::f16}); });
     one("bernoulli", "shape=(3,) probability=0.25 dtype='f32' ", [] { return bernoulli({3}, 0.25); });
-    CHECK_THROWS_WITH_AS(zeros_like({}), "zeros_like: wants a tensor, got an undefined one", ValueError);
+    CHECK_THROWS_WITH_AS(zeros_like({}), "zeros_like: expected a tensor, got an undefined one", ValueError);
 }
 
 TEST_CASE("function call: an error names the function that was called") {
@@ -148,15 +148,15 @@ TEST_CASE("function call: an error names the function that was called") {
             return call.result(reshape(in, {5}));
         }
     };
-    CHECK_THROWS_WITH_AS(Own::outer({}), "outer: wants a tensor, got an undefined one", ValueError);
-    CHECK_THROWS_WITH_AS(Own::outer(x), "reshape: wants a shape of 6 elements (as [2, 3]), got [5] (called by outer)",
+    CHECK_THROWS_WITH_AS(Own::outer({}), "outer: expected a tensor, got an undefined one", ValueError);
+    CHECK_THROWS_WITH_AS(Own::outer(x), "reshape: expected a shape of 6 elements (as [2, 3]), got [5] (called by outer)",
                          ShapeError);
     const Scope scope("Net");
     CHECK_THROWS_WITH_AS(Own::outer(x),
-                         "reshape: wants a shape of 6 elements (as [2, 3]), got [5] (called by outer, in Net)",
+                         "reshape: expected a shape of 6 elements (as [2, 3]), got [5] (called by outer, in Net)",
                          ShapeError);
     // And once it is over, no more.
-    CHECK_THROWS_WITH_AS(reshape(x, {5}), "reshape: wants a shape of 6 elements (as [2, 3]), got [5] (in Net)",
+    CHECK_THROWS_WITH_AS(reshape(x, {5}), "reshape: expected a shape of 6 elements (as [2, 3]), got [5] (in Net)",
                          ShapeError);
 }
 
@@ -167,7 +167,7 @@ TEST_CASE("function call: an error on the way back names the function whose way 
         return std::vector{reshape(context.gradient(), {5})};
     });
     CHECK_THROWS_WITH_AS(sum(y).backward(),
-                         "reshape: wants a shape of 6 elements (as [2, 3]), got [5] (called by backward of mine)",
+                         "reshape: expected a shape of 6 elements (as [2, 3]), got [5] (called by backward of mine)",
                          ShapeError);
 }
 
@@ -187,7 +187,7 @@ TEST_CASE("function call: too many attributes are refused") {
     const std::array<CallAttribute, FunctionCall::kMostAttributes + 1> many{};
     CHECK_THROWS_WITH_AS(
         FunctionCall("many", "many", {}, many),
-        "FunctionCall: wants at most 8 inputs and 12 attributes of many, got 0 and 13 (called by many)", ValueError);
+        "FunctionCall: expected at most 8 inputs and 12 attributes of many, got 0 and 13 (called by many)", ValueError);
 }
 
 TEST_CASE("function call: errors speak of what was called and of what it was given") {
@@ -201,28 +201,28 @@ TEST_CASE("function call: errors speak of what was called and of what it was giv
     };
     const Tensor x = zeros({2, 3, 9}), weight = zeros({5, 4, 3});
     CHECK(words([&] { (void)conv1d(x, weight); }) ==
-          "conv1d: wants a weight of 3 input channels for x [2, 3, 9] in 1 group, got [5, 4, 3]");
-    CHECK(words([&] { (void)conv1d(x, zeros({5, 3, 3}), zeros({4})); }) == "conv1d: wants bias of shape [5], got [4]");
+          "conv1d: expected a weight of 3 input channels for x [2, 3, 9] in 1 group, got [5, 4, 3]");
+    CHECK(words([&] { (void)conv1d(x, zeros({5, 3, 3}), zeros({4})); }) == "conv1d: expected bias of shape [5], got [4]");
     CHECK(words([&] {
               (void)conv1d(zeros({2, 3, 2}), zeros({5, 3, 3}));
           }) ==
-          "conv1d: wants an x at least as large as the filter, got x [2, 3, 2] with padding 0 and weight [5, 3, 3] "
+          "conv1d: expected an x at least as large as the filter, got x [2, 3, 2] with padding 0 and weight [5, 3, 3] "
           "with dilation 1");
     CHECK(words([&] {
               (void)conv1d(x, zeros({5, 3, 3}), {}, {.stride = 0});
-          }) == "conv1d: wants a stride of at least 1, got 0");
+          }) == "conv1d: expected a stride of at least 1, got 0");
     CHECK(words([&] {
               (void)conv1d(zeros({2, 3, 3, 9}), zeros({5, 3, 3}));
-          }) == "conv1d: wants x of shape (N, C, L), got [2, 3, 3, 9]");
+          }) == "conv1d: expected x of shape (N, C, L), got [2, 3, 3, 9]");
     CHECK(words([&] { (void)where(x, x, x); }) ==
-          "where: wants a condition of bool, got f32, f32, f32 (compare, as in x > 0)");
+          "where: expected a condition of bool, got f32, f32, f32 (compare, as in x > 0)");
     CHECK(words([&] {
               (void)concat({x, Tensor(), x}, 0);
-          }) == "concat: wants a tensor as parts[1], got an undefined one");
+          }) == "concat: expected a tensor as parts[1], got an undefined one");
     CHECK(words([&] { (void)result_type(x, Tensor()); }) ==
-          "result_type: wants tensors or numbers, got an undefined tensor as b");
+          "result_type: expected tensors or numbers, got an undefined tensor as b");
     CHECK(words([&] {
               Tensor whole = zeros({3, 5});
               whole[0] = zeros({4});
-          }) == "operator[]=: wants a shape that stretches to [5], got [4]");
+          }) == "operator[]=: expected a shape that stretches to [5], got [4]");
 }

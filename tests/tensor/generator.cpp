@@ -254,10 +254,10 @@ TEST_CASE("randint: whole numbers of an interval, by two words each") {
     std::array<int, 8> counts{};
     for (const std::uint8_t one : dice) ++counts[one];
     for (std::size_t face = 1; face < 7; ++face) CHECK(std::abs(counts[face] - 1000) < 150);
-    CHECK_THROWS_WITH_AS((void)randint(3, 3, {2}), doctest::Contains("randint: wants low < high"), ValueError);
+    CHECK_THROWS_WITH_AS((void)randint(3, 3, {2}), doctest::Contains("randint: expected low < high"), ValueError);
     CHECK_THROWS_AS((void)randint(0, (std::int64_t{1} << 48) + 1, {2}), ValueError);
     CHECK_THROWS_WITH_AS((void)randint(0, 257, {2}, {DType::u8}),
-                         "randint: wants numbers that u8 holds, got 256 among "
+                         "randint: expected numbers that u8 holds, got 256 among "
                          "them",
                          ValueError);
     CHECK_THROWS_AS((void)randint(0, 300, {2}, {DType::bf16}), ValueError);
@@ -288,27 +288,27 @@ TEST_CASE("randperm: an order of chance, made on the host") {
     CHECK_THROWS_WITH_AS((void)step(ones({3})), doctest::Contains("randperm"), Unsupported);
     Tensor leaf = ones({3}).set_requires_grad();
     CHECK_THROWS_WITH_AS((void)checkpoint([](const Tensor& x) { return x * randperm(3).to(DType::f32); }, leaf),
-                         doctest::Contains("randperm: wants to be called outside of checkpoint()"), ValueError);
+                         doctest::Contains("randperm: expected to be called outside of checkpoint()"), ValueError);
 }
 
 TEST_CASE("generator: what does not fit is refused by name") {
     const Generator from(1, test::device());
     CHECK_THROWS_WITH_AS((void)from.rows(3, 3, 5),
-                         "Generator::rows: wants rows [first, end) of a batch, got [3, 3) of 5", ShapeError);
+                         "Generator::rows: expected rows [first, end) of a batch, got [3, 3) of 5", ShapeError);
     CHECK_THROWS_AS((void)from.rows(-1, 3, 5), ShapeError);
     CHECK_THROWS_AS((void)from.rows(1, 6, 5), ShapeError);
     CHECK_THROWS_WITH_AS((void)rand({4, 2}, {}, from.rows(1, 4, 5)),
-                         doctest::Contains("rand: wants a tensor of 3 rows from a generator of rows [1, 4) of 5, got "
+                         doctest::Contains("rand: expected a tensor of 3 rows from a generator of rows [1, 4) of 5, got "
                                            "shape [4, 2]"),
                          ShapeError);
     CHECK_THROWS_AS((void)rand({}, {}, from.rows(1, 4, 5)), ShapeError);
     CHECK_THROWS_WITH_AS((void)randperm(3, {DType::i64}, from.rows(1, 4, 5)),
-                         doctest::Contains("randperm: wants a generator of all rows"), ShapeError);
+                         doctest::Contains("randperm: expected a generator of all rows"), ShapeError);
     const Device other = test::fresh_device();
-    CHECK_THROWS_WITH_AS((void)rand({4}, {.device = other}, from), doctest::Contains("rand: wants a generator of"),
+    CHECK_THROWS_WITH_AS((void)rand({4}, {.device = other}, from), doctest::Contains("rand: expected a generator of"),
                          DeviceError);
     CHECK_THROWS_WITH_AS((void)dropout(ones({4}, {.device = other}), 0.5, from),
-                         doctest::Contains("dropout: wants a generator of the device of x, '"), DeviceError);
+                         doctest::Contains("dropout: expected a generator of the device of x, '"), DeviceError);
     CHECK_THROWS_AS((void)nn::truncated_normal_(ones({4}, {.device = other}), 0, 1, 2, from), DeviceError);
     CHECK(from.position() == 0);
 }
@@ -329,6 +329,6 @@ TEST_CASE("like: shape, type and device of another tensor") {
               values(randn({3, 5}, {dtype}, Generator(1, test::device()))));
     }
     CHECK_THROWS_AS((void)rand_like(ones({2}, {DType::i32})), TypeError);
-    CHECK_THROWS_WITH_AS((void)randn_like({}), doctest::Contains("randn_like: wants a tensor"), ValueError);
+    CHECK_THROWS_WITH_AS((void)randn_like({}), doctest::Contains("randn_like: expected a tensor"), ValueError);
     CHECK_THROWS_AS((void)full_like({}, 1), ValueError);
 }

@@ -268,13 +268,13 @@ TEST_CASE("hooks of leaves: what may have one") {
     Tensor w = leaf(1);
     const auto nothing = [](Tensor&) {};
     CHECK_THROWS_WITH_AS((w * 2.0).register_post_accumulate_grad_hook(nothing),
-                         "register_post_accumulate_grad_hook: wants a leaf, got the result of mul_scalar, which has no "
+                         "register_post_accumulate_grad_hook: expected a leaf, got the result of mul_scalar, which has no "
                          "grad",
                          ValueError);
     CHECK_THROWS_WITH_AS(zeros({2}).register_post_accumulate_grad_hook(nothing),
-                         "register_post_accumulate_grad_hook: wants a tensor that requires a gradient, got one that "
+                         "register_post_accumulate_grad_hook: expected a tensor that requires a gradient, got one that "
                          "does not",
                          ValueError);
     CHECK_THROWS_WITH_AS(w.register_post_accumulate_grad_hook({}),
-                         "register_post_accumulate_grad_hook: wants a function, got an empty one", ValueError);
+                         "register_post_accumulate_grad_hook: expected a function, got an empty one", ValueError);
 }

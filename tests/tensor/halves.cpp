@@ -37,8 +37,8 @@ TEST_CASE("halves: made, filled, read and printed") {
     const Tensor x = Tensor::from<float16>({float16(1.5), float16(-2), float16(0.1)}, {3});
     CHECK(x.dtype() == DType::f16);
     CHECK(static_cast<float>(x.to_vector<float16>()[2]) == as_type(0.1, DType::f16));
-    CHECK_THROWS_WITH_AS(x.to_vector<float>(), "to_vector: wants the tensor's type, f16, got f32", TypeError);
-    CHECK_THROWS_WITH_AS(x.to_vector<bfloat16>(), "to_vector: wants the tensor's type, f16, got bf16", TypeError);
+    CHECK_THROWS_WITH_AS(x.to_vector<float>(), "to_vector: expected the tensor's type, f16, got f32", TypeError);
+    CHECK_THROWS_WITH_AS(x.to_vector<bfloat16>(), "to_vector: expected the tensor's type, f16, got bf16", TypeError);
     CHECK(x.str() == "Tensor(f16, [3], '" + device().name() + "')\n[ 1.5000, -2.0000,  0.1000]");
     CHECK(body(full({2}, 0.1, {DType::bf16})) == "[0.1001, 0.1001]");
     CHECK(body(full({2}, 1e6, {DType::f16})) == "[inf, inf]");
@@ -197,7 +197,7 @@ TEST_CASE("halves: products and their gradients") {
         }
         CHECK_THROWS_WITH_AS(
             matmul(x, transpose(wide_w)),
-            ("matmul: wants a and b of one type, got " + std::string(name_of(dtype)) + " and f32").c_str(), TypeError);
+            ("matmul: expected a and b of one type, got " + std::string(name_of(dtype)) + " and f32").c_str(), TypeError);
     }
 }
 

@@ -288,9 +288,9 @@ TEST_CASE("in place under a graph: hooks belong to the value that they were give
 TEST_CASE("in place under a graph: what is refused, in words") {
     Tensor w = random_tensor({2, 3}, 1).set_requires_grad(), plain = zeros({2, 3});
     CHECK(contains(words([&] { w.add_(plain); }),
-                   "add_: wants a tensor whose gradient is not being recorded, got one of shape [2, 3] that requires a "
+                   "add_: expected a tensor whose gradient is not being recorded, got one of shape [2, 3] that requires a "
                    "gradient; write under NoGrad"));
-    constexpr auto* shared = "wants a tensor whose memory no other shares where a graph is recorded";
+    constexpr auto* shared = "expected a tensor whose memory no other shares where a graph is recorded";
     const auto refused = [&](Tensor x, const std::string& name, const std::function<void(Tensor&)>& write) {
         return words([&] { write(x); }).starts_with(name + ": " + shared);
     };
@@ -331,8 +331,8 @@ TEST_CASE("in place under a graph: what is refused, in words") {
     CHECK(contains(words([&] {
                        k.add_(random_tensor({2, 2, 3}, 1));
                    }),
-                   "add_: wants a shape that stretches to [2, 3]"));
-    CHECK(contains(words([&] { k.copy_(zeros({3})); }), "copy_: wants the source of shape [2, 3], got [3]"));
+                   "add_: expected a shape that stretches to [2, 3]"));
+    CHECK(contains(words([&] { k.copy_(zeros({3})); }), "copy_: expected the source of shape [2, 3], got [3]"));
     CHECK(values(k) == values(w));
 }
 
@@ -515,15 +515,15 @@ TEST_CASE("select, slice_scatter and select_scatter: parts, types and mistakes")
     CHECK(values(x) == Values{0, 1, 2, 3, 4, 5});
     for (const DType dtype : {DType::i32, DType::u8, DType::i64, DType::boolean})
         CHECK(values(select_scatter(zeros({2, 2}, {dtype}), ones({2}, {dtype}), 0, 1)) == Values{0, 0, 1, 1});
-    CHECK(words([&] { (void)select(x, 0, 2); }) == "select: wants an index from -2 to 1 along axis 0, got 2");
+    CHECK(words([&] { (void)select(x, 0, 2); }) == "select: expected an index from -2 to 1 along axis 0, got 2");
     CHECK(words([&] { (void)select_scatter(x, zeros({3}), 0, -3); }) ==
-          "select_scatter: wants an index from -2 to 1 along axis 0, got -3");
+          "select_scatter: expected an index from -2 to 1 along axis 0, got -3");
     CHECK(words([&] { (void)select_scatter(x, zeros({2}), 0, 1); }) ==
-          "select_scatter: wants src of shape [3], got [2]");
+          "select_scatter: expected src of shape [3], got [2]");
     CHECK(words([&] { (void)slice_scatter(x, zeros({3}), 0, 0, 1); }) ==
-          "slice_scatter: wants src of shape [1, 3], got [3]");
+          "slice_scatter: expected src of shape [1, 3], got [3]");
     CHECK(contains(words([&] { (void)slice_scatter(x, zeros({1, 3}, {DType::i32}), 0, 0, 1); }), "slice_scatter: "));
     CHECK(words([&] {
               (void)slice_scatter(x, zeros({1, 3}), 0, 0, 1, 0);
-          }) == "slice_scatter: wants a step of at least 1, got 0");
+          }) == "slice_scatter: expected a step of at least 1, got 0");
 }

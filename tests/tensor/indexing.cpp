@@ -92,13 +92,13 @@ TEST_CASE("indexing: reads the elements that Python's indices would") {
     CHECK(values(x[Slice(1, 4)][1][{Slice({}, {}, 2), 3}]) == values(x[{2, Slice({}, {}, 2), 3}]));
     CHECK(values(x[Slice({}, {}, 2)][Slice(1)]) == values(x[Slice(2, 3)]));
     CHECK(x[{3, 2, 1}].item<float>() == in[place(3, 2, 1)]);
-    CHECK(complaint([&] { (void)x[4]; }) == "operator[]: wants an index from -4 to 3 along axis 0, got 4");
-    CHECK(complaint([&] { (void)x[{0, -6}]; }) == "operator[]: wants an index from -5 to 4 along axis 1, got -6");
+    CHECK(complaint([&] { (void)x[4]; }) == "operator[]: expected an index from -4 to 3 along axis 0, got 4");
+    CHECK(complaint([&] { (void)x[{0, -6}]; }) == "operator[]: expected an index from -5 to 4 along axis 1, got -6");
     CHECK(complaint([&] {
               (void)x[{0, 0, 0, 0}];
-          }) == "operator[]: wants at most one index for each axis of [4, 5, 6], got 4");
-    CHECK(complaint([&] { (void)x[Slice(0, 2, 0)]; }) == "operator[]: wants a step of at least 1, got 0");
-    CHECK(complaint([&] { (void)Tensor()[0]; }) == "operator[]: wants a tensor, got an undefined one");
+          }) == "operator[]: expected at most one index for each axis of [4, 5, 6], got 4");
+    CHECK(complaint([&] { (void)x[Slice(0, 2, 0)]; }) == "operator[]: expected a step of at least 1, got 0");
+    CHECK(complaint([&] { (void)Tensor()[0]; }) == "operator[]: expected a tensor, got an undefined one");
 }
 
 TEST_CASE("indexing: writes them, and nothing else, with and without a graph") {
@@ -147,12 +147,12 @@ TEST_CASE("indexing: writes them, and nothing else, with and without a graph") {
     x[0] = tensor({1.9, -2.7, 0.5}, {3});  // truncated, as by .to()
     CHECK(values(x[0]) == Values{1, -2, 0});
     CHECK_THROWS_AS(x[0] = 2.7, ValueError);
-    const std::string fits = ": wants a result that fits into the tensor's type, i32, got one of f32";
+    const std::string fits = ": expected a result that fits into the tensor's type, i32, got one of f32";
     CHECK(complaint([&] { x[0] += 0.5; }) == "operator+=" + fits);
     CHECK(complaint([&] { x[{1, 1}] -= tensor({0.5}, {}); }) == "operator-=" + fits);
     CHECK(complaint([&] { x[Slice()] *= 0.5; }) == "operator*=" + fits);
-    CHECK(complaint([&] { x[0] *= Tensor(); }) == "operator*=: wants a tensor, got an undefined one");
-    CHECK(complaint([&] { x[1] /= 2; }) == "operator/=: wants a tensor of f32, f64, f16 or bf16, got i32");
+    CHECK(complaint([&] { x[0] *= Tensor(); }) == "operator*=: expected a tensor, got an undefined one");
+    CHECK(complaint([&] { x[1] /= 2; }) == "operator/=: expected a tensor of f32, f64, f16 or bf16, got i32");
     CHECK_THROWS_AS(x[1] /= 2, TypeError);
     CHECK_THROWS_AS((x > 0)[0] += 1, TypeError);
     x[1] *= 2;
@@ -165,7 +165,7 @@ TEST_CASE("indexing: parts of an expanded tensor are not written, with and witho
         const Tensor b = ones({3}).set_requires_grad(graph);
         Tensor e = expand(b * 1, {4, 3});
         const char* wanted =
-            "operator[]=: wants a tensor each of whose elements lies in one place, got shape [4, 3] with strides [0, "
+            "operator[]=: expected a tensor each of whose elements lies in one place, got shape [4, 3] with strides [0, "
             "1] (write to a clone() of an expanded tensor)";
         CHECK(complaint([&] { e[1] = 5; }) == wanted);
         CHECK(complaint([&] { e[1] = zeros({3}); }) == wanted);
@@ -185,7 +185,7 @@ TEST_CASE("indexing: what a graph refuses on the right-hand side it says in word
     const Tensor leaf = random_tensor({4, 3}, 1).set_requires_grad();
     Tensor y = leaf * 2;
     CHECK(complaint([&] { y[0] = select(y, 0, 1); }) ==
-          "operator[]=: wants a right-hand side with elements of its own where a graph is recorded, got one of shape "
+          "operator[]=: expected a right-hand side with elements of its own where a graph is recorded, got one of shape "
           "[3] that is a view of x (select, slice, reshape, ...); write x[...] in its place (y[0] = y[1]), or a "
           "clone() of it that is made in a line before");
     const Tensor own = select(y, 0, 1).clone();
@@ -267,8 +267,8 @@ TEST_CASE("indexing: a part that is kept sees what is written; another view forb
     // reshape() of a part is no part that the library knows.
     Tensor z = leaf * 2;
     const Tensor turned = reshape(z[0], {3, 1});
-    CHECK(complaint([&] { z[1] = 0; }).starts_with("operator[]=: wants a tensor whose memory no other shares"));
-    CHECK(complaint([&] { leaf[0] = 0; }).starts_with("operator[]=: wants a tensor whose gradient is not being"));
+    CHECK(complaint([&] { z[1] = 0; }).starts_with("operator[]=: expected a tensor whose memory no other shares"));
+    CHECK(complaint([&] { leaf[0] = 0; }).starts_with("operator[]=: expected a tensor whose gradient is not being"));
     {
         const NoGrad no_grad;
         leaf[0] = 0;

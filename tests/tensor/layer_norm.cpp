@@ -105,7 +105,7 @@ TEST_CASE("layer_norm: gradients of some inputs alone, halves, and errors") {
                          {.absolute = 0.02, .relative = 0.01}) == "");
     }
     CHECK_THROWS_WITH_AS(layer_norm(x, {4, 5}),
-                         "layer_norm: wants x whose last axes are the normalised shape [4, 5], got x [4, 6]",
+                         "layer_norm: expected x whose last axes are the normalised shape [4, 5], got x [4, 6]",
                          ShapeError);
     CHECK_THROWS_AS(layer_norm(x, {6}, random_tensor({5}, 1)), ShapeError);
     CHECK_THROWS_AS(layer_norm(x.to(DType::i32), {6}), TypeError);

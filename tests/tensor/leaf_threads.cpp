@@ -28,7 +28,7 @@ int rounds(int wanted) { return small_cases() ? 3 : wanted; }
 std::string all_are(const Tensor& tensor, double wanted) {
     if (!tensor.defined()) return "no gradient";
     for (const double v : values(tensor))
-        if (v != wanted) return fmt::format("wants {}, got {}", wanted, v);
+        if (v != wanted) return fmt::format("expected {}, got {}", wanted, v);
     return "";
 }
 

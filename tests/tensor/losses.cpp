@@ -500,118 +500,118 @@ TEST_CASE("losses: wrong arguments") {
     };
     for (const auto& [name, loss] : pairs) {
         CHECK(words([&, f = loss] { f(none, x); }) ==
-              "ValueError " + name + ": wants a tensor as x, got an undefined one");
+              "ValueError " + name + ": expected a tensor as x, got an undefined one");
         CHECK(words([&, f = loss] { f(x, none); }) ==
-              "ValueError " + name + ": wants a tensor as target, got an undefined one");
+              "ValueError " + name + ": expected a tensor as target, got an undefined one");
         const bool stretches = name == "gaussian_nll_loss";
         CHECK(words([&, f = loss] { f(x, other); }) ==
-              "ShapeError " + name + ": wants " +
+              "ShapeError " + name + ": expected " +
                   (stretches ? "a target of a shape that stretches to [2, 3]" : "the target of shape [2, 3]") +
                   ", got [3, 2]");
         CHECK(words([&, f = loss] { f(ints, x); }) ==
-              "TypeError " + name + ": wants f32, f64, f16 or bf16 as x, got i32 (convert with .to(DType::f32))");
+              "TypeError " + name + ": expected f32, f64, f16 or bf16 as x, got i32 (convert with .to(DType::f32))");
     }
     const auto says = [](const std::string& wanted, const std::function<void()>& call) {
         CHECK(words(call) == wanted);
     };
-    says("ValueError smooth_l1_loss: wants a beta of at least 0, got -1",
+    says("ValueError smooth_l1_loss: expected a beta of at least 0, got -1",
          [&] { (void)smooth_l1_loss(x, x, kNone, -1); });
-    says("ValueError huber_loss: wants a delta above 0, got 0", [&] { (void)huber_loss(x, x, kNone, 0); });
-    says("ValueError gaussian_nll_loss: wants an eps above 0, got 0",
+    says("ValueError huber_loss: expected a delta above 0, got 0", [&] { (void)huber_loss(x, x, kNone, 0); });
+    says("ValueError gaussian_nll_loss: expected an eps above 0, got 0",
          [&] { (void)gaussian_nll_loss(x, x, x, {.eps = 0}); });
-    says("ShapeError gaussian_nll_loss: wants var of shape [2, 3], [2, 1] or [2], got [3]",
+    says("ShapeError gaussian_nll_loss: expected var of shape [2, 3], [2, 1] or [2], got [3]",
          [&] { (void)gaussian_nll_loss(x, x, zeros({3})); });
-    says("TypeError gaussian_nll_loss: wants f32, f64, f16 or bf16 as var, got i32 (convert with .to(DType::f32))",
+    says("TypeError gaussian_nll_loss: expected f32, f64, f16 or bf16 as var, got i32 (convert with .to(DType::f32))",
          [&] { (void)gaussian_nll_loss(x, x, ints); });
-    says("ShapeError binary_cross_entropy: wants a weight of a shape that stretches to [2, 3], got [2]",
+    says("ShapeError binary_cross_entropy: expected a weight of a shape that stretches to [2, 3], got [2]",
          [&] { (void)binary_cross_entropy(x, x, kNone, row); });
-    says("ShapeError bce_with_logits: wants a weight of a shape that stretches to [2, 3], got [2]",
+    says("ShapeError bce_with_logits: expected a weight of a shape that stretches to [2, 3], got [2]",
          [&] { (void)bce_with_logits(x, x, kNone, row); });
-    says("ShapeError bce_with_logits: wants a pos_weight of a shape that stretches to [2, 3], got [1, 2, 3]", [&] {
+    says("ShapeError bce_with_logits: expected a pos_weight of a shape that stretches to [2, 3], got [1, 2, 3]", [&] {
         (void)bce_with_logits(x, x, kNone, {}, zeros({1, 2, 3}));
     });
-    says("ShapeError multilabel_soft_margin_loss: wants a weight of a shape that stretches to [2, 3], got [2]",
+    says("ShapeError multilabel_soft_margin_loss: expected a weight of a shape that stretches to [2, 3], got [2]",
          [&] { (void)multilabel_soft_margin_loss(x, x, kNone, row); });
-    says("ShapeError multilabel_soft_margin_loss: wants x of shape (N, C), got []",
+    says("ShapeError multilabel_soft_margin_loss: expected x of shape (N, C), got []",
          [&] { (void)multilabel_soft_margin_loss(zeros({}), zeros({})); });
-    says("ValueError sigmoid_focal_loss: wants an alpha in [0, 1], or -1 for none, got 2",
+    says("ValueError sigmoid_focal_loss: expected an alpha in [0, 1], or -1 for none, got 2",
          [&] { (void)sigmoid_focal_loss(x, x, 2); });
-    says("ValueError sigmoid_focal_loss: wants a gamma of at least 0, got -1",
+    says("ValueError sigmoid_focal_loss: expected a gamma of at least 0, got -1",
          [&] { (void)sigmoid_focal_loss(x, x, 0.25, -1); });
-    says("ShapeError dice_loss: wants x of shape (N, C, ...), got [2]", [&] { (void)dice_loss(row, row); });
-    says("ShapeError tversky_loss: wants x of shape (N, C, ...), got [2]", [&] { (void)tversky_loss(row, row); });
-    says("ValueError tversky_loss: wants alpha and beta of at least 0, got -1 and 0.5",
+    says("ShapeError dice_loss: expected x of shape (N, C, ...), got [2]", [&] { (void)dice_loss(row, row); });
+    says("ShapeError tversky_loss: expected x of shape (N, C, ...), got [2]", [&] { (void)tversky_loss(row, row); });
+    says("ValueError tversky_loss: expected alpha and beta of at least 0, got -1 and 0.5",
          [&] { (void)tversky_loss(x, x, {.alpha = -1}); });
 
-    says("ShapeError cross_entropy: wants probabilities of shape [2, 3], got [2, 4]", [&] {
+    says("ShapeError cross_entropy: expected probabilities of shape [2, 3], got [2, 4]", [&] {
         (void)cross_entropy(zeros({2, 3}), zeros({2, 4}));
     });
-    says("ShapeError cross_entropy: wants logits of shape (N, C, ...), got []",
+    says("ShapeError cross_entropy: expected logits of shape (N, C, ...), got []",
          [&] { (void)cross_entropy(zeros({}), labels); });
-    says("ShapeError cross_entropy: wants the label of logits (C) of shape [], got [2]",
+    says("ShapeError cross_entropy: expected the label of logits (C) of shape [], got [2]",
          [&] { (void)cross_entropy(zeros({3}), labels); });
-    says("ShapeError cross_entropy: wants labels of shape [2, 5], got [2]", [&] {
+    says("ShapeError cross_entropy: expected labels of shape [2, 5], got [2]", [&] {
         (void)cross_entropy(zeros({2, 3, 5}), labels);
     });
-    says("ShapeError cross_entropy: wants the weight of shape [3], got [2]",
+    says("ShapeError cross_entropy: expected the weight of shape [3], got [2]",
          [&] { (void)cross_entropy(x, labels, {}, row); });
     says(
-        "TypeError cross_entropy: wants f32, f64, f16 or bf16 as probabilities, got i32 (convert with .to(DType::f32))",
+        "TypeError cross_entropy: expected f32, f64, f16 or bf16 as probabilities, got i32 (convert with .to(DType::f32))",
         [&] { (void)cross_entropy(x, ints); });
-    says("ValueError cross_entropy: wants label_smoothing in [0, 1), got 1",
+    says("ValueError cross_entropy: expected label_smoothing in [0, 1), got 1",
          [&] { (void)cross_entropy(x, x, {.label_smoothing = 1}); });
-    says("ValueError cross_entropy: wants a tensor as target, got an undefined one",
+    says("ValueError cross_entropy: expected a tensor as target, got an undefined one",
          [&] { (void)cross_entropy(x, none); });
     says("TypeError nll_loss: expected labels of an integer type (i8 to i64, u8 to u64), got f32",
          [&] { (void)nll_loss(x, row); });
-    says("ShapeError nll_loss: wants labels of shape [2], got [2, 3]", [&] { (void)nll_loss(x, ints); });
-    says("ShapeError nll_loss: wants labels of x (C) of shape [], got [2]", [&] { (void)nll_loss(row, labels); });
-    says("ShapeError nll_loss: wants at least one class, got x of shape [2, 0]", [&] {
+    says("ShapeError nll_loss: expected labels of shape [2], got [2, 3]", [&] { (void)nll_loss(x, ints); });
+    says("ShapeError nll_loss: expected labels of x (C) of shape [], got [2]", [&] { (void)nll_loss(row, labels); });
+    says("ShapeError nll_loss: expected at least one class, got x of shape [2, 0]", [&] {
         (void)nll_loss(zeros({2, 0}), labels);
     });
-    says("ShapeError nll_loss: wants the weight of shape [3], got [2]", [&] { (void)nll_loss(x, labels, {}, row); });
-    says("ValueError multi_margin_loss: wants p of 1 or 2, got 3",
+    says("ShapeError nll_loss: expected the weight of shape [3], got [2]", [&] { (void)nll_loss(x, labels, {}, row); });
+    says("ValueError multi_margin_loss: expected p of 1 or 2, got 3",
          [&] { (void)multi_margin_loss(x, labels, {.p = 3}); });
-    says("ShapeError multi_margin_loss: wants labels of x (C) of shape [], got [2]",
+    says("ShapeError multi_margin_loss: expected labels of x (C) of shape [], got [2]",
          [&] { (void)multi_margin_loss(row, labels); });
-    says("ShapeError multilabel_margin_loss: wants labels of shape [2, 3], got [2]",
+    says("ShapeError multilabel_margin_loss: expected labels of shape [2, 3], got [2]",
          [&] { (void)multilabel_margin_loss(x, labels); });
     says("TypeError multilabel_margin_loss: expected labels of an integer type (i8 to i64, u8 to u64), got f32",
          [&] { (void)multilabel_margin_loss(x, x); });
 
-    says("ShapeError cosine_similarity: wants x1 and x2 that stretch to one shape, got [2, 3] and [3, 2]",
+    says("ShapeError cosine_similarity: expected x1 and x2 that stretch to one shape, got [2, 3] and [3, 2]",
          [&] { (void)cosine_similarity(x, other); });
-    says("ValueError cosine_similarity: wants an eps of at least 0, got -1",
+    says("ValueError cosine_similarity: expected an eps of at least 0, got -1",
          [&] { (void)cosine_similarity(x, x, 1, -1); });
     CHECK(words([&] { (void)cosine_similarity(x, x, 2); }).starts_with("ShapeError cosine_similarity: "));
-    says("ValueError pairwise_distance: wants a number p, got NaN", [&] { (void)pairwise_distance(x, x, kNaN); });
-    says("ShapeError pairwise_distance: wants x1 and x2 of shape (..., D), got [] and []",
+    says("ValueError pairwise_distance: expected a number p, got NaN", [&] { (void)pairwise_distance(x, x, kNaN); });
+    says("ShapeError pairwise_distance: expected x1 and x2 of shape (..., D), got [] and []",
          [&] { (void)pairwise_distance(zeros({}), zeros({})); });
-    says("ShapeError margin_ranking_loss: wants x2 of shape [2, 3], got [3, 2]",
+    says("ShapeError margin_ranking_loss: expected x2 of shape [2, 3], got [3, 2]",
          [&] { (void)margin_ranking_loss(x, other, x); });
-    says("ShapeError margin_ranking_loss: wants the target of shape [2, 3], got [2]",
+    says("ShapeError margin_ranking_loss: expected the target of shape [2, 3], got [2]",
          [&] { (void)margin_ranking_loss(x, x, row); });
-    says("ShapeError cosine_embedding_loss: wants x1 of shape (N, D) or (D), got []",
+    says("ShapeError cosine_embedding_loss: expected x1 of shape (N, D) or (D), got []",
          [&] { (void)cosine_embedding_loss(zeros({}), zeros({}), zeros({})); });
-    says("ShapeError cosine_embedding_loss: wants the target of shape [2], got [2, 3]",
+    says("ShapeError cosine_embedding_loss: expected the target of shape [2], got [2, 3]",
          [&] { (void)cosine_embedding_loss(x, x, x); });
-    says("ShapeError triplet_margin_loss: wants the negative of shape [2, 3], got [3, 2]",
+    says("ShapeError triplet_margin_loss: expected the negative of shape [2, 3], got [3, 2]",
          [&] { (void)triplet_margin_loss(x, x, other); });
-    says("ValueError triplet_margin_loss: wants a margin above 0, got 0",
+    says("ValueError triplet_margin_loss: expected a margin above 0, got 0",
          [&] { (void)triplet_margin_loss(x, x, x, {.margin = 0}); });
-    says("ValueError triplet_margin_loss: wants p above 0, got -1",
+    says("ValueError triplet_margin_loss: expected p above 0, got -1",
          [&] { (void)triplet_margin_loss(x, x, x, {.p = -1}); });
-    says("ShapeError info_nce: wants keys of shape [2, 3], got [3, 2]", [&] { (void)info_nce(x, other); });
-    says("ValueError info_nce: wants a temperature above 0, got 0", [&] { (void)info_nce(x, x, 0); });
+    says("ShapeError info_nce: expected keys of shape [2, 3], got [3, 2]", [&] { (void)info_nce(x, other); });
+    says("ValueError info_nce: expected a temperature above 0, got 0", [&] { (void)info_nce(x, x, 0); });
 
-    says("ShapeError box_iou: wants boxes2 of shape (N, 4), got [2, 3]", [&] { (void)box_iou(boxes, x); });
-    says("ShapeError box_iou: wants boxes1 of shape (N, 4), got [4]", [&] { (void)box_iou(zeros({4}), boxes); });
-    says("ShapeError generalized_box_iou_loss: wants boxes1 of shape (N, 4) or (4), got [2, 3]",
+    says("ShapeError box_iou: expected boxes2 of shape (N, 4), got [2, 3]", [&] { (void)box_iou(boxes, x); });
+    says("ShapeError box_iou: expected boxes1 of shape (N, 4), got [4]", [&] { (void)box_iou(zeros({4}), boxes); });
+    says("ShapeError generalized_box_iou_loss: expected boxes1 of shape (N, 4) or (4), got [2, 3]",
          [&] { (void)generalized_box_iou_loss(x, x); });
-    says("ShapeError distance_box_iou_loss: wants boxes2 of shape [2, 4], got [4]",
+    says("ShapeError distance_box_iou_loss: expected boxes2 of shape [2, 4], got [4]",
          [&] { (void)distance_box_iou_loss(boxes, zeros({4})); });
     says(
-        "TypeError complete_box_iou_loss: wants f32, f64, f16 or bf16 as boxes1, got i32 (convert with "
+        "TypeError complete_box_iou_loss: expected f32, f64, f16 or bf16 as boxes1, got i32 (convert with "
         ".to(DType::f32))",
         [&] {
             (void)complete_box_iou_loss(zeros({2, 4}, {DType::i32}), boxes);

@@ -153,17 +153,17 @@ TEST_CASE("linear: x W^T + bias") {
 
 TEST_CASE("matmul and linear: what does not fit is refused") {
     const Tensor a = random_tensor({2, 3}, 1), b = random_tensor({4, 2}, 2);
-    CHECK_THROWS_WITH_AS(matmul(a, b), "matmul: wants (..., M, K) x (..., K, N), got [2, 3] x [4, 2]", ShapeError);
+    CHECK_THROWS_WITH_AS(matmul(a, b), "matmul: expected (..., M, K) x (..., K, N), got [2, 3] x [4, 2]", ShapeError);
     CHECK_THROWS_AS(matmul(random_tensor({5, 2, 3}, 1), b), ShapeError);
     CHECK_THROWS_AS(matmul(random_tensor({5, 2, 3}, 1), random_tensor({4, 3, 2}, 1)), ShapeError);
     CHECK_THROWS_AS(matmul(a, tensor({1}, {})), ShapeError);
-    CHECK_THROWS_WITH_AS(matmul(a, Tensor()), "matmul: wants a tensor as b, got an undefined one", ValueError);
+    CHECK_THROWS_WITH_AS(matmul(a, Tensor()), "matmul: expected a tensor as b, got an undefined one", ValueError);
     CHECK_THROWS_AS(matmul(a, random_tensor({3}, 1, DType::i32)), TypeError);
     CHECK_THROWS_AS(matmul(random_tensor({2, 3}, 1, DType::i32), random_tensor({3, 2}, 1, DType::i64)), TypeError);
     CHECK_THROWS_AS(linear(a, random_tensor({5, 4}, 1)), ShapeError);
     CHECK_THROWS_AS(linear(a, random_tensor({2}, 1)), ShapeError);
     CHECK_THROWS_AS(linear(a, random_tensor({3}, 1), random_tensor({3}, 1)), ShapeError);
-    CHECK_THROWS_WITH_AS(linear(a, Tensor()), "linear: wants a tensor as weight, got an undefined one", ValueError);
+    CHECK_THROWS_WITH_AS(linear(a, Tensor()), "linear: expected a tensor as weight, got an undefined one", ValueError);
     CHECK_THROWS_AS(linear(Tensor(), a), ValueError);
     CHECK_THROWS_AS(linear(a, random_tensor({5, 3}, 1), random_tensor({4}, 1)), ShapeError);
 }

@@ -38,7 +38,7 @@ TEST_CASE("numeric gradients of mse_loss") {
 }
 
 TEST_CASE("what mse_loss refuses") {
-    CHECK_THROWS_WITH_AS(mse_loss(zeros({4}), zeros({4, 1})), "mse_loss: wants the target of shape [4], got [4, 1]",
+    CHECK_THROWS_WITH_AS(mse_loss(zeros({4}), zeros({4, 1})), "mse_loss: expected the target of shape [4], got [4, 1]",
                          ShapeError);
     CHECK(mse_loss(ones({4}, {.dtype = DType::i32}), full({4}, 3)).item<float>() == 4);  // of several types
     CHECK_THROWS_AS(mse_loss(zeros({4}), Tensor()), ValueError);

@@ -396,12 +396,12 @@ TEST_CASE("errors begin with the name that was called") {
 
 TEST_CASE("errors say what functions of integers, of numbers and products want") {
     const Tensor whole = zeros({2}, {DType::i32});
-    CHECK_THROWS_WITH_AS(whole & 0.5, "operator&: wants integers or bool, got f32, f32", TypeError);
-    CHECK_THROWS_WITH_AS(-(whole == 0), "operator-: wants numbers, got bool", TypeError);
-    CHECK_THROWS_WITH_AS(minimum(1, 2), "minimum: wants a tensor among its inputs, got numbers", ValueError);
+    CHECK_THROWS_WITH_AS(whole & 0.5, "operator&: expected integers or bool, got f32, f32", TypeError);
+    CHECK_THROWS_WITH_AS(-(whole == 0), "operator-: expected numbers, got bool", TypeError);
+    CHECK_THROWS_WITH_AS(minimum(1, 2), "minimum: expected a tensor among its inputs, got numbers", ValueError);
     CHECK_THROWS_WITH_AS(matmul(zeros({2, 2}, {DType::boolean}), zeros({2, 2}, {DType::boolean})),
-                         "matmul: wants f32, f64, f16 or bf16 as a, got bool (convert with .to(DType::f32))",
+                         "matmul: expected f32, f64, f16 or bf16 as a, got bool (convert with .to(DType::f32))",
                          TypeError);
-    CHECK_THROWS_WITH_AS(permute(zeros({2, 3}), {-1, 1}), "permute: wants each axis of [2, 3] once, got [-1, 1]",
+    CHECK_THROWS_WITH_AS(permute(zeros({2, 3}), {-1, 1}), "permute: expected each axis of [2, 3] once, got [-1, 1]",
                          ShapeError);
 }

@@ -60,19 +60,19 @@ TEST_CASE("group_norm, instance_norm: what is the same as others, halves, nothin
     CHECK(group_norm(zeros({0, 6, 5}), 2, weight, bias).shape() == Shape{0, 6, 5});
     CHECK(group_norm(zeros({2, 6, 0}), 2).shape() == Shape{2, 6, 0});
     CHECK(group_norm(random_tensor({4, 6}, 4), 3).shape() == Shape{4, 6});
-    CHECK_THROWS_WITH_AS(group_norm(x, 4), "group_norm: wants num_groups that divide the 6 channels of x, got 4",
+    CHECK_THROWS_WITH_AS(group_norm(x, 4), "group_norm: expected num_groups that divide the 6 channels of x, got 4",
                          ValueError);
     CHECK_THROWS_AS(group_norm(x, 0), ValueError);
     CHECK_THROWS_WITH_AS(group_norm(random_tensor({6}, 1), 2),
-                         "group_norm: wants at least 2 axes (N, C, ...) as x, got [6]", ShapeError);
+                         "group_norm: expected at least 2 axes (N, C, ...) as x, got [6]", ShapeError);
     CHECK_THROWS_AS(group_norm(x, 2, random_tensor({5}, 1)), ShapeError);
     CHECK_THROWS_AS(group_norm(x, 2, weight.to(DType::i32)), TypeError);
     CHECK_THROWS_AS(group_norm(x, 2, {}, {}, -1), ValueError);
     CHECK_THROWS_WITH_AS(instance_norm(random_tensor({4, 6, 1}, 1)),
-                         "instance_norm: wants more than one element a channel as x (N, C, ...), got [4, 6, 1]",
+                         "instance_norm: expected more than one element a channel as x (N, C, ...), got [4, 6, 1]",
                          ShapeError);
     CHECK_THROWS_WITH_AS(instance_norm(x, {}, {}, {}, {}, {.use_input_stats = false}),
-                         doctest::Contains("instance_norm: wants running statistics"), ValueError);
+                         doctest::Contains("instance_norm: expected running statistics"), ValueError);
     CHECK_THROWS_AS(instance_norm(x, {}, {}, zeros({5}), ones({5})), ShapeError);
     CHECK_THROWS_AS(instance_norm(x, {}, {}, {}, {}, {.momentum = 2}), ValueError);
 }
@@ -114,7 +114,7 @@ TEST_CASE("local_response_norm, normalize, channel_shuffle: nothing, halves, mis
     const Tensor x = random_tensor({2, 5, 3}, 1);
     CHECK(local_response_norm(zeros({0, 5, 3}), 3).shape() == Shape{0, 5, 3});
     CHECK(difference(local_response_norm(x, 1, 0, 0.5, 4), values(x * 0.5), {1e-6, 1e-6}) == "");
-    CHECK_THROWS_WITH_AS(local_response_norm(x, 0), "local_response_norm: wants a size of at least 1, got 0",
+    CHECK_THROWS_WITH_AS(local_response_norm(x, 0), "local_response_norm: expected a size of at least 1, got 0",
                          ValueError);
     CHECK_THROWS_AS(local_response_norm(zeros({3}), 1), ShapeError);
     CHECK_THROWS_AS(local_response_norm(x.to(DType::i32), 1), TypeError);
@@ -129,14 +129,14 @@ TEST_CASE("local_response_norm, normalize, channel_shuffle: nothing, halves, mis
     // Squares that f16 does not hold.
     CHECK(difference(normalize(full({1, 4}, 30000).to(DType::f16)), Values(4, 0.5), {1e-3, 1e-3}) == "");
     CHECK_THROWS_AS(normalize(x, 2, 3), ShapeError);
-    CHECK_THROWS_WITH_AS(normalize(x, 2, 1, -1), "normalize: wants an eps of at least 0, got -1", ValueError);
+    CHECK_THROWS_WITH_AS(normalize(x, 2, 1, -1), "normalize: expected an eps of at least 0, got -1", ValueError);
     CHECK_THROWS_AS(normalize(x.to(DType::i32)), TypeError);
 
     const Tensor numbers = whole({0, 1, 2, 3, 4, 5}, {1, 6});
     CHECK(values(channel_shuffle(numbers, 2)) == Values{0, 3, 1, 4, 2, 5});
     CHECK(channel_shuffle(zeros({0, 6, 2}), 3).shape() == Shape{0, 6, 2});
     CHECK_THROWS_WITH_AS(channel_shuffle(numbers, 4),
-                         "channel_shuffle: wants groups that divide the 6 channels of x, got 4", ValueError);
+                         "channel_shuffle: expected groups that divide the 6 channels of x, got 4", ValueError);
     CHECK_THROWS_AS(channel_shuffle(zeros({6}), 2), ShapeError);
 }
 
@@ -179,7 +179,7 @@ TEST_CASE("embedding: padding_idx, scale_grad_by_freq and max_norm") {
         CHECK(values(rows.grad())[12] == 3);
     }
     CHECK_THROWS_WITH_AS(embedding(numbers, table, {.padding_idx = 5}),
-                         "embedding: wants a padding_idx of one of 5 rows, got 5", ValueError);
+                         "embedding: expected a padding_idx of one of 5 rows, got 5", ValueError);
     CHECK_THROWS_AS(embedding(numbers, table, {.max_norm = -1}), ValueError);
     CHECK_THROWS_AS(embedding(numbers, table, {.max_norm = 1, .norm_type = 0}), ValueError);
 }
@@ -271,11 +271,11 @@ TEST_CASE("embedding_bag: ties, max_norm, halves, nothing, mistakes") {
         CHECK(std::isnan(values(embedding_bag(whole({1, 5}, {1, 2}), table, {}, {}, {.mode = mode}))[0]));
     }
     CHECK_THROWS_WITH_AS(embedding_bag(numbers, table),
-                         "embedding_bag: wants offsets for indices (N), got an undefined tensor", ValueError);
+                         "embedding_bag: expected offsets for indices (N), got an undefined tensor", ValueError);
     CHECK_THROWS_WITH_AS(embedding_bag(reshape(numbers, {2, 2}), table, offsets),
-                         "embedding_bag: wants no offsets for indices (B, L), whose rows are bags", ValueError);
+                         "embedding_bag: expected no offsets for indices (B, L), whose rows are bags", ValueError);
     CHECK_THROWS_WITH_AS(embedding_bag(numbers, table, offsets, ones({4})),
-                         "embedding_bag: wants per_sample_weights for mode sum alone, got mode mean", ValueError);
+                         "embedding_bag: expected per_sample_weights for mode sum alone, got mode mean", ValueError);
     CHECK_THROWS_AS(embedding_bag(numbers, table, offsets, ones({3}), {.mode = BagMode::sum}), ShapeError);
     CHECK_THROWS_AS(embedding_bag(numbers, table, offsets.to(DType::f32)), TypeError);
     CHECK_THROWS_AS(embedding_bag(numbers, table, offsets, {}, {.mode = BagMode::max, .scale_grad_by_freq = true}),
@@ -301,9 +301,9 @@ TEST_CASE("cdist, pdist, bilinear: equal rows, p of 0, nothing, mistakes") {
     CHECK(pdist(zeros({0, 3})).shape() == Shape{0});
     CHECK(values(pdist(zeros({3, 0}))) == Values{0, 0, 0});
     CHECK_THROWS_WITH_AS(cdist(x, zeros({3, 3})),
-                         "cdist: wants x1 (..., P, M) and x2 (..., R, M), got [3, 2] and [3, 3]", ShapeError);
+                         "cdist: expected x1 (..., P, M) and x2 (..., R, M), got [3, 2] and [3, 3]", ShapeError);
     CHECK_THROWS_AS(cdist(zeros({2, 3, 2}), zeros({3, 3, 2})), ShapeError);
-    CHECK_THROWS_WITH_AS(cdist(x, x, -1), "cdist: wants p of at least 0, got -1", ValueError);
+    CHECK_THROWS_WITH_AS(cdist(x, x, -1), "cdist: expected p of at least 0, got -1", ValueError);
     CHECK_THROWS_AS(pdist(zeros({3})), ShapeError);
     CHECK_THROWS_AS(cdist(x.to(DType::i32), x), TypeError);
 
@@ -311,7 +311,7 @@ TEST_CASE("cdist, pdist, bilinear: equal rows, p of 0, nothing, mistakes") {
     CHECK(bilinear(zeros({2}), zeros({3}), weight).shape() == Shape{4});
     CHECK(bilinear(zeros({0, 2}), zeros({0, 3}), weight, zeros({4})).shape() == Shape{0, 4});
     CHECK_THROWS_WITH_AS(bilinear(zeros({5, 2}), zeros({4, 3}), weight),
-                         "bilinear: wants x1 (..., 2) and x2 (..., 3) with the same axes in front, got [5, 2] and "
+                         "bilinear: expected x1 (..., 2) and x2 (..., 3) with the same axes in front, got [5, 2] and "
                          "[4, 3]",
                          ShapeError);
     CHECK_THROWS_AS(bilinear(zeros({5, 2}), zeros({5, 3}), weight, zeros({3})), ShapeError);

@@ -262,26 +262,26 @@ TEST_CASE("operation: an epilogue behind it that fails leaves its output") {
         return ops::operation("nothing", [](const OperationViews&, const int&) { return EpilogueTaken::no; }, 0,
                               {.reads = {}, .outputs = {{DType::f32, {2}}}});
     };
-    CHECK_THROWS_WITH_AS(nothing(), "operation: wants a view that \"nothing\" reads or writes, got none", ValueError);
+    CHECK_THROWS_WITH_AS(nothing(), "operation: expected a view that \"nothing\" reads or writes, got none", ValueError);
     const auto twice = [&] {
         return ops::operation("twice", [](const OperationViews&, const int&) { return EpilogueTaken::no; }, 0,
                               {.reads = {x.view()}, .writes = {x.view()}, .outputs = {{DType::f32, {2}}}});
     };
-    CHECK_THROWS_WITH_AS(twice(), "operation: wants memory that \"twice\" writes among its writes alone, got it twice",
+    CHECK_THROWS_WITH_AS(twice(), "operation: expected memory that \"twice\" writes among its writes alone, got it twice",
                          ValueError);
     const auto company = [&] {
         return ops::operation_in_company("several", [](std::span<const OperationViews>) {},
                                          {.reads = {x.view()}, .outputs = {{DType::f32, {2}}, {DType::f32, {2}}}});
     };
     CHECK_THROWS_WITH_AS(company(),
-                         "operation_in_company: wants one output of \"several\" and nothing that it writes in place, "
+                         "operation_in_company: expected one output of \"several\" and nothing that it writes in place, "
                          "got 2 and 0",
                          ValueError);
     const auto no_output = [&] {
         return ops::operation("blind", [](const OperationViews&, const int&) { return EpilogueTaken::no; }, 0,
                               {.reads = {x.view()}, .outputs = {}});
     };
-    CHECK_THROWS_WITH_AS(no_output(), "operation: wants 1 to 4 outputs of \"blind\", or memory that it writes, got 0",
+    CHECK_THROWS_WITH_AS(no_output(), "operation: expected 1 to 4 outputs of \"blind\", or memory that it writes, got 0",
                          ValueError);
 }
 
@@ -464,7 +464,7 @@ TEST_CASE("store: what waits is computed where it is to go") {
         Tensor place = cache({3, 8});
         CHECK_THROWS_AS(place.copy_(relu(matmul(x, w))), ShapeError);
         CHECK_THROWS_AS(place.copy_(x.to(DType::i32)), TypeError);
-        CHECK_THROWS_WITH_AS(ops::store("put", Value(x.view()), cache({8, 3}).view()), doctest::Contains("put: wants"),
+        CHECK_THROWS_WITH_AS(ops::store("put", Value(x.view()), cache({8, 3}).view()), doctest::Contains("put: expected"),
                              ShapeError);
     }
 }

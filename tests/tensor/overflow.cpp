@@ -65,7 +65,7 @@ void check(DType dtype) {
         REQUIRE(got.size() == wanted.size());
         const auto at = static_cast<std::size_t>(std::ranges::mismatch(got, wanted).in1 - got.begin());
         const std::string wrong = at == got.size() ? ""
-                                                   : fmt::format("{} of {}, from {} and {}: {}, wants {}", what,
+                                                   : fmt::format("{} of {}, from {} and {}: {}, expected {}", what,
                                                                  name_of(dtype), x[at], y[at], got[at], wanted[at]);
         CHECK(wrong == "");
     };

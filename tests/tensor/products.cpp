@@ -71,12 +71,12 @@ TEST_CASE("products: einsum by its letters") {
     const Tensor square = random_tensor({3, 3}, 4);
     CHECK(difference(einsum("ii->i", {square}), values(diagonal(square)), {}) == "");
     CHECK(difference(einsum("ii", {square}), values(trace(square)), near) == "");
-    CHECK_THROWS_WITH_AS(einsum("ij,jk", {a}), "einsum: wants 2 operands, got 1 in \"ij,jk\"", ValueError);
-    CHECK_THROWS_WITH_AS(einsum("ij,jk", {a, a}), "einsum: wants one size for 'j', got 3 and 2 in \"ij,jk\"",
+    CHECK_THROWS_WITH_AS(einsum("ij,jk", {a}), "einsum: expected 2 operands, got 1 in \"ij,jk\"", ValueError);
+    CHECK_THROWS_WITH_AS(einsum("ij,jk", {a, a}), "einsum: expected one size for 'j', got 3 and 2 in \"ij,jk\"",
                          ShapeError);
     CHECK_THROWS_AS(einsum("i", {a}), ShapeError);
     CHECK_THROWS_WITH_AS(einsum("ij->ijj", {a}), "einsum: has 'j' twice in the result in \"ij->ijj\"", ValueError);
-    CHECK_THROWS_WITH_AS(einsum("...->......", {a}), "einsum: wants \"...\" once an operand in \"...->......\"",
+    CHECK_THROWS_WITH_AS(einsum("...->......", {a}), "einsum: expected \"...\" once an operand in \"...->......\"",
                          ValueError);
     CHECK_THROWS_AS(einsum("ij->ik", {a}), ValueError);
     CHECK_THROWS_AS(einsum("i.j", {a}), ValueError);

@@ -386,38 +386,38 @@ TEST_CASE("random: a recorded step draws what plain calls do, anew in each repla
 
 TEST_CASE("random: what the distributions refuse") {
     const Tensor x = ones({2, 3}), whole = ones({2, 3}, {DType::i64}), none;
-    CHECK_THROWS_WITH_AS(exponential({2}, 0), "exponential: wants a finite rate above 0, got 0", ValueError);
-    CHECK_THROWS_WITH_AS(exponential({2}, 1, {DType::i32}), "exponential: wants f32, f64, f16 or bf16, got i32",
+    CHECK_THROWS_WITH_AS(exponential({2}, 0), "exponential: expected a finite rate above 0, got 0", ValueError);
+    CHECK_THROWS_WITH_AS(exponential({2}, 1, {DType::i32}), "exponential: expected f32, f64, f16 or bf16, got i32",
                          TypeError);
-    CHECK_THROWS_WITH_AS(truncated_normal({2}, 0, 1, 2, 2), "truncated_normal: wants low < high, got 2 and 2",
+    CHECK_THROWS_WITH_AS(truncated_normal({2}, 0, 1, 2, 2), "truncated_normal: expected low < high, got 2 and 2",
                          ValueError);
-    CHECK_THROWS_WITH_AS(truncated_normal({2}, 0, -1), "truncated_normal: wants a finite std above 0, got -1",
+    CHECK_THROWS_WITH_AS(truncated_normal({2}, 0, -1), "truncated_normal: expected a finite std above 0, got -1",
                          ValueError);
-    CHECK_THROWS_WITH_AS(log_normal({2}, NAN), "log_normal: wants a finite mean, got nan", ValueError);
-    CHECK_THROWS_WITH_AS(cauchy({2}, 0, 0), "cauchy: wants a finite scale above 0, got 0", ValueError);
-    CHECK_THROWS_WITH_AS(laplace({2}, 0, -2), "laplace: wants a finite scale above 0, got -2", ValueError);
-    CHECK_THROWS_WITH_AS(gumbel({2}, INFINITY), "gumbel: wants a finite mode, got inf", ValueError);
-    CHECK_THROWS_WITH_AS(geometric({2}, 0), "geometric: wants a probability in (0, 1], got 0", ValueError);
-    CHECK_THROWS_WITH_AS(bernoulli(whole), "bernoulli: wants f32, f64, f16 or bf16, got i64", TypeError);
-    CHECK_THROWS_WITH_AS(poisson(whole), "poisson: wants f32, f64, f16 or bf16, got i64", TypeError);
-    CHECK_THROWS_WITH_AS(gamma(whole), "gamma: wants f32, f64, f16 or bf16, got i64", TypeError);
-    CHECK_THROWS_WITH_AS(gamma(x, 0), "gamma: wants a finite rate above 0, got 0", ValueError);
+    CHECK_THROWS_WITH_AS(log_normal({2}, NAN), "log_normal: expected a finite mean, got nan", ValueError);
+    CHECK_THROWS_WITH_AS(cauchy({2}, 0, 0), "cauchy: expected a finite scale above 0, got 0", ValueError);
+    CHECK_THROWS_WITH_AS(laplace({2}, 0, -2), "laplace: expected a finite scale above 0, got -2", ValueError);
+    CHECK_THROWS_WITH_AS(gumbel({2}, INFINITY), "gumbel: expected a finite mode, got inf", ValueError);
+    CHECK_THROWS_WITH_AS(geometric({2}, 0), "geometric: expected a probability in (0, 1], got 0", ValueError);
+    CHECK_THROWS_WITH_AS(bernoulli(whole), "bernoulli: expected f32, f64, f16 or bf16, got i64", TypeError);
+    CHECK_THROWS_WITH_AS(poisson(whole), "poisson: expected f32, f64, f16 or bf16, got i64", TypeError);
+    CHECK_THROWS_WITH_AS(gamma(whole), "gamma: expected f32, f64, f16 or bf16, got i64", TypeError);
+    CHECK_THROWS_WITH_AS(gamma(x, 0), "gamma: expected a finite rate above 0, got 0", ValueError);
     CHECK_THROWS_AS(beta(x, zeros({4})), ShapeError);
     CHECK_THROWS_AS(normal(x, zeros({4})), ShapeError);
     CHECK_THROWS_AS(dirichlet(full({}, 1)), ShapeError);
     CHECK_THROWS_AS(categorical(zeros({3, 0})), ShapeError);
     CHECK_THROWS_AS(categorical(x, 2), ShapeError);
     CHECK_THROWS_WITH_AS(multinomial(x, 4),
-                         "multinomial: wants a count of at least 1, and without replacement at most of the 3 there "
+                         "multinomial: expected a count of at least 1, and without replacement at most of the 3 there "
                          "are, got 4",
                          ValueError);
     CHECK_THROWS_AS(multinomial(x, 0, true), ValueError);
     CHECK_THROWS_AS(multinomial(zeros({1, 2, 3}), 1), ShapeError);
     CHECK_THROWS_AS(gumbel_softmax(x, 0), ValueError);
-    CHECK_THROWS_WITH_AS(dropout1d(full({3}, 1)), "dropout1d: wants x of 2 or 3 axes, got shape [3]", ShapeError);
-    CHECK_THROWS_WITH_AS(dropout2d(x), "dropout2d: wants x of 3 or 4 axes, got shape [2, 3]", ShapeError);
-    CHECK_THROWS_WITH_AS(dropout3d(x), "dropout3d: wants x of 4 or 5 axes, got shape [2, 3]", ShapeError);
-    CHECK_THROWS_WITH_AS(alpha_dropout(x, 1.5), "alpha_dropout: wants p in [0, 1], got 1.5", ValueError);
+    CHECK_THROWS_WITH_AS(dropout1d(full({3}, 1)), "dropout1d: expected x of 2 or 3 axes, got shape [3]", ShapeError);
+    CHECK_THROWS_WITH_AS(dropout2d(x), "dropout2d: expected x of 3 or 4 axes, got shape [2, 3]", ShapeError);
+    CHECK_THROWS_WITH_AS(dropout3d(x), "dropout3d: expected x of 4 or 5 axes, got shape [2, 3]", ShapeError);
+    CHECK_THROWS_WITH_AS(alpha_dropout(x, 1.5), "alpha_dropout: expected p in [0, 1], got 1.5", ValueError);
     CHECK_THROWS_AS(feature_alpha_dropout(full({3}, 1)), ShapeError);
     for (const auto& call : std::vector<std::function<void()>>{
              [&] { (void)poisson(none); }, [&] { (void)gamma(none); }, [&] { (void)bernoulli(none); },

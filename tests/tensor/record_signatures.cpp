@@ -116,7 +116,7 @@ TEST_CASE("other types are other signatures, and a number of inputs that never w
         CHECK(step({floats.to(DType::f16), whole})[0].shape() == Shape{3});
     }
     CHECK(step.replayed() == 6);
-    CHECK(words_of<ValueError>([&] { step({floats}); }).find("wants 2 inputs, got 1") != std::string::npos);
+    CHECK(words_of<ValueError>([&] { step({floats}); }).find("expected 2 inputs, got 1") != std::string::npos);
     CHECK(step({floats, floats.clone()})[0].dtype() == DType::f32);
     CHECK(step.replayed() == 7);
 }
@@ -165,6 +165,6 @@ TEST_CASE("a step gives defined tensors") {
             },
             {.when_refused = when});
         CHECK(words_of<ValueError>([&] { step({zeros({3})}); }) ==
-              "record: wants defined tensors from the step, got an undefined one at 1");
+              "record: expected defined tensors from the step, got an undefined one at 1");
     }
 }

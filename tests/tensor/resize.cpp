@@ -302,8 +302,8 @@ TEST_CASE("resize: mistakes are told by the function that was called") {
           ResizeOptions{.sizes = {3}, .axes = {1}, .coordinates = ResizeCoordinates::tf_crop_and_resize}})
         CHECK(begins(complaint([&] { resize(x, options); }), "resize: "));
     CHECK(begins(complaint([&] { resize(whole, {.sizes = {3}, .axes = {1}, .mode = ResizeMode::cubic}); }),
-                 "resize: wants x of f32"));
-    CHECK(begins(complaint([&] { resize(zeros({2, 0}), {.sizes = {2, 2}}); }), "resize: wants sizes"));
+                 "resize: expected x of f32"));
+    CHECK(begins(complaint([&] { resize(zeros({2, 0}), {.sizes = {2, 2}}); }), "resize: expected sizes"));
     const Tensor grid = zeros({1, 3, 3, 2});
     for (const auto& call : std::vector<std::function<void()>>{
              [&] { grid_sample(x, grid, {.mode = "cubic"}); }, [&] { grid_sample(x, grid, {.padding_mode = "wrap"}); },
@@ -320,7 +320,7 @@ TEST_CASE("resize: mistakes are told by the function that was called") {
              [&] {
                  grid_sample(zeros({1, 2, 0, 3}), grid);
              }})
-        CHECK(begins(complaint(call), "grid_sample: wants"));
+        CHECK(begins(complaint(call), "grid_sample: expected"));
     for (const auto& call :
          std::vector<std::function<void()>>{[&] {
                                                 affine_grid(zeros({1, 2, 3}), {1, 3, 4});
@@ -337,5 +337,5 @@ TEST_CASE("resize: mistakes are told by the function that was called") {
                                             [&] {
                                                 affine_grid(zeros({1, 2, 3}, {DType::i64}), {1, 3, 4, 5});
                                             }})
-        CHECK(begins(complaint(call), "affine_grid: wants"));
+        CHECK(begins(complaint(call), "affine_grid: expected"));
 }

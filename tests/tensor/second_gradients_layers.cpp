@@ -253,7 +253,7 @@ TEST_CASE("gradients of layers: what is not finite, and what is left out, with a
     CHECK_THROWS_WITH_AS(
         conv_transpose2d(random_tensor({1, 1, 3, 3}, 1), random_tensor({1, 1, 3, 3}, 2), {},
                          {.output_padding = 2, .dilation = 2}),
-        "conv_transpose2d: wants an output padding of at least 0 that is less than the stride or the dilation, got 2 "
+        "conv_transpose2d: expected an output padding of at least 0 that is less than the stride or the dilation, got 2 "
         "for stride 1 and dilation 2",
         ValueError);
 }

@@ -299,17 +299,17 @@ TEST_CASE("selection: within a recorded step, but for what asks how many there a
 TEST_CASE("selection: what it refuses") {
     const Tensor x = random_tensor({3, 4}, 1), rows = whole({0, 1}, {2}), none;
     CHECK_THROWS_WITH_AS((void)Tensor(x[{rows, 0, 0}]),
-                         "operator[]: wants at most one index for each axis of [3, 4], got 3", ShapeError);
+                         "operator[]: expected at most one index for each axis of [3, 4], got 3", ShapeError);
     CHECK_THROWS_WITH_AS((void)Tensor(x[{Ellipsis(), 0, Ellipsis()}]),
-                         "operator[]: wants at most one Ellipsis(), got several", ShapeError);
-    CHECK_THROWS_WITH_AS((void)Tensor(x[x]), "operator[]: wants tensors of integers or bool, got f32", TypeError);
+                         "operator[]: expected at most one Ellipsis(), got several", ShapeError);
+    CHECK_THROWS_WITH_AS((void)Tensor(x[x]), "operator[]: expected tensors of integers or bool, got f32", TypeError);
     CHECK_THROWS_AS((void)Tensor(x[none]), ValueError);
     CHECK_THROWS_AS((void)Tensor(none[rows]), ValueError);
     CHECK_THROWS_AS((void)Tensor(x[{rows, 4}]), ShapeError);
     CHECK_THROWS_AS((void)Tensor(x[truth({1, 0}, {2})]), ShapeError);
     Tensor y = x.clone();
     CHECK_THROWS_WITH_AS((y[truth({1, 0}, {2})] = 0),
-                         "operator[]=: wants a bool tensor that fits axes 0 to 0 of [3, 4], got [2]", ShapeError);
+                         "operator[]=: expected a bool tensor that fits axes 0 to 0 of [3, 4], got [2]", ShapeError);
     CHECK_THROWS_AS((y[rows] = zeros({3, 4})), ShapeError);
     CHECK(values(y) == values(x));
 }

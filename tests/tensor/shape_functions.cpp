@@ -48,7 +48,7 @@ TEST_CASE("reshape: the same elements, one size computed") {
     CHECK(flatten(x, 0).shape() == Shape({24}));
     CHECK(flatten(x, -2).shape() == Shape({2, 12}));
     CHECK(flatten(x, 2).shape() == Shape({2, 3, 4}));
-    CHECK_THROWS_WITH_AS(reshape(x, {5, 5}), "reshape: wants a shape of 24 elements (as [2, 3, 4]), got [5, 5]",
+    CHECK_THROWS_WITH_AS(reshape(x, {5, 5}), "reshape: expected a shape of 24 elements (as [2, 3, 4]), got [5, 5]",
                          ShapeError);
     CHECK_THROWS_AS(reshape(x, {-1, 5}), ShapeError);
     CHECK_THROWS_AS(reshape(x, {-1, -1}), ShapeError);
@@ -120,10 +120,10 @@ TEST_CASE("expand: sizes below 0 that keep no axis are refused") {
     CHECK(expand(ones({4}), {3, -1}).shape() == Shape{3, 4});
     CHECK_THROWS_AS(expand(ones({4}), {-1, 4}), ShapeError);
     CHECK_THROWS_AS(expand(zeros({1}), {-7}), ShapeError);
-    CHECK_THROWS_WITH_AS(broadcast_to(ones({4}), {-3, 4}), doctest::Contains("wants a shape that stretches to [-3, 4]"),
+    CHECK_THROWS_WITH_AS(broadcast_to(ones({4}), {-3, 4}), doctest::Contains("expected a shape that stretches to [-3, 4]"),
                          ShapeError);
     CHECK_THROWS_WITH_AS(scatter_nd(Tensor::from<std::int64_t>({0}, {1, 1}), ones({1}), {-4}),
-                         "scatter_nd: wants sizes of at least 0, got [-4]", ShapeError);
+                         "scatter_nd: expected sizes of at least 0, got [-4]", ShapeError);
 }
 
 TEST_CASE("concat: joins along an axis, parts of any kind") {

@@ -99,7 +99,7 @@ TEST_CASE("topk: axes, halves, and errors") {
         CHECK(values(narrow.values) == values(wide.values));
         CHECK(values(narrow.indices) == values(wide.indices));
     }
-    CHECK_THROWS_WITH_AS(topk(x, 6), "topk: wants a k of 0 to 5, the elements of the axis, got 6", ValueError);
+    CHECK_THROWS_WITH_AS(topk(x, 6), "topk: expected a k of 0 to 5, the elements of the axis, got 6", ValueError);
     CHECK_THROWS_AS(topk(x, -1), ValueError);
     CHECK_THROWS_AS(topk(x, 1, 3), ShapeError);
     CHECK_THROWS_AS(topk(Tensor(), 1), ValueError);

@@ -66,7 +66,7 @@ TEST_CASE("types: promotion, as PyTorch documents it") {
     CHECK(promote_types(DType::u64, DType::boolean) == DType::u64);
     CHECK(promote_types(DType::u64, DType::bf16) == DType::bf16);
     CHECK(complaint([] { return promote_types(DType::u64, DType::i8); }) ==
-          "promote_types: wants an integer type that holds both, got u64 and i8");
+          "promote_types: expected an integer type that holds both, got u64 and i8");
 }
 
 TEST_CASE("types: tensors with axes, without axes, and numbers") {
@@ -109,8 +109,8 @@ TEST_CASE("types: a function of several types computes in the one that holds the
     CHECK(concat({small, wide, real}, 0).dtype() == DType::f32);
     CHECK(values(concat({small, wide}, 0)) == Values{1, 2, 3, -300, 7, 40000});
     CHECK(complaint([&] { return tensor({1}, {1}, DType::u64) + small.to(DType::i8); }) ==
-          "operator+: wants types that one type holds, got u64, i8 (convert with .to(DType))");
-    CHECK(complaint([&] { return real & real; }) == "operator&: wants integers or bool, got f32, f32");
+          "operator+: expected types that one type holds, got u64, i8 (convert with .to(DType))");
+    CHECK(complaint([&] { return real & real; }) == "operator&: expected integers or bool, got f32, f32");
 }
 
 TEST_CASE("types: integers are compared with whole numbers that their type does not hold") {
@@ -284,7 +284,7 @@ TEST_CASE("types: bits of integers, truth of bools") {
     CHECK(values(yes + 1) == Values{2, 2, 1, 1});
     CHECK(values(yes * random_tensor({4}, 1))[2] == 0);
     CHECK(values(logical_xor(tensor({0.5, 0, -0.0, NAN}, {4}), 1)) == Values{0, 1, 1, 0});
-    CHECK(complaint([&] { return yes - other; }) == "operator-: wants numbers, got bool, bool");
+    CHECK(complaint([&] { return yes - other; }) == "operator-: expected numbers, got bool, bool");
     CHECK(values(sum(yes)) == Values{2});
 }
 
@@ -296,8 +296,8 @@ TEST_CASE("types: what is changed in place keeps its type") {
     CHECK(x.dtype() == DType::i32);
     CHECK(values(x) == Values{5, 11, 19});
     CHECK(complaint([&] { return x += 0.5; }) ==
-          "add_: wants a result that fits into the tensor's type, i32, got one of f32");
-    CHECK(complaint([&] { return x /= 2; }).starts_with("div_: wants"));
+          "add_: expected a result that fits into the tensor's type, i32, got one of f32");
+    CHECK(complaint([&] { return x /= 2; }).starts_with("div_: expected"));
     CHECK(values(x) == Values{5, 11, 19});
     Tensor real = tensor({1, 2, 3}, {3});
     real /= 2;

@@ -216,6 +216,6 @@ TEST_CASE("boxes of integers, and mistakes of regions and boxes") {
                               {"clip_boxes_to_image", [&] { clip_boxes_to_image(boxes, 3); }}}) {
         const std::string said = complaint(call);
         CAPTURE(said);
-        CHECK(said.starts_with(name + ": wants"));
+        CHECK(said.starts_with(name + ": expected"));
     }
 }

@@ -44,59 +44,59 @@ void says(const std::string& json, const std::string& what) {
 TEST_CASE("tokenizer.json: places are named") {
     CHECK(refusal(with(R"("decoder":null)")).empty());
     says("{", "t.json: at byte 1: not valid JSON");
-    says("[1]", "the whole: wants an object, got array");
-    says("{}", "the whole: wants a member 'model'");
+    says("[1]", "the whole: expected an object, got array");
+    says("{}", "the whole: expected a member 'model'");
     says(R"({"model": {"type": "Other"}})", "t.json: at byte 19: /model/type: 'Other' is no model");
     says(R"({"model":{"type":"BPE","vocab":{"a":0,"b":-1},"merges":[]}})",
-         "at byte 42: /model/vocab/b: wants an integer from 0 to");
+         "at byte 42: /model/vocab/b: expected an integer from 0 to");
     says(R"({"model":{"type":"BPE","vocab":{"a/~":0.5},"merges":[]}})",
-         "at byte 38: /model/vocab/a~1~0: wants an integer, got number");
+         "at byte 38: /model/vocab/a~1~0: expected an integer, got number");
     says(R"({"model":{"type":"BPE","vocab":{"a":4000000000},"merges":[]}})",
-         "/model/vocab/a: wants an integer from 0 to");
+         "/model/vocab/a: expected an integer from 0 to");
     says(R"({"model":{"type":"BPE","vocab":{"a":0},"merges":["a a"]}})",
          "at byte 49: /model/merges/0: the token 'aa' is not in the vocabulary");
     says(R"({"model":{"type":"BPE","vocab":{"a":0},"merges":["aa"]}})",
-         "/model/merges/0: wants two tokens and one space, got 'aa'");
-    says(R"({"model":{"type":"BPE","vocab":{"a":0},"merges":[["a"]]}})", "/model/merges/0: wants two tokens, got 1");
+         "/model/merges/0: expected two tokens and one space, got 'aa'");
+    says(R"({"model":{"type":"BPE","vocab":{"a":0},"merges":[["a"]]}})", "/model/merges/0: expected two tokens, got 1");
     says(R"({"model":{"type":"BPE","vocab":{"a":0},"merges":[["a",7]]}})",
-         "/model/merges/0/1: wants a string, got number");
-    says(R"({"model":{"type":"BPE","vocab":{},"merges":[],"dropout":2}})", "/model/dropout: wants 0 to 1, got 2");
-    says(R"({"model":{"type":"Unigram","vocab":[["a"]],"unk_id":0}})", "/model/vocab/0: wants a piece and a score");
+         "/model/merges/0/1: expected a string, got number");
+    says(R"({"model":{"type":"BPE","vocab":{},"merges":[],"dropout":2}})", "/model/dropout: expected 0 to 1, got 2");
+    says(R"({"model":{"type":"Unigram","vocab":[["a"]],"unk_id":0}})", "/model/vocab/0: expected a piece and a score");
     says(R"({"model":{"type":"Unigram","vocab":[["a",0]],"unk_id":1}})",
-         "/model/unk_id: wants an integer from 0 to 0, got 1");
-    says(R"({"model":{"type":"WordPiece","vocab":[]}})", "/model/vocab: wants an object, got array");
+         "/model/unk_id: expected an integer from 0 to 0, got 1");
+    says(R"({"model":{"type":"WordPiece","vocab":[]}})", "/model/vocab: expected an object, got array");
     says(with(R"("normalizer":{"type":"Sequence","normalizers":[{"type":"NFC"},{"type":"None"}]})"),
          "/normalizer/normalizers/1/type: 'None' is no normalizer");
     says(with(R"("normalizer":{"type":"Replace","pattern":{"Regex":"(a"},"content":""})"),
          "/normalizer/pattern/Regex: Regex: '(a' is no pattern");
     says(with(R"("normalizer":{"type":"Replace","pattern":{},"content":""})"),
-         "/normalizer/pattern: wants {\"String\"");
+         "/normalizer/pattern: expected {\"String\"");
     says(with(R"("normalizer":{"type":"Precompiled","precompiled_charsmap":"AAAA"})"),
          "/normalizer/precompiled_charsmap: the table is cut off");
     says(with(R"("normalizer":{"type":"Precompiled","precompiled_charsmap":"_"})"), "'_' is no character of base64");
     says(with(R"("normalizer":{"type":"Precompiled","precompiled_charsmap":"/////w=="})"),
-         "wants a trie of 4294967295 bytes");
+         "expected a trie of 4294967295 bytes");
     says(with(R"("pre_tokenizer":{"type":"Split","pattern":{"String":" "},"behavior":"Gone","invert":false})"),
          "/pre_tokenizer/behavior: 'Gone' is no behavior");
     says(with(R"("pre_tokenizer":{"type":"Metaspace","replacement":"ab"})"),
-         "/pre_tokenizer/replacement: wants one character");
+         "/pre_tokenizer/replacement: expected one character");
     const auto single = [](const std::string& piece) {
         return with(R"("post_processor":{"type":"TemplateProcessing","pair":[],"special_tokens":{},"single":[)" +
                     piece + "]}");
     };
-    says(single(R"({"Sequence":{"id":"C","type_id":0}})"), "/single/0/Sequence/id: wants A or B");
-    says(single(R"({"SpecialToken":{"id":"x","type_id":0}})"), "/post_processor/special_tokens: wants a member 'x'");
+    says(single(R"({"Sequence":{"id":"C","type_id":0}})"), "/single/0/Sequence/id: expected A or B");
+    says(single(R"({"SpecialToken":{"id":"x","type_id":0}})"), "/post_processor/special_tokens: expected a member 'x'");
     says(with(R"("post_processor":{"type":"BertProcessing","sep":["x"],"cls":["y",1]})"),
-         "/post_processor/sep: wants at least 2 elements");
+         "/post_processor/sep: expected at least 2 elements");
     says(with(R"("decoder":{"type":"Strip","content":" ","start":-1,"stop":0})"),
-         "/decoder/start: wants an integer from 0");
-    says(with(R"("added_tokens":[{"id":0}])"), "/added_tokens/0: wants a member 'content'");
+         "/decoder/start: expected an integer from 0");
+    says(with(R"("added_tokens":[{"id":0}])"), "/added_tokens/0: expected a member 'content'");
     says(with(R"("truncation":{"max_length":2,"strategy":"LongestFirst","stride":2})"),
-         "/truncation/stride: wants a stride below");
-    says(with(R"("padding":{"strategy":"Shortest"})"), "/padding/strategy: wants BatchLongest");
+         "/truncation/stride: expected a stride below");
+    says(with(R"("padding":{"strategy":"Shortest"})"), "/padding/strategy: expected BatchLongest");
     says(with(R"("decoder":)" + std::string(100, '[') + std::string(100, ']')), "nested deeper than 64 levels");
     // Of two members of one name the last one counts, in errors as well.
-    says(R"({"model":1,"model":{"type":2}})", "at byte 27: /model/type: wants a string");
+    says(R"({"model":1,"model":{"type":2}})", "at byte 27: /model/type: expected a string");
 }
 
 TEST_CASE("tokenizer.json: an id stands for one token, so that what is saved is read again") {

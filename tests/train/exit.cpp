@@ -140,7 +140,7 @@ struct Late {
         } catch (const DeviceError& error) {
             if (std::string(error.what()).find("before main() ends") == std::string::npos) _exit(5);
             std::fprintf(stderr, "%s\n", error.what());
-            if (!std::string(error.what()).starts_with("to_vector: wants a process")) _exit(7);
+            if (!std::string(error.what()).starts_with("to_vector: expected a process")) _exit(7);
         }
         if (test::values(x).size() != 8) _exit(6);
     }

@@ -137,7 +137,7 @@ TEST_CASE("checkpoints: one that does not fit changes nothing, whichever part it
     CHECK(test::values(first.weight()) == before);
     CHECK(test::values(optimizer.state_dict().front().tensor) == velocity);
     CHECK_THROWS_WITH_AS(trainer_of(second, {{"noise", generator}})->load(folder / "c"),
-                         doctest::Contains("Trainer::load: wants a checkpoint with the generators [\"noise\"], got []"),
+                         doctest::Contains("Trainer::load: expected a checkpoint with the generators [\"noise\"], got []"),
                          ValueError);
     CHECK_THROWS_AS(trainer_of(second, {{"noise", generator}, {"noise", generator}}), ValueError);
     trainer->load(folder / "c");

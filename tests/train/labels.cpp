@@ -66,7 +66,7 @@ TEST_CASE("fit: a label out of range is named, with its step, and the parameters
             Setup setup(3);
             CHECK_THROWS_WITH_AS(
                 setup.trainer.fit(Labelled(labels), options(record)),
-                ("Trainer: wants labels in [0, 3), as many as the model has outputs, got label " +
+                ("Trainer: expected labels in [0, 3), as many as the model has outputs, got label " +
                  std::to_string(wrong) + " at step 7 (epoch 1, batch 6). The parameters are those from before the step")
                     .c_str(),
                 ValueError);
@@ -80,13 +80,13 @@ TEST_CASE("fit: a label out of range is named, with its step, and the parameters
 TEST_CASE("fit and evaluate: a model of fewer outputs than classes") {
     Setup setup(2);
     CHECK_THROWS_WITH_AS(setup.trainer.fit(Labelled(many(40)), options(true)),
-                         "Trainer: wants labels in [0, 2), as many as the model has outputs, got label 2 at step 1 "
+                         "Trainer: expected labels in [0, 2), as many as the model has outputs, got label 2 at step 1 "
                          "(epoch 1, batch 0). The parameters are those "
                          "from before the step",
                          ValueError);
     CHECK_THROWS_WITH_AS(
         (void)setup.trainer.evaluate(Labelled(many(40)), {.batch = 2}),
-        "Trainer::evaluate: wants labels in [0, 2), as many as the model has outputs, got label 2 in batch 1",
+        "Trainer::evaluate: expected labels in [0, 2), as many as the model has outputs, got label 2 in batch 1",
         ValueError);
 }
 
@@ -97,7 +97,7 @@ TEST_CASE("evaluate: a label out of range is named") {
     Setup setup(3);
     CHECK_THROWS_WITH_AS(
         (void)setup.trainer.evaluate(Labelled(labels), {.batch = 8}),
-        "Trainer::evaluate: wants labels in [0, 3), as many as the model has outputs, got label 7 in batch 3",
+        "Trainer::evaluate: expected labels in [0, 3), as many as the model has outputs, got label 7 in batch 3",
         ValueError);
     CHECK(std::isfinite(setup.trainer.evaluate(Labelled(many(40)))["loss"]));
 }
@@ -236,7 +236,7 @@ TEST_CASE("the trainer refuses an optimizer of another model's parameters") {
     nn::Sequential model(nn::Linear(4, 3)), other(nn::Linear(4, 3));
     optim::SGD wrong(other.parameters()), right(model.parameters());
     CHECK_THROWS_WITH_AS(train::Trainer(model, wrong),
-                         "Trainer: wants an optimizer of the model's parameters, got one that holds none of them",
+                         "Trainer: expected an optimizer of the model's parameters, got one that holds none of them",
                          ValueError);
     CHECK_NOTHROW(train::Trainer(model, right));
     // One of them is enough: others may be frozen, or belong to a loss.

@@ -201,7 +201,7 @@ TEST_CASE("trainer: a loss of the program's own tells its weight, by a tensor or
     CHECK_THROWS_WITH_AS((void)evaluated({zeros({}), zeros({2})}), "Trainer: expected a weight of one element, got [2]",
                          ShapeError);
     CHECK(std::isnan(evaluated({zeros({}), 0.0})["loss"]));
-    CHECK_THROWS_WITH_AS((void)evaluated({}), doctest::Contains("wants a loss of one element"), ValueError);
+    CHECK_THROWS_WITH_AS((void)evaluated({}), doctest::Contains("expected a loss of one element"), ValueError);
 }
 
 TEST_CASE("trainer: figures that steps of the program's own report are weighted as losses are") {

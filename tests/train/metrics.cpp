@@ -191,7 +191,7 @@ TEST_CASE("metrics: the confusion matrix, and intersection over union") {
     for (std::size_t c = 0; c < 5; ++c) CHECK(mean_iou.of_classes()[c] == doctest::Approx(of_class[c]));
     CHECK_THROWS_AS(train::ConfusionMatrix(0), ValueError);
     train::ConfusionMatrix four(4);
-    CHECK_THROWS_WITH_AS(four.update(batch.scores, batch.target), doctest::Contains("wants scores of 4 classes"),
+    CHECK_THROWS_WITH_AS(four.update(batch.scores, batch.target), doctest::Contains("expected scores of 4 classes"),
                          ShapeError);
 }
 
@@ -230,7 +230,7 @@ TEST_CASE("metrics: mean absolute error") {
     metric.update(ones({2}, {DType::f16}) * 0.5, zeros({2}));
     CHECK(metric.compute() == 0.5);
     CHECK_THROWS_WITH_AS(metric.update(ones({2, 1}), ones({2})),
-                         "MeanAbsoluteError: wants output and target of one shape, got [2, 1] and [2] (in metric)",
+                         "MeanAbsoluteError: expected output and target of one shape, got [2, 1] and [2] (in metric)",
                          ShapeError);
 }
 
@@ -244,7 +244,7 @@ TEST_CASE("metrics: one of a program's own, and mistakes") {
         }
         [[nodiscard]] double value(const States& states) const override {
             CHECK_THROWS_WITH_AS((void)states.number("hit"),
-                                 "Metric: wants the name of a state, one of [\"hits\", \"wanted\"], got 'hit'",
+                                 "Metric: expected the name of a state, one of [\"hits\", \"wanted\"], got 'hit'",
                                  ValueError);
             return states.number("hits") / states.number("wanted");
         }
@@ -267,9 +267,9 @@ TEST_CASE("metrics: one of a program's own, and mistakes") {
     CHECK_THROWS_AS(Twice(), ValueError);
     train::Accuracy accuracy;
     CHECK_THROWS_WITH_AS(accuracy.update(ones({2, 3}), zeros({3}, {DType::i64})),
-                         "Accuracy: wants scores (N, C, ...) and a target (N, ...), got [2, 3] and [3] (in metric)",
+                         "Accuracy: expected scores (N, C, ...) and a target (N, ...), got [2, 3] and [3] (in metric)",
                          ShapeError);
     CHECK_THROWS_WITH_AS(accuracy.update(ones({2, 3}), zeros({2})),
-                         "Accuracy: wants a target of integers, got f32 (in metric)", TypeError);
+                         "Accuracy: expected a target of integers, got f32 (in metric)", TypeError);
     CHECK_THROWS_AS(accuracy.update(ones({2}), zeros({2}, {DType::i64})), ShapeError);
 }

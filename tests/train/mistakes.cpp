@@ -93,7 +93,7 @@ TEST_CASE("mistakes: what was moved from says so") {
     RecordedFunction moved = std::move(step);
     for (const std::function<void()>& call : std::vector<std::function<void()>>{
              [&] { step(x); }, [&] { (void)step.replays(); }, [&] { step.reset(); }, [&] { step.confirm(); }})
-        CHECK(complaint(call) == "Recorded: wants a step, got one that was moved from");
+        CHECK(complaint(call) == "Recorded: expected a step, got one that was moved from");
     CHECK(test::values(moved(x)) == std::vector<double>{2, 2});
 }
 
@@ -103,29 +103,29 @@ TEST_CASE("mistakes: options of a fit") {
         return complaint([&] { Setup().trainer.fit(set, options); });
     };
     CHECK(fit({.epochs = 0, .quiet = true}) == "nothing");
-    CHECK(fit({.epochs = -1, .quiet = true}) == "Trainer::fit: wants epochs of at least 0, got -1");
-    CHECK(fit({.batch = 0, .quiet = true}) == "Trainer::fit: wants a batch of at least 1, got 0");
+    CHECK(fit({.epochs = -1, .quiet = true}) == "Trainer::fit: expected epochs of at least 0, got -1");
+    CHECK(fit({.batch = 0, .quiet = true}) == "Trainer::fit: expected a batch of at least 1, got 0");
     CHECK(fit({.clip_norm = -1, .quiet = true}) ==
-          "Trainer::fit: wants a clip_norm above 0, or 0 for no clipping, got -1");
+          "Trainer::fit: expected a clip_norm above 0, or 0 for no clipping, got -1");
     CHECK(fit({.clip_norm = NAN, .quiet = true}) ==
-          "Trainer::fit: wants a clip_norm above 0, or 0 for no clipping, got nan");
+          "Trainer::fit: expected a clip_norm above 0, or 0 for no clipping, got nan");
     CHECK(fit({.callbacks = {nullptr}, .quiet = true}) ==
-          "Trainer::fit: wants callbacks, got a null pointer among them");
+          "Trainer::fit: expected callbacks, got a null pointer among them");
     CHECK(complaint([&] { (void)Setup().trainer.evaluate(set, {.batch = 0}); }) ==
-          "Trainer::evaluate: wants a batch of at least 1, got 0");
+          "Trainer::evaluate: expected a batch of at least 1, got 0");
     CHECK(complaint([&] { (void)Setup().trainer.predict(set, {.batch = -3}); }) ==
-          "Trainer::predict: wants a batch of at least 1, got -3");
+          "Trainer::predict: expected a batch of at least 1, got -3");
     std::string inner;
     Setup setup;
     CHECK(setup.trainer.fit(set, {.callbacks = {std::make_shared<WithinStep>([&](train::Trainer& trainer) {
                                       inner = complaint([&] { trainer.fit(set, {.quiet = true}); });
                                   })},
                                   .quiet = true}));
-    CHECK(inner.starts_with("Trainer::fit: wants a trainer that is not fitting, got one that is"));
+    CHECK(inner.starts_with("Trainer::fit: expected a trainer that is not fitting, got one that is"));
     CHECK(setup.trainer.fit(set, {.epochs = 2, .quiet = true}));  // later it may
     CHECK(complaint([&] {
               Setup([](const Tensor&, const Tensor&) { return Tensor(); }).trainer.fit(set, {.quiet = true});
-          }) == "Trainer: wants a loss of one element, got an undefined tensor from the loss function");
+          }) == "Trainer: expected a loss of one element, got an undefined tensor from the loss function");
     const data::InMemoryDataset none({4}, std::vector<float>{}, {}, 3);
     Setup empty;
     CHECK(complaint([&] { empty.trainer.fit(set, none, {.quiet = true}); }) ==
@@ -146,11 +146,11 @@ TEST_CASE("mistakes: optimizers and their parameters") {
     nn::Linear model(2, 2);
     optim::SGD optimizer(model.parameters());
     CHECK(complaint([&] { optimizer.set_learning_rate(0.1, 3); }) ==
-          "Optimizer::set_learning_rate: wants a group below 1, got 3");
+          "Optimizer::set_learning_rate: expected a group below 1, got 3");
     CHECK(complaint([&] { (void)optimizer.learning_rate(1); }) ==
-          "Optimizer::learning_rate: wants a group below 1, got 1");
-    CHECK(complaint([&] { (void)optimizer.parameters(2); }) == "Optimizer::parameters: wants a group below 1, got 2");
-    CHECK(complaint([&] { optim::apply({}, 1, optimizer); }) == "apply: wants a schedule, got an empty function");
+          "Optimizer::learning_rate: expected a group below 1, got 1");
+    CHECK(complaint([&] { (void)optimizer.parameters(2); }) == "Optimizer::parameters: expected a group below 1, got 2");
+    CHECK(complaint([&] { optim::apply({}, 1, optimizer); }) == "apply: expected a schedule, got an empty function");
     const Tensor leaf = ones({2}).set_requires_grad();
     CHECK(complaint([&] { optim::SGD({leaf, ones({2})}); }) == "nothing");  // a frozen one
     CHECK(complaint([&] { optim::SGD({leaf * 2.0}); }) ==
@@ -159,22 +159,22 @@ TEST_CASE("mistakes: optimizers and their parameters") {
               optim::SGD({leaf, Tensor()});
           }) == "SGD: expected leaf tensors, got an undefined tensor as parameter 1");
     CHECK(complaint([&] { optim::clip_grad_norm({leaf}, -1); }) ==
-          "clip_grad_norm: wants a largest norm above 0, got -1");
+          "clip_grad_norm: expected a largest norm above 0, got -1");
     CHECK(complaint([&] { optim::clip_grad_norm({Tensor()}, 1); }) ==
-          "clip_grad_norm: wants tensors, got an undefined one");
+          "clip_grad_norm: expected tensors, got an undefined one");
     if (default_device().info().fp64) {
         model.to(DType::f64);
         sum(model(ones({1, 2}, {DType::f64}))).backward();
         CHECK(complaint([&] {
                   optimizer.step();
-              }).starts_with("SGD: wants parameters as they were when the optimizer was made, '0' of f32 "));
+              }).starts_with("SGD: expected parameters as they were when the optimizer was made, '0' of f32 "));
     }
 }
 
 TEST_CASE("mistakes: modules") {
     nn::Sequential model(nn::Linear(2, 2), nn::BatchNorm2d(4));
-    CHECK(complaint([&] { model.to(DType::i32); }) == "Module::to: wants a floating type, got i32");
-    CHECK(complaint([&] { model.to(DType::boolean); }) == "Module::to: wants a floating type, got bool");
+    CHECK(complaint([&] { model.to(DType::i32); }) == "Module::to: expected a floating type, got i32");
+    CHECK(complaint([&] { model.to(DType::boolean); }) == "Module::to: expected a floating type, got bool");
     CHECK(model.parameters()[0].dtype() == DType::f32);
     nn::BatchNorm2d norm(4);
     for (const bool training : {true, false}) {
@@ -182,42 +182,42 @@ TEST_CASE("mistakes: modules") {
         CHECK(complaint([&] {
                   norm(ones({2, 3, 2, 2}));
               }) ==
-              "batch_norm: wants x (N, C, ...) with as many channels as the running mean has elements, got x of shape "
+              "batch_norm: expected x (N, C, ...) with as many channels as the running mean has elements, got x of shape "
               "[2, 3, 2, 2] and the "
               "running mean of shape [4] (in BatchNorm2d)");
     }
-    CHECK(complaint([] { nn::BatchNorm2d(0); }) == "BatchNorm: wants num_features of at least 1, got 0");
-    CHECK(complaint([] { nn::MaxPool2d(0); }).starts_with("MaxPool2d: wants a kernel size of at least 1"));
+    CHECK(complaint([] { nn::BatchNorm2d(0); }) == "BatchNorm: expected num_features of at least 1, got 0");
+    CHECK(complaint([] { nn::MaxPool2d(0); }).starts_with("MaxPool2d: expected a kernel size of at least 1"));
     CHECK(complaint([] {
               nn::AvgPool2d(2, {.padding = 2});
-          }).starts_with("AvgPool2d: wants a kernel size of at least 1"));
+          }).starts_with("AvgPool2d: expected a kernel size of at least 1"));
     CHECK(complaint([] { nn::Lambda(nullptr)(ones({1})); }) ==
-          "Lambda: wants a function, got an empty one (in Lambda)");
+          "Lambda: expected a function, got an empty one (in Lambda)");
     nn::Linear linear(2, 2);
     auto state = linear.state_dict();
     state.push_back(state[0]);
     CHECK(complaint([&] { linear.load_state_dict(state); }) ==
-          "load_state_dict: wants each name once, got 'weight' again");
+          "load_state_dict: expected each name once, got 'weight' again");
 }
 
 TEST_CASE("mistakes: shapes and types of new tensors") {
     CHECK(
-        complaint([] { (void)rand({4}, {.dtype = DType::i32}); }).starts_with("rand: wants a floating type, got i32"));
+        complaint([] { (void)rand({4}, {.dtype = DType::i32}); }).starts_with("rand: expected a floating type, got i32"));
     CHECK(complaint([] {
               (void)randn({4}, {.dtype = DType::i64});
-          }).starts_with("randn: wants a floating type, got i64"));
+          }).starts_with("randn: expected a floating type, got i64"));
     CHECK(complaint([] {
               (void)normal({4}, 0, 1, {.dtype = DType::u8});
-          }).starts_with("normal: wants a floating type, got u8"));
+          }).starts_with("normal: expected a floating type, got u8"));
     Dims sizes{2, 3, 5};
     CHECK(sizes[-1] == 5);
     CHECK(sizes[-3] == 2);
     CHECK(sizes.back() == 5);
-    CHECK(complaint([&] { (void)sizes[3]; }) == "Dims: wants an axis in [-3, 3), got 3 of [2, 3, 5]");
-    CHECK(complaint([&] { sizes[-4] = 1; }) == "Dims: wants an axis in [-3, 3), got -4 of [2, 3, 5]");
-    CHECK(complaint([] { (void)Dims().back(); }).starts_with("Dims: wants an axis in [0, 0)"));
-    CHECK(complaint([&] { sizes.erase(3); }) == "Dims::erase: wants a position in [0, 3), got 3");
-    CHECK(complaint([&] { sizes.insert(4, 1); }) == "Dims::insert: wants a position in [0, 3], got 4");
+    CHECK(complaint([&] { (void)sizes[3]; }) == "Dims: expected an axis in [-3, 3), got 3 of [2, 3, 5]");
+    CHECK(complaint([&] { sizes[-4] = 1; }) == "Dims: expected an axis in [-3, 3), got -4 of [2, 3, 5]");
+    CHECK(complaint([] { (void)Dims().back(); }).starts_with("Dims: expected an axis in [0, 0)"));
+    CHECK(complaint([&] { sizes.erase(3); }) == "Dims::erase: expected a position in [0, 3), got 3");
+    CHECK(complaint([&] { sizes.insert(4, 1); }) == "Dims::insert: expected a position in [0, 3], got 4");
 }
 
 TEST_CASE("a figure of a validation set that there is not is refused before the first epoch, by the callback's name") {
@@ -234,20 +234,20 @@ TEST_CASE("a figure of a validation set that there is not is refused before the 
             train::CheckpointOptions{.best = "never.safetensors", .monitor = {figure, train::Monitor::Better::higher}});
     };
     CHECK(fit(best("test_accuracy"), {{"easy", set}, {"hard", set}}) ==
-          std::pair(std::string("Checkpoint (monitor of best): wants a figure of this training (train_..., easy_..., "
+          std::pair(std::string("Checkpoint (monitor of best): expected a figure of this training (train_..., easy_..., "
                                 "hard_..., learning_rate, seconds), got 'test_accuracy'"),
                     std::int64_t{0}));
     CHECK(fit(std::make_shared<train::EarlyStopping>(2), {}) ==
-          std::pair(std::string("EarlyStopping: wants a figure of this training (train_..., learning_rate, seconds), "
+          std::pair(std::string("EarlyStopping: expected a figure of this training (train_..., learning_rate, seconds), "
                                 "got 'test_loss'"),
                     std::int64_t{0}));
     CHECK(fit(std::make_shared<train::LearningCurvePicture>("never.png",
                                                             train::LearningCurveOptions{.losses = {"easy_loss"}}),
               {{"hard", set}})
-              .first.starts_with("LearningCurvePicture: wants a figure of this training (train_..., hard_..., "));
+              .first.starts_with("LearningCurvePicture: expected a figure of this training (train_..., hard_..., "));
     // What is measured is known behind the first epoch alone.
     CHECK(fit(best("hard_bleu"), {{"hard", set}})
-              .first.starts_with("Checkpoint (monitor of best): wants the name of a figure, one of [\"train_loss\", "));
+              .first.starts_with("Checkpoint (monitor of best): expected the name of a figure, one of [\"train_loss\", "));
     CHECK(fit(std::make_shared<train::EarlyStopping>(2, 0, train::Monitor{"hard_loss"}), {{"hard", set}}).first ==
           "nothing");
 }

@@ -225,7 +225,7 @@ TEST_CASE("own steps: figures are means over examples, of the batches that repor
     CHECK(figures["train_mean"] == doctest::Approx(all).epsilon(1e-5));
     CHECK(figures["train_odd"] == doctest::Approx(odd).epsilon(1e-5));
     CHECK_THROWS_WITH_AS((void)figures["train_even"],
-                         "Figures: wants the name of a figure, one of [\"train_mean\", \"train_odd\", "
+                         "Figures: expected the name of a figure, one of [\"train_mean\", \"train_odd\", "
                          "\"learning_rate\", \"seconds\"], got 'train_even'",
                          ValueError);
 }
@@ -390,12 +390,12 @@ TEST_CASE("several validation sets, and what goes by their figures") {
              std::make_shared<train::LearningCurvePicture>(folder.path() / "c.png",
                                                            train::LearningCurveOptions{.losses = {"tst_loss"}})})
         CHECK_THROWS_WITH_AS(misspelt(callback),
-                             doctest::Contains("wants a figure of this training (train_..., test_..., learning_rate, "
+                             doctest::Contains("expected a figure of this training (train_..., test_..., learning_rate, "
                                                "seconds), got 'tst_loss'"),
                              ValueError);
     for (const char* name : {"", "train", "near"})
         CHECK_THROWS_WITH_AS(trainer.fit(set, {{"near", first}, {name, second}}, quiet(9)),
-                             doctest::Contains("Trainer::fit: wants names of validation sets"), ValueError);
+                             doctest::Contains("Trainer::fit: expected names of validation sets"), ValueError);
 }
 
 TEST_CASE("accumulated gradients are those of a batch of all the examples, the last group too") {
@@ -449,20 +449,20 @@ TEST_CASE("own steps: mistakes are refused by name") {
     };
     using train::Trainer;
     CHECK_THROWS_WITH_AS(Trainer({.modules = {}, .optimizers = {}}, step),
-                         "Trainer: wants at least one module, got none", ValueError);
+                         "Trainer: expected at least one module, got none", ValueError);
     CHECK_THROWS_WITH_AS(Trainer({.modules = {{"a", model}}, .optimizers = {}}, train::TrainStep()),
-                         "Trainer: wants a step, got an empty function", ValueError);
+                         "Trainer: expected a step, got an empty function", ValueError);
     CHECK_THROWS_WITH_AS(Trainer({.modules = {{"a", model}, {"a", model}}, .optimizers = {}}, step),
-                         "Trainer: wants names of modules without dots and commas, each once, got [\"a\", \"a\"]",
+                         "Trainer: expected names of modules without dots and commas, each once, got [\"a\", \"a\"]",
                          ValueError);
     CHECK_THROWS_AS(Trainer({.modules = {{"a.b", model}}, .optimizers = {}}, step), ValueError);
     CHECK_THROWS_AS(Trainer({.modules = {{"a", model}}, .optimizers = {{"", optimizer}}}, step), ValueError);
     CHECK_THROWS_WITH_AS(Trainer(model, optimizer, {.metrics = {{"m", nullptr}}}),
-                         "Trainer: wants a metric as 'm', got null", ValueError);
+                         "Trainer: expected a metric as 'm', got null", ValueError);
     Trainer trainer({.modules = {{"a", model}}, .optimizers = {{"o", optimizer}}}, step);
     CHECK_NOTHROW(trainer.fit(set, quiet(1)));
     CHECK_THROWS_WITH_AS((void)trainer.evaluate(set),
-                         "Trainer::evaluate: wants a trainer with Parts::evaluate, got one without", ValueError);
+                         "Trainer::evaluate: expected a trainer with Parts::evaluate, got one without", ValueError);
     CHECK_THROWS_AS((void)trainer.predict(set), ValueError);
     CHECK_THROWS_WITH_AS(trainer.fit(set, set, quiet(2)), doctest::Contains("a trainer with Parts::evaluate"),
                          ValueError);
@@ -473,7 +473,7 @@ TEST_CASE("own steps: mistakes are refused by name") {
     CHECK_THROWS_WITH_AS(trainer.fit(set, options), doctest::Contains("of at least 1, got 0"), ValueError);
     CHECK_THROWS_WITH_AS(trainer.fit(set, quiet(9, {std::make_shared<train::LearningRate>(
                                                        optim::cosine(3), train::LearningRate::Unit::epoch, "other")})),
-                         "LearningRate: wants an optimizer of the trainer, got 'other'", ValueError);
+                         "LearningRate: expected an optimizer of the trainer, got 'other'", ValueError);
     const auto complaint = [&](const train::TrainStep& own) {
         try {
             Trainer({.modules = {{"a", model}}, .optimizers = {{"o", optimizer}}, .evaluate = own}, own)
@@ -484,23 +484,23 @@ TEST_CASE("own steps: mistakes are refused by name") {
         return std::string("nothing");
     };
     CHECK(complaint([&](train::Step& of, const data::Batch& batch) { of.backward(batch["y"]); }) ==
-          "Step::backward: wants a loss of one element, got [8, 1]");
+          "Step::backward: expected a loss of one element, got [8, 1]");
     CHECK(complaint([&](train::Step& of, const data::Batch&) { of.backward({}); }) ==
-          "Step::backward: wants a loss of one element, got an undefined tensor");
+          "Step::backward: expected a loss of one element, got an undefined tensor");
     CHECK(complaint([&](train::Step& of, const data::Batch& batch) { of.report("y", batch["y"]); }) ==
-          "Step::report: wants one element as 'y', got [8, 1]");
+          "Step::report: expected one element as 'y', got [8, 1]");
     CHECK(complaint([&](train::Step& of, const data::Batch&) { of.report("a,b", ones({})); }) ==
-          "Step::report: wants a name without commas, quotes and line ends, got 'a,b'");
+          "Step::report: expected a name without commas, quotes and line ends, got 'a,b'");
     CHECK(complaint([&](train::Step& of, const data::Batch&) {
               for (int i = 0; i < 65; ++i) of.report("n" + std::to_string(i), ones({}));
-          }) == "Step::report: wants at most 64 names, got 'n64' as one more");
+          }) == "Step::report: expected at most 64 names, got 'n64' as one more");
     Trainer evaluated({.modules = {{"a", model}}, .optimizers = {{"o", optimizer}}, .evaluate = step}, step);
-    CHECK_THROWS_WITH_AS((void)evaluated.evaluate(set), "Step::backward: wants a training step, got an evaluation",
+    CHECK_THROWS_WITH_AS((void)evaluated.evaluate(set), "Step::backward: expected a training step, got an evaluation",
                          ValueError);
     const data::TensorDataset only_x({{"x", io::HostArray::of({4, 4}, std::vector<float>(16))}});
     CHECK_THROWS_WITH_AS(
         Trainer(model, optimizer).fit(only_x, quiet(1)),
-        "Trainer: wants a target beside the inputs of the model, which takes 1, got a batch of [\"x\"] "
+        "Trainer: expected a target beside the inputs of the model, which takes 1, got a batch of [\"x\"] "
         "(ModelOptions names inputs and target)",
         ValueError);
     CHECK(Trainer(model, optimizer).predict(only_x).shape() == Shape{4, 1});
@@ -519,7 +519,7 @@ TEST_CASE("own steps: a checkpoint of other parts, or of another version, is ref
     CHECK_THROWS_WITH_AS(
         other.load(file),
         doctest::Contains(
-            "Trainer::load: wants a checkpoint with the modules [\"model\"], got [\"generator\",\"critic\"]"),
+            "Trainer::load: expected a checkpoint with the modules [\"model\"], got [\"generator\",\"critic\"]"),
         ValueError);
     io::Safetensors content = io::read_safetensors(file);
     std::string& text = content.metadata.at("declivity.checkpoint");
@@ -527,7 +527,7 @@ TEST_CASE("own steps: a checkpoint of other parts, or of another version, is ref
     content.metadata.erase("declivity.crc32");
     io::write_safetensors(file, content);
     CHECK_THROWS_WITH_AS(pair.trainer.load(file),
-                         doctest::Contains("wants a checkpoint of version 3, found one of version 1"), FormatError);
+                         doctest::Contains("expected a checkpoint of version 3, found one of version 1"), FormatError);
     text.replace(text.find("\"version\":1"), 11, "\"version\":2");
     const std::string record = text;
     for (const std::string& deep :
@@ -542,6 +542,6 @@ TEST_CASE("own steps: a checkpoint of other parts, or of another version, is ref
     io::write_safetensors(file, content);
     const auto before = pair.all_weights();
     CHECK_THROWS_WITH_AS(pair.trainer.load(file),
-                         doctest::Contains("wants the tensor trainer.sums, f32 [64, 2], found none"), FormatError);
+                         doctest::Contains("expected the tensor trainer.sums, f32 [64, 2], found none"), FormatError);
     CHECK(pair.all_weights() == before);
 }

@@ -202,7 +202,7 @@ int run(const Options& options) {
     if (!options.section.empty()) {
         const auto found = std::ranges::find(sections(), options.section, &Section::name);
         if (found == sections().end())
-            throw ValueError(fmt::format("doctor: wants a section, got \"{}\"", options.section));
+            throw ValueError(fmt::format("doctor: expected a section, got \"{}\"", options.section));
         const std::size_t at = options.fault.find('@');  // "crash@atomics"
         return run_here(
             *found, options.first, options.part, options.checks, options.own_form,

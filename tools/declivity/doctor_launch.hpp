@@ -66,10 +66,10 @@ std::string first_difference(const std::vector<T>& got, const std::vector<T>& wa
     }
     if (wrong == 0) return {};
     if constexpr (std::is_floating_point_v<T>)
-        return fmt::format("{} of {} are wrong, first of {}: {:a} ({}), wants {:a} ({})", wrong, wanted.size(),
+        return fmt::format("{} of {} are wrong, first of {}: {:a} ({}), expected {:a} ({})", wrong, wanted.size(),
                            of(first), got[first], got[first], wanted[first], wanted[first]);
     else
-        return fmt::format("{} of {} are wrong, first of {}: {}, wants {}", wrong, wanted.size(), of(first), got[first],
+        return fmt::format("{} of {} are wrong, first of {}: {}, expected {}", wrong, wanted.size(), of(first), got[first],
                            wanted[first]);
 }
 template <class T>

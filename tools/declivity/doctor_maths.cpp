@@ -73,7 +73,7 @@ void examine_maths(Examination& e) {
                     x.size(), one.allowed(device.info().type),
                     [&](std::size_t i) { return test::math_error(one, x[i], y[i]); },
                     [&](std::size_t i) {
-                        return fmt::format("of {:a} it gives {:a}, wants {:a}", x[i], y[i], one.reference(x[i]));
+                        return fmt::format("of {:a} it gives {:a}, expected {:a}", x[i], y[i], one.reference(x[i]));
                     });
             });
     for (const int vector : {1, 16})
@@ -90,7 +90,7 @@ void examine_maths(Examination& e) {
                 wide.size(), test::kMathUlpsF64,
                 [&](std::size_t i) { return test::math_error_f64(one, wide[i], y[i]); },
                 [&](std::size_t i) {
-                    return fmt::format("of {:a} it gives {:a}, wants {:a}", wide[i], y[i], one.reference(wide[i]));
+                    return fmt::format("of {:a} it gives {:a}, expected {:a}", wide[i], y[i], one.reference(wide[i]));
                 });
         });
 }

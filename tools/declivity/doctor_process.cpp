@@ -49,7 +49,7 @@ std::string own_program() {
     _NSGetExecutablePath(nullptr, &size);
     std::string path(size, '\0');
     if (_NSGetExecutablePath(path.data(), &size) != 0)
-        throw ValueError("doctor: wants to know where this program lies");
+        throw ValueError("doctor: expected to know where this program lies");
     path.resize(std::strlen(path.c_str()));
     return path;
 #else

@@ -54,7 +54,7 @@ std::string_view name_of(Status status) {
 Status status_of(std::string_view name) {
     for (const auto& [status, one] : kNames)
         if (one == name) return status;
-    throw ValueError(fmt::format("doctor: wants the name of a status, got \"{}\"", name));
+    throw ValueError(fmt::format("doctor: expected the name of a status, got \"{}\"", name));
 }
 
 std::span<const Section> sections() { return kSections; }

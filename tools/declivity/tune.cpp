@@ -20,7 +20,7 @@ namespace {
 using Task = std::variant<ops::Conv2dShape, ops::MatmulShape>;
 
 constexpr const char* kGrammar =
-    "wants 'conv2d N C H W K R S [stride A[,B]] [padding A[,B]] [dilation A[,B]] [groups G] [f64]' or 'matmul BATCH M "
+    "expected 'conv2d N C H W K R S [stride A[,B]] [padding A[,B]] [dilation A[,B]] [groups G] [f64]' or 'matmul BATCH M "
     "N K [NN|NT|TN|TT] [f64|f16|bf16]'";
 
 [[noreturn]] void refuse(const std::vector<std::string>& words) {
@@ -81,7 +81,7 @@ Task task_of(const std::vector<std::string>& words) {
         ++i;
     }
     if (options.groups < 1 || n[1] % options.groups != 0)
-        throw ValueError(fmt::format("tune: wants groups that divide {} channels, got {}", n[1], options.groups));
+        throw ValueError(fmt::format("tune: expected groups that divide {} channels, got {}", n[1], options.groups));
     return ops::Conv2dShape{.x = {n[0], n[1], n[2], n[3]},
                             .weight = {n[4], n[1] / options.groups, n[5], n[6]},
                             .options = options,
@@ -90,7 +90,7 @@ Task task_of(const std::vector<std::string>& words) {
 
 std::vector<Task> tasks_of_file(const std::string& path) {
     std::ifstream in(path);
-    if (!in) throw ValueError(fmt::format("tune: wants a file of shapes, and {} cannot be read", path));
+    if (!in) throw ValueError(fmt::format("tune: expected a file of shapes, and {} cannot be read", path));
     std::vector<Task> tasks;
     for (std::string line; std::getline(in, line);) {
         std::istringstream text(line.substr(0, line.find('#')));
@@ -144,7 +144,7 @@ struct Options {
 
 int run(const Options& options) {
     if (!options.merge.empty()) {
-        if (options.into.empty()) throw ValueError("tune: wants --into FILE beside --merge");
+        if (options.into.empty()) throw ValueError("tune: expected --into FILE beside --merge");
         ops::merge_tuning({options.merge.begin(), options.merge.end()}, options.into);
         return 0;
     }

@@ -135,7 +135,7 @@ class DECLIVITY_API Argument {
     template <class T>
     requires std::is_class_v<T> && std::is_trivially_copyable_v<T> Argument(const T& value) : kind_(Kind::value) {
         static_assert(detail::Unpadded<T>,
-                      "a struct for a kernel wants no padding: order its members by size, and add members where bytes "
+                      "a struct for a kernel expected no padding: order its members by size, and add members where bytes "
                       "are left over");
         keep(&value, sizeof(T));
     }

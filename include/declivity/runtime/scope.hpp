@@ -90,7 +90,7 @@ class DECLIVITY_API Span {
 };
 
 /// While one lives, this thread is in a call of this function, or on its way back (SpanKind::backward). An error that
-/// a function within it throws under its own name says by which it was called: "linear: wants ... (called by
+/// a function within it throws under its own name says by which it was called: "linear: expected ... (called by
 /// lstm_cell)". It is a Span, too.
 class DECLIVITY_API FunctionScope {
   public:

@@ -171,7 +171,7 @@ auto record(Function step, const RecordOptions& options = {}) {
             options);
     } else {
         static_assert(std::is_invocable_v<Function&>,
-                      "record: wants a function of no tensors, of one that gives one, or of a const "
+                      "record: expected a function of no tensors, of one that gives one, or of a const "
                       "std::vector<Tensor>& that gives a vector");
     }
 }

@@ -287,7 +287,7 @@ void check(std::string_view function, const AttentionOperands& in) {
     require_rank(function, "k", in.k, 4, "B, heads, L, D");
     const std::int64_t heads = in.k.shape[1];
     if (heads == 0 || in.q.shape[1] % heads != 0)
-        throw ShapeError(fmt::format("{}: wants heads of q that are a multiple of those of k, got {} and {}", function,
+        throw ShapeError(fmt::format("{}: expected heads of q that are a multiple of those of k, got {} and {}", function,
                                      in.q.shape[1], heads));
     require_shape(function, "k", in.k, {in.q.shape[0], heads, in.k.shape[2], in.q.shape[3]});
     require_rank(function, "v", in.v, 4, "B, heads, L, E");
@@ -296,7 +296,7 @@ void check(std::string_view function, const AttentionOperands& in) {
     require_alike(function, "q", in.q, "v", in.v);
     for (const View* one : {&in.q, &in.k, &in.v})
         if (one->shape[3] > 1 && one->strides[3] != 1)
-            throw ShapeError(fmt::format("{}: wants elements of the last axis side by side", function));
+            throw ShapeError(fmt::format("{}: expected elements of the last axis side by side", function));
     if (in.mask.buffer) {
         require_shape(function, "the mask", in.mask, {in.q.shape[0], in.q.shape[1], in.q.shape[2], in.k.shape[2]});
         if (in.mask.dtype == DType::boolean) require_same_device(function, in.q, in.mask);
@@ -315,7 +315,7 @@ Attention call_of(const AttentionOperands& in, const AttentionNumbers& numbers) 
     for (const View* one : {&in.q, &in.k, &in.v, &in.mask})
         if (one->buffer && (one->shape[1] * one->shape[2] > most || one->strides[2] > most))
             throw ShapeError(
-                fmt::format("attention: wants heads x L and strides up to 2^30, got {}", one->shape.str()));
+                fmt::format("attention: expected heads x L and strides up to 2^30, got {}", one->shape.str()));
     const auto near = [&](std::int64_t distance) { return std::clamp(distance, -most, most); };
     return {numbers.scale,       numbers.dropped,       near(numbers.low),  near(numbers.high),
             near(numbers.shift), numbers.random.offset, numbers.random.skip};

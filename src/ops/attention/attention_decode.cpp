@@ -208,7 +208,7 @@ EpilogueTaken launch_append(const OperationViews& views, const Appending&) {
 
 void require_rows(std::string_view function, const View& view) {
     if (view.shape[3] > 1 && view.strides[3] != 1)
-        throw ShapeError(fmt::format("{}: wants elements of the last axis side by side", function));
+        throw ShapeError(fmt::format("{}: expected elements of the last axis side by side", function));
 }
 
 void check_cache(std::string_view function, const CachedAttentionOperands& in, const View& like, std::int64_t batch) {
@@ -219,25 +219,25 @@ void check_cache(std::string_view function, const CachedAttentionOperands& in, c
     require_floating(function, "q", like);
     require_same_device(function, like, in.k);
     if (in.k.dtype != like.dtype && !(is_half(in.k.dtype) && like.dtype == DType::f32))
-        throw TypeError(fmt::format("{}: wants k and v of q's type, or halves beside f32, got {} and {}", function,
+        throw TypeError(fmt::format("{}: expected k and v of q's type, or halves beside f32, got {} and {}", function,
                                     name_of(in.k.dtype), name_of(like.dtype)));
     for (const View* one : {&in.k, &in.v}) require_rows(function, *one);
     require_shape(function, "lengths", in.lengths, {batch});
     require_dense(function, "lengths", in.lengths);
     require_same_device(function, like, in.lengths);
     if (in.lengths.dtype != DType::i32 && in.lengths.dtype != DType::i64)
-        throw TypeError(fmt::format("{}: wants lengths of i32 or i64, got {}", function, name_of(in.lengths.dtype)));
+        throw TypeError(fmt::format("{}: expected lengths of i32 or i64, got {}", function, name_of(in.lengths.dtype)));
     if (in.table.buffer) {
         require_rank(function, "the table", in.table, 2, "B, pages of a sample");
         require_shape(function, "the table", in.table, {batch, in.table.shape[1]});
         require_dense(function, "the table", in.table);
         require_alike(function, "lengths", in.lengths, "the table", in.table);
     } else if (in.k.shape[0] != batch) {
-        throw ShapeError(fmt::format("{}: wants k of {} samples, got {}", function, batch, in.k.shape.str()));
+        throw ShapeError(fmt::format("{}: expected k of {} samples, got {}", function, batch, in.k.shape.str()));
     }
     constexpr std::int64_t most = std::int64_t{1} << 30;
     if (keys_of(in.k, in.table) > most || in.k.shape[0] > most)
-        throw ShapeError(fmt::format("{}: wants up to 2^30 keys, got {}", function, in.k.shape.str()));
+        throw ShapeError(fmt::format("{}: expected up to 2^30 keys, got {}", function, in.k.shape.str()));
 }
 
 }  // namespace
@@ -248,14 +248,14 @@ Value cached_attention(const CachedAttentionOperands& in, const CachedAttentionN
     check_cache(name, in, in.q, in.q.shape[0]);
     require_rows(name, in.q);
     if (in.q.shape[3] != in.k.shape[3])
-        throw ShapeError(fmt::format("{}: wants q and k of one size along the last axis, got {} and {}", name,
+        throw ShapeError(fmt::format("{}: expected q and k of one size along the last axis, got {} and {}", name,
                                      in.q.shape.str(), in.k.shape.str()));
     if (in.k.shape[1] == 0 || in.q.shape[1] % in.k.shape[1] != 0)
-        throw ShapeError(fmt::format("{}: wants heads of q that are a multiple of those of k, got {} and {}", name,
+        throw ShapeError(fmt::format("{}: expected heads of q that are a multiple of those of k, got {} and {}", name,
                                      in.q.shape[1], in.k.shape[1]));
     constexpr std::int64_t most = std::int64_t{1} << 30;
     if (in.q.shape[1] * in.q.shape[2] > most)
-        throw ShapeError(fmt::format("{}: wants up to 2^30 queries, got {}", name, in.q.shape.str()));
+        throw ShapeError(fmt::format("{}: expected up to 2^30 queries, got {}", name, in.q.shape.str()));
     return operation(
         name, launch_decode,
         Decoding{numbers.scale, std::clamp<std::int64_t>(numbers.window, 1, most), numbers.is_causal ? 1 : 0},

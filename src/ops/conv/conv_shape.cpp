@@ -23,13 +23,13 @@ std::string words(std::span<const std::int64_t> values) {
 Shape conv_shape(std::string_view function, const Shape& x, const Shape& weight, const ConvWindow& window) {
     const auto axes = static_cast<int>(window.stride.size());
     if (x.rank() != axes + 2)
-        throw ShapeError(fmt::format("{}: wants x of shape ({}), got {}", function, kInputAxes[axes - 1], x.str()));
+        throw ShapeError(fmt::format("{}: expected x of shape ({}), got {}", function, kInputAxes[axes - 1], x.str()));
     if (weight.rank() != axes + 2)
         throw ShapeError(
-            fmt::format("{}: wants a weight of shape ({}), got {}", function, kWeightAxes[axes - 1], weight.str()));
+            fmt::format("{}: expected a weight of shape ({}), got {}", function, kWeightAxes[axes - 1], weight.str()));
     const auto each_at_least = [&](std::string_view name, std::span<const std::int64_t> values, std::int64_t least) {
         if (std::ranges::any_of(values, [&](std::int64_t value) { return value < least; }))
-            throw ValueError(fmt::format("{}: wants a {} of at least {}{}, got {}", function, name, least,
+            throw ValueError(fmt::format("{}: expected a {} of at least {}{}, got {}", function, name, least,
                                          axes == 1 ? "" : " along each axis", words(values)));
     };
     each_at_least("stride", window.stride, 1);
@@ -38,11 +38,11 @@ Shape conv_shape(std::string_view function, const Shape& x, const Shape& weight,
     const std::int64_t channels = x[1], filters = weight[0], groups = window.groups;
     if (groups < 1 || channels < 1 || filters < 1 || channels % groups != 0 || filters % groups != 0)
         throw ValueError(
-            fmt::format("{}: wants groups that divide the channels of x and the filters, at least one of each, got "
+            fmt::format("{}: expected groups that divide the channels of x and the filters, at least one of each, got "
                         "{} groups for x {} and weight {}",
                         function, groups, x.str(), weight.str()));
     if (weight[1] != channels / groups)
-        throw ShapeError(fmt::format("{}: wants a weight of {} input channels for x {} in {} group{}, got {}", function,
+        throw ShapeError(fmt::format("{}: expected a weight of {} input channels for x {} in {} group{}, got {}", function,
                                      channels / groups, x.str(), groups, groups == 1 ? "" : "s", weight.str()));
     Shape out = x;
     out[1] = filters;
@@ -52,7 +52,7 @@ Shape conv_shape(std::string_view function, const Shape& x, const Shape& weight,
         const std::int64_t padded = x[2 + i] + 2 * window.padding[at];
         if (weight[2 + i] < 1 || x[2 + i] < 1 || padded < reach)
             throw ShapeError(
-                fmt::format("{}: wants an x at least as large as the filter, got x {} with padding {} and weight {} "
+                fmt::format("{}: expected an x at least as large as the filter, got x {} with padding {} and weight {} "
                             "with dilation {}",
                             function, x.str(), words(window.padding), weight.str(), words(window.dilation)));
         out[2 + i] = (padded - reach) / window.stride[at] + 1;

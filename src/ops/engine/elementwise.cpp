@@ -56,7 +56,7 @@ void require_separate_elements(const View& out) {
     for (int axis = 0; axis < out.rank(); ++axis)
         if (out.shape[axis] != 1 && out.strides[axis] == 0)
             throw ShapeError(fmt::format(
-                "evaluate: wants an output each of whose elements lies in one place, got shape {} with strides {} "
+                "evaluate: expected an output each of whose elements lies in one place, got shape {} with strides {} "
                 "(write to a clone() of an expanded tensor)",
                 out.shape.str(), out.strides.str()));
 }
@@ -134,7 +134,7 @@ void evaluate(const Expression& of, const View& out, std::span<const AlsoStored>
         steps = steps_of(expression, scratch.memory());
     }
     if (expression.dtype() != out.dtype)
-        throw TypeError(fmt::format("evaluate: wants an output of type {}, got {}", name_of(expression.dtype()),
+        throw TypeError(fmt::format("evaluate: expected an output of type {}, got {}", name_of(expression.dtype()),
                                     name_of(out.dtype)));
     if (out.numel() == 0) return;
     require_separate_elements(out);

@@ -72,7 +72,7 @@ Plan plan_of(const Steps& steps, const Shape& shape, const View* out, Steps::Mem
         append_numbers_of(node, plan);
     }
     if (plan.operands.size() > kMostInputs + 1)
-        throw Unsupported(fmt::format("evaluate: wants an expression of at most {} inputs, got {}", kMostInputs,
+        throw Unsupported(fmt::format("evaluate: expected an expression of at most {} inputs, got {}", kMostInputs,
                                       plan.operands.size() - 1));
     return plan;
 }
@@ -255,7 +255,7 @@ Kernel kernel_of_structure(std::string_view form, const Steps& steps, const Plan
     // found, which costs nothing in the long run.
     if (made)
         throw DeviceError(
-            fmt::format("elementwise: wants one text for kernels of one structure, got another for {} (a "
+            fmt::format("elementwise: expected one text for kernels of one structure, got another for {} (a "
                         "fault of the library's: please report it)",
                         spec.name));
     log_kernel(spec, plan);

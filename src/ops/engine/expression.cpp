@@ -76,7 +76,7 @@ void check_types(const FunctionInfo& function, std::string_view name, std::span<
         std::string got;
         for (const Expression& input : inputs)
             got += fmt::format("{}{}", got.empty() ? "" : ", ", name_of(input.dtype()));
-        throw TypeError(fmt::format("{}: wants {}, got {}{}", name, wants, got, advice));
+        throw TypeError(fmt::format("{}: expected {}, got {}{}", name, wants, got, advice));
     };
     const std::size_t first = function.domain == Domain::choose ? 1 : 0;
     for (std::size_t i = first; i < inputs.size(); ++i)
@@ -137,7 +137,7 @@ DType working_type(const ExpressionNode& node) {
 void require_fits(std::string_view function, const Scalar& value, DType type) {
     if (type != DType::boolean && !value.fits(type))
         throw ValueError(
-            fmt::format("{}: wants a whole number that fits into {}, got {}", function, name_of(type), value.str()));
+            fmt::format("{}: expected a whole number that fits into {}, got {}", function, name_of(type), value.str()));
 }
 
 Expression::Expression(const Value& value)
@@ -209,7 +209,7 @@ Expression Expression::apply(Function function, std::span<const Expression> inpu
     const std::string_view name = called.empty() ? row.name : called;
     if (inputs.size() != static_cast<std::size_t>(row.inputs) ||
         parameters.size() != static_cast<std::size_t>(row.parameters))
-        throw ValueError(fmt::format("{}: wants {} inputs and {} parameters, got {} and {}", name, row.inputs,
+        throw ValueError(fmt::format("{}: expected {} inputs and {} parameters, got {} and {}", name, row.inputs,
                                      row.parameters, inputs.size(), parameters.size()));
     check_types(row, name, inputs);
     Shape shape = inputs[0].shape();

@@ -39,7 +39,7 @@ Value stand_in(int place, const Shape& shape, DType dtype, const Device& device)
 
 [[noreturn]] void refuse(std::string_view name, std::string_view what) {
     throw ValueError(fmt::format(
-        "{}: wants a formula of elementwise functions of what it is given and of numbers, got {} in it", name, what));
+        "{}: expected a formula of elementwise functions of what it is given and of numbers, got {} in it", name, what));
 }
 
 /// Brings a formula to one expression over leaves that stand for roles and numbers.
@@ -116,13 +116,13 @@ void FormulaTrace::require_own(const Value& value) const {
 
 void FormulaTrace::refuse_later() {
     throw ValueError(
-        "Optimizer::update: wants what it is given, and what is made of that, to be used within it; got some of it "
+        "Optimizer::update: expected what it is given, and what is made of that, to be used within it; got some of it "
         "later, where it has no elements");
 }
 
 void FormulaTrace::refuse_elements(std::string_view name) {
     throw ValueError(fmt::format(
-        "{}: wants a formula of elementwise functions, whose results are assigned; got one that needs "
+        "{}: expected a formula of elementwise functions, whose results are assigned; got one that needs "
         "elements or their places (a sum, a product of matrices, reshape, a write in place, item(), ...), of "
         "which it has none",
         name));
@@ -177,7 +177,7 @@ Formula::Formula(const FormulaTrace& trace, const std::vector<FormulaOutput>& ou
         state.accesses += 1;
     }
     if (state.steps.nodes.size() > kFormulaNodes || state.plan.numbers.size() > kFormulaNumbers)
-        throw ValueError(fmt::format("{}: wants a formula of at most {} functions and {} numbers, got {} and {}",
+        throw ValueError(fmt::format("{}: expected a formula of at most {} functions and {} numbers, got {} and {}",
                                      state.name, kFormulaNodes, kFormulaNumbers, state.steps.nodes.size(),
                                      state.plan.numbers.size()));
 }

@@ -28,7 +28,7 @@ Device device_of(std::string_view name, const std::vector<View>& reads, const st
     for (const auto* views : {&reads, &writes})
         for (const View& view : *views)
             if (view.buffer) return view.device();
-    throw ValueError(fmt::format("operation: wants a view that \"{}\" reads or writes, got none", name));
+    throw ValueError(fmt::format("operation: expected a view that \"{}\" reads or writes, got none", name));
 }
 
 bool has_halves(const std::vector<View>& reads, const std::vector<View>& writes,
@@ -66,7 +66,7 @@ OperationViews::OperationViews(std::span<const View> ins, std::vector<View> writ
 
 const View& OperationViews::in(std::size_t index) const {
     if (index >= ins_.size())
-        throw ValueError(fmt::format("OperationViews::in: wants a number below {}, got {}", ins_.size(), index));
+        throw ValueError(fmt::format("OperationViews::in: expected a number below {}, got {}", ins_.size(), index));
     return ins_[index];
 }
 
@@ -88,13 +88,13 @@ Operation::Operation(std::string_view name, const std::optional<OperationCall>& 
       widens_(operands.widens && has_halves(reads_, operands.writes, outputs_)),
       device_(device_of(name, reads_, operands.writes, prologue_)) {
     if (outputs_.size() > kMostOutputs || (outputs_.empty() && operands.writes.empty()))
-        throw ValueError(fmt::format("operation: wants 1 to {} outputs of \"{}\", or memory that it writes, got {}",
+        throw ValueError(fmt::format("operation: expected 1 to {} outputs of \"{}\", or memory that it writes, got {}",
                                      kMostOutputs, name, outputs_.size()));
     for (const View& view : operands.writes) {
         // Memory keeps its writers, which keep what they read.
         if (view.buffer && std::ranges::any_of(reads_, [&](const View& read) { return read.buffer == view.buffer; }))
             throw ValueError(
-                fmt::format("operation: wants memory that \"{}\" writes among its writes alone, got it twice", name));
+                fmt::format("operation: expected memory that \"{}\" writes among its writes alone, got it twice", name));
         writes_.emplace_back(view);
     }
 }
@@ -257,7 +257,7 @@ Value operation_in_company(std::string_view name, LaunchTogether launch, Operati
     declivity::detail::refuse_after_fork(name);
     if (operands.outputs.size() != 1 || !operands.writes.empty())
         throw ValueError(
-            fmt::format("operation_in_company: wants one output of \"{}\" and nothing that it writes in "
+            fmt::format("operation_in_company: expected one output of \"{}\" and nothing that it writes in "
                         "place, got {} and {}",
                         name, operands.outputs.size(), operands.writes.size()));
     const std::vector<View> reads = operands.reads;

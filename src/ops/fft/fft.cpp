@@ -97,12 +97,12 @@ void check(std::string_view function, const View& x, std::int64_t n) {
     constexpr std::int64_t most = std::int64_t{1} << 29;
     if (n < 1 || n > most)
         throw ShapeError(
-            fmt::format("{}: wants 1 to 2^29 numbers along the axis, got x of {}", function, x.shape.str()));
+            fmt::format("{}: expected 1 to 2^29 numbers along the axis, got x of {}", function, x.shape.str()));
 }
 
 void check_pairs(std::string_view function, const View& x) {
     if (x.rank() < 2 || x.shape[x.rank() - 1] != 2)
-        throw ShapeError(fmt::format("{}: wants complex numbers as pairs along a last axis of 2, got x of {}", function,
+        throw ShapeError(fmt::format("{}: expected complex numbers as pairs along a last axis of 2, got x of {}", function,
                                      x.shape.str()));
 }
 

@@ -20,14 +20,14 @@ std::array<std::int64_t, 3> strides_of(const View& view) { return {view.strides[
 
 void check(const View& a, const View& b) {
     if (!is_floating(a.dtype))
-        throw TypeError(fmt::format("matmul: wants f32, f64, f16 or bf16 as a, got {} (convert with .to(DType::f32))",
+        throw TypeError(fmt::format("matmul: expected f32, f64, f16 or bf16 as a, got {} (convert with .to(DType::f32))",
                                     name_of(a.dtype)));
     require_alike("matmul", "a", a, "b", b);
     require_rank("matmul", "a", a, 3, "batch, M, K");
     require_rank("matmul", "b", b, 3, "batch, K, N");
     if (b.shape[0] != a.shape[0] || b.shape[1] != a.shape[2])
         throw ShapeError(
-            fmt::format("matmul: wants (batch, M, K) x (batch, K, N), got {} x {}", a.shape.str(), b.shape.str()));
+            fmt::format("matmul: expected (batch, M, K) x (batch, K, N), got {} x {}", a.shape.str(), b.shape.str()));
 }
 
 /// @param result (batch, M, N) under the axes that the epilogue speaks of
@@ -87,7 +87,7 @@ void matmul(const View& a, const View& b, const View& out, const Epilogue& epilo
     require_dense("matmul", "out", out);
     require_shape("matmul", "out", out, {a.shape[0], a.shape[1], b.shape[2]});
     if (may_overlap(a, out) || may_overlap(b, out))
-        throw ValueError("matmul: wants memory of its own as out, got that of an operand");
+        throw ValueError("matmul: expected memory of its own as out, got that of an operand");
     if (multiply(a, b, out, epilogue, right) == EpilogueTaken::no) apply_epilogue(epilogue, out);
 }
 
@@ -95,7 +95,7 @@ Value matmul(const View& a, const View& b, const Shape& shape, const std::option
     check(a, b);
     if (shape.numel() != a.shape[0] * a.shape[1] * b.shape[2] || shape.rank() < 1 || shape.back() != b.shape[2])
         throw ShapeError(
-            fmt::format("matmul: wants a shape of {} x {} x {} elements, the last being the columns, got {}",
+            fmt::format("matmul: expected a shape of {} x {} x {} elements, the last being the columns, got {}",
                         a.shape[0], a.shape[1], b.shape[2], shape.str()));
     if (bias) require_alike("matmul", "a", a, "bias", *bias);
     return operation("matmul",

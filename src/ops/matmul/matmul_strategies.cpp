@@ -53,7 +53,7 @@ const StrategySet<MatmulStrategy>& strategy_set() {
 MatmulProblem problem_of(const Device& device, const MatmulShape& shape) {
     for (const std::int64_t size : {shape.batch, shape.m, shape.n, shape.k})
         if (size < 1)
-            throw ShapeError(fmt::format("tune: wants a batch, m, n and k of at least 1, got {}, {}, {} and {}",
+            throw ShapeError(fmt::format("tune: expected a batch, m, n and k of at least 1, got {}, {}, {} and {}",
                                          shape.batch, shape.m, shape.n, shape.k));
     const auto strides = [](std::int64_t rows, std::int64_t columns, bool transposed) {
         return transposed ? std::array{rows * columns, std::int64_t{1}, rows}

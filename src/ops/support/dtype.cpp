@@ -52,7 +52,7 @@ DType promote_types(DType a, DType b) {
         case 4:
             return DType::i64;
         default:
-            throw TypeError(fmt::format("promote_types: wants an integer type that holds both, got {} and {}",
+            throw TypeError(fmt::format("promote_types: expected an integer type that holds both, got {} and {}",
                                         name_of(a), name_of(b)));
     }
 }

@@ -14,7 +14,7 @@ inline void require_places(std::string_view function, std::string_view name, con
     require_dense(function, name, places);
     if (places.dtype != DType::i32 && places.dtype != DType::i64)
         throw TypeError(
-            fmt::format("{}: wants {} of type i32 or i64, got {}", function, name, declivity::name_of(places.dtype)));
+            fmt::format("{}: expected {} of type i32 or i64, got {}", function, name, declivity::name_of(places.dtype)));
 }
 
 /// @throws ShapeError unless dense, DeviceError unless where the places are

@@ -12,7 +12,7 @@ Dims::Dims(std::initializer_list<std::int64_t> values) : Dims(std::span(values.b
 
 Dims::Dims(std::span<const std::int64_t> values) {
     if (values.size() > kMaxRank)
-        throw ShapeError(fmt::format("Dims: wants at most {} axes, got {}: {}", kMaxRank, values.size(), values));
+        throw ShapeError(fmt::format("Dims: expected at most {} axes, got {}: {}", kMaxRank, values.size(), values));
     std::ranges::copy(values, values_.begin());
     rank_ = static_cast<int>(values.size());
 }
@@ -36,14 +36,14 @@ std::int64_t Dims::numel() const noexcept {
 void Dims::push_back(std::int64_t value) { insert(rank_, value); }
 
 void Dims::refuse_axis(int axis) const {
-    throw ShapeError(fmt::format("Dims: wants an axis in [{}, {}), got {} of {}", -rank_, rank_, axis, str()));
+    throw ShapeError(fmt::format("Dims: expected an axis in [{}, {}), got {} of {}", -rank_, rank_, axis, str()));
 }
 
 void Dims::insert(int position, std::int64_t value) {
     if (position < 0 || position > rank_)
-        throw ShapeError(fmt::format("Dims::insert: wants a position in [0, {}], got {}", rank_, position));
+        throw ShapeError(fmt::format("Dims::insert: expected a position in [0, {}], got {}", rank_, position));
     if (rank_ == kMaxRank)
-        throw ShapeError(fmt::format("Dims: wants at most {} axes, got one more than {}", kMaxRank, str()));
+        throw ShapeError(fmt::format("Dims: expected at most {} axes, got one more than {}", kMaxRank, str()));
     std::copy_backward(values_.begin() + position, values_.begin() + rank_, values_.begin() + rank_ + 1);
     values_[static_cast<std::size_t>(position)] = value;
     ++rank_;
@@ -51,7 +51,7 @@ void Dims::insert(int position, std::int64_t value) {
 
 void Dims::erase(int position) {
     if (position < 0 || position >= rank_)
-        throw ShapeError(fmt::format("Dims::erase: wants a position in [0, {}), got {}", rank_, position));
+        throw ShapeError(fmt::format("Dims::erase: expected a position in [0, {}), got {}", rank_, position));
     std::copy(values_.begin() + position + 1, values_.begin() + rank_, values_.begin() + position);
     --rank_;
 }
@@ -71,8 +71,8 @@ Strides dense_strides(const Shape& shape) {
 int normalize_axis(std::string_view function, std::int64_t axis, int rank) {
     if (axis < -rank || axis >= rank)
         throw ShapeError(rank == 0
-                             ? fmt::format("{}: wants a tensor that has axes, got one of shape []", function)
-                             : fmt::format("{}: wants an axis in [{}, {}], got {}", function, -rank, rank - 1, axis));
+                             ? fmt::format("{}: expected a tensor that has axes, got one of shape []", function)
+                             : fmt::format("{}: expected an axis in [{}, {}], got {}", function, -rank, rank - 1, axis));
     return static_cast<int>(axis < 0 ? axis + rank : axis);
 }
 
@@ -82,7 +82,7 @@ Shape broadcast_shapes(std::string_view function, const Shape& a, const Shape& b
         const std::int64_t size_a = i <= a.rank() ? a[a.rank() - i] : 1;
         const std::int64_t size_b = i <= b.rank() ? b[b.rank() - i] : 1;
         if (size_a != size_b && size_a != 1 && size_b != 1)
-            throw ShapeError(fmt::format("{}: wants shapes that broadcast, got {} and {}", function, a.str(), b.str()));
+            throw ShapeError(fmt::format("{}: expected shapes that broadcast, got {} and {}", function, a.str(), b.str()));
         out[out.rank() - i] = size_a == 1 ? size_b : size_a;
     }
     return out;

@@ -15,7 +15,7 @@ std::pair<std::string_view, std::string_view> parted(std::string_view winner) {
 }
 
 void refuse_name(const char* variable, std::span<const std::string_view> names, std::string_view got) {
-    throw ValueError(fmt::format("{}: wants one of {}, got \"{}\"", variable, fmt::join(names, ", "), got));
+    throw ValueError(fmt::format("{}: expected one of {}, got \"{}\"", variable, fmt::join(names, ", "), got));
 }
 
 }  // namespace declivity::ops::strategies

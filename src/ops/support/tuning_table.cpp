@@ -44,13 +44,13 @@ Json read_file(const std::filesystem::path& path) {
     Json file = declivity::detail::parse_json(path.string(), declivity::detail::read_json_text(path, kLimits), kLimits);
     if (!file.is_object() || !file.contains("format") || file["format"] != kFormat || !file.contains("sections") ||
         !file["sections"].is_array())
-        throw FormatError(path.string(), 0, fmt::format("wants the format \"{}\", found another", kFormat));
+        throw FormatError(path.string(), 0, fmt::format("expected the format \"{}\", found another", kFormat));
     for (const Json& section : file["sections"])
         if (!section.is_object() || !section.contains("entries") || !section["entries"].is_object() ||
             !section.contains("device") || !section["device"].is_string() || !section.contains("driver") ||
             !section["driver"].is_string() || !section.contains("library") || !section["library"].is_string())
             throw FormatError(path.string(), 0,
-                              "wants sections with device, driver, library and entries, found one without");
+                              "expected sections with device, driver, library and entries, found one without");
     return file;
 }
 

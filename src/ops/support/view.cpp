@@ -12,7 +12,7 @@ namespace declivity::ops {
 void require_supported(const Device& device, DType dtype) {
     if (dtype == DType::f64 && !device.info().fp64)
         throw Unsupported(
-            fmt::format("f64: wants a device with double precision (cl_khr_fp64), got '{}', which has none; make "
+            fmt::format("f64: expected a device with double precision (cl_khr_fp64), got '{}', which has none; make "
                         "tensors of f32 (Tensor::from<float>), or ask Device::info().fp64",
                         device.name()));
 }
@@ -25,12 +25,12 @@ View View::make(const Device& device, DType dtype, const Shape& shape, BufferUse
 std::size_t bytes_of(const Shape& shape, DType dtype, std::string_view function) {
     // An axis of size 0 empties the tensor, whatever the others' product would be.
     if (std::ranges::any_of(shape, [](std::int64_t size) { return size < 0; }))
-        throw ShapeError(fmt::format("{}: wants sizes of at least 0, got {}", function, shape.str()));
+        throw ShapeError(fmt::format("{}: expected sizes of at least 0, got {}", function, shape.str()));
     if (std::ranges::find(shape, 0) != shape.end()) return 0;
     std::int64_t room = std::numeric_limits<std::int64_t>::max() / static_cast<std::int64_t>(size_of(dtype));
     for (const std::int64_t size : shape) room /= size;
     if (room == 0)
-        throw ShapeError(fmt::format("{}: wants sizes whose product fits into 63 bits, got {} of {}", function,
+        throw ShapeError(fmt::format("{}: expected sizes whose product fits into 63 bits, got {} of {}", function,
                                      shape.str(), name_of(dtype)));
     return static_cast<std::size_t>(shape.numel()) * size_of(dtype);
 }
@@ -49,7 +49,7 @@ View reshaped(const View& view, const Shape& shape) {
     require_dense("reshaped", "view", view);
     if (shape.numel() != view.numel())
         throw ShapeError(
-            fmt::format("reshaped: wants as many elements as {} has, got {}", view.shape.str(), shape.str()));
+            fmt::format("reshaped: expected as many elements as {} has, got {}", view.shape.str(), shape.str()));
     View out = view;
     out.shape = shape;
     out.strides = dense_strides(shape);
@@ -64,7 +64,7 @@ View permuted(const View& view, const Dims& order) {
         if (valid) seen[static_cast<std::size_t>(order[i])] = true;
     }
     if (!valid)
-        throw ShapeError(fmt::format("permuted: wants each axis of {} once, got {}", view.shape.str(), order.str()));
+        throw ShapeError(fmt::format("permuted: expected each axis of {} once, got {}", view.shape.str(), order.str()));
     View out = view;
     for (int i = 0; i < order.rank(); ++i) {
         out.shape[i] = view.shape[static_cast<int>(order[i])];
@@ -78,7 +78,7 @@ View sliced(const View& view, int axis, std::int64_t start, std::int64_t count, 
     const bool fits =
         start >= 0 && count >= 0 && step >= 1 && (count == 0 || start + (count - 1) * step < view.shape[axis]);
     if (!fits)
-        throw ShapeError(fmt::format("sliced: wants elements inside axis {} of {}, got start {}, count {}, step {}",
+        throw ShapeError(fmt::format("sliced: expected elements inside axis {} of {}, got start {}, count {}, step {}",
                                      axis, view.shape.str(), start, count, step));
     View out = view;
     out.offset += start * view.strides[axis];
@@ -100,7 +100,7 @@ View expanded(std::string_view function, const View& view, const Shape& shape) {
     }
     if (!fits)
         throw ShapeError(
-            fmt::format("{}: wants a shape that stretches to {}, got {}", function, shape.str(), view.shape.str()));
+            fmt::format("{}: expected a shape that stretches to {}, got {}", function, shape.str(), view.shape.str()));
     return out;
 }
 
@@ -125,7 +125,7 @@ std::string describe(const View& view) { return fmt::format("{} {}", name_of(vie
 
 void require_dense(std::string_view function, std::string_view name, const View& view) {
     if (!view.dense())
-        throw ShapeError(fmt::format("{}: wants a dense view as {}, got shape {} with strides {}", function, name,
+        throw ShapeError(fmt::format("{}: expected a dense view as {}, got shape {} with strides {}", function, name,
                                      view.shape.str(), view.strides.str()));
 }
 
@@ -135,7 +135,7 @@ void require_rank(std::string_view function, std::string_view name, const View& 
 
 void require_rank(std::string_view function, std::string_view name, const Shape& got, int rank, std::string_view axes) {
     if (got.rank() != rank)
-        throw ShapeError(fmt::format("{}: wants {} axes ({}) as {}, got {}", function, rank, axes, name, got.str()));
+        throw ShapeError(fmt::format("{}: expected {} axes ({}) as {}, got {}", function, rank, axes, name, got.str()));
 }
 
 void require_shape(std::string_view function, std::string_view name, const View& view, const Shape& shape) {
@@ -144,18 +144,18 @@ void require_shape(std::string_view function, std::string_view name, const View&
 
 void require_shape(std::string_view function, std::string_view name, const Shape& got, const Shape& wanted) {
     if (!(got == wanted))
-        throw ShapeError(fmt::format("{}: wants {} of shape {}, got {}", function, name, wanted.str(), got.str()));
+        throw ShapeError(fmt::format("{}: expected {} of shape {}, got {}", function, name, wanted.str(), got.str()));
 }
 
 void require_floating(std::string_view function, std::string_view name, const View& view) {
     if (view.dtype != DType::f32 && view.dtype != DType::f64)
-        throw TypeError(fmt::format("{}: wants f32 or f64 as {}, got {}{}", function, name, name_of(view.dtype),
+        throw TypeError(fmt::format("{}: expected f32 or f64 as {}, got {}{}", function, name, name_of(view.dtype),
                                     is_half(view.dtype) ? " (convert with .to(DType::f32))" : ""));
 }
 
 void require_real(std::string_view function, std::string_view name, DType dtype) {
     if (!is_floating(dtype))
-        throw TypeError(fmt::format("{}: wants f32, f64, f16 or bf16 as {}, got {} (convert with .to(DType::f32))",
+        throw TypeError(fmt::format("{}: expected f32, f64, f16 or bf16 as {}, got {} (convert with .to(DType::f32))",
                                     function, name, name_of(dtype)));
 }
 
@@ -166,7 +166,7 @@ void require_same_device(std::string_view function, const View& a, const View& b
 void require_same_device(std::string_view function, const Device& a, const Device& b) {
     if (!(a == b))
         throw DeviceError(
-            fmt::format("{}: wants all tensors on one device, got '{}' and '{}'", function, a.name(), b.name()));
+            fmt::format("{}: expected all tensors on one device, got '{}' and '{}'", function, a.name(), b.name()));
 }
 
 void require_alike(std::string_view function, std::string_view name_a, const View& a, std::string_view name_b,
@@ -177,7 +177,7 @@ void require_alike(std::string_view function, std::string_view name_a, const Vie
 void require_alike(std::string_view function, std::string_view name_a, DType type_a, const Device& device_a,
                    std::string_view name_b, DType type_b, const Device& device_b) {
     if (type_a != type_b)
-        throw TypeError(fmt::format("{}: wants {} and {} of one type, got {} and {}", function, name_a, name_b,
+        throw TypeError(fmt::format("{}: expected {} and {} of one type, got {} and {}", function, name_a, name_b,
                                     name_of(type_a), name_of(type_b)));
     require_same_device(function, device_a, device_b);
 }
