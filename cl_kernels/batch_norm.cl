@@ -21,7 +21,7 @@
 //   LANES    form 0: elements of a vector
 //   BLOCK    forms 0 and 1: positions whose mean is taken before their deviations from it, still in the cache
 //   COLUMNS  form 1: columns of a work-item
-//   MOST_WIDE  form 0: channels of a work-item. Where planes are small it takes several, so that it reads longer
+//   MAX_WIDE  form 0: channels of a work-item. Where planes are small it takes several, so that it reads longer
 //              stretches
 //   EPILOGUE, ... (epilogue_stored.clh)  of batch_norm_whole: what follows it
 #include "noinline.clh"

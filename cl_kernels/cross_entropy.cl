@@ -26,7 +26,7 @@ ROW_SUM(row_sum_exp, EXPONENTIAL)
 ROW_SUM(row_sum_differences, DIFFERENCE)
 HORIZONTAL_ROWS(each_largest, T, LANES, LARGER)
 HORIZONTAL_ROWS(each_sum, T, LANES, ADDED)
-#define MOST_CLASSES (4 * LANES)  // of rows that are taken LANES at a time
+#define MAX_CLASSES (4 * LANES)  // of rows that are taken LANES at a time
 #else
 #include "row_group.clh"
 
@@ -108,7 +108,7 @@ NOINLINE void cross_entropy_part(const size_t id0, const long N, const long C, c
     const long last = min(N, ((long)id0 + 1) * each);
     long row = id0 * each;
     // As long as whole vectors can be read.
-    for (; C <= MOST_CLASSES && row + LANES <= last && (row + LANES - 1) * C + (C + LANES - 1) / LANES * LANES <= N * C;
+    for (; C <= MAX_CLASSES && row + LANES <= last && (row + LANES - 1) * C + (C + LANES - 1) / LANES * LANES <= N * C;
          row += LANES) {
         __global const REAL* x = x_base + x_offset + row * C;
         __global const LABEL* labels = labels_base + labels_offset + row;

@@ -17,7 +17,7 @@ using namespace samples;
 
 namespace {
 
-constexpr std::size_t kMostClasses = 50;
+constexpr std::size_t kMaxClasses = 50;
 constexpr double kMissing = std::numeric_limits<double>::quiet_NaN();
 
 std::size_t at(std::int64_t i) { return static_cast<std::size_t>(i); }
@@ -168,7 +168,7 @@ Columns columns_of(const Table& table, const std::string& target_name, const std
                 throw ValueError("tabular: expected something in each row of '" + out.target + "'");
             const std::set<double> distinct =
                 numeric ? std::set<double>(values.begin(), values.end()) : std::set<double>();
-            const bool counted = numeric && distinct.size() > 1 && distinct.size() <= kMostClasses &&
+            const bool counted = numeric && distinct.size() > 1 && distinct.size() <= kMaxClasses &&
                                  *distinct.begin() == 0 &&
                                  *distinct.rbegin() == static_cast<double>(distinct.size() - 1);
             out.classes = task == "classes" || (task == "auto" && (!numeric || counted));
@@ -183,7 +183,7 @@ Columns columns_of(const Table& table, const std::string& target_name, const std
             if (numeric)
                 std::ranges::sort(order, {}, [](const std::string& word) { return number_of(word).value_or(0); });
             for (const std::string& word : order) words[word] = next++;
-            if (order.size() < 2 || order.size() > kMostClasses)
+            if (order.size() < 2 || order.size() > kMaxClasses)
                 throw ValueError("tabular: expected 2 to 50 classes in '" + out.target + "', got " +
                                  std::to_string(order.size()));
             out.class_names = table.class_names.size() == order.size() ? table.class_names : order;

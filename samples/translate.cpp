@@ -13,7 +13,7 @@ using namespace samples;
 
 namespace {
 
-constexpr std::int64_t kLength = 12, kMost = 1'000'000;
+constexpr std::int64_t kLength = 12, kMax = 1'000'000;
 
 /// One vocabulary for both; a text to be written begins with the token that says in which way.
 const text::Vocabulary& vocabulary() {
@@ -73,7 +73,7 @@ std::int64_t drawn_number(data::Random& random, bool unseen) {
     for (;;) {
         const double digits = 6.0 * random.uniform();
         const auto number =
-            std::min<std::int64_t>(kMost - 1, static_cast<std::int64_t>(std::pow(10.0, digits)) - 1 + random.below(2));
+            std::min<std::int64_t>(kMax - 1, static_cast<std::int64_t>(std::pow(10.0, digits)) - 1 + random.below(2));
         const bool is_kept_back = number >= 1000 && number * 2654435761 % 4294967296 / 7 % 10 == 0;
         if (is_kept_back == unseen) return number;
     }

@@ -9,7 +9,7 @@
 namespace declivity::bench {
 namespace {
 
-constexpr double kLeastRound = 0.010;  // seconds
+constexpr double kMinRound = 0.010;  // seconds
 
 double seconds_of(const Contender& contender, int calls) {
     const auto begin = std::chrono::steady_clock::now();
@@ -35,9 +35,9 @@ int calls_for_a_round(const Contender& contender) {
     seconds_of(contender, 1);
     for (int calls = 1;;) {
         const double seconds = seconds_of(contender, calls);
-        if (seconds >= kLeastRound || calls >= 1 << 20) return calls;
+        if (seconds >= kMinRound || calls >= 1 << 20) return calls;
         calls =
-            std::max(calls + 1, static_cast<int>(calls * std::min(8.0, 1.2 * kLeastRound / std::max(seconds, 1e-9))));
+            std::max(calls + 1, static_cast<int>(calls * std::min(8.0, 1.2 * kMinRound / std::max(seconds, 1e-9))));
     }
 }
 

@@ -13,7 +13,7 @@
 #include "matrix_group.clh"
 
 #define TEAMS (GROUP / TEAM)
-#define MOST_SWEEPS 40
+#define MAX_SWEEPS 40
 
 // What the values of a team come to, three at once. `shared` holds three for each work-item.
 static inline void team_sums(REAL* a, REAL* b, REAL* c, const int lane, const int member, __local REAL* shared) {
@@ -79,7 +79,7 @@ MATRIX_FN void diagonalise(const int m, const int n, __global const REAL* a, __g
         }
     // By a power of two, which is exact, so that squares neither overflow nor vanish.
     const REAL power = POWER_OF_TWO(group_largest(largest, lane, shared));
-    const REAL scale = power >= REAL_LEAST && power < 1 / REAL_LEAST ? power : (REAL)1;
+    const REAL scale = power >= REAL_MIN_NORMAL && power < 1 / REAL_MIN_NORMAL ? power : (REAL)1;
     REAL squares = 0;
     for (int i = 0; i < n; ++i) {
         for (int j = lane; j < m; j += GROUP) {
@@ -96,7 +96,7 @@ MATRIX_FN void diagonalise(const int m, const int n, __global const REAL* a, __g
     const int padded = n + n % 2, pairs = padded / 2, others = padded - 1;
     // Rounding alone leaves about as much as this.
     const REAL tolerance = REAL_EPSILON * (SYMMETRIC ? whole : 4 + sqrt((REAL)m));
-    for (int sweep = 0; sweep < MOST_SWEEPS; ++sweep) {
+    for (int sweep = 0; sweep < MAX_SWEEPS; ++sweep) {
         REAL worst = 0;
         for (int round = 0; round < others; ++round) {
             for (int first = 0; first < pairs; first += TEAMS) {

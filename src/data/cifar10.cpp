@@ -24,9 +24,9 @@ constexpr std::size_t kRecordBytes = 1 + kPixelBytes;
 // The batches of a split. A gap is an error: training on what is left of a half-finished download helps no one.
 std::vector<fs::path> batch_files(const fs::path& folder, Split split) {
     if (split == Split::test) return {folder / "test_batch.bin"};
-    constexpr int kMostBatches = 100;
+    constexpr int kMaxBatches = 100;
     int last = 1;
-    for (int i = 1; i <= kMostBatches; ++i) {
+    for (int i = 1; i <= kMaxBatches; ++i) {
         std::error_code ignored;
         if (fs::exists(folder / fmt::format("data_batch_{}.bin", i), ignored)) last = i;
     }

@@ -259,8 +259,8 @@ InMemoryDataset draw_all(std::int64_t count, std::uint64_t seed, std::uint64_t f
     };
     {
         std::vector<std::jthread> helpers;
-        constexpr unsigned kMostThreads = 16;
-        for (unsigned i = 1; i < std::min(std::thread::hardware_concurrency(), kMostThreads); ++i)
+        constexpr unsigned kMaxThreads = 16;
+        for (unsigned i = 1; i < std::min(std::thread::hardware_concurrency(), kMaxThreads); ++i)
             helpers.emplace_back(draw_some);
         draw_some();
     }

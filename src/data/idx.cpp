@@ -113,8 +113,8 @@ IdxArray read_idx(const fs::path& path) {
         read_header(file, extent);
         const std::uint64_t value = big_endian(extent);
         array.shape.push_back(static_cast<std::int64_t>(value));
-        constexpr auto kMost = static_cast<std::uint64_t>(std::numeric_limits<std::int64_t>::max());
-        if (product > kMost / std::max<std::uint64_t>(value, 1))
+        constexpr auto kMax = static_cast<std::uint64_t>(std::numeric_limits<std::int64_t>::max());
+        if (product > kMax / std::max<std::uint64_t>(value, 1))
             throw FormatError(file.name(), file.position() - kExtentBytes,
                               fmt::format("a shape of {} and more overflows 64 bits", array.shape.str()));
         product *= std::max<std::uint64_t>(value, 1);

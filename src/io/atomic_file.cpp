@@ -48,9 +48,9 @@ class HoldSizeSignal {
 };
 
 fs::path follow_links(fs::path path) {
-    constexpr int kMostLinks = 40;  // as the kernel has it
+    constexpr int kMaxLinks = 40;  // as the kernel has it
     std::error_code ignored;
-    for (int i = 0; i < kMostLinks && fs::is_symlink(path, ignored); ++i) {
+    for (int i = 0; i < kMaxLinks && fs::is_symlink(path, ignored); ++i) {
         const fs::path aim = fs::read_symlink(path, ignored);
         if (ignored) break;
         path = path.parent_path() / aim;
@@ -121,10 +121,10 @@ AtomicFile::~AtomicFile() {
 }
 
 void AtomicFile::write(std::span<const std::byte> bytes) {
-    constexpr std::size_t kMostAtOnce = std::size_t{1} << 30;  // one write() takes less than 2 GiB
+    constexpr std::size_t kMaxAtOnce = std::size_t{1} << 30;  // one write() takes less than 2 GiB
     const HoldSizeSignal hold;
     while (!bytes.empty()) {
-        const ssize_t written = ::write(descriptor_, bytes.data(), std::min(bytes.size(), kMostAtOnce));
+        const ssize_t written = ::write(descriptor_, bytes.data(), std::min(bytes.size(), kMaxAtOnce));
         if (written < 0 && errno == EINTR) continue;
         if (written < 0) throw IoError(fmt::format("write {} bytes to", bytes.size()), target_.string(), errno);
         bytes = bytes.subspan(static_cast<std::size_t>(written));

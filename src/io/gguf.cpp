@@ -297,7 +297,7 @@ std::int64_t block_bytes(GgufType type) { return stored(type).bytes; }
 
 namespace {
 
-constexpr std::uint64_t kMostElements = std::uint64_t{1} << 40;
+constexpr std::uint64_t kMaxElements = std::uint64_t{1} << 40;
 
 }  // namespace
 
@@ -336,7 +336,7 @@ GgufReader::GgufReader(const fs::path& path) {
         for (std::uint32_t axis = 0; axis < rank; ++axis) {
             const auto size = head.number<std::uint64_t>();
             const std::uint64_t factor = std::max<std::uint64_t>(size, 1);
-            if (factor > kMostElements || elements > kMostElements / factor)
+            if (factor > kMaxElements || elements > kMaxElements / factor)
                 head.fail(at, fmt::format("'{}' of more than 2^40 elements", name));
             sizes.push_back(static_cast<std::int64_t>(size));
             elements *= factor;

@@ -24,7 +24,7 @@ namespace {
 constexpr std::array<std::uint8_t, 8> kSignature{0x89, 'P', 'N', 'G', '\r', '\n', 0x1a, '\n'};
 constexpr std::size_t kChunkFrame = 12;  // length, type and checksum
 constexpr std::size_t kHeaderData = 13;  // of IHDR
-constexpr std::uint64_t kMostPixels = std::uint64_t{1} << 28;
+constexpr std::uint64_t kMaxPixels = std::uint64_t{1} << 28;
 
 struct PngImage : png_image {
     PngImage() : png_image{} { version = PNG_IMAGE_VERSION; }
@@ -108,8 +108,8 @@ std::uint64_t check_chunks(const std::string& file, std::span<const std::byte> b
             if (type != "IHDR" || length != kHeaderData) fail(at, "the first chunk is no IHDR");
             header = bytes.subspan(at + 8, kHeaderData);
             const std::uint64_t width = number_at(header, 0), height = number_at(header, 4);
-            if (height > 0 && width > kMostPixels / height)
-                fail(at + 8, fmt::format("{} x {} pixels, expected at most {}", width, height, kMostPixels));
+            if (height > 0 && width > kMaxPixels / height)
+                fail(at + 8, fmt::format("{} x {} pixels, expected at most {}", width, height, kMaxPixels));
         }
         if (type == "IDAT") {
             if (data_begin == 0) data_begin = at;

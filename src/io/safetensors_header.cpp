@@ -81,10 +81,10 @@ class Handler {
         if (place_ == Place::shape) {
             if (entry_.shape.rank() == Shape::kMaxRank)
                 fail(fmt::format("array '{}' has more than {} axes", entry_.name, Shape::kMaxRank));
-            constexpr auto kMost = static_cast<number_unsigned_t>(std::numeric_limits<std::int64_t>::max());
+            constexpr auto kMax = static_cast<number_unsigned_t>(std::numeric_limits<std::int64_t>::max());
             // Sizes of 0 are left out of the product: the strides of such a shape must not overflow either.
             const number_unsigned_t factor = std::max<number_unsigned_t>(value, 1);
-            if (value > kMost || elements_ > kMost / factor)
+            if (value > kMax || elements_ > kMax / factor)
                 fail(fmt::format("the shape of array '{}' overflows 64 bits with {}", entry_.name, value));
             elements_ *= factor;
             entry_.shape.push_back(static_cast<std::int64_t>(value));

@@ -12,12 +12,12 @@
 namespace declivity::models {
 
 /// What a number may be at most: sizes multiply.
-inline constexpr std::int64_t kMostSize = std::int64_t{1} << 31;
+inline constexpr std::int64_t kMaxSize = std::int64_t{1} << 31;
 
 inline void require_sizes(const char* name, std::initializer_list<std::pair<const char*, std::int64_t>> sizes) {
     for (const auto& [field, size] : sizes)
-        if (size < 1 || size > kMostSize)
-            throw ValueError(fmt::format("{}: expected {} in 1 .. {}, got {}", name, field, kMostSize, size));
+        if (size < 1 || size > kMaxSize)
+            throw ValueError(fmt::format("{}: expected {} in 1 .. {}, got {}", name, field, kMaxSize, size));
 }
 
 inline void require_probabilities(const char* name, std::initializer_list<std::pair<const char*, double>> values) {

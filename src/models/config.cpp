@@ -107,8 +107,8 @@ void read_labels(const ConfigFile& file, std::int64_t& count) {
     file.read("num_labels", count);
     if (const auto named = file.count("id2label"); named && *named > 0) count = *named;
     // Each label is written with a name of its own.
-    constexpr std::int64_t kMostLabels = INT64_C(1) << 20;
-    if (count > kMostLabels) file.refuse("num_labels", fmt::format("at most {}", kMostLabels), count);
+    constexpr std::int64_t kMaxLabels = INT64_C(1) << 20;
+    if (count > kMaxLabels) file.refuse("num_labels", fmt::format("at most {}", kMaxLabels), count);
 }
 
 // The fields that files and configs have alike. @param field takes a key and the field

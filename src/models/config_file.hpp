@@ -40,8 +40,8 @@ class ConfigFile {
         const nlohmann::json* found = find(key);
         if (found == nullptr) return;
         if (!found->is_number_integer()) refuse(key, "a whole number", *found);
-        if (found->is_number_unsigned() && found->get<std::uint64_t>() > static_cast<std::uint64_t>(kMostSize))
-            refuse(key, fmt::format("at most {}", kMostSize), *found);
+        if (found->is_number_unsigned() && found->get<std::uint64_t>() > static_cast<std::uint64_t>(kMaxSize))
+            refuse(key, fmt::format("at most {}", kMaxSize), *found);
         value = found->get<std::int64_t>();
         if (value < least) refuse(key, fmt::format("at least {}", least), *found);
     }

@@ -34,8 +34,8 @@ constexpr std::int64_t kWholePlane =
     // elements of neighbouring channels from which these are worth going through alone, in strides of all channels
     256;
 constexpr std::int64_t kWideRun = 1024;      // elements of neighbouring channels that a work-item should take together
-constexpr std::int64_t kMostWide = 8;        // channels of a work-item
-constexpr std::int64_t kMostChunks = 65535;  // groups along the second axis that every driver takes
+constexpr std::int64_t kMaxWide = 8;        // channels of a work-item
+constexpr std::int64_t kMaxChunks = 65535;  // groups along the second axis that every driver takes
 
 /// As the kernel's struct.
 struct Sizes {
@@ -66,7 +66,7 @@ struct Plan {
             .set("LANES", vector_lanes(dtype));
         defines.set("BLOCK", short_planes ? kColumnBlock : kPlaneBlock)
             .set("COLUMNS", kCpuColumns)
-            .set("MOST_WIDE", kMostWide);
+            .set("MAX_WIDE", kMaxWide);
         return {device, {"batch_norm.cl", name, defines}};
     }
 };
@@ -97,11 +97,11 @@ Plan plan_of(const View& x) {
     }
     sizes.chunk = ceil_div(sizes.positions, std::max<std::int64_t>(1, plan.splits));
     if (plan.short_planes) sizes.chunk = std::min(sizes.chunk, kColumnChunk);
-    sizes.chunk = std::max(sizes.chunk, ceil_div(sizes.positions, kMostChunks));
+    sizes.chunk = std::max(sizes.chunk, ceil_div(sizes.positions, kMaxChunks));
     plan.splits = ceil_div(sizes.positions, sizes.chunk);
     if (plan.cpu && !plan.short_planes && plan.whole())
         sizes.wide =
-            std::clamp<std::int64_t>(std::min(kWideRun / sizes.l, sizes.c / (units * kCpuItemsPerUnit)), 1, kMostWide);
+            std::clamp<std::int64_t>(std::min(kWideRun / sizes.l, sizes.c / (units * kCpuItemsPerUnit)), 1, kMaxWide);
     return plan;
 }
 
@@ -129,7 +129,7 @@ void launch_elements(const Plan& plan, const char* name, std::initializer_list<s
     const Sizes& sizes = plan.sizes;
     const bool flat = plan.cpu && sizes.l == 1;
     const std::int64_t rows = flat ? sizes.n : sizes.n * sizes.c, length = flat ? sizes.c : sizes.l;
-    const std::int64_t chunk = std::max(kCpuWork, ceil_div(length, kMostChunks));
+    const std::int64_t chunk = std::max(kCpuWork, ceil_div(length, kMaxChunks));
     const std::int64_t each = rows_each(plan.device, rows, std::min(length, chunk));
     const RowGroup group = row_group(rows, length, false, kernel);
     const std::int32_t lanes = group.lanes_argument();
@@ -244,7 +244,7 @@ void batch_norm_scale(const View& variance, double eps, const View& scale) {
     defines.set("LANES", vector_lanes(variance.dtype))
         .set("BLOCK", kPlaneBlock)
         .set("COLUMNS", kCpuColumns)
-        .set("MOST_WIDE", kMostWide);
+        .set("MAX_WIDE", kMaxWide);
     launch(Kernel(variance.device(), {"batch_norm.cl", "batch_norm_scale", defines}), one_each(variance.shape[0]),
            {real_argument(variance.dtype, eps), variance.argument(), scale.argument()});
 }

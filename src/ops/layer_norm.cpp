@@ -20,7 +20,7 @@
 namespace declivity::ops {
 namespace {
 
-constexpr std::int64_t kLeastRows = 64;  // that are worth a part of the sums over rows
+constexpr std::int64_t kMinRows = 64;  // that are worth a part of the sums over rows
 
 std::string_view name_of(RowNorm kind) { return kind == RowNorm::rms ? "rms_norm" : "layer_norm"; }
 
@@ -161,7 +161,7 @@ LayerNormGradients layer_norm_weight_gradients(const View& stored_x, std::int64_
     const std::int64_t blocks = cpu ? ceil_div(n, kCpuColumns) : ceil_div(n, static_cast<std::int64_t>(group));
     const std::int64_t wanted =
         std::int64_t{device.info().compute_units} * (cpu ? kCpuItemsPerUnit : kGpuGroupsPerUnit) / blocks;
-    const std::int64_t parts = std::clamp<std::int64_t>(rows / kLeastRows, 1, std::max<std::int64_t>(1, wanted));
+    const std::int64_t parts = std::clamp<std::int64_t>(rows / kMinRows, 1, std::max<std::int64_t>(1, wanted));
     const std::int64_t each = ceil_div(rows, parts), count = ceil_div(rows, each);
     const View weights = View::make(device, x.dtype, {count, n}), biases = View::make(device, x.dtype, {count, n});
     const WorkScope work(function, work_each(5, x, out_gradient));

@@ -19,8 +19,8 @@
 namespace declivity::ops {
 namespace {
 
-constexpr std::int64_t kMostGroup = 256;  // work-items of a matrix on GPU-like devices
-constexpr std::int64_t kMostTeam = 32;    // of two rows of it
+constexpr std::int64_t kMaxGroup = 256;  // work-items of a matrix on GPU-like devices
+constexpr std::int64_t kMaxTeam = 32;    // of two rows of it
 
 void check(std::string_view function, std::string_view name, const View& a) {
     if (a.dtype != DType::f32 && a.dtype != DType::f64)
@@ -46,7 +46,7 @@ Defines defines_of(DType dtype, std::size_t group) {
 /// Work-items for matrices of n rows or columns.
 std::size_t group_for(const Device& device, std::int64_t n) {
     if (family_of(device) == Family::cpu_like) return 1;
-    return to_size(std::clamp<std::int64_t>(power_of_two_up_to(std::max<std::int64_t>(1, 4 * n)), 32, kMostGroup));
+    return to_size(std::clamp<std::int64_t>(power_of_two_up_to(std::max<std::int64_t>(1, 4 * n)), 32, kMaxGroup));
 }
 
 GroupKernel kernel_for(const View& a, std::int64_t n, std::string_view file, std::string_view name) {
@@ -202,7 +202,7 @@ EpilogueTaken launch_jacobi(const OperationViews& views, const Jacobi& jacobi) {
     const auto [kernel, group] = kernel_of_group(device, wanted, [&](std::size_t items) {
         const std::int64_t team =
             std::clamp<std::int64_t>(static_cast<std::int64_t>(items) / power_of_two_up_to(2 * pairs - 1), 1,
-                                     std::min(kMostTeam, static_cast<std::int64_t>(items)));
+                                     std::min(kMaxTeam, static_cast<std::int64_t>(items)));
         Defines defines = defines_of(a.dtype, items);
         defines.set("SYMMETRIC", jacobi.symmetric ? 1 : 0).set("UPPER", jacobi.upper ? 1 : 0);
         defines.set("VECTORS", jacobi.vectors ? 1 : 0).set("TEAM", team);

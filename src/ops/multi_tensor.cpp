@@ -17,7 +17,7 @@ namespace {
 constexpr std::int64_t kPiece =
     4096;  // elements: enough to hide the start of a work-group, small enough to share the work
 constexpr std::size_t kGpuGroup = 128;
-constexpr std::size_t kMostRoles = 8;  // and memory objects, so that each tensor fits
+constexpr std::size_t kMaxRoles = 8;  // and memory objects, so that each tensor fits
 constexpr std::int64_t kPlaces = 8;    // numbers of the table: elements times this, and which memory object
 constexpr std::size_t kRowEnd = 3;     // numbers of a row behind its places: elements, piece, number of the tensor
 
@@ -29,7 +29,7 @@ struct MultiTensor::State {
     DType dtype = DType::f32;
     /// What one launch takes.
     struct Group {
-        MemoryObjects<kMostRoles> memory;
+        MemoryObjects<kMaxRoles> memory;
         std::int64_t first = 0;  // row of the table
         std::int64_t pieces = 0;
     };
@@ -52,7 +52,7 @@ void MultiTensor::State::add_rows(const std::vector<std::vector<View>>& lists, s
                                   std::vector<std::int64_t>& rows) {
     std::vector<std::int64_t> places;
     const auto fits = [&](Group& group) {
-        MemoryObjects<kMostRoles> memory = group.memory;
+        MemoryObjects<kMaxRoles> memory = group.memory;
         places.clear();
         for (const auto& list : lists) {
             const auto which = memory.place(list[tensor]);
@@ -92,7 +92,7 @@ void MultiTensor::State::store(std::vector<std::int64_t> rows) {
 }
 
 MultiTensor::MultiTensor(std::size_t roles) : state_(std::make_unique<State>()) {
-    if (roles < 1 || roles > kMostRoles)
+    if (roles < 1 || roles > kMaxRoles)
         throw ValueError(fmt::format("MultiTensor: expected 1 to 8 roles, got {}", roles));
     state_->roles = roles;
 }

@@ -13,7 +13,7 @@ namespace declivity::ops {
 namespace {
 
 constexpr std::int64_t kPermuteBlock = 64;
-constexpr std::int64_t kLeastPermuted = 4096;  // elements below which it is not worth a kernel of its own
+constexpr std::int64_t kMinPermuted = 4096;  // elements below which it is not worth a kernel of its own
 
 /// As the kernel's struct.
 struct Permutation {
@@ -31,7 +31,7 @@ std::optional<int> contiguous_axis(const Strides& strides) {
 
 bool permuted_copy(const View& from, const View& to) {
     const std::size_t unit = size_of(to.dtype);
-    if (family_of(to.device()) != Family::cpu_like || to.numel() < kLeastPermuted || (unit != 4 && unit != 8))
+    if (family_of(to.device()) != Family::cpu_like || to.numel() < kMinPermuted || (unit != 4 && unit != 8))
         return false;
     const IndexSpace space = merge_axes({to.shape, {from.strides, to.strides}});
     const std::optional<int> a = contiguous_axis(space.strides[0]), b = contiguous_axis(space.strides[1]);

@@ -10,7 +10,7 @@
 namespace declivity::ops {
 namespace {
 
-constexpr std::int64_t kLeastChunk =
+constexpr std::int64_t kMinChunk =
     4096;                           // elements of a row that are worth a work-item of their own, on CPU-like devices
 constexpr std::int64_t kItems = 8;  // elements of a work-item, on GPU-like ones
 constexpr int kDigits = 16;         // of a pass there
@@ -92,7 +92,7 @@ void radix_sort(const View& x, bool falling, const View& values, const View& pla
     } else {
         const auto units = static_cast<std::int64_t>(device.info().compute_units);
         sizes.chunks =
-            std::clamp<std::int64_t>(ceil_div(2 * units, rows), 1, std::max<std::int64_t>(1, n / kLeastChunk));
+            std::clamp<std::int64_t>(ceil_div(2 * units, rows), 1, std::max<std::int64_t>(1, n / kMinChunk));
         sizes.each = ceil_div(n, sizes.chunks);
         sizes.chunks = ceil_div(n, sizes.each);
     }

@@ -126,11 +126,11 @@ void launch_cpu(const Operands& in, const Recurrence& call, const Sizes& sizes, 
 
 void launch_gpu(const Operands& in, const Recurrence& call, const Sizes& sizes, const Direction& direction,
                 const std::vector<Argument>& others) {
-    constexpr std::int64_t most_lanes = 16, most_local = std::int64_t{47} << 10;
+    constexpr std::int64_t max_lanes = 16, max_local = std::int64_t{47} << 10;
     const Device device = in.gates.device();
     const DType dtype = in.gates.dtype;
     const std::int64_t units = device.info().compute_units;
-    const auto lanes_of = [&](std::size_t group) { return std::min(most_lanes, static_cast<std::int64_t>(group)); };
+    const auto lanes_of = [&](std::size_t group) { return std::min(max_lanes, static_cast<std::int64_t>(group)); };
     std::int64_t each = 1, chunk = 64;
     const auto elements = [&](std::size_t group) {
         const std::int64_t lanes = lanes_of(group), lines = static_cast<std::int64_t>(group) / lanes;
@@ -146,7 +146,7 @@ void launch_gpu(const Operands& in, const Recurrence& call, const Sizes& sizes, 
         while (each > 1 && groups() < 2 * units) each /= 2;
         chunk = 64;
         while (chunk > 16 &&
-               (elements(group) > block_elements(device, dtype, most_local) || chunk >= 2 * direction.depth))
+               (elements(group) > block_elements(device, dtype, max_local) || chunk >= 2 * direction.depth))
             chunk /= 2;
         Defines defines = defines_of(in, call);
         defines.set("CHUNK", chunk).set("EACH", each).set("LANES", lanes).set("LINES", lines);

@@ -24,7 +24,7 @@ namespace {
 
 // Tunables beside those of work_split.hpp; cl_kernels/reduce.cl says what they mean.
 constexpr std::int64_t kBeyondCaches = std::int64_t{1} << 22;  // elements, from which on the order of memory counts
-constexpr std::int64_t kLeastInner = 384;    // elements that are then worth a result between two passes
+constexpr std::int64_t kMinInner = 384;    // elements that are then worth a result between two passes
 constexpr std::int64_t kCpuBlock = 2048;     // elements of a partial sum in reduce_rows: 32 in each of 64 lanes
 constexpr std::int64_t kColumnBlock = 64;    // and in reduce_columns, a column
 constexpr std::int64_t kGpuBlock = 64;       // and in reduce_groups, a work-item
@@ -216,7 +216,7 @@ std::int64_t cpu_splits(const Plan& plan, const Device& device, DType type) {
     // each output.
     if (!across_columns(plan) && plan.reduced.sizes.rank() > 1 && plan.outputs > 1) {
         const std::int64_t places = plan.reduced.sizes[0];
-        if (plan.reduced.strides[0][0] > plan.kept.strides[0][0] && plan.elements / places >= kLeastInner &&
+        if (plan.reduced.strides[0][0] > plan.kept.strides[0][0] && plan.elements / places >= kMinInner &&
             plan.outputs * plan.elements >= kBeyondCaches)
             return places;
     }

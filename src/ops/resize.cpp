@@ -15,7 +15,7 @@ namespace declivity::ops {
 namespace {
 
 constexpr std::size_t kGroup = 64;         // work-items of a group on GPU-like devices
-constexpr std::int64_t kMostUnrolled = 4;  // taps that a program is compiled for
+constexpr std::int64_t kMaxUnrolled = 4;  // taps that a program is compiled for
 
 /// As the kernels' struct.
 struct Sizes {
@@ -39,7 +39,7 @@ void launch_resample(Direction direction, const OperationViews& views) {
     Sizes sizes{.rows = outer, .each = 1, .n = narrow(n), .m = narrow(m), .inner = narrow(inner), .taps = narrow(taps)};
     Defines defines = real_defines(from.dtype);
     defines.set("T", cl_type(from.dtype)).set("FORM", cpu ? 0 : 2).set("LANES", vector_lanes(from.dtype));
-    defines.set("TAPS", taps <= kMostUnrolled ? taps : 0).set("WEIGHTS", weights.buffer ? 1 : 0);
+    defines.set("TAPS", taps <= kMaxUnrolled ? taps : 0).set("WEIGHTS", weights.buffer ? 1 : 0);
     // Of what each element of an axis is: a row of neighbours, or a single one.
     const bool rows = inner > 1;
     const std::string kernel_name = std::string(forward ? "resize" : "resize_backward") + (rows || !cpu ? "" : "_line");

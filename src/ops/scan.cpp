@@ -15,9 +15,9 @@
 namespace declivity::ops {
 namespace {
 
-constexpr std::int64_t kLeastChunk = 1024;   // elements of a line that are worth a chunk of their own
+constexpr std::int64_t kMinChunk = 1024;   // elements of a line that are worth a chunk of their own
 constexpr std::int64_t kWidth = 64;          // columns side by side of a work-item on CPU-like devices
-constexpr std::int64_t kLeastForLanes = 32;  // elements of a line that are worth vectors along it
+constexpr std::int64_t kMinForLanes = 32;  // elements of a line that are worth vectors along it
 constexpr std::int64_t kSkip = 16;           // elements of a line that are passed at once where none is a new largest
 constexpr std::size_t kGroup = 64;           // work-items of a group on GPU-like ones
 
@@ -37,8 +37,8 @@ Defines defines_of(Scan kind, DType dtype, bool places) {
 
 /// With a work-group for each chunk of each line.
 void scan_in_groups(Scan kind, const View& x, const View& out, const View* places) {
-    constexpr std::int64_t each = 8, groups_per_unit = 4, least_groups = 128;
-    constexpr std::size_t most_group = 256, most_carrying = 64;
+    constexpr std::int64_t each = 8, groups_per_unit = 4, min_groups = 128;
+    constexpr std::size_t max_group = 256, max_carrying = 64;
     const Device device = x.device();
     const std::int64_t n = x.shape[1], inner = x.shape[2], lines = x.shape[0] * inner;
     const auto made = [&](const char* name, std::size_t group) {
@@ -51,14 +51,14 @@ void scan_in_groups(Scan kind, const View& x, const View& out, const View* place
     };
     // Local memory for the elements of a tile, and no more work-items than have some.
     const std::size_t element = size_of(compute_type(x.dtype)) + (places != nullptr ? sizeof(std::int64_t) : 0);
-    std::size_t most = std::min(most_group, std::bit_ceil(to_size(ceil_div(n, each))));
+    std::size_t most = std::min(max_group, std::bit_ceil(to_size(ceil_div(n, each))));
     while (most > 1 && most * (each + 2) * element + 1024 > device.info().local_memory) most /= 2;
     const GroupKernel kernel =
         kernel_of_group(device, most, [&](std::size_t group) { return made("scan_groups", group); });
     const auto group = static_cast<std::int64_t>(kernel.group);
     const std::int64_t tiles = ceil_div(n, group * each), units = std::max(1U, device.info().compute_units);
     Sizes sizes{.n = n, .inner = inner, .chunks = 1, .each = 0, .lines = lines};
-    sizes.chunks = std::clamp<std::int64_t>(ceil_div(std::max(least_groups, groups_per_unit * units), lines), 1, tiles);
+    sizes.chunks = std::clamp<std::int64_t>(ceil_div(std::max(min_groups, groups_per_unit * units), lines), 1, tiles);
     sizes.each = ceil_div(tiles, sizes.chunks);
     sizes.chunks = ceil_div(tiles, sizes.each);
     const View totals = View::make(device, compute_type(x.dtype), {lines, sizes.chunks});
@@ -76,7 +76,7 @@ void scan_in_groups(Scan kind, const View& x, const View& out, const View* place
         return arguments;
     };
     if (sizes.chunks > 1) {
-        const std::size_t carrying = std::min(most_carrying, kernel.group);
+        const std::size_t carrying = std::min(max_carrying, kernel.group);
         run(made("scan_group_totals", kernel.group), lines * sizes.chunks, kernel.group,
             with_totals({sizes, x.argument()}));
         run(made("scan_group_carries", carrying), lines, carrying, with_totals({sizes}));
@@ -118,7 +118,7 @@ void scan(std::string_view function, Scan kind, const View& x, const View& out, 
     // On GPU-like devices a work-item for each line, all of them side by side, and lines in one piece.
     const std::int64_t width = cpu ? std::min(kWidth, inner) : 1, blocks = cpu ? ceil_div(inner, width) : outer * inner;
     const auto units = static_cast<std::int64_t>(device.info().compute_units);
-    const std::int64_t most = cpu ? std::max<std::int64_t>(1, n / kLeastChunk) : 1;
+    const std::int64_t most = cpu ? std::max<std::int64_t>(1, n / kMinChunk) : 1;
     Sizes sizes{.n = n,
                 .inner = inner,
                 .chunks = std::clamp<std::int64_t>(units / std::max<std::int64_t>(1, outer * blocks), 1, most),
@@ -130,7 +130,7 @@ void scan(std::string_view function, Scan kind, const View& x, const View& out, 
     Defines defines = defines_of(kind, x.dtype, places != nullptr);
     // Elements side by side in vectors: a sum of one after another would wait for each addition.
     const bool lanes = cpu && inner == 1 && places == nullptr && (kind == Scan::sum || kind == Scan::product) &&
-                       !is_half(x.dtype) && n >= kLeastForLanes;
+                       !is_half(x.dtype) && n >= kMinForLanes;
     defines.set("WIDTH", width).set("SINGLE", cpu ? 0 : 1).set("LANES", !lanes ? 1 : size_of(x.dtype) == 8 ? 8 : 16);
     if (places != nullptr && cpu && inner == 1) defines.set("SKIP", kSkip);
     const Kernel kernel(device, {"scan.cl", "scan", defines});

@@ -11,7 +11,7 @@
 namespace declivity::ops {
 
 void search(std::string_view function, const View& sorted, const View& values, bool right, const View& out) {
-    constexpr std::size_t most_items = 64;
+    constexpr std::size_t max_items = 64;
     require_dense(function, "the sorted rows", sorted);
     require_dense(function, "the values", values);
     require_dense(function, "out", out);
@@ -29,7 +29,7 @@ void search(std::string_view function, const View& sorted, const View& values, b
     defines.set("T", cl_type(sorted.dtype)).set("SHARED", shared ? 1 : 0).set("RIGHT", right ? 1 : 0);
     const Kernel kernel(values.device(), {"search.cl", "search", defines});
     const bool cpu = family_of(values.device()) == Family::cpu_like;
-    const std::size_t group = std::min(cpu ? std::size_t{16} : most_items, kernel.max_work_group());
+    const std::size_t group = std::min(cpu ? std::size_t{16} : max_items, kernel.max_work_group());
     launch(kernel,
            {.global = {round_up(to_size(values.shape[1]), group), to_size(values.shape[0])}, .local = {group, 1}},
            {sorted.shape[1], values.shape[1], sorted.argument(), values.argument(), out.argument()});

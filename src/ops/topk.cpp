@@ -26,7 +26,7 @@ Kernel kernel_of(const View& x, const TopK& topk, bool shared) {
 }
 
 EpilogueTaken launch_topk(const OperationViews& views, const TopK& topk) {
-    constexpr std::int64_t most_turns = 256;  // of a group, each through the whole row
+    constexpr std::int64_t max_turns = 256;  // of a group, each through the whole row
     const View& x = views.in(0);
     const std::int64_t rows = x.shape[0], n = x.shape[1];
     if (rows * topk.k == 0) return EpilogueTaken::no;
@@ -37,7 +37,7 @@ EpilogueTaken launch_topk(const OperationViews& views, const TopK& topk) {
         return EpilogueTaken::no;
     }
     const WorkScope work("topk", work_each(2, x, views.out(0), views.out(1)));
-    const bool shared = family_of(device) == Family::gpu_like && topk.k <= most_turns;
+    const bool shared = family_of(device) == Family::gpu_like && topk.k <= max_turns;
     const Kernel kernel = kernel_of(x, topk, shared);
     const BufferArgument in = x.argument(), values = views.out(0).argument(), places = views.out(1).argument();
     if (!shared) {

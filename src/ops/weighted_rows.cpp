@@ -14,7 +14,7 @@ namespace declivity::ops {
 namespace {
 
 constexpr std::size_t kGroup = 64;         // work-items of a group on GPU-like devices
-constexpr std::int64_t kMostUnrolled = 8;  // rows of a sum that a program is compiled for
+constexpr std::int64_t kMaxUnrolled = 8;  // rows of a sum that a program is compiled for
 
 /// As the kernels' struct.
 struct Sizes {
@@ -30,7 +30,7 @@ void launch_places(const std::string& name, const View& rows, const View& number
     Sizes sizes{numbers.shape[0], 1, rows.shape[0], rows.shape[1], numbers.shape[1]};
     Defines defines = real_defines(out.dtype);
     defines.set("T", cl_type(out.dtype)).set("FORM", cpu ? 0 : 2).set("LANES", vector_lanes(out.dtype));
-    defines.set("ROWS", sizes.k <= kMostUnrolled ? sizes.k : 0);
+    defines.set("ROWS", sizes.k <= kMaxUnrolled ? sizes.k : 0);
     const Kernel kernel(device, {"weighted_rows.cl", name, defines});
     Range range;
     if (cpu) {

@@ -16,7 +16,7 @@ namespace {
 constexpr double kEnough = 10e-3;  // seconds of a run, beside which a launch does not count
 constexpr int kRuns = 5;
 constexpr std::size_t kCopy = 256 << 20;  // bytes: more than most caches
-constexpr std::size_t kLeastCopy = 1 << 20;
+constexpr std::size_t kMinCopy = 1 << 20;
 constexpr std::size_t kGpuGroup = 256;
 
 template <class Launch>
@@ -69,7 +69,7 @@ double copy_rate(const Device& device) {
     defines.set("COPY", cpu ? "float16" : "float4").set("BLOCKS", std::int64_t{cpu});
     const std::size_t element = cpu ? 64 : 16;
     const Kernel kernel(device, {"ceilings.cl", "ceiling_copy", defines});
-    for (std::size_t bytes = std::clamp<std::size_t>(device.info().max_allocation / 4, kLeastCopy, kCopy);; bytes /= 2)
+    for (std::size_t bytes = std::clamp<std::size_t>(device.info().max_allocation / 4, kMinCopy, kCopy);; bytes /= 2)
         try {
             const Buffer from(device, bytes), to(device, bytes);
             const auto count = static_cast<std::int64_t>(bytes / element);
@@ -88,7 +88,7 @@ double copy_rate(const Device& device) {
                     best, 2.0 * static_cast<double>(count) * static_cast<double>(element) / seconds_of(device, run));
             return best;
         } catch (const OutOfMemory&) {
-            if (bytes / 2 < kLeastCopy) throw;
+            if (bytes / 2 < kMinCopy) throw;
         }
 }
 

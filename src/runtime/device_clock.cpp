@@ -20,7 +20,7 @@ namespace {
 
 constexpr std::uint64_t kWindow = 1'000'000'000;
 constexpr std::int64_t kLongAnswer = 1'000'000;  // an answer that took longer says too little
-constexpr std::size_t kMostAnchors = 100'000;    // a day of windows
+constexpr std::size_t kMaxAnchors = 100'000;    // a day of windows
 
 bool tells_time(const std::string& version) {
     if (!DECLIVITY_HAS_DEVICE_TIMER) return false;
@@ -46,14 +46,14 @@ void DeviceClock::ask() {
 }
 
 void DeviceClock::told(std::uint64_t device_time, std::int64_t before, std::int64_t after) {
-    if (after - before > kLongAnswer || told_.size() >= kMostAnchors) return;
+    if (after - before > kLongAnswer || told_.size() >= kMaxAnchors) return;
     if (!told_.empty() && device_time < told_.back().at + kWindow / 10) return;
     told_.push_back({device_time, before + (after - before) / 2 - static_cast<std::int64_t>(device_time)});
 }
 
 void DeviceClock::saw_queued(std::uint64_t queued, std::int64_t before, std::int64_t after) {
     const auto device_time = static_cast<std::int64_t>(queued);
-    if (window_.any && queued >= window_.first + kWindow && seen_.size() < kMostAnchors) {
+    if (window_.any && queued >= window_.first + kWindow && seen_.size() < kMaxAnchors) {
         seen_.push_back(window_.anchor());
         window_.any = false;
     }

@@ -162,7 +162,7 @@ class DeviceState {
     ProgramCache programs;
 
     LaunchLock launching;
-    std::array<std::atomic<void*>, kMostPerDevice> kept_above{};  // per_device()
+    std::array<std::atomic<void*>, kMaxPerDevice> kept_above{};  // per_device()
 
     /// Whether somebody profiles what this thread enqueues.
     [[nodiscard]] bool profiled() const noexcept {

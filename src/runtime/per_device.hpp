@@ -10,9 +10,9 @@
 
 namespace declivity::detail {
 
-/// A number for each type that is kept so, below kMostPerDevice.
+/// A number for each type that is kept so, below kMaxPerDevice.
 DECLIVITY_API std::size_t next_per_device() noexcept;
-constexpr std::size_t kMostPerDevice = 16;
+constexpr std::size_t kMaxPerDevice = 16;
 DECLIVITY_API std::atomic<void*>& place_per_device(const Device& device, std::size_t number) noexcept;
 
 /// The one T of a device, made at the first call. Never destroyed, as the devices.

@@ -83,7 +83,7 @@ void profile_process(DeviceState& device) noexcept {
         }
         // A queue that a program brought along may not profile.
         if ((device.compute.getInfo<CL_QUEUE_PROPERTIES>() & CL_QUEUE_PROFILING_ENABLE) == 0) return;
-        auto state = std::make_unique<ProfilerState>(device, ProfilerOptions{}.most_events);
+        auto state = std::make_unique<ProfilerState>(device, ProfilerOptions{}.max_events);
         const std::scoped_lock lock(all.mutex);
         device.change_profilers([&](Profilers& of) { of.of_process = state.get(); });
         all.devices.push_back(std::move(state));

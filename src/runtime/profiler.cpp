@@ -21,7 +21,7 @@ Profiler::Profiler(const Device& device, const ProfilerOptions& options) {
     if ((properties & CL_QUEUE_PROFILING_ENABLE) == 0)
         throw Unsupported(fmt::format(
             "Profiler: expected a queue made with CL_QUEUE_PROFILING_ENABLE, got one on '{}' without", device.name()));
-    auto state = std::make_shared<detail::ProfilerState>(device.state(), options.most_events);
+    auto state = std::make_shared<detail::ProfilerState>(device.state(), options.max_events);
     device.state().change_profilers([&](detail::Profilers& all) {
         if (all.of_program)
             throw ValueError(

@@ -10,7 +10,7 @@
 namespace declivity::detail {
 namespace {
 
-constexpr std::size_t kMostPending = 4096;  // a long run must not keep an event for each launch it ever made
+constexpr std::size_t kMaxPending = 4096;  // a long run must not keep an event for each launch it ever made
 
 thread_local bool unprofiled = false;
 
@@ -34,10 +34,10 @@ void Profilers::add(const Command& command, Enqueued&& enqueued) const {
     if (of_program) of_program->add(command, std::move(enqueued));
 }
 
-ProfilerState::ProfilerState(DeviceState& of, std::size_t most_events)
-    : device(of), most(most_events), clock(of.device, of.info.version) {
+ProfilerState::ProfilerState(DeviceState& of, std::size_t max_events)
+    : device(of), most(max_events), clock(of.device, of.info.version) {
     clock.ask();
-    SpanRecorder::instance().enter(most_events);
+    SpanRecorder::instance().enter(max_events);
 }
 
 ProfilerState::~ProfilerState() {
@@ -86,7 +86,7 @@ void ProfilerState::add(const Command& command, Enqueued&& enqueued) {
         if (memory.size() < most) memory.push_back({now_ns(), figures.in_use, figures.cached});
         else ++memory_left_out;
     }
-    const bool many = pending_.size() > kMostPending;
+    const bool many = pending_.size() > kMaxPending;
     lock.unlock();
     if (many) collect(false);
 }

@@ -55,7 +55,7 @@ struct MemoryRecord {
 /// sums, and of commands as many as a trace may have.
 class ProfilerState {
   public:
-    ProfilerState(DeviceState& of, std::size_t most_events);
+    ProfilerState(DeviceState& of, std::size_t max_events);
     ~ProfilerState();
     ProfilerState(const ProfilerState&) = delete;
     ProfilerState& operator=(const ProfilerState&) = delete;

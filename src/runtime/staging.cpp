@@ -13,7 +13,7 @@ namespace {
 constexpr std::size_t kSmallest = 4096;
 constexpr std::size_t kLargest = std::size_t{16} << 20;     // larger uploads go in pieces
 constexpr std::size_t kPinned = std::size_t{4} << 20;       // of each size, but
-constexpr std::size_t kFewest = 2, kMost = 16;              // blocks
+constexpr std::size_t kFewest = 2, kMax = 16;              // blocks
 constexpr std::uint64_t kLimit = std::uint64_t{256} << 20;  // beyond this, wait for a copy rather than hold more
 
 bool done(const cl::Event& event) {
@@ -117,7 +117,7 @@ StagingPool::Staged StagingPool::take(std::size_t bytes) {
 void StagingPool::pin(std::size_t size) {
     if (mapping_() == nullptr) mapping_ = make_queue(device_.context, device_.device, device_.info, 0);
     std::list<Staged> pinned;  // all of them or none
-    for (std::size_t left = std::clamp(kPinned / size, kFewest, kMost); left > 0; --left) {
+    for (std::size_t left = std::clamp(kPinned / size, kFewest, kMax); left > 0; --left) {
         Staged staged;
         staged.size = size;
         staged.memory = cl::Buffer(device_.context, CL_MEM_READ_WRITE | CL_MEM_ALLOC_HOST_PTR, size);

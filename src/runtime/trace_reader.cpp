@@ -16,9 +16,9 @@ namespace {
 
 using nlohmann::json;
 
-constexpr double kMost = 1e15;  // microseconds: thirty years
+constexpr double kMax = 1e15;  // microseconds: thirty years
 // Values of one event, or of what the end of a trace says of devices, that are kept in memory.
-constexpr std::size_t kMostOfEvent = std::size_t{1} << 16, kMostOfDevices = std::size_t{1} << 20;
+constexpr std::size_t kMaxOfEvent = std::size_t{1} << 16, kMaxOfDevices = std::size_t{1} << 20;
 
 /// Takes the events of the JSON parser. Of a trace only the event at hand and "otherData" become trees, so that memory
 /// does not grow with the number of events.
@@ -86,9 +86,9 @@ class Reader : public nlohmann::json_sax<json> {
             else about_ = std::move(tree_);
             return true;
         }
-        if (++values_ > (section_ == Section::events ? kMostOfEvent : kMostOfDevices))
-            fault(fmt::format("expected at most {} values in one event and {} in \"otherData\", got more", kMostOfEvent,
-                              kMostOfDevices));
+        if (++values_ > (section_ == Section::events ? kMaxOfEvent : kMaxOfDevices))
+            fault(fmt::format("expected at most {} values in one event and {} in \"otherData\", got more", kMaxOfEvent,
+                              kMaxOfDevices));
         json& into = *open_.back();
         if (into.is_array()) into.push_back(std::move(value));
         else into[key_] = std::move(value);
@@ -137,7 +137,7 @@ class Reader : public nlohmann::json_sax<json> {
 
     double time(const json& event, const char* name) {
         const double us = number(event, name);
-        if (us > kMost) fault(fmt::format("expected \"{}\" in microseconds, got {}", name, us));
+        if (us > kMax) fault(fmt::format("expected \"{}\" in microseconds, got {}", name, us));
         return us * 1e-6;
     }
 
@@ -169,7 +169,7 @@ class Reader : public nlohmann::json_sax<json> {
         if (!about.is_object()) fault(fmt::format("expected an object as \"otherData\", got {}", brief(about)));
         summary_.version = text(about, "declivity");
         if (const auto left_out = about.find("left_out"); left_out != about.end() && left_out->is_object())
-            summary_.commands_left_out = static_cast<std::uint64_t>(std::min(number(*left_out, "commands", 0), kMost));
+            summary_.commands_left_out = static_cast<std::uint64_t>(std::min(number(*left_out, "commands", 0), kMax));
         if (const auto list = about.find("devices"); list != about.end() && list->is_array())
             for (const json& one : *list)
                 if (one.is_object())

@@ -26,7 +26,7 @@ namespace {
 
 constexpr const char* kName = "scaled_dot_product_attention";
 // Elements of a query or a value that kernels take: on GPU-like devices sums of a row lie in registers.
-constexpr std::int64_t kMostOnCpu = 256, kMostOnGpu = 128;
+constexpr std::int64_t kMaxOnCpu = 256, kMaxOnGpu = 128;
 
 /// Inputs q (B, G H, Lq, D), k (B, H, Lk, D), v (B, H, Lk, E), the mask (B, G H, Lq, Lk) and the slopes (G H), both
 /// perhaps undefined, to y (B, Lq, G H, E).
@@ -92,7 +92,7 @@ Tensor attended(const std::vector<Tensor>& in, const ops::AttentionNumbers& numb
 
 bool by_kernels(const std::vector<Tensor>& in) {
     const Tensor &q = in[0], &v = in[2];
-    const std::int64_t most = ops::family_of(q.device()) == Family::cpu_like ? kMostOnCpu : kMostOnGpu;
+    const std::int64_t most = ops::family_of(q.device()) == Family::cpu_like ? kMaxOnCpu : kMaxOnGpu;
     // Sums of f64 would take twice the registers.
     if (ops::family_of(q.device()) == Family::gpu_like && q.dtype() == DType::f64) return false;
     return !detail::by_composition() && q.numel() > 0 && v.numel() > 0 && q.size(3) <= most && v.size(3) <= most &&

@@ -56,11 +56,11 @@ class Sum {
         }
         parts_.push_back(std::move(region));
         if (parts_.size() == 1) like_.emplace(like.shape, like.dtype, like.device);
-        if (parts_.size() == kMostParts) settle();
+        if (parts_.size() == kMaxParts) settle();
     }
 
   private:
-    static constexpr std::size_t kMostParts = 32;  // each is compared with all others
+    static constexpr std::size_t kMaxParts = 32;  // each is compared with all others
 
     /// Makes the whole of its parts.
     void settle() {

@@ -19,7 +19,7 @@ namespace declivity {
 namespace {
 
 constexpr const char* kName = "cached_attention";
-constexpr std::int64_t kMost = 256;  // elements of a query or a value that kernels take
+constexpr std::int64_t kMax = 256;  // elements of a query or a value that kernels take
 
 /// Pages (P, H, page, D) as the keys of each sample, (B, H, n page, D).
 Tensor gathered(const Tensor& pages, const Tensor& table) {
@@ -122,7 +122,7 @@ Tensor cached_attention(const Tensor& query, const Tensor& key, const Tensor& va
          options.window ? CallAttribute("window", *options.window) : CallAttribute("window", "None")});
     call.require_defined({"query", "key", "value", "lengths"});
     check(query, key, value, lengths, options);
-    const bool small = query.size(3) <= kMost && value.size(3) <= kMost && query.size(3) > 0;
+    const bool small = query.size(3) <= kMax && value.size(3) <= kMax && query.size(3) > 0;
     // Of f64 on GPU-like devices sums would take twice the registers.
     const bool wide = ops::family_of(query.device()) == Family::gpu_like && query.dtype() == DType::f64;
     if (detail::by_composition() || recorded({query, key, value}) || !small || wide || query.numel() == 0 ||

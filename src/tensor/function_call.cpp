@@ -54,9 +54,9 @@ FunctionCall::FunctionCall(std::string_view name, std::string_view called, std::
       caller_(innermost),
       observed_(observer != nullptr),
       scope_(called) {
-    if (inputs.size() > kMostInputs || attributes.size() > kMostAttributes)
+    if (inputs.size() > kMaxInputs || attributes.size() > kMaxAttributes)
         throw ValueError(fmt::format("FunctionCall: expected at most {} inputs and {} attributes of {}, got {} and {}",
-                                     kMostInputs, kMostAttributes, name, inputs.size(), attributes.size()));
+                                     kMaxInputs, kMaxAttributes, name, inputs.size(), attributes.size()));
     std::uninitialized_copy(inputs.begin(), inputs.end(), inputs_.begin());
     std::uninitialized_copy(attributes.begin(), attributes.end(), attributes_.begin());
     innermost = this;

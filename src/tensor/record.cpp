@@ -21,7 +21,7 @@ namespace {
 
 /// Calls without a replay between them that had to be recorded anew, until recording is given up: it costs more than a
 /// plain call.
-constexpr int kMostAnew = 4;
+constexpr int kMaxAnew = 4;
 
 /// Whether commands may read it where it lies.
 bool fits(const ops::View& view) { return view.dense(); }
@@ -125,7 +125,7 @@ struct Recorded::State {
 
     /// Why calls are not replays.
     [[nodiscard]] std::string why_plain() const {
-        if (!refused.empty() || thrown_out <= kMostAnew) return refused;
+        if (!refused.empty() || thrown_out <= kMaxAnew) return refused;
         return fmt::format(
             "inputs of more kinds (shapes, types) in turn than the {} that recordings are kept of: each call throws "
             "out "
@@ -240,7 +240,7 @@ struct Recorded::State {
             if (ambiguous && !copied) {
                 own.uses = uses;
                 own.copies = true;
-            } else if (++own.anew > kMostAnew) {
+            } else if (++own.anew > kMaxAnew) {
                 refuse(ambiguous ? "a step that uses its input under another name"
                                  : "a step whose values another thread computes");
             }
@@ -305,7 +305,7 @@ struct Recorded::State {
             own.alike = 0;
             for (const auto& one : kept)
                 if (one.get() != &own) one->start_over();
-            if (++own.anew > kMostAnew) {
+            if (++own.anew > kMaxAnew) {
                 refuse("a step whose commands are others from call to call");
                 return false;
             }
@@ -412,7 +412,7 @@ struct Recorded::State {
             } catch (const StaleRecording&) {
                 if (!own.recording.stale()) throw;  // by another thread, since it was asked
             }
-        if (++own.anew > kMostAnew) {
+        if (++own.anew > kMaxAnew) {
             refuse("a step that changes, from call to call, what its kernels were prepared for");
             return step(given);
         }

@@ -90,9 +90,9 @@ void check(std::string_view name, const Tensor& x, const Shape& out, bool moves)
                 fmt::format("{}: expected sizes of at least 0, and elements where there are to be some, got x "
                             "{} and the result {}",
                             name, x.shape().str(), out.str()));
-    constexpr std::int64_t kMost = 1 << 24;  // places are computed in f32
+    constexpr std::int64_t kMax = 1 << 24;  // places are computed in f32
     for (int axis = 0; axis < out.rank(); ++axis)
-        if (out[axis] != x.shape()[axis] && std::max(out[axis], x.shape()[axis]) > kMost)
+        if (out[axis] != x.shape()[axis] && std::max(out[axis], x.shape()[axis]) > kMax)
             throw ShapeError(fmt::format("{}: expected sizes of at most 2^24, got x {} and the result {}", name,
                                          x.shape().str(), out.str()));
 }

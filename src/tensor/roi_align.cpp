@@ -94,7 +94,7 @@ struct Side {
 };
 
 /// The largest number of samples along both sides, at least 1; reads them.
-std::vector<std::int64_t> most_samples(const std::vector<Side>& sides, std::int64_t sampling_ratio) {
+std::vector<std::int64_t> max_samples(const std::vector<Side>& sides, std::int64_t sampling_ratio) {
     if (sampling_ratio > 0) return {sampling_ratio, sampling_ratio};
     const auto most = stack({max(sides[0].samples), max(sides[1].samples)}).to(DType::f32).to_vector<float>();
     std::vector<std::int64_t> both;
@@ -110,7 +110,7 @@ Tensor aligned(const Tensor& x, const detail::Regions& regions, Size2 output_siz
     const std::int64_t k = regions.boxes.size(0), channels = x.size(1), p = output_size[0], q = output_size[1];
     const std::vector<Side> sides{Side(regions.boxes, 1, x.size(2), p, options),
                                   Side(regions.boxes, 0, x.size(3), q, options)};
-    const std::vector<std::int64_t> most = most_samples(sides, options.sampling_ratio);
+    const std::vector<std::int64_t> most = max_samples(sides, options.sampling_ratio);
     // Samples of both sides stand along (K, P, Q, samples and neighbours of rows, of columns).
     std::vector<AxisSamples> samples;
     std::vector<Tensor> there;

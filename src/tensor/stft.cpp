@@ -19,13 +19,13 @@
 namespace declivity {
 namespace {
 
-constexpr std::int64_t kMostOverlaps = 32;  // frames over a sample that are worth a sum of as many parts
+constexpr std::int64_t kMaxOverlaps = 32;  // frames over a sample that are worth a sum of as many parts
 
 /// The sum of frames (B, frames, n), `hop` apart: (B, length), zeros where it is longer.
 Tensor overlapped(const Tensor& frames, std::int64_t hop, std::int64_t length) {
     const std::int64_t batch = frames.size(0), count = frames.size(1), n = frames.size(2);
     const std::int64_t overlaps = (n + hop - 1) / hop;
-    if (overlaps > kMostOverlaps) return detail::sum_of_windows(frames, 1, length, hop);
+    if (overlaps > kMaxOverlaps) return detail::sum_of_windows(frames, 1, length, hop);
     const std::int64_t whole = overlaps * hop;
     const Tensor padded = whole == n ? frames : pad(frames, {0, 0, 0}, {0, 0, whole - n});
     // Part r of frame t is a part of stretch t + r of the result.

@@ -34,7 +34,7 @@ bool AddedVocabulary::add(const AddedToken& token, const Model& model) {
 void AddedVocabulary::refresh(const Normalizer* normalizer) {
     matchers_ = {};
     // A normalizer may make long texts of short ones.
-    constexpr std::size_t kMostBytes = std::size_t{64} << 20;
+    constexpr std::size_t kMaxBytes = std::size_t{64} << 20;
     std::size_t bytes = 0;
     for (const auto& [id, token] : tokens_) {
         if (!token.normalized) {
@@ -44,11 +44,11 @@ void AddedVocabulary::refresh(const Normalizer* normalizer) {
         NormalizedText content(token.content, 0);
         if (normalizer != nullptr) normalizer->apply(content);
         bytes += content.str().size();
-        if (bytes > kMostBytes)
+        if (bytes > kMaxBytes)
             throw ValueError(
                 fmt::format("Tokenizer: expected added tokens of at most {} bytes when they are normalized, "
                             "got more",
-                            kMostBytes));
+                            kMaxBytes));
         matchers_[1].put(content.str(), id);
     }
 }

@@ -17,7 +17,7 @@ namespace {
 using Tokens = std::vector<std::string>;
 
 // Decoders may follow one another that double a text.
-constexpr std::size_t kMostReplaced = std::size_t{64} << 20;
+constexpr std::size_t kMaxReplaced = std::size_t{64} << 20;
 
 class Function : public Decoder {
   public:
@@ -191,11 +191,11 @@ std::shared_ptr<const Decoder> make_decoder(const JsonValue& of) {
                 pattern.for_each(token, [&](Range match) {
                     out.append(token, done, match.begin - done);
                     made += content.size();
-                    if (made > kMostReplaced)
+                    if (made > kMaxReplaced)
                         throw ValueError(
                             fmt::format("Tokenizer: expected a decoder that puts in at most {} bytes, got "
                                         "more",
-                                        kMostReplaced));
+                                        kMaxReplaced));
                     out += content;
                     done = match.end;
                 });

@@ -84,10 +84,10 @@ void merge(Encoding& encoding, const Encoding& other) {
         return out;
     };
     // Each piece of one is joined with each of the other: a template of many texts would multiply them without end.
-    constexpr std::size_t kMostPieces = std::size_t{1} << 20;
-    if ((encoding.overflowing.size() + 1) > kMostPieces / (other.overflowing.size() + 1))
+    constexpr std::size_t kMaxPieces = std::size_t{1} << 20;
+    if ((encoding.overflowing.size() + 1) > kMaxPieces / (other.overflowing.size() + 1))
         throw ValueError(fmt::format("Tokenizer: expected at most {} pieces of truncated texts, got {} x {}",
-                                     kMostPieces, encoding.overflowing.size() + 1, other.overflowing.size() + 1));
+                                     kMaxPieces, encoding.overflowing.size() + 1, other.overflowing.size() + 1));
     std::vector<Encoding> overflowing;
     for (const Encoding& mine : encoding.overflowing) {
         overflowing.push_back(joined(mine, other));
@@ -112,12 +112,12 @@ void truncate(Encoding& encoding, std::size_t length, std::size_t stride, Side d
             fmt::format("Tokenizer: expected a stride below the {} tokens that truncation leaves for the text, got {}",
                         length, stride));
     // Pieces that share most of their tokens with the one before are many.
-    constexpr std::size_t kMostTokens = std::size_t{1} << 24;
-    if ((size - stride) / (length - stride) > std::max(kMostTokens, size) / length)
+    constexpr std::size_t kMaxTokens = std::size_t{1} << 24;
+    if ((size - stride) / (length - stride) > std::max(kMaxTokens, size) / length)
         throw ValueError(
             fmt::format("Tokenizer: expected pieces of truncated texts of at most {} tokens together, got "
                         "{} tokens in pieces of {} with a stride of {}",
-                        kMostTokens, size, length, stride));
+                        kMaxTokens, size, length, stride));
     std::vector<Encoding> parts;
     const std::size_t step = length - stride;
     if (direction == Side::right) {

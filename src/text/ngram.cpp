@@ -26,7 +26,7 @@ namespace {
 using Key = std::u32string;  ///< tokens
 using Counts = std::unordered_map<Key, std::int64_t>;
 
-constexpr int kMostOrder = 8;
+constexpr int kMaxOrder = 8;
 constexpr std::array<char, 8> kMagic{'D', 'C', 'N', 'G', 'R', 'A', 'M', '2'};
 
 /// What is known of what follows some tokens.
@@ -206,7 +206,7 @@ NgramModel::NgramModel(std::int64_t vocab_size, const NgramOptions& options) {
         if (!holds) throw ValueError(fmt::format("NgramModel: expected {}, got {}", what, got));
     };
     require(vocab_size >= 1 && vocab_size <= INT64_C(1) << 31, "a vocab_size from 1 to 2^31", vocab_size);
-    require(options.order >= 1 && options.order <= kMostOrder, "an order from 1 to 8", options.order);
+    require(options.order >= 1 && options.order <= kMaxOrder, "an order from 1 to 8", options.order);
     require(options.k > 0 && std::isfinite(options.k), "a k above 0", options.k);
     require(options.backoff_factor > 0 && options.backoff_factor <= 1, "a backoff_factor above 0 and at most 1",
             options.backoff_factor);
@@ -324,7 +324,7 @@ NgramModel NgramModel::load(const std::filesystem::path& path) {
     options.k = in.take<double>("the header");
     options.backoff_factor = in.take<double>("the header");
     const auto bos = in.take<std::int64_t>("the header"), eos = in.take<std::int64_t>("the header");
-    if (order < 1 || order > kMostOrder) in.fail(fmt::format("expected an order from 1 to 8, got {}", order));
+    if (order < 1 || order > kMaxOrder) in.fail(fmt::format("expected an order from 1 to 8, got {}", order));
     if (smoothing < 0 || smoothing > 2) in.fail(fmt::format("expected a smoothing from 0 to 2, got {}", smoothing));
     options.order = static_cast<int>(order);
     options.smoothing = static_cast<NgramSmoothing>(smoothing);

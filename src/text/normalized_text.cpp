@@ -10,7 +10,7 @@ namespace declivity::text {
 namespace {
 
 // A tokenizer.json may describe changes that double a text, one after the other.
-constexpr std::size_t kMostGrowth = 64, kFreeGrowth = std::size_t{16} << 20;
+constexpr std::size_t kMaxGrowth = 64, kFreeGrowth = std::size_t{16} << 20;
 // Places within a text are kept as 32 bits.
 constexpr std::size_t kLongestText = INT32_MAX;
 
@@ -20,7 +20,7 @@ NormalizedText::NormalizedText(std::string_view original, std::size_t base) : ba
     if (original.size() > kLongestText)
         throw ValueError(
             fmt::format("Tokenizer: expected a text of at most {} bytes, got {}", kLongestText, original.size()));
-    most_ = std::min(kMostGrowth * original.size() + kFreeGrowth, kLongestText);
+    most_ = std::min(kMaxGrowth * original.size() + kFreeGrowth, kLongestText);
     if (is_valid(original)) {
         text_ = original;
         return;

@@ -168,11 +168,11 @@ class Sequence : public PostProcessor {
     std::vector<std::shared_ptr<const PostProcessor>> parts_;
 };
 
-constexpr std::int64_t kMostId = UINT32_MAX;
+constexpr std::int64_t kMaxId = UINT32_MAX;
 
 std::vector<Template::Piece> read_template(const JsonValue& list, const JsonValue& tokens) {
     // An encoding is as many times as long as its template says.
-    constexpr std::size_t kMostTexts = 16, kMostTokens = std::size_t{1} << 16;
+    constexpr std::size_t kMaxTexts = 16, kMaxTokens = std::size_t{1} << 16;
     std::size_t sequences = 0, specials = 0;
     std::vector<Template::Piece> out;
     for (std::size_t i = 0; i < list.size(); ++i) {
@@ -180,20 +180,20 @@ std::vector<Template::Piece> read_template(const JsonValue& list, const JsonValu
         Template::Piece piece;
         piece.special = entry.has("SpecialToken");
         const JsonValue of = entry[piece.special ? "SpecialToken" : "Sequence"];
-        piece.type = of.integer("type_id", 0, kMostId, 0);
+        piece.type = of.integer("type_id", 0, kMaxId, 0);
         const std::string& id = of["id"].string();
         if (piece.special) {
             const JsonValue token = tokens.at(id);
             const JsonValue ids = token["ids"], texts = token["tokens"];
             if (ids.size() != texts.size())
                 token.fail(fmt::format("expected as many tokens as ids, got {} and {}", texts.size(), ids.size()));
-            if ((specials += ids.size()) > kMostTokens)
-                entry.fail(fmt::format("expected a template of at most {} special tokens, got more", kMostTokens));
+            if ((specials += ids.size()) > kMaxTokens)
+                entry.fail(fmt::format("expected a template of at most {} special tokens, got more", kMaxTokens));
             for (std::size_t k = 0; k < ids.size(); ++k)
-                piece.tokens.emplace_back(ids.at(k).integer(0, kMostId), texts.at(k).string());
+                piece.tokens.emplace_back(ids.at(k).integer(0, kMaxId), texts.at(k).string());
         } else {
-            if (++sequences > kMostTexts)
-                entry.fail(fmt::format("expected a template of at most {} texts, got more", kMostTexts));
+            if (++sequences > kMaxTexts)
+                entry.fail(fmt::format("expected a template of at most {} texts, got more", kMaxTexts));
             if (id != "A" && id != "B") of["id"].fail(fmt::format("expected A or B, got '{}'", id));
             piece.sequence = id == "B" ? 1 : 0;
         }
@@ -221,7 +221,7 @@ std::shared_ptr<const PostProcessor> make_post_processor(const JsonValue& of) {
     if (type == "BertProcessing" || type == "RobertaProcessing") {
         const bool roberta = type == "RobertaProcessing";
         const auto token = [&](const char* name) {
-            return Bert::Token(of[name].at(1).integer(0, kMostId), of[name].at(std::size_t{0}).string());
+            return Bert::Token(of[name].at(1).integer(0, kMaxId), of[name].at(std::size_t{0}).string());
         };
         return std::make_shared<const Bert>(token("cls"), token("sep"), roberta,
                                             roberta && of.boolean("trim_offsets", true),

@@ -23,7 +23,7 @@ constexpr std::string_view kWord = R"(\p{Alphabetic}\p{M}\p{Nd}\p{Pc}\x{b2}\x{b3
 constexpr std::size_t kLongestPattern = std::size_t{1} << 15;
 constexpr int kDeepestClass = 16;
 // Matching takes backtracking steps at each place of a text, and memory for groups that are open.
-constexpr std::uint32_t kMostSteps = 10'000'000, kMostDepth = 1'000'000, kMostKibibytes = 256 * 1024;
+constexpr std::uint32_t kMaxSteps = 10'000'000, kMaxDepth = 1'000'000, kMaxKibibytes = 256 * 1024;
 
 /// Writes a pattern in the other language. Only what differs between the two languages is looked at.
 class Translation {
@@ -256,9 +256,9 @@ pcre2_match_context* match_context() {
         pcre2_match_context* context = pcre2_match_context_create(nullptr);
         Holder() {
             if (context == nullptr) throw std::bad_alloc();
-            (void)pcre2_set_match_limit(context, kMostSteps);
-            (void)pcre2_set_depth_limit(context, kMostDepth);
-            (void)pcre2_set_heap_limit(context, kMostKibibytes);
+            (void)pcre2_set_match_limit(context, kMaxSteps);
+            (void)pcre2_set_depth_limit(context, kMaxDepth);
+            (void)pcre2_set_heap_limit(context, kMaxKibibytes);
         }
         Holder(const Holder&) = delete;
         Holder& operator=(const Holder&) = delete;

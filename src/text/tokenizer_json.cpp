@@ -14,7 +14,7 @@ namespace declivity::text {
 namespace {
 
 constexpr std::array<const char*, 3> kStrategies{"LongestFirst", "OnlyFirst", "OnlySecond"};
-constexpr std::int64_t kMostTokens = INT64_C(1) << 40;
+constexpr std::int64_t kMaxTokens = INT64_C(1) << 40;
 
 Side side_of(const JsonValue& of) {
     const std::string side = of.string("direction", "Right");
@@ -24,8 +24,8 @@ Side side_of(const JsonValue& of) {
 const char* name_of(Side side) { return side == Side::left ? "Left" : "Right"; }
 
 Truncation read_truncation(const JsonValue& of) {
-    Truncation out{.max_length = of["max_length"].integer(0, kMostTokens),
-                   .stride = of.integer("stride", 0, kMostTokens, 0),
+    Truncation out{.max_length = of["max_length"].integer(0, kMaxTokens),
+                   .stride = of.integer("stride", 0, kMaxTokens, 0),
                    .direction = side_of(of)};
     const std::string strategy = of.string("strategy", "LongestFirst");
     bool known = false;

@@ -136,13 +136,13 @@ ScoredPieces seed(const std::vector<Word>& words, const TrainOptions& options) {
 ScoredPieces improve(const Pieces& pieces, const std::vector<Word>& words) {
     std::vector<double> expected(pieces.all().size());
     for (const Word& word : words) (void)pieces.expect(word, expected);
-    constexpr double kLeast = 0.5;
+    constexpr double kMin = 0.5;
     ScoredPieces out;
     double sum = 0;
     for (std::size_t i = 0; i < expected.size(); ++i) {
         const std::string& piece = pieces.all()[i].first;
-        if (expected[i] < kLeast && count_characters(piece) > 1) continue;
-        out.emplace_back(piece, std::max(expected[i], kLeast));
+        if (expected[i] < kMin && count_characters(piece) > 1) continue;
+        out.emplace_back(piece, std::max(expected[i], kMin));
         sum += out.back().second;
     }
     // The digamma function in place of the logarithm prefers few pieces (a Dirichlet prior).

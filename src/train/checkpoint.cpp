@@ -287,8 +287,8 @@ class RecordReader {
 
     void read_sums(Record& out) const {
         const json& sums = list(root_, "sums");
-        if (std::cmp_greater(sums.size(), Sums::kMost))
-            fail(fmt::format("expected at most {} names as 'sums', got {}", Sums::kMost, sums.size()));
+        if (std::cmp_greater(sums.size(), Sums::kMax))
+            fail(fmt::format("expected at most {} names as 'sums', got {}", Sums::kMax, sums.size()));
         for (const json& name : sums) {
             out.sums.push_back(text(name, "sums"));
             if (!Sums::is_name(out.sums.back()) || std::ranges::count(out.sums, out.sums.back()) > 1)

@@ -12,7 +12,7 @@
 namespace declivity::train {
 
 Sums::Sums(const Device& device)
-    : values_(zeros({kMost, 2}, {DType::f32, device})),
+    : values_(zeros({kMax, 2}, {DType::f32, device})),
       is_sum_(Tensor::from(std::vector<std::uint8_t>{1, 0}, {1, 2}, device) != 0) {
     (void)is_sum_.view();  // not within a step that is recorded
 }
@@ -23,8 +23,8 @@ std::int64_t Sums::place_of(std::string_view name) {
     if (!is_name(name))
         throw ValueError(
             fmt::format("Step::report: expected a name without commas, quotes and line ends, got '{}'", name));
-    if (std::cmp_equal(names_.size(), kMost))
-        throw ValueError(fmt::format("Step::report: expected at most {} names, got '{}' as one more", kMost, name));
+    if (std::cmp_equal(names_.size(), kMax))
+        throw ValueError(fmt::format("Step::report: expected at most {} names, got '{}' as one more", kMax, name));
     names_.emplace_back(name);
     return static_cast<std::int64_t>(names_.size()) - 1;
 }

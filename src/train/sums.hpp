@@ -18,7 +18,7 @@ namespace declivity::train {
 /// a recorded step may add to it under any name.
 class Sums {
   public:
-    static constexpr std::int64_t kMost = 64;
+    static constexpr std::int64_t kMax = 64;
 
     explicit Sums(const Device& device);
     /// @throws ShapeError, ValueError as Step::report says
@@ -28,7 +28,7 @@ class Sums {
     /// The means, of the tensor on the host.
     void append(Figures& figures, const std::string& prefix, std::span<const float> values) const;
 
-    [[nodiscard]] const Tensor& values() const noexcept { return values_; }  // f32 [kMost, 2]
+    [[nodiscard]] const Tensor& values() const noexcept { return values_; }  // f32 [kMax, 2]
     [[nodiscard]] const std::vector<std::string>& names() const noexcept { return names_; }
     void set_names(std::vector<std::string> names) { names_ = std::move(names); }
     /// Whether a figure may be called so.

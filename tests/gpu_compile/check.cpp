@@ -47,7 +47,7 @@ namespace fs = std::filesystem;
 
 constexpr int kSkipped = 77;
 constexpr int kOldestClang = 15, kNewestClang = 30;
-constexpr long kMostScalarSpills = 32;
+constexpr long kMaxScalarSpills = 32;
 constexpr const char* kAmd = "gfx906";
 constexpr const char* kNvidia = "sm_80";
 
@@ -294,7 +294,7 @@ std::vector<Result> compiled(const Compilers& compilers, const Program& program,
             // These lie in lanes of vector registers, not in memory: where they would be memory, scratch says so. LLVM
             // keeps the constants of two calls of a function of libclc's in double there.
             // Into lanes of a vector register, of which a kernel with many arguments may take half of one.
-            if (!program.in_double && result.amd->scalar_spills > kMostScalarSpills)
+            if (!program.in_double && result.amd->scalar_spills > kMaxScalarSpills)
                 bytes(kAmd, result.amd->scalar_spills, " scalar registers spilled");
             bytes(kAmd, result.amd->scratch, " bytes of scratch memory a work-item");
         }

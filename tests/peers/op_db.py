@@ -38,7 +38,7 @@ elements = open(out_path.rsplit(".", 1)[0] + ".bin", "wb")
 dtypes = {torch.float32: "f32", torch.float64: "f64", torch.int64: "i64", torch.int32: "i32", torch.uint8: "u8",
           torch.int8: "i8", torch.int16: "i16", torch.bool: "bool", torch.float16: "f16", torch.bfloat16: "bf16"}
 MAX_SAMPLES = 40  # samples of an operator and a type
-MOST_CHANGED = 10  # samples of an operator and a variant
+MAX_CHANGED = 10  # samples of an operator and a variant
 LARGEST = 20000  # elements
 HALVES = {"f16": torch.float16, "bf16": torch.bfloat16}
 POINTS = torch.tensor([-6.0, -3.0, -2.0, -1.0, -0.5, -0.0, 0.0, 0.5, 1.0, 2.0, 3.0, 6.0])
@@ -206,8 +206,8 @@ for op in op_db:
             kept(op, name, sample, dtype, None)
         if dtype != torch.float32:
             continue
-        if len(samples) > MOST_CHANGED:
-            samples = random.Random(2).sample(samples, MOST_CHANGED)
+        if len(samples) > MAX_CHANGED:
+            samples = random.Random(2).sample(samples, MAX_CHANGED)
         alone = any(op.name == one or (one.endswith(".") and op.name.startswith(one)) for one in UNCHANGED)
         for variant in list(HALVES) + ([] if alone else ["ties", "breakpoints", "extremes"]):
             if op.name in CRASHES.get(variant, ()):

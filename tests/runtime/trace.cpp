@@ -304,7 +304,7 @@ TEST_CASE("trace: the pool's memory as a counter") {
 TEST_CASE("trace: what is too much is left out, and that is said") {
     const Device device = test::device();
     const Buffer out = zeros(device);
-    Profiler profiler(device, {.most_events = 10});
+    Profiler profiler(device, {.max_events = 10});
     for (int i = 0; i < 25; ++i) {
         const Span span("one");
         count(out, 1);

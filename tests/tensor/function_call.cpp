@@ -184,7 +184,7 @@ TEST_CASE("function call: an observer may compute, and is not told of that") {
 }
 
 TEST_CASE("function call: too many attributes are refused") {
-    const std::array<CallAttribute, FunctionCall::kMostAttributes + 1> many{};
+    const std::array<CallAttribute, FunctionCall::kMaxAttributes + 1> many{};
     CHECK_THROWS_WITH_AS(
         FunctionCall("many", "many", {}, many),
         "FunctionCall: expected at most 8 inputs and 12 attributes of many, got 0 and 13 (called by many)", ValueError);

@@ -248,7 +248,7 @@ TEST_CASE("operation: an epilogue behind it that fails leaves its output") {
     const Tensor x = random_tensor({2, 3}, 1);
     Told told;
     const Tensor y = mixed(x, {}, {2, &told}).scaled;
-    CHECK(ops::kMostAttributeBytes >= sizeof(Mixed));
+    CHECK(ops::kMaxAttributeBytes >= sizeof(Mixed));
     CHECK(difference(
               relu(y),
               [&] {

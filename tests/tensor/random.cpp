@@ -33,7 +33,7 @@ namespace {
 using Draw = std::function<Tensor(std::int64_t count, DType dtype, const Generator& generator)>;
 
 constexpr std::array<std::uint64_t, 3> kSeeds{1, 77, 20250101};
-constexpr double kMost = 2.2;  // of Kolmogorov and Smirnov
+constexpr double kMax = 2.2;  // of Kolmogorov and Smirnov
 
 std::int64_t many() { return small_cases() ? 600 : 20000; }
 
@@ -190,7 +190,7 @@ TEST_CASE("random: continuous distributions, by Kolmogorov and Smirnov") {
                 CAPTURE(name_of(dtype));
                 const Tensor drawn = one.draw(many(), dtype, Generator(seed, device()));
                 CHECK(drawn.dtype() == dtype);
-                CHECK(kolmogorov_smirnov(values(drawn), one.cdf) < kMost);
+                CHECK(kolmogorov_smirnov(values(drawn), one.cdf) < kMax);
             }
 }
 

@@ -24,9 +24,9 @@
 namespace declivity::tools::doctor {
 namespace {
 
-constexpr double kLeast = 0.02;  // seconds of a round
+constexpr double kMin = 0.02;  // seconds of a round
 constexpr int kRounds = 7;
-constexpr double kMost = 3;  // seconds that all rounds of one row may take, but the first three
+constexpr double kMax = 3;  // seconds that all rounds of one row may take, but the first three
 
 double seconds(const std::function<void()>& run) {
     const auto begin = std::chrono::steady_clock::now();
@@ -51,12 +51,12 @@ double timed(const Device& device, const std::function<void()>& call) {
     round(1);  // compiles
     int calls = 1;
     double once = round(1), all = 0;
-    while (once < kLeast && calls < 1 << 16) {
-        calls = std::max(calls + 1, static_cast<int>(calls * std::min(8.0, 1.2 * kLeast / std::max(once, 1e-9))));
+    while (once < kMin && calls < 1 << 16) {
+        calls = std::max(calls + 1, static_cast<int>(calls * std::min(8.0, 1.2 * kMin / std::max(once, 1e-9))));
         once = round(calls);
     }
     std::vector<double> times;
-    for (int i = 0; i < kRounds && (i < 3 || all < kMost); ++i) {
+    for (int i = 0; i < kRounds && (i < 3 || all < kMax); ++i) {
         times.push_back(round(calls) / calls);
         all += times.back() * calls;
     }

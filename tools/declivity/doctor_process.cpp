@@ -38,8 +38,8 @@ extern char** environ;  // NOLINT: of POSIX
 namespace declivity::tools::doctor {
 namespace {
 
-constexpr int kMostDeaths = 20, kMostOfNoHarm = 300, kMostHangs = 2;  // of a section
-constexpr std::size_t kMostPrinted = 16384;                           // bytes that are kept of what a driver prints
+constexpr int kMaxDeaths = 20, kMaxOfNoHarm = 300, kMaxHangs = 2;  // of a section
+constexpr std::size_t kMaxPrinted = 16384;                           // bytes that are kept of what a driver prints
 
 std::string dump(const Json& json) { return json.dump(-1, ' ', false, Json::error_handler_t::replace); }
 
@@ -143,7 +143,7 @@ class Child {
                 }
                 std::string& into = i == 0 ? rest : printed;
                 into.append(bytes.data(), static_cast<std::size_t>(count));
-                if (i == 1 && printed.size() > kMostPrinted) printed.resize(kMostPrinted);
+                if (i == 1 && printed.size() > kMaxPrinted) printed.resize(kMaxPrinted);
                 for (std::size_t end = 0; i == 0 && (end = rest.find('\n')) != std::string::npos;
                      rest.erase(0, end + 1))
                     line(rest.substr(0, end));
@@ -281,7 +281,7 @@ SectionReport run_apart(const Section& section, Part part, const std::vector<std
         }
         if (run.under_way.is_null()) break;
         first = run.under_way["at"].get<std::size_t>() + 1;
-        if (deaths < kMostDeaths && of_no_harm < kMostOfNoHarm && hangs < kMostHangs) continue;
+        if (deaths < kMaxDeaths && of_no_harm < kMaxOfNoHarm && hangs < kMaxHangs) continue;
         report.findings.push_back({{"name", "the rest of the section"},
                                    {"status", name_of(Status::skipped)},
                                    {"text", fmt::format("its process has ended {} times", deaths + of_no_harm)}});

@@ -65,8 +65,8 @@ struct OperationOutput {
     bool optional = false;  ///< whether the launch function can do without it
 };
 
-constexpr std::size_t kMostOutputs = 4;
-constexpr std::size_t kMostAttributeBytes = 128;
+constexpr std::size_t kMaxOutputs = 4;
+constexpr std::size_t kMaxAttributeBytes = 128;
 
 /// The memory that an operation uses, checked already. A View without a buffer stands for one that is not given.
 struct OperationOperands {
@@ -74,7 +74,7 @@ struct OperationOperands {
     /// In place; what stands there may be read, too, and is not among the reads then. Who reads or writes that memory
     /// later launches the operation first; it does not keep the memory alive.
     std::vector<View> writes = {};
-    std::vector<OperationOutput> outputs;  ///< kMostOutputs at most; there are none where it only writes in place
+    std::vector<OperationOutput> outputs;  ///< kMaxOutputs at most; there are none where it only writes in place
     /// One more that is read, whose elements wait; none where all are there. What they wait for is looked after.
     Value prologue = {};
     /// Whether the launch function takes up what follows even where that gives another type: out(0) has that type then.
@@ -85,7 +85,7 @@ struct OperationOperands {
 };
 
 /// One value for each output; the others are none.
-using OperationResults = std::array<Value, kMostOutputs>;
+using OperationResults = std::array<Value, kMaxOutputs>;
 
 /// A launch function and its attributes, whatever their type.
 class OperationCall {
@@ -97,7 +97,7 @@ class OperationCall {
     static OperationCall of(Launch<Attributes> launch, const Attributes& attributes) {
         static_assert(std::is_trivially_copyable_v<Attributes>,
                       "attributes of an operation are plain data: a View belongs among its reads or writes");
-        static_assert(sizeof(Attributes) <= kMostAttributeBytes && alignof(Attributes) <= alignof(std::max_align_t));
+        static_assert(sizeof(Attributes) <= kMaxAttributeBytes && alignof(Attributes) <= alignof(std::max_align_t));
         OperationCall made;
         made.function_ = reinterpret_cast<Function>(launch);
         made.call_ = &call_as<Attributes>;
@@ -121,7 +121,7 @@ class OperationCall {
 
     Function function_ = nullptr;
     EpilogueTaken (*call_)(Function, const OperationViews&, const void*) = nullptr;
-    alignas(std::max_align_t) std::array<std::byte, kMostAttributeBytes> attributes_{};
+    alignas(std::max_align_t) std::array<std::byte, kMaxAttributeBytes> attributes_{};
     std::size_t size_ = 0;
 };
 
@@ -131,7 +131,7 @@ DECLIVITY_API OperationResults operation(std::string_view name, const OperationC
 /// What is written is marked as written (Buffer::mark_written); nobody else need do so.
 /// @param name what errors and profiles call it; outlives the operation
 /// @param launch called once, unless it throws: then the operation still waits, and nothing may have been written
-/// @param attributes its sizes, flags and numbers; trivially copyable, kMostAttributeBytes at most
+/// @param attributes its sizes, flags and numbers; trivially copyable, kMaxAttributeBytes at most
 template <class Attributes>
 OperationResults operation(std::string_view name, std::type_identity_t<OperationCall::Launch<Attributes>> launch,
                            const Attributes& attributes, OperationOperands operands) {

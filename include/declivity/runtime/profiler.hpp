@@ -19,7 +19,7 @@ class ProfilerState;
 struct ProfilerOptions {
     /// Commands, spans of the host and changes of memory, of each, that write_trace() can tell of: the first ones, of
     /// about 150 bytes each. rows() counts all.
-    std::size_t most_events = 500'000;
+    std::size_t max_events = 500'000;
 };
 
 struct TraceOptions {

@@ -75,10 +75,10 @@ struct DECLIVITY_API CallAttribute {
 ///     }
 class DECLIVITY_API FunctionCall {
   public:
-    static constexpr std::size_t kMostInputs = 8, kMostAttributes = 12;
+    static constexpr std::size_t kMaxInputs = 8, kMaxAttributes = 12;
 
     /// @param name as users know it; outlives the call
-    /// @param inputs,attributes at most kMostInputs, kMostAttributes; what they refer to outlives the call
+    /// @param inputs,attributes at most kMaxInputs, kMaxAttributes; what they refer to outlives the call
     FunctionCall(std::string_view name, std::initializer_list<CallInput> inputs,
                  std::initializer_list<CallAttribute> attributes = {})
         : FunctionCall(name, name, std::span(inputs.begin(), inputs.size()),
@@ -119,10 +119,10 @@ class DECLIVITY_API FunctionCall {
     std::string_view name_;
     // Of each as many as there are: most calls are watched by nobody.
     union {
-        std::array<CallInput, kMostInputs> inputs_;
+        std::array<CallInput, kMaxInputs> inputs_;
     };
     union {
-        std::array<CallAttribute, kMostAttributes> attributes_;
+        std::array<CallAttribute, kMaxAttributes> attributes_;
     };
     std::size_t input_count_, attribute_count_;
     const FunctionCall* caller_;

@@ -161,14 +161,14 @@ struct TileKernel {
 /// With the largest tiles that the device has room for.
 /// @param width the longest row of an operand
 TileKernel tile_kernel(const Device& device, DType dtype, const char* name, std::int64_t width, Defines defines) {
-    constexpr std::int64_t narrow_rows = 64, most_local = std::int64_t{47} << 10;
+    constexpr std::int64_t narrow_rows = 64, max_local = std::int64_t{47} << 10;
     const std::int64_t chunk = width <= 16 ? 16 : 32;
     // Sums of wide rows would take too many registers in large tiles.
     std::int64_t tile = width <= narrow_rows ? 64 : 32;
     const auto elements = [&] {
         return tile * (std::max(2 * (chunk + 4), 4 * ceil_div(width, 4)) + tile + 4) + tile * tile / 4;
     };
-    while (tile > 16 && elements() > block_elements(device, dtype, most_local)) tile /= 2;
+    while (tile > 16 && elements() > block_elements(device, dtype, max_local)) tile /= 2;
     for (;;) {
         defines.set("TILE", tile).set("CHUNK", chunk);
         Kernel kernel(device, {"attention_tiles.cl", name, defines});

@@ -19,8 +19,8 @@ namespace {
 
 constexpr std::int64_t kCpuRows = 8, kGpuRows = 4;  // of a piece of work: their sums lie in registers, or near
 constexpr std::int64_t kTile = 64, kItems = 128, kLanes = 8, kShares = 16;  // attention_decode_groups.cl
-constexpr std::int64_t kLeastKeys = 128;                                    // of a split
-constexpr std::int64_t kMostSplits = 64;
+constexpr std::int64_t kMinKeys = 128;                                    // of a split
+constexpr std::int64_t kMaxSplits = 64;
 
 /// Attributes of the operation.
 struct Decoding {
@@ -63,13 +63,13 @@ struct Cut {
     std::int64_t rows, pieces, splits;
 };
 
-Cut cut(const Decode& sizes, std::int64_t batch, std::int64_t most_rows, std::int64_t wanted) {
+Cut cut(const Decode& sizes, std::int64_t batch, std::int64_t max_rows, std::int64_t wanted) {
     const std::int64_t all = std::int64_t{sizes.queries} * sizes.group;
-    Cut made{.rows = std::min(all, most_rows), .pieces = 0, .splits = 1};
+    Cut made{.rows = std::min(all, max_rows), .pieces = 0, .splits = 1};
     // Pieces of equal size: rows that are not there would be computed all the same.
     made.rows = ceil_div(all, ceil_div(all, made.rows));
     made.pieces = ceil_div(all, made.rows) * sizes.heads;
-    const std::int64_t most = std::clamp<std::int64_t>(sizes.keys / kLeastKeys, 1, kMostSplits);
+    const std::int64_t most = std::clamp<std::int64_t>(sizes.keys / kMinKeys, 1, kMaxSplits);
     if (made.pieces * batch * 2 <= wanted) made.splits = std::min(most, ceil_div(wanted, made.pieces * batch));
     return made;
 }
@@ -131,12 +131,12 @@ EpilogueTaken launch_decode(const OperationViews& views, const Decoding& call) {
                            .bytes = seen * width * static_cast<double>(size_of(k.dtype)) + bytes_of(q) + bytes_of(y),
                            .f64 = q.dtype == DType::f64});
     const bool cpu = family_of(device) == Family::cpu_like;
-    std::int64_t most_rows = cpu ? kCpuRows : kGpuRows;
-    constexpr std::int64_t most_local = std::int64_t{31} << 10;
-    while (!cpu && most_rows > 1 &&
-           local_elements(q, v, most_rows, kItems) > block_elements(device, q.dtype, most_local))
-        most_rows /= 2;
-    const Cut pieces = cut(sizes, batch, most_rows, std::int64_t{device.info().compute_units} * 4);
+    std::int64_t max_rows = cpu ? kCpuRows : kGpuRows;
+    constexpr std::int64_t max_local = std::int64_t{31} << 10;
+    while (!cpu && max_rows > 1 &&
+           local_elements(q, v, max_rows, kItems) > block_elements(device, q.dtype, max_local))
+        max_rows /= 2;
+    const Cut pieces = cut(sizes, batch, max_rows, std::int64_t{device.info().compute_units} * 4);
     sizes.splits = narrow(pieces.splits);
     const std::int64_t rows = q.shape[0] * q.shape[1] * q.shape[2];
     const View to = pieces.splits == 1 ? y : View::make(device, y.dtype, {pieces.splits, rows, v.shape[3] + 2});

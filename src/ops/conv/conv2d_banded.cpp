@@ -14,7 +14,7 @@ namespace declivity::ops {
 namespace banded {
 namespace {
 
-constexpr std::int64_t kMostTaps = 49, kMostPhases = 16;
+constexpr std::int64_t kMaxTaps = 49, kMaxPhases = 16;
 constexpr std::int64_t kFewFilters = 8, kManyChannels = 64;
 constexpr double kGain = 0.95;  // that a later tile must promise
 
@@ -100,7 +100,7 @@ std::optional<Plan> cut_bands(const Conv2dProblem& problem, const Layout& layout
     const std::int64_t rows = layout.phase_rows();
     for (std::int64_t bands =
              std::clamp<std::int64_t>(ceil_div(units * kGroupsPerUnit, problem.images * problem.groups), 1,
-                                      std::max<std::int64_t>(1, rows / kLeastBand));
+                                      std::max<std::int64_t>(1, rows / kMinBand));
          bands <= rows;) {
         const std::int64_t band = ceil_div(rows, bands);
         const Plan plan = plan_of(layout, choose_tile(form, layout, band, variant), form.vector, band);
@@ -199,14 +199,14 @@ class Conv2dBanded final : public Conv2dStrategy {
     [[nodiscard]] std::string_view name() const override { return "banded"; }
 
     [[nodiscard]] bool can_serve(const Conv2dProblem& problem, const Device& device) const override {
-        if (problem.family != Family::cpu_like || problem.taps() > kMostTaps) return false;
+        if (problem.family != Family::cpu_like || problem.taps() > kMaxTaps) return false;
         constexpr std::int64_t most = 1 << 20;
         for (std::size_t i = 0; i < 2; ++i)
             if (std::max({problem.input[i] * problem.stride[i], problem.output[i] * problem.stride[i],
                           problem.padding[i], problem.filter[i] * problem.dilation[i]}) > most)
                 return false;
         if (std::max(problem.channels, problem.filters) * problem.taps() > most ||
-            problem.stride[0] * problem.stride[1] > kMostPhases)
+            problem.stride[0] * problem.stride[1] > kMaxPhases)
             return false;
         if (problem.direction == Conv2dDirection::backward_weights) return can_serve_weights(problem, device);
         const Layout layout = layout_of(problem);

@@ -8,7 +8,7 @@
 namespace declivity::ops::banded {
 namespace {
 
-constexpr std::int64_t kMostLot = 16;  // images that are copied at once
+constexpr std::int64_t kMaxLot = 16;  // images that are copied at once
 constexpr std::int64_t
     kFewChannels = 16,
     kFewStrided = 8;  // with more, adding the lanes of all sums and copies that leave the first cache cost too much
@@ -61,13 +61,13 @@ std::optional<Plan> plan_of(const Conv2dProblem& problem, const VectorForm& form
         return plan.sums + sums <= block;
     };
     std::int64_t bands = std::clamp<std::int64_t>(ceil_div(wanted, problem.images * problem.groups), 1,
-                                                  std::max<std::int64_t>(1, rows / kLeastBand));
+                                                  std::max<std::int64_t>(1, rows / kMinBand));
     while (!fits(ceil_div(rows, bands), 1)) {
         if (plan.band == 1) return std::nullopt;
         bands = ceil_div(rows, plan.band - 1);
     }
     if (plan.band < rows) return plan;
-    for (std::int64_t lot = std::clamp<std::int64_t>(problem.images * problem.groups / wanted, 1, kMostLot); lot > 0;
+    for (std::int64_t lot = std::clamp<std::int64_t>(problem.images * problem.groups / wanted, 1, kMaxLot); lot > 0;
          --lot)
         if (fits(rows, lot)) break;
     return plan;

@@ -13,11 +13,11 @@
 namespace declivity::ops {
 namespace {
 
-constexpr std::int64_t kMostPositions = 256, kMostStrided = 1024, kMostOfOne = 64,
-                       kMostImages = 4;  // with more, weights are packed for many uses
-constexpr std::int64_t kLeastFilters = 128,
-                       kLeastChannels = 64;  // each product is written and read once for so many multiply-adds
-constexpr std::int64_t kMostTaps = 128;
+constexpr std::int64_t kMaxPositions = 256, kMaxStrided = 1024, kMaxOfOne = 64,
+                       kMaxImages = 4;  // with more, weights are packed for many uses
+constexpr std::int64_t kMinFilters = 128,
+                       kMinChannels = 64;  // each product is written and read once for so many multiply-adds
+constexpr std::int64_t kMaxTaps = 128;
 constexpr std::int64_t kGroupsPerUnit = 4;  // so that all compute units end at about the same time
 
 /// As the struct of the kernel.
@@ -34,7 +34,7 @@ class Conv2dCol2im final : public Conv2dStrategy {
     [[nodiscard]] bool can_serve(const Conv2dProblem& problem, const Device&) const override {
         constexpr std::int64_t most = std::int64_t{1} << 28;
         if (problem.family != Family::cpu_like || problem.direction != Conv2dDirection::backward_input ||
-            problem.groups != 1 || problem.taps() > kMostTaps)
+            problem.groups != 1 || problem.taps() > kMaxTaps)
             return false;
         std::int64_t reach = 1;
         for (std::size_t i = 0; i < 2; ++i)
@@ -48,9 +48,9 @@ class Conv2dCol2im final : public Conv2dStrategy {
         // With filters of one element nothing is added up afterwards, and packed weights do as well from fewer
         // positions on; but strides leave most of the gradient zero.
         const bool strided = problem.stride[0] * problem.stride[1] > 1;
-        const std::int64_t most = problem.taps() > 1 ? kMostPositions : strided ? kMostStrided : kMostOfOne;
-        return problem.images <= kMostImages && problem.images * problem.output[0] * problem.output[1] <= most &&
-               problem.filters >= kLeastFilters && problem.channels >= kLeastChannels;
+        const std::int64_t most = problem.taps() > 1 ? kMaxPositions : strided ? kMaxStrided : kMaxOfOne;
+        return problem.images <= kMaxImages && problem.images * problem.output[0] * problem.output[1] <= most &&
+               problem.filters >= kMinFilters && problem.channels >= kMinChannels;
     }
 
     [[nodiscard]] bool takes_epilogue(const Conv2dProblem&, const Device&, std::string_view) const override {

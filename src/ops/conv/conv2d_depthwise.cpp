@@ -14,7 +14,7 @@ namespace declivity::ops {
 namespace {
 
 constexpr std::int64_t kBlockBytes = 24 * 1024;  // rows that stay in the first cache
-constexpr std::int64_t kMostTaps = 49, kMostPhases = 16, kMostLot = 16;
+constexpr std::int64_t kMaxTaps = 49, kMaxPhases = 16, kMaxLot = 16;
 constexpr std::int64_t kWork = 1 << 16;     // multiply-adds that are worth a work-item
 constexpr std::int64_t kGroupsPerUnit = 4;  // so that all compute units end at about the same time
 
@@ -99,8 +99,8 @@ std::optional<Plan> plan_of(const Conv2dProblem& problem, std::int64_t vector, s
     const std::int64_t lot =
         band < rows ? 1
                     : std::clamp<std::int64_t>(std::min((block - at.margin - at.behind - vector) / each,
-                                                        weights ? ceil_div(problem.channels, 4) : kMostLot),
-                                               1, kMostLot);
+                                                        weights ? ceil_div(problem.channels, 4) : kMaxLot),
+                                               1, kMaxLot);
     const std::int64_t before = at.margin + lot * copy_size + at.behind,
                        before_sums = before + lot * phases_out * made_size;
     return Plan{{.planes = problem.images * problem.channels,
@@ -193,14 +193,14 @@ class Conv2dDepthwise final : public Conv2dStrategy {
 
     [[nodiscard]] bool can_serve(const Conv2dProblem& problem, const Device& device) const override {
         if (problem.family != Family::cpu_like || problem.channels_per_group() != 1 ||
-            problem.filters_per_group() != 1 || problem.taps() > kMostTaps)
+            problem.filters_per_group() != 1 || problem.taps() > kMaxTaps)
             return false;
         constexpr std::int64_t most = 1 << 20;
         for (std::size_t i = 0; i < 2; ++i)
             if (std::max({problem.input[i] * problem.stride[i], problem.output[i] * problem.stride[i],
                           problem.padding[i], problem.filter[i] * problem.dilation[i]}) > most)
                 return false;
-        if (problem.direction == Conv2dDirection::backward_input && problem.stride[0] * problem.stride[1] > kMostPhases)
+        if (problem.direction == Conv2dDirection::backward_input && problem.stride[0] * problem.stride[1] > kMaxPhases)
             return false;
         constexpr std::int64_t vector = 16, block = kBlockBytes / 8;  // the least favourable
         return plan_of(problem, vector, block, false) && plan_on(device, problem, false);

@@ -14,9 +14,9 @@ namespace declivity::ops {
 namespace {
 
 constexpr std::int64_t kBlockBytes = 64 * 1024;  // of local memory: a band, tables, filters
-constexpr std::int64_t kMostTaps = 49;
+constexpr std::int64_t kMaxTaps = 49;
 constexpr std::int64_t kGroupsPerUnit = 4;    // so that all compute units end at about the same time
-constexpr std::int64_t kMostWidth = 1 << 15;  // numbers are 32 bits wide
+constexpr std::int64_t kMaxWidth = 1 << 15;  // numbers are 32 bits wide
 
 /// As the struct of the kernels.
 struct ChannelsLast {
@@ -112,14 +112,14 @@ class Conv2dDepthwiseChannelsLast final : public Conv2dStrategy {
 
     [[nodiscard]] bool can_serve(const Conv2dProblem& problem, const Device& device) const override {
         if (problem.family != Family::cpu_like || problem.channels_per_group() != 1 ||
-            problem.filters_per_group() != 1 || problem.taps() > kMostTaps)
+            problem.filters_per_group() != 1 || problem.taps() > kMaxTaps)
             return false;
         for (std::size_t i = 0; i < 2; ++i)
             if (std::max({problem.input[i], problem.output[i] * problem.stride[i], problem.padding[i],
-                          problem.filter[i] * problem.dilation[i]}) > kMostWidth)
+                          problem.filter[i] * problem.dilation[i]}) > kMaxWidth)
                 return false;
-        constexpr std::int64_t vector = 16, least_bytes = 24 * 1024;  // the least favourable
-        return plan_of(problem, vector, least_bytes, false) && plan_on(device, problem, false);
+        constexpr std::int64_t vector = 16, min_bytes = 24 * 1024;  // the least favourable
+        return plan_of(problem, vector, min_bytes, false) && plan_on(device, problem, false);
     }
 
     /// Turning costs some instructions an element: less than planes as rows lose to strides, and to the ends of short

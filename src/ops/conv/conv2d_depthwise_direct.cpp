@@ -10,7 +10,7 @@
 namespace declivity::ops {
 namespace {
 
-constexpr std::int64_t kMostTaps = 49;  // each a sum of a work-item of backward_weights
+constexpr std::int64_t kMaxTaps = 49;  // each a sum of a work-item of backward_weights
 constexpr std::int64_t kDown = 4;       // DOWN
 
 /// As the struct of the kernels.
@@ -26,7 +26,7 @@ class Conv2dDepthwiseDirect final : public Conv2dStrategy {
     /// Elements are numbered by 32 bits here.
     [[nodiscard]] bool can_serve(const Conv2dProblem& problem, const Device&) const override {
         if (problem.family != Family::gpu_like || problem.channels_per_group() != 1 ||
-            problem.filters_per_group() != 1 || problem.taps() > kMostTaps)
+            problem.filters_per_group() != 1 || problem.taps() > kMaxTaps)
             return false;
         std::int64_t most = std::int64_t{1} << 30;
         for (std::size_t i = 0; i < 2; ++i) {

@@ -7,7 +7,7 @@ namespace declivity::ops {
 namespace {
 
 constexpr std::size_t kGroup = 64;     // work-items
-constexpr double kMostMeasured = 2e9;  // multiply-adds
+constexpr double kMaxMeasured = 2e9;  // multiply-adds
 
 /// As the struct Conv2d of the kernels.
 struct Sizes {
@@ -22,7 +22,7 @@ class Conv2dDirect final : public Conv2dStrategy {
     [[nodiscard]] bool can_serve(const Conv2dProblem&, const Device&) const override { return true; }
     [[nodiscard]] bool worth_measuring(const Conv2dProblem& p) const override {
         const auto each = static_cast<double>(p.channels_per_group() * p.taps());
-        return static_cast<double>(p.images * p.filters * p.output[0] * p.output[1]) * each <= kMostMeasured;
+        return static_cast<double>(p.images * p.filters * p.output[0] * p.output[1]) * each <= kMaxMeasured;
     }
 
     void run(const Conv2dProblem& problem, const Conv2dOperands& operands, std::string_view) const override {

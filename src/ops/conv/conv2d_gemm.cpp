@@ -23,8 +23,8 @@ constexpr std::int64_t kBlockK = 256;             // a panel of windows and one 
 constexpr std::int64_t kFlipChannels = 16, kFlipPanels = 4;  // FLIP_CHANNELS, FLIP_PANELS
 constexpr std::int64_t kFewPositions = 1024;  // with so few, packing the weights costs more than their use in place
 constexpr double kGain = 0.92;                // that a later tile must promise
-constexpr std::int64_t kMostTaps = 128;       // of backward_weights: the sums of a tile lie in local memory for each
-constexpr std::int64_t kMostPanels = 16;      // of a work-group
+constexpr std::int64_t kMaxTaps = 128;       // of backward_weights: the sums of a tile lie in local memory for each
+constexpr std::int64_t kMaxPanels = 16;      // of a work-group
 
 // Few, because each is a kernel to compile: for 32 registers, and for 16.
 constexpr std::array kTiles{RegisterTile{6, 4},  RegisterTile{8, 3}, RegisterTile{12, 2},
@@ -101,7 +101,7 @@ struct Split {
 /// The work-groups, cut so that the last unit ends first: in cycles for each k, a group copies the windows of its
 /// panels, reads its weights, and multiplies each with each.
 Split search_split(std::int64_t positions, std::int64_t filters, std::int64_t k, std::int64_t groups,
-                   const RegisterTile& tile, std::int64_t lanes, std::int64_t most_panels, std::int64_t units) {
+                   const RegisterTile& tile, std::int64_t lanes, std::int64_t max_panels, std::int64_t units) {
     constexpr double copied_vector = 4, read_weight = 0.4;
     const std::int64_t vectors = ceil_div(positions, lanes), panels = ceil_div(vectors, tile.vectors),
                        row_panels = ceil_div(filters, tile.rows);
@@ -112,7 +112,7 @@ Split search_split(std::int64_t positions, std::int64_t filters, std::int64_t k,
     Split best{.panels_each = 1, .row_panels_each = row_panels};
     double least = std::numeric_limits<double>::infinity();
     for (std::int64_t cut = 1; cut <= std::min(row_panels, units * 2); ++cut)
-        for (std::int64_t each = 1; each <= std::min(panels, most_panels); ++each) {
+        for (std::int64_t each = 1; each <= std::min(panels, max_panels); ++each) {
             const std::int64_t rows_each = ceil_div(row_panels, cut), across = ceil_div(panels, each),
                                down = ceil_div(row_panels, rows_each);
             const std::int64_t wide = std::min(each * tile.vectors, vectors),
@@ -131,11 +131,11 @@ Split search_split(std::int64_t positions, std::int64_t filters, std::int64_t k,
 }
 
 Split choose_split(std::int64_t positions, std::int64_t filters, std::int64_t k, std::int64_t groups,
-                   const RegisterTile& tile, std::int64_t lanes, std::int64_t most_panels, std::int64_t units) {
+                   const RegisterTile& tile, std::int64_t lanes, std::int64_t max_panels, std::int64_t units) {
     const std::array key{positions, filters,     k,    groups, std::int64_t{tile.rows}, std::int64_t{tile.vectors},
-                         lanes,     most_panels, units};
+                         lanes,     max_panels, units};
     return remembered<Split>(
-        key, [&] { return search_split(positions, filters, k, groups, tile, lanes, most_panels, units); });
+        key, [&] { return search_split(positions, filters, k, groups, tile, lanes, max_panels, units); });
 }
 
 /// How a sum is computed on a device.
@@ -149,21 +149,21 @@ struct Plan {
 };
 
 /// Steps of k that a block of local memory holds for a tile.
-std::int64_t most_steps(const RegisterTile& tile, std::int64_t lanes, std::int64_t block) {
+std::int64_t max_steps(const RegisterTile& tile, std::int64_t lanes, std::int64_t block) {
     return std::min(kBlockK, block / (tile.vectors * lanes) - 1);
 }
 
 /// Whether weights of backward_input can be used in place, flipped.
-bool may_flip_in_place(const Conv2dProblem& problem, std::int64_t most_k) {
+bool may_flip_in_place(const Conv2dProblem& problem, std::int64_t max_k) {
     return problem.direction == Conv2dDirection::backward_input && !is_half(problem.dtype) && problem.taps() > 1 &&
-           problem.taps() <= most_k && problem.stride[0] * problem.stride[1] == 1;
+           problem.taps() <= max_k && problem.stride[0] * problem.stride[1] == 1;
 }
 
-bool packs_weights(const Conv2dSum& sum, const Conv2dProblem& problem, std::int64_t positions, std::int64_t most_k,
+bool packs_weights(const Conv2dSum& sum, const Conv2dProblem& problem, std::int64_t positions, std::int64_t max_k,
                    std::string_view variant) {
     if (sum.channels == 0) return false;
     if (problem.direction == Conv2dDirection::forward) return is_half(problem.dtype);
-    if (!may_flip_in_place(problem, most_k)) return true;
+    if (!may_flip_in_place(problem, max_k)) return true;
     if (variant.ends_with(kPacked) || variant.ends_with(kInPlace)) return variant.ends_with(kPacked);
     return positions > kFewPositions;
 }
@@ -182,17 +182,17 @@ Plan plan_of(const Conv2dSum& sum, const Conv2dProblem& problem, const Device& d
               .panels = 0,
               .row_panels = ceil_div(sum.filters, tile.rows),
               .split = {}};
-    const std::int64_t most_k = most_steps(tile, plan.lanes, plan.block);
-    plan.packed = packs_weights(sum, problem, positions, most_k, variant);
+    const std::int64_t max_k = max_steps(tile, plan.lanes, plan.block);
+    plan.packed = packs_weights(sum, problem, positions, max_k, variant);
     plan.panels = ceil_div(positions, plan.columns());
     // Blocks of equal length, since a short last one would only cost; weights that are read flipped come by whole
     // channels.
     const std::int64_t unit = forward || plan.packed ? 1 : sum.taps(),
                        units_of_k = std::max<std::int64_t>(1, inner / unit);
-    plan.k_block = unit * ceil_div(units_of_k, ceil_div(units_of_k, std::max<std::int64_t>(1, most_k / unit)));
+    plan.k_block = unit * ceil_div(units_of_k, ceil_div(units_of_k, std::max<std::int64_t>(1, max_k / unit)));
     plan.split = choose_split(
         positions, sum.filters, std::max<std::int64_t>(1, inner), problem.groups, tile, form.vector,
-        std::min(kMostPanels, plan.block / (plan.k_block * plan.columns() + form.vector)), device.info().compute_units);
+        std::min(kMaxPanels, plan.block / (plan.k_block * plan.columns() + form.vector)), device.info().compute_units);
     return plan;
 }
 
@@ -232,7 +232,7 @@ void run_sum(const Conv2dSum& sum, const Conv2dProblem& problem, const View& x, 
     defines.set("VW", plan.lanes)
         .set("ROWS", plan.tile.rows)
         .set("COLUMNS", plan.columns())
-        .set("PANELS", kMostPanels)
+        .set("PANELS", kMaxPanels)
         .set("A_FORM", plan.packed ? 1
                        : forward   ? 0
                                    : 2);
@@ -278,16 +278,16 @@ class Conv2dGemm final : public Conv2dStrategy {
     /// Positions within a plane are 32-bit numbers here.
     [[nodiscard]] bool can_serve(const Conv2dProblem& problem, const Device& device) const override {
         if (problem.family != Family::cpu_like || (problem.direction == Conv2dDirection::backward_weights &&
-                                                   (problem.taps() > kMostTaps || !can_serve_weights(problem, device))))
+                                                   (problem.taps() > kMaxTaps || !can_serve_weights(problem, device))))
             return false;
         std::array<std::int64_t, 2> reach{};
         for (std::size_t i = 0; i < 2; ++i) {
             reach[i] = problem.input[i] + 2 * problem.padding[i] + problem.filter[i] * problem.dilation[i] +
                        2 * problem.stride[i];
-            if (reach[i] > kMost) return false;
+            if (reach[i] > kMax) return false;
         }
-        return reach[0] * reach[1] <= kMost && std::max(problem.channels, problem.filters) * problem.taps() <= kMost &&
-               problem.images * reach[0] * reach[1] <= kMost * 16;
+        return reach[0] * reach[1] <= kMax && std::max(problem.channels, problem.filters) * problem.taps() <= kMax &&
+               problem.images * reach[0] * reach[1] <= kMax * 16;
     }
 
     [[nodiscard]] std::vector<std::string> variants(const Conv2dProblem& problem, const Device& device) const override {
@@ -297,7 +297,7 @@ class Conv2dGemm final : public Conv2dStrategy {
         for (const RegisterTile& tile : tiles_for(problem.direction)) {
             // Those that leave most registers unused are for other devices, or for few columns.
             if (!tile.fits(form) || (tile.vectors > 1 && tile.rows * tile.vectors * 2 <= form.registers - 8)) continue;
-            if (may_flip_in_place(problem, most_steps(tile, form.vector, block)))
+            if (may_flip_in_place(problem, max_steps(tile, form.vector, block)))
                 for (const std::string_view use : {kPacked, kInPlace}) names.push_back(name_of(tile).append(use));
             else names.push_back(name_of(tile));
         }
@@ -326,7 +326,7 @@ class Conv2dGemm final : public Conv2dStrategy {
     }
 
   private:
-    static constexpr std::int64_t kMost = std::int64_t{1} << 30;
+    static constexpr std::int64_t kMax = std::int64_t{1} << 30;
 };
 
 }  // namespace

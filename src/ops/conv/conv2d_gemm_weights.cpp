@@ -18,7 +18,7 @@ constexpr std::int64_t kBlockK =
     // first cache
     200;
 constexpr std::int64_t kGroupsPerUnit = 4;  // so that all compute units end at about the same time
-constexpr std::int64_t kLeastRows = 96;     // of a work-group; with fewer, copying dout costs too much
+constexpr std::int64_t kMinRows = 96;     // of a work-group; with fewer, copying dout costs too much
 constexpr std::int64_t kManyRows = 128;     // with so many, copying is cheap
 
 /// As the struct of the kernel.
@@ -77,12 +77,12 @@ struct Blocks {
     std::int64_t images_each, positions_each, count;
 };
 
-Blocks blocks_of(const Conv2dProblem& problem, std::int64_t most_k) {
+Blocks blocks_of(const Conv2dProblem& problem, std::int64_t max_k) {
     const std::int64_t plane = problem.output[0] * problem.output[1];
-    const std::int64_t row = problem.output[1] <= most_k ? problem.output[1] : 1, most_rows = most_k / row;
-    const std::int64_t images_each = std::clamp<std::int64_t>(most_k / plane, 1, problem.images);
+    const std::int64_t row = problem.output[1] <= max_k ? problem.output[1] : 1, max_rows = max_k / row;
+    const std::int64_t images_each = std::clamp<std::int64_t>(max_k / plane, 1, problem.images);
     if (images_each > 1) return {images_each, plane, ceil_div(problem.images, images_each)};
-    const std::int64_t positions_each = ceil_div(plane / row, ceil_div(plane / row, most_rows)) * row;
+    const std::int64_t positions_each = ceil_div(plane / row, ceil_div(plane / row, max_rows)) * row;
     return {1, positions_each, problem.images * ceil_div(plane, positions_each)};
 }
 
@@ -98,13 +98,13 @@ Cut cut_of(const Conv2dProblem& problem, const Device& device, const RegisterTil
                        tile_sums = tile.rows * columns * problem.taps();
     const std::int64_t wanted =
         std::max<std::int64_t>(1, std::int64_t{device.info().compute_units} * kGroupsPerUnit / problem.groups);
-    const std::int64_t most_panels =
+    const std::int64_t max_panels =
         std::min(block / (blocks.images_each * blocks.positions_each * columns), sums / tile_sums);
     Cut cut{};
-    cut.panels_each = part(panels, most_panels, 1, 1);
+    cut.panels_each = part(panels, max_panels, 1, 1);
     const std::int64_t column_groups = ceil_div(panels, cut.panels_each);
     cut.row_panels_each = part(row_panels, sums / (tile_sums * cut.panels_each),
-                               ceil_div(kLeastRows, tile.rows * problem.taps()), ceil_div(wanted, column_groups));
+                               ceil_div(kMinRows, tile.rows * problem.taps()), ceil_div(wanted, column_groups));
     cut.tiles = column_groups * ceil_div(row_panels, cut.row_panels_each);
     cut.blocks_each = part(blocks.count, blocks.count, 1, ceil_div(wanted, cut.tiles));
     cut.chunks = ceil_div(blocks.count, cut.blocks_each);

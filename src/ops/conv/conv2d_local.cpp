@@ -176,11 +176,11 @@ class Conv2dLocal final : public Conv2dStrategy {
         for (std::size_t i = 0; i < 2; ++i) {
             reach[i] = problem.input[i] + 2 * problem.padding[i] + problem.filter[i] * problem.dilation[i] +
                        2 * problem.stride[i];
-            if (reach[i] > kMost) return false;
+            if (reach[i] > kMax) return false;
         }
         const std::int64_t plane = reach[0] * reach[1];
-        return plane <= kMost && problem.images * plane <= kMost &&
-               std::max(problem.channels, problem.filters) * problem.taps() <= kMost;
+        return plane <= kMax && problem.images * plane <= kMax &&
+               std::max(problem.channels, problem.filters) * problem.taps() <= kMax;
     }
 
     /// Tiles of a group with few rows are mostly empty.
@@ -207,7 +207,7 @@ class Conv2dLocal final : public Conv2dStrategy {
     }
 
   private:
-    static constexpr std::int64_t kMost = std::int64_t{1} << 30, kFewRows = 8;
+    static constexpr std::int64_t kMax = std::int64_t{1} << 30, kFewRows = 8;
 };
 
 }  // namespace

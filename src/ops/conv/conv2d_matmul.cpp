@@ -6,7 +6,7 @@
 namespace declivity::ops {
 namespace {
 
-constexpr std::int64_t kLeastWeights = 1 << 14;  // with fewer, a launch that adds up parts of long sums costs too much
+constexpr std::int64_t kMinWeights = 1 << 14;  // with fewer, a launch that adds up parts of long sums costs too much
 
 class Conv2dMatmul final : public Conv2dStrategy {
   public:
@@ -23,7 +23,7 @@ class Conv2dMatmul final : public Conv2dStrategy {
 
     [[nodiscard]] bool pays(const Conv2dProblem& problem, const Device&) const override {
         return problem.family == Family::cpu_like && problem.direction == Conv2dDirection::backward_weights &&
-               problem.channels * problem.filters >= kLeastWeights;
+               problem.channels * problem.filters >= kMinWeights;
     }
 
     void run(const Conv2dProblem& problem, const Conv2dOperands& operands, std::string_view) const override {

@@ -24,7 +24,7 @@ struct TileSize {
 constexpr std::array kCpuTiles{TileSize{8, 3}, TileSize{6, 4}, TileSize{4, 6}, TileSize{6, 2}, TileSize{4, 3},
                                TileSize{2, 6}, TileSize{1, 8}, TileSize{8, 1}, TileSize{2, 2}};
 constexpr std::array kGpuTiles{TileSize{8, 4}, TileSize{8, 1}, TileSize{2, 4}, TileSize{1, 1}};
-constexpr std::int64_t kMostVectors = 8;
+constexpr std::int64_t kMaxVectors = 8;
 
 /// As the structs of the kernels.
 struct Pack {
@@ -145,7 +145,7 @@ void run(const Sum& sum, const Conv2dProblem& problem, const Form& form, const P
 }
 
 /// Elements that the last vectors may read behind the last plane.
-std::int64_t tail_of(const Form& form) { return kMostVectors * form.run(); }
+std::int64_t tail_of(const Form& form) { return kMaxVectors * form.run(); }
 
 void forward(const Conv2dProblem& problem, const Conv2dOperands& operands) {
     const Form form = form_of(operands.x.device(), problem.family, problem.dtype);
@@ -269,9 +269,9 @@ class Conv2dTiled final : public Conv2dStrategy {
         for (std::size_t i = 0; i < 2; ++i) {
             reach[i] = problem.input[i] + 2 * problem.padding[i] + problem.filter[i] * problem.dilation[i] +
                        2 * problem.stride[i];
-            if (reach[i] > kMostPositions) return false;
+            if (reach[i] > kMaxPositions) return false;
         }
-        return reach[0] * reach[1] * problem.stride[0] * problem.stride[1] <= kMostPositions;
+        return reach[0] * reach[1] * problem.stride[0] * problem.stride[1] <= kMaxPositions;
     }
 
     void run(const Conv2dProblem& problem, const Conv2dOperands& operands, std::string_view) const override {
@@ -286,7 +286,7 @@ class Conv2dTiled final : public Conv2dStrategy {
     }
 
   private:
-    static constexpr std::int64_t kMostPositions = std::int64_t{1} << 30;
+    static constexpr std::int64_t kMaxPositions = std::int64_t{1} << 30;
 };
 
 }  // namespace

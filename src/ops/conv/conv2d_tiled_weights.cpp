@@ -21,7 +21,7 @@ namespace {
 constexpr std::int64_t kCpuCache = 512 * 1024;  // bytes
 constexpr std::int64_t kCpuGroups = 4;          // work-groups wanted for each compute unit
 constexpr std::int64_t kGpuGroups = 32;
-constexpr std::int64_t kMostPartials = 64 << 20;  // bytes
+constexpr std::int64_t kMaxPartials = 64 << 20;  // bytes
 
 /// Output channels and streams (a channel and an element of the filter) of a register tile.
 struct TileSize {
@@ -65,7 +65,7 @@ std::int64_t images_each(const Conv2dProblem& problem, const Device& device, std
     if (cpu) chunks = std::max(chunks, std::min(problem.images, ceil_div(problem.images * image_bytes, kCpuCache)));
     const std::int64_t weights = problem.filters * problem.channels_per_group() * problem.taps();
     const auto bytes = static_cast<std::int64_t>(size_of(problem.dtype));
-    chunks = std::clamp<std::int64_t>(chunks, 1, std::max<std::int64_t>(1, kMostPartials / (weights * bytes)));
+    chunks = std::clamp<std::int64_t>(chunks, 1, std::max<std::int64_t>(1, kMaxPartials / (weights * bytes)));
     return ceil_div(problem.images, chunks);
 }
 

@@ -23,23 +23,23 @@ constexpr std::int64_t kTiles = 48;    // for which weights are read once
 
 }  // namespace
 
-Units cut_units(const std::array<std::int64_t, 2>& size, std::int64_t images, std::int64_t most_images,
+Units cut_units(const std::array<std::int64_t, 2>& size, std::int64_t images, std::int64_t max_images,
                 std::int64_t fitting, std::int64_t grid) {
-    constexpr std::int64_t most_wide = 14;
+    constexpr std::int64_t max_wide = 14;
     const std::int64_t tiles_h = ceil_div(size[0], 4), tiles_w = ceil_div(size[1], 4);
     Units units{};
     units.wide =
-        ceil_div(tiles_w, ceil_div(tiles_w, std::min({tiles_w, most_wide, fitting,
+        ceil_div(tiles_w, ceil_div(tiles_w, std::min({tiles_w, max_wide, fitting,
                                                       std::max<std::int64_t>(1, (grid / Units::held(1) - 2) / 4)})));
-    const std::int64_t most_high =
+    const std::int64_t max_high =
         std::clamp<std::int64_t>(std::min(fitting / units.wide, (grid / Units::held(units.wide) - 3) / 4), 1, tiles_h);
-    units.high = ceil_div(tiles_h, ceil_div(tiles_h, most_high));
+    units.high = ceil_div(tiles_h, ceil_div(tiles_h, max_high));
     units.units_h = ceil_div(tiles_h, units.high);
     units.units_w = ceil_div(tiles_w, units.wide);
     units.images_each =
         units.units_h * units.units_w > 1
             ? 1
-            : std::clamp<std::int64_t>(std::min(fitting / (units.high * units.wide), most_images), 1, images);
+            : std::clamp<std::int64_t>(std::min(fitting / (units.high * units.wide), max_images), 1, images);
     units.count = ceil_div(images, units.images_each) * units.units_h * units.units_w;
     return units;
 }
@@ -85,7 +85,7 @@ std::int64_t cheapest(const Conv2dProblem& problem) {
                            tiles = problem.images * ceil_div(to[0], 4) * ceil_div(to[1], 4);
         // Each part of the filters transforms the channels anew, and each part of the channels the filters.
         const double parts =
-            std::max(1.0, std::sqrt(static_cast<double>(channels * filters) / static_cast<double>(kMostPairs)));
+            std::max(1.0, std::sqrt(static_cast<double>(channels * filters) / static_cast<double>(kMaxPairs)));
         const double four = 36 * static_cast<double>(tiles) *
                                 (kMultiply * static_cast<double>(channels * filters) +
                                  kTransform * parts * static_cast<double>(channels + filters)) +

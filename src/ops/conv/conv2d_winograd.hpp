@@ -18,7 +18,7 @@ inline constexpr std::array kRegisterTiles{RegisterTile{12, 2}, RegisterTile{8, 
                                            RegisterTile{4, 3}};
 constexpr double kGain = 0.9;            // that a later one must promise
 constexpr std::int64_t kElements = 36;   // of a transformed tile
-constexpr std::int64_t kMostTiles = 48;  // of a unit
+constexpr std::int64_t kMaxTiles = 48;  // of a unit
 constexpr std::int64_t kGroupsPerUnit =
     2;  // so that all compute units end at about the same time; each group has a slice of memory
 
@@ -32,7 +32,7 @@ struct Units {
 };
 /// @param size positions of the plane; `fitting` tiles a unit should have at most, `grid` positions of what they meet
 /// fit into local memory
-Units cut_units(const std::array<std::int64_t, 2>& size, std::int64_t images, std::int64_t most_images,
+Units cut_units(const std::array<std::int64_t, 2>& size, std::int64_t images, std::int64_t max_images,
                 std::int64_t fitting, std::int64_t grid);
 /// Bytes of local memory for such positions.
 constexpr std::int64_t kGridBytes = 96 * 1024;
@@ -41,7 +41,7 @@ constexpr std::int64_t kGridBytes = 96 * 1024;
 std::int64_t spread(std::int64_t elements);
 
 /// Pairs of filters and channels whose sums backward_weights keeps at a time.
-constexpr std::int64_t kMostPairs = 4096;
+constexpr std::int64_t kMaxPairs = 4096;
 void backward_weights(const Conv2dProblem& problem, const Conv2dOperands& operands);
 
 }  // namespace declivity::ops::winograd

@@ -17,10 +17,10 @@ namespace {
 using namespace winograd;
 
 constexpr std::int64_t kScratchBytes = 768 * 1024;              // of a unit, that stay in the second cache
-constexpr std::int64_t kLeastTilesNear = 16, kLeastTiles = 48;  // of a unit: all weights are read for each
+constexpr std::int64_t kMinTilesNear = 16, kMinTiles = 48;  // of a unit: all weights are read for each
 constexpr std::int64_t kNear = 1 << 18;                         // elements of weights that stay in the second cache
 constexpr std::int64_t kChannels = 7;                           // CHANNELS
-constexpr std::int64_t kLeastUnits = 3;                         // of a work-item that transforms the weights for itself
+constexpr std::int64_t kMinUnits = 3;                         // of a work-item that transforms the weights for itself
 
 /// As the struct of the kernels.
 struct Winograd {
@@ -61,27 +61,27 @@ Plan plan_of(const Conv2dProblem& problem, const Device& device, std::string_vie
     plan.form = vector_form(device, problem.dtype);
     plan.channels = forward ? problem.channels : problem.filters;
     plan.filters = forward ? problem.filters : problem.channels;
-    plan.tile = cheapest_tile(kRegisterTiles, plan.form, kMostTiles, plan.filters, kGain);
+    plan.tile = cheapest_tile(kRegisterTiles, plan.form, kMaxTiles, plan.filters, kGain);
     plan.block = plan.tile.vectors * plan.form.vector;
     plan.blocks = ceil_div(plan.filters, plan.block);
     plan.padded = ceil_div(plan.channels, plan.form.vector) * plan.form.vector;
 
     const bool far = kElements * plan.blocks * plan.block * plan.channels > kNear;
-    const std::int64_t least = far ? kLeastTiles : kLeastTilesNear;
+    const std::int64_t least = far ? kMinTiles : kMinTilesNear;
     const std::int64_t fitting =
-        std::clamp(kScratchBytes / (bytes * kElements * (plan.padded + plan.block)), least, kMostTiles);
+        std::clamp(kScratchBytes / (bytes * kElements * (plan.padded + plan.block)), least, kMaxTiles);
     const std::int64_t grid = block_elements(device, problem.dtype, kGridBytes) / plan.form.vector;
     // Weights that leave the cache are read as seldom as possible: few units, whose filters the compute units share.
     std::int64_t cuts = units * 2;
     if (far) {
-        cuts = ceil_div(problem.images * ceil_div(to[0], 4) * ceil_div(to[1], 4), kMostTiles);
+        cuts = ceil_div(problem.images * ceil_div(to[0], 4) * ceil_div(to[1], 4), kMaxTiles);
         if (cuts > 1) cuts = ceil_div(cuts, units) * units;
     }
     plan.cut = cut_units(to, problem.images, ceil_div(problem.images, cuts), fitting, grid);
     plan.parts = std::clamp<std::int64_t>(ceil_div(units, plan.cut.count), 1, plan.blocks);
     const std::int64_t all = plan.cut.count * plan.parts;
     plan.own_weights =
-        may_own_weights(plan, problem) && variant != kApart && (variant == kOwn || all >= units * kLeastUnits);
+        may_own_weights(plan, problem) && variant != kApart && (variant == kOwn || all >= units * kMinUnits);
     plan.groups = std::min(all, plan.own_weights ? units : units * kGroupsPerUnit);
     plan.weight_element = spread(plan.blocks * plan.channels * plan.block);
     plan.input_element = spread(plan.cut.tiles() * plan.padded);

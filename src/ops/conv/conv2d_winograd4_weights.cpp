@@ -12,7 +12,7 @@ namespace declivity::ops::winograd {
 namespace {
 
 constexpr std::int64_t kScratchBytes = 960 * 1024;  // of a work-item, that stay in the second cache
-constexpr std::int64_t kLeastTiles = 12;            // of a unit: all sums are read and written for each
+constexpr std::int64_t kMinTiles = 12;            // of a unit: all sums are read and written for each
 
 /// As the struct of the kernel.
 struct Gradient {
@@ -36,7 +36,7 @@ Parts cut_parts(const Conv2dProblem& problem, std::int64_t rows, std::int64_t co
         parts.filters_each = ceil_div(ceil_div(problem.filters, parts.filter_parts), rows) * rows;
         parts.channels_each = ceil_div(ceil_div(problem.channels, parts.channel_parts), columns) * columns;
         const bool filters_more = parts.filters_each > rows, channels_more = parts.channels_each > columns;
-        if (parts.filters_each * parts.channels_each <= kMostPairs || (!filters_more && !channels_more)) break;
+        if (parts.filters_each * parts.channels_each <= kMaxPairs || (!filters_more && !channels_more)) break;
         const bool of_filters = filters_more && (parts.filters_each > parts.channels_each || !channels_more);
         ++(of_filters ? parts.filter_parts : parts.channel_parts);
     }
@@ -68,7 +68,7 @@ Plan plan_of(const Conv2dProblem& problem, const Device& device) {
     plan.x_row = plan.parts.channels_each;
     plan.dout_row = ceil_div(plan.parts.filters_each, plan.form.vector) * plan.form.vector;
     const std::int64_t fitting = std::clamp(
-        (kScratchBytes / (bytes * kElements) - pairs) / (plan.x_row + plan.dout_row), kLeastTiles, kMostTiles);
+        (kScratchBytes / (bytes * kElements) - pairs) / (plan.x_row + plan.dout_row), kMinTiles, kMaxTiles);
     const std::int64_t grid = block_elements(device, problem.dtype, kGridBytes) / plan.form.vector;
     plan.cut = cut_units(problem.output, problem.images, problem.images, fitting, grid);
     const std::int64_t units = plan.cut.count, tiles = plan.cut.tiles();

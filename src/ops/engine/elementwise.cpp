@@ -26,7 +26,7 @@ using Node = ExpressionNode;
 constexpr std::size_t kKernelCopy = 1 << 20;  // bytes of a copy that are worth a kernel on CPU-like devices
 constexpr std::int64_t kCpuChunk =
     8192;  // elements a work-item loops over on CPU-like devices: long enough to hide its start
-constexpr std::int64_t kMostGroups = 65535;  // in the second dimension: more, and some GPUs refuse the launch
+constexpr std::int64_t kMaxGroups = 65535;  // in the second dimension: more, and some GPUs refuse the launch
 
 void merge(const Shape& shape, Plan& plan) {
     IndexSpace space{shape, {}};
@@ -108,7 +108,7 @@ Range range_of(const Cut& cut, const Kernel& kernel, bool cpu) {
     std::size_t tall = 1;
     while (wide * tall * 2 <= group && tall < static_cast<std::size_t>(cut.rows)) tall *= 2;
     range.local = {wide, tall, 1};
-    const std::size_t rows = to_size(cut.rows), down = std::min(round_up(rows, tall), tall * to_size(kMostGroups));
+    const std::size_t rows = to_size(cut.rows), down = std::min(round_up(rows, tall), tall * to_size(kMaxGroups));
     range.global = {round_up(range.global[0], wide), down, rows / down + (rows % down == 0 ? 0 : 1)};
     return range;
 }

@@ -38,7 +38,7 @@ Plan plan_of(const Steps& steps, const Shape& shape, const View* out, Steps::Mem
     Plan plan(memory);
     int inputs = 0;
     for (const int operand : steps.operand) inputs = std::max(inputs, operand + 1);
-    plan.operands.reserve(1 + static_cast<std::size_t>(inputs) + kMostAlso);
+    plan.operands.reserve(1 + static_cast<std::size_t>(inputs) + kMaxAlso);
     plan.operands.push_back(out != nullptr ? Operand{*out, out->strides} : Operand{});
     for (std::size_t at = 0; at < steps.nodes.size(); ++at) {
         const Node& node = *steps.nodes[at];
@@ -71,8 +71,8 @@ Plan plan_of(const Steps& steps, const Shape& shape, const View* out, Steps::Mem
         }
         append_numbers_of(node, plan);
     }
-    if (plan.operands.size() > kMostInputs + 1)
-        throw Unsupported(fmt::format("evaluate: expected an expression of at most {} inputs, got {}", kMostInputs,
+    if (plan.operands.size() > kMaxInputs + 1)
+        throw Unsupported(fmt::format("evaluate: expected an expression of at most {} inputs, got {}", kMaxInputs,
                                       plan.operands.size() - 1));
     return plan;
 }

@@ -15,8 +15,8 @@ namespace {
 // Tunables beside those of work_split.hpp; cl_kernels/engine/elementwise_reduce.cl says what they mean.
 constexpr std::int64_t kCpuBlock = 1024;
 constexpr std::int64_t kGpuBlock = 64;
-constexpr std::int64_t kLeastColumns = 64;   // elements of a row that are worth not to store it
-constexpr std::int64_t kMostGroups = 65535;  // in the second dimension: more, and some GPUs refuse the launch
+constexpr std::int64_t kMinColumns = 64;   // elements of a row that are worth not to store it
+constexpr std::int64_t kMaxGroups = 65535;  // in the second dimension: more, and some GPUs refuse the launch
 
 bool contains(const Dims& axes, int axis) { return std::ranges::find(axes, axis) != axes.end(); }
 
@@ -53,8 +53,8 @@ bool may_reduce_rows(const Shape& shape, const Dims& axes, const Device& device)
     int inner = shape.rank();
     std::int64_t columns = 1;
     while (inner > 0 && contains(axes, inner - 1)) columns *= shape[--inner];
-    return columns >= kLeastColumns &&
-           (family_of(device) == Family::cpu_like || shape.numel() / columns <= kMostGroups);
+    return columns >= kMinColumns &&
+           (family_of(device) == Family::cpu_like || shape.numel() / columns <= kMaxGroups);
 }
 
 std::optional<ElementwiseReduced> elementwise_reduce(Reduce kind, const Expression& of, const Dims& axes,
@@ -68,11 +68,11 @@ std::optional<ElementwiseReduced> elementwise_reduce(Reduce kind, const Expressi
     Plan plan = plan_of(steps, shape, nullptr);
     plan.operands[0].view.dtype = accumulate;
     while (inner < rank && !merge_rows(shape, inner, plan)) ++inner;
-    if (inner == rank || plan.sizes.back() < kLeastColumns) return std::nullopt;
+    if (inner == rank || plan.sizes.back() < kMinColumns) return std::nullopt;
 
     const bool cpu = family_of(device) == Family::cpu_like;
     const std::int64_t columns = plan.sizes.back(), rows = plan.sizes.numel() / columns;
-    if (!cpu && rows > kMostGroups) return std::nullopt;
+    if (!cpu && rows > kMaxGroups) return std::nullopt;
     const std::int64_t chunk = ceil_div(columns, splits_of(device, cpu, rows, columns)),
                        splits = ceil_div(columns, chunk);
     ElementwiseReduced out = left_to_reduce(shape, axes, inner, splits, accumulate, device);

@@ -40,7 +40,7 @@ namespace {
 /// Fills in which operand each node is.
 Steps with_operands(Steps steps) {
     std::pmr::vector<const Node*> inputs(steps.nodes.get_allocator());
-    inputs.reserve(kMostInputs);
+    inputs.reserve(kMaxInputs);
     steps.operand.reserve(steps.nodes.size());
     for (const Node* node : steps.nodes) {
         if (node->kind != Node::Kind::view && node->kind != Node::Kind::random) {
@@ -61,7 +61,7 @@ Steps with_operands(Steps steps) {
 
 Steps steps_of(const Expression& expression, Steps::Memory memory) {
     Steps steps(memory);
-    steps.nodes.reserve(kMostNodes);
+    steps.nodes.reserve(kMaxNodes);
     add(expression, steps);
     return with_operands(std::move(steps));
 }

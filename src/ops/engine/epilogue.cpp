@@ -162,7 +162,7 @@ EpilogueArguments::EpilogueArguments(const KernelEpilogue& epilogue, const View&
       flags_((epilogue.bias ? kBias : 0) | (epilogue.scale ? kScale : 0) | (epilogue.shift ? kShift : 0) |
              (epilogue.residual ? kResidual : 0) |
              (epilogue.activation == Function::relu ? epilogue.saved ? kReluGradient : kRelu : 0)) {
-    all_.reserve(kMost);
+    all_.reserve(kMax);
     all_.emplace_back(flags_);
     for (const double number : {epilogue.alpha, epilogue.beta, epilogue.parameters[0], epilogue.parameters[1]})
         all_.push_back(real_argument(any.dtype, number));

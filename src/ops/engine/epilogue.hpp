@@ -58,9 +58,9 @@ class EpilogueArguments {
     std::pmr::vector<Argument> if_any_behind(std::initializer_list<Argument> first) && = delete;
 
   private:
-    static constexpr std::size_t kMost = 10, kMostFirst = 16;
+    static constexpr std::size_t kMax = 10, kMaxFirst = 16;
 
-    mutable Scratch<(2 * kMost + kMostFirst) * sizeof(Argument)> scratch_;  // of lists that are used once
+    mutable Scratch<(2 * kMax + kMaxFirst) * sizeof(Argument)> scratch_;  // of lists that are used once
     bool empty_;
     std::int32_t flags_;
     std::pmr::vector<Argument> all_{scratch_.memory()};

@@ -35,7 +35,7 @@ struct ExpressionNode {
 
 // What a kernel may grow to. All its arguments together have 1024 bytes (the least that OpenCL grants): 9 operands of
 // 80, numbers of 8.
-constexpr int kMostInputs = 8, kMostNodes = 24, kMostNumbers = 16;
+constexpr int kMaxInputs = 8, kMaxNodes = 24, kMaxNumbers = 16;
 
 /// Another node of the same kind over other inputs.
 Expression with_inputs(const ExpressionNode& node, std::span<const Expression> inputs);
@@ -51,9 +51,9 @@ struct AlsoStored {
     Expression part;
     View to;  // dense
 };
-constexpr std::size_t kMostAlso = 2;
+constexpr std::size_t kMaxAlso = 2;
 
-/// evaluate(expression, out), with parts of it. They and the inputs are kMostInputs at most.
+/// evaluate(expression, out), with parts of it. They and the inputs are kMaxInputs at most.
 void evaluate(const Expression& expression, const View& out, std::span<const AlsoStored> also);
 
 /// Whether a node of `whole` is the root of `part`.

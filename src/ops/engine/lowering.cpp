@@ -44,7 +44,7 @@ Measure measure(const Expression& expression) {
 }
 
 bool fits(const Measure& measure) {
-    return measure.inputs <= kMostInputs && measure.nodes <= kMostNodes && measure.numbers <= kMostNumbers;
+    return measure.inputs <= kMaxInputs && measure.nodes <= kMaxNodes && measure.numbers <= kMaxNumbers;
 }
 
 Expression Lowering::run(const Expression& expression, const ValueState* result) {
@@ -55,7 +55,7 @@ Expression Lowering::run(const Expression& expression, const ValueState* result)
                 continue;
             }
             result_ = result;
-            room_ = std::clamp(kMostInputs - measure(expression).inputs, 0, static_cast<int>(kMostAlso));
+            room_ = std::clamp(kMaxInputs - measure(expression).inputs, 0, static_cast<int>(kMaxAlso));
             return lower(expression);
         } catch (const Anew&) {
             forget();

@@ -9,7 +9,7 @@ namespace {
 
 using Node = ExpressionNode;
 
-constexpr std::size_t kLeastBytes = 1 << 14;  // below it memory is not worth another kernel to compile
+constexpr std::size_t kMinBytes = 1 << 14;  // below it memory is not worth another kernel to compile
 
 /// Whether a node is all of a piece of memory, as the result would be.
 bool is_candidate(const Node& node, DType dtype, const Shape& shape) {
@@ -26,7 +26,7 @@ bool is_part_of(const Expression& whole, const Expression& part) {
 }
 
 bool may_reuse_memory(const Expression& expression, DType dtype, const Shape& shape) {
-    if (bytes_of(shape, dtype) < kLeastBytes) return false;
+    if (bytes_of(shape, dtype) < kMinBytes) return false;
     const Steps steps = steps_of(expression);
     return std::ranges::any_of(steps.nodes, [&](const Node* node) { return is_candidate(*node, dtype, shape); });
 }

@@ -87,9 +87,9 @@ Operation::Operation(std::string_view name, const std::optional<OperationCall>& 
       takes_casts_(operands.takes_casts),
       widens_(operands.widens && has_halves(reads_, operands.writes, outputs_)),
       device_(device_of(name, reads_, operands.writes, prologue_)) {
-    if (outputs_.size() > kMostOutputs || (outputs_.empty() && operands.writes.empty()))
+    if (outputs_.size() > kMaxOutputs || (outputs_.empty() && operands.writes.empty()))
         throw ValueError(fmt::format("operation: expected 1 to {} outputs of \"{}\", or memory that it writes, got {}",
-                                     kMostOutputs, name, outputs_.size()));
+                                     kMaxOutputs, name, outputs_.size()));
     for (const View& view : operands.writes) {
         // Memory keeps its writers, which keep what they read.
         if (view.buffer && std::ranges::any_of(reads_, [&](const View& read) { return read.buffer == view.buffer; }))
@@ -253,7 +253,7 @@ OperationResults operation(std::string_view name, const OperationCall& call, Ope
 }
 
 Value operation_in_company(std::string_view name, LaunchTogether launch, OperationOperands operands) {
-    constexpr std::size_t most_waiting = 8 << 20;  // bytes
+    constexpr std::size_t max_waiting = 8 << 20;  // bytes
     declivity::detail::refuse_after_fork(name);
     if (operands.outputs.size() != 1 || !operands.writes.empty())
         throw ValueError(
@@ -272,7 +272,7 @@ Value operation_in_company(std::string_view name, LaunchTogether launch, Operati
     std::size_t bytes = 0;
     for (const auto& one : waiting_for_company())
         if (const auto other = one.lock(); other && other->pending()) bytes += other->bytes();
-    if (!fuses() || bytes > most_waiting) made->launch();
+    if (!fuses() || bytes > max_waiting) made->launch();
     return results[0];
 }
 

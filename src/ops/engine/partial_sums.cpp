@@ -15,7 +15,7 @@
 namespace declivity::ops {
 namespace {
 
-constexpr std::int64_t kMostSums = 22;  // a device need take no more than 1024 bytes of arguments
+constexpr std::int64_t kMaxSums = 22;  // a device need take no more than 1024 bytes of arguments
 constexpr std::int64_t kCpuEach = 256;  // elements
 constexpr std::size_t kGroup = 64;      // work-items, on GPU-like devices
 
@@ -26,7 +26,7 @@ struct Sum {
 };
 struct Sums {
     std::int32_t sums = 0, unused = 0;
-    std::array<Sum, kMostSums> sum{};
+    std::array<Sum, kMaxSums> sum{};
 };
 
 /// What one launch takes.
@@ -34,7 +34,7 @@ class Batch {
   public:
     /// False: it does not fit any more.
     bool take(const PartialSum& sum, std::int64_t run) {
-        if (sums_.sums == kMostSums) return false;
+        if (sums_.sums == kMaxSums) return false;
         MemoryObjects<4> memories = memories_;
         const auto partial = memories.place(sum.partials), result = memories.place(sum.result);
         if (!partial || !result) return false;
@@ -71,7 +71,7 @@ void add_up(std::span<const PartialSum> sums, Family family) {
     const std::int64_t each = cpu ? kCpuEach : 1;
     const std::size_t group = cpu ? 1 : std::min(kGroup, device.info().max_work_group);
     Defines defines = storage_defines(sums[0].partials.dtype, sums[0].result.dtype);
-    defines.set("EACH", each).set("GROUP", static_cast<std::int64_t>(group)).set("SUMS", kMostSums);
+    defines.set("EACH", each).set("GROUP", static_cast<std::int64_t>(group)).set("SUMS", kMaxSums);
     const Kernel kernel(device, {"partial_sums.cl", "sum_partials", defines});
     for (std::size_t i = 0; i < sums.size();) {
         Batch batch;

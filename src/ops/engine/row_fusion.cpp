@@ -28,7 +28,7 @@ using Node = ExpressionNode;
 using Kind = Node::Kind;
 
 // Less than a kernel of elements takes (expression_node.hpp), since rows have arguments of their own.
-constexpr int kMostRowInputs = 6, kMostRowNumbers = 10;
+constexpr int kMaxRowInputs = 6, kMaxRowNumbers = 10;
 constexpr std::int64_t kGpuKept = 16384;  // bytes of local memory for the rows of a group
 
 std::int64_t row_length(const Shape& shape, int inner) {
@@ -47,11 +47,11 @@ bool keeps_rows(const Device& device, DType dtype, std::int64_t rows, std::int64
 /// Elements of a row from which on its functions are worth a loop of their own on CPU-like devices. With fewer, a
 /// kernel of elements, which takes many rows as one, wins by more than it costs to store them (measured on two cores of
 /// an AMD Zen 4).
-constexpr std::int64_t kLeastRow = 48, kLeastCostlyRow = 128;
+constexpr std::int64_t kMinRow = 48, kMinCostlyRow = 128;
 
 /// When functions before and behind a row operator become part of its kernel.
 struct Pays {
-    static bool row(std::int64_t n, bool costly) { return n >= (costly ? kLeastCostlyRow : kLeastRow); }
+    static bool row(std::int64_t n, bool costly) { return n >= (costly ? kMinCostlyRow : kMinRow); }
     /// GPU-like devices compute what they do not keep several times.
     static bool prologue(const Device& device, DType dtype, std::int64_t rows, std::int64_t n, bool costly) {
         if (family_of(device) == Family::cpu_like) return row(n, costly);
@@ -112,7 +112,7 @@ RowInput row_input(Value x, int inner) {
     if (x.computed() || state.is_opaque() || !launch_below(state)) return elements();
     const Measure cost = measure(state.expression);
     const std::int64_t n = row_length(state.shape, inner);
-    if (n == 0 || state.shape.numel() == 0 || cost.inputs > kMostRowInputs || cost.numbers > kMostRowNumbers ||
+    if (n == 0 || state.shape.numel() == 0 || cost.inputs > kMaxRowInputs || cost.numbers > kMaxRowNumbers ||
         !Pays::prologue(state.device, state.dtype, state.shape.numel() / n, n, cost.costly))
         return elements();
     return {View(), std::move(x)};
@@ -148,7 +148,7 @@ std::optional<Fusion> fusion_of(const Expression& prologue, const Expression& ep
     const Measure before = measure(prologue), behind = measure(epilogue);
     Steps steps = steps_of_rows(prologue, epilogue);
     const int inputs = steps.operand.empty() ? 0 : std::ranges::max(steps.operand) + 1;
-    if (inputs > kMostRowInputs || std::ssize(steps.nodes) > kMostNodes) return std::nullopt;
+    if (inputs > kMaxRowInputs || std::ssize(steps.nodes) > kMaxNodes) return std::nullopt;
     for (const Node* node : steps.nodes)
         if (is_floating(node->dtype) && compute_type(node->dtype) != dtype) return std::nullopt;
     const std::int64_t n = row_length(shape, inner);
@@ -156,7 +156,7 @@ std::optional<Fusion> fusion_of(const Expression& prologue, const Expression& ep
     if (epilogue && !Pays::epilogue(device, dtype, n, behind.costly)) return std::nullopt;
     Plan plan = plan_of(steps, shape, nullptr);
     plan.operands[0].view.dtype = dtype;
-    if (plan.numbers.size() > kMostRowNumbers || !merge_rows(shape, inner, plan)) return std::nullopt;
+    if (plan.numbers.size() > kMaxRowNumbers || !merge_rows(shape, inner, plan)) return std::nullopt;
     return Fusion{std::move(steps), std::move(plan)};
 }
 

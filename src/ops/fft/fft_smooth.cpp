@@ -114,7 +114,7 @@ bool launch_rows(const View& x, const FftLines& lines, const View& out, const Ff
 }
 
 /// The longest length of one launch.
-std::int64_t most_at_once(const Device& device, DType dtype) {
+std::int64_t max_at_once(const Device& device, DType dtype) {
     const auto pair = 2 * static_cast<std::int64_t>(size_of(dtype));
     if (family_of(device) == Family::gpu_like) return block_elements(device, dtype, kLocalBytes) / 4;
     return kLanesBytes / (pair * vector_form(device, dtype).vector);
@@ -157,7 +157,7 @@ bool launch_fft_real_smooth(const View& x, std::int64_t rows, std::int64_t h, bo
     const FftNumbers numbers{back, scale};
     const std::int32_t real = back ? -1 : 1;
     if (launch_rows(x, lines, out, numbers, real)) return true;
-    if (h > most_at_once(x.device(), x.dtype) || few_rows(x, lines)) return false;
+    if (h > max_at_once(x.device(), x.dtype) || few_rows(x, lines)) return false;
     FftLanes lanes = row_lanes(lines, back ? 2 * h : 2 * (h + 1));
     lanes.real = real;
     launch_lanes(x, lanes, out, numbers);
@@ -167,7 +167,7 @@ bool launch_fft_real_smooth(const View& x, std::int64_t rows, std::int64_t h, bo
 void launch_fft_smooth(const View& x, const FftLines& lines, const View& out, const FftNumbers& numbers) {
     if (launch_rows(x, lines, out, numbers)) return;
     const Device device = x.device();
-    const std::int64_t most = most_at_once(device, x.dtype), n = lines.n, inner = lines.inner;
+    const std::int64_t most = max_at_once(device, x.dtype), n = lines.n, inner = lines.inner;
     const bool cpu = family_of(device) == Family::cpu_like;
     if (n <= most && !(inner == 1 && few_rows(x, lines))) {
         const FftLanes lanes{.outer = lines.outer,

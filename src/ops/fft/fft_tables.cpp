@@ -20,7 +20,7 @@ namespace {
 
 using Complex = std::complex<double>;
 
-constexpr std::size_t kMostBytes = std::size_t{64} << 20;  // of all tables of a device
+constexpr std::size_t kMaxBytes = std::size_t{64} << 20;  // of all tables of a device
 
 enum class Table : std::uint8_t { passes, segment, rows, circle, chirp, spectrum };
 using Key = std::tuple<Table, DType, std::int64_t, std::int64_t, std::int64_t>;
@@ -71,7 +71,7 @@ View kept(const Device& device, const Key& key, const std::function<std::vector<
         upload(view.buffer, 0, std::as_bytes(std::span(narrow)));
     }
     // Those that are in use are held by their users.
-    if (tables.bytes + view.bytes() > kMostBytes) {
+    if (tables.bytes + view.bytes() > kMaxBytes) {
         tables.made.clear();
         tables.bytes = 0;
     }

@@ -17,11 +17,11 @@ namespace {
 constexpr std::int64_t kBlockBytes = std::int64_t{704} << 10;  // of a second cache, beside what passes through it
 constexpr std::int64_t kSmallBytes = 16 * 1024;                // of a, that stay in the first cache
 constexpr std::int64_t kBlockK = 384;                          // a panel of a then fills half of the first cache
-constexpr std::int64_t kMostRows = 1024, kMostColumns = 384;   // of a work-group
+constexpr std::int64_t kMaxRows = 1024, kMaxColumns = 384;   // of a work-group
 constexpr std::int64_t kRowsCopied = 64;                       // at a time: some cache lines side by side
 constexpr std::int64_t kGroupsPerUnit =
     2;  // of sums that are cut into parts, so that all compute units end at about the same time
-constexpr std::int64_t kMostGroupsPerUnit = 8;         // among which the cut is searched
+constexpr std::int64_t kMaxGroupsPerUnit = 8;         // among which the cut is searched
 constexpr std::int64_t kWork = std::int64_t{1} << 20;  // multiply-adds that are worth a work-group
 constexpr std::int64_t kPartOfK = 512;                 // of a sum that is cut into parts
 // Sums are cut into parts when they are that long, and longer than so many results.
@@ -62,12 +62,12 @@ struct Cut {
 
 /// Work-groups, cut so that the last unit ends first: in cycles for each k, a group copies its columns of b, reads its
 /// rows of a, and multiplies each with each.
-Cut search_cut(const Plan& plan, std::int64_t m, std::int64_t k, std::int64_t batch, std::int64_t most_columns,
+Cut search_cut(const Plan& plan, std::int64_t m, std::int64_t k, std::int64_t batch, std::int64_t max_columns,
                std::int64_t units) {
     constexpr double copied_vector = 3, started = 4000;
     const double read_row = plan.a_copied != 0 ? 1 : 0.4,
                  panel_vectors = static_cast<double>(plan.column_vectors) / static_cast<double>(plan.column_panels);
-    const std::int64_t rows = plan.tile.rows, most_groups = units * kMostGroupsPerUnit;
+    const std::int64_t rows = plan.tile.rows, max_groups = units * kMaxGroupsPerUnit;
     const auto cycles = [&](std::int64_t panels, std::int64_t high) {
         return static_cast<double>(k) *
                    (static_cast<double>(panels) * panel_vectors * (copied_vector + static_cast<double>(high)) +
@@ -76,13 +76,13 @@ Cut search_cut(const Plan& plan, std::int64_t m, std::int64_t k, std::int64_t ba
     };
     Cut best;
     double least = std::numeric_limits<double>::infinity();
-    for (std::int64_t row_groups = ceil_div(plan.row_panels, kMostRows / rows), fewest = row_groups;
-         row_groups <= std::max(fewest, std::min(plan.row_panels, most_groups));) {
+    for (std::int64_t row_groups = ceil_div(plan.row_panels, kMaxRows / rows), fewest = row_groups;
+         row_groups <= std::max(fewest, std::min(plan.row_panels, max_groups));) {
         const std::int64_t rows_each = ceil_div(plan.row_panels, row_groups),
                            down = ceil_div(plan.row_panels, rows_each), high = std::min(rows_each * rows, m),
                            low = m - (down - 1) * high;
-        for (std::int64_t column_groups = ceil_div(plan.column_panels, most_columns), narrowest = column_groups;
-             column_groups <= std::max(narrowest, std::min(plan.column_panels, most_groups / row_groups));) {
+        for (std::int64_t column_groups = ceil_div(plan.column_panels, max_columns), narrowest = column_groups;
+             column_groups <= std::max(narrowest, std::min(plan.column_panels, max_groups / row_groups));) {
             const std::int64_t wide = ceil_div(plan.column_panels, column_groups),
                                across = ceil_div(plan.column_panels, wide),
                                narrow = plan.column_panels - (across - 1) * wide;
@@ -116,16 +116,16 @@ Plan plan_for(const MatmulProblem& problem, const Device& device) {
     plan.column_vectors = ceil_div(n, form.vector);
     plan.column_panels = ceil_div(plan.column_vectors, plan.tile.vectors);
 
-    const std::int64_t most_k = std::min(kBlockK, plan.block / (columns + plan.a_copied * rows));
-    plan.k_block = ceil_div(k, ceil_div(k, most_k));  // of equal length: a short last one would only cost
+    const std::int64_t max_k = std::min(kBlockK, plan.block / (columns + plan.a_copied * rows));
+    plan.k_block = ceil_div(k, ceil_div(k, max_k));  // of equal length: a short last one would only cost
     plan.rows_copied = plan.a_copied * std::min(plan.row_panels, kRowsCopied / rows);
-    std::int64_t most_columns = std::min(plan.column_panels, std::max<std::int64_t>(1, kMostColumns / columns));
-    while ((most_columns * columns + plan.rows_copied * rows) * plan.k_block > plan.block)
+    std::int64_t max_columns = std::min(plan.column_panels, std::max<std::int64_t>(1, kMaxColumns / columns));
+    while ((max_columns * columns + plan.rows_copied * rows) * plan.k_block > plan.block)
         if (plan.rows_copied > 1) plan.rows_copied /= 2;
-        else --most_columns;
+        else --max_columns;
     const std::int64_t units = device.info().compute_units;
-    const std::array key{m, n, k, batch, rows, plan.columns(), plan.a_copied, most_columns, units};
-    const Cut cut = remembered<Cut>(key, [&] { return search_cut(plan, m, k, batch, most_columns, units); });
+    const std::array key{m, n, k, batch, rows, plan.columns(), plan.a_copied, max_columns, units};
+    const Cut cut = remembered<Cut>(key, [&] { return search_cut(plan, m, k, batch, max_columns, units); });
     plan.rows_each = cut.rows_each, plan.columns_each = cut.columns_each;
     plan.matrices_each = std::clamp<std::int64_t>(kWork / (m * n * k), 1, ceil_div(batch, units));
     return plan;

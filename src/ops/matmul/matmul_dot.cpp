@@ -15,10 +15,10 @@ namespace {
 constexpr std::int64_t kBlockK = 1024;      // elements of a row that stay in the first cache, beside others
 constexpr std::int64_t kGroupsPerUnit = 8;  // so that all compute units end at about the same time
 constexpr std::int64_t kFewRows = 32;       // or columns
-constexpr std::int64_t kLeastK = 32;
+constexpr std::int64_t kMinK = 32;
 // Adding up the elements of a vector costs a result as much as copying these elements of b, which others do once for
 // all rows.
-constexpr std::int64_t kLeastKOfRow = 10;
+constexpr std::int64_t kMinKOfRow = 10;
 
 struct Tile {
     std::int64_t rows, columns;
@@ -91,8 +91,8 @@ class MatmulDot final : public MatmulStrategy {
     }
     /// Where copying an operand costs more than using it in place.
     [[nodiscard]] bool pays(const MatmulProblem& problem, const Device&) const override {
-        return problem.k >= kLeastK &&
-               (problem.n <= kFewRows || (problem.m <= kFewRows && problem.k >= kLeastKOfRow * problem.m));
+        return problem.k >= kMinK &&
+               (problem.n <= kFewRows || (problem.m <= kFewRows && problem.k >= kMinKOfRow * problem.m));
     }
     [[nodiscard]] bool takes_epilogue(const MatmulProblem&, const Device&, std::string_view) const override {
         return true;

@@ -10,7 +10,7 @@
 namespace declivity::ops {
 namespace {
 
-constexpr std::int64_t kMostVectors = 4;
+constexpr std::int64_t kMaxVectors = 4;
 
 /// As the structs of the kernel.
 struct Lie {
@@ -87,7 +87,7 @@ class MatmulGemv final : public MatmulStrategy {
     [[nodiscard]] std::string_view name() const override { return "gemv"; }
 
     [[nodiscard]] bool can_serve(const MatmulProblem& problem, const Device&) const override {
-        return problem.family == Family::gpu_like && std::min(problem.m, problem.n) <= kMostVectors;
+        return problem.family == Family::gpu_like && std::min(problem.m, problem.n) <= kMaxVectors;
     }
     [[nodiscard]] bool takes_epilogue(const MatmulProblem&, const Device&, std::string_view) const override {
         return true;

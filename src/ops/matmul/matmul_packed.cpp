@@ -19,11 +19,11 @@ namespace {
 
 constexpr std::int64_t kBlockK = 128;  // a panel of each operand then stays in the first two caches
 // Panels of a work-group: few enough to stay in the second cache, many enough to be used again.
-constexpr std::int64_t kMostRowPanels = 24, kMostColumnPanels = 4;
+constexpr std::int64_t kMaxRowPanels = 24, kMaxColumnPanels = 4;
 constexpr std::int64_t kGroupsPerUnit = 4;  // so that all compute units end at about the same time
 
 // Up to so many rows, and from so many elements of b on, a constant b is packed.
-constexpr std::int64_t kMostRows = 192, kLeastElements = 1 << 14;
+constexpr std::int64_t kMaxRows = 192, kMinElements = 1 << 14;
 
 // Few, because each is kernels to compile: for 32 registers, for 16, and for what has few columns.
 constexpr std::array kTiles{RegisterTile{12, 2}, RegisterTile{8, 3}, RegisterTile{24, 1}, RegisterTile{6, 2},
@@ -47,7 +47,7 @@ void multiply_panels(const View& a, const View& b, const View& out, std::int64_t
     const std::int64_t vector = vector_form(device, out.dtype).vector, columns = tile.vectors * vector;
     const std::int64_t batch = out.shape[0], m = out.shape[1], n = out.shape[2];
     const std::int64_t a_panels = ceil_div(m, tile.rows), b_panels = ceil_div(n, columns);
-    std::int64_t rows_each = std::min(kMostRowPanels, a_panels), columns_each = std::min(kMostColumnPanels, b_panels);
+    std::int64_t rows_each = std::min(kMaxRowPanels, a_panels), columns_each = std::min(kMaxColumnPanels, b_panels);
     const std::int64_t wanted = std::int64_t{device.info().compute_units} * kGroupsPerUnit;
     const auto groups = [&] { return ceil_div(a_panels, rows_each) * ceil_div(b_panels, columns_each) * batch; };
     while (groups() < wanted && rows_each + columns_each > 2)
@@ -81,7 +81,7 @@ namespace {
 
 /// The width of panels of b is that for many rows, however few there are: one packed copy serves every number of rows.
 std::int64_t panel_vectors(const Device& device, const MatmulProblem& problem) {
-    return choose_panel_tile(device, problem.dtype, kMostRows, problem.n).vectors;
+    return choose_panel_tile(device, problem.dtype, kMaxRows, problem.n).vectors;
 }
 std::int64_t columns_of(const Device& device, const MatmulProblem& problem) {
     return panel_vectors(device, problem) * vector_form(device, problem.dtype).vector;
@@ -105,8 +105,8 @@ class MatmulPacked final : public MatmulStrategy {
     }
     /// In the place of `blocked`, whose results it gives to the bit.
     [[nodiscard]] bool pays(const MatmulProblem& problem, const Device& device) const override {
-        if (!problem.constant_b || problem.batch != 1 || problem.m > kMostRows ||
-            problem.n * problem.k < kLeastElements)
+        if (!problem.constant_b || problem.batch != 1 || problem.m > kMaxRows ||
+            problem.n * problem.k < kMinElements)
             return false;
         const std::array others{&matmul_stream(), &matmul_dot(), &matmul_split()};
         return std::ranges::none_of(others, [&](const MatmulStrategy* other) {

@@ -10,8 +10,8 @@
 namespace declivity::ops {
 namespace {
 
-constexpr std::int64_t kMostRows = 4;
-constexpr std::int64_t kLeastK = 64, kLeastColumns = 32;
+constexpr std::int64_t kMaxRows = 4;
+constexpr std::int64_t kMinK = 64, kMinColumns = 32;
 constexpr std::int64_t kGroupsPerUnit = 4;  // so that all compute units end at about the same time
 
 /// As the struct of the kernel.
@@ -48,11 +48,11 @@ class MatmulStream final : public MatmulStrategy {
     [[nodiscard]] std::string_view name() const override { return "stream"; }
 
     [[nodiscard]] bool can_serve(const MatmulProblem& problem, const Device&) const override {
-        return problem.family == Family::cpu_like && problem.m <= kMostRows &&
+        return problem.family == Family::cpu_like && problem.m <= kMaxRows &&
                (problem.k == 1 || (problem.a_strides[2] == 1 && problem.b_strides[1] == 1));
     }
     [[nodiscard]] bool pays(const MatmulProblem& problem, const Device&) const override {
-        return problem.k >= kLeastK && problem.n >= kLeastColumns;
+        return problem.k >= kMinK && problem.n >= kMinColumns;
     }
     [[nodiscard]] bool takes_epilogue(const MatmulProblem&, const Device&, std::string_view) const override {
         return true;

@@ -16,10 +16,10 @@ constexpr std::array kTiles{LocalTile{16, 16, 2, 2, 8}, LocalTile{16, 8, 2, 2, 8
                             LocalTile{8, 16, 2, 1, 8},  LocalTile{8, 8, 1, 1, 8},  LocalTile{4, 16, 1, 1, 16},
                             LocalTile{16, 4, 1, 1, 16}};
 
-constexpr std::int64_t kMostSumBytes = 256;  // of a work-item, in registers
+constexpr std::int64_t kMaxSumBytes = 256;  // of a work-item, in registers
 constexpr std::int64_t kItemsPerUnit = 512;  // work-items that keep a compute unit busy with as many sums each
-constexpr std::int64_t kLeastPart = 128;     // steps of k that are worth a work-group
-constexpr std::int64_t kMostPartials = std::int64_t{64} << 20;  // bytes
+constexpr std::int64_t kMinPart = 128;     // steps of k that are worth a work-group
+constexpr std::int64_t kMaxPartials = std::int64_t{64} << 20;  // bytes
 // Costs are counted in multiply-adds of a compute unit.
 constexpr double kLoad = 0.7;        // a vector read from local memory, for one multiply-add with it
 constexpr double kStart = 16;        // steps of k that the first slice and the results take
@@ -52,11 +52,11 @@ LocalCut cut_of(const LocalTile& tile, const LocalProduct& product, std::int64_t
     return {tile, std::max<std::int64_t>(1, ceil_div(product.k, each)), each};
 }
 
-std::int64_t most_parts(const LocalProduct& product, DType dtype) {
+std::int64_t max_parts(const LocalProduct& product, DType dtype) {
     if (!product.may_split) return 1;
     const std::int64_t bytes =
         product.rows * product.columns * product.batch * static_cast<std::int64_t>(size_of(dtype));
-    return std::max<std::int64_t>(1, std::min(product.k / kLeastPart, kMostPartials / bytes));
+    return std::max<std::int64_t>(1, std::min(product.k / kMinPart, kMaxPartials / bytes));
 }
 
 }  // namespace
@@ -68,7 +68,7 @@ std::size_t LocalTile::local_bytes(DType dtype) const {
 bool LocalTile::fits(const Device& device, DType dtype) const {
     const DeviceInfo& info = device.info();
     // Sums of f64 take two registers each, of the 255 that a work-item may have at most.
-    if (16 * row_strips * column_strips * static_cast<std::int64_t>(size_of(dtype)) > kMostSumBytes) return false;
+    if (16 * row_strips * column_strips * static_cast<std::int64_t>(size_of(dtype)) > kMaxSumBytes) return false;
     return static_cast<std::int64_t>(local_bytes(dtype)) <= block_elements(device, DType::u8, info.local_memory) &&
            static_cast<std::size_t>(items()) <= std::min(info.max_work_group, info.max_work_items[0]);
 }
@@ -99,7 +99,7 @@ std::vector<LocalCut> local_cuts(const Device& device, DType dtype, const LocalP
             continue;
         }
         Priced best{cut_of(tile, product, 1), cost_of(tile, product, 1, units)};
-        for (std::int64_t parts = 2; parts <= most_parts(product, dtype); parts *= 2)
+        for (std::int64_t parts = 2; parts <= max_parts(product, dtype); parts *= 2)
             if (const double cost = cost_of(tile, product, parts, units); cost < best.cost)
                 best = {cut_of(tile, product, parts), cost};
         if (named) best.cost = -1;
@@ -123,7 +123,7 @@ std::vector<std::string> local_variants(const Device& device, DType dtype, const
         const std::int64_t groups =
             ceil_div(product.rows, tile.rows()) * ceil_div(product.columns, tile.columns()) * product.batch;
         for (const std::int64_t parts : {4, 16})
-            if (parts <= most_parts(product, dtype) && groups < 2 * std::int64_t{device.info().compute_units})
+            if (parts <= max_parts(product, dtype) && groups < 2 * std::int64_t{device.info().compute_units})
                 names.push_back(fmt::format("{}x{}", tile.name(), parts));
     }
     if (names.empty()) names.emplace_back();

@@ -12,11 +12,11 @@
 namespace declivity::ops {
 
 /// Sums and products of a few numbers of this size, and sizes, do not overflow.
-constexpr std::int64_t kMostModerate = std::int64_t{1} << 31;
+constexpr std::int64_t kMaxModerate = std::int64_t{1} << 31;
 
 /// @throws ValueError for numbers beyond 2^31 on either side, which no tensor has room for
 inline void require_moderate(std::string_view function, std::string_view what, const Dims& numbers) {
-    if (std::ranges::any_of(numbers, [](std::int64_t one) { return one > kMostModerate || one < -kMostModerate; }))
+    if (std::ranges::any_of(numbers, [](std::int64_t one) { return one > kMaxModerate || one < -kMaxModerate; }))
         throw ValueError(fmt::format("{}: expected numbers up to 2^31 as {}, got {}", function, what, numbers.str()));
 }
 
