@@ -8,7 +8,7 @@
 //              groups)
 //            2 GPU-like: several work-items a row. global (row groups * local size)
 //   LOG      1 for the logarithm
-//            Where rows lie side by side (inner == 1), as row_program.clh says
+//            Where rows strides side by side (inner == 1), as row_program.clh says
 //   INNER    form 2: 1 where inner > 1
 //   REAL, T  float or double
 //   LANES    form 0: elements of a vector

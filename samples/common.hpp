@@ -97,7 +97,7 @@ class ColouredDigits : public data::ClassificationDataset {
     }
     [[nodiscard]] std::int64_t do_label(std::int64_t index) const override { return digits_.label(index); }
 
-    data::DrawnDigits digits_;
+    data::SyntheticDigits digits_;
     std::uint64_t seed_;
 };
 
@@ -122,7 +122,7 @@ inline io::Image8 curve_of(const train::Trainer& trainer, const std::string& tit
         found->x.push_back(static_cast<double>(epoch));
         found->y.push_back(value);
     };
-    for (const train::EpochFigures& row : trainer.progress().history)
+    for (const train::EpochMetrics& row : trainer.progress().history)
         for (const auto& [name, value] : row)
             for (auto& [series, end] : {std::pair(&curve.losses, "_loss"), std::pair(&curve.accuracies, "_accuracy")})
                 if (name.ends_with(end)) append(*series, name.substr(0, name.rfind('_')), row.epoch, value);

@@ -8,7 +8,7 @@ namespace {
 /// The learning curve as it is after the last epoch.
 struct Curve : train::Callback {
     io::Image8 image;
-    void after_epoch(train::Trainer& trainer, const train::EpochFigures&) override {
+    void after_epoch(train::Trainer& trainer, const train::EpochMetrics&) override {
         image = samples::curve_of(trainer, "drawn digits");
     }
 };
@@ -26,8 +26,8 @@ int main(int argc, char** argv) {
     return samples::guarded([&] {
         flags.apply();
         std::puts("drawing 12000 digits ...");
-        const samples::Sets sets{samples::limited(std::make_shared<data::DrawnDigits>(10000, 1), flags.limit),
-                                 std::make_shared<data::DrawnDigits>(2000, 2)};
+        const samples::Sets sets{samples::limited(std::make_shared<data::SyntheticDigits>(10000, 1), flags.limit),
+                                 std::make_shared<data::SyntheticDigits>(2000, 2)};
         nn::Sequential model(nn::Conv2d(1, 16, 3), nn::ReLU(), nn::MaxPool2d(2),   //
                              nn::Conv2d(16, 32, 3), nn::ReLU(), nn::MaxPool2d(2),  //
                              nn::Flatten(), nn::Linear(32 * 5 * 5, 10));

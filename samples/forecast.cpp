@@ -57,7 +57,7 @@ struct Network : nn::Callable<Tensor(Tensor days, Tensor seasons)> {
         // What the network adds to the last day.
         return squeeze(head(dropout(select(y, 1, -1))), 1) + select(days, 1, -1);
     }
-    [[nodiscard]] const std::type_info& replayable() const override { return typeid(Network); }
+    [[nodiscard]] const std::type_info& capture_safe() const override { return typeid(Network); }
 };
 
 /// The windows that end before the days first .. last.

@@ -17,7 +17,7 @@ struct Lstm : nn::Layer {
           lstm(add("lstm", nn::LSTM(width, width, {.num_layers = layers, .batch_first = true}))),
           head(add("head", nn::Linear(width, tokens))) {}
     Tensor forward(Tensor tokens) override { return head(lstm(letters(tokens)).y); }
-    [[nodiscard]] const std::type_info& replayable() const override { return typeid(Lstm); }
+    [[nodiscard]] const std::type_info& capture_safe() const override { return typeid(Lstm); }
 
     nn::Embedding& letters;
     nn::LSTM& lstm;

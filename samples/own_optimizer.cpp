@@ -13,7 +13,7 @@ class AdaBelief : public optim::Optimizer {
     AdaBelief(const optim::Parameters& parameters, double lr) : Optimizer("AdaBelief") {
         add(parameters, lr, {"m", "s"});
     }
-    [[nodiscard]] const std::type_info& replayable() const override { return typeid(AdaBelief); }
+    [[nodiscard]] const std::type_info& capture_safe() const override { return typeid(AdaBelief); }
 
   protected:
     void update(std::size_t, optim::Update& x) const override {
@@ -31,7 +31,7 @@ nn::Sequential network() { return nn::Sequential(nn::Flatten(), nn::Linear(784, 
 }  // namespace
 
 int main() {
-    const data::DrawnDigits digits(4000, 1), unseen(1000, 2);
+    const data::SyntheticDigits digits(4000, 1), unseen(1000, 2);
 
     manual_seed(1);
     nn::Sequential unbroken = network();

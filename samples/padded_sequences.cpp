@@ -42,7 +42,7 @@ struct Classifier : nn::Callable<Tensor(Tensor tokens, Tensor length)> {
         }
         return head(last);
     }
-    [[nodiscard]] const std::type_info& replayable() const override { return typeid(Classifier); }
+    [[nodiscard]] const std::type_info& capture_safe() const override { return typeid(Classifier); }
 };
 
 }  // namespace

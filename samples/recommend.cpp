@@ -119,9 +119,9 @@ Outcome train_on_ratings(const std::string& name, train::Model model, std::vecto
                  .callbacks = {std::make_shared<train::LearningRate>(optim::cosine(epochs, 0.01),
                                                                      train::LearningRate::Unit::epoch)}});
     train::Series curve{.name = name, .x = {}, .y = {}};
-    for (const train::EpochFigures& figures : trainer.progress().history) {
-        curve.x.push_back(static_cast<double>(figures.epoch));
-        curve.y.push_back(std::sqrt(figures["kept_loss"]));
+    for (const train::EpochMetrics& metrics : trainer.progress().history) {
+        curve.x.push_back(static_cast<double>(metrics.epoch));
+        curve.y.push_back(std::sqrt(metrics["kept_loss"]));
     }
     curves.push_back(curve);
     return {name, std::sqrt(trainer.evaluate(kept)["loss"])};

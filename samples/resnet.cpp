@@ -23,14 +23,14 @@ struct Block : nn::Layer {
         skip.append(nn::BatchNorm2d(out));
     }
     Tensor forward(Tensor x) override { return relu(residual(x) + skip(x)); }
-    [[nodiscard]] const std::type_info& replayable() const override { return typeid(Block); }
+    [[nodiscard]] const std::type_info& capture_safe() const override { return typeid(Block); }
 };
 
 }  // namespace
 
 int main() {
     manual_seed(1);
-    const data::DrawnDigits digits(4000, 1), unseen(1000, 2);
+    const data::SyntheticDigits digits(4000, 1), unseen(1000, 2);
 
     nn::Sequential model(nn::Conv2d(1, 8, 3, {.stride = 2, .padding = 1, .bias = false}), nn::BatchNorm2d(8),
                          nn::ReLU(), Block(8, 8, 1), Block(8, 16, 2), Block(16, 32, 2), nn::GlobalAvgPool2d(),

@@ -287,15 +287,15 @@ struct Network : nn::Callable<Tensor(Tensor numbers, Tensor categories)> {
         const Tensor y = layers(parts.size() == 1 ? numbers : concat(parts, 1));
         return classes ? y : squeeze(y, 1);
     }
-    [[nodiscard]] const std::type_info& replayable() const override { return typeid(Network); }
+    [[nodiscard]] const std::type_info& capture_safe() const override { return typeid(Network); }
 };
 
 /// Keeps the weights of the epoch with the least loss of the validation set.
 class KeepBest : public train::Callback {
   public:
-    void after_epoch(train::Trainer& trainer, const train::EpochFigures& figures) override {
-        if (!(figures["valid_loss"] < least_)) return;
-        least_ = figures["valid_loss"];
+    void after_epoch(train::Trainer& trainer, const train::EpochMetrics& metrics) override {
+        if (!(metrics["valid_loss"] < least_)) return;
+        least_ = metrics["valid_loss"];
         best_.clear();
         for (const auto& [name, tensor] : trainer.model().state_dict())
             best_.push_back({name, tensor.detach().clone()});
@@ -502,9 +502,9 @@ int main(int argc, char** argv) {
                                            std::make_shared<KeepBest>()},
                              .quiet = true});
                 train::Series curve{.name = linear ? "linear" : "network", .x = {}, .y = {}};
-                for (const train::EpochFigures& figures : trainer.progress().history) {
-                    curve.x.push_back(static_cast<double>(figures.epoch));
-                    curve.y.push_back(figures["valid_loss"]);
+                for (const train::EpochMetrics& metrics : trainer.progress().history) {
+                    curve.x.push_back(static_cast<double>(metrics.epoch));
+                    curve.y.push_back(metrics["valid_loss"]);
                 }
                 curves.push_back(curve);
                 const Tensor output = trainer.predict(test_set);

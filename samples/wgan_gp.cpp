@@ -50,7 +50,7 @@ int main(int argc, char** argv) {
     CLI11_PARSE(app, argc, argv);
     if (!device.empty()) set_default_device(Device::select(device));
     manual_seed(1);
-    const data::DrawnDigits digits(2400, 1);
+    const data::SyntheticDigits digits(2400, 1);
     nn::Sequential generator = make_generator(), critic = make_critic();
     optim::Adam generator_optimizer(generator.parameters(), {.lr = 1e-3, .beta1 = 0.5, .beta2 = 0.9});
     optim::Adam critic_optimizer(critic.parameters(), {.lr = 1e-3, .beta1 = 0.5, .beta2 = 0.9});

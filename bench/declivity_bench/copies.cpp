@@ -53,7 +53,7 @@ std::vector<Contender> ways_to_copy(const Device& device, double bytes) {
     }));
     ways.push_back(by([](const ops::View& from, const ops::View& to) { ops::evaluate(ops::Expression(from), to); }));
     ways.push_back(by([](const ops::View& from, const ops::View& to) { ops::copy(from, to); }));
-    if (device.family() == Family::cpu_like) {
+    if (device.style() == KernelStyle::simd) {
         std::vector<std::shared_ptr<HostCopy>> blocks;
         for (std::size_t i = 0; i < sets.size(); ++i) {
             const auto size = static_cast<std::size_t>(count);

@@ -30,7 +30,7 @@ struct Block : nn::Layer {
         const Tensor y = second_norm(second(relu(first_norm(first(x)))));
         return relu(y + (shortcut != nullptr ? (*shortcut)(x) : x));
     }
-    [[nodiscard]] const std::type_info& replayable() const override { return typeid(Block); }
+    [[nodiscard]] const std::type_info& capture_safe() const override { return typeid(Block); }
 
     nn::Conv2d& first;
     nn::BatchNorm& first_norm;
@@ -80,8 +80,8 @@ void Training::step() {
     optimizer_->step();
 }
 
-void Training::recorded_step() { recorded_step_(); }
-void Training::recorded_infer() { recorded_infer_(); }
+void Training::captured_step() { captured_step_(); }
+void Training::captured_infer() { captured_infer_(); }
 
 void Training::infer() {
     const NoGrad none;

@@ -29,15 +29,15 @@ class Training {
     void infer();
     /// The same, recorded at the first call, and again when the other was called in between, which puts the model into
     /// another mode.
-    void recorded_step();
-    void recorded_infer();
+    void captured_step();
+    void captured_infer();
 
   private:
     std::unique_ptr<nn::Layer> model_;
     std::unique_ptr<optim::Adam> optimizer_;
     Tensor images_, labels_;
-    RecordedAction recorded_step_{[this](const std::vector<Tensor>&) { return step(), std::vector<Tensor>{}; }};
-    RecordedAction recorded_infer_{[this](const std::vector<Tensor>&) { return infer(), std::vector<Tensor>{}; }};
+    CapturedAction captured_step_{[this](const std::vector<Tensor>&) { return step(), std::vector<Tensor>{}; }};
+    CapturedAction captured_infer_{[this](const std::vector<Tensor>&) { return infer(), std::vector<Tensor>{}; }};
 };
 
 }  // namespace declivity::bench

@@ -210,7 +210,7 @@ void time_case(Report& report, const Conv2dCase& c) {
             }
         };
         const ops::Conv2dProblem problem =
-            ops::conv2d_problem("bench", direction, DType::f32, device.family(), c.x, c.weight, c.options);
+            ops::conv2d_problem("bench", direction, DType::f32, device.style(), c.x, c.weight, c.options);
         const std::string strategy(ops::choose_conv2d(problem, device).strategy->name());
         call(0);
         const Tolerance allowed = direction == ops::Conv2dDirection::forward          ? c.forward_tolerance(DType::f32)

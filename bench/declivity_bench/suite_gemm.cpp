@@ -16,7 +16,7 @@
 namespace declivity::bench {
 namespace {
 
-using test::Lie;
+using test::OperandStrides;
 using test::MatmulCase;
 
 struct Named {
@@ -25,7 +25,7 @@ struct Named {
 };
 
 std::string letters(const MatmulCase& one) {
-    return fmt::format("{}{}", one.a == Lie::transposed ? 'T' : 'N', one.b == Lie::transposed ? 'T' : 'N');
+    return fmt::format("{}{}", one.a == OperandStrides::transposed ? 'T' : 'N', one.b == OperandStrides::transposed ? 'T' : 'N');
 }
 
 Named named(const std::string& prefix, const MatmulCase& one, const std::string& group = {}) {
@@ -39,9 +39,9 @@ std::vector<Named> gemm_cases() {
         for (const std::int64_t s : {size - 1, size, size + 1})
             cases.push_back(named("square", {.m = s, .n = s, .k = s}, size <= 128 ? "launch-bound" : ""));
     for (const std::int64_t s : {500, 1024})
-        for (const Lie a : {Lie::dense, Lie::transposed})
-            for (const Lie b : {Lie::dense, Lie::transposed})
-                if (a != Lie::dense || b != Lie::dense)
+        for (const OperandStrides a : {OperandStrides::dense, OperandStrides::transposed})
+            for (const OperandStrides b : {OperandStrides::dense, OperandStrides::transposed})
+                if (a != OperandStrides::dense || b != OperandStrides::dense)
                     cases.push_back(named("transposed", {.m = s, .n = s, .k = s, .a = a, .b = b}));
     // Dense layers: forward x W^T, and the gradients of x (g W) and of W (g^T x).
     struct Layer {
@@ -52,10 +52,10 @@ std::vector<Named> gemm_cases() {
         for (const std::int64_t batch : {1, 8, 32, 64, 128, 256}) {
             const bool tiny = 2.0 * static_cast<double>(batch * in * out) < 4e6;
             const std::string group = tiny ? "launch-bound" : "";
-            cases.push_back(named("dense forward", {.m = batch, .n = out, .k = in, .b = Lie::transposed}, group));
+            cases.push_back(named("dense forward", {.m = batch, .n = out, .k = in, .b = OperandStrides::transposed}, group));
             if (batch == 1) continue;
             cases.push_back(named("dense to input", {.m = batch, .n = in, .k = out}, group));
-            cases.push_back(named("dense to weights", {.m = out, .n = in, .k = batch, .a = Lie::transposed}, group));
+            cases.push_back(named("dense to weights", {.m = out, .n = in, .k = batch, .a = OperandStrides::transposed}, group));
         }
     return cases;
 }
@@ -65,7 +65,7 @@ std::vector<Named> attention_cases() {
     std::vector<Named> cases;
     for (const std::int64_t length : {128, 512})
         for (const std::int64_t heads : {12, 96}) {
-            cases.push_back(named("scores", {.batch = heads, .m = length, .n = length, .k = 64, .b = Lie::transposed}));
+            cases.push_back(named("scores", {.batch = heads, .m = length, .n = length, .k = 64, .b = OperandStrides::transposed}));
             cases.push_back(named("values", {.batch = heads, .m = length, .n = 64, .k = length}));
         }
     return cases;
@@ -85,9 +85,9 @@ std::string wrong_element(const MatmulCase& one, const std::vector<float>& a, co
         double sum = 0;
         for (std::int64_t k = 0; k < one.k; ++k) {
             const std::int64_t at_a =
-                z * one.m * one.k + (one.a == Lie::transposed ? k * one.m + row : row * one.k + k);
+                z * one.m * one.k + (one.a == OperandStrides::transposed ? k * one.m + row : row * one.k + k);
             const std::int64_t at_b =
-                z * one.k * one.n + (one.b == Lie::transposed ? column * one.k + k : k * one.n + column);
+                z * one.k * one.n + (one.b == OperandStrides::transposed ? column * one.k + k : k * one.n + column);
             sum += double{a[static_cast<std::size_t>(at_a)]} * double{b[static_cast<std::size_t>(at_b)]};
         }
         const double got = double{out[static_cast<std::size_t>((z * one.m + row) * one.n + column)]};
@@ -100,7 +100,7 @@ std::string wrong_element(const MatmulCase& one, const std::vector<float>& a, co
 void time_case(Report& report, const Named& one) {
     const MatmulCase& p = one.problem;
     const Device device = report.device();
-    const bool a_transposed = p.a == Lie::transposed, b_transposed = p.b == Lie::transposed;
+    const bool a_transposed = p.a == OperandStrides::transposed, b_transposed = p.b == OperandStrides::transposed;
     const auto operand = [&](bool transposed, std::int64_t rows, std::int64_t columns) {
         return uniform(transposed ? Shape{p.batch, columns, rows} : Shape{p.batch, rows, columns}, -1, 1);
     };
@@ -123,7 +123,7 @@ void time_case(Report& report, const Named& one) {
                             host_out.data()};
         if (auto peer = openblas_gemm(host)) peers.push_back(*std::move(peer));
         // Its built-in parameters on a CPU take seconds for the largest.
-        if (p.flops() < 3e9 && ops::matmul_clblast().can_serve(problem, device))
+        if (p.flops() < 3e9 && ops::matmul_clblast().is_applicable(problem, device))
             peers.push_back({"CLBlast",
                              [&](int) {
                                  ops::matmul_clblast().run(problem, {a_view, b_view, out_view});

@@ -64,7 +64,7 @@ void run(Report& report) {
         const std::string python = python_sizes(net.config);
         if (const std::string name = fmt::format("{} training, batch {} length {}", net.name, net.batch, net.length);
             report.wants(name)) {
-            RecordedAction step([&](const std::vector<Tensor>&) {
+            CapturedAction step([&](const std::vector<Tensor>&) {
                 optimizer.zero_grad();
                 const Tensor logits = model(tokens);
                 cross_entropy(reshape(logits, {-1, net.config.vocab_size}), flatten(targets, 0)).backward();

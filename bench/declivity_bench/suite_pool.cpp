@@ -47,7 +47,7 @@ std::vector<Set> make_sets(const Case& one, const Shape& out_shape, bool largest
         Set& set = sets.back();
         if (!largest) continue;
         const auto made = ops::max_pool2d(set.x.view(), one.parameters);
-        ops::store("bench", made.out, set.out.view());
+        ops::evaluate_into("bench", made.out, set.out.view());
         set.winners = Tensor(made.indices);
     }
     return sets;
@@ -57,14 +57,14 @@ void pool(Set& set, const Case& one, bool largest, bool forward) {
     const ops::View out = set.out.view(), from = set.x.view();
     if (largest && forward) {
         auto made = ops::max_pool2d(from, one.parameters);
-        ops::store("bench", std::move(made.out), out);
+        ops::evaluate_into("bench", std::move(made.out), out);
         set.winners = Tensor(made.indices);
     } else if (largest) {
-        ops::store("bench", ops::max_pool2d_backward(out, set.winners.view(), one.x, one.parameters), from);
+        ops::evaluate_into("bench", ops::max_pool2d_backward(out, set.winners.view(), one.x, one.parameters), from);
     } else if (forward) {
-        ops::store("bench", ops::avg_pool2d(from, one.parameters), out);
+        ops::evaluate_into("bench", ops::avg_pool2d(from, one.parameters), out);
     } else {
-        ops::store("bench", ops::avg_pool2d_backward(out, one.x, one.parameters), from);
+        ops::evaluate_into("bench", ops::avg_pool2d_backward(out, one.x, one.parameters), from);
     }
 }
 

@@ -43,13 +43,13 @@ void time_case(Report& report, const Case& one, bool logarithm, bool forward) {
     std::vector<Set> sets;
     for (int i = 0; i < sets_for(bytes); ++i) {
         sets.push_back({uniform(shape, -3, 3), full(shape, NAN), uniform(shape, -1, 1), full(shape, NAN)});
-        ops::store("bench", ops::softmax(kind, sets.back().x.view(), 1), sets.back().y.view());
+        ops::evaluate_into("bench", ops::softmax(kind, sets.back().x.view(), 1), sets.back().y.view());
     }
     const auto call = [&](int number) {
         const Set& set = sets[static_cast<std::size_t>(number) % sets.size()];
         const ops::View x = set.x.view(), y = set.y.view();
-        if (forward) ops::store("bench", ops::softmax(kind, x, 1), y);
-        else ops::store("bench", ops::softmax_backward(kind, y, set.gradient.view(), 1), set.x_gradient.view());
+        if (forward) ops::evaluate_into("bench", ops::softmax(kind, x, 1), y);
+        else ops::evaluate_into("bench", ops::softmax_backward(kind, y, set.gradient.view(), 1), set.x_gradient.view());
     };
     call(0);
     auto x = sets[0].x.to_vector<float>(), y = sets[0].y.to_vector<float>(),
@@ -137,7 +137,7 @@ void time_cross_entropy(Report& report, const Case& one, bool forward) {
     const auto call = [&](int number) {
         Set& set = sets[static_cast<std::size_t>(number) % sets.size()];
         if (forward) return run_forward(set);
-        ops::store("bench",
+        ops::evaluate_into("bench",
                    ops::cross_entropy_backward(set.x.view(), set.labels.view(), mean, set.statistics.view(),
                                                set.divisor.view(), gradient.view()),
                    set.x_gradient.view());

@@ -41,13 +41,13 @@ void run(Report& report) {
         report.note(name + " inference",
                     images_per_second(compare({"ours", [&](int) { training.infer(); }, wait}, {}, 9).ours), "images/s");
         report.note(name + " recorded training",
-                    images_per_second(compare({"ours", [&](int) { training.recorded_step(); }, wait}, {}, 9).ours),
+                    images_per_second(compare({"ours", [&](int) { training.captured_step(); }, wait}, {}, 9).ours),
                     "images/s");
         report.note(name + " recorded inference",
-                    images_per_second(compare({"ours", [&](int) { training.recorded_infer(); }, wait}, {}, 9).ours),
+                    images_per_second(compare({"ours", [&](int) { training.captured_infer(); }, wait}, {}, 9).ours),
                     "images/s");
         report.note(name + " host", host_microseconds([&] { training.step(); }, wait), "us/step");
-        report.note(name + " recorded host", host_microseconds([&] { training.recorded_step(); }, wait), "us/step");
+        report.note(name + " recorded host", host_microseconds([&] { training.captured_step(); }, wait), "us/step");
     }
     report.end();
 }

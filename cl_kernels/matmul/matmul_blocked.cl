@@ -24,14 +24,14 @@
 #define VECTORS (COLUMNS / VW)
 
 // How an operand lies in memory: elements from one matrix to the next, from one row of a or column of b, and along k.
-struct Lie {
+struct OperandStrides {
     long batch, across, along;
 };
 
 struct Product {
     long M, N, K;
     long last_K;  // of the last matrices, where parts of one sum are a batch; otherwise K
-    struct Lie a, b;
+    struct OperandStrides a, b;
     long out_batch, matrices;
     int row_panels, column_panels;               // of the whole matrices
     int panel_vectors, wider_panels;             // of a panel of b; first panels that have one vector more
@@ -48,15 +48,15 @@ static inline int first_vector(const struct Product d, const int panel) {
 
 // to[k][i] = from[i * across + k * along] for i in [0, width) and k in [0, steps), in rows of `pitch` elements, where
 // only `here` of the `width` are there: behind them anything that is not beyond the operand's end.
-static inline __attribute__((always_inline)) void copy_panel(__global const STORED* from, const struct Lie lie,
+static inline __attribute__((always_inline)) void copy_panel(__global const STORED* from, const struct OperandStrides strides,
                                                              const int here, __local REAL* to, const int width,
                                                              const int pitch, const int steps) {
-    if (lie.along == 1) {
+    if (strides.along == 1) {
         for (int i = 0; i < width; i += 4) {
-            __global const STORED* r0 = from + min(i, here - 1) * lie.across;
-            __global const STORED* r1 = from + min(i + 1, here - 1) * lie.across;
-            __global const STORED* r2 = from + min(i + 2, here - 1) * lie.across;
-            __global const STORED* r3 = from + min(i + 3, here - 1) * lie.across;
+            __global const STORED* r0 = from + min(i, here - 1) * strides.across;
+            __global const STORED* r1 = from + min(i + 1, here - 1) * strides.across;
+            __global const STORED* r2 = from + min(i + 2, here - 1) * strides.across;
+            __global const STORED* r3 = from + min(i + 3, here - 1) * strides.across;
             __local REAL* corner = to + i;
             int k = 0;
             for (; k + 4 <= steps; k += 4, corner += 4 * pitch) {
@@ -71,8 +71,8 @@ static inline __attribute__((always_inline)) void copy_panel(__global const STOR
                 vstore4((REAL4)(LOADED(r0[k]), LOADED(r1[k]), LOADED(r2[k]), LOADED(r3[k])), 0, corner);
         }
     } else {
-        for (int k = 0; k < steps; ++k, from += lie.along, to += pitch)
-            for (int i = 0; i < width; ++i) to[i] = LOADED(from[min(i, here - 1) * lie.across]);
+        for (int k = 0; k < steps; ++k, from += strides.along, to += pitch)
+            for (int i = 0; i < width; ++i) to[i] = LOADED(from[min(i, here - 1) * strides.across]);
     }
 }
 

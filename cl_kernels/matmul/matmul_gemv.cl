@@ -12,14 +12,14 @@
 #include "epilogue.clh"
 #include "row_group.clh"
 
-struct Lie {
+struct OperandStrides {
     long batch, across, along;
 };
 
 struct Gemv {
     long lines, K, batch;
     long each;  // steps of k of a part
-    struct Lie matrix,
+    struct OperandStrides matrix,
         vectors;  // elements from one matrix to the next, from one line or vector to the next, and along k
     long out_matrix, out_line, out_vector;
     long blocks;             // groups for the lines of one matrix

@@ -8,7 +8,7 @@
 //   REAL   float or double
 //   LANES, LINES  work-items of a group; EACH  rows of one
 //   CHUNK  numbers of the sum that lie in local memory at a time, a multiple of 4; rows of it lie CHUNK + 4 apart, so
-//          that the vectors which a group reads at a time lie in different banks
+//          that the vectors which a group reads at a time strides in different banks
 //   shared (LINES EACH + GATES LANES) (CHUNK + 4) numbers forward, (LINES EACH + LANES) (CHUNK + 4) backward
 #include "recurrent.clh"
 

@@ -7,7 +7,7 @@
 #include <declivity/data/collate.hpp>
 #include <declivity/data/dataset.hpp>
 #include <declivity/data/dataset_ref.hpp>
-#include <declivity/data/drawn_digits.hpp>
+#include <declivity/data/synthetic_digits.hpp>
 #include <declivity/data/example.hpp>
 #include <declivity/data/idx.hpp>
 #include <declivity/data/loader.hpp>
@@ -87,7 +87,7 @@
 #include <declivity/ops/scalar.hpp>
 #include <declivity/ops/shape.hpp>
 #include <declivity/ops/tuning.hpp>
-#include <declivity/ops/value.hpp>
+#include <declivity/ops/lazy_array.hpp>
 #include <declivity/ops/view.hpp>
 #include <declivity/optim/adadelta.hpp>
 #include <declivity/optim/adagrad.hpp>
@@ -108,7 +108,7 @@
 #include <declivity/runtime/per_thread.hpp>
 #include <declivity/runtime/process.hpp>
 #include <declivity/runtime/profiler.hpp>
-#include <declivity/runtime/recording.hpp>
+#include <declivity/runtime/command_list.hpp>
 #include <declivity/runtime/scope.hpp>
 #include <declivity/tensor/autograd.hpp>
 #include <declivity/tensor/checkpoint.hpp>
@@ -150,7 +150,7 @@
 #include <declivity/tensor/generator.hpp>
 #include <declivity/tensor/indexing.hpp>
 #include <declivity/tensor/random.hpp>
-#include <declivity/tensor/record.hpp>
+#include <declivity/tensor/capture.hpp>
 #include <declivity/tensor/spatial.hpp>
 #include <declivity/tensor/state_dict.hpp>
 #include <declivity/tensor/tensor.hpp>
@@ -164,7 +164,7 @@
 #include <declivity/text/tokenizer.hpp>
 #include <declivity/text/vocabulary.hpp>
 #include <declivity/train/callbacks.hpp>
-#include <declivity/train/figures.hpp>
+#include <declivity/train/epoch_metrics.hpp>
 #include <declivity/train/loss_value.hpp>
 #include <declivity/train/metric.hpp>
 #include <declivity/train/metrics.hpp>

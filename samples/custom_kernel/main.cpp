@@ -67,8 +67,8 @@ int main(int argc, char** argv) {
             std::printf("gradient check: largest error %.2e\n", error);
             if (!(error < 1e-8)) throw Error("the gradient of mish is wrong");
         }
-        const samples::Sets sets{samples::limited(std::make_shared<data::DrawnDigits>(10000, 1), flags.limit),
-                                 std::make_shared<data::DrawnDigits>(1000, 2)};
+        const samples::Sets sets{samples::limited(std::make_shared<data::SyntheticDigits>(10000, 1), flags.limit),
+                                 std::make_shared<data::SyntheticDigits>(1000, 2)};
         nn::Sequential model(nn::Flatten(), nn::Linear(784, 128), nn::Lambda(fused_mish, "Mish"), nn::Linear(128, 10));
         optim::Adam optimizer(model.parameters(), {.lr = flags.lr});
         Profiler profiler(default_device());

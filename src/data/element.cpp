@@ -25,8 +25,8 @@ T nearest(double value) {
     return static_cast<T>(std::nearbyint(value));
 }
 
-void refuse_halves(const char* function, DType dtype) {
-    if (is_half(dtype))
+void refuse_16bit_float(const char* function, DType dtype) {
+    if (is_16bit_float(dtype))
         throw TypeError(fmt::format("{}: expected f32, f64, integers or bool, got {}", function, name_of(dtype)));
 }
 
@@ -49,7 +49,7 @@ std::vector<std::byte> element_of(DType dtype, double value) {
 }
 
 void to_floats(const char* function, DType dtype, std::span<const std::byte> from, std::span<float> to) {
-    refuse_halves(function, dtype);
+    refuse_16bit_float(function, dtype);
     io::with_type(dtype, [&]<class T>(T element) {
         if constexpr (std::is_arithmetic_v<T>)
             for (std::size_t i = 0; i < to.size(); ++i) {
@@ -60,7 +60,7 @@ void to_floats(const char* function, DType dtype, std::span<const std::byte> fro
 }
 
 void from_floats(const char* function, DType dtype, std::span<const float> from, std::span<std::byte> to) {
-    refuse_halves(function, dtype);
+    refuse_16bit_float(function, dtype);
     io::with_type(dtype, [&]<class T>(T element) {
         if constexpr (std::is_arithmetic_v<T>)
             for (std::size_t i = 0; i < from.size(); ++i) {

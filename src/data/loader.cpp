@@ -149,7 +149,7 @@ struct Loader::State {
         std::vector<Tensor> tensors;
         for (const io::HostArray& array : arrays) {
             const ops::View view = ops::View::make(device, array.dtype, array.shape, BufferUse::transfer);
-            if (!array.bytes.empty()) out.sent.push_back(upload_ahead(view.buffer, 0, array.bytes));
+            if (!array.bytes.empty()) out.sent.push_back(upload_async(view.buffer, 0, array.bytes));
             tensors.emplace_back(view);
         }
         out.batch = {std::move(of_batch), std::move(tensors), number, static_cast<std::int64_t>(indices.size())};

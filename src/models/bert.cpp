@@ -26,7 +26,7 @@ class Output : public nn::Callable<Tensor(Tensor, Tensor)> {
         : dense_(add("dense", nn::Linear(in, config.hidden_size, linear_options(true, options)))),
           norm_(add("LayerNorm", normalisation(config, options))),
           dropout_(add("dropout", nn::Dropout(config.hidden_dropout_prob))) {}
-    [[nodiscard]] const std::type_info& replayable() const override { return typeid(Output); }
+    [[nodiscard]] const std::type_info& capture_safe() const override { return typeid(Output); }
 
   protected:
     Tensor forward(Tensor x, Tensor residual) override { return norm_(dropout_(dense_(std::move(x))) + residual); }
@@ -47,7 +47,7 @@ class Block : public nn::Callable<Tensor(Tensor, Tensor)> {
           intermediate_(add("intermediate", Dense(config.hidden_size, config.intermediate_size, options,
                                                   activation_of("BERTConfig::hidden_act", config.hidden_act)))),
           output_(add("output", Output(config.intermediate_size, config, options))) {}
-    [[nodiscard]] const std::type_info& replayable() const override { return typeid(Block); }
+    [[nodiscard]] const std::type_info& capture_safe() const override { return typeid(Block); }
 
   protected:
     Tensor forward(Tensor x, Tensor mask) override {
@@ -74,7 +74,7 @@ class BERTEmbeddings : public nn::Callable<Tensor(Tensor, Tensor, Tensor)> {
           norm_(add("LayerNorm", normalisation(config, options))),
           dropout_(add("dropout", nn::Dropout(config.hidden_dropout_prob))) {}
     [[nodiscard]] Tensor words() const { return word_embeddings_.weight(); }
-    [[nodiscard]] const std::type_info& replayable() const override { return typeid(BERTEmbeddings); }
+    [[nodiscard]] const std::type_info& capture_safe() const override { return typeid(BERTEmbeddings); }
 
   protected:
     Tensor forward(Tensor tokens, Tensor types, Tensor places) override {
@@ -98,7 +98,7 @@ class BERTEncoder : public nn::Callable<Tensor(Tensor, Tensor)> {
     BERTEncoder(const BERTConfig& config, const ModelOptions& options) : layer_(add("layer", nn::ModuleList<Block>())) {
         for (std::int64_t i = 0; i < config.num_hidden_layers; ++i) layer_.append(Block(config, options));
     }
-    [[nodiscard]] const std::type_info& replayable() const override { return typeid(BERTEncoder); }
+    [[nodiscard]] const std::type_info& capture_safe() const override { return typeid(BERTEncoder); }
 
   protected:
     Tensor forward(Tensor x, Tensor mask) override {
@@ -122,7 +122,7 @@ class BERTPredictions : public nn::Layer {
           activation_(activation_of("BERTConfig::hidden_act", config.hidden_act)) {
         bias_ = parameter("bias", zeros({config.vocab_size}, {options.dtype, options.device}));
     }
-    [[nodiscard]] const std::type_info& replayable() const override { return typeid(BERTPredictions); }
+    [[nodiscard]] const std::type_info& capture_safe() const override { return typeid(BERTPredictions); }
 
   protected:
     Tensor forward(Tensor x) override { return decoder_(norm_(activation_(dense_(std::move(x))))) + bias_; }

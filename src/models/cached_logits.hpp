@@ -6,7 +6,7 @@
 #include <vector>
 
 #include <declivity/models/causal_lm.hpp>
-#include <declivity/tensor/record.hpp>
+#include <declivity/tensor/capture.hpp>
 #include <declivity/text/generation.hpp>
 
 namespace declivity::models {
@@ -41,7 +41,7 @@ class CachedLogits {
     bool record_;
     std::optional<Device> device_;
     nn::KeyValueCache cache_;
-    Recorded step_;
+    CapturedStep step_;
     [[nodiscard]] bool continues(const text::GenerationStep& step) const;
 
     std::vector<std::vector<std::int64_t>> before_;  // sequences of the last call

@@ -17,7 +17,7 @@ class Dense : public nn::Layer {
     Dense(std::int64_t in, std::int64_t out, const ModelOptions& options, Activation activation = nullptr)
         : dense_(add("dense", nn::Linear(in, out, linear_options(true, options)))), activation_(activation) {}
     [[nodiscard]] std::string type_name() const override { return "Dense"; }
-    [[nodiscard]] const std::type_info& replayable() const override { return typeid(Dense); }
+    [[nodiscard]] const std::type_info& capture_safe() const override { return typeid(Dense); }
 
   protected:
     Tensor forward(Tensor x) override {
@@ -40,7 +40,7 @@ class SelfAttention : public nn::Callable<Tensor(Tensor, Tensor)> {
           heads_(heads),
           dropout_(dropout) {}
     [[nodiscard]] std::string type_name() const override { return "SelfAttention"; }
-    [[nodiscard]] const std::type_info& replayable() const override { return typeid(SelfAttention); }
+    [[nodiscard]] const std::type_info& capture_safe() const override { return typeid(SelfAttention); }
 
   protected:
     Tensor forward(Tensor x, Tensor mask) override {
@@ -61,7 +61,7 @@ class BERTPooler : public nn::Layer {
     BERTPooler(std::int64_t width, std::int64_t out, Activation activation, const ModelOptions& options)
         : dense_(add("dense", nn::Linear(width, out, linear_options(true, options)))), activation_(activation) {}
     [[nodiscard]] std::string type_name() const override { return "BERTPooler"; }
-    [[nodiscard]] const std::type_info& replayable() const override { return typeid(BERTPooler); }
+    [[nodiscard]] const std::type_info& capture_safe() const override { return typeid(BERTPooler); }
 
   protected:
     Tensor forward(Tensor x) override { return activation_(dense_(select(x, 1, 0))); }

@@ -10,7 +10,7 @@
 #include <declivity/tensor/creation.hpp>
 #include <declivity/tensor/functions.hpp>
 #include <declivity/tensor/random.hpp>
-#include <declivity/tensor/record.hpp>
+#include <declivity/tensor/capture.hpp>
 #include <fmt/format.h>
 
 #include "cached_logits.hpp"
@@ -191,7 +191,7 @@ class Writer {
             return chosen(model_.logits(last_of(model_.hidden_states(text, {}), prompts_.lengths, count)));
         }
         const Tensor made = options_.record ? step_({before})[0] : step(before);
-        return next_.replayable ? made : chosen(made);
+        return next_.capture_safe ? made : chosen(made);
     }
 
   private:
@@ -201,7 +201,7 @@ class Writer {
         const Tensor read = maximum(before, zeros({}, {DType::i64, before.device()}));
         const Tensor hidden = model_.hidden_states(reshape(read, {texts, 1}), {.cache = cache_});
         const Tensor scores = model_.logits(reshape(hidden, {texts, hidden.size(2)}));
-        return next_.replayable ? chosen(scores) : scores;
+        return next_.capture_safe ? chosen(scores) : scores;
     }
     Tensor chosen(const Tensor& scores) {
         const Tensor tokens = next_.choose(scores);
@@ -216,7 +216,7 @@ class Writer {
     const GenerationOptions& options_;
     NextToken next_;
     nn::KeyValueCache cache_;
-    Recorded step_;
+    CapturedStep step_;
 };
 
 }  // namespace

@@ -31,7 +31,7 @@ class Attention : public nn::Callable<Tensor(Tensor, LayerInputs)> {
         if (config.scale_attn_weights) scale_ = 1 / std::sqrt(static_cast<double>(config.n_embd / config.n_head));
         if (config.scale_attn_by_inverse_layer_idx) scale_ /= static_cast<double>(layer + 1);
     }
-    [[nodiscard]] const std::type_info& replayable() const override { return typeid(Attention); }
+    [[nodiscard]] const std::type_info& capture_safe() const override { return typeid(Attention); }
 
   protected:
     Tensor forward(Tensor x, LayerInputs inputs) override {
@@ -64,7 +64,7 @@ class Feedforward : public nn::Layer {
                                            linear_options(true, options)))),
           dropout_(add("dropout", nn::Dropout(config.resid_pdrop))),
           activation_(activation_of("GPT2Config::activation_function", config.activation_function)) {}
-    [[nodiscard]] const std::type_info& replayable() const override { return typeid(Feedforward); }
+    [[nodiscard]] const std::type_info& capture_safe() const override { return typeid(Feedforward); }
 
   protected:
     Tensor forward(Tensor x) override { return dropout_(c_proj_(activation_(c_fc_(std::move(x))))); }
@@ -87,7 +87,7 @@ class Block : public nn::Callable<Tensor(Tensor, LayerInputs)> {
           attn_(add("attn", Attention(config, layer, options))),
           ln_2_(add("ln_2", normalisation(config, options))),
           mlp_(add("mlp", Feedforward(config, options))) {}
-    [[nodiscard]] const std::type_info& replayable() const override { return typeid(Block); }
+    [[nodiscard]] const std::type_info& capture_safe() const override { return typeid(Block); }
 
   protected:
     Tensor forward(Tensor x, LayerInputs inputs) override {
@@ -119,7 +119,7 @@ class GPT2Model : public nn::Callable<Tensor(Tensor, CausalInputs)> {
           }()),
           positions_(config.n_positions) {}
     [[nodiscard]] Tensor embedding() const { return wte_.weight(); }
-    [[nodiscard]] const std::type_info& replayable() const override { return typeid(GPT2Model); }
+    [[nodiscard]] const std::type_info& capture_safe() const override { return typeid(GPT2Model); }
 
   protected:
     Tensor forward(Tensor input_ids, CausalInputs inputs) override {

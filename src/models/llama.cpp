@@ -52,7 +52,7 @@ class Attention : public nn::Callable<Tensor(Tensor, LayerInputs, Tensor)> {
           dropout_(config.attention_dropout) {
         if (layer >= config.max_window_layers) window_ = config.sliding_window;
     }
-    [[nodiscard]] const std::type_info& replayable() const override { return typeid(Attention); }
+    [[nodiscard]] const std::type_info& capture_safe() const override { return typeid(Attention); }
 
   protected:
     Tensor forward(Tensor x, LayerInputs inputs, Tensor frequencies) override {
@@ -91,7 +91,7 @@ class Feedforward : public nn::Layer {
           down_proj_(add("down_proj", nn::Linear(config.intermediate_size, config.hidden_size,
                                                  linear_options(config.mlp_bias, options)))),
           activation_(activation_of("LlamaConfig::hidden_act", config.hidden_act)) {}
-    [[nodiscard]] const std::type_info& replayable() const override { return typeid(Feedforward); }
+    [[nodiscard]] const std::type_info& capture_safe() const override { return typeid(Feedforward); }
 
   protected:
     Tensor forward(Tensor x) override { return down_proj_(activation_(gate_proj_(x)) * up_proj_(x)); }
@@ -117,7 +117,7 @@ class Block : public nn::Callable<Tensor(Tensor, LayerInputs, Tensor)> {
           mlp_(add("mlp", Feedforward(config, options))),
           input_layernorm_(add("input_layernorm", normalisation(config, options))),
           post_attention_layernorm_(add("post_attention_layernorm", normalisation(config, options))) {}
-    [[nodiscard]] const std::type_info& replayable() const override { return typeid(Block); }
+    [[nodiscard]] const std::type_info& capture_safe() const override { return typeid(Block); }
 
   protected:
     Tensor forward(Tensor x, LayerInputs inputs, Tensor frequencies) override {
@@ -147,7 +147,7 @@ class LlamaModel : public nn::Callable<Tensor(Tensor, CausalInputs)> {
           positions_(config.max_position_embeddings),
           frequencies_(of_type(rotary_frequencies(config), options)) {}
     [[nodiscard]] Tensor embedding() const { return embed_tokens_.weight(); }
-    [[nodiscard]] const std::type_info& replayable() const override { return typeid(LlamaModel); }
+    [[nodiscard]] const std::type_info& capture_safe() const override { return typeid(LlamaModel); }
 
   protected:
     Tensor forward(Tensor input_ids, CausalInputs inputs) override {

@@ -23,7 +23,7 @@ class Container : public nn::Module {
     using Module::add;
     using Module::emplace;
     [[nodiscard]] std::string type_name() const override { return "Container"; }
-    [[nodiscard]] const std::type_info& replayable() const override { return typeid(Container); }
+    [[nodiscard]] const std::type_info& capture_safe() const override { return typeid(Container); }
 };
 
 /// (..., width) -> (..., vocab_size), without a bias.
@@ -32,7 +32,7 @@ class LMHead : public nn::Layer {
     /// @param weight (vocab_size, width), perhaps another module's, to which it is tied then
     explicit LMHead(const Tensor& weight) { weight_ = parameter("weight", weight); }
     [[nodiscard]] std::string type_name() const override { return "LMHead"; }
-    [[nodiscard]] const std::type_info& replayable() const override { return typeid(LMHead); }
+    [[nodiscard]] const std::type_info& capture_safe() const override { return typeid(LMHead); }
 
   protected:
     Tensor forward(Tensor x) override { return linear(x, weight_); }

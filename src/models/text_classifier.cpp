@@ -35,7 +35,7 @@ class TextConvolutions : public nn::Callable<Tensor(Tensor, Tensor)> {
                                                    {.dtype = options.dtype, .device = options.device})));
     }
     [[nodiscard]] std::string type_name() const override { return "TextConvolutions"; }
-    [[nodiscard]] const std::type_info& replayable() const override { return typeid(TextConvolutions); }
+    [[nodiscard]] const std::type_info& capture_safe() const override { return typeid(TextConvolutions); }
 
   protected:
     Tensor forward(Tensor x, Tensor lengths) override {

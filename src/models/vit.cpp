@@ -33,7 +33,7 @@ class Block : public nn::Layer {
           before_(add("layernorm_before", normalisation(config, options))),
           after_(add("layernorm_after", normalisation(config, options))),
           dropout_(add("dropout", nn::Dropout(config.hidden_dropout_prob))) {}
-    [[nodiscard]] const std::type_info& replayable() const override { return typeid(Block); }
+    [[nodiscard]] const std::type_info& capture_safe() const override { return typeid(Block); }
 
   protected:
     Tensor forward(Tensor x) override {
@@ -67,7 +67,7 @@ class ViTEmbeddings : public nn::Layer {
         position_embeddings_ =
             parameter("position_embeddings", zeros({1, side * side + 1, config.hidden_size}, tensor));
     }
-    [[nodiscard]] const std::type_info& replayable() const override { return typeid(ViTEmbeddings); }
+    [[nodiscard]] const std::type_info& capture_safe() const override { return typeid(ViTEmbeddings); }
 
   protected:
     Tensor forward(Tensor images) override {
@@ -93,7 +93,7 @@ class ViTEncoder : public nn::Layer {
     ViTEncoder(const ViTConfig& config, const ModelOptions& options) : layer_(add("layer", nn::ModuleList<Block>())) {
         for (std::int64_t i = 0; i < config.num_hidden_layers; ++i) layer_.append(Block(config, options));
     }
-    [[nodiscard]] const std::type_info& replayable() const override { return typeid(ViTEncoder); }
+    [[nodiscard]] const std::type_info& capture_safe() const override { return typeid(ViTEncoder); }
 
   protected:
     Tensor forward(Tensor x) override {

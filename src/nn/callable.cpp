@@ -9,8 +9,8 @@
 #include <fmt/ranges.h>
 
 #include "parameter_slot.hpp"
-#include "runtime/recorder.hpp"
-#include "tensor/step_notes.hpp"
+#include "runtime/capture.hpp"
+#include "tensor/capture_tracker.hpp"
 #include "unregistered_calls.hpp"
 
 namespace declivity::nn {
@@ -72,7 +72,7 @@ Module::Call::Call(Module& module)
       scope_(module.scope_name_.empty() ? module.type_name() : module.scope_name_),
       caller_(nullptr),
       root_(nullptr) {
-    if (Recorder::current() != nullptr) module.guard_call();
+    if (Capture::current() != nullptr) module.guard_call();
     if (!std::atomic_ref(module.placed_).load(std::memory_order_relaxed)) module.place();
     detail::UnregisteredCalls::enter(*this);
 }
@@ -85,16 +85,16 @@ void Module::Call::require_defined(const Tensor& first) const {
 }
 
 void Module::Call::runs_hooks() const {
-    if (const auto* const notes = declivity::detail::StepNotes::current(); notes != nullptr && !notes->allows_hooks)
-        Recorder::current()->refuse("a hook of a module", "a replay would not call it",
-                                    "remove it, or say that hooks only enqueue (RecordOptions::hooks)");
+    if (const auto* const notes = declivity::detail::CaptureTracker::current(); notes != nullptr && !notes->allows_hooks)
+        Capture::current()->refuse("a hook of a module", "a replay would not call it",
+                                    "remove it, or say that hooks only enqueue (CaptureOptions::hooks)");
 }
 
 bool Module::Call::observed() noexcept { return observer != nullptr; }
 
 void Module::Call::tell(const std::vector<Tensor>& inputs, const std::vector<Tensor>& outputs) const {
-    if (Recorder* const recorder = Recorder::current(); recorder != nullptr)
-        recorder->refuse("a call that an observer is told of (nn::ObserveCalls)", "a replay would not tell it",
+    if (Capture* const capture = Capture::current(); capture != nullptr)
+        capture->refuse("a call that an observer is told of (nn::ObserveCalls)", "a replay would not tell it",
                          "end the observer before the step is recorded");
     (*observer)(Scope::path(), module_, inputs, outputs);
 }
@@ -102,17 +102,17 @@ void Module::Call::tell(const std::vector<Tensor>& inputs, const std::vector<Ten
 /// A call that is recorded depends on the mode, on children, hooks and parametrisations, and on whether somebody looks
 /// on.
 void Module::guard_call() const {
-    Recorder::current()->guard(
-        [here = presence_.watch(), this, training = training_, children = children_.size(), changes = changes_] {
+    Capture::current()->guard(
+        [here = lifetime_token_.watch(), this, training = training_, children = children_.size(), changes = changes_] {
             return !here.expired() && training_ == training && children_.size() == children && changes_ == changes &&
                    observer == nullptr;
         });
 }
 
 void Module::guard_children() const {
-    Recorder* const recorder = Recorder::current();
-    if (recorder == nullptr) return;
-    recorder->guard([here = presence_.watch(), this, children = children_.size(), changes = changes_] {
+    Capture* const capture = Capture::current();
+    if (capture == nullptr) return;
+    capture->guard([here = lifetime_token_.watch(), this, children = children_.size(), changes = changes_] {
         return !here.expired() && children_.size() == children && changes_ == changes;
     });
 }

@@ -81,7 +81,7 @@ Tensor Lora::delta() const { return matmul(b_, a_) * scale_; }
 Tensor Lora::forward(Tensor x) {
     // Inputs of f32 are multiplied by weights of any type in f32; all others in the type of the adapter.
     const DType dtype = a().dtype();
-    if (x.dtype() != dtype && !(x.dtype() == DType::f32 && is_half(dtype))) x = x.to(dtype);
+    if (x.dtype() != dtype && !(x.dtype() == DType::f32 && is_16bit_float(dtype))) x = x.to(dtype);
     if (options_.lora_dropout > 0 && training()) x = dropout(x, options_.lora_dropout);
     return linear(linear(x, a_), b_) * scale_;
 }

@@ -40,7 +40,7 @@ Module::Module(Module&& from) noexcept
       external_(from.external_),
       reported_(from.reported_),
       changes_(from.changes_),
-      presence_(std::move(from.presence_)),
+      lifetime_token_(std::move(from.lifetime_token_)),
       placed_(from.placed_),
       moved_from_(std::exchange(from.moved_from_, true)) {
     adopt_children();
@@ -56,7 +56,7 @@ Module& Module::operator=(Module&& from) noexcept {
     external_ = from.external_;
     reported_ = from.reported_;
     changes_ = from.changes_;
-    presence_ = std::move(from.presence_);
+    lifetime_token_ = std::move(from.lifetime_token_);
     placed_ = from.placed_;
     moved_from_ = std::exchange(from.moved_from_, true);
     adopt_children();
@@ -80,25 +80,25 @@ void Module::require_in_place(std::string_view path) const {
                                  path.empty() ? "" : fmt::format(" '{}'", path)));
 }
 
-Module::Presence& Module::Presence::operator=(Presence&& other) noexcept {
+Module::LifetimeToken& Module::LifetimeToken::operator=(LifetimeToken&& other) noexcept {
     token_.reset();
     other.token_.reset();
     return *this;
 }
 
-std::weak_ptr<const void> Module::Presence::watch() const {
+std::weak_ptr<const void> Module::LifetimeToken::watch() const {
     static std::mutex mutex;  // several threads may record with one module
     const std::scoped_lock lock(mutex);
     if (!token_) token_ = std::make_shared<char>();
     return token_;
 }
 
-const std::type_info& Module::replayable() const { return typeid(void); }
+const std::type_info& Module::capture_safe() const { return typeid(void); }
 
-std::string Module::not_replayable() const {
+std::string Module::not_capture_safe() const {
     const auto find = [](const auto& self, const Module& module, const std::string& path) -> std::string {
         module.require_in_place(path);
-        const std::type_info& promised = module.replayable();
+        const std::type_info& promised = module.capture_safe();
         if (promised != typeid(module)) {
             const std::string type = promised == typeid(void)
                                          ? module.type_name()

@@ -19,7 +19,7 @@ namespace nn::detail {
 class ParametrizationList : public Module {
   public:
     [[nodiscard]] std::string type_name() const override { return "ParametrizationList"; }
-    [[nodiscard]] const std::type_info& replayable() const override { return typeid(ParametrizationList); }
+    [[nodiscard]] const std::type_info& capture_safe() const override { return typeid(ParametrizationList); }
 
     /// Of the first parametrisation. @param was_trained whether the parameter required a gradient
     void set_originals(const std::vector<Tensor>& originals, bool was_trained, bool frozen) {
@@ -59,7 +59,7 @@ namespace {
 class ParametrizationLists : public Module {
   public:
     [[nodiscard]] std::string type_name() const override { return "Parametrizations"; }
-    [[nodiscard]] const std::type_info& replayable() const override { return typeid(ParametrizationLists); }
+    [[nodiscard]] const std::type_info& capture_safe() const override { return typeid(ParametrizationLists); }
 };
 
 constexpr std::string_view kChild = "parametrizations";

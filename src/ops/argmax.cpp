@@ -39,11 +39,11 @@ void argmax(const View& x, int given_axis, const View& out) {
         throw ShapeError(fmt::format("argmax: expected at least one element to choose from, got {} along axis {}",
                                      x.shape.str(), axis));
 
-    // Halves in f32, where they keep their order.
-    if (is_half(x.dtype)) return argmax(evaluate(Expression::cast(x, compute_type(x.dtype)), x.device()), axis, out);
+    // Reduced in f32, where they keep their order.
+    if (is_16bit_float(x.dtype)) return argmax(evaluate(Expression::cast(x, compute_type(x.dtype)), x.device()), axis, out);
 
     const WorkScope work("argmax", work_each(1, x, out));
-    const bool cpu = family_of(x.device()) == Family::cpu_like, columns = rows.inner > 1;
+    const bool cpu = kernel_style_of(x.device()) == KernelStyle::simd, columns = rows.inner > 1;
     const Kernel kernel = kernel_for(x, cpu, columns);
     if (cpu) {
         const std::int64_t blocks = columns ? ceil_div(rows.inner, kCpuColumns) : 1;

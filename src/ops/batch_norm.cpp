@@ -14,7 +14,7 @@
 
 #include "batch_norm_launch.hpp"
 #include "ops/engine/epilogue.hpp"
-#include "ops/engine/halves.hpp"
+#include "ops/engine/reduced_precision.hpp"
 #include "ops/engine/real_arguments.hpp"
 #include "ops/support/row_launch.hpp"
 #include "ops/support/work.hpp"
@@ -75,7 +75,7 @@ Plan plan_of(const View& x) {
     Plan plan{
         .device = x.device(),
         .dtype = x.dtype,
-        .cpu = family_of(x.device()) == Family::cpu_like,
+        .cpu = kernel_style_of(x.device()) == KernelStyle::simd,
         .short_planes = false,
         .sizes =
             {.n = x.shape[0], .c = x.shape[1], .l = 1, .columns = x.shape[1], .positions = 0, .chunk = 0, .wide = 1},
@@ -240,7 +240,7 @@ void batch_norm_scale(const View& variance, double eps, const View& scale) {
     require_shape("batch_norm", "the scale", scale, variance.shape);
     require_alike("batch_norm", "the running variance", variance, "the scale", scale);
     Defines defines = real_defines(variance.dtype);
-    defines.set("T", cl_type(variance.dtype)).set("FORM", family_of(variance.device()) == Family::cpu_like ? 0 : 2);
+    defines.set("T", cl_type(variance.dtype)).set("FORM", kernel_style_of(variance.device()) == KernelStyle::simd ? 0 : 2);
     defines.set("LANES", vector_lanes(variance.dtype))
         .set("BLOCK", kPlaneBlock)
         .set("COLUMNS", kCpuColumns)
@@ -263,7 +263,7 @@ void batch_norm(const View& x, const View& mean, const View& scale, const View& 
 
 bool is_batch_norm_whole(const View& x) { return x.numel() > 0 && plan_of(x).whole_with_elements(); }
 
-EpilogueTaken launch_batch_norm_whole(const View& x, double eps, const BatchNormRunning& running, const View& mean,
+EpilogueFused launch_batch_norm_whole(const View& x, double eps, const BatchNormRunning& running, const View& mean,
                                       const View& scale, const View& weight, const View& bias, const View& out,
                                       const Epilogue& epilogue) {
     const auto of_kernel = epilogue ? kernel_epilogue(epilogue, out, EpilogueOf::convolution) : KernelEpilogue{};
@@ -277,7 +277,7 @@ EpilogueTaken launch_batch_norm_whole(const View& x, double eps, const BatchNorm
     const EpilogueArguments of_epilogue(behind, out);
     for (const Argument& argument : of_epilogue.if_any_behind({})) all.push_back(argument);
     launch_columns(plan, plan.kernel("batch_norm_whole", behind), all);
-    return EpilogueTaken{of_kernel.has_value()};
+    return EpilogueFused{of_kernel.has_value()};
 }
 
 void batch_norm_backward(const View& x, const View& mean, const View& scale, const View& weight, bool of_batch,
@@ -289,7 +289,7 @@ void batch_norm_backward(const View& x, const View& mean, const View& scale, con
         check_channels(function, "what belongs to a channel", x, *view);
     check_like(function, "the result's gradient", x, result_gradient);
     check_like(function, "the gradient of x", x, x_gradient);
-    if (is_half(x.dtype)) {
+    if (is_16bit_float(x.dtype)) {
         const RoundedOutput dx(x_gradient), dweight(weight_gradient), dbias(bias_gradient);
         batch_norm_backward(widened(x), mean, scale, widened(weight), of_batch, widened(result_gradient), dx.exact(),
                             dweight.exact(), dbias.exact());

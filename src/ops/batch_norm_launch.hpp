@@ -14,7 +14,7 @@ void check_batch_norm_statistics(const View& x, const BatchNormRunning& running,
 /// Whether one kernel does statistics and normalisation, since a work-item or group has whole channels in its hands.
 bool is_batch_norm_whole(const View& x);
 /// Launches that kernel. Writes mean and scale, updates what `running` has.
-EpilogueTaken launch_batch_norm_whole(const View& x, double eps, const BatchNormRunning& running, const View& mean,
+EpilogueFused launch_batch_norm_whole(const View& x, double eps, const BatchNormRunning& running, const View& mean,
                                       const View& scale, const View& weight, const View& bias, const View& out,
                                       const Epilogue& epilogue);
 

@@ -11,10 +11,10 @@
 
 #include "batch_norm_launch.hpp"
 #include "ops/engine/expression_node.hpp"
-#include "ops/engine/halves.hpp"
-#include "runtime/recorder.hpp"
+#include "ops/engine/reduced_precision.hpp"
+#include "runtime/capture.hpp"
 #include "ops/engine/expression.hpp"
-#include "ops/engine/value.hpp"
+#include "ops/engine/lazy_array.hpp"
 
 namespace declivity::ops {
 
@@ -86,15 +86,15 @@ BatchNormFold make_fold(const View& stored_mean, const View& stored_variance, co
 BatchNormFold batch_norm_fold(const View& mean, const View& variance, const View& weight, const View& bias, double eps,
                               OperandUse use) {
     const FoldedBeside operands{mean, weight, bias};
-    Recorder* const recorder = Recorder::current();
-    const auto varies = [&](const View& view) { return recorder != nullptr && recorder->varies(view.buffer); };
+    Capture* const capture = Capture::current();
+    const auto varies = [&](const View& view) { return capture != nullptr && capture->varies(view.buffer); };
     if (use == OperandUse::variable || varies(variance) || std::ranges::any_of(operands, varies))
         return make_fold(mean, variance, weight, bias, eps);
-    if (recorder != nullptr) {
-        recorder->relies_on(variance.buffer);
-        for (const View& operand : operands) recorder->relies_on(operand.buffer);
+    if (capture != nullptr) {
+        capture->relies_on(variance.buffer);
+        for (const View& operand : operands) capture->relies_on(operand.buffer);
     }
-    const RecordingPause once;
+    const CapturePause once;
     const DerivedKey key{.offset = static_cast<std::uint64_t>(variance.offset) * size_of(variance.dtype),
                          .bytes = variance.bytes(),
                          .kind = fmt::format("batch_norm_fold {} {}", name_of(variance.dtype), eps)};
@@ -109,18 +109,18 @@ BatchNormFold batch_norm_fold(const View& mean, const View& variance, const View
     return made;
 }
 
-Value batch_norm(const Value& x, const BatchNormFold& fold) {
+LazyArray batch_norm(const LazyArray& x, const BatchNormFold& fold) {
     const DType dtype = x.dtype(), compute = fold.factor.dtype;
     const Expression in = dtype == compute ? Expression(x) : Expression::cast(x, compute);
     const Expression scaled = apply(Function::mul, in, stretching(fold.factor, x.shape()));
     const Expression out = apply(Function::add, scaled, stretching(fold.offset, x.shape()));
-    return value_of(dtype == compute ? out : Expression::cast(out, dtype), x.device());
+    return make_lazy(dtype == compute ? out : Expression::cast(out, dtype), x.device());
 }
 
 namespace {
 
 /// Launches normalisation, with what follows it where one kernel takes both.
-EpilogueTaken launch_normalisation(const View& x, const View& mean, const View& scale, const View& weight,
+EpilogueFused launch_normalisation(const View& x, const View& mean, const View& scale, const View& weight,
                                    const View& bias, const View& out, const Epilogue& epilogue) {
     if (epilogue) {
         // Rounded as by the kernel of its own.
@@ -130,11 +130,11 @@ EpilogueTaken launch_normalisation(const View& x, const View& mean, const View& 
         if (bias.buffer) result = apply(Function::add, result, stretching(bias, x.shape));
         if (const Expression all = with_result(expression_of(epilogue), result); fits_one_kernel(all)) {
             evaluate(all, out);
-            return EpilogueTaken::yes;
+            return EpilogueFused::yes;
         }
     }
     batch_norm(x, mean, scale, weight, bias, out);  // which knows short planes
-    return EpilogueTaken::no;
+    return EpilogueFused::no;
 }
 
 /// Without attributes.
@@ -146,7 +146,7 @@ struct BatchNormTraining {
     bool average;
 };
 
-EpilogueTaken launch_training(const OperationViews& views, const BatchNormTraining& training) {
+EpilogueFused launch_training(const OperationViews& views, const BatchNormTraining& training) {
     const View &x = views.in(0), &weight = views.in(1), &bias = views.in(2);
     const View &out = views.out(0), &mean = views.out(1), &scale = views.out(2);
     const BatchNormRunning running{views.written(0), views.written(1), training.momentum, views.written(2),
@@ -154,12 +154,12 @@ EpilogueTaken launch_training(const OperationViews& views, const BatchNormTraini
     if (out.buffer && is_batch_norm_whole(x))
         return launch_batch_norm_whole(x, training.eps, running, mean, scale, weight, bias, out, views.epilogue());
     batch_norm_statistics(x, training.eps, running, mean, scale);
-    return out.buffer ? launch_normalisation(x, mean, scale, weight, bias, out, views.epilogue()) : EpilogueTaken::yes;
+    return out.buffer ? launch_normalisation(x, mean, scale, weight, bias, out, views.epilogue()) : EpilogueFused::yes;
 }
 
 }  // namespace
 
-Value batch_norm(const View& x, const View& mean, const View& scale, const View& weight, const View& bias) {
+LazyArray batch_norm(const View& x, const View& mean, const View& scale, const View& weight, const View& bias) {
     check_batch_norm(x, mean, scale, weight, bias);
     return operation("batch_norm",
                      [](const OperationViews& views, const Normalisation&) {
@@ -167,7 +167,7 @@ Value batch_norm(const View& x, const View& mean, const View& scale, const View&
                                                      views.out(0), views.epilogue());
                      },
                      Normalisation{},
-                     {.reads = {x, mean, scale, weight, bias}, .outputs = {{x.dtype, x.shape}}, .widens = true})[0];
+                     {.reads = {x, mean, scale, weight, bias}, .outputs = {{x.dtype, x.shape}}, .upcasts_to_f32 = true})[0];
 }
 
 BatchNormTrained batch_norm_training(const View& x, const View& weight, const View& bias, double eps,
@@ -175,7 +175,7 @@ BatchNormTrained batch_norm_training(const View& x, const View& weight, const Vi
     check_batch_norm(x, {}, {}, weight, bias);
     check_batch_norm_statistics(x, running, {}, {});
     const Shape channels{x.shape[1]};
-    if (!is_half(x.dtype) && (!fuses() || !is_batch_norm_whole(x))) {  // several kernels, of which the first may begin
+    if (!is_16bit_float(x.dtype) && (!fuses() || !is_batch_norm_whole(x))) {  // several kernels, of which the first may begin
         const View mean = View::make(x.device(), x.dtype, channels), scale = View::make(x.device(), x.dtype, channels);
         for (const View* view : {&running.mean, &running.variance, &running.batches}) {
             view->buffer.launch_writers();
@@ -192,7 +192,7 @@ BatchNormTrained batch_norm_training(const View& x, const View& weight, const Vi
                   {.reads = {x, weight, bias},
                    .writes = {running.mean, running.variance, running.batches},
                    .outputs = {{x.dtype, x.shape, true}, {compute, channels}, {compute, channels}},
-                   .widens = true});
+                   .upcasts_to_f32 = true});
     return {results[0], results[1], results[2]};
 }
 

@@ -15,13 +15,13 @@ struct Classification {
     std::int64_t ignore_index = 0;
 };
 
-EpilogueTaken launch_classification(const OperationViews& views, const Classification& call) {
+EpilogueFused launch_classification(const OperationViews& views, const Classification& call) {
     const View &scores = views.in(0), &labels = views.in(1), &totals = views.written(0), &noted = views.written(1);
-    if (!totals.buffer || !noted.buffer) return EpilogueTaken::no;  // nobody can ask any more
+    if (!totals.buffer || !noted.buffer) return EpilogueFused::no;  // nobody can ask any more
     const View& weight = views.in(3);
     const bool has_weight = static_cast<bool>(weight.buffer);
     const Device device = scores.device();
-    const std::size_t items = device.family() == Family::gpu_like ? 256 : 1;
+    const std::size_t items = device.style() == KernelStyle::simt ? 256 : 1;
     const auto [kernel, group] = kernel_of_group(device, items, [&](std::size_t size) {
         Defines defines = real_defines(scores.dtype);
         defines.set("LABEL", cl_type(labels.dtype)).set("GROUP", static_cast<std::int64_t>(size));
@@ -32,7 +32,7 @@ EpilogueTaken launch_classification(const OperationViews& views, const Classific
             has_weight ? weight.argument() : totals.argument(), static_cast<std::int32_t>(has_weight),
             static_cast<float>(call.number), static_cast<std::int32_t>(call.is_sum), call.ignore_index,
             static_cast<std::int32_t>(call.ignores), totals.argument(), noted.argument()});
-    return EpilogueTaken::no;
+    return EpilogueFused::no;
 }
 
 }  // namespace

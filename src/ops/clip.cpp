@@ -9,7 +9,7 @@ namespace declivity::ops {
 namespace {
 
 void require_wide(std::string_view function, const MultiTensor& tensors) {
-    if (is_half(tensors.dtype()))
+    if (is_16bit_float(tensors.dtype()))
         throw TypeError(fmt::format("{}: expected f32 or f64, got {}", function, name_of(tensors.dtype())));
 }
 

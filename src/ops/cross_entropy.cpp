@@ -17,7 +17,7 @@ namespace {
 Kernel kernel_for(const char* name, DType real, DType label, const Device& device) {
     Defines defines = real_defines(real);
     defines.set("T", cl_type(real)).set("LABEL", cl_type(label)).set("LANES", vector_lanes(real));
-    defines.set("FORM", family_of(device) == Family::cpu_like ? 0 : 1);
+    defines.set("FORM", kernel_style_of(device) == KernelStyle::simd ? 0 : 1);
     return {device, {"cross_entropy.cl", name, defines}};
 }
 
@@ -55,7 +55,7 @@ std::vector<Argument> sizes_of(const View& logits, const CrossEntropy& options) 
 void bring_together(const View& losses, const View& labels, const CrossEntropy& options, const View& total,
                     const View& divisor) {
     const Kernel kernel = kernel_for("cross_entropy_total", losses.dtype, labels.dtype, losses.device());
-    const bool cpu = family_of(losses.device()) == Family::cpu_like;
+    const bool cpu = kernel_style_of(losses.device()) == KernelStyle::simd;
     const std::size_t items = cpu ? 1 : row_group(1, 4 * losses.shape[0], false, kernel).items();
     launch(kernel, {.global = {items, 1, 1}, .local = {items, 1, 1}},
            {losses.shape[0], options.ignore_index, std::int32_t{options.reduction == LossReduction::mean},
@@ -63,7 +63,7 @@ void bring_together(const View& losses, const View& labels, const CrossEntropy& 
             divisor.argument()});
 }
 
-EpilogueTaken launch_forward(const OperationViews& views, const CrossEntropy& options) {
+EpilogueFused launch_forward(const OperationViews& views, const CrossEntropy& options) {
     const View &logits = views.in(0), &labels = views.in(1), &statistics = views.out(1);
     const std::int64_t n = logits.shape[0], classes = logits.shape[1];
     const bool stay = options.reduction == LossReduction::none;
@@ -75,13 +75,13 @@ EpilogueTaken launch_forward(const OperationViews& views, const CrossEntropy& op
                     {logits.argument(), labels.argument(), losses.argument(), statistics.argument()});
     }
     if (!stay) bring_together(losses, labels, options, views.out(0), views.out(2));
-    return EpilogueTaken::no;
+    return EpilogueFused::no;
 }
 
-EpilogueTaken launch_backward(const OperationViews& views, const CrossEntropy& options) {
+EpilogueFused launch_backward(const OperationViews& views, const CrossEntropy& options) {
     const View &logits = views.in(0), &labels = views.in(1), &statistics = views.in(2), &divisor = views.in(3);
     const std::int64_t n = logits.shape[0], classes = logits.shape[1];
-    if (n == 0) return EpilogueTaken::no;
+    if (n == 0) return EpilogueFused::no;
     const WorkScope work("cross_entropy_backward", work_each(4, logits, labels, views.out(0)));
     std::vector<Argument> sizes = sizes_of(logits, options);
     sizes.emplace_back(std::int32_t{options.reduction == LossReduction::none});
@@ -89,7 +89,7 @@ EpilogueTaken launch_backward(const OperationViews& views, const CrossEntropy& o
                 row_grid(logits.device(), logits.dtype, n, classes), sizes,
                 {logits.argument(), labels.argument(), statistics.argument(), views.in(4).argument(),
                  or_else(divisor, statistics), views.out(0).argument()});
-    return EpilogueTaken::no;
+    return EpilogueFused::no;
 }
 
 }  // namespace
@@ -100,14 +100,14 @@ CrossEntropyResults cross_entropy(const View& logits, const View& labels, const 
     check_labels("cross_entropy", labels, n);
     require_same_device("cross_entropy", logits, labels);
     const DType dtype = logits.dtype, compute = compute_type(dtype);
-    OperationOperands operands{.reads = {logits, labels}, .outputs = {}, .widens = true};
+    OperationOperands operands{.reads = {logits, labels}, .outputs = {}, .upcasts_to_f32 = true};
     if (options.reduction == LossReduction::none) operands.outputs = {{dtype, {n}}, {compute, {n, 2}}};
     else operands.outputs = {{dtype, {}}, {compute, {n, 2}}, {compute, {}}};
     const OperationResults results = operation("cross_entropy", launch_forward, options, std::move(operands));
     return {results[0], results[1], results[2]};
 }
 
-Value cross_entropy_backward(const View& logits, const View& labels, const CrossEntropy& options,
+LazyArray cross_entropy_backward(const View& logits, const View& labels, const CrossEntropy& options,
                              const View& statistics, const View& divisor, const View& gradient) {
     constexpr auto* function = "cross_entropy_backward";
     check_logits(function, logits, options);
@@ -122,7 +122,7 @@ Value cross_entropy_backward(const View& logits, const View& labels, const Cross
     return operation(function, launch_backward, options,
                      {.reads = {logits, labels, statistics, stay ? View() : divisor, gradient},
                       .outputs = {{dtype, logits.shape}},
-                      .widens = true})[0];
+                      .upcasts_to_f32 = true})[0];
 }
 
 }  // namespace declivity::ops

@@ -24,7 +24,7 @@ Sizes sizes_of(const View& x, const View& targets, std::int64_t blank) {
     return {x.shape[0], x.shape[1], x.shape[2], targets.shape[1], blank};
 }
 
-bool is_cpu(const View& like) { return family_of(like.device()) == Family::cpu_like; }
+bool is_cpu(const View& like) { return kernel_style_of(like.device()) == KernelStyle::simd; }
 
 Kernel kernel_of(const char* name, const View& like) {
     Defines defines = real_defines(like.dtype);
@@ -90,21 +90,21 @@ void run(const Kernel& kernel, const Range& range, std::vector<Argument> argumen
     launch(kernel, range, std::span<const Argument>(arguments));
 }
 
-EpilogueTaken launch_forward(const OperationViews& views, const Attributes& attributes) {
+EpilogueFused launch_forward(const OperationViews& views, const Attributes& attributes) {
     const View &x = views.in(0), &alphas = views.out(1);
     const Sizes sizes = sizes_of(x, views.in(1), attributes.blank);
-    if (sizes.sequences == 0) return EpilogueTaken::no;
+    if (sizes.sequences == 0) return EpilogueFused::no;
     const WorkScope work("ctc_loss", work_each(8, alphas));
     const Kernel kernel = kernel_of("ctc_alpha", x);
     run(kernel, along_sequences(kernel, x, sizes), arguments_of(sizes, views, alphas), {views.out(0).argument()});
-    return EpilogueTaken::no;
+    return EpilogueFused::no;
 }
 
-EpilogueTaken launch_backward(const OperationViews& views, const Attributes& attributes) {
+EpilogueFused launch_backward(const OperationViews& views, const Attributes& attributes) {
     const View &x = views.in(0), &alphas = views.in(4), &losses = views.in(5), &g = views.in(6), &dx = views.out(0);
     const Sizes sizes = sizes_of(x, views.in(1), attributes.blank);
     fill(dx, 0);
-    if (dx.numel() == 0) return EpilogueTaken::no;
+    if (dx.numel() == 0) return EpilogueFused::no;
     const WorkScope work("ctc_loss_backward", work_each(10, alphas, dx));
     const View after = View::make(x.device(), x.dtype, {sizes.sequences, 2, 2 * sizes.labels + 1}),
                posts = View::make(x.device(), x.dtype, alphas.shape),
@@ -114,7 +114,7 @@ EpilogueTaken launch_backward(const OperationViews& views, const Attributes& att
         {losses.argument(), g.argument(), after.argument(), posts.argument(), chains.argument()});
     run(gradient, of_steps(gradient, x, sizes), arguments_of(sizes, views, alphas),
         {posts.argument(), chains.argument(), dx.argument()});
-    return EpilogueTaken::no;
+    return EpilogueFused::no;
 }
 
 }  // namespace
@@ -130,7 +130,7 @@ CtcResults ctc_loss(const CtcOperands& operands) {
     return {made[0], made[1]};
 }
 
-Value ctc_loss_backward(const CtcOperands& operands, const View& alphas, const View& losses, const View& gradient) {
+LazyArray ctc_loss_backward(const CtcOperands& operands, const View& alphas, const View& losses, const View& gradient) {
     constexpr std::string_view function = "ctc_loss_backward";
     check(function, operands);
     const View& x = operands.log_probs;

@@ -103,7 +103,7 @@ void count_step(const View& steps, const View& tensors, const View& guard) {
     require_same_device("count_step", steps, tensors);
     const Kernel kernel = kernel_of(steps.device(), "count_step", steps.dtype);
     // A CPU takes a loop over some hundreds of numbers as one work-item, others as the items of one work-group.
-    const std::size_t most = steps.device().family() == Family::cpu_like ? 1 : kCountGroup;
+    const std::size_t most = steps.device().style() == KernelStyle::simd ? 1 : kCountGroup;
     const std::size_t items = std::min(most, std::bit_floor(std::max<std::size_t>(1, kernel.max_work_group())));
     launch(kernel, {.global = {items, 1, 1}, .local = {items, 1, 1}},
            {tensors.numel(), tensors.argument(), steps.argument(), guard.argument()});

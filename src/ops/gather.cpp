@@ -8,7 +8,7 @@
 #include <declivity/ops/half.hpp>
 #include <declivity/runtime/error.hpp>
 
-#include "ops/support/places.hpp"
+#include "ops/support/index_operands.hpp"
 #include "ops/support/work.hpp"
 #include "ops/support/work_split.hpp"
 
@@ -53,7 +53,7 @@ std::uint64_t bits_of(DType dtype, double number) {
 void launch_gather(const char* name, Sizes sizes, const Unit& unit, const View& x, const View& places, const View& out,
                    double missing) {
     const Device device = out.device();
-    const bool cpu = family_of(device) == Family::cpu_like;
+    const bool cpu = kernel_style_of(device) == KernelStyle::simd;
     Defines defines;
     defines.set("CPU", cpu ? 1 : 0).set("PLACE", cl_type(places.dtype));
     defines.set("UNIT", unit.type).set("MISSING", unit.missing);
@@ -78,7 +78,7 @@ void launch_gather(const char* name, Sizes sizes, const Unit& unit, const View& 
 }  // namespace
 
 void gather(std::string_view function, const View& x, const View& places, const View& out, double missing) {
-    require_places(function, "the places", places);
+    require_indices(function, "the places", places);
     require_elements(function, "x", x, places);
     require_elements(function, "out", out, places);
     require_alike(function, "x", x, "out", out);
@@ -99,7 +99,7 @@ void gather(std::string_view function, const View& x, const View& places, const 
 }
 
 void gather_rows(std::string_view function, const View& table, const View& numbers, const View& out, double missing) {
-    require_places(function, "the indices", numbers);
+    require_indices(function, "the indices", numbers);
     require_elements(function, "the table", table, numbers);
     require_elements(function, "out", out, numbers);
     require_alike(function, "the table", table, "out", out);

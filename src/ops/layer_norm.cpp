@@ -9,7 +9,7 @@
 #include <declivity/runtime/error.hpp>
 #include <fmt/format.h>
 
-#include "ops/engine/halves.hpp"
+#include "ops/engine/reduced_precision.hpp"
 #include "ops/engine/partial_sums.hpp"
 #include "ops/engine/real_arguments.hpp"
 #include "ops/engine/row_fusion.hpp"
@@ -59,7 +59,7 @@ Rows check_rows(std::string_view function, const View& x, const View& weight, co
 }
 
 Defines defines_of(const View& like, RowNorm kind, bool weight, bool bias) {
-    const bool cpu = family_of(like.device()) == Family::cpu_like;
+    const bool cpu = kernel_style_of(like.device()) == KernelStyle::simd;
     const DType dtype = like.dtype;
     Defines defines = real_defines(dtype);
     defines.set("T", cl_type(dtype)).set("FORM", cpu ? 0 : 2).set("RMS", kind == RowNorm::rms ? 1 : 0);
@@ -73,7 +73,7 @@ struct LayerNorm {
     int inner;
 };
 
-EpilogueTaken launch_layer_norm(const OperationViews& views, const LayerNorm& norm) {
+EpilogueFused launch_layer_norm(const OperationViews& views, const LayerNorm& norm) {
     const View &weight = views.in(1), &bias = views.in(2), &means = views.out(1), &rstds = views.out(2);
     return launch_row_kernel(views, norm.inner,
                              {.file = "layer_norm.cl",
@@ -90,9 +90,9 @@ struct LayerNormGradient {
     RowNorm kind;
 };
 
-EpilogueTaken launch_input_gradient(const OperationViews& views, const LayerNormGradient& norm) {
+EpilogueFused launch_input_gradient(const OperationViews& views, const LayerNormGradient& norm) {
     const View &x = views.in(0), &weight = views.in(1), &means = views.in(2), &g = views.in(4);
-    if (x.numel() == 0) return EpilogueTaken::no;
+    if (x.numel() == 0) return EpilogueFused::no;
     const WorkScope work("layer_norm_backward", work_each(10, x, g, views.out(0)));
     const std::int64_t rows = means.numel(), n = x.numel() / rows;
     launch_rows(
@@ -100,12 +100,12 @@ EpilogueTaken launch_input_gradient(const OperationViews& views, const LayerNorm
         row_grid(x.device(), x.dtype, rows, n), {rows, n},
         {x.argument(), g.argument(), or_else(weight, x), means.argument(), views.in(3).argument(),
          views.out(0).argument()});
-    return EpilogueTaken::no;
+    return EpilogueFused::no;
 }
 
 }  // namespace
 
-LayerNormResults layer_norm(RowNorm kind, Value x, int inner, const View& weight, const View& bias, double eps) {
+LayerNormResults layer_norm(RowNorm kind, LazyArray x, int inner, const View& weight, const View& bias, double eps) {
     const std::string_view function = name_of(kind);
     const Shape shape = x.shape();
     const DType dtype = x.dtype();
@@ -128,18 +128,18 @@ LayerNormResults layer_norm(RowNorm kind, Value x, int inner, const View& weight
                                                {.reads = {std::move(in.view), weight, bias},
                                                 .outputs = {{dtype, shape}, {compute, rows}, {compute, rows}},
                                                 .prologue = std::move(in.waiting),
-                                                .takes_casts = true,
-                                                .widens = true});
+                                                .fuses_output_cast = true,
+                                                .upcasts_to_f32 = true});
     return {results[0], results[1], results[2]};
 }
 
-Value layer_norm_input_gradient(RowNorm kind, const View& x, const View& weight, const View& mean, const View& rstd,
+LazyArray layer_norm_input_gradient(RowNorm kind, const View& x, const View& weight, const View& mean, const View& rstd,
                                 const View& out_gradient) {
     constexpr std::string_view function = "layer_norm_backward";
     (void)check_rows(function, x, weight, mean, rstd, out_gradient);
     return operation(
         function, launch_input_gradient, LayerNormGradient{kind},
-        {.reads = {x, weight, mean, rstd, out_gradient}, .outputs = {{x.dtype, x.shape}}, .widens = true})[0];
+        {.reads = {x, weight, mean, rstd, out_gradient}, .outputs = {{x.dtype, x.shape}}, .upcasts_to_f32 = true})[0];
 }
 
 LayerNormGradients layer_norm_weight_gradients(const View& stored_x, std::int64_t n, const View& mean, const View& rstd,
@@ -155,7 +155,7 @@ LayerNormGradients layer_norm_weight_gradients(const View& stored_x, std::int64_
         fill(bias, 0);
         return {weight, bias};
     }
-    const bool cpu = family_of(device) == Family::cpu_like;
+    const bool cpu = kernel_style_of(device) == KernelStyle::simd;
     const Kernel kernel(device, {"layer_norm.cl", "layer_norm_columns", defines_of(x, RowNorm::layer, false, false)});
     const std::size_t group = cpu ? 1 : std::min<std::size_t>(64, kernel.max_work_group());
     const std::int64_t blocks = cpu ? ceil_div(n, kCpuColumns) : ceil_div(n, static_cast<std::int64_t>(group));
@@ -170,7 +170,7 @@ LayerNormGradients layer_norm_weight_gradients(const View& stored_x, std::int64_
            {rows, n, each, x.argument(), out_gradient.argument(), mean.argument(), rstd.argument(), weights.argument(),
             biases.argument()});
     if (count == 1 && dtype == x.dtype) return {reshaped(weights, {n}), reshaped(biases, {n})};
-    return {sum_of_partials(weights, {n}, dtype), sum_of_partials(biases, {n}, dtype)};
+    return {lazy_reduce_partials(weights, {n}, dtype), lazy_reduce_partials(biases, {n}, dtype)};
 }
 
 }  // namespace declivity::ops

@@ -45,7 +45,7 @@ Defines defines_of(DType dtype, std::size_t group) {
 
 /// Work-items for matrices of n rows or columns.
 std::size_t group_for(const Device& device, std::int64_t n) {
-    if (family_of(device) == Family::cpu_like) return 1;
+    if (kernel_style_of(device) == KernelStyle::simd) return 1;
     return to_size(std::clamp<std::int64_t>(power_of_two_up_to(std::max<std::int64_t>(1, 4 * n)), 32, kMaxGroup));
 }
 
@@ -81,7 +81,7 @@ bool is_nothing(const View& a, const View& each) {
 /// @throws Unsupported
 void require_passes(std::string_view function, const View& a, double all, std::size_t group) {
     constexpr double most = 65535;
-    if (all / static_cast<double>(group) <= most || family_of(a.device()) == Family::cpu_like) return;
+    if (all / static_cast<double>(group) <= most || kernel_style_of(a.device()) == KernelStyle::simd) return;
     if (!has_fault(a.device(), driver_fault("limited_loops"))) return;
     throw Unsupported(
         fmt::format("{}: expected a device whose driver ends no loop early, got {}, where the loops of a kernel end after "
@@ -91,24 +91,24 @@ void require_passes(std::string_view function, const View& a, double all, std::s
 
 struct Nothing {};
 
-EpilogueTaken launch_cholesky(const OperationViews& views, const Nothing&) {
+EpilogueFused launch_cholesky(const OperationViews& views, const Nothing&) {
     const View& a = views.in(0);
-    if (is_nothing(a, views.out(1))) return EpilogueTaken::no;
+    if (is_nothing(a, views.out(1))) return EpilogueFused::no;
     const WorkScope work("cholesky", work_of(cube_of(a) / 3, a, views.out(0)));
     const auto [kernel, group] = kernel_for(a, a.shape[1], "cholesky.cl", "cholesky");
     require_passes("linalg::cholesky", a, cube_of(a) / 2, group);
     launch(kernel, one_group_each(a, group),
            {narrow(a.shape[1]), a.argument(), views.out(0).argument(), views.out(1).argument()});
-    return EpilogueTaken::no;
+    return EpilogueFused::no;
 }
 
-EpilogueTaken launch_triangular_solve(const OperationViews& views, const TriangularSolve& how) {
+EpilogueFused launch_triangular_solve(const OperationViews& views, const TriangularSolve& how) {
     const View &a = views.in(0), &b = views.in(1);
-    if (b.numel() == 0) return EpilogueTaken::no;
+    if (b.numel() == 0) return EpilogueFused::no;
     const std::int64_t n = b.shape[1], k = b.shape[2];
     const Device device = a.device();
     const WorkScope work("triangular_solve", work_of(static_cast<double>(n * n * k), a, b));
-    const bool cpu = family_of(device) == Family::cpu_like;
+    const bool cpu = kernel_style_of(device) == KernelStyle::simd;
     // Which does not share anything, but for where no vectors are wanted.
     Defines defines = defines_of(a.dtype, cpu ? 1 : 2);
     defines.set("UPPER", how.upper ? 1 : 0).set("TRANSPOSED", how.transposed ? 1 : 0).set("UNIT", how.unit ? 1 : 0);
@@ -118,10 +118,10 @@ EpilogueTaken launch_triangular_solve(const OperationViews& views, const Triangu
     const std::size_t group = std::min(most, to_size(power_of_two_up_to(2 * blocks - 1)));
     launch(kernel, {.global = {round_up(to_size(blocks), group), to_size(b.shape[0]), 1}, .local = {group, 1, 1}},
            {narrow(n), k, a.argument(), b.argument(), views.out(0).argument()});
-    return EpilogueTaken::no;
+    return EpilogueFused::no;
 }
 
-EpilogueTaken launch_lu(const OperationViews& views, const Nothing&) {
+EpilogueFused launch_lu(const OperationViews& views, const Nothing&) {
     const View& a = views.in(0);
     if (a.numel() == 0) {
         // No row has moved.
@@ -129,7 +129,7 @@ EpilogueTaken launch_lu(const OperationViews& views, const Nothing&) {
         for (std::int64_t i = 0; i < rows.shape[1] && rows.numel() > 0; ++i)
             fill(sliced(rows, 1, i, 1), static_cast<std::int64_t>(i));
         (void)is_nothing(a, views.out(3));
-        return EpilogueTaken::no;
+        return EpilogueFused::no;
     }
     const WorkScope work("lu_factor", work_of(cube_of(a) * 2 / 3, a, views.out(0)));
     const auto [kernel, group] = kernel_for(a, std::max(a.shape[1], a.shape[2]), "lu.cl", "lu_factor");
@@ -138,39 +138,39 @@ EpilogueTaken launch_lu(const OperationViews& views, const Nothing&) {
            {narrow(a.shape[1]), narrow(a.shape[2]), local_memory(static_cast<std::int64_t>(group), a.dtype),
             LocalMemory{group * sizeof(std::int32_t)}, a.argument(), views.out(0).argument(), views.out(1).argument(),
             views.out(2).argument(), views.out(3).argument()});
-    return EpilogueTaken::no;
+    return EpilogueFused::no;
 }
 
-EpilogueTaken launch_lu_rows(const OperationViews& views, const Nothing&) {
+EpilogueFused launch_lu_rows(const OperationViews& views, const Nothing&) {
     const View &pivots = views.in(0), &rows = views.out(0);
-    if (rows.numel() == 0) return EpilogueTaken::no;
+    if (rows.numel() == 0) return EpilogueFused::no;
     const WorkScope work("lu_factor", work_each(0, pivots, rows));
     const Kernel kernel(rows.device(), {"lu.cl", "lu_rows", defines_of(DType::f32, 1)});
     launch(kernel, {.global = {to_size(rows.shape[0]), 1, 1}, .local = {1, 1, 1}},
            {narrow(rows.shape[1]), narrow(pivots.shape[1]), or_else(pivots, rows), rows.argument()});
-    return EpilogueTaken::no;
+    return EpilogueFused::no;
 }
 
-EpilogueTaken launch_qr_factor(const OperationViews& views, const Nothing&) {
+EpilogueFused launch_qr_factor(const OperationViews& views, const Nothing&) {
     const View& a = views.in(0);
-    if (a.numel() == 0) return EpilogueTaken::no;
+    if (a.numel() == 0) return EpilogueFused::no;
     const WorkScope work("qr", work_of(cube_of(a) * 2, a, views.out(0)));
     const auto [kernel, group] = kernel_for(a, std::max(a.shape[1], a.shape[2]), "qr.cl", "qr_factor");
     require_passes("linalg::qr", a, cube_of(a) * 3 / 2, group);
     launch(kernel, one_group_each(a, group),
            {narrow(a.shape[1]), narrow(a.shape[2]), local_memory(static_cast<std::int64_t>(group), a.dtype),
             a.argument(), views.out(0).argument(), views.out(1).argument()});
-    return EpilogueTaken::no;
+    return EpilogueFused::no;
 }
 
-EpilogueTaken launch_qr_form(const OperationViews& views, const Nothing&) {
+EpilogueFused launch_qr_form(const OperationViews& views, const Nothing&) {
     const View &work_view = views.in(0), &q = views.out(0);
-    if (q.numel() == 0) return EpilogueTaken::no;
+    if (q.numel() == 0) return EpilogueFused::no;
     if (work_view.numel() == 0) {  // no reflections
         fill(q, 0);
         for (std::int64_t i = 0; i < std::min(q.shape[1], q.shape[2]); ++i)
             fill(sliced(sliced(q, 1, i, 1), 2, i, 1), 1);
-        return EpilogueTaken::no;
+        return EpilogueFused::no;
     }
     const WorkScope work("qr", work_of(cube_of(q) * 2, work_view, q));
     const auto [kernel, group] = kernel_for(work_view, q.shape[2], "qr.cl", "qr_form");
@@ -178,7 +178,7 @@ EpilogueTaken launch_qr_form(const OperationViews& views, const Nothing&) {
     launch(kernel, one_group_each(work_view, group),
            {narrow(work_view.shape[1]), narrow(work_view.shape[2]), narrow(q.shape[2]), work_view.argument(),
             views.in(1).argument(), q.argument()});
-    return EpilogueTaken::no;
+    return EpilogueFused::no;
 }
 
 struct Jacobi {
@@ -186,11 +186,11 @@ struct Jacobi {
 };
 
 /// values, and with `vectors` v, and u of what is not symmetric.
-EpilogueTaken launch_jacobi(const OperationViews& views, const Jacobi& jacobi) {
+EpilogueFused launch_jacobi(const OperationViews& views, const Jacobi& jacobi) {
     const View &a = views.in(0), &values = views.out(0);
     if (a.numel() == 0) {
         // Matrices without columns have no vectors, but the right ones of what has no rows are any.
-        return EpilogueTaken::no;
+        return EpilogueFused::no;
     }
     const Device device = a.device();
     const std::int64_t n = a.shape[1], m = a.shape[2], pairs = ceil_div(n, 2);
@@ -215,7 +215,7 @@ EpilogueTaken launch_jacobi(const OperationViews& views, const Jacobi& jacobi) {
     launch(kernel, one_group_each(a, group),
            {narrow(m), narrow(n), local_memory(3 * static_cast<std::int64_t>(group), a.dtype), a.argument(),
             g.argument(), v.argument(), found.argument(), values.argument(), left.argument(), right.argument()});
-    return EpilogueTaken::no;
+    return EpilogueFused::no;
 }
 
 struct MatrixStrides {
@@ -223,12 +223,12 @@ struct MatrixStrides {
 };
 MatrixStrides strides_of(const View& view) { return {view.strides[0], view.strides[1], view.strides[2]}; }
 
-EpilogueTaken launch_matmul_of_integers(const OperationViews& views, const Nothing&) {
+EpilogueFused launch_matmul_of_integers(const OperationViews& views, const Nothing&) {
     const View &a = views.in(0), &b = views.in(1), &out = views.out(0);
-    if (out.numel() == 0) return EpilogueTaken::no;
+    if (out.numel() == 0) return EpilogueFused::no;
     const std::int64_t m = a.shape[1], k = a.shape[2], n = b.shape[2];
     const Device device = a.device();
-    const bool cpu = family_of(device) == Family::cpu_like;
+    const bool cpu = kernel_style_of(device) == KernelStyle::simd;
     const WorkScope work("matmul", work_each(2.0 * static_cast<double>(k), out, a, b));
     const std::int64_t columns = cpu ? 16 : 1;
     Defines defines;
@@ -239,7 +239,7 @@ EpilogueTaken launch_matmul_of_integers(const OperationViews& views, const Nothi
            {.global = {round_up(to_size(ceil_div(n, columns)), group), to_size(m), to_size(out.shape[0])},
             .local = {group, 1, 1}},
            {n, k, strides_of(a), strides_of(b), a.argument(), b.argument(), out.argument()});
-    return EpilogueTaken::no;
+    return EpilogueFused::no;
 }
 
 }  // namespace
@@ -252,7 +252,7 @@ CholeskyResults cholesky(const View& a) {
     return {results[0], results[1]};
 }
 
-Value triangular_solve(const View& a, const View& b, const TriangularSolve& how) {
+LazyArray triangular_solve(const View& a, const View& b, const TriangularSolve& how) {
     check_square("triangular_solve", "a", a);
     check("triangular_solve", "b", b);
     require_alike("triangular_solve", "a", a, "b", b);
@@ -273,7 +273,7 @@ LuResults lu_factor(const View& a) {
     return {results[0], results[1], results[2], results[3]};
 }
 
-Value lu_rows(const View& pivots, std::int64_t m) {
+LazyArray lu_rows(const View& pivots, std::int64_t m) {
     require_rank("lu_rows", "pivots", pivots, 2, "batch, k");
     require_dense("lu_rows", "pivots", pivots);
     if (pivots.dtype != DType::i32 || pivots.shape[1] > m)
@@ -291,7 +291,7 @@ QrResults qr_factor(const View& a) {
     return {results[0], results[1]};
 }
 
-Value qr_form(const View& work, const View& taus, std::int64_t columns) {
+LazyArray qr_form(const View& work, const View& taus, std::int64_t columns) {
     check("qr", "work", work);
     require_dense("qr", "taus", taus);
     const std::int64_t least = std::min(work.shape[1], work.shape[2]);
@@ -328,7 +328,7 @@ SvdResults svd(const View& columns, bool vectors) {
     return {results[0], results[2], results[1]};
 }
 
-Value matmul_of_integers(const View& a, const View& b) {
+LazyArray matmul_of_integers(const View& a, const View& b) {
     if (is_floating(a.dtype) || a.dtype == DType::boolean)
         throw TypeError(fmt::format("matmul: expected integers as a, got {}", name_of(a.dtype)));
     require_alike("matmul", "a", a, "b", b);

@@ -32,12 +32,12 @@ void check(const View& a, const View& b, const View& c) {
 }
 
 /// @param name of the kernel, which takes all views that are read, and then all results
-EpilogueTaken launch_cell(const char* name, const OperationViews& views, std::size_t reads, double flops) {
+EpilogueFused launch_cell(const char* name, const OperationViews& views, std::size_t reads, double flops) {
     const View& c = views.in(2);
-    if (c.numel() == 0) return EpilogueTaken::no;
+    if (c.numel() == 0) return EpilogueFused::no;
     const std::int64_t rows = c.shape[0], n = c.shape[1];
     const Device device = c.device();
-    const bool cpu = family_of(device) == Family::cpu_like;
+    const bool cpu = kernel_style_of(device) == KernelStyle::simd;
     Defines defines = real_defines(c.dtype);
     defines.set("T", cl_type(c.dtype)).set("FORM", cpu ? 0 : 2).set("LANES", vector_lanes(c.dtype));
     const Kernel kernel(device, {"lstm_cell.cl", name, defines});
@@ -55,7 +55,7 @@ EpilogueTaken launch_cell(const char* name, const OperationViews& views, std::si
     for (std::size_t i = 0; i < 2; ++i) arguments.emplace_back(views.out(i).argument());
     const WorkScope work(name, work_each(flops, c, views.in(0), views.in(1), views.out(0), views.out(1)));
     launch(kernel, range, arguments);
-    return EpilogueTaken::no;
+    return EpilogueFused::no;
 }
 
 }  // namespace
@@ -65,7 +65,7 @@ LstmCellResults lstm_cell(const View& a, const View& b, const View& c) {
     const OperationResults results = operation(
         "lstm_cell",
         [](const OperationViews& views, const LstmCell&) { return launch_cell("lstm_cell", views, 3, 30); }, LstmCell{},
-        {.reads = {a, b, c}, .outputs = {{c.dtype, c.shape}, {c.dtype, c.shape}}, .widens = true});
+        {.reads = {a, b, c}, .outputs = {{c.dtype, c.shape}, {c.dtype, c.shape}}, .upcasts_to_f32 = true});
     return {results[0], results[1]};
 }
 
@@ -80,7 +80,7 @@ LstmCellGradients lstm_cell_backward(const View& a, const View& b, const View& c
         LstmCell{},
         {.reads = {a, b, c, hidden_gradient, cell_gradient},
          .outputs = {{c.dtype, a.shape}, {c.dtype, c.shape}},
-         .widens = true});
+         .upcasts_to_f32 = true});
     return {results[0], results[1]};
 }
 

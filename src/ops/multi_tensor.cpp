@@ -8,7 +8,7 @@
 
 #include "ops/support/local_block.hpp"
 #include "ops/support/memory_objects.hpp"
-#include "runtime/recorder.hpp"
+#include "runtime/capture.hpp"
 #include "ops/support/sharing.hpp"
 
 namespace declivity::ops {
@@ -82,10 +82,10 @@ void MultiTensor::State::store(std::vector<std::int64_t> rows) {
     if (rows == table && same_place) return;
     const std::size_t bytes = rows.size() * sizeof(std::int64_t);
     table.clear();  // until the new one is there
-    const RecordingPause constant;
+    const CapturePause constant;
     // The old table may still be read by a pending kernel: the copy is enqueued behind it. One that a recording holds
     // stays as it is.
-    if (!same_place || table_on_device.size() != bytes || others_hold(table_on_device))
+    if (!same_place || table_on_device.size() != bytes || is_shared(table_on_device))
         table_on_device = Buffer(*device, bytes);
     upload(table_on_device, 0, std::as_bytes(std::span(rows)));
     table = std::move(rows);
@@ -163,9 +163,9 @@ void MultiTensor::set(const std::vector<std::vector<View>>& lists, const std::ve
     }
     state.tensors = static_cast<std::int64_t>(lists[0].size());
     for (std::size_t tensor = 0; tensor < lists[0].size(); ++tensor) table.push_back(number_of(tensor));
-    if (Recorder* const recorder = Recorder::current())
+    if (Capture* const capture = Capture::current())
         for (const auto& list : lists)
-            for (const View& view : list) recorder->uses(view.buffer);
+            for (const View& view : list) capture->uses(view.buffer);
     state.store(std::move(table));
 }
 
@@ -184,7 +184,7 @@ void MultiTensor::launch(const std::function<Kernel(std::size_t items)>& make,
                          std::span<const Argument> further) const {
     const State& state = *state_;
     if (!state.device) throw ValueError("MultiTensor::launch: expected tensors, got none: call set first");
-    const bool cpu = state.device->family() == Family::cpu_like;
+    const bool cpu = state.device->style() == KernelStyle::simd;
     const auto [kernel, group_size] = kernel_of_group(*state.device, cpu ? 1 : kGpuGroup, make);
     for (const State::Group& group : state.groups) {
         if (group.pieces == 0) continue;

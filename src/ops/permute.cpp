@@ -31,7 +31,7 @@ std::optional<int> contiguous_axis(const Strides& strides) {
 
 bool permuted_copy(const View& from, const View& to) {
     const std::size_t unit = size_of(to.dtype);
-    if (family_of(to.device()) != Family::cpu_like || to.numel() < kMinPermuted || (unit != 4 && unit != 8))
+    if (kernel_style_of(to.device()) != KernelStyle::simd || to.numel() < kMinPermuted || (unit != 4 && unit != 8))
         return false;
     const IndexSpace space = merge_axes({to.shape, {from.strides, to.strides}});
     const std::optional<int> a = contiguous_axis(space.strides[0]), b = contiguous_axis(space.strides[1]);

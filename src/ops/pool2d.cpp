@@ -6,7 +6,7 @@
 #include <declivity/runtime/error.hpp>
 #include <fmt/format.h>
 
-#include "ops/engine/halves.hpp"
+#include "ops/engine/reduced_precision.hpp"
 #include "ops/support/local_block.hpp"
 #include "ops/support/row_launch.hpp"
 #include "ops/support/work.hpp"
@@ -49,7 +49,7 @@ enum class Indices : bool { none, kept };
 /// @param in,dtype of what is read, and of the result
 Launch prepare(std::string name, Direction direction, const Shape& x, const Shape& out, DType in, DType dtype,
                const Device& device, const Pool2dParameters& parameters, Indices indices = Indices::kept) {
-    const bool cpu = family_of(device) == Family::cpu_like, forward = direction == Direction::forward;
+    const bool cpu = kernel_style_of(device) == KernelStyle::simd, forward = direction == Direction::forward;
     const std::int64_t planes = x[0] * x[1];
     Sizes sizes{.rows = planes * (forward ? out[2] : x[2]),
                 .each = 1,
@@ -97,52 +97,52 @@ void check(std::string_view function, std::string_view name, const View& x) {
     require_dense(function, name, x);
 }
 
-EpilogueTaken launch_max(const OperationViews& views, const Pool2dParameters& parameters) {
+EpilogueFused launch_max(const OperationViews& views, const Pool2dParameters& parameters) {
     const View &x = views.in(0), &out = views.out(0), &indices = views.out(1);
-    if (out.numel() == 0) return EpilogueTaken::no;
+    if (out.numel() == 0) return EpilogueFused::no;
     const auto [kernel, range, sizes] =
         prepare("max_pool2d_forward", Direction::forward, x.shape, out.shape, x.dtype, out.dtype, x.device(),
                 parameters, indices.buffer ? Indices::kept : Indices::none);
     const WorkScope work("max_pool2d", work_each(taps(parameters), out, x, indices));
     launch(kernel, range, {sizes, x.argument(), out.argument(), or_else(indices, out)});
-    return EpilogueTaken::no;
+    return EpilogueFused::no;
 }
 
-EpilogueTaken launch_max_backward(const OperationViews& views, const Pool2dParameters& parameters) {
+EpilogueFused launch_max_backward(const OperationViews& views, const Pool2dParameters& parameters) {
     const View &g = views.in(0), &indices = views.in(1), &out = views.out(0);
-    if (out.numel() == 0) return EpilogueTaken::no;
+    if (out.numel() == 0) return EpilogueFused::no;
     // Where windows overlap, a place's sum passes through the result.
     const bool overlap =
         parameters.step()[0] < parameters.kernel_size[0] || parameters.step()[1] < parameters.kernel_size[1];
-    const RoundedOutput rounded(out, overlap && family_of(out.device()) == Family::cpu_like);
+    const RoundedOutput rounded(out, overlap && kernel_style_of(out.device()) == KernelStyle::simd);
     const auto [kernel, range, sizes] = prepare("max_pool2d_backward", Direction::backward, out.shape, g.shape, g.dtype,
                                                 rounded.exact().dtype, out.device(), parameters);
     const WorkScope work("max_pool2d_backward", work_each(1, g, indices, out));
     launch(kernel, range, {sizes, g.argument(), indices.argument(), rounded.exact().argument()});
     rounded.round();
-    return EpilogueTaken::no;
+    return EpilogueFused::no;
 }
 
-EpilogueTaken launch_average(const OperationViews& views, const Pool2dParameters& parameters) {
+EpilogueFused launch_average(const OperationViews& views, const Pool2dParameters& parameters) {
     const View& out = views.out(0);
-    if (out.numel() == 0) return EpilogueTaken::no;
-    const bool wide = family_of(out.device()) == Family::cpu_like && whole(views.in(0).shape, out.shape, parameters);
+    if (out.numel() == 0) return EpilogueFused::no;
+    const bool wide = kernel_style_of(out.device()) == KernelStyle::simd && whole(views.in(0).shape, out.shape, parameters);
     const View x = wide ? widened(views.in(0)) : views.in(0);
     const auto [kernel, range, sizes] = prepare("avg_pool2d_forward", Direction::forward, x.shape, out.shape, x.dtype,
                                                 out.dtype, x.device(), parameters);
     const WorkScope work("avg_pool2d", work_each(taps(parameters), out, x));
     launch(kernel, range, {sizes, x.argument(), out.argument()});
-    return EpilogueTaken::no;
+    return EpilogueFused::no;
 }
 
-EpilogueTaken launch_average_backward(const OperationViews& views, const Pool2dParameters& parameters) {
+EpilogueFused launch_average_backward(const OperationViews& views, const Pool2dParameters& parameters) {
     const View &g = views.in(0), &out = views.out(0);
-    if (out.numel() == 0) return EpilogueTaken::no;
+    if (out.numel() == 0) return EpilogueFused::no;
     const auto [kernel, range, sizes] = prepare("avg_pool2d_backward", Direction::backward, out.shape, g.shape, g.dtype,
                                                 out.dtype, out.device(), parameters);
     const WorkScope work("avg_pool2d_backward", work_each(taps(parameters), g, out));
     launch(kernel, range, {sizes, g.argument(), out.argument()});
-    return EpilogueTaken::no;
+    return EpilogueFused::no;
 }
 
 }  // namespace
@@ -180,7 +180,7 @@ MaxPool2dResults max_pool2d(const View& x, const Pool2dParameters& parameters) {
     return {results[0], results[1]};
 }
 
-Value max_pool2d_backward(const View& out_gradient, const View& indices, const Shape& x,
+LazyArray max_pool2d_backward(const View& out_gradient, const View& indices, const Shape& x,
                           const Pool2dParameters& parameters) {
     constexpr std::string_view function = "max_pool2d_backward";
     check(function, "the gradient", out_gradient);
@@ -194,13 +194,13 @@ Value max_pool2d_backward(const View& out_gradient, const View& indices, const S
                      {.reads = {out_gradient, indices}, .outputs = {{out_gradient.dtype, x}}})[0];
 }
 
-Value avg_pool2d(const View& x, const Pool2dParameters& parameters) {
+LazyArray avg_pool2d(const View& x, const Pool2dParameters& parameters) {
     check("avg_pool2d", "x", x);
     const Shape shape = pool2d_shape("avg_pool2d", x.shape, parameters);
     return operation("avg_pool2d", launch_average, parameters, {.reads = {x}, .outputs = {{x.dtype, shape}}})[0];
 }
 
-Value avg_pool2d_backward(const View& out_gradient, const Shape& x, const Pool2dParameters& parameters) {
+LazyArray avg_pool2d_backward(const View& out_gradient, const Shape& x, const Pool2dParameters& parameters) {
     constexpr std::string_view function = "avg_pool2d_backward";
     check(function, "the gradient", out_gradient);
     require_shape(function, "the gradient", out_gradient, pool2d_shape(function, x, parameters));

@@ -56,18 +56,18 @@ Defines defines_of(DType dtype, bool falling, bool grouped) {
 
 }  // namespace
 
-bool radix_sort_pays(const View& x, std::int64_t k) {
+bool radix_sort_is_profitable(const View& x, std::int64_t k) {
     const std::int64_t n = x.shape[1];
-    if (is_half(x.dtype) || n >= std::int64_t{1} << 31) return false;
+    if (is_16bit_float(x.dtype) || n >= std::int64_t{1} << 31) return false;
     // Otherwise a heap of k, or k turns of a group through the row.
-    if (family_of(x.device()) == Family::cpu_like) return n >= 128 && k >= n / 16;
+    if (kernel_style_of(x.device()) == KernelStyle::simd) return n >= 128 && k >= n / 16;
     return n >= 512 && k >= 16;
 }
 
 void radix_sort(const View& x, bool falling, const View& values, const View& places) {
     const Device device = x.device();
     const std::int64_t rows = x.shape[0], n = x.shape[1];
-    const bool grouped = family_of(device) == Family::gpu_like;
+    const bool grouped = kernel_style_of(device) == KernelStyle::simt;
     const DType key = key_type(x.dtype);
     const int bits = grouped ? 4 : 8, passes = static_cast<int>(8 * size_of(key)) / bits;
 

@@ -13,7 +13,7 @@
 
 #include "ops/engine/expression_node.hpp"
 #include "runtime/per_device.hpp"
-#include "runtime/recorder.hpp"
+#include "runtime/capture.hpp"
 
 namespace declivity::ops {
 
@@ -21,7 +21,7 @@ struct RandomStream::State {
     explicit State(const Device& on) : device(on) {}
     std::mutex mutex;  // of all that follows
     const Device device;
-    const std::uint64_t recorder = Recorder::current_number();  // that was at work when it was made
+    const std::uint64_t capture = Capture::current_number();  // that was at work when it was made
     RandomPosition position;
     View place;  // seed and base, on the device
 
@@ -68,7 +68,7 @@ struct DeviceStream {
         auto& own = declivity::detail::per_device<DeviceStream>(device);
         const std::scoped_lock lock(own.mutex);
         if (own.stream) return own.stream;
-        const RecordingPause outside;
+        const CapturePause outside;
         auto made = std::make_shared<RandomStream::State>(device);
         Seed& seed = Seed::instance();
         const std::scoped_lock of_seed(seed.mutex);
@@ -79,7 +79,7 @@ struct DeviceStream {
 };
 
 /// What a recorded step draws from: a stream as it stands when the step begins.
-struct RecordedStream {
+struct CapturedStream {
     View place;
     std::uint64_t first = 0, end = 0;  // positions before and behind the step that was recorded
 };
@@ -87,36 +87,36 @@ struct RecordedStream {
 /// While a step is recorded: from memory of its own, which each replay sets to where the stream stands then. The caller
 /// holds the mutex.
 /// @return where the call begins
-std::pair<View, std::uint64_t> place_recorded(Recorder& recorder, const std::shared_ptr<RandomStream::State>& stream) {
-    auto& own = recorder.attached(stream.get());
+std::pair<View, std::uint64_t> place_captured(Capture& capture, const std::shared_ptr<RandomStream::State>& stream) {
+    auto& own = capture.attached(stream.get());
     if (!own) {
-        auto made = std::make_shared<RecordedStream>();
+        auto made = std::make_shared<CapturedStream>();
         made->first = stream->position.offset;
         {
-            const RecordingPause outside;
+            const CapturePause outside;
             made->place = View::make(stream->device, DType::i64, {2});
             stream->write_to(made->place);
         }
         own = made;
         // One that the step itself makes begins anew in each replay.
-        if (stream->recorder == Recorder::current_number()) return {made->place, 0};
+        if (stream->capture == Capture::current_number()) return {made->place, 0};
         // From within a block another number of words may be left of it.
-        recorder.guard([stream, words = stream->position.words] {
+        capture.guard([stream, words = stream->position.words] {
             const auto lock = stream->locked();
             return stream->position.words == words;
         });
-        recorder.before_replay([made, stream] {
+        capture.before_replay([made, stream] {
             const auto lock = stream->locked();
             stream->write_to(made->place);
             stream->position.offset += made->end - made->first;
             stream->position.words = 0;
         });
     }
-    const auto& recorded = *static_cast<RecordedStream*>(own.get());
-    return {recorded.place, stream->position.offset - recorded.first};
+    const auto& captured = *static_cast<CapturedStream*>(own.get());
+    return {captured.place, stream->position.offset - captured.first};
 }
 
-thread_local RandomRecording* recording = nullptr;
+thread_local RandomCapture* command_list = nullptr;
 thread_local RandomReplay* replay = nullptr;
 
 /// The largest number of this type below `high`.
@@ -152,7 +152,7 @@ void refuse_in_host_call(const std::shared_ptr<RandomStream::State>& stream) {
 }
 
 /// Stores what a leaf stands for.
-void store(const Expression& leaf, const View& out) {
+void evaluate_into(const Expression& leaf, const View& out) {
     require_dense("random", "out", out);
     evaluate(leaf, out);
 }
@@ -162,7 +162,7 @@ void store(const Expression& leaf, const View& out) {
 RandomStream::RandomStream(const Device& device, const RandomPosition& position)
     : state_(std::make_shared<State>(device)) {
     const auto lock = state_->locked();
-    const RecordingPause outside;
+    const CapturePause outside;
     state_->set(position);
 }
 
@@ -188,36 +188,36 @@ RandomCall RandomStream::take(DType dtype, std::int64_t count, const RandomPart&
         RandomPosition& position = state_->position;
         const std::int64_t left_out = ceil_div(static_cast<std::int64_t>(position.words), words_each);  // f64: pairs
         RandomCall call{state_->place, static_cast<std::int64_t>(position.offset), left_out + part.first};
-        if (Recorder* const recorder = Recorder::current();
-            recorder != nullptr && recorder->host_calls_use(state_.get()))
-            recorder->refuse("random numbers of a generator that a host_call of the step draws from as well",
+        if (Capture* const capture = Capture::current();
+            capture != nullptr && capture->host_calls_use(state_.get()))
+            capture->refuse("random numbers of a generator that a host_call of the step draws from as well",
                              "a replay draws the step's numbers first", "give the host_call a Generator of its own");
-        Recorder* const recorder = Recorder::current();
-        if (recorder != nullptr) {
-            const auto [place, offset] = place_recorded(*recorder, state_);
+        Capture* const capture = Capture::current();
+        if (capture != nullptr) {
+            const auto [place, offset] = place_captured(*capture, state_);
             call.state = place;
             call.offset = static_cast<std::int64_t>(offset);
         }
         position.offset += static_cast<std::uint64_t>(ceil_div((left_out + part.whole) * words_each, 4));
         position.words = 0;
-        if (recorder != nullptr)
-            static_cast<RecordedStream*>(recorder->attached(state_.get()).get())->end = position.offset;
+        if (capture != nullptr)
+            static_cast<CapturedStream*>(capture->attached(state_.get()).get())->end = position.offset;
         return call;
     };
     RandomCall call = take();
-    if (recording != nullptr) recording->add({call, count});
+    if (command_list != nullptr) command_list->add({call, count});
     return call;
 }
 
 void RandomStream::take_on_host(std::string_view function,
                                 const std::function<std::uint64_t(const RandomPosition& position)>& draw) const {
-    if (replay != nullptr || recording != nullptr)
+    if (replay != nullptr || command_list != nullptr)
         throw ValueError(
             fmt::format("{}: expected to be called outside of checkpoint(), which could not draw again what is "
                         "drawn on the host",
                         function));
-    if (Recorder* const recorder = Recorder::current())
-        recorder->refuse(fmt::format("{} (numbers drawn on the host)", function));
+    if (Capture* const capture = Capture::current())
+        capture->refuse(fmt::format("{} (numbers drawn on the host)", function));
     refuse_in_host_call(state_);
     const auto lock = state_->locked();
     RandomPosition& position = state_->position;
@@ -248,15 +248,15 @@ void seed_all(std::uint64_t seed) {
     for (const Device& device : devices) RandomStream::of(device).set_position({.seed = seed});
 }
 
-RandomRecording::RandomRecording() : before_(std::exchange(recording, this)) {}
-RandomRecording::~RandomRecording() { recording = before_; }
+RandomCapture::RandomCapture() : before_(std::exchange(command_list, this)) {}
+RandomCapture::~RandomCapture() { command_list = before_; }
 
-void RandomRecording::add(const Call& call) {
+void RandomCapture::add(const Call& call) {
     calls_.push_back(call);
     if (before_ != nullptr) before_->add(call);
 }
 
-RandomReplay::RandomReplay(std::vector<RandomRecording::Call> calls)
+RandomReplay::RandomReplay(std::vector<RandomCapture::Call> calls)
     : calls_(std::move(calls)), before_(std::exchange(replay, this)) {}
 RandomReplay::~RandomReplay() { replay = before_; }
 
@@ -278,13 +278,13 @@ Expression random_bernoulli(DType dtype, const Shape& shape, double probability,
 }
 
 void random_uniform(const View& out, double low, double high, const RandomCall& random) {
-    store(random_uniform(out.dtype, out.shape, low, high, random), out);
+    evaluate_into(random_uniform(out.dtype, out.shape, low, high, random), out);
 }
 void random_normal(const View& out, double mean, double std, const RandomCall& random) {
-    store(random_normal(out.dtype, out.shape, mean, std, random), out);
+    evaluate_into(random_normal(out.dtype, out.shape, mean, std, random), out);
 }
 void random_bernoulli(const View& out, double probability, const RandomCall& random) {
-    store(random_bernoulli(out.dtype, out.shape, probability, random), out);
+    evaluate_into(random_bernoulli(out.dtype, out.shape, probability, random), out);
 }
 
 }  // namespace declivity::ops

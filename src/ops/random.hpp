@@ -21,12 +21,12 @@ DECLIVITY_API Expression random_bernoulli(DType dtype, const Shape& shape, doubl
                                           const RandomCall& random);
 
 /// While one lives, the calls of this thread are written down, those in which others live included.
-class DECLIVITY_API RandomRecording {
+class DECLIVITY_API RandomCapture {
   public:
-    RandomRecording();
-    ~RandomRecording();
-    RandomRecording(const RandomRecording&) = delete;
-    RandomRecording& operator=(const RandomRecording&) = delete;
+    RandomCapture();
+    ~RandomCapture();
+    RandomCapture(const RandomCapture&) = delete;
+    RandomCapture& operator=(const RandomCapture&) = delete;
 
     struct Call {
         RandomCall call;
@@ -38,14 +38,14 @@ class DECLIVITY_API RandomRecording {
 
   private:
     std::vector<Call> calls_;
-    RandomRecording* before_;
+    RandomCapture* before_;
 };
 
 /// While one lives, calls of this thread draw the numbers of calls that were recorded, one after the other, and leave
 /// the devices' generators alone.
 class DECLIVITY_API RandomReplay {
   public:
-    explicit RandomReplay(std::vector<RandomRecording::Call> calls);
+    explicit RandomReplay(std::vector<RandomCapture::Call> calls);
     ~RandomReplay();
     RandomReplay(const RandomReplay&) = delete;
     RandomReplay& operator=(const RandomReplay&) = delete;
@@ -54,7 +54,7 @@ class DECLIVITY_API RandomReplay {
     RandomCall next(const Device& device, std::int64_t count);
 
   private:
-    std::vector<RandomRecording::Call> calls_;
+    std::vector<RandomCapture::Call> calls_;
     std::size_t at_ = 0;
     RandomReplay* before_;
 };

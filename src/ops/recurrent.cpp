@@ -167,7 +167,7 @@ void launch_gpu(const Operands& in, const Recurrence& call, const Sizes& sizes, 
 
 void launch_steps(const Operands& in, const Recurrence& call, const Sizes& sizes, const Direction& direction,
                   const std::vector<Argument>& others) {
-    if (family_of(in.gates.device()) == Family::cpu_like) launch_cpu(in, call, sizes, direction, others);
+    if (kernel_style_of(in.gates.device()) == KernelStyle::simd) launch_cpu(in, call, sizes, direction, others);
     else launch_gpu(in, call, sizes, direction, others);
 }
 
@@ -179,13 +179,13 @@ Work work_of(const Operands& in, std::initializer_list<const View*> others) {
     return work;
 }
 
-EpilogueTaken launch_recurrent(const OperationViews& views, const Recurrence& call) {
+EpilogueFused launch_recurrent(const OperationViews& views, const Recurrence& call) {
     const Operands in = operands_of(views);
     const bool lstm = call.cell == RecurrentCell::lstm;
     const View &y = views.out(0), &hidden = views.out(1);
     const View cell = lstm ? views.out(3) : View();
     View kept = kept_of(call.cell) > 0 ? views.out(2) : View();
-    if (y.numel() == 0) return EpilogueTaken::no;
+    if (y.numel() == 0) return EpilogueFused::no;
     const WorkScope scope("recurrent", work_of(in, {&y}));
     Sizes sizes = sizes_of(in, call);
     if (!kept.buffer) {  // the state of the cell alone, of a step and the one before
@@ -205,17 +205,17 @@ EpilogueTaken launch_recurrent(const OperationViews& views, const Recurrence& ca
          .tile_rows_depth = gates},
         {in.gates.argument(), or_else(in.bias, in.hidden), or_else(in.lengths, in.hidden), in.hidden.argument(),
          or_else(in.cell, in.hidden), y.argument(), hidden.argument(), or_else(cell, hidden), or_else(kept, hidden)});
-    return EpilogueTaken::no;
+    return EpilogueFused::no;
 }
 
-EpilogueTaken launch_backward(const OperationViews& views, const Recurrence& call) {
+EpilogueFused launch_backward(const OperationViews& views, const Recurrence& call) {
     const Operands in = operands_of(views);
     const View &y = views.in(kOperands), &kept = views.in(kOperands + 1), &g = views.in(kOperands + 2),
                &of_hidden = views.in(kOperands + 3), &of_cell = views.in(kOperands + 4);
     const View &gates = views.out(0), &hidden = views.out(1);
     const View cell = call.cell == RecurrentCell::lstm ? views.out(2) : View(),
                products = call.cell == RecurrentCell::gru ? views.out(2) : View();
-    if (y.numel() == 0) return EpilogueTaken::no;
+    if (y.numel() == 0) return EpilogueFused::no;
     const WorkScope scope("recurrent_backward", work_of(in, {&y, &g, &gates}));
     // What is summed up from step to step starts as the gradients of the last states.
     copy(of_hidden, hidden);
@@ -233,7 +233,7 @@ EpilogueTaken launch_backward(const OperationViews& views, const Recurrence& cal
          .tile_rows_depth = 1},
         {g.argument(), or_else(in.lengths, in.hidden), in.hidden.argument(), or_else(in.cell, in.hidden), y.argument(),
          or_else(kept, y), gates.argument(), or_else(products, gates), hidden.argument(), or_else(cell, hidden)});
-    return EpilogueTaken::no;
+    return EpilogueFused::no;
 }
 
 void check(std::string_view function, RecurrentCell cell, const RecurrentOperands& in) {
@@ -275,7 +275,7 @@ RecurrentResults recurrent(RecurrentCell cell, const RecurrentOperands& in, bool
         outputs.push_back({compute_type(dtype), {gates[0], gates[1], kept, state[1]}, true});
     if (cell == RecurrentCell::lstm) outputs.push_back({dtype, state});
     const OperationResults results = operation("recurrent", launch_recurrent, Recurrence{cell, reverse},
-                                               {.reads = reads_of(in), .outputs = std::move(outputs), .widens = true});
+                                               {.reads = reads_of(in), .outputs = std::move(outputs), .upcasts_to_f32 = true});
     return {results[0], results[1], results[2], results[3]};
 }
 
@@ -301,8 +301,8 @@ RecurrentGradients recurrent_backward(RecurrentCell cell, const RecurrentOperand
     if (gru) outputs.push_back({dtype, gates});
     const OperationResults results =
         operation(name, launch_backward, Recurrence{cell, reverse},
-                  {.reads = std::move(reads), .outputs = std::move(outputs), .widens = true});
-    return {results[0], results[1], lstm ? results[2] : Value(), gru ? results[2] : results[0]};
+                  {.reads = std::move(reads), .outputs = std::move(outputs), .upcasts_to_f32 = true});
+    return {results[0], results[1], lstm ? results[2] : LazyArray(), gru ? results[2] : results[0]};
 }
 
 }  // namespace declivity::ops

@@ -134,7 +134,7 @@ namespace {
 
 Defines defines_of(Reduce kind, const View& x, const View& out, bool contiguous) {
     Defines defines = x.dtype == DType::f64 ? real_defines(x.dtype)
-                      : is_half(x.dtype)    ? storage_defines(x.dtype, out.dtype)
+                      : is_16bit_float(x.dtype)    ? storage_defines(x.dtype, out.dtype)
                                             : Defines();
     defines.set("T", cl_type(x.dtype)).append(reduce_defines(kind, out.dtype));
     if (contiguous) defines.set("CONTIGUOUS", 1);
@@ -266,7 +266,7 @@ void launch_groups(Reduce kind, const View& x, const View& out, const Plan& plan
 void run(Reduce kind, const View& x, const Dims& axes, const View& out, const Pass& pass, bool may_split) {
     const Plan plan = plan_of(x, axes, out);
     const Device device = x.device();
-    const bool cpu = family_of(device) == Family::cpu_like;
+    const bool cpu = kernel_style_of(device) == KernelStyle::simd;
     const std::int64_t splits = !may_split ? 1 : cpu ? cpu_splits(plan, device, out.dtype) : gpu_splits(plan, device);
     if (splits > 1) {  // the outputs alone would leave parts of the device idle: partial results first
         Shape shape = out.shape;
@@ -369,7 +369,7 @@ void reduce(Reduce kind, const View& x, const Dims& given_axes, const View& out)
     }
 }
 
-View reduce(Reduce kind, const Value& x, const Dims& given_axes, bool keep_axes) {
+View reduce(Reduce kind, const LazyArray& x, const Dims& given_axes, bool keep_axes) {
     const Dims axes = normalize_axes(name_of(kind), given_axes, x.shape().rank());
     const DType type = reduced_dtype(kind, x.dtype());
     const Shape shape = reduced_shape(x.shape(), axes, keep_axes);

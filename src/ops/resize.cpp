@@ -33,7 +33,7 @@ void launch_resample(Direction direction, const OperationViews& views) {
     const WorkScope work(name, work_each(2 * static_cast<double>(places.shape[1]), forward ? to : from, places, weights,
                                          forward ? from : to));
     const Device device = from.device();
-    const bool cpu = family_of(device) == Family::cpu_like;
+    const bool cpu = kernel_style_of(device) == KernelStyle::simd;
     const std::int64_t outer = to.shape[0], inner = to.shape[2], taps = places.shape[1], m = places.shape[0];
     const std::int64_t n = (forward ? from : to).shape[1];
     Sizes sizes{.rows = outer, .each = 1, .n = narrow(n), .m = narrow(m), .inner = narrow(inner), .taps = narrow(taps)};
@@ -60,14 +60,14 @@ struct None {
     std::int32_t unused = 0;
 };
 
-EpilogueTaken launch_forward(const OperationViews& views, const None&) {
+EpilogueFused launch_forward(const OperationViews& views, const None&) {
     launch_resample(Direction::forward, views);
-    return EpilogueTaken::no;
+    return EpilogueFused::no;
 }
 
-EpilogueTaken launch_backward(const OperationViews& views, const None&) {
+EpilogueFused launch_backward(const OperationViews& views, const None&) {
     launch_resample(Direction::backward, views);
-    return EpilogueTaken::no;
+    return EpilogueFused::no;
 }
 
 void check(std::string_view function, const View& x, const View& places, const View& weights) {
@@ -95,7 +95,7 @@ void require_few(std::string_view function, std::int64_t size, std::int64_t inne
 
 }  // namespace
 
-Value resample(const View& x, const View& places, const View& weights) {
+LazyArray resample(const View& x, const View& places, const View& weights) {
     check("resize", x, places, weights);
     const Shape shape{x.shape[0], places.shape[0], x.shape[2]};
     require_few("resize", std::max(x.shape[1], shape[1]), shape[2]);
@@ -103,7 +103,7 @@ Value resample(const View& x, const View& places, const View& weights) {
                      {.reads = {x, places, weights}, .outputs = {{x.dtype, shape}}})[0];
 }
 
-Value resample_backward(const View& out_gradient, const View& places, const View& weights, std::int64_t n) {
+LazyArray resample_backward(const View& out_gradient, const View& places, const View& weights, std::int64_t n) {
     check("resize_backward", out_gradient, places, weights);
     const Shape shape{out_gradient.shape[0], n, out_gradient.shape[2]};
     require_shape("resize_backward", "the gradient", out_gradient, {shape[0], places.shape[0], shape[2]});

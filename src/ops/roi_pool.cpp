@@ -26,9 +26,9 @@ struct RoiPool {
     double scale;
 };
 
-EpilogueTaken launch_places(const OperationViews& views, const RoiPool& pool) {
+EpilogueFused launch_places(const OperationViews& views, const RoiPool& pool) {
     const View &x = views.in(0), &boxes = views.in(1), &images = views.in(2), &out = views.out(0);
-    if (out.numel() == 0) return EpilogueTaken::no;
+    if (out.numel() == 0) return EpilogueFused::no;
     const WorkScope work("roi_pool", work_each(1, x, boxes, images, out));
     const Sizes sizes{.total = out.numel(),
                       .images = x.shape[0],
@@ -38,19 +38,19 @@ EpilogueTaken launch_places(const OperationViews& views, const RoiPool& pool) {
                       .p = narrow(out.shape[2]),
                       .q = narrow(out.shape[3])};
     const Device device = x.device();
-    const bool cpu = family_of(device) == Family::cpu_like;
+    const bool cpu = kernel_style_of(device) == KernelStyle::simd;
     Defines defines = real_defines(x.dtype);
     const Kernel kernel(device, {"roi_pool.cl", "roi_pool", defines.set("FORM", cpu ? 0 : 2)});
     const std::size_t group = cpu ? 1 : std::min(kGroup, kernel.max_work_group());
     launch(
         kernel, {.global = {round_up(to_size(sizes.total), group), 1, 1}, .local = {group, 1, 1}},
         {sizes, x.argument(), boxes.argument(), images.argument(), real_argument(x.dtype, pool.scale), out.argument()});
-    return EpilogueTaken::no;
+    return EpilogueFused::no;
 }
 
 }  // namespace
 
-Value roi_pool_places(const View& x, const View& boxes, const View& images, Size2 output_size, double scale) {
+LazyArray roi_pool_places(const View& x, const View& boxes, const View& images, Size2 output_size, double scale) {
     constexpr std::string_view function = "roi_pool";
     require_rank(function, "x", x, 4, "N, C, H, W");
     require_dense(function, "x", x);

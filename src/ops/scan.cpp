@@ -112,7 +112,7 @@ void scan(std::string_view function, Scan kind, const View& x, const View& out, 
     if (x.numel() == 0) return;
 
     const Device device = x.device();
-    const bool cpu = family_of(device) == Family::cpu_like;
+    const bool cpu = kernel_style_of(device) == KernelStyle::simd;
     if (!cpu && wants_groups(x)) return scan_in_groups(kind, x, out, places);
     const std::int64_t outer = x.shape[0], n = x.shape[1], inner = x.shape[2];
     // On GPU-like devices a work-item for each line, all of them side by side, and lines in one piece.
@@ -130,7 +130,7 @@ void scan(std::string_view function, Scan kind, const View& x, const View& out, 
     Defines defines = defines_of(kind, x.dtype, places != nullptr);
     // Elements side by side in vectors: a sum of one after another would wait for each addition.
     const bool lanes = cpu && inner == 1 && places == nullptr && (kind == Scan::sum || kind == Scan::product) &&
-                       !is_half(x.dtype) && n >= kMinForLanes;
+                       !is_16bit_float(x.dtype) && n >= kMinForLanes;
     defines.set("WIDTH", width).set("SINGLE", cpu ? 0 : 1).set("LANES", !lanes ? 1 : size_of(x.dtype) == 8 ? 8 : 16);
     if (places != nullptr && cpu && inner == 1) defines.set("SKIP", kSkip);
     const Kernel kernel(device, {"scan.cl", "scan", defines});

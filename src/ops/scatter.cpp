@@ -8,7 +8,7 @@
 #include <declivity/runtime/error.hpp>
 #include <fmt/format.h>
 
-#include "ops/support/places.hpp"
+#include "ops/support/index_operands.hpp"
 #include "ops/support/work.hpp"
 #include "ops/support/work_split.hpp"
 #include "radix_sort.hpp"
@@ -24,7 +24,7 @@ Kernel kernel_of(const char* name, DType dtype, const View& places, const char* 
     if (is_floating(dtype)) defines = storage_defines(dtype, dtype);
     else defines.set("REAL", cl_type(dtype)).set("WHOLE", 1);
     if (fold != nullptr) defines.set("FOLD", fold);
-    defines.set("CPU", family_of(places.device()) == Family::cpu_like ? 1 : 0).set("PLACE", cl_type(places.dtype));
+    defines.set("CPU", kernel_style_of(places.device()) == KernelStyle::simd ? 1 : 0).set("PLACE", cl_type(places.dtype));
     return {places.device(), {"scatter.cl", name, defines}};
 }
 
@@ -35,7 +35,7 @@ struct SortedKeys {
 
     SortedKeys(const View& numbers, std::int64_t size) : count(numbers.shape[0]) {
         keys = View::make(numbers.device(), DType::u64, {1, count});
-        if (radix_sort_pays(keys, count)) {
+        if (radix_sort_is_profitable(keys, count)) {
             const View unsorted = View::make(numbers.device(), DType::u64, {1, count});
             make_keys(numbers, size, unsorted);
             radix_sort(unsorted, false, keys, View::make(numbers.device(), DType::i64, {1, count}));
@@ -56,7 +56,7 @@ struct SortedKeys {
         launch(number, items(number, all), {count, all, size, numbers.argument(), to.argument()});
     }
     static Range items(const Kernel& kernel, std::int64_t wanted) {
-        const std::size_t group = family_of(kernel.device()) == Family::cpu_like ? 1 : kGroup;
+        const std::size_t group = kernel_style_of(kernel.device()) == KernelStyle::simd ? 1 : kGroup;
         const std::size_t local = std::min(group, kernel.max_work_group());
         return {.global = {round_up(to_size(wanted), local), 1, 1}, .local = {local, 1, 1}};
     }
@@ -95,8 +95,8 @@ struct Base {
 
 /// Where sums are made: in `out` itself, or, of halves and of several chunks, in tables of their own.
 View tables_for(const View& out, std::int64_t chunks) {
-    if (!is_half(out.dtype) && chunks == 1) return out;
-    return View::make(out.device(), is_half(out.dtype) ? DType::f32 : out.dtype, {chunks, out.numel()});
+    if (!is_16bit_float(out.dtype) && chunks == 1) return out;
+    return View::make(out.device(), is_16bit_float(out.dtype) ? DType::f32 : out.dtype, {chunks, out.numel()});
 }
 
 void add_tables(const View& tables, const View& places, const View& out, const Base& base) {
@@ -161,7 +161,7 @@ View numbers_along(const View& places, const View& out) {
 }
 
 void check_along(std::string_view function, const View* base, const View& x, const View& places, const View& out) {
-    require_places(function, "the places", places);
+    require_indices(function, "the places", places);
     require_elements(function, "x", x, places);
     require_elements(function, "out", out, places);
     require_alike(function, "x", x, "out", out);
@@ -196,7 +196,7 @@ void begin(const View* base, const View& out) {
 /// Sums, or other folds; `base` of sums alone.
 void fold_onto(std::string_view function, Fold fold, const View* base, const View& x, const View& numbers,
                const View& out) {
-    require_places(function, "the indices", numbers);
+    require_indices(function, "the indices", numbers);
     require_elements(function, "x", x, numbers);
     require_elements(function, "out", out, numbers);
     require_alike(function, "x", x, "out", out);
@@ -213,7 +213,7 @@ void fold_onto(std::string_view function, Fold fold, const View* base, const Vie
     require_countable(function, x.shape[0], out.shape[0]);
     const WorkScope work("fold_rows", work_each(1, x, out, numbers));
     const bool empty = x.numel() == 0 || out.numel() == 0;
-    if (!empty && fold == Fold::sum && family_of(x.device()) == Family::cpu_like)
+    if (!empty && fold == Fold::sum && kernel_style_of(x.device()) == KernelStyle::simd)
         return sum_owned(base, x, numbers, out);
     begin(base, out);
     if (!empty) fold_sorted(fold, x, numbers, out, base != nullptr);
@@ -222,7 +222,7 @@ void fold_onto(std::string_view function, Fold fold, const View* base, const Vie
 }  // namespace
 
 void scatter(std::string_view function, const View& x, const View& places, const View& out) {
-    require_places(function, "the places", places);
+    require_indices(function, "the places", places);
     require_elements(function, "x", x, places);
     require_elements(function, "out", out, places);
     require_alike(function, "x", x, "out", out);
@@ -238,7 +238,7 @@ void scatter(std::string_view function, const View& x, const View& places, const
     if (x.numel() == 0) return;
     const Kernel kernel = kernel_of("scatter", x.dtype, places);
     Range range = SortedKeys::items(kernel, x.numel());
-    if (family_of(x.device()) == Family::cpu_like) {
+    if (kernel_style_of(x.device()) == KernelStyle::simd) {
         sizes.each = rows_each(x.device(), sizes.rows, sizes.taken);
         range.global[0] = to_size(ceil_div(sizes.rows, sizes.each));
     }
@@ -252,7 +252,7 @@ void scatter_add(std::string_view function, const View* base, const View& x, con
     if (out.numel() == 0) return;
     if (x.numel() == 0) return begin(base, out);
     const bool one_axis = out.shape[0] == 1 && out.shape[2] == 1;
-    if (family_of(x.device()) == Family::cpu_like) {
+    if (kernel_style_of(x.device()) == KernelStyle::simd) {
         const View numbers = reshaped(places, {places.numel()}), column = reshaped(x, {x.numel(), 1});
         const View to = reshaped(out, {out.numel(), 1});
         if (one_axis) return sum_owned(base, column, numbers, to);
@@ -275,7 +275,7 @@ void scatter_last(std::string_view function, const View& base, const View& x, co
     const WorkScope work("scatter_last", work_each(0, x, out, places));
     if (out.numel() == 0) return;
     if (x.numel() == 0) return copy(base, out);
-    if (family_of(x.device()) == Family::cpu_like) {
+    if (kernel_style_of(x.device()) == KernelStyle::simd) {
         const Blocks blocks(x.device(), places, out);
         return launch(kernel_of("write_along", x.dtype, places), blocks.range,
                       {blocks.sizes, places.argument(), x.argument(), out.argument(), base.argument(), 1});
@@ -298,14 +298,14 @@ void sum_rows(std::string_view function, const View& x, const View& numbers, con
 }
 
 void last_rows(std::string_view function, const View& numbers, const View& out) {
-    require_places(function, "the indices", numbers);
+    require_indices(function, "the indices", numbers);
     require_elements(function, "out", out, numbers);
     require_rank(function, "the indices", numbers, 1, "N");
     require_rank(function, "out", out, 1, "V");
     if (out.dtype != DType::i64) throw TypeError(fmt::format("{}: expected an out of i64", function));
     require_countable(function, numbers.shape[0], out.shape[0]);
     const WorkScope work("last_rows", work_each(0, numbers, out, out));
-    if (family_of(out.device()) == Family::cpu_like && numbers.numel() * out.numel() > 0) {
+    if (kernel_style_of(out.device()) == KernelStyle::simd && numbers.numel() * out.numel() > 0) {
         const Owners owners(out.device(), numbers.shape[0], 1, out.shape[0], false);
         launch(kernel_of("last_owned", DType::i64, numbers), owners.range,
                {owners.sizes, numbers.argument(), out.argument()});

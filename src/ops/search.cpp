@@ -19,7 +19,7 @@ void search(std::string_view function, const View& sorted, const View& values, b
     require_rank(function, "the sorted rows", sorted, 2, "rows, n");
     require_rank(function, "the values", values, 2, "rows, taken");
     require_shape(function, "out", out, values.shape);
-    if (is_half(sorted.dtype))
+    if (is_16bit_float(sorted.dtype))
         throw TypeError(fmt::format("{}: expected any type but f16 and bf16, got {}", function, name_of(sorted.dtype)));
     const bool shared = sorted.shape[0] == 1;
     if (!shared) require_shape(function, "the sorted rows", sorted, {values.shape[0], sorted.shape[1]});
@@ -28,7 +28,7 @@ void search(std::string_view function, const View& sorted, const View& values, b
     Defines defines = sorted.dtype == DType::f64 ? real_defines(sorted.dtype) : Defines();
     defines.set("T", cl_type(sorted.dtype)).set("SHARED", shared ? 1 : 0).set("RIGHT", right ? 1 : 0);
     const Kernel kernel(values.device(), {"search.cl", "search", defines});
-    const bool cpu = family_of(values.device()) == Family::cpu_like;
+    const bool cpu = kernel_style_of(values.device()) == KernelStyle::simd;
     const std::size_t group = std::min(cpu ? std::size_t{16} : max_items, kernel.max_work_group());
     launch(kernel,
            {.global = {round_up(to_size(values.shape[1]), group), to_size(values.shape[0])}, .local = {group, 1}},

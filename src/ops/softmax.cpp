@@ -34,7 +34,7 @@ Defines defines_of(const Softmax& call, DType dtype) {
 void run(const Softmax& call, const char* kernel_name, const View& like, const std::vector<Argument>& buffers) {
     const AxisRows rows(like.shape, call.axis);
     const Device device = like.device();
-    const bool cpu = family_of(device) == Family::cpu_like, columns = rows.inner > 1;
+    const bool cpu = kernel_style_of(device) == KernelStyle::simd, columns = rows.inner > 1;
     Defines defines = defines_of(call, like.dtype);
     defines.set("FORM", cpu ? (columns ? 1 : 0) : 2).set("INNER", columns ? 1 : 0);
     RowGrid grid = row_grid(device, like.dtype, rows.rows(), rows.n);
@@ -47,19 +47,19 @@ void run(const Softmax& call, const char* kernel_name, const View& like, const s
     launch_rows({device, {"softmax.cl", kernel_name, defines}}, grid, {rows.inner, rows.outer, rows.n}, buffers);
 }
 
-EpilogueTaken launch_softmax(const OperationViews& views, const Softmax& call) {
+EpilogueFused launch_softmax(const OperationViews& views, const Softmax& call) {
     constexpr double flops = 4;  // largest, exp and sum, quotient
     const View &x = views.in(0), &out = views.out(0);
-    if (out.numel() == 0) return EpilogueTaken::no;
+    if (out.numel() == 0) return EpilogueFused::no;
     if (AxisRows(out.shape, call.axis).inner > 1) {
         const WorkScope work(name_of(call.kind), work_each(flops, x, out));
         run(call, "softmax", x, {x.argument(), out.argument()});
-        return EpilogueTaken::no;
+        return EpilogueFused::no;
     }
     const View& like = views.prologue() ? out : x;
     const DType dtype = views.prologue() ? views.prologue().dtype() : x.dtype;
     Defines defines = defines_of(call, dtype);
-    defines.set("FORM", family_of(like.device()) == Family::cpu_like ? 0 : 2);
+    defines.set("FORM", kernel_style_of(like.device()) == KernelStyle::simd ? 0 : 2);
     return launch_row_kernel(views, call.axis,
                              {.file = "softmax.cl",
                               .name = "softmax",
@@ -70,17 +70,17 @@ EpilogueTaken launch_softmax(const OperationViews& views, const Softmax& call) {
                               .needs_row = call.kind == SoftmaxKind::softmax});
 }
 
-EpilogueTaken launch_backward(const OperationViews& views, const Softmax& call) {
+EpilogueFused launch_backward(const OperationViews& views, const Softmax& call) {
     const View &result = views.in(0), &g = views.in(1), &out = views.out(0);
-    if (result.numel() == 0) return EpilogueTaken::no;
+    if (result.numel() == 0) return EpilogueFused::no;
     const WorkScope work(name_of_backward(call.kind), work_each(4, result, g, out));
     run(call, "softmax_backward", result, {result.argument(), g.argument(), out.argument()});
-    return EpilogueTaken::no;
+    return EpilogueFused::no;
 }
 
 }  // namespace
 
-Value softmax(SoftmaxKind kind, Value x, int axis) {
+LazyArray softmax(SoftmaxKind kind, LazyArray x, int axis) {
     const std::string_view function = name_of(kind);
     const DType dtype = x.dtype();
     const Shape shape = x.shape();
@@ -92,11 +92,11 @@ Value softmax(SoftmaxKind kind, Value x, int axis) {
                      {.reads = {std::move(in.view)},
                       .outputs = {{dtype, shape}},
                       .prologue = std::move(in.waiting),
-                      .takes_casts = side_by_side,
-                      .widens = true})[0];
+                      .fuses_output_cast = side_by_side,
+                      .upcasts_to_f32 = true})[0];
 }
 
-Value softmax_backward(SoftmaxKind kind, const View& result, const View& result_gradient, int axis) {
+LazyArray softmax_backward(SoftmaxKind kind, const View& result, const View& result_gradient, int axis) {
     const std::string_view function = name_of_backward(kind);
     require_real(function, "the result", result.dtype);
     require_dense(function, "the result", result);
@@ -106,7 +106,7 @@ Value softmax_backward(SoftmaxKind kind, const View& result, const View& result_
     const Softmax call{kind, normalize_axis(function, axis, result.rank())};
     return operation(
         function, launch_backward, call,
-        {.reads = {result, result_gradient}, .outputs = {{result.dtype, result.shape}}, .widens = true})[0];
+        {.reads = {result, result_gradient}, .outputs = {{result.dtype, result.shape}}, .upcasts_to_f32 = true})[0];
 }
 
 }  // namespace declivity::ops

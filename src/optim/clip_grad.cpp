@@ -42,8 +42,8 @@ class Gradients {
     void written() {
         const NoGrad no_grad;
         for (auto& [gradient, wide] : all_) {
-            gradient.mark_written();
-            if (is_half(gradient.dtype())) gradient.copy_(wide.to(gradient.dtype()));
+            gradient.bump_version();
+            if (is_16bit_float(gradient.dtype())) gradient.copy_(wide.to(gradient.dtype()));
         }
     }
 

@@ -15,7 +15,7 @@
 #include <fmt/format.h>
 
 #include "optimizer_state.hpp"
-#include "runtime/recorder.hpp"
+#include "runtime/capture.hpp"
 
 namespace declivity::optim {
 
@@ -42,7 +42,7 @@ Optimizer::~Optimizer() = default;
 Optimizer::Optimizer(Optimizer&&) noexcept = default;
 Optimizer& Optimizer::operator=(Optimizer&&) noexcept = default;
 
-const std::type_info& Optimizer::replayable() const { return typeid(void); }
+const std::type_info& Optimizer::capture_safe() const { return typeid(void); }
 
 Optimizer::State& Optimizer::checked_state(std::string_view function) const {
     if (!state_)
@@ -126,7 +126,7 @@ void Optimizer::add(const Parameters& given, double learning_rate, std::vector<S
     std::vector<std::string> named = names_of(name, given, count, names);
     const Scope scope("optimizer");  // whose memory it is
     const DType wide = compute_type(parameters[0].dtype());
-    const bool halves = is_half(parameters[0].dtype());
+    const bool halves = is_16bit_float(parameters[0].dtype());
     Group group{
         .parameters = parameters,
         .names = std::move(named),
@@ -235,7 +235,7 @@ bool Optimizer::prepare_step(std::size_t index, std::vector<BufferWrite>& writes
         numbers.push_back(static_cast<std::int64_t>(i));
     }
     if (roles[0].empty()) return false;
-    if (!group.formula || replayable() != typeid(*this)) make_formula(index);
+    if (!group.formula || capture_safe() != typeid(*this)) make_formula(index);
     group.tensors.set(roles, numbers);
     return true;
 }
@@ -244,8 +244,8 @@ void Optimizer::step() {
     (void)checked_state("step");
     const Scope scope("optimizer");
     const NoGrad no_grad;
-    if (Recorder* const recorder = Recorder::current())
-        recorder->guard([state = std::weak_ptr(state_), groups = groups(), guard = state_->guard] {
+    if (Capture* const capture = Capture::current())
+        capture->guard([state = std::weak_ptr(state_), groups = groups(), guard = state_->guard] {
             const auto now = state.lock();
             return now && now->groups.size() == groups && now->guard.state() == guard.state();
         });

@@ -9,8 +9,8 @@
 #include <fmt/format.h>
 
 #include "device_state.hpp"
-#include "recording_state.hpp"
-#include "recorder.hpp"
+#include "command_list_state.hpp"
+#include "capture.hpp"
 
 namespace declivity {
 namespace {
@@ -33,9 +33,9 @@ Event make_event(cl::Event event, const DeviceState& device) {
 }  // namespace
 
 Buffer::Buffer(const Device& device, std::size_t bytes, BufferUse use) {
-    Recorder* const recorder = use == BufferUse::compute ? Recorder::current() : nullptr;
-    block_ = recorder != nullptr && &recorder->state().step.device == &device.state()
-                 ? recorder->state().allocate(bytes)
+    Capture* const capture = use == BufferUse::compute ? Capture::current() : nullptr;
+    block_ = capture != nullptr && &capture->state().step.device == &device.state()
+                 ? capture->state().allocate(bytes)
                  : device.state().pool.allocate(bytes, use);
 }
 
@@ -43,11 +43,11 @@ std::size_t Buffer::size() const noexcept { return block_ ? block_->size : 0; }
 
 std::uint64_t Buffer::version() const noexcept { return block_ ? block_->version.load() : 0; }
 
-void Buffer::mark_written() const noexcept {
+void Buffer::bump_version() const noexcept {
     if (!block_ || after_fork()) return;
-    if (Recorder* const recorder = Recorder::current()) recorder->state().write(*this);
-    else if (auto* const scope = detail::HostCallScope::current(); scope != nullptr && scope->recorder != nullptr)
-        scope->recorder->write_by_host_call(*this);
+    if (Capture* const capture = Capture::current()) capture->state().write(*this);
+    else if (auto* const scope = detail::HostCallScope::current(); scope != nullptr && scope->capture != nullptr)
+        scope->capture->write_by_host_call(*this);
     block_->version.fetch_add(1);
     write_enqueued();
 }
@@ -93,8 +93,8 @@ void Buffer::add_reader(const std::weak_ptr<PendingLaunch>& reader) const {
 
 void Buffer::launch_readers() const {
     if (!block_) return;
-    if (Recorder* const recorder = Recorder::current()) recorder->state().launched_readers(*this);
-    // Anew until there are none: while this thread waits for one, another may let the launch lock go to compile, and
+    if (Capture* const capture = Capture::current()) capture->state().launched_readers(*this);
+    // RestartLowering until there are none: while this thread waits for one, another may let the launch lock go to compile, and
     // what that one has begun becomes a reader then.
     while (block_->has_readers.load(std::memory_order_acquire)) {
         detail::refuse_after_fork("write in place");
@@ -118,14 +118,14 @@ void Buffer::launch_readers() const {
     }
 }
 
-bool Buffer::only_for(long handles, const PendingLaunch* reader) const {
+bool Buffer::is_unshared(long handles, const PendingLaunch* reader) const {
     if (!block_ || block_->slab == nullptr || block_->use != BufferUse::compute || use_count() != handles) return false;
     // A replay would find what this call has written, where this call found what was given to it.
-    if (Recorder* const recorder = Recorder::current(); recorder != nullptr && !recorder->state().is_own(*block_))
+    if (Capture* const capture = Capture::current(); capture != nullptr && !capture->state().is_own(*block_))
         return false;
     if (block_->has_writers.load(std::memory_order_acquire)) return false;
     if (!block_->has_readers.load(std::memory_order_acquire)) return true;
-    detail::refuse_after_fork("Buffer::only_for");
+    detail::refuse_after_fork("Buffer::is_unshared");
     std::vector<std::weak_ptr<PendingLaunch>> readers;  // they may end here, not under the lock
     {
         const std::lock_guard lock(block_->readers_mutex);
@@ -170,24 +170,24 @@ Device Buffer::device() const {
 void upload(const Buffer& destination, std::size_t offset, std::span<const std::byte> source) {
     check_range("upload", destination, offset, source.size());
     if (source.empty()) return;
-    if (Recorder* const recorder = Recorder::current()) recorder->refuse("upload from the host");
+    if (Capture* const capture = Capture::current()) capture->refuse("upload from the host");
     DeviceState& device = destination.block().device;
     device.staging.send(device.compute, destination.block(), offset, source, nullptr, nullptr);
 }
 
-Event upload_ahead(const Buffer& destination, std::size_t offset, std::span<const std::byte> source) {
-    check_range("upload_ahead", destination, offset, source.size());
+Event upload_async(const Buffer& destination, std::size_t offset, std::span<const std::byte> source) {
+    check_range("upload_async", destination, offset, source.size());
     if (source.empty()) return {};
     const Block& block = destination.block();
     if (block.use != BufferUse::transfer)
-        throw ValueError("upload_ahead: expected a buffer made with BufferUse::transfer, got one of the compute queue");
+        throw ValueError("upload_async: expected a buffer made with BufferUse::transfer, got one of the compute queue");
     DeviceState& device = block.device;
     std::vector<cl::Event> after;
     if (block.readers_done() != nullptr)
-        after.push_back(detail::shared(block.readers_done, "upload_ahead", device.info.name));
+        after.push_back(detail::shared(block.readers_done, "upload_async", device.info.name));
     cl::Event done;
     device.staging.send(device.transfer, block, offset, source, after.empty() ? nullptr : &after, &done);
-    detail::checked("upload_ahead", device.info.name, [&] { device.transfer.flush(); });
+    detail::checked("upload_async", device.info.name, [&] { device.transfer.flush(); });
     return make_event(std::move(done), device);
 }
 
@@ -270,7 +270,7 @@ void DeviceState::know(const std::shared_ptr<ReadUnderWay>& read) {
 Event download(const Buffer& source, std::size_t offset, std::span<std::byte> destination) {
     check_range("download", source, offset, destination.size());
     if (destination.empty()) return {};
-    if (Recorder* const recorder = Recorder::current()) recorder->refuse("a read to the host");
+    if (Capture* const capture = Capture::current()) capture->refuse("a read to the host");
     const Block& block = source.block();
     detail::refuse_after_fork("copy to host");
     return make_event(destination.size() < kOwnQueue
@@ -301,8 +301,8 @@ void copy(const Buffer& source, std::size_t source_offset, const Buffer& destina
     if (&from.device != &to.device)
         throw DeviceError(fmt::format("copy: expected both buffers on one device, got '{}' and '{}'",
                                       from.device.info.name, to.device.info.name));
-    if (Recorder* const recorder = Recorder::current())
-        detail::record_copy(*recorder, source, source_offset, destination, destination_offset, bytes);
+    if (Capture* const capture = Capture::current())
+        detail::capture_copy(*capture, source, source_offset, destination, destination_offset, bytes);
     from.device.submit({.name = "copy", .bytes = 2.0 * static_cast<double>(bytes)}, from.device.compute,
                        [&](cl::CommandQueue& queue, cl::Event* event) {
                            queue.enqueueCopyBuffer(from.memory, to.memory, from.offset + source_offset,
@@ -319,8 +319,8 @@ void fill(const Buffer& destination, std::size_t offset, std::size_t bytes, std:
                         "{} bytes for {} bytes at byte {}",
                         unit, bytes, offset));
     if (bytes == 0) return;
-    if (Recorder* const recorder = Recorder::current())
-        detail::record_fill(*recorder, destination, offset, bytes, pattern);
+    if (Capture* const capture = Capture::current())
+        detail::capture_fill(*capture, destination, offset, bytes, pattern);
     const Block& block = destination.block();
     block.device.submit({.name = "fill", .bytes = static_cast<double>(bytes)}, block.device.compute,
                         [&](cl::CommandQueue& queue, cl::Event* event) {
@@ -381,8 +381,8 @@ void Queue::wait_for(const Event& event) const {
     if (!event) return;
     DeviceState& device = device_.state();
     detail::refuse_after_fork("Queue::wait_for");
-    if (Recorder* const recorder = Recorder::current(); recorder != nullptr && !transfer_)
-        recorder->refuse("to let the compute queue wait");
+    if (Capture* const capture = Capture::current(); capture != nullptr && !transfer_)
+        capture->refuse("to let the compute queue wait");
     const DeviceState::Enqueuing enqueuing(device);
     detail::checked("Queue::wait_for", device.info.name, [&] {
         const std::vector<cl::Event> events{event.state().event};

@@ -29,7 +29,7 @@ double seconds_of(const Device& device, Launch&& run) {
 }
 
 double multiply_add_rate(const Device& device, bool f64) {
-    const bool cpu = device.family() == Family::cpu_like;
+    const bool cpu = device.style() == KernelStyle::simd;
     const DeviceInfo& info = device.info();
     std::int64_t width = 1;
     if (cpu)
@@ -63,7 +63,7 @@ double multiply_add_rate(const Device& device, bool f64) {
 }
 
 double copy_rate(const Device& device) {
-    const bool cpu = device.family() == Family::cpu_like;
+    const bool cpu = device.style() == KernelStyle::simd;
     Defines defines;
     defines.set("REAL", "float").set("VEC", "float").set("FIRST(v)", "(v)").set("CHAINS", std::int64_t{8});
     defines.set("COPY", cpu ? "float16" : "float4").set("BLOCKS", std::int64_t{cpu});

@@ -26,7 +26,7 @@ DerivedCache::Entry* DerivedCache::entry_of(const Block& block, const DerivedKey
     return found == of_block->second.end() ? nullptr : &*found;
 }
 
-void DerivedCache::take_value(Entry& entry, Values& gone) {
+void DerivedCache::release_value(Entry& entry, Values& gone) {
     if (!entry.value) return;
     gone.push_back(std::move(entry.value));
     entry.value = nullptr;
@@ -41,7 +41,7 @@ bool DerivedCache::make_room(std::uint64_t bytes, std::uint64_t idle, Values& go
             for (Entry& entry : entries)
                 if (entry.value && (oldest == nullptr || entry.used < oldest->used)) oldest = &entry;
         if (oldest == nullptr || calls_ - oldest->used < idle) return false;
-        take_value(*oldest, gone);
+        release_value(*oldest, gone);
     }
     return true;
 }
@@ -69,13 +69,13 @@ bool DerivedCache::accepts(const Block& block, const DerivedKey& key, std::uint6
     }
     const std::uint64_t contents = block.contents.load();
     if (entry->contents != contents) {
-        take_value(*entry, gone);
+        release_value(*entry, gone);
         *entry = {.key = key, .value = nullptr, .contents = contents};
     }
     if (entry->value && entry->key.kind == key.kind) return true;
     if (entry->value && ++entry->others <= kPatience) return false;
     if (entry->key.kind != key.kind) {
-        take_value(*entry, gone);
+        release_value(*entry, gone);
         *entry = {.key = key, .value = nullptr, .contents = contents};
     }
     return entry->uses++ >= after_uses && make_room(bytes, kIdleCalls, gone);
@@ -94,7 +94,7 @@ void DerivedCache::add(const Block& block, const DerivedKey& key, std::shared_pt
         gone.push_back(std::move(value));
         return;
     }
-    take_value(*entry, gone);
+    release_value(*entry, gone);
     if (!make_room(bytes, kIdleCalls, gone)) {
         gone.push_back(std::move(value));
         return;

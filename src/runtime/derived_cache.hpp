@@ -46,7 +46,7 @@ class DerivedCache {
     using Values = std::vector<std::shared_ptr<const void>>;  // freed outside of the lock
 
     Entry* entry_of(const Block& block, const DerivedKey& key);
-    void take_value(Entry& entry, Values& gone);
+    void release_value(Entry& entry, Values& gone);
     /// @param idle only of entries that were not used for so many calls
     bool make_room(std::uint64_t bytes, std::uint64_t idle, Values& gone);
 

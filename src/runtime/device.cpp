@@ -23,17 +23,17 @@ namespace declivity {
 namespace detail {
 namespace {
 
-Family family_of(const DeviceInfo& info) {
-    if (const auto& wanted = environment().family.get()) return *wanted;
+KernelStyle kernel_style_of(const DeviceInfo& info) {
+    if (const auto& wanted = environment().style.get()) return *wanted;
     switch (info.type) {
         case DeviceType::gpu:
-            return Family::gpu_like;
+            return KernelStyle::simt;
         // A driver whose vectors are made of neighbouring work-items, as on a GPU: it names none of its own, and how
         // many run in step.
         case DeviceType::cpu:
-            return info.vector_width_f32 <= 1 && info.work_items_in_step > 1 ? Family::gpu_like : Family::cpu_like;
+            return info.vector_width_f32 <= 1 && info.work_items_in_step > 1 ? KernelStyle::simt : KernelStyle::simd;
         default:
-            return info.dedicated_local_memory ? Family::gpu_like : Family::cpu_like;
+            return info.dedicated_local_memory ? KernelStyle::simt : KernelStyle::simd;
     }
 }
 
@@ -173,7 +173,7 @@ DeviceState::DeviceState(cl_device_id handle, cl::Context with, cl::CommandQueue
     : device(handle),
       context(std::move(with)),
       info(std::move(described)),
-      family(family_of(info)),
+      style(kernel_style_of(info)),
       compute(std::move(queue)),
       pool(*this),
       derived(packed_weights_limit(info)),
@@ -220,11 +220,11 @@ void DeviceState::finish_all(bool certain) noexcept {
 }
 
 void DeviceState::throw_refused(int status, std::string_view what) const {
-    const MemoryFigures figures = pool.figures();
+    const MemoryStats metrics = pool.metrics();
     throw_status(status,
                  status == CL_MEM_OBJECT_ALLOCATION_FAILURE || status == CL_OUT_OF_RESOURCES
                      ? fmt::format("{} (pool: {} bytes in use, {} cached, peak {}, device memory {})", what,
-                                   figures.in_use, figures.cached, figures.peak, info.global_memory)
+                                   metrics.in_use, metrics.cached, metrics.peak, info.global_memory)
                      : std::string(what),
                  info.name);
 }
@@ -383,12 +383,12 @@ Device Device::best() {
 Device Device::select(std::string_view what) { return find("Device::select", what); }
 
 const DeviceInfo& Device::info() const { return state_->info; }
-Family Device::family() const { return state_->family; }
-MemoryFigures Device::memory() const {
+KernelStyle Device::style() const { return state_->style; }
+MemoryStats Device::memory() const {
     detail::refuse_after_fork("Device::memory");
-    MemoryFigures figures = state_->pool.figures();
-    figures.packed_weights = state_->derived.bytes();
-    return figures;
+    MemoryStats metrics = state_->pool.metrics();
+    metrics.packed_weights = state_->derived.bytes();
+    return metrics;
 }
 std::vector<ScopeMemory> Device::memory_by_scope() const {
     detail::refuse_after_fork("Device::memory_by_scope");
@@ -410,10 +410,10 @@ void Device::synchronize() const {
 }
 
 std::string memory_summary(const Device& device) {
-    const MemoryFigures figures = device.memory();
+    const MemoryStats metrics = device.memory();
     std::string out = fmt::format("memory of '{}': {} in use, {} cached, {} at most\n", device.name(),
-                                  detail::readable_bytes(figures.in_use), detail::readable_bytes(figures.cached),
-                                  detail::readable_bytes(figures.peak));
+                                  detail::readable_bytes(metrics.in_use), detail::readable_bytes(metrics.cached),
+                                  detail::readable_bytes(metrics.peak));
     const auto scopes = device.memory_by_scope();
     std::size_t width = 6;
     std::uint64_t all = 0;  // other threads may have gone on since the figures

@@ -25,7 +25,7 @@
 
 namespace declivity::detail {
 
-class RecordingState;
+class CommandListState;
 
 struct EventState {
     cl::Event event;
@@ -142,8 +142,8 @@ class DeviceState {
     static void wait_for(const cl::CommandQueue& queue) noexcept;
 
     /// Recordings give their memory up when none is left.
-    void know(const std::shared_ptr<RecordingState>& recording);
-    void drop_recordings() noexcept;
+    void know(const std::shared_ptr<CommandListState>& command_list);
+    void drop_command_lists() noexcept;
     /// Keeps it until it is done.
     void know(const std::shared_ptr<ReadUnderWay>& read);
 
@@ -153,7 +153,7 @@ class DeviceState {
     cl_device_id device;
     cl::Context context;
     DeviceInfo info;
-    Family family = Family::cpu_like;
+    KernelStyle style = KernelStyle::simd;
     cl::CommandQueue compute;
     cl::CommandQueue transfer;
     MemoryPool pool;
@@ -190,8 +190,8 @@ class DeviceState {
     mutable std::mutex profilers_mutex_;
     Profilers profilers_;
     std::atomic<bool> profiled_{false};
-    std::mutex recordings_mutex_;
-    std::vector<std::weak_ptr<RecordingState>> recordings_;
+    std::mutex command_lists_mutex_;
+    std::vector<std::weak_ptr<CommandListState>> command_lists_;
     std::mutex reads_mutex_;
     std::vector<std::shared_ptr<ReadUnderWay>> reads_;
 };

@@ -90,14 +90,14 @@ fs::path cache_folder() {
 }
 
 const Environment* parsed() {
-    using Families = std::optional<Family>;
+    using Families = std::optional<KernelStyle>;
     using Stagings = std::optional<Staging>;
     using std::pair;
     auto* out = new Environment{
         .device = text_of("DECLIVITY_DEVICE"),
-        .family = choice("DECLIVITY_FAMILY",
-                         std::array{pair<std::string_view, Families>{"cpu", Family::cpu_like},
-                                    pair<std::string_view, Families>{"gpu", Family::gpu_like}},
+        .style = choice("DECLIVITY_FAMILY",
+                         std::array{pair<std::string_view, Families>{"cpu", KernelStyle::simd},
+                                    pair<std::string_view, Families>{"gpu", KernelStyle::simt}},
                          Families()),
         .staging = choice("DECLIVITY_STAGING",
                           std::array{pair<std::string_view, Stagings>{"plain", Staging::plain},

@@ -7,16 +7,16 @@
 #include <fmt/format.h>
 
 #include "device_state.hpp"
-#include "recording_state.hpp"
-#include "recorder.hpp"
+#include "command_list_state.hpp"
+#include "capture.hpp"
 
 namespace declivity::interop {
 
 cl_device_id device_id(const Device& device) { return device.state().device; }
 cl_context context(const Device& device) { return device.state().context(); }
 cl_command_queue compute_queue(const Device& device) {
-    if (Recorder* const recorder = Recorder::current())
-        recorder->refuse("interop::compute_queue", "the library does not see the commands that go there",
+    if (Capture* const capture = Capture::current())
+        capture->refuse("interop::compute_queue", "the library does not see the commands that go there",
                          "enqueue them by interop::enqueue");
     return device.state().compute();
 }
@@ -30,8 +30,8 @@ void enqueue(const Device& device, std::string_view name, std::span<const Buffer
     detail::refuse_after_fork(name);
     std::vector<RawBuffer> places;
     for (const Buffer& buffer : buffers) places.push_back(raw(buffer));
-    if (Recorder* const recorder = Recorder::current()) detail::record_call(*recorder, device, name, buffers, commands);
-    const RecordingPause pause;  // what the function enqueues is the function's
+    if (Capture* const capture = Capture::current()) detail::capture_call(*capture, device, name, buffers, commands);
+    const CapturePause pause;  // what the function enqueues is the function's
     commands(places);
 }
 

@@ -5,8 +5,8 @@
 
 #include "device_state.hpp"
 #include "kernel_arguments.hpp"
-#include "recording_state.hpp"
-#include "recorder.hpp"
+#include "command_list_state.hpp"
+#include "capture.hpp"
 
 namespace declivity {
 
@@ -126,7 +126,7 @@ void launch(const Kernel& kernel, const Range& range, std::span<const Argument> 
     }
     check_range(state, range);
     check_arguments(state, arguments);
-    if (Recorder* const recorder = Recorder::current()) detail::record_launch(*recorder, state, range, arguments);
+    if (Capture* const capture = Capture::current()) detail::capture_launch(*capture, state, range, arguments);
     state.device->submit(
         {.name = state.name, .range = &range}, state.device->compute, [&](cl::CommandQueue& queue, cl::Event* event) {
             const std::scoped_lock lock(state.mutex);

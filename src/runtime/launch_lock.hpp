@@ -85,12 +85,12 @@ class LaunchLock {
     [[nodiscard]] std::uint64_t contended() const noexcept { return contended_.load(std::memory_order_relaxed); }
 
     /// While one lives, every launch lets the lock go for a moment, of whatever thread: for tests.
-    class Restless {
+    class YieldOnLaunch {
       public:
-        Restless() { restless_.store(true); }
-        ~Restless() { restless_.store(false); }
-        Restless(const Restless&) = delete;
-        Restless& operator=(const Restless&) = delete;
+        YieldOnLaunch() { restless_.store(true); }
+        ~YieldOnLaunch() { restless_.store(false); }
+        YieldOnLaunch(const YieldOnLaunch&) = delete;
+        YieldOnLaunch& operator=(const YieldOnLaunch&) = delete;
     };
     [[nodiscard]] static bool restless() noexcept { return restless_.load(std::memory_order_relaxed); }
 

@@ -68,7 +68,7 @@ std::shared_ptr<Block> MemoryPool::allocate(std::size_t bytes, BufferUse use) {
         // Kernels that are still pending may hold what was released: only a finished queue frees it for real.
         lock.unlock();
         device_.derived.clear();
-        device_.drop_recordings();
+        device_.drop_command_lists();
         device_.finish();
         lock.lock();
         release_cached_locked();
@@ -166,8 +166,8 @@ cl::Buffer MemoryPool::device_memory(std::size_t bytes) const {
 }
 
 void MemoryPool::count(std::size_t reserved) {
-    figures_.in_use += reserved;
-    figures_.peak = std::max(figures_.peak, figures_.in_use);
+    metrics_.in_use += reserved;
+    metrics_.peak = std::max(metrics_.peak, metrics_.in_use);
 }
 
 void MemoryPool::release(Block& block) noexcept {
@@ -179,7 +179,7 @@ void MemoryPool::release(Block& block) noexcept {
                 // Then whoever takes the part asks for one, or waits for the whole queue.
             }
         const std::scoped_lock lock(mutex_);
-        figures_.in_use -= block.reserved;
+        metrics_.in_use -= block.reserved;
         if (block.use == BufferUse::transfer && !exact_) {
             transfer_cache_.push_back({block.slab, block.offset, block.reserved, std::move(readers_done)});
         } else {
@@ -226,16 +226,16 @@ void MemoryPool::move_to_scope(const Block& block, const ScopePath& scope) {
     block.slab->parts.at(block.offset).scope = scope;
 }
 
-MemoryFigures MemoryPool::figures() const {
+MemoryStats MemoryPool::metrics() const {
     const std::scoped_lock lock(mutex_);
-    MemoryFigures figures = figures_;
-    figures.cached = total_ - figures.in_use;
-    return figures;
+    MemoryStats metrics = metrics_;
+    metrics.cached = total_ - metrics.in_use;
+    return metrics;
 }
 
 void MemoryPool::reset_peak() {
     const std::scoped_lock lock(mutex_);
-    figures_.peak = figures_.in_use;
+    metrics_.peak = metrics_.in_use;
 }
 
 void MemoryPool::release_cached() {
@@ -286,7 +286,7 @@ void MemoryPool::throw_exhausted(std::size_t bytes) const {
         limit_ < ~std::uint64_t{0}
             ? fmt::format("the device gives no more, or DECLIVITY_MEMORY_LIMIT, {} bytes", limit_)
             : "the device gives no more",
-        figures_.in_use, total_ - figures_.in_use, figures_.peak, device_.info.global_memory,
+        metrics_.in_use, total_ - metrics_.in_use, metrics_.peak, device_.info.global_memory,
         device_.info.max_allocation, holders.empty() ? "" : "Most is held by: ", holders, holders.empty() ? "" : ". "));
 }
 

@@ -61,7 +61,7 @@ class MemoryPool {
 
     std::shared_ptr<Block> allocate(std::size_t bytes, BufferUse use);
     void release(Block& block) noexcept;
-    MemoryFigures figures() const;
+    MemoryStats metrics() const;
     std::vector<ScopeMemory> by_scope() const;
     /// Counts the block among those of another scope.
     void move_to_scope(const Block& block, const ScopePath& scope);
@@ -98,7 +98,7 @@ class MemoryPool {
     std::list<TransferPart> transfer_cache_;
     std::uint64_t next_slab_ = 0;
     std::uint64_t total_ = 0;  // bytes of all slabs
-    MemoryFigures figures_;
+    MemoryStats metrics_;
     std::size_t alignment_;
     std::uint64_t limit_;
     bool exact_;

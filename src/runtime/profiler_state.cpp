@@ -64,7 +64,7 @@ std::uint32_t ProfilerState::number_of(std::string_view text) {
 }
 
 void ProfilerState::add(const Command& command, Enqueued&& enqueued) {
-    const MemoryFigures figures = device.pool.figures();
+    const MemoryStats metrics = device.pool.metrics();
     const ScopePath scope = Scope::path();
     std::unique_lock lock(mutex);
     Entry entry{.name = number_of(command.name),
@@ -82,8 +82,8 @@ void ProfilerState::add(const Command& command, Enqueued&& enqueued) {
         ++tally.waiting;
     }
     pending_.push_back(std::move(entry));
-    if (memory.empty() || memory.back().in_use != figures.in_use || memory.back().cached != figures.cached) {
-        if (memory.size() < most) memory.push_back({now_ns(), figures.in_use, figures.cached});
+    if (memory.empty() || memory.back().in_use != metrics.in_use || memory.back().cached != metrics.cached) {
+        if (memory.size() < most) memory.push_back({now_ns(), metrics.in_use, metrics.cached});
         else ++memory_left_out;
     }
     const bool many = pending_.size() > kMaxPending;

@@ -10,21 +10,21 @@ namespace declivity::detail {
 thread_local SpanRecorder::Thread* SpanRecorder::own_ = nullptr;
 
 SpanRecorder& SpanRecorder::instance() {
-    static auto* recorder = new SpanRecorder;
-    return *recorder;
+    static auto* capture = new SpanRecorder;
+    return *capture;
 }
 
 void SpanRecorder::enter(std::size_t most) {
     const std::scoped_lock lock(mutex_);
     ++holders_;
-    ++recording_;
+    ++command_list_;
     most_ = std::max(most_.load(), most);
     running_ = true;
 }
 
 void SpanRecorder::pause() {
     const std::scoped_lock lock(mutex_);
-    running_ = --recording_ > 0;
+    running_ = --command_list_ > 0;
 }
 
 void SpanRecorder::leave() {

@@ -6,8 +6,8 @@
 #include <declivity/tensor/functions.hpp>
 #include <fmt/format.h>
 
-#include "composition.hpp"
-#include "halves.hpp"
+#include "decomposition.hpp"
+#include "reduced_precision.hpp"
 
 namespace declivity {
 
@@ -16,10 +16,10 @@ using detail::recomputed_in_f32;
 namespace {
 
 /// The halves of an axis.
-struct Halves {
+struct Reduced {
     Tensor first, second;
 };
-void require_halves(std::string_view function, const Tensor& x, std::int64_t axis) {
+void require_16bit_float(std::string_view function, const Tensor& x, std::int64_t axis) {
     ops::require_real(function, "x", x.dtype());
     const int at = normalize_axis(function, axis, x.rank());
     if (x.shape()[at] % 2 != 0)
@@ -27,7 +27,7 @@ void require_halves(std::string_view function, const Tensor& x, std::int64_t axi
             fmt::format("{}: expected an axis of even size, got axis {} of {}", function, at, x.shape().str()));
 }
 
-Halves halves_of(std::string_view function, const Tensor& x, std::int64_t axis) {
+Reduced halves_of(std::string_view function, const Tensor& x, std::int64_t axis) {
     const int at = normalize_axis(function, axis, x.rank());
     const std::int64_t size = x.shape()[at];
     return {slice(x, at, 0, size / 2), slice(x, at, size / 2, size)};
@@ -99,7 +99,7 @@ Tensor rrelu(const Tensor& x, double lower, double upper, bool training, const s
 Tensor glu(const Tensor& x, std::int64_t axis) {
     const FunctionCall call("glu", {{"x", x}}, {{"axis", axis}});
     call.require_defined({"x"});
-    require_halves("glu", x, axis);
+    require_16bit_float("glu", x, axis);
     return call.result(recomputed_in_f32("glu", x, [axis](const Tensor& wide) {
         const auto [a, b] = halves_of("glu", wide, axis);
         return a * sigmoid(b);
@@ -109,7 +109,7 @@ Tensor glu(const Tensor& x, std::int64_t axis) {
 Tensor swiglu(const Tensor& x, std::int64_t axis) {
     const FunctionCall call("swiglu", {{"x", x}}, {{"axis", axis}});
     call.require_defined({"x"});
-    require_halves("swiglu", x, axis);
+    require_16bit_float("swiglu", x, axis);
     return call.result(recomputed_in_f32("swiglu", x, [axis](const Tensor& wide) {
         const auto [a, b] = halves_of("swiglu", wide, axis);
         return silu(a) * b;
@@ -119,7 +119,7 @@ Tensor swiglu(const Tensor& x, std::int64_t axis) {
 Tensor geglu(const Tensor& x, std::int64_t axis) {
     const FunctionCall call("geglu", {{"x", x}}, {{"axis", axis}});
     call.require_defined({"x"});
-    require_halves("geglu", x, axis);
+    require_16bit_float("geglu", x, axis);
     return call.result(recomputed_in_f32("geglu", x, [axis](const Tensor& wide) {
         const auto [a, b] = halves_of("geglu", wide, axis);
         return gelu(a) * b;

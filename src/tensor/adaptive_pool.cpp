@@ -8,10 +8,10 @@
 #include <declivity/tensor/functions.hpp>
 #include <fmt/format.h>
 
-#include "composition.hpp"
+#include "decomposition.hpp"
 #include "conv_input.hpp"
 #include "pool_windows.hpp"
-#include "ops/support/moderate.hpp"
+#include "ops/support/int32_range.hpp"
 
 namespace declivity {
 namespace {
@@ -19,7 +19,7 @@ namespace {
 /// The sizes of the result for a batch.
 Dims checked(const char* name, const Tensor& x, const Dims& output_size) {
     Dims sizes = output_size;
-    ops::require_moderate(name, "the output size", output_size);
+    ops::require_int32_range(name, "the output size", output_size);
     for (int axis = 0; axis < sizes.rank(); ++axis) {
         const std::int64_t length = x.shape()[2 + axis];
         if (sizes[axis] == -1) sizes[axis] = length;
@@ -75,7 +75,7 @@ Tensor adaptive_mean(const char* name, const Tensor& given, const Dims& output_s
     const Dims sizes = checked(name, x, output_size);
     const Tensor y = all_equal(x, sizes)
                          ? equal_means(x, sizes)
-                         : detail::composed_in_f32(
+                         : detail::decomposed_in_f32(
                                [&](const std::vector<Tensor>& in) { return std::vector{means(in[0], sizes)}; }, {x})[0];
     return call.result(detail::as_given(y, detail::is_single(given, axes)));
 }

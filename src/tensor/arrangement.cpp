@@ -13,7 +13,7 @@
 
 #include "list_call.hpp"
 #include "ragged.hpp"
-#include "ops/support/moderate.hpp"
+#include "ops/support/int32_range.hpp"
 
 namespace declivity {
 namespace {
@@ -123,7 +123,7 @@ std::vector<Tensor> tensor_split(const Tensor& x, std::int64_t sections, std::in
     const FunctionCall call("tensor_split", {{"x", x}}, {{"sections", sections}, {"axis", axis}});
     call.require_defined({"x"});
     const int along = normalize_axis("tensor_split", axis, x.rank());
-    ops::require_moderate("tensor_split", "the sections", {sections});
+    ops::require_int32_range("tensor_split", "the sections", {sections});
     if (sections < 1) throw ValueError(fmt::format("tensor_split: expected at least 1 section, got {}", sections));
     const std::int64_t each = x.size(along) / sections, longer = x.size(along) % sections;
     std::vector<Tensor> parts;
@@ -247,7 +247,7 @@ Tensor combinations(const Tensor& x, std::int64_t r, bool with_replacement) {
     ops::require_rank("combinations", "x", x.shape(), 1, "N");
     if (r < 0) throw ValueError(fmt::format("combinations: expected r of at least 0, got {}", r));
     if (r == 0) return call.result(slice(x, 0, 0, 0));
-    ops::require_moderate("combinations", "r", {r});
+    ops::require_int32_range("combinations", "r", {r});
     if (x.numel() == 0 || (!with_replacement && r > x.numel())) return call.result(reshape(slice(x, 0, 0, 0), {0, r}));
     // Rows of k places grow by each place that may follow their last one.
     const std::int64_t n = x.numel(), step = with_replacement ? 0 : 1;

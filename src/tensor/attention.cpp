@@ -15,7 +15,7 @@
 #include <declivity/tensor/functions.hpp>
 #include <fmt/format.h>
 
-#include "composition.hpp"
+#include "decomposition.hpp"
 #include "dropout.hpp"
 #include "tensor_state.hpp"
 #include "ops/random.hpp"
@@ -30,7 +30,7 @@ constexpr std::int64_t kMaxOnCpu = 256, kMaxOnGpu = 128;
 
 /// Inputs q (B, G H, Lq, D), k (B, H, Lk, D), v (B, H, Lk, E), the mask (B, G H, Lq, Lk) and the slopes (G H), both
 /// perhaps undefined, to y (B, Lq, G H, E).
-std::vector<Tensor> composed(const std::vector<Tensor>& in, const ops::AttentionNumbers& numbers) {
+std::vector<Tensor> decomposed(const std::vector<Tensor>& in, const ops::AttentionNumbers& numbers) {
     const Tensor &q = in[0], &mask = in[3], &slopes = in[4];
     const std::int64_t heads = in[1].size(1), group = heads == 0 ? 1 : q.size(1) / heads, queries = q.size(2),
                        keys = in[1].size(2);
@@ -74,7 +74,7 @@ Tensor attended(const std::vector<Tensor>& in, const ops::AttentionNumbers& numb
                                       detail::dense_or_none(slopes)};
     };
     const ops::AttentionResults made = ops::attention(operands(in[0], in[1], in[2], in[3], in[4]), numbers);
-    return differentiable(
+    return attach_backward(
         kName, in, {made.y},
         [q = Saved(in[0]), k = Saved(in[1]), v = Saved(in[2]), mask = Saved(in[3]), slopes = Saved(in[4]), numbers,
          operands, y = made.y, log_sums = made.log_sums](const GradientContext& context) {
@@ -84,19 +84,19 @@ Tensor attended(const std::vector<Tensor>& in, const ops::AttentionNumbers& numb
             const auto [of_q, of_k, of_v] = ops::attention_backward(
                 operands(q.get(kName), k.get(kName), v.get(kName), mask.get(kName), slopes.get(kName)), numbers,
                 y.view(), log_sums.view(), heads_first(rows));
-            const auto of = [](const ops::Value& value) { return permute(Tensor(value), {0, 2, 1, 3}); };
+            const auto of = [](const ops::LazyArray& value) { return permute(Tensor(value), {0, 2, 1, 3}); };
             return std::vector{of(of_q), of(of_k), of(of_v), Tensor(), Tensor()};
         },
-        [numbers](const std::vector<Tensor>& inputs) { return composed(inputs, numbers); })[0];
+        [numbers](const std::vector<Tensor>& inputs) { return decomposed(inputs, numbers); })[0];
 }
 
 bool by_kernels(const std::vector<Tensor>& in) {
     const Tensor &q = in[0], &v = in[2];
-    const std::int64_t most = ops::family_of(q.device()) == Family::cpu_like ? kMaxOnCpu : kMaxOnGpu;
+    const std::int64_t most = ops::kernel_style_of(q.device()) == KernelStyle::simd ? kMaxOnCpu : kMaxOnGpu;
     // Sums of f64 would take twice the registers.
-    if (ops::family_of(q.device()) == Family::gpu_like && q.dtype() == DType::f64) return false;
-    return !detail::by_composition() && q.numel() > 0 && v.numel() > 0 && q.size(3) <= most && v.size(3) <= most &&
-           !recorded({in[3], in[4]});
+    if (ops::kernel_style_of(q.device()) == KernelStyle::simt && q.dtype() == DType::f64) return false;
+    return !detail::by_decomposition() && q.numel() > 0 && v.numel() > 0 && q.size(3) <= most && v.size(3) <= most &&
+           !any_requires_grad({in[3], in[4]});
 }
 
 /// Axes in front: those of the batch, and the heads.
@@ -250,8 +250,8 @@ Tensor scaled_dot_product_attention(const Tensor& query, const Tensor& key, cons
     }
     const Tensor y = by_kernels(in)
                          ? attended(in, numbers)
-                         : detail::composed_in_f32(
-                               [&](const std::vector<Tensor>& inputs) { return composed(inputs, numbers); }, in)[0];
+                         : detail::decomposed_in_f32(
+                               [&](const std::vector<Tensor>& inputs) { return decomposed(inputs, numbers); }, in)[0];
     const Tensor rows = permute(y, {0, 2, 1, 3});
     return call.result(whole.rank() == 4 ? rows : reshape(rows, whole));
 }

@@ -12,7 +12,7 @@
 #include <fmt/format.h>
 
 #include "stft.hpp"
-#include "composition.hpp"
+#include "decomposition.hpp"
 
 namespace declivity::audio {
 namespace {
@@ -136,7 +136,7 @@ Tensor spectrogram(const Tensor& x, const SpectrogramOptions& options) {
     const FunctionCall call("audio::spectrogram", {{"x", x}, {"window", options.window}},
                             {SPECTROGRAM_ATTRIBUTES(options), {"onesided", options.onesided}});
     call.require_defined({"x"});
-    return call.result(detail::composed_in_f32(
+    return call.result(detail::decomposed_in_f32(
         [&](const std::vector<Tensor>& in) {
             SpectrogramOptions wide = options;
             wide.window = in[1];
@@ -185,7 +185,7 @@ Tensor mel_spectrogram(const Tensor& x, const MelSpectrogramOptions& options) {
                              {"f_min", options.mel.f_min},
                              {"f_max", options.mel.f_max.value_or(static_cast<double>(options.sample_rate) / 2)}});
     call.require_defined({"x"});
-    return call.result(detail::composed_in_f32(
+    return call.result(detail::decomposed_in_f32(
         [&](const std::vector<Tensor>& in) {
             return std::vector{as_given(mels("audio::mel_spectrogram", in[0], with_tensors(options, in)), x)};
         },
@@ -206,7 +206,7 @@ Tensor amplitude_to_db(const Tensor& x, const AmplitudeToDbOptions& options) {
         throw ValueError(fmt::format("audio::amplitude_to_db: expected a top_db of at least 0, got {}", *options.top_db));
     Dims axes;
     for (int axis = std::max(0, x.rank() - 3); axis < x.rank(); ++axis) axes.push_back(axis);
-    return call.result(detail::composed_in_f32(x, [&](const Tensor& wide) { return decibels(wide, options, axes); }));
+    return call.result(detail::decomposed_in_f32(x, [&](const Tensor& wide) { return decibels(wide, options, axes); }));
 }
 
 Tensor mfcc(const Tensor& x, const MfccOptions& options) {
@@ -222,7 +222,7 @@ Tensor mfcc(const Tensor& x, const MfccOptions& options) {
     if (options.n_mfcc < 1 || options.n_mfcc > mel.n_mels)
         throw ValueError(
             fmt::format("{}: expected an n_mfcc of 1 to n_mels, {}, got {}", name, mel.n_mels, options.n_mfcc));
-    return call.result(detail::composed_in_f32(
+    return call.result(detail::decomposed_in_f32(
         [&](const std::vector<Tensor>& in) {
             return std::vector{as_given(coefficients(name, in[0], options, with_tensors(mel, in)), x)};
         },

@@ -15,18 +15,18 @@
 #include <fmt/format.h>
 
 #include "backward.hpp"
-#include "composition.hpp"
-#include "halves.hpp"
+#include "decomposition.hpp"
+#include "reduced_precision.hpp"
 #include "tensor_state.hpp"
 #include "rule_call.hpp"
-#include "ops/engine/value.hpp"
+#include "ops/engine/lazy_array.hpp"
 #include "runtime/per_device.hpp"
 
 namespace declivity {
 namespace detail {
 namespace {
 
-thread_local bool recording = true;
+thread_local bool command_list = true;
 
 // A graph may be a chain of a million nodes: destroying it by nested destructors would overflow the stack. The
 // outermost destructor keeps a list, and nested ones put what they own there.
@@ -50,7 +50,7 @@ void release_flat(Release&& release) {
 
 }  // namespace
 
-bool& grad_mode() { return recording; }
+bool& grad_mode() { return command_list; }
 
 GradNode::~GradNode() {
     release_flat([this](auto& list) {
@@ -137,14 +137,14 @@ using detail::Edge;
 using detail::GradNode;
 using detail::TensorState;
 
-NoGrad::NoGrad() : before_(std::exchange(detail::recording, false)) {}
-NoGrad::~NoGrad() { detail::recording = before_; }
-EnableGrad::EnableGrad() : before_(std::exchange(detail::recording, true)) {}
-EnableGrad::~EnableGrad() { detail::recording = before_; }
-bool grad_enabled() { return detail::recording; }
+NoGrad::NoGrad() : before_(std::exchange(detail::command_list, false)) {}
+NoGrad::~NoGrad() { detail::command_list = before_; }
+EnableGrad::EnableGrad() : before_(std::exchange(detail::command_list, true)) {}
+EnableGrad::~EnableGrad() { detail::command_list = before_; }
+bool grad_enabled() { return detail::command_list; }
 
-bool recorded(const std::vector<Tensor>& inputs) {
-    if (!detail::recording) return false;
+bool any_requires_grad(const std::vector<Tensor>& inputs) {
+    if (!detail::command_list) return false;
     for (const Tensor& input : inputs)
         if (input.defined() && input.requires_grad()) return true;
     return false;
@@ -160,7 +160,7 @@ void join(std::string_view name, const std::vector<Tensor>& inputs, std::span<co
         for (const Tensor& input : inputs)
             if (input.defined() && input.state()->value.state() == result.state()->value.state())
                 detail::share_memory(input, result);
-    if (!recorded(inputs)) return;
+    if (!any_requires_grad(inputs)) return;
     auto node = std::make_shared<GradNode>();
     node->name = name;
     node->sequence = detail::next_sequence();
@@ -182,16 +182,16 @@ void join(std::string_view name, const std::vector<Tensor>& inputs, std::span<co
 
 }  // namespace
 
-std::vector<Tensor> differentiable(std::string_view name, const std::vector<Tensor>& inputs,
-                                   const std::vector<ops::Value>& results, GradientRule rule, RuleKind kind) {
+std::vector<Tensor> attach_backward(std::string_view name, const std::vector<Tensor>& inputs,
+                                   const std::vector<ops::LazyArray>& results, GradientRule rule, RuleKind kind) {
     std::vector<Tensor> tensors;
     tensors.reserve(results.size());
-    for (const ops::Value& result : results) tensors.emplace_back(result);
+    for (const ops::LazyArray& result : results) tensors.emplace_back(result);
     join(name, inputs, tensors, std::move(rule), kind);
     return tensors;
 }
 
-Tensor differentiable(std::string_view name, const std::vector<Tensor>& inputs, const ops::Value& result,
+Tensor attach_backward(std::string_view name, const std::vector<Tensor>& inputs, const ops::LazyArray& result,
                       GradientRule rule, RuleKind kind) {
     Tensor tensor(result);
     join(name, inputs, {&tensor, 1}, std::move(rule), kind);
@@ -206,7 +206,7 @@ namespace {
 thread_local bool composes = false;
 
 /// The gradients of a composition of what was kept, for a rule that is differentiated again.
-std::vector<Tensor> gradients_of(std::string_view name, const Composition& composition,
+std::vector<Tensor> gradients_of(std::string_view name, const Decomposition& decomposition,
                                  const std::vector<Saved>& inputs, std::size_t results,
                                  const GradientContext& context) {
     std::vector<Tensor> kept, wanted, incoming;
@@ -215,14 +215,14 @@ std::vector<Tensor> gradients_of(std::string_view name, const Composition& compo
     for (std::size_t i = 0; i < kept.size(); ++i) {
         if (!context.needs(i)) continue;
         // Under a name of its own: what lies behind one input, which may be another, is not this function's.
-        kept[i] = differentiable(
+        kept[i] = attach_backward(
             name, {kept[i]}, kept[i].value(),
-            [](const GradientContext& of_input) { return std::vector{of_input.gradient()}; }, RuleKind::composed);
+            [](const GradientContext& of_input) { return std::vector{of_input.gradient()}; }, RuleKind::differentiable);
         places.push_back(i);
         wanted.push_back(kept[i]);
     }
     std::vector<Tensor> outputs;
-    const std::vector<Tensor> all = composed_in_f32(composition, kept);
+    const std::vector<Tensor> all = decomposed_in_f32(decomposition, kept);
     for (std::size_t i = 0; i < results; ++i) {
         if (!all.at(i).requires_grad()) continue;
         outputs.push_back(all[i]);
@@ -244,36 +244,36 @@ std::vector<Tensor> gradients_of(std::string_view name, const Composition& compo
 
 }  // namespace
 
-CompositionScope::CompositionScope() : before_(std::exchange(composes, true)) {}
-CompositionScope::~CompositionScope() { composes = before_; }
-bool by_composition() { return composes; }
+DecompositionScope::DecompositionScope() : before_(std::exchange(composes, true)) {}
+DecompositionScope::~DecompositionScope() { composes = before_; }
+bool by_decomposition() { return composes; }
 
-std::vector<Tensor> composed_in_f32(const Composition& composition, const std::vector<Tensor>& inputs) {
-    const auto half = std::ranges::find_if(inputs, [](const Tensor& x) { return x.defined() && is_half(x.dtype()); });
-    if (half == inputs.end()) return composition(inputs);
+std::vector<Tensor> decomposed_in_f32(const Decomposition& decomposition, const std::vector<Tensor>& inputs) {
+    const auto half = std::ranges::find_if(inputs, [](const Tensor& x) { return x.defined() && is_16bit_float(x.dtype()); });
+    if (half == inputs.end()) return decomposition(inputs);
     std::vector<Tensor> wide;
     for (const Tensor& input : inputs) wide.push_back(widened(input));
-    std::vector<Tensor> results = composition(wide);
+    std::vector<Tensor> results = decomposition(wide);
     for (Tensor& result : results)
         if (result.defined() && is_floating(result.dtype())) result = result.to(half->dtype());
     return results;
 }
 
 Tensor recomputed_in_f32(std::string_view name, const Tensor& x, const std::function<Tensor(const Tensor&)>& function) {
-    if (!is_half(x.dtype())) return function(x);
-    Composition composition = [function](const std::vector<Tensor>& in) { return std::vector{function(in[0])}; };
-    if (!recorded({x})) return composed_in_f32(composition, {x})[0];
+    if (!is_16bit_float(x.dtype())) return function(x);
+    Decomposition decomposition = [function](const std::vector<Tensor>& in) { return std::vector{function(in[0])}; };
+    if (!any_requires_grad({x})) return decomposed_in_f32(decomposition, {x})[0];
     const Tensor made = [&] {
         const NoGrad values_alone;
-        return composed_in_f32(composition, {x.detach()})[0];
+        return decomposed_in_f32(decomposition, {x.detach()})[0];
     }();
-    return differentiable(
+    return attach_backward(
         name, {x}, made.value(),
-        [name = std::string(name), composition = std::move(composition), x = Saved(x)](const GradientContext& context) {
-            if (grad_enabled()) return gradients_of(name, composition, {x}, 1, context);
+        [name = std::string(name), decomposition = std::move(decomposition), x = Saved(x)](const GradientContext& context) {
+            if (grad_enabled()) return gradients_of(name, decomposition, {x}, 1, context);
             const Tensor in = Tensor(x.value(name)).set_requires_grad();
-            const EnableGrad recording;
-            return run_backward({.outputs = composed_in_f32(composition, {in}),
+            const EnableGrad command_list;
+            return run_backward({.outputs = decomposed_in_f32(decomposition, {in}),
                                  .gradients = {context.gradient()},
                                  .inputs = {in},
                                  .retain_graph = false,
@@ -282,24 +282,24 @@ Tensor recomputed_in_f32(std::string_view name, const Tensor& x, const std::func
                                  .accumulate = false,
                                  .stop_at_inputs = true});
         },
-        RuleKind::composed);
+        RuleKind::differentiable);
 }
 
 }  // namespace detail
 
-std::vector<Tensor> differentiable(std::string_view name, const std::vector<Tensor>& inputs,
-                                   const std::vector<ops::Value>& results, GradientRule rule, Composition composition) {
-    if (detail::by_composition())
-        return detail::composed_in_f32(composition, inputs);  // what waits in `results` is never launched
-    if (!recorded(inputs)) return differentiable(name, inputs, results, std::move(rule), RuleKind::composed);
+std::vector<Tensor> attach_backward(std::string_view name, const std::vector<Tensor>& inputs,
+                                   const std::vector<ops::LazyArray>& results, GradientRule rule, Decomposition decomposition) {
+    if (detail::by_decomposition())
+        return detail::decomposed_in_f32(decomposition, inputs);  // what waits in `results` is never launched
+    if (!any_requires_grad(inputs)) return attach_backward(name, inputs, results, std::move(rule), RuleKind::differentiable);
     std::vector<Saved> kept(inputs.begin(), inputs.end());
-    return differentiable(
+    return attach_backward(
         name, inputs, results,
-        [name = std::string(name), rule = std::move(rule), composition = std::move(composition), kept = std::move(kept),
+        [name = std::string(name), rule = std::move(rule), decomposition = std::move(decomposition), kept = std::move(kept),
          count = results.size()](const GradientContext& context) {
-            return grad_enabled() ? detail::gradients_of(name, composition, kept, count, context) : rule(context);
+            return grad_enabled() ? detail::gradients_of(name, decomposition, kept, count, context) : rule(context);
         },
-        RuleKind::composed);
+        RuleKind::differentiable);
 }
 
 // ---- saved values
@@ -322,7 +322,7 @@ Saved::~Saved() {
     if (node_) detail::release_flat([this](auto& list) { list.push_back(std::move(node_)); });
 }
 
-Saved Saved::result(const ops::Value& value) {
+Saved Saved::result(const ops::LazyArray& value) {
     Saved saved;
     saved.value_ = value;
     if (value.computed()) saved.version_ = value.view().buffer.version();
@@ -361,7 +361,7 @@ Tensor Saved::get(std::string_view function) const {
     return out;
 }
 
-ops::Value Saved::value(std::string_view function) const {
+ops::LazyArray Saved::value(std::string_view function) const {
     require_intact(function);
     if (leaf_.defined()) (void)leaf_.value();  // a recorded step is to know
     return value_;
@@ -390,7 +390,7 @@ ops::Expression detail::through_activation(const GradientContext& context, std::
     const Activation& activation = *node->activation;
     if (ops::info(activation.function).of_gradient[0].needs_input[0]) return {};
     call.passed[input] = true;
-    if (!call.retain_graph && !ops::others_hold(node)) node->rule = nullptr;
+    if (!call.retain_graph && !ops::is_shared(node)) node->rule = nullptr;
     return ops::Expression::gradient(activation.function, 0, g, std::array{ops::Expression()}, elements,
                                      activation.parameters);
 }
@@ -403,7 +403,7 @@ void GradientContext::give_region(std::size_t input, Tensor gradient,
 // ---- custom functions
 
 std::vector<Tensor> CustomFunction::operator()(const std::vector<Tensor>& inputs) const {
-    if (!forward || (!backward && recorded(inputs)))
+    if (!forward || (!backward && any_requires_grad(inputs)))
         throw ValueError(fmt::format("{}: expected the functions forward and backward, got no {}", name,
                                      forward ? "backward" : "forward"));
     std::vector<Tensor> outputs;
@@ -411,18 +411,18 @@ std::vector<Tensor> CustomFunction::operator()(const std::vector<Tensor>& inputs
         const NoGrad no_grad;
         outputs = forward(inputs);
     }
-    std::vector<ops::Value> values;
+    std::vector<ops::LazyArray> values;
     for (const Tensor& output : outputs) {
         if (!output.defined())
             throw ValueError(fmt::format("{}: forward expected to give tensors, got an undefined one", name));
         values.push_back(output.value());
     }
-    if (!recorded(inputs)) return outputs;
+    if (!any_requires_grad(inputs)) return outputs;
     std::vector<Saved> saved_inputs, saved_outputs;
     for (const Tensor& input : inputs) saved_inputs.emplace_back(input);
-    for (const ops::Value& value : values) saved_outputs.push_back(Saved::result(value));
+    for (const ops::LazyArray& value : values) saved_outputs.push_back(Saved::result(value));
     const std::size_t count = outputs.size();
-    return differentiable(
+    return attach_backward(
         name, inputs, values,
         [name = name, backward = backward, saved_inputs, saved_outputs, count](const GradientContext& context) {
             std::vector<Tensor> in, out, gradients;

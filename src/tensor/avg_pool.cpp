@@ -10,7 +10,7 @@
 #include <declivity/tensor/functions.hpp>
 #include <fmt/format.h>
 
-#include "composition.hpp"
+#include "decomposition.hpp"
 #include "conv_input.hpp"
 #include "pool_windows.hpp"
 
@@ -106,7 +106,7 @@ Tensor avg_pooled(const char* name, const Tensor& given, const PoolWindows& wind
         is_integer(x.dtype()) ? of_integers(x, out, windows)
         : plain
             ? of_reals(x, out, windows)
-            : composed_in_f32([&](const std::vector<Tensor>& in) { return std::vector{of_reals(in[0], out, windows)}; },
+            : decomposed_in_f32([&](const std::vector<Tensor>& in) { return std::vector{of_reals(in[0], out, windows)}; },
                               {x})[0];
     return as_given(y, is_single(given, windows.axes()));
 }
@@ -144,7 +144,7 @@ Tensor lp_pool(const char* name, const Tensor& x, double norm_type, const PoolPa
                                      windows.dilation.str()));
     if (norm_type == 0) throw ValueError(fmt::format("{}: expected a norm type other than 0", name));
     (void)detail::pooled_shape(name, detail::pool_input(name, x, N).shape(), windows);
-    return call.result(detail::composed_in_f32(
+    return call.result(detail::decomposed_in_f32(
         [&](const std::vector<Tensor>& in) {
             const Tensor means = detail::avg_pooled(name, pow(in[0], norm_type), windows);
             // What is below 0, of odd powers, keeps no root.

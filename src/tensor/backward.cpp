@@ -17,12 +17,12 @@
 #include <declivity/tensor/functions.hpp>
 #include <fmt/format.h>
 
-#include "step_notes.hpp"
+#include "capture_tracker.hpp"
 #include "tensor_state.hpp"
 #include "rule_call.hpp"
-#include "runtime/recorder.hpp"
+#include "runtime/capture.hpp"
 #include "ops/support/box.hpp"
-#include "ops/engine/value.hpp"
+#include "ops/engine/lazy_array.hpp"
 
 namespace declivity {
 namespace detail {
@@ -120,7 +120,7 @@ class Backward {
             note_last_uses(outputs, 0, nullptr);
         }
         while (!ready_.empty()) {
-            hand_out_ready();
+            accumulate_ready_leaves();
             Pending pending = std::move(ready_.extract(ready_.begin()).mapped());
             visit(*pending.node, pending);
         }
@@ -260,11 +260,11 @@ class Backward {
     }
 
     /// Gives leaves with hooks their gradients, where nothing that is left contributes.
-    void hand_out_ready() {
+    void accumulate_ready_leaves() {
         const std::uint64_t next = ready_.empty() ? 0 : ready_.begin()->first;
         while (!waiting_leaves_.empty() && waiting_leaves_.begin()->first.sequence > next) {
             const std::shared_ptr<TensorState> leaf = waiting_leaves_.extract(waiting_leaves_.begin()).mapped();
-            hand_out(leaf);
+            accumulate_leaf(leaf);
         }
     }
 
@@ -284,9 +284,9 @@ class Backward {
     void send(const Edge& edge, detail::GradientRegion region) { sum_of(edge).add(std::move(region), target(edge)); }
 
     static void require_hooks_allowed() {
-        if (const auto* const notes = StepNotes::current(); notes != nullptr && !notes->allows_hooks)
-            Recorder::current()->refuse("a hook of a tensor", "a replay would not call it",
-                                        "remove it, or say that hooks only enqueue (RecordOptions::hooks)");
+        if (const auto* const notes = CaptureTracker::current(); notes != nullptr && !notes->allows_hooks)
+            Capture::current()->refuse("a hook of a tensor", "a replay would not call it",
+                                        "remove it, or say that hooks only enqueue (CaptureOptions::hooks)");
     }
 
     /// Takes a copy, since a hook may add or remove hooks.
@@ -310,13 +310,13 @@ class Backward {
                 for (const std::size_t input : found->second) captured_[input] = gradient;
         }
         if (!request_.accumulate && !needed_.contains(&node)) return;
-        if (!node.rule && !node.again)
+        if (!node.rule && !node.recompute)
             throw ValueError(
                 fmt::format("backward of {}: the graph was used up by an earlier backward; pass retain_graph to the "
                             "first one to go through it again",
                             node.name));
         const ResumedScope resumed(node.scope);  // profiles and errors name the layer whose function it is
-        if (node.again) return visit_again(node, received);
+        if (node.recompute) return visit_recomputed(node, received);
         for (std::size_t i = 0; i < node.outputs.size(); ++i)
             if (!received[i].defined())
                 received[i] = zeros(node.outputs[i].shape, {node.outputs[i].dtype, node.outputs[i].device});
@@ -344,14 +344,14 @@ class Backward {
 
     /// Calls a checkpointed function once more and goes on through what that recorded, which is younger than all that
     /// is left: contributions come in the order in which they would have come without a checkpoint.
-    void visit_again(GradNode& node, const std::vector<Tensor>& gradients) {
+    void visit_recomputed(GradNode& node, const std::vector<Tensor>& gradients) {
         std::vector<Tensor> outputs;
         const std::uint64_t before = next_sequence();
         {
             const FlagScope records(grad_mode());
-            outputs = node.again();
+            outputs = node.recompute();
         }
-        if (!request_.retain_graph) node.again = nullptr;
+        if (!request_.retain_graph) node.recompute = nullptr;
         std::vector<Edge> edges;
         for (const Tensor& output : outputs) edges.push_back(edge_of(output));
         note_last_uses(edges, before, &node);
@@ -438,7 +438,7 @@ class Backward {
     }
 
     /// Gives a leaf the gradient that has come for it, if one has, and calls its hooks.
-    void hand_out(const std::shared_ptr<TensorState>& leaf) {
+    void accumulate_leaf(const std::shared_ptr<TensorState>& leaf) {
         const auto found = leaves_.find(leaf.get());
         if (found == leaves_.end()) return;
         Tensor gradient = found->second.take();
@@ -457,8 +457,8 @@ class Backward {
     }
 
     std::vector<Tensor> finish() {
-        hand_out_ready();
-        for (const auto& leaf : leaf_order_) hand_out(leaf);
+        accumulate_ready_leaves();
+        for (const auto& leaf : leaf_order_) accumulate_leaf(leaf);
         for (std::size_t i = 0; i < captured_.size(); ++i)
             if (!captured_[i].defined() && !request_.allow_unused)
                 throw ValueError(fmt::format(
@@ -467,7 +467,7 @@ class Backward {
     }
 
     void accumulate(const std::shared_ptr<TensorState>& state, Tensor gradient) {
-        if (auto* const notes = StepNotes::current()) {
+        if (auto* const notes = CaptureTracker::current()) {
             notes->reads_grad(state);
             notes->writes_grad(state);
         }
@@ -502,10 +502,10 @@ class Backward {
 
     /// A grad will be written in place (accumulation, clipping), so it must be nobody else's memory.
     static Tensor in_own_memory(Tensor gradient) {
-        const bool unique = !others_hold(gradient);
-        if (unique && ops::waits_for_company(gradient.value())) return gradient;
+        const bool unique = !is_shared(gradient);
+        if (unique && ops::is_batched(gradient.value())) return gradient;
         const ops::View& view = gradient.view();
-        const bool own = unique && !ops::others_hold(view.buffer) && view.dense();
+        const bool own = unique && !ops::is_shared(view.buffer) && view.dense();
         return own ? gradient : gradient.clone();
     }
 

@@ -10,9 +10,9 @@
 #include <declivity/tensor/functions.hpp>
 #include <fmt/format.h>
 
-#include "halves.hpp"
+#include "reduced_precision.hpp"
 #include "tensor_state.hpp"
-#include "ops/engine/halves.hpp"
+#include "ops/engine/reduced_precision.hpp"
 
 namespace declivity {
 namespace {
@@ -86,7 +86,7 @@ Tensor evaluated(Tensor x, const Tensor& weight, const Tensor& bias, const Tenso
 /// The gradients of one call.
 struct Rule {
     Saved x, weight, running;  // running: of evaluation, knows when training has written it meanwhile
-    ops::Value mean, scale;
+    ops::LazyArray mean, scale;
     DType bias_type;  // that of x where there is no bias
     bool has_bias, of_batch;
     double eps;
@@ -136,7 +136,7 @@ ops::BatchNormRunning running_of(const Tensor& mean, const Tensor& variance, con
 
 Tensor normalised(Tensor x, const Tensor& weight, const Tensor& bias, const Tensor& running_mean,
                   const Tensor& running_var, const BatchNormParameters& options, const Tensor& num_batches_tracked) {
-    if (!options.training && !recorded({x, weight, bias}))
+    if (!options.training && !any_requires_grad({x, weight, bias}))
         return evaluated(std::move(x), weight, bias, running_mean, running_var, options.eps);
     const ops::View in = x.dense_view();
     ops::BatchNormTrained made;
@@ -153,9 +153,9 @@ Tensor normalised(Tensor x, const Tensor& weight, const Tensor& bias, const Tens
         made = {ops::batch_norm(in, mean, scale, detail::dense_or_none(weight), detail::dense_or_none(bias)), mean,
                 scale};
     }
-    ops::Value out = std::move(made.out);
-    if (!recorded({x, weight, bias})) return Tensor(out);
-    return differentiable("batch_norm", {x, weight, bias}, out,
+    ops::LazyArray out = std::move(made.out);
+    if (!any_requires_grad({x, weight, bias})) return Tensor(out);
+    return attach_backward("batch_norm", {x, weight, bias}, out,
                           Rule{.x = Saved(x),
                                .weight = Saved(weight),
                                .running = running,
@@ -165,7 +165,7 @@ Tensor normalised(Tensor x, const Tensor& weight, const Tensor& bias, const Tens
                                .has_bias = bias.defined(),
                                .of_batch = options.training,
                                .eps = options.eps},
-                          RuleKind::composed);
+                          RuleKind::differentiable);
 }
 
 }  // namespace

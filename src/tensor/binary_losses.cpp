@@ -8,7 +8,7 @@
 #include <declivity/tensor/functions.hpp>
 #include <fmt/format.h>
 
-#include "halves.hpp"
+#include "reduced_precision.hpp"
 #include "reduction.hpp"
 #include "tensor_state.hpp"
 
@@ -30,8 +30,8 @@ Tensor entropy(const Tensor& x, const Tensor& t) {
         const NoGrad values_alone;
         return t * -log_of(x) - (1 - t) * log_of(1 - x);
     }();
-    if (!recorded({x, t})) return value;
-    return differentiable(
+    if (!any_requires_grad({x, t})) return value;
+    return attach_backward(
         "binary_cross_entropy", {x, t}, value.value(),
         [x = Saved(x), t = Saved(t)](const GradientContext& context) {
             const Tensor p = x.get("binary_cross_entropy"), wanted = t.get("binary_cross_entropy");
@@ -41,7 +41,7 @@ Tensor entropy(const Tensor& x, const Tensor& t) {
                                  : Tensor(),
                 context.needs(1) ? g * (log_of(1 - p) - log_of(p)) : Tensor()};
         },
-        RuleKind::composed);
+        RuleKind::differentiable);
 }
 
 }  // namespace

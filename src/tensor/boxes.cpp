@@ -11,8 +11,8 @@
 #include <declivity/tensor/functions/vision.hpp>
 #include <fmt/format.h>
 
-#include "places.hpp"
-#include "composition.hpp"
+#include "flat_indices.hpp"
+#include "decomposition.hpp"
 
 namespace declivity {
 namespace {
@@ -95,7 +95,7 @@ Tensor box_area(const Tensor& boxes) {
     const FunctionCall call("box_area", {{"boxes", boxes}});
     call.require_defined({"boxes"});
     require_corners("box_area", boxes);
-    return call.result(detail::composed_in_f32(boxes, [](const Tensor& x) {
+    return call.result(detail::decomposed_in_f32(boxes, [](const Tensor& x) {
         const auto side = [&](std::int64_t first) { return select(x, -1, first + 2) - select(x, -1, first); };
         return side(0) * side(1);
     }));
@@ -109,7 +109,7 @@ Tensor box_convert(const Tensor& boxes, std::string_view from, std::string_view 
     for (const std::string_view form : {from, to})
         if (form != "xyxy" && form != "xywh" && form != "cxcywh")
             throw ValueError(fmt::format("box_convert: expected forms of xyxy, xywh or cxcywh, got {} and {}", from, to));
-    return call.result(detail::composed_in_f32(boxes, [&](const Tensor& x) {
+    return call.result(detail::decomposed_in_f32(boxes, [&](const Tensor& x) {
         const Tensor first = slice(x, -1, 0, 2), last = slice(x, -1, 2, 4);
         if (from == to) return concat({first, last}, -1);
         const Tensor low = from == "cxcywh" ? first - last * 0.5 : first;

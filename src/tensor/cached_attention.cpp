@@ -11,7 +11,7 @@
 #include <declivity/tensor/functions.hpp>
 #include <fmt/format.h>
 
-#include "composition.hpp"
+#include "decomposition.hpp"
 #include "tensor_state.hpp"
 #include "ops/support/work_split.hpp"
 
@@ -31,7 +31,7 @@ Tensor gathered(const Tensor& pages, const Tensor& table) {
 }
 
 /// Inputs query, key, value, lengths and, perhaps undefined, the table.
-Tensor composed(const Tensor& query, Tensor key, Tensor value, const Tensor& lengths,
+Tensor decomposed(const Tensor& query, Tensor key, Tensor value, const Tensor& lengths,
                 const CachedAttentionParameters& options) {
     if (options.block_table.defined()) {
         key = gathered(key, options.block_table);
@@ -62,7 +62,7 @@ void check(const Tensor& query, const Tensor& key, const Tensor& value, const Te
     ops::require_rank(kName, "value", value.shape(), 4, "B, heads, S, E");
     ops::require_alike(kName, "key", key.dtype(), key.device(), "value", value.dtype(), value.device());
     ops::require_same_device(kName, query.device(), key.device());
-    if (key.dtype() != query.dtype() && !(is_half(key.dtype()) && compute_type(query.dtype()) == DType::f32))
+    if (key.dtype() != query.dtype() && !(is_16bit_float(key.dtype()) && compute_type(query.dtype()) == DType::f32))
         throw TypeError(fmt::format("{}: expected key and value of query's type, or halves beside f32, got {} and {}",
                                     kName, name_of(key.dtype()), name_of(query.dtype())));
     const std::int64_t samples = query.size(0);
@@ -124,10 +124,10 @@ Tensor cached_attention(const Tensor& query, const Tensor& key, const Tensor& va
     check(query, key, value, lengths, options);
     const bool small = query.size(3) <= kMax && value.size(3) <= kMax && query.size(3) > 0;
     // Of f64 on GPU-like devices sums would take twice the registers.
-    const bool wide = ops::family_of(query.device()) == Family::gpu_like && query.dtype() == DType::f64;
-    if (detail::by_composition() || recorded({query, key, value}) || !small || wide || query.numel() == 0 ||
+    const bool wide = ops::kernel_style_of(query.device()) == KernelStyle::simt && query.dtype() == DType::f64;
+    if (detail::by_decomposition() || any_requires_grad({query, key, value}) || !small || wide || query.numel() == 0 ||
         key.numel() == 0 || value.numel() == 0)
-        return call.result(composed(query, key, value, lengths, options));
+        return call.result(decomposed(query, key, value, lengths, options));
     return call.result(attended(query, key, value, lengths, options));
 }
 

@@ -65,11 +65,11 @@ class Unchanged {
 };
 
 /// The function once more, for its gradients: what it is called with, and what it must give.
-struct SecondCall {
+struct Recomputation {
     CheckpointedFunction function;
     std::vector<Unchanged> kept;  ///< inputs, then leaves that the function refers to
     std::size_t inputs, outputs;
-    std::vector<ops::RandomRecording::Call> random;
+    std::vector<ops::RandomCapture::Call> random;
     std::vector<Shape> shapes;        ///< of its own results
     std::vector<std::size_t> places;  ///< of these among what the function gives
 
@@ -136,17 +136,17 @@ std::vector<Tensor> checkpoint(const CheckpointedFunction& function, const std::
     for (const Tensor& input : inputs) kept.emplace_back(input);
     const std::uint64_t first = detail::next_sequence();
     std::vector<Tensor> outputs;
-    std::vector<ops::RandomRecording::Call> random;
+    std::vector<ops::RandomCapture::Call> random;
     {
-        ops::RandomRecording recording;
+        ops::RandomCapture command_list;
         // Recorded as without a checkpoint, so that the results are the same to the bit, and to learn which leaves it
         // uses. What was kept for its gradients goes when this ends.
         outputs = detail::call(function, inputs);
-        random = recording.calls();
+        random = command_list.calls();
     }
     auto node = std::make_shared<detail::GradNode>();
     node->name = "checkpoint";
-    node->kind = RuleKind::composed;
+    node->kind = RuleKind::differentiable;
     node->scope = Scope::path();
     const detail::OwnResults own = detail::take_over(outputs, first, node);
     if (own.tensors.empty()) return outputs;
@@ -157,7 +157,7 @@ std::vector<Tensor> checkpoint(const CheckpointedFunction& function, const std::
     for (const detail::Edge& edge : node->edges)
         if (edge.leaf) kept.emplace_back(Tensor(edge.leaf));
     // The results own the node, so it keeps no more of them than their shapes.
-    node->again = detail::SecondCall{.function = function,
+    node->recompute = detail::Recomputation{.function = function,
                                      .kept = kept,
                                      .inputs = inputs.size(),
                                      .outputs = outputs.size(),

@@ -5,7 +5,7 @@
 #include <declivity/tensor/functions.hpp>
 #include <fmt/format.h>
 
-#include "halves.hpp"
+#include "reduced_precision.hpp"
 #include "picked.hpp"
 #include "reduction.hpp"
 

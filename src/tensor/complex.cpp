@@ -4,7 +4,7 @@
 #include <declivity/tensor/functions.hpp>
 #include <declivity/tensor/functions/complex.hpp>
 
-#include "halves.hpp"
+#include "reduced_precision.hpp"
 
 namespace declivity {
 namespace {

@@ -24,9 +24,9 @@ Tensor convolved(const Tensor& x, const Tensor& weight, const Tensor& bias, cons
 
 /// The gradient for weights of this shape.
 Tensor weight_gradient(const Tensor& x, const Tensor& g, const Shape& filters, const ops::Conv2dParameters& options) {
-    const ops::Value out = ops::conv2d_weight_gradients(x.dense_view(), g.dense_view(), filters, options, false).weight;
-    if (!recorded({x, g})) return Tensor(out);
-    return differentiable(
+    const ops::LazyArray out = ops::conv2d_weight_gradients(x.dense_view(), g.dense_view(), filters, options, false).weight;
+    if (!any_requires_grad({x, g})) return Tensor(out);
+    return attach_backward(
         "conv2d_weight_gradient", {x, g}, out,
         [x = detail::saved_for(g, x), g = detail::saved_for(x, g), from = x.shape(),
          options](const GradientContext& context) {
@@ -37,16 +37,16 @@ Tensor weight_gradient(const Tensor& x, const Tensor& g, const Shape& filters, c
                                    : Tensor(),
                                context.needs(1) ? convolved(x.get(name), u, {}, options) : Tensor()};
         },
-        RuleKind::composed);
+        RuleKind::differentiable);
 }
 
 }  // namespace
 
 Tensor detail::conv2d_input_gradient(std::string_view name, const Tensor& g, const Tensor& weight, const Shape& x,
                                      const ops::Conv2dParameters& options) {
-    const ops::Value out = ops::conv2d_input_gradient(g.dense_view(), weight.dense_view(), x, options);
-    if (!recorded({g, weight})) return Tensor(out);
-    return differentiable(
+    const ops::LazyArray out = ops::conv2d_input_gradient(g.dense_view(), weight.dense_view(), x, options);
+    if (!any_requires_grad({g, weight})) return Tensor(out);
+    return attach_backward(
         name, {g, weight}, out,
         [g = detail::saved_for(weight, g), weight = detail::saved_for(g, weight), filters = weight.shape(), options,
          name = std::string(name)](const GradientContext& context) {
@@ -54,7 +54,7 @@ Tensor detail::conv2d_input_gradient(std::string_view name, const Tensor& g, con
             return std::vector{context.needs(0) ? convolved(u, weight.get(name), {}, options) : Tensor(),
                                context.needs(1) ? weight_gradient(u, g.get(name), filters, options) : Tensor()};
         },
-        RuleKind::composed);
+        RuleKind::differentiable);
 }
 
 namespace {
@@ -62,10 +62,10 @@ namespace {
 Tensor convolved(const Tensor& x, const Tensor& weight, const Tensor& bias, const ops::Conv2dParameters& options) {
     const ops::View in = x.dense_view(), filter = weight.dense_view();
     const std::optional<ops::View> offset = bias.defined() ? std::optional(bias.dense_view()) : std::nullopt;
-    const ops::Value out = ops::conv2d(in, filter, offset, options, detail::use_of(weight));
-    if (!recorded({x, weight, bias})) return Tensor(out);
+    const ops::LazyArray out = ops::conv2d(in, filter, offset, options, detail::use_of(weight));
+    if (!any_requires_grad({x, weight, bias})) return Tensor(out);
     // What is kept is what the gradients that somebody wants are made of: with frozen weights not the input.
-    return differentiable(
+    return attach_backward(
         "conv2d", {x, weight, bias}, out,
         [x = detail::saved_for(weight, x), weight = detail::saved_for(x, weight), from = in.shape,
          filters = filter.shape, options](const GradientContext& context) {
@@ -90,7 +90,7 @@ Tensor convolved(const Tensor& x, const Tensor& weight, const Tensor& bias, cons
             }
             return gradients;
         },
-        RuleKind::composed);
+        RuleKind::differentiable);
 }
 
 /// Of integers, by columns: no strategy serves them.

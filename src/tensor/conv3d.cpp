@@ -3,7 +3,7 @@
 #include <declivity/tensor/function_call.hpp>
 #include <declivity/tensor/functions.hpp>
 
-#include "composition.hpp"
+#include "decomposition.hpp"
 #include "conv_input.hpp"
 #include "rows.hpp"
 #include "windows.hpp"
@@ -59,7 +59,7 @@ Tensor by_parts(const char* name, const Tensor& x, const Tensor& weight, const S
 
 Tensor conv3d(const Tensor& x, const Tensor& weight, const Tensor& bias, const Conv3dParameters& options) {
     constexpr auto* name = "conv3d";
-    const detail::PaddingRecord record(options.padding, 3);
+    const detail::PaddingRecord capture(options.padding, 3);
     const FunctionCall call(
         name, {{"x", x}, {"weight", weight}, {"bias", bias}},
         {{"stride", options.stride}, record.attribute(), {"dilation", options.dilation}, {"groups", options.groups}});
@@ -71,7 +71,7 @@ Tensor conv3d(const Tensor& x, const Tensor& weight, const Tensor& bias, const C
     const Shape out =
         ops::conv_shape(name, in, weight.shape(), {stride.span(), padding.span(), dilation.span(), options.groups});
     detail::require_conv_operands(name, x, weight, bias, out[1]);
-    const Tensor y = detail::composed_in_f32(
+    const Tensor y = detail::decomposed_in_f32(
         [&](const std::vector<Tensor>& operands) {
             return std::vector{by_slices(operands[0], operands[1], operands[2], out, options, padding)};
         },
@@ -93,7 +93,7 @@ Tensor conv_transpose3d(const Tensor& x, const Tensor& weight, const Tensor& bia
     const auto& [stride, padding, further, dilation, groups] = options;
     const Shape out = detail::transposed_shape(
         name, in, weight, bias, {dims_of(stride), dims_of(padding), dims_of(further), dims_of(dilation), groups});
-    const Tensor y = detail::composed_in_f32(
+    const Tensor y = detail::decomposed_in_f32(
         [&](const std::vector<Tensor>& operands) {
             return std::vector{detail::with_bias(by_parts(name, operands[0], operands[1], out, options), operands[2])};
         },

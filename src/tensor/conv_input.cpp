@@ -10,7 +10,7 @@
 #include <fmt/format.h>
 
 #include "ops/conv/conv_shape.hpp"
-#include "ops/support/moderate.hpp"
+#include "ops/support/int32_range.hpp"
 
 namespace declivity {
 namespace {
@@ -34,10 +34,10 @@ ConvPadding ConvPadding::sides(const Dims& begins, const Dims& ends) { return {b
 ConvPadding::Sides ConvPadding::of(std::string_view function, const Dims& kernel_size, const Dims& dilation,
                                    const Dims& stride) const {
     const int axes = kernel_size.rank();
-    ops::require_moderate(function, "the stride", stride);
-    ops::require_moderate(function, "the dilation", dilation);
-    ops::require_moderate(function, "the padding", sides_.begins);
-    ops::require_moderate(function, "the padding", sides_.ends);
+    ops::require_int32_range(function, "the stride", stride);
+    ops::require_int32_range(function, "the dilation", dilation);
+    ops::require_int32_range(function, "the padding", sides_.begins);
+    ops::require_int32_range(function, "the padding", sides_.ends);
     if (same_) {
         if (std::ranges::any_of(stride, [](std::int64_t one) { return one != 1; }))
             throw ValueError(
@@ -117,7 +117,7 @@ Shape transposed_shape(std::string_view name, const Tensor& x, const Tensor& wei
                                         {"the padding", conv.padding},
                                         {"the output padding", conv.output_padding},
                                         {"the dilation", conv.dilation}})
-        ops::require_moderate(name, what, numbers);
+        ops::require_int32_range(name, what, numbers);
     ops::require_rank(name, "x", x.shape(), axes + 2, kInputAxes[axes - 1]);
     ops::require_rank(name, "weight", weight.shape(), axes + 2, kWeightAxes[axes - 1]);
     if (x.size(1) != weight.size(0))

@@ -4,7 +4,7 @@
 
 #include "conv2d_gradients.hpp"
 #include "conv_input.hpp"
-#include "composition.hpp"
+#include "decomposition.hpp"
 
 namespace declivity {
 namespace {
@@ -41,7 +41,7 @@ Tensor conv_transpose2d(const Tensor& x, const Tensor& weight, const Tensor& bia
     Tensor y;
     if (further[0] >= options.stride[0] || further[1] >= options.stride[1]) {
         // More of the result than a convolution of it would look at: all that there is, cut or with zeros behind it.
-        y = detail::composed_in_f32(
+        y = detail::decomposed_in_f32(
             [&](const std::vector<Tensor>& operands) {
                 const Tensor whole = conv_transpose2d(
                     operands[0], operands[1], {},
@@ -54,7 +54,7 @@ Tensor conv_transpose2d(const Tensor& x, const Tensor& weight, const Tensor& bia
     } else if (is_integer(x.dtype())) {
         y = detail::with_bias(of_integers(in, weight, out, options), bias);
     } else {
-        y = detail::composed_in_f32(
+        y = detail::decomposed_in_f32(
             [&](const std::vector<Tensor>& operands) {
                 return std::vector{detail::with_bias(detail::conv2d_input_gradient(name, operands[0], operands[1], out,
                                                                                    {.stride = options.stride,

@@ -17,7 +17,7 @@
 #include <fmt/format.h>
 
 #include "tensor_state.hpp"
-#include "ops/engine/value.hpp"
+#include "ops/engine/lazy_array.hpp"
 #include "ops/random.hpp"
 
 namespace declivity {
@@ -63,7 +63,7 @@ Tensor random(std::string_view function, const Shape& shape, const TensorOptions
     (void)ops::bytes_of(shape, dtype, function);
     const ops::RandomCall call =
         generator ? generator->take(function, dtype, shape) : ops::take_random(device, dtype, shape.numel());
-    return Tensor(ops::value_of(numbers(dtype, call), device)).to(options.dtype);
+    return Tensor(ops::make_lazy(numbers(dtype, call), device)).to(options.dtype);
 }
 
 /// @throws ValueError unless the type holds the number exactly

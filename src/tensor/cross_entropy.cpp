@@ -10,7 +10,7 @@
 #include <declivity/tensor/functions.hpp>
 #include <fmt/format.h>
 
-#include "composition.hpp"
+#include "decomposition.hpp"
 #include "loss_divisor.hpp"
 #include "picked.hpp"
 #include "reduction.hpp"
@@ -28,7 +28,7 @@ LossReduction reduction_of(Reduction reduction) {
 }
 
 /// -log softmax, weighted by the target of each class: that of the label's own class, smoothed.
-Tensor composed(const Tensor& logits, const Tensor& labels, const ops::CrossEntropy& call) {
+Tensor decomposed(const Tensor& logits, const Tensor& labels, const ops::CrossEntropy& call) {
     const std::int64_t rows = logits.size(0);
     const auto classes = static_cast<double>(logits.size(1));
     const DType dtype = logits.dtype();
@@ -72,14 +72,14 @@ void check(const Tensor& logits, const Tensor& target, const CrossEntropyOptions
 
 /// Of rows and their labels, by kernels.
 Tensor by_kernels(const Tensor& logits, const Tensor& labels, const ops::CrossEntropy& call) {
-    const auto composition = [call](const std::vector<Tensor>& in) {
-        return std::vector{composed(in[0], in[1], call)};
+    const auto decomposition = [call](const std::vector<Tensor>& in) {
+        return std::vector{decomposed(in[0], in[1], call)};
     };
-    if (detail::by_composition()) return detail::composed_in_f32(composition, {logits, labels})[0];
+    if (detail::by_decomposition()) return detail::decomposed_in_f32(decomposition, {logits, labels})[0];
     const auto made = ops::cross_entropy(logits.dense_view(), labels.dense_view(), call);
     if (call.reduction == LossReduction::mean) detail::note_divisor(Tensor(made.divisor));
-    if (!recorded({logits})) return Tensor(made.loss);
-    return differentiable(
+    if (!any_requires_grad({logits})) return Tensor(made.loss);
+    return attach_backward(
         "cross_entropy", {logits, labels}, {made.loss},
         [logits = Saved(logits), labels = Saved(labels), call, statistics = made.statistics,
          divisor = made.divisor](const GradientContext& context) {
@@ -90,7 +90,7 @@ Tensor by_kernels(const Tensor& logits, const Tensor& labels, const ops::CrossEn
                                                                   divisor ? divisor.view() : ops::View(), g)),
                                Tensor()};
         },
-        composition)[0];
+        decomposition)[0];
 }
 
 /// Of rows and their labels, with a weight for each class.
@@ -122,7 +122,7 @@ Tensor of_probabilities(const Tensor& logits, const Tensor& target, const CrossE
 
 Tensor cross_entropy(const Tensor& logits, const Tensor& target, const CrossEntropyOptions& options,
                      const Tensor& weight) {
-    const FunctionCall record("cross_entropy", {{"logits", logits}, {"target", target}, {"weight", weight}},
+    const FunctionCall capture("cross_entropy", {{"logits", logits}, {"target", target}, {"weight", weight}},
                               {{"reduction", options.reduction},
                                {"label_smoothing", options.label_smoothing},
                                {"ignore_index", options.ignore_index}});

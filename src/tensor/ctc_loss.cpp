@@ -13,8 +13,8 @@
 #include <declivity/tensor/functions.hpp>
 #include <fmt/format.h>
 
-#include "composition.hpp"
-#include "halves.hpp"
+#include "decomposition.hpp"
+#include "reduced_precision.hpp"
 #include "reduction.hpp"
 #include "tensor_state.hpp"
 
@@ -40,7 +40,7 @@ Tensor behind(const Tensor& x, std::int64_t by) {
 }
 
 /// Losses (N), infinite where there is no alignment: alphas, step by step.
-Tensor composed(const Sequences& all, std::int64_t blank) {
+Tensor decomposed(const Sequences& all, std::int64_t blank) {
     const std::int64_t steps = all.log_probs.size(0), n = all.log_probs.size(1), labels = all.targets.size(1),
                        states = 2 * labels + 1;
     const TensorOptions whole{DType::i64, all.log_probs.device()};
@@ -83,25 +83,25 @@ Tensor composed(const Sequences& all, std::int64_t blank) {
 /// Infinite losses as they are, with a gradient that is NaN; or as 0 without one.
 Tensor guarded(const Tensor& losses, bool zero_infinity) {
     if (zero_infinity) return where(losses == kInfinity, 0, losses);
-    if (!recorded({losses})) return losses;
-    return differentiable(
+    if (!any_requires_grad({losses})) return losses;
+    return attach_backward(
         kName, {losses}, losses.value(),
         [infinite = losses.detach() == kInfinity](const GradientContext& context) {
             return std::vector{where(infinite, std::numeric_limits<double>::quiet_NaN(), context.gradient())};
         },
-        RuleKind::composed);
+        RuleKind::differentiable);
 }
 
 Tensor losses_of(const Sequences& all, std::int64_t blank) {
-    const auto composition = [blank](const std::vector<Tensor>& in) {
-        return std::vector{composed({in[0], in[1], in[2], in[3]}, blank)};
+    const auto decomposition = [blank](const std::vector<Tensor>& in) {
+        return std::vector{decomposed({in[0], in[1], in[2], in[3]}, blank)};
     };
     const std::vector<Tensor> inputs{all.log_probs, all.targets, all.input_lengths, all.target_lengths};
-    if (detail::by_composition()) return composition(inputs)[0];
+    if (detail::by_decomposition()) return decomposition(inputs)[0];
     const auto made = ops::ctc_loss({all.log_probs.dense_view(), all.targets.dense_view(),
                                      all.input_lengths.dense_view(), all.target_lengths.dense_view(), blank});
-    if (!recorded(inputs)) return Tensor(made.losses);
-    return differentiable(
+    if (!any_requires_grad(inputs)) return Tensor(made.losses);
+    return attach_backward(
         kName, inputs, {made.losses},
         [x = Saved(all.log_probs), targets = Saved(all.targets), inputs = Saved(all.input_lengths),
          lengths = Saved(all.target_lengths), blank, alphas = made.alphas,
@@ -112,7 +112,7 @@ Tensor losses_of(const Sequences& all, std::int64_t blank) {
             return std::vector{Tensor(ops::ctc_loss_backward(operands, alphas.view(), losses.view(), g)), Tensor(),
                                Tensor(), Tensor()};
         },
-        composition)[0];
+        decomposition)[0];
 }
 
 void require_whole(const char* name, const Tensor& x, const Tensor& like) {

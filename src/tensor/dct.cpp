@@ -42,7 +42,7 @@ Tensor prepared(const char* name, const Tensor& x, std::int64_t axis, std::strin
 
 Tensor finished(const Tensor& y, const Tensor& x, std::int64_t axis) {
     const Tensor made = movedim(y, -1, normalize_axis("dct", axis, x.rank()));
-    return is_half(x.dtype()) ? made.to(x.dtype()) : made;
+    return is_16bit_float(x.dtype()) ? made.to(x.dtype()) : made;
 }
 
 }  // namespace

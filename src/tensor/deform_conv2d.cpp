@@ -8,7 +8,7 @@
 #include <declivity/tensor/functions/vision.hpp>
 #include <fmt/format.h>
 
-#include "composition.hpp"
+#include "decomposition.hpp"
 #include "sampling.hpp"
 #include "ops/conv/conv_shape.hpp"
 
@@ -80,7 +80,7 @@ Tensor convolved(const Tensor& x, const Tensor& offset, const Tensor& weight, co
     const Shape flat{images * places, 4};
     const Tensor rows = detail::pixel_rows(reshape(x, {images, each, x.size(2), x.size(3)}));
     Tensor columns =
-        detail::weighted_rows("deform_conv2d", rows, reshape(pixels.numbers, flat), reshape(pixels.weights, flat));
+        detail::gather_weighted_sum("deform_conv2d", rows, reshape(pixels.numbers, flat), reshape(pixels.weights, flat));
     if (mask.defined()) columns = columns * reshape(mask, {images * places, 1});
     // (N, G, R S, P Q, C / G) as (N, groups, C / groups R S, P Q).
     columns = permute(reshape(columns, {n, og, r * s, p * q, each}), {0, 1, 4, 2, 3});
@@ -98,7 +98,7 @@ Tensor deform_conv2d(const Tensor& x, const Tensor& offset, const Tensor& weight
                             {{"stride", options.stride}, {"padding", options.padding}, {"dilation", options.dilation}});
     call.require_defined({"x", "offset", "weight"});
     const Parts parts = checked(x, offset, weight, bias, mask, options);
-    return call.result(detail::composed_in_f32(
+    return call.result(detail::decomposed_in_f32(
         [&](const auto& in) {
             const Tensor y = convolved(in[0], in[1], in[2], in[3], options, parts);
             return std::vector{in[4].defined() ? y + reshape(in[4], {1, -1, 1, 1}) : y};

@@ -9,7 +9,7 @@
 #include <declivity/tensor/functions/statistics.hpp>
 #include <fmt/format.h>
 
-#include "halves.hpp"
+#include "reduced_precision.hpp"
 
 namespace declivity {
 
@@ -85,8 +85,8 @@ Tensor like_without(const Tensor& y, int along) {
     return zeros(shape, {y.dtype(), y.device()});
 }
 
-/// Halves are computed in f32, and rounded once.
-Tensor rounded_as(const Tensor& y, const Tensor& made) { return is_half(y.dtype()) ? made.to(y.dtype()) : made; }
+/// Reduced are computed in f32, and rounded once.
+Tensor rounded_as(const Tensor& y, const Tensor& made) { return is_16bit_float(y.dtype()) ? made.to(y.dtype()) : made; }
 
 }  // namespace
 

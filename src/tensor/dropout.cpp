@@ -10,7 +10,7 @@
 #include "dropout.hpp"
 #include "tensor_state.hpp"
 #include "ops/random.hpp"
-#include "ops/engine/value.hpp"
+#include "ops/engine/lazy_array.hpp"
 #include "ops/engine/expression.hpp"
 
 namespace declivity {
@@ -25,14 +25,14 @@ Tensor detail::dropped(const Tensor& x, double probability, const ops::RandomCal
     const ops::Expression inputs[] = {as(x.value(), compute),
                                       ops::random_bernoulli(compute, x.shape(), probability, random)};
     const Scalar scale[] = {probability < 1 ? 1 / (1 - probability) : 0};
-    const ops::Value result =
-        ops::value_of(as(ops::Expression::apply(Function::dropout, inputs, scale), dtype), x.device());
-    return differentiable(
+    const ops::LazyArray result =
+        ops::make_lazy(as(ops::Expression::apply(Function::dropout, inputs, scale), dtype), x.device());
+    return attach_backward(
         "dropout", {x}, result,
         [probability, random](const GradientContext& context) {
             return std::vector{detail::dropped(context.gradient(), probability, random)};
         },
-        RuleKind::composed);
+        RuleKind::differentiable);
 }
 
 Tensor dropout(const Tensor& x, double p, const std::optional<Generator>& generator) {

@@ -13,7 +13,7 @@
 #include <declivity/tensor/functions/products.hpp>
 #include <fmt/format.h>
 
-#include "halves.hpp"
+#include "reduced_precision.hpp"
 
 namespace declivity {
 namespace {
@@ -270,7 +270,7 @@ Tensor einsum(std::string_view equation, const std::vector<Tensor>& operands) {
         if (!has(all.result, label)) over.push_back(label);
     made.sum_over(over);
     const Tensor result = made.aligned(all.result);
-    return call.result(is_half(operands[0].dtype()) ? result.to(operands[0].dtype()) : result);
+    return call.result(is_16bit_float(operands[0].dtype()) ? result.to(operands[0].dtype()) : result);
 }
 
 }  // namespace declivity

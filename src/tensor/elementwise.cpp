@@ -11,17 +11,17 @@
 #include <fmt/format.h>
 
 #include "broadcast.hpp"
-#include "composition.hpp"
+#include "decomposition.hpp"
 #include "divisor.hpp"
 #include "elementwise_gradients.hpp"
-#include "ops/support/short_list.hpp"
+#include "ops/support/inline_vector.hpp"
 #include "promotion.hpp"
 #include "tensor_state.hpp"
-#include "ops/engine/value.hpp"
+#include "ops/engine/lazy_array.hpp"
 #include "ops/engine/expression.hpp"
 #include "ops/engine/expression_node.hpp"
 #include "ops/engine/formula.hpp"
-#include "ops/engine/value_state.hpp"
+#include "ops/engine/lazy_array_state.hpp"
 
 namespace declivity {
 namespace {
@@ -36,7 +36,7 @@ struct Rule {
     std::array<Shape, 3> shapes = {};
     std::array<Saved, 3> saved = {};  // those that a gradient which is wanted mentions
     Saved result = {};
-    ops::ShortList<Scalar, 2> parameters = {};
+    ops::InlineVector<Scalar, 2> parameters = {};
 
     std::vector<Tensor> operator()(const GradientContext& context) const {
         std::vector<Tensor> gradients(inputs);
@@ -45,13 +45,13 @@ struct Rule {
             if (!context.needs(i) || !of.exists) continue;
             const ops::GradientForm form = info().of_gradient[i].form;
             const bool computes = form != ops::GradientForm::g && form != ops::GradientForm::minus_g;
-            if (computes && is_half(context.gradient().dtype()) && !(context.gradient().shape() == shapes[i])) {
-                gradients[i] = composed(i, context);  // sums of what is not rounded
+            if (computes && is_16bit_float(context.gradient().dtype()) && !(context.gradient().shape() == shapes[i])) {
+                gradients[i] = decomposed(i, context);  // sums of what is not rounded
                 continue;
             }
             Tensor gradient = simple(i, context.gradient());
             if (!gradient.defined())
-                gradient = of.composed_alone || grad_enabled() ? composed(i, context) : by_text(i, context.gradient());
+                gradient = of.decomposed_alone || grad_enabled() ? decomposed(i, context) : by_text(i, context.gradient());
             gradients[i] = detail::sum_to(gradient, shapes[i]);
         }
         return gradients;
@@ -83,11 +83,11 @@ struct Rule {
     }
 
     /// The gradient for an input, of its shape; in f32 beside f16 and bf16, so that it alone is rounded.
-    [[nodiscard]] Tensor composed(std::size_t input, const GradientContext& context) const {
+    [[nodiscard]] Tensor decomposed(std::size_t input, const GradientContext& context) const {
         const auto parameter = [&](std::size_t at) {
             return at < parameters.size() ? parameters[at].to_double() : 0.0;
         };
-        return detail::composed_in_f32(
+        return detail::decomposed_in_f32(
             [&](const std::vector<Tensor>& in) {
                 return std::vector{detail::sum_to(detail::composed_gradient(function, input,
                                                                             {.g = in[0],
@@ -104,19 +104,19 @@ struct Rule {
     }
     /// A number beside f16 and bf16 keeps its value; as a tensor of that type it would be rounded.
     [[nodiscard]] Tensor kept_exactly(std::size_t input) const {
-        const ops::Value value = saved[input].value(info().name);
-        if (!value || !is_half(value.dtype()) || !value.state()->constant) return kept(input);
+        const ops::LazyArray value = saved[input].value(info().name);
+        if (!value || !is_16bit_float(value.dtype()) || !value.state()->constant) return kept(input);
         return Tensor(
-            ops::value_of(Expression::constant(*value.state()->constant, compute_type(value.dtype())), value.device()));
+            ops::make_lazy(Expression::constant(*value.state()->constant, compute_type(value.dtype())), value.device()));
     }
 
     [[nodiscard]] Tensor by_text(std::size_t input, const Tensor& g) const {
         const auto expression_of = [&](const Saved& one) {
-            const ops::Value value = one.value(info().name);
+            const ops::LazyArray value = one.value(info().name);
             return value ? Expression(value) : Expression();
         };
         const std::array<Expression, 3> of{expression_of(saved[0]), expression_of(saved[1]), expression_of(saved[2])};
-        return Tensor(ops::value_of(
+        return Tensor(ops::make_lazy(
             Expression::gradient(function, static_cast<int>(input), g.value(), std::span(of).first(inputs),
                                  expression_of(result), std::span(parameters.begin(), parameters.size())),
             g.device()));
@@ -150,7 +150,7 @@ class CallData {
 /// A number as a tensor without axes, which becomes part of whatever kernel computes with it.
 Tensor constant(std::string_view function, const Scalar& number, DType dtype, const Device& device) {
     ops::require_fits(function, number, dtype);
-    return Tensor(ops::value_of(Expression::constant(number, dtype), device));
+    return Tensor(ops::make_lazy(Expression::constant(number, dtype), device));
 }
 
 /// The inputs of a call, of the types that its function takes.
@@ -183,7 +183,7 @@ class Operands {
                                     first->device());
             else if (converts && inputs[i].tensor().dtype() != *common) {
                 made_[i] = inputs[i].tensor().to(*common);
-                rounds_single_ = rounds_single_ || (is_half(*common) && inputs[i].tensor().rank() == 0);
+                rounds_single_ = rounds_single_ || (is_16bit_float(*common) && inputs[i].tensor().rank() == 0);
             } else {
                 all_[i] = &inputs[i].tensor();
                 continue;
@@ -331,7 +331,7 @@ Tensor clamp(const Tensor& x, const Tensor& low, const TensorOrScalar& high) {
     const FunctionCall call("clamp", {{"x", x}, {"low", low}, {"high", high.is_scalar() ? Tensor() : high.tensor()}});
     call.require_defined({"x", "low"});
     const Tensor within = clamp_max(clamp_min(x, low), high);
-    if (high.is_scalar() || !recorded({x, low, high.tensor()})) return call.result(within);
+    if (high.is_scalar() || !any_requires_grad({x, low, high.tensor()})) return call.result(within);
     // Where the bounds are equal, the gradient belongs to one of the three.
     const Tensor& top = high.tensor();
     return call.result(where(low == top, where(x < low, low, where(x > top, top, x)), within));
@@ -375,7 +375,7 @@ Tensor elementwise(Function function, std::span<const TensorOrScalar> inputs, st
         wants_graph = wants_graph || operands[i].requires_grad();
     }
     const Expression expression = Expression::apply(function, std::span(expressions).first(count), parameters, name);
-    const ops::Value result = ops::value_of(expression, operands[0].device());
+    const ops::LazyArray result = ops::make_lazy(expression, operands[0].device());
     const detail::GradientRules& rules = detail::gradient_rules(function);
     if (!rules.any || !wants_graph || !grad_enabled()) return call.result(Tensor(result));
 
@@ -387,8 +387,8 @@ Tensor elementwise(Function function, std::span<const TensorOrScalar> inputs, st
             if (rules.of[i].needs_input[other]) rule.saved[other] = Saved(operands[other]);
         if (rules.of[i].needs_result) rule.result = Saved::result(result);
     }
-    const Tensor out = differentiable(row.name, operands.all(), result, std::move(rule),
-                                      rules.composed ? RuleKind::composed : RuleKind::opaque);
+    const Tensor out = attach_backward(row.name, operands.all(), result, std::move(rule),
+                                      rules.decomposed ? RuleKind::differentiable : RuleKind::opaque);
     if (row.inputs == 1 && row.has_gradient)
         out.state()->node->activation =
             detail::Activation{.function = function, .parameters = {parameters.begin(), parameters.end()}};

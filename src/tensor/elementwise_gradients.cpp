@@ -14,7 +14,7 @@ namespace declivity::detail {
 namespace {
 
 using Function = ops::Function;
-using Composition = Tensor (*)(const GradientOperands& operands);
+using Decomposition = Tensor (*)(const GradientOperands& operands);
 
 constexpr double kInverseSqrtTwoPi = 0.39894228040143267794;
 
@@ -56,7 +56,7 @@ Tensor strictly_within(const Tensor& x, double low, double high) {
 struct Row {
     Function function;
     std::size_t input;
-    Composition composition;
+    Decomposition decomposition;
     std::string_view text;
 };
 
@@ -77,7 +77,7 @@ constexpr auto kRows = std::to_array<Row>({
 });
 
 struct All {
-    std::array<Composition, 3> compositions{};
+    std::array<Decomposition, 3> compositions{};
     GradientRules rules;
 };
 
@@ -85,19 +85,19 @@ All made(Function function) {
     All all;
     std::array<std::string_view, 3> texts;
     for (const Row& row : kRows)
-        if (row.function == function) all.compositions[row.input] = row.composition, texts[row.input] = row.text;
+        if (row.function == function) all.compositions[row.input] = row.decomposition, texts[row.input] = row.text;
     const ops::FunctionInfo& info = ops::info(function);
     for (std::size_t i = 0; i < 3; ++i) {
         GradientRules::Input& of = all.rules.of[i];
         const bool by_text = info.of_gradient[i].form != ops::GradientForm::none;
         of.exists = by_text || all.compositions[i] != nullptr;
-        of.composed_alone = of.exists && !by_text;
+        of.decomposed_alone = of.exists && !by_text;
         of.needs_input = info.of_gradient[i].needs_input;
         of.needs_result = by_text ? info.of_gradient[i].needs_result : ops::mentions(texts[i], 'y');
-        for (std::size_t other = 0; of.composed_alone && other < 3; ++other)
+        for (std::size_t other = 0; of.decomposed_alone && other < 3; ++other)
             of.needs_input[other] = ops::mentions(texts[i], static_cast<char>('a' + other));
         all.rules.any = all.rules.any || of.exists;
-        all.rules.composed = all.rules.composed && (!of.exists || all.compositions[i] != nullptr);
+        all.rules.decomposed = all.rules.decomposed && (!of.exists || all.compositions[i] != nullptr);
     }
     return all;
 }

@@ -18,13 +18,13 @@ struct GradientOperands {
 struct GradientRules {
     struct Input {
         bool exists = false;
-        bool composed_alone = false;  ///< the table has no text for it
+        bool decomposed_alone = false;  ///< the table has no text for it
         std::array<bool, 3> needs_input{};
         bool needs_result = false;
     };
     std::array<Input, 3> of;
     bool any = false;
-    bool composed = true;  ///< there is a composition for each that exists
+    bool decomposed = true;  ///< there is a composition for each that exists
 };
 const GradientRules& gradient_rules(ops::Function function);
 

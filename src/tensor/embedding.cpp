@@ -10,7 +10,7 @@
 #include <declivity/tensor/functions.hpp>
 #include <fmt/format.h>
 
-#include "halves.hpp"
+#include "reduced_precision.hpp"
 #include "rows.hpp"
 
 namespace declivity {
@@ -78,12 +78,12 @@ Tensor frequencies(const char* name, const Tensor& numbers, const Tensor& like, 
 /// take_rows with a gradient that leaves a row out, or divides those of each number by how many there are.
 Tensor rows_of(const char* name, const Tensor& weight, const Tensor& numbers, std::optional<std::int64_t> padding,
                bool by_frequency) {
-    if ((!padding && !by_frequency) || !recorded({weight})) return detail::take_rows(name, weight, numbers, kNaN);
+    if ((!padding && !by_frequency) || !any_requires_grad({weight})) return detail::take_rows(name, weight, numbers, kNaN);
     const Tensor rows = [&] {
         const NoGrad values_alone;
         return detail::take_rows(name, weight, numbers, kNaN);
     }();
-    return differentiable(
+    return attach_backward(
         name, {weight}, rows.value(),
         [name, numbers = Saved(numbers), padding, by_frequency, size = weight.size(0)](const GradientContext& context) {
             const Tensor all = numbers.get(name);
@@ -93,7 +93,7 @@ Tensor rows_of(const char* name, const Tensor& weight, const Tensor& numbers, st
             // Numbers outside count for nothing.
             return std::vector{detail::sum_rows(name, g, padding ? where(all == *padding, -1, all) : all, size)};
         },
-        RuleKind::composed);
+        RuleKind::differentiable);
 }
 
 /// The largest of each column of the rows of a bag; of equal ones the first, which alone gets the gradient.

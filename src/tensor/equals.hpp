@@ -11,8 +11,8 @@ namespace declivity::detail {
 
 /// `value` (), an element of x, with the gradient shared by all elements that are equal to it, or are NaN as it is.
 inline Tensor shared_by_equals(std::string_view name, const Tensor& x, const Tensor& value) {
-    if (!recorded({x})) return value;
-    return differentiable(
+    if (!any_requires_grad({x})) return value;
+    return attach_backward(
         name, {x}, value.value(),
         [name, x = Saved(x), value = Saved::result(value.value())](const GradientContext& context) {
             const Tensor in = x.get(name).detach(), chosen = value.get(name).detach();
@@ -21,7 +21,7 @@ inline Tensor shared_by_equals(std::string_view name, const Tensor& x, const Ten
             const Tensor share = context.gradient().to(wide) / sum(equals).to(wide);
             return std::vector{where(equals, share, 0).to(in.dtype())};
         },
-        RuleKind::composed);
+        RuleKind::differentiable);
 }
 
 }  // namespace declivity::detail

@@ -31,7 +31,7 @@ Tensor divided_right(const Tensor& x, const Tensor& a, bool upper, bool transpos
 std::pair<Tensor, Tensor> cholesky_factor(const Tensor& a) {
     const ops::CholeskyResults made = ops::cholesky(a.dense_view());
     // Murray, Differentiation of the Cholesky decomposition, 2016: for A whose triangles are equal.
-    const std::vector<Tensor> results = differentiable(
+    const std::vector<Tensor> results = attach_backward(
         "linalg::cholesky", {a}, {made.factor, made.info},
         [kept = Saved::result(made.factor)](const GradientContext& context) {
             const Tensor l = context.output(kept, "linalg::cholesky");
@@ -39,13 +39,13 @@ std::pair<Tensor, Tensor> cholesky_factor(const Tensor& a) {
             const Tensor both = divided_right(divided(l, inner, false, true), l, false, false);
             return std::vector{(both + transpose(both)) * 0.5};
         },
-        RuleKind::composed);
+        RuleKind::differentiable);
     return {results[0], results[1]};
 }
 
 Tensor triangular_solved(const Tensor& a, const Tensor& b, const ops::TriangularSolve& how) {
-    const ops::Value x = ops::triangular_solve(a.dense_view(), b.dense_view(), how);
-    return differentiable(
+    const ops::LazyArray x = ops::triangular_solve(a.dense_view(), b.dense_view(), how);
+    return attach_backward(
         "linalg::solve_triangular", {a, b}, x,
         [how, a = Saved(a), kept = Saved::result(x)](const GradientContext& context) {
             const Tensor triangle = a.get("linalg::solve_triangular");
@@ -58,7 +58,7 @@ Tensor triangular_solved(const Tensor& a, const Tensor& b, const ops::Triangular
             const int off = how.unit ? 1 : 0;
             return std::vector{-(how.upper ? triu(whole, off) : tril(whole, -off)), of_b};
         },
-        RuleKind::composed);
+        RuleKind::differentiable);
 }
 
 // ---- LU
@@ -94,12 +94,12 @@ Tensor lu_gradient(const Tensor& lu, const Tensor& rows, const Tensor& g) {
 LuParts lu_parts(const Tensor& a) {
     const ops::LuResults made = ops::lu_factor(a.dense_view());
     const Tensor rows = Tensor(made.rows).to(DType::i64);
-    const std::vector<Tensor> results = differentiable(
+    const std::vector<Tensor> results = attach_backward(
         "linalg::lu_factor", {a}, {made.lu, made.pivots, made.info},
         [rows, kept = Saved::result(made.lu)](const GradientContext& context) {
             return std::vector{lu_gradient(context.output(kept, "linalg::lu_factor"), rows, context.gradient())};
         },
-        RuleKind::composed);
+        RuleKind::differentiable);
     return {results[0], results[1], rows, results[2]};
 }
 
@@ -117,7 +117,7 @@ Tensor lu_solved(const Tensor& lu, const Tensor& rows, const Tensor& b, bool adj
 }
 
 Tensor solved(const char* name, const Tensor& a, const Tensor& b, Tensor* info) {
-    ops::Value x;
+    ops::LazyArray x;
     LuParts parts;
     {
         const NoGrad no_grad;
@@ -125,7 +125,7 @@ Tensor solved(const char* name, const Tensor& a, const Tensor& b, Tensor* info) 
         x = lu_solved(parts.lu, parts.rows, b.detach(), false).value();
     }
     if (info != nullptr) *info = parts.info;
-    return differentiable(
+    return attach_backward(
         name, {a, b}, x,
         [name, a = Saved(a), lu = parts.lu, rows = parts.rows,
          kept = Saved::result(x)](const GradientContext& context) {
@@ -135,7 +135,7 @@ Tensor solved(const char* name, const Tensor& a, const Tensor& b, Tensor* info) 
             return std::vector{context.needs(0) ? -matmul(of_b, transpose(context.output(kept, name))) : Tensor(),
                                of_b};
         },
-        RuleKind::composed);
+        RuleKind::differentiable);
 }
 
 // ---- QR
@@ -178,13 +178,13 @@ std::pair<Tensor, Tensor> qr_parts(const Tensor& a, std::int64_t columns) {
         r = triu(slice(Tensor(made.work), 1, 0, columns));
     }
     if (columns > least) return {q, r};
-    const std::vector<Tensor> results = differentiable(
+    const std::vector<Tensor> results = attach_backward(
         "linalg::qr", {a}, {q.value(), r.value()},
         [of_q = Saved::result(q.value()), of_r = Saved::result(r.value())](const GradientContext& context) {
             return std::vector{qr_gradient(context.output(of_q, "linalg::qr"), context.output(of_r, "linalg::qr", 1),
                                            context.gradient(0), triu(context.gradient(1)))};
         },
-        RuleKind::composed);
+        RuleKind::differentiable);
     return {results[0], results[1]};
 }
 

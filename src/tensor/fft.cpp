@@ -12,7 +12,7 @@
 #include <declivity/tensor/functions/fft.hpp>
 
 #include "complex.hpp"
-#include "composition.hpp"
+#include "decomposition.hpp"
 
 namespace declivity::fft {
 namespace {
@@ -20,7 +20,7 @@ namespace {
 using Tensors = std::vector<Tensor>;
 
 /// By a matrix of the factors.
-Tensor composed(const Tensor& x, int axis, bool conjugate, double scale) {
+Tensor decomposed(const Tensor& x, int axis, bool conjugate, double scale) {
     const std::int64_t n = x.size(axis);
     const Tensor k = arange(0, n, 1, {DType::i64, x.device()});
     const Tensor angle =
@@ -36,15 +36,15 @@ Tensor composed(const Tensor& x, int axis, bool conjugate, double scale) {
 
 /// Complex numbers to complex ones.
 Tensor transformed(const char* name, const Tensor& x, int axis, bool conjugate, double scale) {
-    if (detail::by_composition())
-        return detail::composed_in_f32(
-            [&](const Tensors& in) { return Tensors{composed(in[0], axis, conjugate, scale)}; }, {x})[0];
-    return differentiable(
+    if (detail::by_decomposition())
+        return detail::decomposed_in_f32(
+            [&](const Tensors& in) { return Tensors{decomposed(in[0], axis, conjugate, scale)}; }, {x})[0];
+    return attach_backward(
         name, {x}, ops::fft(name, x.view(), axis, conjugate, scale),
         [name, axis, conjugate, scale](const GradientContext& context) {
             return Tensors{transformed(name, context.gradient(), axis, !conjugate, scale)};
         },
-        RuleKind::composed);
+        RuleKind::differentiable);
 }
 
 /// The numbers behind the first half, which are conjugates, too: of n in all.
@@ -59,11 +59,11 @@ Tensor to_real(const char* name, const Tensor& x, double scale);
 /// Real numbers along the last axis, of an even length, to the first half of complex ones.
 Tensor to_half(const char* name, const Tensor& x, double scale) {
     const std::int64_t h = x.size(-1) / 2;
-    if (detail::by_composition()) {
+    if (detail::by_decomposition()) {
         const int axis = x.rank() - 1;
         return slice(transformed(name, complex(x, zeros_like(x)), axis, false, scale), axis, 0, h + 1);
     }
-    return differentiable(
+    return attach_backward(
         name, {x}, ops::fft_real(name, x.dense_view(), scale),
         [name, h, scale](const GradientContext& context) {
             const Tensor& g = context.gradient();
@@ -71,17 +71,17 @@ Tensor to_half(const char* name, const Tensor& x, double scale) {
             const Tensor weights = where((k == 0) | (k == h), full({}, 1, {g.dtype(), g.device()}), 0.5);
             return Tensors{to_real(name, g * reshape(weights, {h + 1, 1}), scale)};
         },
-        RuleKind::composed);
+        RuleKind::differentiable);
 }
 
 /// And back, without a factor.
 Tensor to_real(const char* name, const Tensor& x, double scale) {
     const std::int64_t h = x.size(-2) - 1;
-    if (detail::by_composition()) {
+    if (detail::by_decomposition()) {
         const int axis = x.rank() - 2;
         return select(transformed(name, hermitian(x, axis, 2 * h), axis, true, scale), -1, 0);
     }
-    return differentiable(
+    return attach_backward(
         name, {x}, ops::fft_real_inverse(name, x.dense_view(), scale),
         [name, h, scale](const GradientContext& context) {
             const Tensor& g = context.gradient();
@@ -89,7 +89,7 @@ Tensor to_real(const char* name, const Tensor& x, double scale) {
             const Tensor weights = where((k == 0) | (k == h), full({}, 1, {g.dtype(), g.device()}), 2);
             return Tensors{to_half(name, g, scale) * reshape(weights, {h + 1, 1})};
         },
-        RuleKind::composed);
+        RuleKind::differentiable);
 }
 
 /// What n results are multiplied by.
@@ -252,7 +252,7 @@ ALONG(ihfft, real_along, false, true)
         constexpr auto* name = "fft::" #function;                                                          \
         const FunctionCall call(name, {{"x", given}}, {{"sizes", sizes}, {"axes", axes}, {"norm", norm}}); \
         call.require_defined({"x"});                                                                       \
-        return call.result(detail::composed_in_f32(given, [&](const Tensor& x) { return __VA_ARGS__; }));  \
+        return call.result(detail::decomposed_in_f32(given, [&](const Tensor& x) { return __VA_ARGS__; }));  \
     }
 OVER(fft2, over(name, x, sizes, axes, false, norm))
 OVER(ifft2, over(name, x, sizes, axes, true, norm))

@@ -11,7 +11,7 @@
 #include <declivity/tensor/functions/resize.hpp>
 #include <fmt/format.h>
 
-#include "composition.hpp"
+#include "decomposition.hpp"
 #include "sampling.hpp"
 
 namespace declivity {
@@ -103,13 +103,13 @@ Tensor sampled(const Tensor& x, const Tensor& grid, Mode mode, Padding padding, 
     for (int i = 0; i < axes; ++i) first.push_back(1);
     const detail::PixelSamples pixels(samples, sizes, reshape(arange(0, images, 1, {DType::i64, x.device()}), first));
     const Shape flat{images * places, each};
-    const Tensor rows = detail::weighted_rows("grid_sample", detail::pixel_rows(x), reshape(pixels.numbers, flat),
+    const Tensor rows = detail::gather_weighted_sum("grid_sample", detail::pixel_rows(x), reshape(pixels.numbers, flat),
                                               pixels.weights.defined() ? reshape(pixels.weights, flat) : Tensor());
     Shape shape{images, x.size(1)};
     for (int i = 0; i < axes; ++i) shape.push_back(grid.size(1 + i));
     Tensor y = reshape(transpose(reshape(rows, {images, places, x.size(1)}), 1, 2), shape);
     // A gradient of zeros for the grid, where pixels are chosen and not mixed.
-    if (mode == Mode::nearest && recorded({grid}))
+    if (mode == Mode::nearest && any_requires_grad({grid}))
         y = y + reshape(sum(at * 0, {2}), [&] {
                 Shape one = shape;
                 one[1] = 1;
@@ -139,7 +139,7 @@ Tensor grid_sample(const Tensor& x, const Tensor& grid, const GridSampleOptions&
     for (int i = 0; i < axes; ++i)
         if (x.size(2 + i) < 1)
             throw ShapeError(fmt::format("grid_sample: expected images that are not empty, got {}", x.shape().str()));
-    return call.result(detail::composed_in_f32(
+    return call.result(detail::decomposed_in_f32(
         [&](const auto& in) { return std::vector{sampled(in[0], in[1], mode, padding, options.align_corners)}; },
         {x, grid})[0]);
 }
@@ -178,7 +178,7 @@ Tensor affine_grid(const Tensor& theta, const Shape& size, bool align_corners) {
         out.push_back(axes);
         return std::vector{reshape(matmul(base, transpose(in[0], 1, 2)), out)};
     };
-    return call.result(detail::composed_in_f32(made, {theta})[0]);
+    return call.result(detail::decomposed_in_f32(made, {theta})[0]);
 }
 
 }  // namespace declivity

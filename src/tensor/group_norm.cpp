@@ -9,7 +9,7 @@
 #include <declivity/tensor/functions.hpp>
 #include <fmt/format.h>
 
-#include "halves.hpp"
+#include "reduced_precision.hpp"
 #include "tensor_state.hpp"
 
 namespace declivity {

@@ -14,10 +14,10 @@
 #include "divisor.hpp"
 #include "followers.hpp"
 #include "ops/engine/expression.hpp"
-#include "ops/engine/value.hpp"
+#include "ops/engine/lazy_array.hpp"
 #include "ops/support/sharing.hpp"
-#include "runtime/recorder.hpp"
-#include "step_notes.hpp"
+#include "runtime/capture.hpp"
+#include "capture_tracker.hpp"
 
 namespace declivity {
 namespace detail {
@@ -27,15 +27,15 @@ TensorState& checked_state(const std::shared_ptr<TensorState>& state, std::strin
     return *state;
 }
 
-const ops::Value& used_value(const std::shared_ptr<TensorState>& state, std::string_view function) {
-    const ops::Value& value = checked_state(state, function).value;
-    if (auto* const notes = StepNotes::current()) notes->uses(state);
+const ops::LazyArray& used_value(const std::shared_ptr<TensorState>& state, std::string_view function) {
+    const ops::LazyArray& value = checked_state(state, function).value;
+    if (auto* const notes = CaptureTracker::current()) notes->uses(state);
     return value;
 }
 
 bool written_in_graph(const Tensor& tensor, std::string_view function, const Tensor& source) {
     const TensorState& state = checked_state(tensor.state(), function);
-    if (!recorded({tensor, source})) return false;
+    if (!any_requires_grad({tensor, source})) return false;
     if (state.requires_grad)
         throw ValueError(
             fmt::format("{}: expected a tensor whose gradient is not being recorded, got one of shape {} that requires a "
@@ -48,8 +48,8 @@ bool written_in_graph(const Tensor& tensor, std::string_view function, const Ten
                         "change with it; let go of the other, write to a clone(), or to a part of x by x[i] = value "
                         "or x[i] += value",
                         function, tensor.shape().str()));
-    if (StepNotes::current() != nullptr && ops::recorder_of(state.value) != Recorder::current_number())
-        Recorder::current()->refuse(
+    if (CaptureTracker::current() != nullptr && ops::capture_of(state.value) != Capture::current_number())
+        Capture::current()->refuse(
             fmt::format("{} under a graph to a tensor that was there before the step", function),
             "it would be another tensor after each call", "write under NoGrad, or to a tensor of the step");
     return true;
@@ -95,26 +95,26 @@ void become(const Tensor& tensor, Tensor made) {
     state.shares.reset();
     made = {};
     refresh_followers(tensor);
-    if (auto* const notes = StepNotes::current()) notes->takes_value(tensor.state());
+    if (auto* const notes = CaptureTracker::current()) notes->takes_value(tensor.state());
 }
 
-Tensor alias(std::string_view name, const Tensor& x, const ops::Value& result, GradientRule rule) {
-    Tensor out = differentiable(name, {x}, result, std::move(rule), RuleKind::composed);
-    const ops::Value& from = x.state()->value;
+Tensor alias(std::string_view name, const Tensor& x, const ops::LazyArray& result, GradientRule rule) {
+    Tensor out = attach_backward(name, {x}, result, std::move(rule), RuleKind::differentiable);
+    const ops::LazyArray& from = x.state()->value;
     const bool copied = from.computed() && result.computed() && !(from.view().buffer == result.view().buffer);
     if (!copied) share_memory(x, out);
     return out;
 }
 
-ops::Value given_elements(Tensor& x) {
+ops::LazyArray given_elements(Tensor& x) {
     (void)x.value();  // a recorded step is to know
     TensorState& state = *x.state();
-    return !ops::others_hold(x.state()) && !state.requires_grad ? std::move(state.value) : state.value;
+    return !ops::is_shared(x.state()) && !state.requires_grad ? std::move(state.value) : state.value;
 }
 
-ops::View memory_to_write(const ops::Value& x) {
+ops::View memory_to_write(const ops::LazyArray& x) {
     const ops::View& from = x.view();
-    if (!ops::others_hold(x)) {
+    if (!ops::is_shared(x)) {
         from.buffer.launch_readers();
         if (ops::may_write(from)) return from;
     }
@@ -142,10 +142,10 @@ ops::View writable(const Tensor& tensor, std::string_view function) {
 /// Elements that nobody else stands for: those of `source` where it is given away.
 Tensor own_elements(Tensor source) {
     const detail::TensorState& state = *source.state();
-    const ops::Value& value = state.value;
-    const bool own = !ops::others_hold(source.state()) && !state.requires_grad && !state.shares &&
-                     (state.node != nullptr || !ops::others_hold(value)) &&
-                     (!value.computed() || (!ops::others_hold(value.view().buffer) && value.view().dense()));
+    const ops::LazyArray& value = state.value;
+    const bool own = !ops::is_shared(source.state()) && !state.requires_grad && !state.shares &&
+                     (state.node != nullptr || !ops::is_shared(value)) &&
+                     (!value.computed() || (!ops::is_shared(value.view().buffer) && value.view().dense()));
     return own ? source : source.clone();
 }
 
@@ -165,7 +165,7 @@ void fill_in_place(std::string_view name, const Tensor& to, const Scalar& value)
         return become(to, Tensor(filled));
     }
     ops::fill(writable(to, name), value, name);
-    to.mark_written();
+    to.bump_version();
 }
 
 /// What is written: a tensor in the type of `to`, or a number.
@@ -198,7 +198,7 @@ void apply_in_place(const WithNumber& change, std::string_view name, const Tenso
     const ops::Expression operands[] = {place};
     const Scalar parameters[] = {change.number};
     ops::evaluate(ops::Expression::apply(change.function, operands, parameters, name), place);
-    to.mark_written();
+    to.bump_version();
 }
 
 /// What a function gave of `to` and `other`, into it.
@@ -217,7 +217,7 @@ void apply_in_place(ops::Function function, std::string_view name, const Tensor&
     const TensorOrScalar other = in_type_of(name, to, given);
     if (function == ops::Function::div) detail::require_divisible(name, to);
     // Beside f16 and bf16 another type is not rounded to theirs first.
-    const bool keeps = !given.is_scalar() && is_half(to.dtype()) && is_floating(given.tensor().dtype()) &&
+    const bool keeps = !given.is_scalar() && is_16bit_float(to.dtype()) && is_floating(given.tensor().dtype()) &&
                        given.tensor().dtype() != to.dtype();
     if (keeps) return write_result(name, to, elementwise(function, {to, given}, {}, name), given);
     if (to.dtype() == DType::boolean)
@@ -239,7 +239,7 @@ void apply_in_place(ops::Function function, std::string_view name, const Tensor&
     const auto made = ops::Expression::apply(function, operands, {}, name);
     require_stretches(name, made.shape(), place.shape, other.tensor());
     ops::evaluate(made, place);
-    to.mark_written();
+    to.bump_version();
 }
 
 }  // namespace
@@ -260,13 +260,13 @@ Tensor& operator^=(Tensor& x, const TensorOrScalar& other) {
     return x;
 }
 
-void Tensor::mark_written() const { used_value(state_, "mark_written").view().buffer.mark_written(); }
+void Tensor::bump_version() const { used_value(state_, "bump_version").view().buffer.bump_version(); }
 
 void Tensor::assign(const Tensor& other) {
     auto& state = checked_state(state_, "assign");
     if (state.node) throw ValueError(fmt::format("assign: expected a leaf, got the result of {}", state.node->name));
     const auto& from = checked_state(other.state_, "assign");
-    if (auto* const notes = detail::StepNotes::current()) {
+    if (auto* const notes = detail::CaptureTracker::current()) {
         notes->uses(state_);
         notes->uses(other.state_);
         notes->writes_grad(state_);
@@ -278,7 +278,7 @@ void Tensor::assign(const Tensor& other) {
 }
 
 Tensor& Tensor::copy_(Tensor source) {
-    const ops::Value& to = checked_state(state_, "copy_").value;
+    const ops::LazyArray& to = checked_state(state_, "copy_").value;
     checked_state(source.state(), "copy_");
     const FunctionCall call("copy_", {{"x", *this}, {"source", source}});
     call.results({*this});
@@ -295,7 +295,7 @@ Tensor& Tensor::copy_(Tensor source) {
     const ops::View place = writable(*this, "copy_");
     const NoGrad no_grad;
     if (!(source.device() == target)) source = source.to(target);
-    ops::store("copy_", detail::take_value(std::exchange(source, {})), place);
+    ops::evaluate_into("copy_", detail::release_value(std::exchange(source, {})), place);
     return *this;
 }
 

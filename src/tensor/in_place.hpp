@@ -5,7 +5,7 @@
 #include <string_view>
 
 #include <declivity/ops/function.hpp>
-#include <declivity/ops/value.hpp>
+#include <declivity/ops/lazy_array.hpp>
 #include <declivity/tensor/tensor.hpp>
 
 #include "tensor_state.hpp"
@@ -15,7 +15,7 @@ namespace declivity::detail {
 /// @throws ValueError naming `function` for an undefined tensor
 TensorState& checked_state(const std::shared_ptr<TensorState>& state, std::string_view function);
 /// A recorded step must know whose elements it works on.
-const ops::Value& used_value(const std::shared_ptr<TensorState>& state, std::string_view function);
+const ops::LazyArray& used_value(const std::shared_ptr<TensorState>& state, std::string_view function);
 
 /// Whether a write of what is made from `source` is a part of the graph, which gives the tensor another value.
 /// @throws ValueError where that cannot be
@@ -32,12 +32,12 @@ void require_divisible(std::string_view function, const Tensor& to);
 void become(const Tensor& tensor, Tensor made);
 
 /// For a result that shares the memory of x, or will.
-Tensor alias(std::string_view name, const Tensor& x, const ops::Value& result, GradientRule rule);
+Tensor alias(std::string_view name, const Tensor& x, const ops::LazyArray& result, GradientRule rule);
 
 /// Elements of x, which is given away where nobody else holds it.
-ops::Value given_elements(Tensor& x);
+ops::LazyArray given_elements(Tensor& x);
 /// Memory with these elements, to write into: their own where nobody else can tell.
-ops::View memory_to_write(const ops::Value& x);
+ops::View memory_to_write(const ops::LazyArray& x);
 
 /// What a part becomes by +=, -=, *= or /=.
 Tensor changed_part(const Tensor& part, ops::Function function, const char* name, const TensorOrScalar& value);

@@ -11,14 +11,14 @@
 #include <fmt/format.h>
 
 #include "broadcast.hpp"
-#include "halves.hpp"
-#include "places.hpp"
+#include "reduced_precision.hpp"
+#include "flat_indices.hpp"
 #include "rows.hpp"
 
 namespace declivity {
 
 using detail::last_rows;
-using detail::Places;
+using detail::FlatIndices;
 using detail::require_index;
 using detail::sum_rows;
 using detail::sum_rows_onto;
@@ -88,9 +88,9 @@ Tensor gather(const Tensor& x, std::int64_t axis, const Tensor& index) {
     const int along = normalize_axis("gather", axis, x.rank());
     require_index("gather", index, x);
     require_within("gather", index, "x", x.shape(), along);
-    const Tensor own = Places::around(within(x, index.shape(), along), along);
+    const Tensor own = FlatIndices::around(within(x, index.shape(), along), along);
     return call.result(
-        reshape(detail::take_along("gather", own, Places::around(index, along), kMissing), index.shape()));
+        reshape(detail::take_along("gather", own, FlatIndices::around(index, along), kMissing), index.shape()));
 }
 
 Tensor take_along_axis(const Tensor& x, const Tensor& index, std::int64_t axis) {
@@ -123,12 +123,12 @@ Tensor scatter(const Tensor& x, std::int64_t axis, const Tensor& index, const Te
     require_scattered("scatter", x, along, index, src);
     const Tensor part = within(src, index.shape());
     // The gradient needs to know which of equal places was the last.
-    if (whole_along(x, along, index) && !recorded({x, src}))
-        return call.result(reshape(detail::write_along("scatter", Places::around(x, along), Places::around(part, along),
-                                                       Places::around(index, along)),
+    if (whole_along(x, along, index) && !any_requires_grad({x, src}))
+        return call.result(reshape(detail::write_along("scatter", FlatIndices::around(x, along), FlatIndices::around(part, along),
+                                                       FlatIndices::around(index, along)),
                                    x.shape()));
     return call.result(
-        reshape(with_rows("scatter", column(x), Places::along(x.shape(), along, index), column(part)), x.shape()));
+        reshape(with_rows("scatter", column(x), FlatIndices::along(x.shape(), along, index), column(part)), x.shape()));
 }
 
 Tensor scatter(const Tensor& x, std::int64_t axis, const Tensor& index, Scalar value) {
@@ -141,7 +141,7 @@ Tensor scatter(const Tensor& x, std::int64_t axis, const Tensor& index, Scalar v
     const int along = normalize_axis("scatter", axis, x.rank());
     require_index("scatter", index, x);
     require_within("scatter", index, "x", x.shape(), along);
-    const Tensor last = last_rows("scatter", Places::along(x.shape(), along, index), x.numel());
+    const Tensor last = last_rows("scatter", FlatIndices::along(x.shape(), along, index), x.numel());
     return call.result(where(reshape(last >= 0, x.shape()), full({}, value, {x.dtype(), x.device()}), x));
 }
 
@@ -158,9 +158,9 @@ Tensor scatter_add(const Tensor& x, std::int64_t axis, const Tensor& index, cons
     const Tensor part = within(src, index.shape());
     const Tensor sums =
         whole_along(x, along, index)
-            ? detail::sum_along("scatter_add", Places::around(x, along), Places::around(part, along),
-                                Places::around(index, along))
-            : sum_rows_onto("scatter_add", column(x), column(part), Places::along(x.shape(), along, index));
+            ? detail::sum_along("scatter_add", FlatIndices::around(x, along), FlatIndices::around(part, along),
+                                FlatIndices::around(index, along))
+            : sum_rows_onto("scatter_add", column(x), column(part), FlatIndices::along(x.shape(), along, index));
     return call.result(reshape(sums, x.shape()));
 }
 
@@ -179,13 +179,13 @@ Tensor scatter_reduce(const Tensor& x, std::int64_t axis, const Tensor& index, c
     }
     const int along = normalize_axis("scatter_reduce", axis, x.rank());
     require_scattered("scatter_reduce", x, along, index, src);
-    if (is_half(x.dtype())) {
+    if (is_16bit_float(x.dtype())) {
         const auto all = [&](const Tensor& wide, const Tensor& wide_src) {
             return scatter_reduce(wide, axis, index, wide_src, reduction, include_self);
         };
         return call.result(detail::in_f32(x.dtype(), all, x, src));
     }
-    const Tensor places = Places::along(x.shape(), along, index);
+    const Tensor places = FlatIndices::along(x.shape(), along, index);
     const Tensor elements = column(within(src, index.shape())), self = column(x);
     const auto given = [&](const Tensor& column) { return call.result(reshape(column, x.shape())); };
     const Tensor counts =
@@ -224,7 +224,7 @@ Tensor scatter_reduce(const Tensor& x, std::int64_t axis, const Tensor& index, c
         extreme = include_self ? (largest ? maximum(own, self.detach()) : minimum(own, self.detach())) : own;
         extreme = where(touched, extreme, self.detach());
     }
-    if (!recorded({x, src})) return given(extreme);
+    if (!any_requires_grad({x, src})) return given(extreme);
     // The same value as a mean of all that are equal to it, through which the gradient flows.
     const Tensor chosen = elements == back(extreme);
     const Tensor kept = include_self ? self == extreme : !touched;
@@ -248,7 +248,7 @@ Tensor index_select(const Tensor& x, std::int64_t axis, const Tensor& index) {
     Shape shape = x.shape();
     shape[along] = index.numel();
     return call.result(reshape(
-        take_rows("index_select", Places::table(x, along), Places::rows(x.shape(), along, index), kMissing), shape));
+        take_rows("index_select", FlatIndices::table(x, along), FlatIndices::rows(x.shape(), along, index), kMissing), shape));
 }
 
 namespace {
@@ -261,7 +261,7 @@ Tensor source_rows(const char* name, const Tensor& x, int along, const Tensor& i
     Shape shape = x.shape();
     shape[along] = index.numel();
     ops::require_shape(name, "source", source.shape(), shape);
-    return Places::table(source, along);
+    return FlatIndices::table(source, along);
 }
 
 }  // namespace
@@ -277,7 +277,7 @@ Tensor index_add(const Tensor& x, std::int64_t axis, const Tensor& index, const 
     }
     const int along = normalize_axis("index_add", axis, x.rank());
     const Tensor rows = source_rows("index_add", x, along, index, source);
-    const Tensor numbers = Places::rows(x.shape(), along, index), table = Places::table(x, along);
+    const Tensor numbers = FlatIndices::rows(x.shape(), along, index), table = FlatIndices::table(x, along);
     if (alpha.to_double() == 1)
         return call.result(reshape(sum_rows_onto("index_add", table, rows, numbers), x.shape()));
     const auto scaled = [&](const Tensor& base, const Tensor& of) {
@@ -297,7 +297,7 @@ Tensor index_copy(const Tensor& x, std::int64_t axis, const Tensor& index, const
     const int along = normalize_axis("index_copy", axis, x.rank());
     const Tensor rows = source_rows("index_copy", x, along, index, source);
     return call.result(reshape(
-        with_rows("index_copy", Places::table(x, along), Places::rows(x.shape(), along, index), rows), x.shape()));
+        with_rows("index_copy", FlatIndices::table(x, along), FlatIndices::rows(x.shape(), along, index), rows), x.shape()));
 }
 
 Tensor index_fill(const Tensor& x, std::int64_t axis, const Tensor& index, const TensorOrScalar& value) {
@@ -335,7 +335,7 @@ Tensor gather_nd(const Tensor& x, const Tensor& index) {
     const FunctionCall call("gather_nd", {{"x", x}, {"index", index}});
     call.require_defined({"x", "index"});
     require_index("gather_nd", index, x);
-    const detail::NdPlaces places("gather_nd", x.shape(), index);
+    const detail::NdIndices places("gather_nd", x.shape(), index);
     const Tensor rows = take_rows("gather_nd", reshape(x, {places.rows, places.each}), places.numbers, kMissing);
     return call.result(reshape(rows, places.result));
 }
@@ -344,7 +344,7 @@ Tensor scatter_nd(const Tensor& index, const Tensor& updates, const Shape& shape
     const FunctionCall call("scatter_nd", {{"index", index}, {"updates", updates}}, {{"shape", shape}});
     call.require_defined({"index", "updates"});
     require_index("scatter_nd", index, updates);
-    const detail::NdPlaces places("scatter_nd", shape, index);
+    const detail::NdIndices places("scatter_nd", shape, index);
     ops::require_shape("scatter_nd", "the updates", updates.shape(), places.result);
     const Tensor rows = reshape(updates, {places.numbers.numel(), places.each});
     return call.result(reshape(sum_rows("scatter_nd", rows, places.numbers, places.rows), shape));

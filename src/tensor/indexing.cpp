@@ -28,7 +28,7 @@ constexpr const char* kName = "operator[]=";
 void write_in_graph(const Tensor& whole, Tensor value, const Region& region) {
     detail::TensorState& state = *whole.state();
     detail::release_followers(state);
-    ops::Value elements = std::exchange(state.value, {});
+    ops::LazyArray elements = std::exchange(state.value, {});
     try {
         const Tensor before(std::make_shared<detail::TensorState>());  // its place in the graph alone
         before.state()->node = state.node;
@@ -46,7 +46,7 @@ void write_in_graph(const Tensor& whole, Tensor value, const Region& region) {
 /// What is written may follow x (x[0] = x[1]); other views of it would have to change with it.
 void refuse_views_of(const Tensor& whole, const Tensor& given) {
     const auto& shares = whole.state()->shares;
-    if (!recorded({whole, given}) || whole.state()->requires_grad || !shares || given.state()->shares != shares ||
+    if (!any_requires_grad({whole, given}) || whole.state()->requires_grad || !shares || given.state()->shares != shares ||
         detail::follows(*whole.state(), given))
         return;
     throw ValueError(

@@ -11,9 +11,9 @@
 #include <declivity/tensor/functions.hpp>
 #include <fmt/format.h>
 
-#include "composition.hpp"
+#include "decomposition.hpp"
 #include "tensor_state.hpp"
-#include "ops/engine/value.hpp"
+#include "ops/engine/lazy_array.hpp"
 
 namespace declivity {
 namespace {
@@ -21,7 +21,7 @@ namespace {
 using ops::RowNorm;
 
 /// @param inner the first of the axes that are normalised together; weight and bias have their shape, or are undefined
-Tensor composed(RowNorm kind, const Tensor& x, int inner, const Tensor& weight, const Tensor& bias, double eps) {
+Tensor decomposed(RowNorm kind, const Tensor& x, int inner, const Tensor& weight, const Tensor& bias, double eps) {
     Dims axes;
     for (int axis = inner; axis < x.rank(); ++axis) axes.push_back(axis);
     const Tensor centred = kind == RowNorm::rms ? x : x - mean(x, axes, true);
@@ -32,15 +32,15 @@ Tensor composed(RowNorm kind, const Tensor& x, int inner, const Tensor& weight, 
 
 Tensor normalised(RowNorm kind, const char* name, Tensor x, int inner, const Tensor& weight, const Tensor& bias,
                   double eps) {
-    const auto composition = [kind, inner, eps](const std::vector<Tensor>& in) {
-        return std::vector{composed(kind, in[0], inner, in[1], in[2], eps)};
+    const auto decomposition = [kind, inner, eps](const std::vector<Tensor>& in) {
+        return std::vector{decomposed(kind, in[0], inner, in[1], in[2], eps)};
     };
-    if (detail::by_composition()) return detail::composed_in_f32(composition, {x, weight, bias})[0];
+    if (detail::by_decomposition()) return detail::decomposed_in_f32(decomposition, {x, weight, bias})[0];
     const ops::View weights = detail::dense_or_none(weight), biases = detail::dense_or_none(bias);
-    if (!recorded({x, weight, bias}))
-        return Tensor(ops::layer_norm(kind, detail::take_value(std::move(x)), inner, weights, biases, eps).out);
+    if (!any_requires_grad({x, weight, bias}))
+        return Tensor(ops::layer_norm(kind, detail::release_value(std::move(x)), inner, weights, biases, eps).out);
     const auto made = ops::layer_norm(kind, x.value(), inner, weights, biases, eps);
-    return differentiable(
+    return attach_backward(
         name, {x, weight, bias}, {made.out},
         [kind, name, inner, x = Saved(x), weight = Saved(weight), mean = made.mean,
          rstd = made.rstd](const GradientContext& context) {
@@ -52,7 +52,7 @@ Tensor normalised(RowNorm kind, const char* name, Tensor x, int inner, const Ten
             if (context.needs(1) || context.needs(2)) {
                 Shape last;
                 for (int axis = inner; axis < in.rank(); ++axis) last.push_back(in.shape[axis]);
-                const auto shaped = [&](const ops::Value& of) {
+                const auto shaped = [&](const ops::LazyArray& of) {
                     return Tensor(last.rank() == 1 ? of : ops::reshaped(of, last));
                 };
                 const auto [of_weight, of_bias] =
@@ -62,7 +62,7 @@ Tensor normalised(RowNorm kind, const char* name, Tensor x, int inner, const Ten
             }
             return gradients;
         },
-        composition)[0];
+        decomposition)[0];
 }
 
 Tensor row_norm(RowNorm kind, const char* name, Tensor x, const Shape& normalized, const Tensor& weight,

@@ -13,7 +13,7 @@
 #include <declivity/tensor/functions/linalg.hpp>
 #include <fmt/format.h>
 
-#include "halves.hpp"
+#include "reduced_precision.hpp"
 #include "matrices.hpp"
 
 namespace declivity::linalg {
@@ -42,13 +42,13 @@ Tensor mirrored(const Tensor& a) {
         const NoGrad no_grad;
         made = tril(a.detach()) + transpose(tril(a.detach(), -1));
     }
-    return differentiable(
+    return attach_backward(
         "linalg::hermitian", {a}, made.value(),
         [](const GradientContext& context) {
             const Tensor& g = context.gradient();
             return std::vector{(g + transpose(g)) * 0.5};
         },
-        RuleKind::composed);
+        RuleKind::differentiable);
 }
 
 void require_options(const char* name, const Tensor& a, const RankOptions& options) {
@@ -69,7 +69,7 @@ Tensor pseudo_inverse(const Tensor& a, const RankOptions& options, DType dtype) 
         const Tensor inverse = where(counted(parts.s, a.size(1), a.size(2), dtype, options), 1.0 / parts.s, zero);
         made = matmul(transpose(parts.vh) * unsqueeze(inverse, 1), transpose(parts.u));
     }
-    return differentiable(
+    return attach_backward(
         "linalg::pinv", {a}, made.value(),
         [a = Saved(a), kept = Saved::result(made.value())](const GradientContext& context) {
             const Tensor x = a.get("linalg::pinv"), p = context.output(kept, "linalg::pinv"), pt = transpose(p);
@@ -78,7 +78,7 @@ Tensor pseudo_inverse(const Tensor& a, const RankOptions& options, DType dtype) 
             return std::vector{first - matmul(x, matmul(p, first)) + second - matmul(matmul(second, p), x) -
                                matmul(matmul(pt, g), pt)};
         },
-        RuleKind::composed);
+        RuleKind::differentiable);
 }
 
 /// The two axes of matrices, not negative.

@@ -14,7 +14,7 @@
 #include <declivity/tensor/functions/products.hpp>
 #include <fmt/format.h>
 
-#include "halves.hpp"
+#include "reduced_precision.hpp"
 #include "matrices.hpp"
 
 namespace declivity::linalg {
@@ -80,8 +80,8 @@ Tensor determinant(const Tensor& a) {
         parts = detail::lu_parts(a.detach());
         value = prod(diagonal(parts.lu, 0, 1, 2), {1}) * sign_of(parts.pivots, a.dtype());
     }
-    if (!recorded({a})) return value;
-    return differentiable(
+    if (!any_requires_grad({a})) return value;
+    return attach_backward(
         "linalg::det", {a}, value.value(),
         [a = Saved(a), parts](const GradientContext& context) {
             // det(A) A^-T, the matrix of cofactors, is a polynomial of the elements of A: where pivots are 0, it is
@@ -114,7 +114,7 @@ Tensor determinant(const Tensor& a) {
             const Tensor inverse_near = detail::solved("linalg::det", near, expand(identity, x.shape()), nullptr);
             return std::vector{g * at_matrices(determinant(near)) * transpose(inverse_near)};
         },
-        RuleKind::composed);
+        RuleKind::differentiable);
 }
 
 SignLogDet sign_and_log(const Tensor& a) {
@@ -126,8 +126,8 @@ SignLogDet sign_and_log(const Tensor& a) {
         sign = prod(declivity::sign(pivots), {1}) * sign_of(parts.pivots, a.dtype());
         size = sum(log(abs(pivots)), {1});
     }
-    if (!recorded({a})) return {sign, size};
-    const Tensor logabsdet = differentiable(
+    if (!any_requires_grad({a})) return {sign, size};
+    const Tensor logabsdet = attach_backward(
         "linalg::slogdet", {a}, size.value(),
         [a = Saved(a)](const GradientContext& context) {
             const Tensor x = a.get("linalg::slogdet");
@@ -135,7 +135,7 @@ SignLogDet sign_and_log(const Tensor& a) {
             const Tensor turned = detail::solved("linalg::slogdet", transpose(x), identity, nullptr);
             return std::vector{at_matrices(context.gradient()) * turned};
         },
-        RuleKind::composed);
+        RuleKind::differentiable);
     return {sign, logabsdet};
 }
 
@@ -297,7 +297,7 @@ Tensor matrix_power(const Tensor& a, std::int64_t n) {
     if (n == 0) return call.result(expand(detail::identity_like(a, a.size(-1), a.size(-1)), a.shape()).clone());
     // By squaring; 0 - n of the smallest number is itself.
     auto left = n < 0 ? 0 - static_cast<std::uint64_t>(n) : static_cast<std::uint64_t>(n);
-    if (is_half(a.dtype()))
+    if (is_16bit_float(a.dtype()))
         return call.result(detail::in_f32(
             a.dtype(), [n](const Tensor& wide) { return matrix_power(wide, n); }, a));
     Tensor square = n < 0 ? inv(a) : a, made;

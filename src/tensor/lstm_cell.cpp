@@ -10,14 +10,14 @@
 #include <declivity/tensor/functions.hpp>
 #include <fmt/format.h>
 
-#include "composition.hpp"
+#include "decomposition.hpp"
 #include "tensor_state.hpp"
 
 namespace declivity {
 namespace {
 
 /// Gates a + b (N, 4 H) and c (N, H).
-std::vector<Tensor> composed(const std::vector<Tensor>& in) {
+std::vector<Tensor> decomposed(const std::vector<Tensor>& in) {
     const std::int64_t n = in[2].size(1);
     const Tensor gates = in[0] + in[1];
     const auto gate = [&](std::int64_t i) { return slice(gates, 1, i * n, (i + 1) * n); };
@@ -26,9 +26,9 @@ std::vector<Tensor> composed(const std::vector<Tensor>& in) {
 }
 
 std::vector<Tensor> apply_gates(const Tensor& a, const Tensor& b, const Tensor& c) {
-    if (detail::by_composition()) return detail::composed_in_f32(composed, {a, b, c});
+    if (detail::by_decomposition()) return detail::decomposed_in_f32(decomposed, {a, b, c});
     const auto made = ops::lstm_cell(a.dense_view(), b.dense_view(), c.dense_view());
-    return differentiable(
+    return attach_backward(
         "lstm_cell", {a, b, c}, {made.hidden, made.cell},
         [a = Saved(a), b = Saved(b), c = Saved(c)](const GradientContext& context) {
             const auto kept = [](const Saved& saved) { return saved.get("lstm_cell").dense_view(); };
@@ -37,7 +37,7 @@ std::vector<Tensor> apply_gates(const Tensor& a, const Tensor& b, const Tensor& 
             const Tensor of_gates(gates);
             return std::vector{of_gates, of_gates, context.needs(2) ? Tensor(cell) : Tensor()};
         },
-        composed);
+        decomposed);
 }
 
 }  // namespace
@@ -73,7 +73,7 @@ LstmState lstm_cell(const Tensor& x, const LstmState& state, const Tensor& weigh
     for (const auto& [what, tensor] : others)
         if (tensor->defined())
             ops::require_alike(name, "x", x.dtype(), x.device(), what, tensor->dtype(), tensor->device());
-    const std::vector<Tensor> made = detail::composed_in_f32(
+    const std::vector<Tensor> made = detail::decomposed_in_f32(
         [](const std::vector<Tensor>& in) {
             return apply_gates(linear(in[0], in[3], in[5]), linear(in[1], in[4], in[6]), in[2]);
         },

@@ -10,7 +10,7 @@
 #include <declivity/tensor/functions.hpp>
 #include <fmt/format.h>
 
-#include "places.hpp"
+#include "flat_indices.hpp"
 #include "rows.hpp"
 
 namespace declivity {
@@ -175,7 +175,7 @@ struct Advanced {
         for (const std::int64_t axis : order) {
             const std::int64_t size = x.shape()[static_cast<int>(axis)];
             const Tensor one = detail::from_front(all[static_cast<std::size_t>(axis)].to(DType::i64), size);
-            const Tensor beyond = detail::outside_of(one, size);
+            const Tensor beyond = detail::out_of_range_mask(one, size);
             outside = outside.defined() ? bitwise_or(outside, beyond) : beyond;
             numbers = numbers.defined() ? numbers * size + one : one;
             rows *= size;

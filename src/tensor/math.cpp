@@ -13,7 +13,7 @@
 #include <declivity/tensor/functions.hpp>
 #include <fmt/format.h>
 
-#include "halves.hpp"
+#include "reduced_precision.hpp"
 
 namespace declivity {
 namespace {
@@ -120,7 +120,7 @@ Tensor polygamma(std::int64_t n, const Tensor& x) {
     call.require_defined({"x"});
     if (n < 0 || n > 20) throw ValueError(fmt::format("polygamma: expected n from 0 to 20, got {}", n));
     if (n == 0) return call.result(digamma(x));
-    if (is_half(x.dtype()))
+    if (is_16bit_float(x.dtype()))
         return call.result(detail::in_f32(
             x.dtype(), [n](const Tensor& wide) { return polygamma(n, wide); }, x));
     const auto order = static_cast<double>(n);

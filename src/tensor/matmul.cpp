@@ -13,7 +13,7 @@
 
 #include "broadcast.hpp"
 #include "tensor_state.hpp"
-#include "ops/engine/value.hpp"
+#include "ops/engine/lazy_array.hpp"
 
 namespace declivity {
 namespace {
@@ -72,7 +72,7 @@ Tensor product(const Tensor& a, const Tensor& b) {
     const ops::View right = as_batch(ops::expanded("matmul", in_b, with(k, n)), batch);
     if (!is_floating(a.dtype()) && a.dtype() != DType::boolean)
         return Tensor(ops::reshaped(ops::matmul_of_integers(left, right), with(m, n)));
-    return differentiable(
+    return attach_backward(
         "matmul", {a, b}, ops::matmul(left, right, with(m, n)),
         [a = detail::saved_for(b, a), b = detail::saved_for(a, b), of_a = a.shape(),
          of_b = b.shape()](const GradientContext& context) {
@@ -81,7 +81,7 @@ Tensor product(const Tensor& a, const Tensor& b) {
                 context.needs(0) ? detail::sum_to(matmul(g, transpose(b.get("matmul"))), of_a) : Tensor(),
                 context.needs(1) ? detail::sum_to(matmul(transpose(a.get("matmul")), g), of_b) : Tensor()};
         },
-        RuleKind::composed);
+        RuleKind::differentiable);
 }
 
 /// x (rows, in) times a transposed weight (out, in), and the bias, if there is one, on its way.
@@ -91,7 +91,7 @@ Tensor linear_rows(const Tensor& x, const Tensor& weight, const Tensor& bias) {
                                     name_of(x.dtype())));
     // Weights that are kept in half the memory: as wide as x for this product, and once more for its gradient.
     const auto widened = [&](const Tensor& one) {
-        return x.dtype() == DType::f32 && is_half(one.dtype()) ? one.to(x.dtype()) : one;
+        return x.dtype() == DType::f32 && is_16bit_float(one.dtype()) ? one.to(x.dtype()) : one;
     };
     const Tensor wide = widened(weight);
     const ops::View &in = x.value().view(), &factor = wide.value().view();
@@ -101,9 +101,9 @@ Tensor linear_rows(const Tensor& x, const Tensor& weight, const Tensor& bias) {
         offset = widened(bias).value().view();
         ops::require_alike("linear", "x", in, "bias", *offset);
     }
-    const ops::Value out = ops::matmul(as_batch(in, 1), as_batch(ops::permuted(factor, {1, 0}), 1),
+    const ops::LazyArray out = ops::matmul(as_batch(in, 1), as_batch(ops::permuted(factor, {1, 0}), 1),
                                        {x.size(0), weight.size(0)}, offset, detail::use_of(weight));
-    return differentiable(
+    return attach_backward(
         "linear", {x, weight, bias}, out,
         [x = detail::saved_for(weight, x), weight = detail::saved_for(x, weight), type = weight.dtype(),
          of_bias = bias.defined() ? bias.dtype() : x.dtype()](const GradientContext& context) {
@@ -112,7 +112,7 @@ Tensor linear_rows(const Tensor& x, const Tensor& weight, const Tensor& bias) {
                                context.needs(1) ? matmul(transpose(g), x.get("linear")).to(type) : Tensor(),
                                context.needs(2) ? sum(g, {0}).to(of_bias) : Tensor()};
         },
-        RuleKind::composed);
+        RuleKind::differentiable);
 }
 
 Tensor without_axis(const Tensor& x, std::int64_t axis) {

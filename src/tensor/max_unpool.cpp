@@ -7,7 +7,7 @@
 #include <fmt/format.h>
 
 #include "conv_input.hpp"
-#include "places.hpp"
+#include "flat_indices.hpp"
 #include "pool_windows.hpp"
 
 namespace declivity {
@@ -49,13 +49,13 @@ Tensor max_unpool(const char* name, const Tensor& given, const Tensor& indices, 
     const Tensor y = scatter(zeros({planes, size}, {x.dtype(), x.device()}), 1, places, rows.detach());
     // As in PyTorch, of maxima that go to one place each gets the whole gradient: overlapping windows found the same
     // element.
-    const Tensor joined = differentiable(
+    const Tensor joined = attach_backward(
         name, {rows}, y.value(),
         [places = Saved(places), size](const GradientContext& context) {
             const Tensor at = places.get("max_unpool"), there = (at >= -size) & (at < size);
             return std::vector{where(there, gather(context.gradient(), 1, where(there, at, 0)), 0)};
         },
-        RuleKind::composed);
+        RuleKind::differentiable);
     return call.result(detail::as_given(reshape(joined, out), detail::is_single(given, N)));
 }
 

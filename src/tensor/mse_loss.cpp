@@ -2,7 +2,7 @@
 #include <declivity/tensor/function_call.hpp>
 #include <declivity/tensor/functions.hpp>
 
-#include "halves.hpp"
+#include "reduced_precision.hpp"
 #include "reduction.hpp"
 #include "tensor_state.hpp"
 

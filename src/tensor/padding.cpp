@@ -9,7 +9,7 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
-#include "ops/support/moderate.hpp"
+#include "ops/support/int32_range.hpp"
 
 namespace declivity {
 namespace {
@@ -50,7 +50,7 @@ Tensor pad(const Tensor& x, const std::vector<std::int64_t>& pads, PadMode mode,
         before[x.rank() - 1 - i] = pads[static_cast<std::size_t>(2 * i)];
         after[x.rank() - 1 - i] = pads[static_cast<std::size_t>(2 * i + 1)];
     }
-    for (const Dims& numbers : {before, after}) ops::require_moderate("pad", "the pads", numbers);
+    for (const Dims& numbers : {before, after}) ops::require_int32_range("pad", "the pads", numbers);
     if (mode == PadMode::constant) return call.result(pad(x, before, after, value));
     // Around: what is cut off goes before there is more at the other end. Otherwise after, as in PyTorch.
     const bool around = mode == PadMode::circular;

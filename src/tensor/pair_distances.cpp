@@ -10,7 +10,7 @@
 #include <declivity/tensor/functions.hpp>
 #include <fmt/format.h>
 
-#include "halves.hpp"
+#include "reduced_precision.hpp"
 #include "reduction.hpp"
 
 namespace declivity {
@@ -26,15 +26,15 @@ void require_p(std::string_view function, double p) {
 /// The largest of the last axis; each of equal ones has the whole gradient, as in PyTorch, whose norm() shares it.
 Tensor largest_difference(const Tensor& apart) {
     const Tensor size = abs(apart);
-    if (!recorded({size})) return max(size, {-1});
+    if (!any_requires_grad({size})) return max(size, {-1});
     const Tensor largest = max(size.detach(), {-1});
-    return differentiable(
+    return attach_backward(
         "cdist", {size}, largest.value(),
         [size = Saved(size), largest = Saved::result(largest.value())](const GradientContext& context) {
             const Tensor in = size.get("cdist").detach(), most = unsqueeze(largest.get("cdist").detach(), -1);
             return std::vector{where(equal(in, most), unsqueeze(context.gradient(), -1), 0)};
         },
-        RuleKind::composed);
+        RuleKind::differentiable);
 }
 
 }  // namespace

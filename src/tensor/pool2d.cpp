@@ -11,60 +11,60 @@
 #include <declivity/tensor/functions.hpp>
 #include <fmt/format.h>
 
-#include "composition.hpp"
+#include "decomposition.hpp"
 #include "pool_windows.hpp"
 #include "tensor_state.hpp"
 #include "rule_call.hpp"
-#include "ops/engine/value.hpp"
+#include "ops/engine/lazy_array.hpp"
 
 namespace declivity {
 namespace {
 
 /// Elements of the planes of x at the places where a window's largest stood.
-Tensor taken(const Tensor& x, const ops::Value& indices, const ops::Pool2dParameters& parameters);
+Tensor taken(const Tensor& x, const ops::LazyArray& indices, const ops::Pool2dParameters& parameters);
 
 /// The gradient for x of this shape, from that of the maxima.
-Tensor max_gradient(const Tensor& g, const ops::Value& indices, const Shape& from,
+Tensor max_gradient(const Tensor& g, const ops::LazyArray& indices, const Shape& from,
                     const ops::Pool2dParameters& parameters) {
-    return differentiable(
+    return attach_backward(
         "max_pool2d_gradient", {g}, ops::max_pool2d_backward(g.dense_view(), indices.view(), from, parameters),
         [indices, parameters](const GradientContext& context) {
             return std::vector{taken(context.gradient(), indices, parameters)};
         },
-        RuleKind::composed);
+        RuleKind::differentiable);
 }
 
-Tensor taken(const Tensor& x, const ops::Value& indices, const ops::Pool2dParameters& parameters) {
+Tensor taken(const Tensor& x, const ops::LazyArray& indices, const ops::Pool2dParameters& parameters) {
     const ops::View in = x.dense_view(), out = ops::View::make(in.device(), in.dtype, indices.shape());
     const auto planes = [](const ops::View& view) {
         return ops::reshaped(view, {view.shape[0] * view.shape[1], view.shape[2] * view.shape[3]});
     };
     ops::gather("max_pool2d_gradient", planes(in), planes(indices.view()), planes(out));
-    return differentiable(
+    return attach_backward(
         "max_pool2d_gradient", {x}, out,
         [indices, from = in.shape, parameters](const GradientContext& context) {
             return std::vector{max_gradient(context.gradient(), indices, from, parameters)};
         },
-        RuleKind::composed);
+        RuleKind::differentiable);
 }
 
 Tensor averages(const Tensor& x, const ops::Pool2dParameters& parameters);
 
 /// The gradient for x of this shape, from that of the averages.
 Tensor average_gradient(const Tensor& g, const Shape& from, const ops::Pool2dParameters& parameters) {
-    return differentiable(
+    return attach_backward(
         "avg_pool2d_gradient", {g}, ops::avg_pool2d_backward(g.dense_view(), from, parameters),
         [parameters](const GradientContext& context) { return std::vector{averages(context.gradient(), parameters)}; },
-        RuleKind::composed);
+        RuleKind::differentiable);
 }
 
 Tensor averages(const Tensor& x, const ops::Pool2dParameters& parameters) {
-    return differentiable(
+    return attach_backward(
         "avg_pool2d", {x}, ops::avg_pool2d(x.dense_view(), parameters),
         [parameters, from = x.shape()](const GradientContext& context) {
             return std::vector{average_gradient(context.gradient(), from, parameters)};
         },
-        RuleKind::composed);
+        RuleKind::differentiable);
 }
 
 /// `combine` over the elements of each window, by the places that they have in it. @param edge what x is padded with
@@ -107,9 +107,9 @@ Tensor composed_average(const Tensor& x, const Shape& out, const ops::Pool2dPara
     return total(x) / total(ones({1, 1, x.size(2), x.size(3)}, {x.dtype(), x.device()}));
 }
 
-Tensor composed(Tensor (*function)(const Tensor&, const Shape&, const ops::Pool2dParameters&), const Tensor& x,
+Tensor decomposed(Tensor (*function)(const Tensor&, const Shape&, const ops::Pool2dParameters&), const Tensor& x,
                 const Shape& out, const ops::Pool2dParameters& parameters) {
-    return detail::composed_in_f32(
+    return detail::decomposed_in_f32(
         [&](const std::vector<Tensor>& in) { return std::vector{function(in[0], out, parameters)}; }, {x})[0];
 }
 
@@ -118,29 +118,29 @@ Tensor composed(Tensor (*function)(const Tensor&, const Shape&, const ops::Pool2
 MaxPooled detail::max_pool_planes(const Tensor& x, const ops::Pool2dParameters& parameters) {
     const Shape shape = ops::pool2d_shape("max_pool2d", x.shape(), parameters);
     const auto made = ops::max_pool2d(x.dense_view(), parameters);
-    if (detail::by_composition()) return {composed(composed_max, x, shape, parameters), Tensor(made.indices)};
-    if (!recorded({x})) return {Tensor(made.out), Tensor(made.indices)};
+    if (detail::by_decomposition()) return {decomposed(composed_max, x, shape, parameters), Tensor(made.indices)};
+    if (!any_requires_grad({x})) return {Tensor(made.out), Tensor(made.indices)};
     // The gradient for an activation's maxima goes on to what went into the activation: there are fewer of them than
     // elements.
     const auto& made_by = x.state()->node;
     const Saved maxima = made_by && made_by->activation ? Saved::result(made.out) : Saved();
-    const Tensor values = differentiable(
+    const Tensor values = attach_backward(
         "max_pool2d", {x}, made.out,
         [indices = made.indices, parameters, from = x.shape(), maxima](const GradientContext& context) {
             Tensor g = context.take_gradient();
             if (maxima.intact() && !grad_enabled())
                 if (const auto before =
                         detail::through_activation(context, 0, g.value(), maxima.get("max_pool2d").view()))
-                    g = Tensor(ops::value_of(before, g.device()));
+                    g = Tensor(ops::make_lazy(before, g.device()));
             return std::vector{max_gradient(g, indices, from, parameters)};
         },
-        RuleKind::composed);
+        RuleKind::differentiable);
     return {values, Tensor(made.indices)};
 }
 
 Tensor detail::avg_pool_planes(const Tensor& x, const ops::Pool2dParameters& parameters) {
     const Shape shape = ops::pool2d_shape("avg_pool2d", x.shape(), parameters);
-    return detail::by_composition() ? composed(composed_average, x, shape, parameters) : averages(x, parameters);
+    return detail::by_decomposition() ? decomposed(composed_average, x, shape, parameters) : averages(x, parameters);
 }
 
 Tensor global_avg_pool2d(const Tensor& x) {

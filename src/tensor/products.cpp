@@ -12,7 +12,7 @@
 #include <declivity/tensor/functions.hpp>
 #include <fmt/format.h>
 
-#include "halves.hpp"
+#include "reduced_precision.hpp"
 
 namespace declivity {
 

@@ -8,12 +8,12 @@
 
 namespace declivity::detail {
 
-struct RaggedPlaces {
+struct RaggedIndices {
     Tensor row, place;  ///< i64 (total)
 };
 
 /// Of rows of counts[i] elements, `total` of them: for each element the row in which it stands, and its place there.
-inline RaggedPlaces ragged_places(const Tensor& counts, std::int64_t total) {
+inline RaggedIndices ragged_places(const Tensor& counts, std::int64_t total) {
     const TensorOptions whole{DType::i64, counts.device()};
     if (total == 0) return {zeros({0}, whole), zeros({0}, whole)};
     const Tensor ends = cumsum(counts, 0), at = arange(0, total, 1, whole);

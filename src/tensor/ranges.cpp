@@ -10,7 +10,7 @@
 #include <fmt/format.h>
 
 #include "ragged.hpp"
-#include "ops/support/moderate.hpp"
+#include "ops/support/int32_range.hpp"
 
 namespace declivity {
 namespace {
@@ -51,7 +51,7 @@ Tensor indices_of(const Triangle& triangle, std::int64_t total, const TensorOpti
 }
 
 void require_triangle(const char* name, std::int64_t rows, std::int64_t columns, const TensorOptions& options) {
-    ops::require_moderate(name, "sizes", {rows, columns});
+    ops::require_int32_range(name, "sizes", {rows, columns});
     if (rows < 0 || columns < 0)
         throw ValueError(fmt::format("{}: expected sizes of at least 0, got {} and {}", name, rows, columns));
     if (options.dtype != DType::i64 && options.dtype != DType::i32)

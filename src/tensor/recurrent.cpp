@@ -13,7 +13,7 @@
 #include <declivity/tensor/functions.hpp>
 #include <fmt/format.h>
 
-#include "composition.hpp"
+#include "decomposition.hpp"
 #include "tensor_state.hpp"
 
 namespace declivity {
@@ -61,7 +61,7 @@ LstmState stepped(const Kind& kind, const Tensor& a, const LstmState& state, con
 }
 
 /// To y, the hidden state, and the cell of an LSTM.
-std::vector<Tensor> composed(const Kind& kind, const std::vector<Tensor>& in) {
+std::vector<Tensor> decomposed(const Kind& kind, const std::vector<Tensor>& in) {
     LstmState state{in[kHidden], in[kCell]};
     const std::int64_t steps = in[kGates].size(0);
     std::vector<Tensor> y(static_cast<std::size_t>(steps));
@@ -114,15 +114,15 @@ Tensor weight_gradient(const Kind& kind, const std::vector<Tensor>& in, const Te
 std::vector<Tensor> by_kernels(const Kind& kind, const std::vector<Tensor>& in) {
     const bool lstm = kind.cell == RecurrentCell::lstm, gru = kind.cell == RecurrentCell::gru;
     const ops::RecurrentResults made = ops::recurrent(kind.cell, operands_of(in), kind.reverse);
-    std::vector<ops::Value> results{made.y, made.hidden};
+    std::vector<ops::LazyArray> results{made.y, made.hidden};
     if (lstm) results.push_back(made.cell);
     std::vector<Saved> saved;
-    const bool keeps = recorded(in);
+    const bool keeps = any_requires_grad(in);
     if (keeps) saved.assign(in.begin(), in.end());
-    return differentiable(
+    return attach_backward(
         kind.name, in, results,
         [kind, lstm, gru, saved = std::move(saved), y = Saved::result(made.y),
-         kept = keeps ? made.kept : ops::Value()](const GradientContext& context) {
+         kept = keeps ? made.kept : ops::LazyArray()](const GradientContext& context) {
             std::vector<Tensor> kept_in;
             for (const Saved& one : saved) kept_in.push_back(one.get(kind.name));
             const Tensor states = y.get(kind.name);
@@ -142,7 +142,7 @@ std::vector<Tensor> by_kernels(const Kind& kind, const std::vector<Tensor>& in) 
             }
             return gradients;
         },
-        [kind](const std::vector<Tensor>& inputs) { return composed(kind, inputs); });
+        [kind](const std::vector<Tensor>& inputs) { return decomposed(kind, inputs); });
 }
 
 /// What a caller gives.
@@ -218,13 +218,13 @@ std::vector<Tensor> run(const Kind& kind, Layer layer) {
     if (!layer.hidden.defined()) layer.hidden = zeros({rows, layer.weight_hh.size(1)}, options);
     if (lstm && !layer.cell.defined()) layer.cell = zeros({rows, units}, options);
     const Tensor lengths = layer.lengths.defined() ? clamp(layer.lengths, 0, steps).to(DType::i32) : Tensor();
-    const bool kernels = !detail::by_composition() && rows > 0 && !layer.weight_hr.defined() &&
+    const bool kernels = !detail::by_decomposition() && rows > 0 && !layer.weight_hr.defined() &&
                          !layer.peephole.defined() && (!gru || kind.reset_after);
     // The product of the inputs and the states of f16 and bf16 are not rounded in between.
-    return detail::composed_in_f32(
+    return detail::decomposed_in_f32(
         [&](const std::vector<Tensor>& in) {
             const std::vector<Tensor> inputs = steps_inputs(kind, in);
-            return kernels ? by_kernels(kind, inputs) : composed(kind, inputs);
+            return kernels ? by_kernels(kind, inputs) : decomposed(kind, inputs);
         },
         {x, layer.weight_ih, layer.weight_hh, layer.bias_ih, layer.bias_hh, layer.hidden, layer.cell, lengths,
          layer.weight_hr, layer.peephole});
@@ -292,7 +292,7 @@ Tensor rnn_cell(const Tensor& x, const Tensor& hidden, const Tensor& weight_ih, 
                             {{"nonlinearity", nonlinearity}});
     call.require_defined({"x", "hidden", "weight_ih", "weight_hh"});
     check_step(kind, x, hidden, weight_ih, weight_hh, bias_ih, bias_hh);
-    return call.result(detail::composed_in_f32(
+    return call.result(detail::decomposed_in_f32(
         [nonlinearity](const std::vector<Tensor>& in) { return std::vector{rnn_step(in, nonlinearity)}; },
         {x, hidden, weight_ih, weight_hh, bias_ih, bias_hh})[0]);
 }
@@ -310,7 +310,7 @@ Tensor gru_cell(const Tensor& x, const Tensor& hidden, const Tensor& weight_ih, 
                             {{"reset_after", reset_after}});
     call.require_defined({"x", "hidden", "weight_ih", "weight_hh"});
     check_step(kind, x, hidden, weight_ih, weight_hh, bias_ih, bias_hh);
-    return call.result(detail::composed_in_f32(
+    return call.result(detail::decomposed_in_f32(
         [reset_after](const std::vector<Tensor>& in) { return std::vector{gru_step(in, reset_after)}; },
         {x, hidden, weight_ih, weight_hh, bias_ih, bias_hh})[0]);
 }

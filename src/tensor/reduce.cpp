@@ -24,7 +24,7 @@ struct Reduced {
 Reduced reduced(Reduce kind, const Tensor& x, const Dims& axes, bool keep_axes, bool stored = false) {
     const Dims over = ops::normalize_axes(ops::name_of(kind), axes, x.rank());
     // A value that somebody else holds is stored once, rather than computed here and there.
-    stored = stored || detail::others_hold(x);
+    stored = stored || detail::is_shared(x);
     return {stored ? ops::reduce(kind, x.view(), over, keep_axes) : ops::reduce(kind, x.value(), over, keep_axes),
             ops::reduced_shape(x.shape(), over, true)};
 }
@@ -33,9 +33,9 @@ Tensor extreme(Reduce kind, const Tensor& x, const Dims& axes, bool keep_axes) {
     const FunctionCall call(ops::name_of(kind), {{"x", x}}, {{"axes", axes}, {"keep_axes", keep_axes}});
     call.require_defined({"x"});
     // The gradient looks for the very elements that were chosen, so that they must not be computed twice.
-    const auto [result, kept] = reduced(kind, x, axes, keep_axes, recorded({x}));
-    if (!recorded({x})) return call.result(Tensor(result));
-    return call.result(differentiable(
+    const auto [result, kept] = reduced(kind, x, axes, keep_axes, any_requires_grad({x}));
+    if (!any_requires_grad({x})) return call.result(Tensor(result));
+    return call.result(attach_backward(
         ops::name_of(kind), {x}, result,
         [x = Saved(x), result = Saved::result(result), kept,
          name = ops::name_of(kind)](const GradientContext& context) {
@@ -52,7 +52,7 @@ Tensor extreme(Reduce kind, const Tensor& x, const Dims& axes, bool keep_axes) {
             const Tensor share = reshape(context.gradient(), kept).to(wide) / sum(chosen, over, true).to(wide);
             return std::vector{where(chosen, share, zeros({}, {wide, in.device()})).to(in.dtype())};
         },
-        RuleKind::composed));
+        RuleKind::differentiable));
 }
 
 }  // namespace
@@ -61,28 +61,28 @@ Tensor sum(Tensor x, const Dims& axes, bool keep_axes) {
     const FunctionCall call("sum", {{"x", x}}, {{"axes", axes}, {"keep_axes", keep_axes}});
     call.require_defined({"x"});
     const auto [result, kept] = reduced(Reduce::sum, x, axes, keep_axes);
-    if (!recorded({x})) return call.result(Tensor(result));
-    return call.result(differentiable(
+    if (!any_requires_grad({x})) return call.result(Tensor(result));
+    return call.result(attach_backward(
         "sum", {x}, result,
         [kept, from = x.shape()](const GradientContext& context) {
             return std::vector{expand(reshape(context.gradient(), kept), from)};
         },
-        RuleKind::composed));
+        RuleKind::differentiable));
 }
 
 Tensor mean(Tensor x, const Dims& axes, bool keep_axes) {
     const FunctionCall call("mean", {{"x", x}}, {{"axes", axes}, {"keep_axes", keep_axes}});
     call.require_defined({"x"});
     const auto [result, kept] = reduced(Reduce::mean, x, axes, keep_axes);
-    if (!recorded({x})) return call.result(Tensor(result));
-    return call.result(differentiable(
+    if (!any_requires_grad({x})) return call.result(Tensor(result));
+    return call.result(attach_backward(
         "mean", {x}, result,
         [kept, from = x.shape()](const GradientContext& context) {
             const double elements = kept.numel() == 0 ? 1 : static_cast<double>(from.numel() / kept.numel());
             return std::vector{expand(reshape(context.gradient(), kept), from) /
                                elements};  // which goes on into the next kernel
         },
-        RuleKind::composed));
+        RuleKind::differentiable));
 }
 
 Tensor max(Tensor x, const Dims& axes, bool keep_axes) { return extreme(Reduce::max, x, axes, keep_axes); }

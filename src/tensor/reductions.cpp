@@ -12,7 +12,7 @@
 #include <declivity/tensor/functions.hpp>
 #include <fmt/format.h>
 
-#include "halves.hpp"
+#include "reduced_precision.hpp"
 
 namespace declivity {
 
@@ -56,7 +56,7 @@ Tensor prod(const Tensor& x, const Dims& axes, bool keep_axes) {
     const FunctionCall call("prod", {{"x", x}}, {{"axes", axes}, {"keep_axes", keep_axes}});
     call.require_defined({"x"});
     const Dims over = ops::normalize_axes("prod", axes, x.rank());
-    if (is_half(x.dtype()))
+    if (is_16bit_float(x.dtype()))
         return call.result(in_f32(
             x.dtype(), [&](const Tensor& wide) { return prod(wide, axes, keep_axes); }, x));
     const Shape result = ops::reduced_shape(x.shape(), over, keep_axes);
@@ -82,7 +82,7 @@ Tensor var(const Tensor& x, const Dims& axes, double correction, bool keep_axes)
     const FunctionCall call("var", {{"x", x}}, {{"axes", axes}, {"correction", correction}, {"keep_axes", keep_axes}});
     call.require_defined({"x"});
     ops::require_real("var", "x", x.dtype());
-    if (is_half(x.dtype()))
+    if (is_16bit_float(x.dtype()))
         return call.result(in_f32(
             x.dtype(), [&](const Tensor& wide) { return var(wide, axes, correction, keep_axes); }, x));
     const auto n = static_cast<double>(reduced_count("var", x, axes));
@@ -95,11 +95,11 @@ Tensor stddev(const Tensor& x, const Dims& axes, double correction, bool keep_ax
                             {{"axes", axes}, {"correction", correction}, {"keep_axes", keep_axes}});
     call.require_defined({"x"});
     ops::require_real("stddev", "x", x.dtype());
-    if (is_half(x.dtype()))
+    if (is_16bit_float(x.dtype()))
         return call.result(in_f32(
             x.dtype(), [&](const Tensor& wide) { return stddev(wide, axes, correction, keep_axes); }, x));
     const Tensor variance = var(x, axes, correction, keep_axes);
-    if (!recorded({x})) return call.result(sqrt(variance));
+    if (!any_requires_grad({x})) return call.result(sqrt(variance));
     // The gradient at 0 is 0, not NaN: of equal elements no direction is the one that spreads them.
     const Tensor none = variance == 0;
     return call.result(where(none, zero_like(x), sqrt(where(none, zero_like(x) + 1, variance))));
@@ -110,7 +110,7 @@ Tensor norm(const Tensor& x, double p, const Dims& axes, bool keep_axes) {
     call.require_defined({"x"});
     ops::require_real("norm", "x", x.dtype());
     if (std::isnan(p)) throw ValueError("norm: expected a number p, got NaN");
-    if (is_half(x.dtype()))
+    if (is_16bit_float(x.dtype()))
         return call.result(in_f32(
             x.dtype(), [&](const Tensor& wide) { return norm(wide, p, axes, keep_axes); }, x));
     if (p == std::numeric_limits<double>::infinity()) return call.result(max(abs(x), axes, keep_axes));
@@ -137,7 +137,7 @@ Tensor logsumexp(const Tensor& x, const Dims& axes, bool keep_axes) {
     const FunctionCall call("logsumexp", {{"x", x}}, {{"axes", axes}, {"keep_axes", keep_axes}});
     call.require_defined({"x"});
     if (!is_floating(x.dtype())) return call.result(logsumexp(x.to(DType::f32), axes, keep_axes));
-    if (is_half(x.dtype()))
+    if (is_16bit_float(x.dtype()))
         return call.result(in_f32(
             x.dtype(), [&](const Tensor& wide) { return logsumexp(wide, axes, keep_axes); }, x));
     // Of any number; that of the largest keeps exponentials finite, and is taken back.

@@ -10,7 +10,7 @@
 #include <fmt/format.h>
 
 #include "in_place.hpp"
-#include "ops/engine/value.hpp"
+#include "ops/engine/lazy_array.hpp"
 #include "ops/support/work_split.hpp"
 
 namespace declivity::detail {
@@ -81,7 +81,7 @@ ops::View Region::of(const ops::View& whole) const {
 
 Tensor Region::of(const Tensor& whole, std::string_view name) const {
     if (shape() == whole.shape()) return whole;
-    const ops::Value result = ops::viewed(whole.value(), [this](const ops::View& view) { return of(view); });
+    const ops::LazyArray result = ops::view_of(whole.value(), [this](const ops::View& view) { return of(view); });
     return alias(name, whole, result, [region = *this, from = whole.shape()](const GradientContext& context) {
         if (grad_enabled()) {
             const Tensor& g = context.gradient();
@@ -118,19 +118,19 @@ std::vector<Tensor> gradients(const GradientContext& context, const Region& regi
 
 }  // namespace
 
-Tensor with_region(const char* name, const Tensor& x, ops::Value& elements, Tensor src, const Region& region) {
+Tensor with_region(const char* name, const Tensor& x, ops::LazyArray& elements, Tensor src, const Region& region) {
     ops::require_alike(name, "x", elements.dtype(), elements.device(), "src", src.dtype(), src.device());
     ops::require_shape(name, "src", src.shape(), region.shape());
     const ops::View out = memory_to_write(elements);
-    ops::store(name, given_elements(src), region.of(out));
+    ops::evaluate_into(name, given_elements(src), region.of(out));
     elements = out;
-    return differentiable(
+    return attach_backward(
         name, {x, src}, out, [region](const GradientContext& context) { return gradients(context, region); },
-        RuleKind::composed);
+        RuleKind::differentiable);
 }
 
 Tensor with_region(const char* name, Tensor x, Tensor src, const Region& region) {
-    ops::Value elements = given_elements(x);
+    ops::LazyArray elements = given_elements(x);
     return with_region(name, x, elements, std::move(src), region);
 }
 

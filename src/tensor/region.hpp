@@ -7,7 +7,7 @@
 #include <string_view>
 
 #include <declivity/ops/shape.hpp>
-#include <declivity/ops/value.hpp>
+#include <declivity/ops/lazy_array.hpp>
 #include <declivity/ops/view.hpp>
 #include <declivity/tensor/tensor.hpp>
 
@@ -39,6 +39,6 @@ Tensor with_region(const char* name, Tensor x, Tensor src, const Region& region)
 /// The same of a tensor that takes the result's place: into its own memory, where nobody else can tell.
 /// @param x only its place in the graph counts
 /// @param elements of x; they are still there after an error, and those of the result otherwise
-Tensor with_region(const char* name, const Tensor& x, ops::Value& elements, Tensor src, const Region& region);
+Tensor with_region(const char* name, const Tensor& x, ops::LazyArray& elements, Tensor src, const Region& region);
 
 }  // namespace declivity::detail

@@ -13,7 +13,7 @@
 #include <declivity/tensor/functions/resize.hpp>
 #include <fmt/format.h>
 
-#include "composition.hpp"
+#include "decomposition.hpp"
 #include "resize_taps.hpp"
 
 namespace declivity {
@@ -68,7 +68,7 @@ Tensor mapped(const Tensor& x, std::vector<AxisPlan> plans, std::optional<double
         for (const AxisPlan& plan : plans) y = along(y, plan, real);
         return crop ? cropped(y, all, real, *crop) : y;
     };
-    if (floating) return detail::composed_in_f32([&](const auto& in) { return std::vector{of(in[0])}; }, {x})[0];
+    if (floating) return detail::decomposed_in_f32([&](const auto& in) { return std::vector{of(in[0])}; }, {x})[0];
     if (moves) return of(x);
     // Bytes are rounded after each axis, the last axis first, as PyTorch has it.
     const DType exact = x.device().info().fp64 ? DType::f64 : DType::f32;

@@ -7,7 +7,7 @@
 #include <declivity/tensor/creation.hpp>
 #include <declivity/tensor/functions.hpp>
 
-#include "composition.hpp"
+#include "decomposition.hpp"
 
 namespace declivity::detail {
 namespace {
@@ -35,7 +35,7 @@ Tensor cubic_filter(const Tensor& d, double a) {
     return where(d <= 1, near, where(d < 2, far, 0));
 }
 
-Tensor composed(const Tensor& x, const Taps& taps) {
+Tensor decomposed(const Tensor& x, const Taps& taps) {
     const std::int64_t out = taps.places.size(0), k = taps.places.size(1);
     const Tensor taken = index_select(x, 1, reshape(taps.places, {out * k}));
     if (!taps.weights.defined()) return taken;
@@ -46,12 +46,12 @@ Tensor composed(const Tensor& x, const Taps& taps) {
 
 /// The gradient for x, from that of what is resampled from it.
 Tensor spread(const Tensor& g, const Taps& taps) {
-    return differentiable(
+    return attach_backward(
         "resize_gradient", {g},
         ops::resample_backward(g.dense_view(), taps.places.dense_view(),
                                taps.weights.defined() ? taps.weights.dense_view() : ops::View(), taps.in),
         [taps](const GradientContext& context) { return std::vector{resampled(context.gradient(), taps)}; },
-        RuleKind::composed);
+        RuleKind::differentiable);
 }
 
 }  // namespace
@@ -99,14 +99,14 @@ Taps::Taps(const AxisMap& map, DType real, const Device& device) : in(map.in), r
 }
 
 Tensor resampled(const Tensor& x, const Taps& taps) {
-    if (by_composition() || !taps.rising || (x.dtype() != DType::f32 && x.dtype() != DType::f64))
-        return composed(x, taps);
-    return differentiable(
+    if (by_decomposition() || !taps.rising || (x.dtype() != DType::f32 && x.dtype() != DType::f64))
+        return decomposed(x, taps);
+    return attach_backward(
         "resize", {x},
         ops::resample(x.dense_view(), taps.places.dense_view(),
                       taps.weights.defined() ? taps.weights.dense_view() : ops::View()),
         [taps](const GradientContext& context) { return std::vector{spread(context.gradient(), taps)}; },
-        RuleKind::composed);
+        RuleKind::differentiable);
 }
 
 Tensor resampled_bytes(const Tensor& x, const Taps& taps) {

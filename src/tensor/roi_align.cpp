@@ -12,8 +12,8 @@
 #include <declivity/tensor/functions/vision.hpp>
 #include <fmt/format.h>
 
-#include "composition.hpp"
-#include "places.hpp"
+#include "decomposition.hpp"
+#include "flat_indices.hpp"
 #include "regions.hpp"
 #include "rows.hpp"
 #include "sampling.hpp"
@@ -131,7 +131,7 @@ Tensor aligned(const Tensor& x, const detail::Regions& regions, Size2 output_siz
     Tensor y;
     if (options.mode == "avg") {
         const Tensor count = maximum(sides[0].samples * sides[1].samples, 1);
-        y = reshape(detail::weighted_rows("roi_align", rows, numbers, weights), {k, p, q, channels}) /
+        y = reshape(detail::gather_weighted_sum("roi_align", rows, numbers, weights), {k, p, q, channels}) /
             reshape(count, {k, 1, 1, 1});
     } else {
         const Tensor taken =
@@ -164,7 +164,7 @@ Tensor roi_align(const Tensor& x, const Tensor& boxes, Size2 output_size, const 
         if (shape.numel() > 0) throw ShapeError(fmt::format("roi_align: expected images, got {}", x.shape().str()));
         return call.result(detail::nothing_of(x, shape));
     }
-    return call.result(detail::composed_in_f32(
+    return call.result(detail::decomposed_in_f32(
         [&](const auto& in) { return std::vector{aligned(in[0], regions, output_size, options)}; }, {x})[0]);
 }
 

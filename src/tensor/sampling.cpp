@@ -1,11 +1,11 @@
 #include "sampling.hpp"
 
-#include <declivity/ops/weighted_rows.hpp>
+#include <declivity/ops/gather_weighted_sum.hpp>
 #include <declivity/tensor/autograd.hpp>
 #include <declivity/tensor/creation.hpp>
 #include <declivity/tensor/functions.hpp>
 
-#include "composition.hpp"
+#include "decomposition.hpp"
 #include "rows.hpp"
 
 namespace declivity::detail {
@@ -43,7 +43,7 @@ PixelSamples::PixelSamples(const std::vector<AxisSamples>& axes, const std::vect
 
 namespace {
 
-Tensor composed(const char* name, const Tensor& rows, const Tensor& numbers, const Tensor& weights) {
+Tensor decomposed(const char* name, const Tensor& rows, const Tensor& numbers, const Tensor& weights) {
     const std::int64_t places = numbers.size(0), k = numbers.size(1), channels = rows.size(1);
     const Tensor taken = reshape(take_rows(name, rows, reshape(numbers, {places * k}), 0), {places, k, channels});
     return sum(taken * reshape(weights, {places, k, 1}), {1});
@@ -51,12 +51,12 @@ Tensor composed(const char* name, const Tensor& rows, const Tensor& numbers, con
 
 }  // namespace
 
-Tensor weighted_rows(const char* name, const Tensor& rows, const Tensor& numbers, const Tensor& weights) {
+Tensor gather_weighted_sum(const char* name, const Tensor& rows, const Tensor& numbers, const Tensor& weights) {
     const std::int64_t places = numbers.size(0), k = numbers.size(1), channels = rows.size(1);
     if (!weights.defined()) return take_rows(name, rows, reshape(numbers, {places * k}), 0);
-    if (by_composition()) return composed(name, rows, numbers, weights);
-    return differentiable(
-        name, {rows, weights}, {ops::weighted_rows(rows.dense_view(), numbers.dense_view(), weights.dense_view())},
+    if (by_decomposition()) return decomposed(name, rows, numbers, weights);
+    return attach_backward(
+        name, {rows, weights}, {ops::gather_weighted_sum(rows.dense_view(), numbers.dense_view(), weights.dense_view())},
         [name, numbers, saved_rows = Saved(rows), saved_weights = Saved(weights), places, k,
          channels](const GradientContext& context) {
             const Tensor& g = context.gradient();
@@ -72,7 +72,7 @@ Tensor weighted_rows(const char* name, const Tensor& rows, const Tensor& numbers
             return gradients;
         },
         [name, numbers](const std::vector<Tensor>& in) {
-            return std::vector{composed(name, in[0], numbers, in[1])};
+            return std::vector{decomposed(name, in[0], numbers, in[1])};
         })[0];
 }
 

@@ -32,6 +32,6 @@ struct PixelSamples {
 
 /// Sums over the last axis of samples (places, K) of weights times rows, (places, C), by kernels; differentiable to any
 /// order. Without weights K is 1. Numbers outside count for nothing; rows of f32 or f64.
-Tensor weighted_rows(const char* name, const Tensor& rows, const Tensor& numbers, const Tensor& weights);
+Tensor gather_weighted_sum(const char* name, const Tensor& rows, const Tensor& numbers, const Tensor& weights);
 
 }  // namespace declivity::detail

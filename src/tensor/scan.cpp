@@ -6,8 +6,8 @@
 #include <declivity/tensor/function_call.hpp>
 #include <declivity/tensor/functions.hpp>
 
-#include "composition.hpp"
-#include "halves.hpp"
+#include "decomposition.hpp"
+#include "reduced_precision.hpp"
 #include "tensor_state.hpp"
 
 namespace declivity {
@@ -42,12 +42,12 @@ Tensor summed(const char* name, const Tensor& x, int axis) {
 /// Differentiable, backwards or not: its gradient runs the other way.
 Tensor sums(const char* name, const Tensor& x, int axis, bool backwards) {
     const Tensor y = backwards ? reversed(summed(name, reversed(x.detach(), axis), axis), axis) : summed(name, x, axis);
-    return differentiable(
+    return attach_backward(
         name, {x}, y.value(),
         [name, axis, backwards](const GradientContext& context) {
             return std::vector{sums(name, context.gradient(), axis, !backwards)};
         },
-        RuleKind::composed);
+        RuleKind::differentiable);
 }
 
 /// y[i] = fold(y[i - k], y[i]) for k = 1, 2, 4, ... (Hillis, Steele 1986): differentiable to any order, with zeros and
@@ -74,7 +74,7 @@ CumulativeExtreme extreme(const char* name, ops::Scan kind, const Tensor& x, std
     ops::scan(name, kind, in, out, &places);
     const Tensor indices = reshape(Tensor(places), x.shape());
     Tensor values = reshape(Tensor(out), x.shape()).to(x.dtype());
-    if (recorded({x})) values = x.rank() == 0 ? x : gather(x, along, indices);
+    if (any_requires_grad({x})) values = x.rank() == 0 ? x : gather(x, along, indices);
     call.results({values, indices});
     return {values, indices};
 }
@@ -95,7 +95,7 @@ Tensor cumprod(const Tensor& x, std::int64_t axis) {
     const int along = axis_of("cumprod", x, axis);
     const Tensor wide = as_sum(x);
     if (x.rank() == 0) return call.result(wide);
-    if (!recorded({x}) && !detail::by_composition())
+    if (!any_requires_grad({x}) && !detail::by_decomposition())
         return call.result(scanned("cumprod", ops::Scan::product, wide, along));
     const auto products = [&](const Tensor& from) {
         return by_doubling(from, along, [](const Tensor& a, const Tensor& b) { return a * b; });
@@ -109,7 +109,7 @@ Tensor logcumsumexp(const Tensor& x, std::int64_t axis) {
     ops::require_real("logcumsumexp", "x", x.dtype());
     const int along = axis_of("logcumsumexp", x, axis);
     if (x.rank() == 0) return call.result(x);
-    if (!recorded({x}) && !detail::by_composition())
+    if (!any_requires_grad({x}) && !detail::by_decomposition())
         return call.result(scanned("logcumsumexp", ops::Scan::log_sum_exp, x, along));
     const auto all = [&](const Tensor& from) {
         // Two equal infinities have no slope of their own: the later one stands for both, so that finite elements

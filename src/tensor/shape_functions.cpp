@@ -15,7 +15,7 @@
 #include "promotion.hpp"
 #include "tensor_state.hpp"
 #include "ops/engine/expression.hpp"
-#include "ops/engine/value.hpp"
+#include "ops/engine/lazy_array.hpp"
 
 namespace declivity {
 
@@ -81,7 +81,7 @@ Tensor permute(const Tensor& x, const Dims& order) {
     }
     if (!once)
         throw ShapeError(fmt::format("permute: expected each axis of {} once, got {}", x.shape().str(), order.str()));
-    const ops::Value result = ops::viewed(x.value(), [&](const ops::View& view) { return ops::permuted(view, axes); });
+    const ops::LazyArray result = ops::view_of(x.value(), [&](const ops::View& view) { return ops::permuted(view, axes); });
     Dims inverse = axes;
     for (int i = 0; i < axes.rank(); ++i) inverse[static_cast<int>(axes[i])] = i;
     return call.result(alias("permute", x, result, [inverse](const GradientContext& context) {
@@ -109,7 +109,7 @@ Tensor expand(const Tensor& x, const Shape& shape) {
     if (wanted == x.shape()) return call.result(x);
     return call.result(
         alias("expand", x,
-              ops::viewed(x.value(), [&](const ops::View& view) { return ops::expanded("expand", view, wanted); }),
+              ops::view_of(x.value(), [&](const ops::View& view) { return ops::expanded("expand", view, wanted); }),
               [from = x.shape()](const GradientContext& context) {
                   return std::vector{detail::sum_to(context.gradient(), from)};
               }));
@@ -147,13 +147,13 @@ Tensor concatenated(const char* name, std::vector<Tensor> parts, std::int64_t ax
     const DType dtype = *promotion.result();
     for (Tensor& part : parts) part = part.to(dtype);
     const ops::View result = ops::View::make(parts[0].device(), dtype, shape);
-    const bool needed = recorded(parts);
+    const bool needed = any_requires_grad(parts);
     std::int64_t start = 0;
     for (std::size_t i = 0; i < parts.size(); start += sizes[i++])
-        ops::store(name, detail::take_value(needed ? parts[i] : std::exchange(parts[i], {})),
+        ops::evaluate_into(name, detail::release_value(needed ? parts[i] : std::exchange(parts[i], {})),
                    ops::sliced(result, along, start, sizes[i]));
     if (!needed) return call.result(Tensor(result));
-    return call.result(differentiable(
+    return call.result(attach_backward(
         name, parts, result,
         [along, sizes](const GradientContext& context) {
             std::vector<Tensor> gradients;
@@ -163,7 +163,7 @@ Tensor concatenated(const char* name, std::vector<Tensor> parts, std::int64_t ax
                                                      : Tensor());
             return gradients;
         },
-        RuleKind::composed));
+        RuleKind::differentiable));
 }
 
 }  // namespace
@@ -202,14 +202,14 @@ Tensor pad(const Tensor& x, const Dims& before, const Dims& after, Scalar value)
     ops::View inner = result;
     for (int axis = 0; axis < x.rank(); ++axis) inner = ops::sliced(inner, axis, before[axis], x.shape()[axis]);
     ops::copy(x.view(), inner);
-    return call.result(differentiable(
+    return call.result(attach_backward(
         "pad", {x}, result,
         [before, from = x.shape()](const GradientContext& context) {
             Tensor g = context.gradient();
             for (int axis = 0; axis < from.rank(); ++axis) g = slice(g, axis, before[axis], before[axis] + from[axis]);
             return std::vector{g};
         },
-        RuleKind::composed));
+        RuleKind::differentiable));
 }
 
 }  // namespace declivity

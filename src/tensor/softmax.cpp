@@ -9,7 +9,7 @@
 #include <declivity/tensor/functions.hpp>
 #include <fmt/format.h>
 
-#include "composition.hpp"
+#include "decomposition.hpp"
 #include "tensor_state.hpp"
 
 namespace declivity {
@@ -17,7 +17,7 @@ namespace {
 
 using ops::SoftmaxKind;
 
-Tensor composed(SoftmaxKind kind, const Tensor& x, int axis) {
+Tensor decomposed(SoftmaxKind kind, const Tensor& x, int axis) {
     // The largest is a constant: what it adds to the gradient is 0.
     const Tensor centred = x - max(x.detach(), {axis}, true);
     const Tensor powers = exp(centred), total = sum(powers, {axis}, true);
@@ -28,13 +28,13 @@ Tensor apply(SoftmaxKind kind, const char* name, Tensor x, std::int64_t axis) {
     if (x.rank() == 0) return reshape(apply(kind, name, reshape(x, {1}), axis), {});
     const int along = normalize_axis(name, axis, x.rank());
     ops::require_real(name, "x", x.dtype());
-    if (detail::by_composition())
-        return detail::composed_in_f32(
-            [&](const std::vector<Tensor>& in) { return std::vector{composed(kind, in[0], along)}; }, {x})[0];
-    if (!recorded({x})) return Tensor(ops::softmax(kind, detail::take_value(std::move(x)), along));
-    const ops::Value out = ops::softmax(kind, x.value(), along);
+    if (detail::by_decomposition())
+        return detail::decomposed_in_f32(
+            [&](const std::vector<Tensor>& in) { return std::vector{decomposed(kind, in[0], along)}; }, {x})[0];
+    if (!any_requires_grad({x})) return Tensor(ops::softmax(kind, detail::release_value(std::move(x)), along));
+    const ops::LazyArray out = ops::softmax(kind, x.value(), along);
     // Of its own functions, and not of the composition: the result is all that they need, and x may go.
-    return differentiable(
+    return attach_backward(
         name, {x}, out,
         [kind, name, along, result = Saved::result(out)](const GradientContext& context) {
             if (grad_enabled()) {
@@ -45,7 +45,7 @@ Tensor apply(SoftmaxKind kind, const char* name, Tensor x, std::int64_t axis) {
             const ops::View g = context.take_gradient().dense_view(), y = result.get(name).dense_view();
             return std::vector{Tensor(ops::softmax_backward(kind, y, g, along))};
         },
-        RuleKind::composed);
+        RuleKind::differentiable);
 }
 
 }  // namespace

@@ -13,7 +13,7 @@
 #include <fmt/format.h>
 
 #include "equals.hpp"
-#include "halves.hpp"
+#include "reduced_precision.hpp"
 #include "rows.hpp"
 
 namespace declivity {
@@ -49,7 +49,7 @@ Sorted with_nan(const Tensor& x, int along, bool keep_axis, Sorted found) {
     if (!is_floating(x.dtype()) || x.rank() == 0) return found;
     const Tensor nan = isnan(x.detach()), any_nan = any(nan, {along}, keep_axis);
     found.indices = where(any_nan, argmax(nan.to(DType::u8), along, keep_axis), found.indices);
-    if (recorded({x})) {  // it has the gradient
+    if (any_requires_grad({x})) {  // it has the gradient
         const Tensor place = keep_axis ? found.indices : unsqueeze(found.indices, along);
         const Tensor first = gather(x, along, place);
         found.values = where(any_nan, keep_axis ? first : squeeze(first, {along}), found.values);
@@ -259,7 +259,7 @@ Tensor searchsorted(const Tensor& sorted, const Tensor& values, bool right) {
     const FunctionCall call("searchsorted", {{"sorted", sorted}, {"values", values}}, {{"right", right}});
     call.require_defined({"sorted", "values"});
     const DType type = result_type(sorted, values);
-    const DType wide = is_half(type) ? DType::f32 : type;
+    const DType wide = is_16bit_float(type) ? DType::f32 : type;
     if (sorted.rank() == 0) throw ShapeError("searchsorted: expected rows that are sorted, got a tensor without axes");
     const std::int64_t n = sorted.shape()[-1];
     if (sorted.rank() > 1) {

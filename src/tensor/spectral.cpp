@@ -29,9 +29,9 @@ Tensor off_diagonal(const Tensor& x) { return x * (1.0 - identity_like(x, x.size
 
 std::pair<Tensor, Tensor> eigh_parts(const Tensor& a, bool upper) {
     const ops::EigenResults made = ops::eigh(a.dense_view(), upper, true);
-    const ops::Value vectors = transpose(Tensor(made.vectors)).value();
+    const ops::LazyArray vectors = transpose(Tensor(made.vectors)).value();
     // Giles, An extended collection of matrix derivative results, 2008, 3.1.
-    const std::vector<Tensor> results = differentiable(
+    const std::vector<Tensor> results = attach_backward(
         "linalg::eigh", {a}, {made.values, vectors},
         [values = Saved::result(made.values), kept = Saved::result(vectors)](const GradientContext& context) {
             const Tensor w = context.output(values, "linalg::eigh"), v = context.output(kept, "linalg::eigh", 1);
@@ -40,22 +40,22 @@ std::pair<Tensor, Tensor> eigh_parts(const Tensor& a, bool upper) {
             const Tensor turned = off_diagonal(both - transpose(both)) * 0.5 / differences(w);
             return std::vector{matmul(matmul(v, turned + diag_embed(context.gradient(0))), transpose(v))};
         },
-        RuleKind::composed);
+        RuleKind::differentiable);
     return {results[0], results[1]};
 }
 
 Tensor eigh_values(const Tensor& a, bool upper) {
-    if (!recorded({a})) return Tensor(ops::eigh(a.dense_view(), upper, false).values);
+    if (!any_requires_grad({a})) return Tensor(ops::eigh(a.dense_view(), upper, false).values);
     const ops::EigenResults made = ops::eigh(a.dense_view(), upper, true);
     // Of equal values as well, unlike the vectors.
-    return differentiable(
+    return attach_backward(
         "linalg::eigvalsh", {a}, made.values,
         [upper, a = Saved(a), kept = Saved::result(made.vectors)](const GradientContext& context) {
             const Tensor v = grad_enabled() ? eigh_parts(a.get("linalg::eigvalsh"), upper).second
                                             : transpose(kept.get("linalg::eigvalsh"));
             return std::vector{matmul(columns_times(v, context.gradient()), transpose(v))};
         },
-        RuleKind::composed);
+        RuleKind::differentiable);
 }
 
 namespace {
@@ -115,8 +115,8 @@ SvdParts svd_parts(const Tensor& a, bool full_matrices) {
         if (m < n) std::swap(made.u, made.v);
         made.v = transpose(made.v);
     }
-    const ops::Value u = made.u.value(), s = made.s.value(), vh = made.v.value();
-    const std::vector<Tensor> results = differentiable(
+    const ops::LazyArray u = made.u.value(), s = made.s.value(), vh = made.v.value();
+    const std::vector<Tensor> results = attach_backward(
         "linalg::svd", {a}, {u, s, vh},
         [k, u = Saved::result(u), s = Saved::result(s), vh = Saved::result(vh)](const GradientContext& context) {
             constexpr auto* name = "linalg::svd";
@@ -125,25 +125,25 @@ SvdParts svd_parts(const Tensor& a, bool full_matrices) {
                                             slice(context.gradient(0), 2, 0, k), context.gradient(1),
                                             slice(context.gradient(2), 1, 0, k))};
         },
-        RuleKind::composed);
+        RuleKind::differentiable);
     return {results[0], results[1], results[2]};
 }
 
 Tensor svd_values(const Tensor& a) {
-    if (recorded({a})) {
+    if (any_requires_grad({a})) {
         const SvdParts made = [&] {
             const NoGrad no_grad;
             return svd_parts(a.detach(), false);
         }();
         // Of equal values, and of 0, as well, unlike the vectors.
-        return differentiable(
+        return attach_backward(
             "linalg::svdvals", {a}, made.s.value(),
             [a = Saved(a), u = made.u, vh = made.vh](const GradientContext& context) {
                 const SvdParts parts =
                     grad_enabled() ? svd_parts(a.get("linalg::svdvals"), false) : SvdParts{u, {}, vh};
                 return std::vector{matmul(columns_times(parts.u, context.gradient()), parts.vh)};
             },
-            RuleKind::composed);
+            RuleKind::differentiable);
     }
     const Tensor columns = a.size(1) >= a.size(2) ? transpose(a) : a;
     return Tensor(ops::svd(columns.dense_view(), false).values);

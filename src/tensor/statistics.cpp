@@ -14,7 +14,7 @@
 #include <fmt/format.h>
 
 #include "equals.hpp"
-#include "halves.hpp"
+#include "reduced_precision.hpp"
 
 namespace declivity {
 
@@ -135,17 +135,17 @@ Tensor cov(const Tensor& x, std::int64_t correction, const Tensor& fweights, con
     }
     // One variable: a number.
     if (sums.numel() == 1) sums = reshape(sums, {});
-    return call.result(is_half(x.dtype()) ? sums.to(x.dtype()) : sums);
+    return call.result(is_16bit_float(x.dtype()) ? sums.to(x.dtype()) : sums);
 }
 
 Tensor corrcoef(const Tensor& x) {
     const FunctionCall call("corrcoef", {{"x", x}});
     call.require_defined({"x"});
     require_variables("corrcoef", x);
-    const Tensor c = cov(is_half(x.dtype()) ? widened(x) : x);
+    const Tensor c = cov(is_16bit_float(x.dtype()) ? widened(x) : x);
     const Tensor deviations = sqrt(c.rank() == 0 ? c : diag(c));
     const Tensor scaled = c.rank() == 0 ? c / c : clamp(c / unsqueeze(deviations, 1) / deviations, -1.0, 1.0);
-    return call.result(is_half(x.dtype()) ? scaled.to(x.dtype()) : scaled);
+    return call.result(is_16bit_float(x.dtype()) ? scaled.to(x.dtype()) : scaled);
 }
 
 Tensor renorm(const Tensor& x, double p, std::int64_t axis, double maxnorm) {

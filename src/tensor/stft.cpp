@@ -11,10 +11,10 @@
 #include <fmt/format.h>
 
 #include "complex.hpp"
-#include "halves.hpp"
+#include "reduced_precision.hpp"
 #include "in_place.hpp"
 #include "windows.hpp"
-#include "ops/engine/value.hpp"
+#include "ops/engine/lazy_array.hpp"
 
 namespace declivity {
 namespace {
@@ -114,7 +114,7 @@ Tensor stft(const Tensor& x, std::int64_t n_fft, const StftOptions& options) {
     ops::require_real("stft", "x", x.dtype());
     if (x.rank() != 1 && x.rank() != 2)
         throw ShapeError(fmt::format("stft: expected x (T) or (B, T), got {}", x.shape().str()));
-    if (is_half(x.dtype()) && (!window.defined() || window.dtype() == x.dtype())) {
+    if (is_16bit_float(x.dtype()) && (!window.defined() || window.dtype() == x.dtype())) {
         StftOptions wide = options;
         wide.window = detail::widened(window);
         return call.result(detail::in_f32(
@@ -146,7 +146,7 @@ Tensor istft(const Tensor& x, std::int64_t n_fft, const IstftOptions& options) {
     if (x.size(-3) != frequencies || x.size(-2) == 0)
         throw ShapeError(fmt::format("istft: expected {} frequencies of n_fft = {}, and frames, got x of {}", frequencies,
                                      n_fft, x.shape().str()));
-    if (is_half(x.dtype())) {
+    if (is_16bit_float(x.dtype())) {
         IstftOptions wide = options;
         wide.window = detail::widened(window);
         return call.result(detail::in_f32(

@@ -15,12 +15,12 @@
 #include <fmt/format.h>
 
 #include "backward.hpp"
-#include "runtime/recorder.hpp"
-#include "step_notes.hpp"
+#include "runtime/capture.hpp"
+#include "capture_tracker.hpp"
 #include "in_place.hpp"
 #include "tensor_state.hpp"
 #include "ops/engine/expression.hpp"
-#include "ops/engine/value.hpp"
+#include "ops/engine/lazy_array.hpp"
 
 namespace declivity {
 
@@ -51,7 +51,7 @@ void set_default_device(const Device& device) {
 DefaultDevice::DefaultDevice(const Device& device) : before_(std::exchange(default_of_thread, &device.state())) {}
 DefaultDevice::~DefaultDevice() { default_of_thread = before_; }
 
-Tensor::Tensor(const ops::Value& value) : state_(std::make_shared<detail::TensorState>()) { state_->value = value; }
+Tensor::Tensor(const ops::LazyArray& value) : state_(std::make_shared<detail::TensorState>()) { state_->value = value; }
 
 Tensor Tensor::from_bytes(std::span<const std::byte> bytes, DType dtype, const Shape& shape,
                           const std::optional<Device>& device) {
@@ -69,8 +69,8 @@ Tensor Tensor::from_bytes(std::string_view function, std::span<const std::byte> 
         throw ShapeError(fmt::format("{}: expected {} bytes for shape {} of {}, got {}", name, wanted, shape.str(),
                                      name_of(dtype), bytes.size()));
     const ops::View view = ops::View::make(device ? *device : default_device(), dtype, shape);
-    if (Recorder* const recorder = Recorder::current(); recorder != nullptr && !bytes.empty())
-        recorder->refuse(fmt::format("{} (an upload from the host)", name));
+    if (Capture* const capture = Capture::current(); capture != nullptr && !bytes.empty())
+        capture->refuse(fmt::format("{} (an upload from the host)", name));
     upload(view.buffer, 0, bytes);
     return Tensor(view);
 }
@@ -92,10 +92,10 @@ const ops::View& Tensor::view() const {
     return view;
 }
 ops::View Tensor::dense_view() const { return ops::dense_copy_if_needed(used_value(state_, "dense_view").view()); }
-const ops::Value& Tensor::value() const { return used_value(state_, "value"); }
+const ops::LazyArray& Tensor::value() const { return used_value(state_, "value"); }
 
 void Tensor::read_bytes(std::string_view function, std::span<std::byte> bytes, DType dtype) const {
-    const ops::Value& from = checked_state(state_, function).value;
+    const ops::LazyArray& from = checked_state(state_, function).value;
     const bool same = dtype == from.dtype() || (dtype == DType::u8 && from.dtype() == DType::boolean);
     if (!same)
         throw TypeError(
@@ -110,8 +110,8 @@ void Tensor::read_bytes(std::string_view function, std::span<std::byte> bytes, D
         return call();
     };
     const ops::View dense = named([this] { return dense_view(); });
-    if (Recorder* const recorder = Recorder::current(); recorder != nullptr && !bytes.empty())
-        recorder->refuse(fmt::format("{} (a read to the host)", function));
+    if (Capture* const capture = Capture::current(); capture != nullptr && !bytes.empty())
+        capture->refuse(fmt::format("{} (a read to the host)", function));
     named([&] { read(dense.buffer, static_cast<std::size_t>(dense.offset) * size_of(dense.dtype), bytes); });
 }
 
@@ -124,23 +124,23 @@ Tensor Tensor::to(const Device& target) const {
     std::vector<std::byte> bytes(ops::bytes_of(shape(), dtype()));
     read_bytes("to", bytes, dtype());
     const Tensor there = from_bytes(bytes, dtype(), shape(), target);
-    return call.result(differentiable(
+    return call.result(attach_backward(
         "to", {*this}, there.value(),
         [origin](const GradientContext& context) { return std::vector{context.gradient().to(origin)}; },
-        RuleKind::composed));
+        RuleKind::differentiable));
 }
 
 Tensor Tensor::to(DType target) const {
-    const ops::Value& from = used_value(state_, "to");
+    const ops::LazyArray& from = used_value(state_, "to");
     if (from.dtype() == target) return *this;
     const FunctionCall call("to", {{"x", *this}}, {{"dtype", target}});
     ops::require_supported(from.device(), target);
-    const ops::Value converted = ops::value_of(ops::Expression::cast(from, target), from.device());
+    const ops::LazyArray converted = ops::make_lazy(ops::Expression::cast(from, target), from.device());
     if (!is_floating(target)) return call.result(Tensor(converted));
-    return call.result(differentiable(
+    return call.result(attach_backward(
         "to", {*this}, converted,
         [origin = from.dtype()](const GradientContext& context) { return std::vector{context.gradient().to(origin)}; },
-        RuleKind::composed));
+        RuleKind::differentiable));
 }
 
 Tensor Tensor::clone() const {
@@ -149,10 +149,10 @@ Tensor Tensor::clone() const {
     const ops::View& from = used_value(state_, "clone").view();
     const ops::View out = ops::View::make(from.device(), from.dtype, from.shape);
     ops::copy(from, out);
-    if (!recorded({*this})) return call.result(Tensor(out));
-    return call.result(differentiable(
+    if (!any_requires_grad({*this})) return call.result(Tensor(out));
+    return call.result(attach_backward(
         "clone", {*this}, out, [](const GradientContext& context) { return std::vector{context.take_gradient()}; },
-        RuleKind::composed));
+        RuleKind::differentiable));
 }
 
 // ---- gradients
@@ -177,7 +177,7 @@ Tensor& Tensor::set_requires_grad(bool wanted) {
 bool Tensor::is_leaf() const { return checked_state(state_, "is_leaf").node == nullptr; }
 Tensor Tensor::grad() const {
     const auto& state = checked_state(state_, "grad");
-    if (auto* const notes = detail::StepNotes::current()) notes->reads_grad(state_);
+    if (auto* const notes = detail::CaptureTracker::current()) notes->reads_grad(state_);
     const auto lock = detail::lock_tensor(state);
     return state.grad;
 }
@@ -188,13 +188,13 @@ void Tensor::set_grad(const Tensor& gradient) {
         ops::require_shape("set_grad", "the gradient", gradient.shape(), shape());
         ops::require_alike("set_grad", "gradient", gradient.view(), "tensor", view());
     }
-    if (auto* const notes = detail::StepNotes::current()) notes->writes_grad(state_);
+    if (auto* const notes = detail::CaptureTracker::current()) notes->writes_grad(state_);
     detail::exchange_grad(state, gradient);
 }
 
 void Tensor::zero_grad() {
     auto& state = checked_state(state_, "zero_grad");
-    if (auto* const notes = detail::StepNotes::current()) notes->writes_grad(state_);
+    if (auto* const notes = detail::CaptureTracker::current()) notes->writes_grad(state_);
     detail::exchange_grad(state, {});
 }
 

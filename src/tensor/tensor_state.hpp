@@ -13,7 +13,7 @@
 #include <vector>
 
 #include <declivity/ops/function.hpp>
-#include <declivity/ops/value.hpp>
+#include <declivity/ops/lazy_array.hpp>
 #include <declivity/runtime/error.hpp>
 #include <declivity/tensor/autograd.hpp>
 #include <declivity/tensor/tensor.hpp>
@@ -30,7 +30,7 @@ using Hooks = std::vector<std::pair<int, Hook>>;
 using PostAccumulateHooks = std::vector<std::pair<int, std::function<void(Tensor&)>>>;
 
 struct TensorState {
-    ops::Value value;
+    ops::LazyArray value;
     bool requires_grad = false;               // leaves only
     Tensor grad = {};                         // guarded by lock_tensor()
     Hooks hooks = {};                         // of a leaf; other tensors' stand in their node
@@ -65,13 +65,13 @@ bool shares_memory(const TensorState& tensor);
 std::atomic<bool>& leaves_have_hooks();
 
 /// Whether others have handles to the tensor, or its elements.
-inline bool others_hold(const Tensor& tensor) {
-    return ops::others_hold(tensor.state()) || ops::others_hold(tensor.value());
+inline bool is_shared(const Tensor& tensor) {
+    return ops::is_shared(tensor.state()) || ops::is_shared(tensor.value());
 }
 
 /// What is given away may be computed in the place where it goes (ops::store). Others that hold the tensor keep it.
-inline ops::Value take_value(Tensor tensor) {
-    const bool unique = !ops::others_hold(tensor.state());
+inline ops::LazyArray release_value(Tensor tensor) {
+    const bool unique = !ops::is_shared(tensor.state());
     return unique ? std::move(tensor.state()->value) : tensor.value();
 }
 

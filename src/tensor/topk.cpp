@@ -18,35 +18,35 @@ Tensor gathered(const Tensor& x, const Tensor& places);
 Tensor scattered(const Tensor& x, const Tensor& places, std::int64_t n) {
     const ops::View in = x.dense_view(), out = ops::View::make(in.device(), in.dtype, {in.shape[0], n});
     ops::scatter("topk", in, places.dense_view(), out);
-    return differentiable(
+    return attach_backward(
         "topk_gradient", {x}, out,
         [places = Saved(places)](const GradientContext& context) {
             return std::vector{gathered(context.gradient(), places.get("topk"))};
         },
-        RuleKind::composed);
+        RuleKind::differentiable);
 }
 
 Tensor gathered(const Tensor& x, const Tensor& places) {
     const ops::View in = x.dense_view(), out = ops::View::make(in.device(), in.dtype, places.shape());
     ops::gather("topk", in, places.dense_view(), out);
-    return differentiable(
+    return attach_backward(
         "topk_gradient", {x}, out,
         [places = Saved(places), n = in.shape[1]](const GradientContext& context) {
             return std::vector{scattered(context.gradient(), places.get("topk"), n)};
         },
-        RuleKind::composed);
+        RuleKind::differentiable);
 }
 
 /// x (rows, n).
 TopK of_rows(const Tensor& x, std::int64_t k, bool largest) {
     const auto made = ops::topk(x.dense_view(), k, largest);
     const Tensor places(made.places);
-    const Tensor values = differentiable(
+    const Tensor values = attach_backward(
         "topk", {x}, made.values,
         [places = Saved(places), n = x.size(1)](const GradientContext& context) {
             return std::vector{scattered(context.gradient(), places.get("topk"), n)};
         },
-        RuleKind::composed);
+        RuleKind::differentiable);
     return {values, places};
 }
 

@@ -13,7 +13,7 @@
 #include "rows.hpp"
 #include "windows.hpp"
 #include "ops/engine/expression.hpp"
-#include "ops/engine/value.hpp"
+#include "ops/engine/lazy_array.hpp"
 
 namespace declivity {
 namespace detail {
@@ -28,7 +28,7 @@ Tensor window_places(std::int64_t windows, std::int64_t step, std::int64_t size,
 Tensor sliding_windows(const Tensor& x, int axis, std::int64_t size, std::int64_t step, std::int64_t spacing) {
     ops::refuse_in_formula();
     const std::int64_t length = x.shape()[axis], reach = std::max<std::int64_t>(0, (size - 1) * spacing + 1);
-    const ops::Value result = ops::viewed(x.value(), [&](const ops::View& view) {
+    const ops::LazyArray result = ops::view_of(x.value(), [&](const ops::View& view) {
         ops::View out = view;
         out.shape[axis] = (length - reach) / step + 1;
         out.strides[axis] = view.strides[axis] * step;

@@ -19,7 +19,7 @@ int combining_class(char32_t c) {
 }
 
 /// The one character that two make together; 0 if none.
-char32_t composed(char32_t first, char32_t second) {
+char32_t decomposed(char32_t first, char32_t second) {
     if (second < 0x300) return 0;  // nothing below stands second in a composition
     std::array<utf8proc_int32_t, 2> pair{static_cast<utf8proc_int32_t>(first), static_cast<utf8proc_int32_t>(second)};
     const auto options = static_cast<utf8proc_option_t>(UTF8PROC_STABLE | UTF8PROC_COMPOSE);
@@ -71,7 +71,7 @@ void compose(std::vector<Change>& changes) {
         if (has_starter) {
             // What stands between may not have the same class, or a higher one.
             const bool reaches = kept == starter + 1 || (last_class < of_this && last_class != 0);
-            if (const char32_t c = reaches ? composed(changes[starter].c, one.c) : 0; c != 0) {
+            if (const char32_t c = reaches ? decomposed(changes[starter].c, one.c) : 0; c != 0) {
                 changes[starter] = {c, changes[starter].change + one.change - 1};
                 continue;
             }

@@ -25,10 +25,10 @@ void require_set_of(std::string_view callback, const std::string& figure, const 
                                  fmt::join(sets, ", "), figure));
 }
 
-double figure_of(std::string_view callback, const EpochFigures& figures, const std::string& name) {
-    if (figures.has(name)) return figures[name];
+double figure_of(std::string_view callback, const EpochMetrics& metrics, const std::string& name) {
+    if (metrics.has(name)) return metrics[name];
     std::vector<std::string> names;
-    for (const auto& [other, value] : figures) names.push_back(other);
+    for (const auto& [other, value] : metrics) names.push_back(other);
     throw ValueError(fmt::format("{}: expected the name of a figure, one of {}, got '{}'", callback, names, name));
 }
 
@@ -50,16 +50,16 @@ void Checkpoint::after_step(Trainer& trainer) {
     saved_step_ = trainer.progress().step;
 }
 
-void Checkpoint::after_epoch(Trainer& trainer, const EpochFigures& figures) {
+void Checkpoint::after_epoch(Trainer& trainer, const EpochMetrics& metrics) {
     if (!options_.last.empty()) {
         trainer.save(options_.last);
         saved_step_ = trainer.progress().step;
     }
     if (options_.best.empty()) return;
-    const double value = figure_of("Checkpoint (monitor of best)", figures, options_.monitor.figure);
+    const double value = figure_of("Checkpoint (monitor of best)", metrics, options_.monitor.figure);
     // The history knows the best of earlier runs, too.
-    const bool best = std::ranges::all_of(trainer.progress().history, [&](const EpochFigures& other) {
-        return other.epoch == figures.epoch || !other.has(options_.monitor.figure) ||
+    const bool best = std::ranges::all_of(trainer.progress().history, [&](const EpochMetrics& other) {
+        return other.epoch == metrics.epoch || !other.has(options_.monitor.figure) ||
                std::isnan(other[options_.monitor.figure]) ||
                options_.monitor.is_better(value, other[options_.monitor.figure]);
     });
@@ -91,33 +91,33 @@ EarlyStopping::EarlyStopping(std::int64_t patience, double margin, Monitor monit
 
 void EarlyStopping::on_begin(Trainer& trainer) { require_set_of("EarlyStopping", monitor_.figure, trainer); }
 
-void EarlyStopping::after_epoch(Trainer& trainer, const EpochFigures& figures) {
-    (void)figure_of("EarlyStopping", figures, monitor_.figure);
+void EarlyStopping::after_epoch(Trainer& trainer, const EpochMetrics& metrics) {
+    (void)figure_of("EarlyStopping", metrics, monitor_.figure);
     // Counted over the history, so that a resumed training stops where an unbroken one does.
     double best = monitor_.better == Monitor::Better::lower ? INFINITY : -INFINITY;
     std::int64_t best_epoch = 0;
-    for (const EpochFigures& other : trainer.progress().history)
+    for (const EpochMetrics& other : trainer.progress().history)
         if (other.has(monitor_.figure) && monitor_.is_better(other[monitor_.figure], best, margin_)) {
             best = other[monitor_.figure];
             best_epoch = other.epoch;
         }
-    if (figures.epoch - best_epoch >= patience_) trainer.stop();
+    if (metrics.epoch - best_epoch >= patience_) trainer.stop();
 }
 
 namespace {
 
 /// Of all epochs, in the order in which they came.
-std::vector<std::string> names_in(const std::vector<EpochFigures>& history) {
+std::vector<std::string> names_in(const std::vector<EpochMetrics>& history) {
     std::vector<std::string> names;
-    for (const EpochFigures& row : history)
+    for (const EpochMetrics& row : history)
         for (const auto& [name, value] : row)
             if (std::ranges::find(names, name) == names.end()) names.push_back(name);
     return names;
 }
 
-Series series_of(const std::vector<EpochFigures>& history, const std::string& figure, std::string name) {
+Series series_of(const std::vector<EpochMetrics>& history, const std::string& figure, std::string name) {
     Series out{std::move(name), {}, {}};
-    for (const EpochFigures& row : history) {
+    for (const EpochMetrics& row : history) {
         out.x.push_back(static_cast<double>(row.epoch));
         out.y.push_back(row.has(figure) ? row[figure] : NAN);
     }
@@ -126,13 +126,13 @@ Series series_of(const std::vector<EpochFigures>& history, const std::string& fi
 
 }  // namespace
 
-void CsvLog::after_epoch(Trainer& trainer, const EpochFigures&) {
+void CsvLog::after_epoch(Trainer& trainer, const EpochMetrics&) {
     const auto& history = trainer.progress().history;
     const std::vector<std::string> names = names_in(history);
     std::string text = "epoch";
     for (const std::string& name : names) text += "," + name;
     text += "\n";
-    for (const EpochFigures& row : history) {
+    for (const EpochMetrics& row : history) {
         text += std::to_string(row.epoch);
         for (const std::string& name : names) text += row.has(name) ? fmt::format(",{}", row[name]) : ",";
         text += "\n";
@@ -141,16 +141,16 @@ void CsvLog::after_epoch(Trainer& trainer, const EpochFigures&) {
 }
 
 void LearningCurvePicture::on_begin(Trainer& trainer) {
-    for (const auto* figures : {&options_.losses, &options_.accuracies})
-        for (const std::string& figure : *figures) require_set_of("LearningCurvePicture", figure, trainer);
+    for (const auto* metrics : {&options_.losses, &options_.accuracies})
+        for (const std::string& figure : *metrics) require_set_of("LearningCurvePicture", figure, trainer);
 }
 
-void LearningCurvePicture::after_epoch(Trainer& trainer, const EpochFigures& figures) {
+void LearningCurvePicture::after_epoch(Trainer& trainer, const EpochMetrics& metrics) {
     const auto& history = trainer.progress().history;
     LearningCurve curve{.title = options_.title};
     const auto draw = [&](const std::vector<std::string>& wanted, const std::string& end, std::vector<Series>& into) {
         for (const std::string& figure : wanted) {
-            (void)figure_of("LearningCurvePicture", figures, figure);
+            (void)figure_of("LearningCurvePicture", metrics, figure);
             into.push_back(series_of(history, figure, figure));
         }
         if (!wanted.empty()) return;

@@ -35,9 +35,9 @@ json number(double value) {
     return std::isnan(value) ? json() : json(value > 0 ? "inf" : "-inf");
 }
 
-json to_json(const EpochFigures& figures) {
-    json row = json::array({figures.epoch});
-    for (const auto& [name, value] : figures) row.push_back({name, number(value)});
+json to_json(const EpochMetrics& metrics) {
+    json row = json::array({metrics.epoch});
+    for (const auto& [name, value] : metrics) row.push_back({name, number(value)});
     return row;
 }
 
@@ -83,7 +83,7 @@ void Trainer::save(const std::filesystem::path& path) const {
     const Progress& progress = state.progress;
     const RandomState random = random_state(state.device);
     json history = json::array();
-    for (const EpochFigures& figures : progress.history) history.push_back(to_json(figures));
+    for (const EpochMetrics& metrics : progress.history) history.push_back(to_json(metrics));
     json generators = json::object();
     for (const auto& [name, generator] : state.generators) generators[name] = {generator.seed(), generator.position()};
     const State::Run& run = state.run;
@@ -250,22 +250,22 @@ class RecordReader {
     void read_history(Record& out) const {
         const json& history = list(root_, "history");
         for (const json& row : history) {
-            EpochFigures figures;
+            EpochMetrics metrics;
             if (!row.is_array() || row.empty())
                 fail(fmt::format("expected an epoch and its figures in 'history', got {}", shown(row)));
-            figures.epoch = integer(row[0], std::string_view("an epoch of history"), 1, out.progress.epoch);
-            if (!out.progress.history.empty() && figures.epoch <= out.progress.history.back().epoch)
-                fail(fmt::format("expected the epochs of 'history' in order, got {} behind {}", figures.epoch,
+            metrics.epoch = integer(row[0], std::string_view("an epoch of history"), 1, out.progress.epoch);
+            if (!out.progress.history.empty() && metrics.epoch <= out.progress.history.back().epoch)
+                fail(fmt::format("expected the epochs of 'history' in order, got {} behind {}", metrics.epoch,
                                  out.progress.history.back().epoch));
             for (std::size_t i = 1; i < row.size(); ++i) {
                 if (!row[i].is_array() || row[i].size() != 2)
                     fail(fmt::format("expected names with a number each in 'history', got {}", shown(row[i])));
                 std::string name = text(row[i][0], "history");
-                if (name.empty() || figures.has(name))
+                if (name.empty() || metrics.has(name))
                     fail(fmt::format("expected each figure of 'history' by a name of its own, got '{}'", name));
-                figures.add(std::move(name), figure(row[i][1]));
+                metrics.add(std::move(name), figure(row[i][1]));
             }
-            out.progress.history.push_back(std::move(figures));
+            out.progress.history.push_back(std::move(metrics));
         }
     }
 

@@ -27,7 +27,7 @@ DType type_of(const nn::Module& model) {
 }
 
 Tensor outputs_of(const Model& model, DType dtype, std::vector<Tensor> inputs) {
-    if (!is_half(dtype)) return model(inputs);
+    if (!is_16bit_float(dtype)) return model(inputs);
     for (Tensor& one : inputs)
         if (one.defined() && is_floating(one.dtype())) one = one.to(dtype);
     const Tensor out = model(inputs);

@@ -17,7 +17,7 @@
 #include "interrupt.hpp"
 #include "nn/unregistered_calls.hpp"
 #include "non_finite.hpp"
-#include "runtime/recorder.hpp"
+#include "runtime/capture.hpp"
 
 namespace declivity::train {
 namespace {
@@ -99,11 +99,11 @@ Fit::Fit(Trainer& trainer, Trainer::State& state, const data::Dataset& train,
                       .threads = options.loader_threads,
                       .device = state.device}),
       own_(state, StepOf::Purpose::train, state.sums),
-      step_(recorded(!state.of_model()         ? &Fit::own_step
+      step_(captured(!state.of_model()         ? &Fit::own_step
                      : options.accumulate == 1 ? &Fit::model_step
                                                : &Fit::add_gradients)),
       apply_([this](const std::vector<Tensor>&) { return apply_gradients(), std::vector<Tensor>{}; },
-             {.when_refused = WhenRefused::run, .recordings = 2, .device = state.device}),
+             {.when_refused = WhenRefused::run, .command_lists = 2, .device = state.device}),
       begin_([this](const std::vector<Tensor>&) { return begin_group(), std::vector<Tensor>{}; },
              {.when_refused = WhenRefused::run, .device = state.device}),
       save_([this](const std::vector<Tensor>&) { return rollback_->save(), std::vector<Tensor>{}; },
@@ -133,15 +133,15 @@ Fit::Fit(Trainer& trainer, Trainer::State& state, const data::Dataset& train,
     state_.require_finite = [this] { require_finite(); };
 }
 
-Recorded Fit::recorded(void (Fit::*commands)(const data::Batch&)) {
-    return Recorded(
+CapturedStep Fit::captured(void (Fit::*commands)(const data::Batch&)) {
+    return CapturedStep(
         [this, commands](const std::vector<Tensor>& tensors) {
             (this->*commands)(current_->with(tensors));
             return std::vector<Tensor>{};
         },
         // Nobody has said of hooks of parameters what they do.
         {.when_refused = WhenRefused::run,
-         .recordings = 2,
+         .command_lists = 2,
          .device = state_.device,
          .hooks = options_.record.value_or(false)});
 }
@@ -223,24 +223,24 @@ void Fit::run_epoch() {
 
 void Fit::end_epoch(const Report& last, double seconds) {
     Progress& progress = state_.progress;
-    EpochFigures figures;
-    figures.epoch = progress.epoch + 1;
-    last.append(figures, "train_", state_);
+    EpochMetrics metrics;
+    metrics.epoch = progress.epoch + 1;
+    last.append(metrics, "train_", state_);
     for (const auto& [name, set] : validation_)
         for (const auto& [figure, value] :
              trainer_.evaluate(set, {.transform = options_.test_transform, .collate = options_.collate}))
-            figures.add(fmt::format("{}_{}", name, figure), value);
+            metrics.add(fmt::format("{}_{}", name, figure), value);
     for (const auto& [name, optimizer] : state_.optimizers)
-        figures.add(state_.optimizers.size() == 1 ? "learning_rate" : name + "_learning_rate",
+        metrics.add(state_.optimizers.size() == 1 ? "learning_rate" : name + "_learning_rate",
                     optimizer.learning_rate());
-    figures.add("seconds", seconds);
+    metrics.add("seconds", seconds);
     progress.batch = 0;
     ++progress.epoch;
-    progress.history.push_back(figures);
+    progress.history.push_back(metrics);
     std::vector<std::string> sets{"train"};
     for (const auto& [name, set] : validation_) sets.push_back(name);
-    bar_.end_epoch(figures, sets);
-    for (const auto& callback : options_.callbacks) callback->after_epoch(trainer_, figures);
+    bar_.end_epoch(metrics, sets);
+    for (const auto& callback : options_.callbacks) callback->after_epoch(trainer_, metrics);
 }
 
 data::Batch Fit::next_batch() {
@@ -321,10 +321,10 @@ void Fit::undo(std::int64_t first) noexcept {
     }
 }
 
-void Fit::call(Recorded& recorded, const data::Batch& batch) {
+void Fit::call(CapturedStep& captured, const data::Batch& batch) {
     current_ = &batch;
     if (options_.record.value_or(true)) {
-        recorded(batch.tensors());
+        captured(batch.tensors());
         state_.replays.replayed = step_.replayed();
         if (state_.replays.refused.empty()) state_.replays.refused = step_.refused();
     } else {
@@ -350,11 +350,11 @@ void Fit::accumulated() {
     // Replayed batches have gradients for the same parameters each time; without a replay each step finds out which.
     if (!options_.record.value_or(true) || !step_.refused().empty())
         for (Accumulated& one : sums_) one.used = false;
-    const bool may_record = options_.record.value_or(true);
-    if (may_record) begin_({});
+    const bool may_capture = options_.record.value_or(true);
+    if (may_capture) begin_({});
     else begin_group();
     for (std::int64_t i = first; i < end; ++i) one_batch(next_batch());
-    if (may_record && step_.refused().empty()) apply_({});
+    if (may_capture && step_.refused().empty()) apply_({});
     else apply_gradients();
 }
 
@@ -366,7 +366,7 @@ void Fit::begin_group() {
 }
 
 void Fit::add_gradients(const data::Batch& batch) {
-    refuse_where_not_replayable();
+    refuse_unless_capture_safe();
     trainer_.optimizer().zero_grad();
     const Trainer::State::Outcome outcome = state_.outcome_of(batch);
     const LossWeight& weight = outcome.weight;
@@ -392,8 +392,8 @@ void Fit::add_gradients(const data::Batch& batch) {
 }
 
 void Fit::apply_gradients() {
-    if (Recorder* const recorder = Recorder::current())
-        if (const std::string why = not_replayable(); !why.empty()) recorder->refuse(why);
+    if (Capture* const capture = Capture::current())
+        if (const std::string why = not_capture_safe(); !why.empty()) capture->refuse(why);
     const NoGrad no_grad;
     const Tensor divisor = where(weights_ == 0, 1, weights_);
     for (Accumulated& one : sums_) {
@@ -407,13 +407,13 @@ void Fit::apply_gradients() {
 }
 
 void Fit::update() {
-    const double clip_norm = record_guard([this] { return options_.clip_norm; });
+    const double clip_norm = capture_guard([this] { return options_.clip_norm; });
     if (clip_norm > 0) optim::clip_grad_norm(state_.modules[0].module.parameters(), clip_norm);
     trainer_.optimizer().step();
 }
 
 void Fit::model_step(const data::Batch& batch) {
-    refuse_where_not_replayable();
+    refuse_unless_capture_safe();
     trainer_.optimizer().zero_grad();
     const Trainer::State::Outcome outcome = state_.outcome_of(batch);
     check_loss(outcome.loss, outcome.weight, state_.guard, true);
@@ -424,7 +424,7 @@ void Fit::model_step(const data::Batch& batch) {
 }
 
 void Fit::own_step(const data::Batch& batch) {
-    refuse_where_not_replayable();
+    refuse_unless_capture_safe();
     if (!state_.classification) state_.classification = false;
     const LossCalls calls;
     own_.observe(calls);
@@ -432,28 +432,28 @@ void Fit::own_step(const data::Batch& batch) {
     own_.end();
 }
 
-void Fit::refuse_where_not_replayable() const {
-    (void)record_guard([this] { return current_ != nullptr ? current_->size : -1; });
-    if (Recorder* const recorder = Recorder::current())
-        if (const std::string why = not_replayable(); !why.empty()) recorder->refuse(why);
+void Fit::refuse_unless_capture_safe() const {
+    (void)capture_guard([this] { return current_ != nullptr ? current_->size : -1; });
+    if (Capture* const capture = Capture::current())
+        if (const std::string why = not_capture_safe(); !why.empty()) capture->refuse(why);
 }
 
 /// Why a replay might not be what a call of the step is; empty where every part of it says that it is.
-std::string Fit::not_replayable() const {
+std::string Fit::not_capture_safe() const {
     if (options_.record) return {};  // the program says so
     if (!state_.of_model()) return "the step is a function of the program's own (FitOptions::record)";
-    if (const std::string module = state_.modules[0].module.not_replayable(); !module.empty())
-        return fmt::format("{} does not say that it is replayable (nn::Module::replayable, FitOptions::record)",
+    if (const std::string module = state_.modules[0].module.not_capture_safe(); !module.empty())
+        return fmt::format("{} does not say that it is capture_safe (nn::Module::capture_safe, FitOptions::record)",
                            module);
     if (!is_of_library(state_.loss)) return "the loss is a function of the program's own (FitOptions::record)";
     const optim::Optimizer& optimizer = state_.optimizers[0].optimizer;
-    if (optimizer.replayable() != typeid(optimizer))
-        return "the optimizer does not say that it is replayable (Optimizer::replayable, FitOptions::record)";
+    if (optimizer.capture_safe() != typeid(optimizer))
+        return "the optimizer does not say that it is capture_safe (Optimizer::capture_safe, FitOptions::record)";
     for (const NamedMetric& one : state_.metrics) {
         const Metric& metric = *one.metric;
-        if (one.of || metric.replayable() != typeid(metric))
+        if (one.of || metric.capture_safe() != typeid(metric))
             return fmt::format(
-                "the metric '{}' does not say that it is replayable (Metric::replayable, "
+                "the metric '{}' does not say that it is capture_safe (Metric::capture_safe, "
                 "FitOptions::record)",
                 one.name);
     }
@@ -465,9 +465,9 @@ void Fit::read(Report& report) {
     report.wait();
     const auto guard = report.guard();
     if (guard[0] > 0) throw_non_finite(guard[0], report.noted()[1] == guard[0] ? report.noted() : NotedLabels{});
-    Figures figures;
-    report.append(figures, "", state_);
-    bar_.update(state_.progress.batch, figures);
+    Metrics metrics;
+    report.append(metrics, "", state_);
+    bar_.update(state_.progress.batch, metrics);
 }
 
 void Fit::require_finite() {

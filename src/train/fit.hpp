@@ -10,7 +10,7 @@
 #include <vector>
 
 #include <declivity/tensor/generator.hpp>
-#include <declivity/tensor/record.hpp>
+#include <declivity/tensor/capture.hpp>
 #include <declivity/train/trainer.hpp>
 
 #include "progress_bar.hpp"
@@ -57,8 +57,8 @@ class Fit {
     [[nodiscard]] data::Batch next_batch();
 
     /// Calls a step, or replays it.
-    void call(Recorded& recorded, const data::Batch& batch);
-    Recorded recorded(void (Fit::*commands)(const data::Batch&));
+    void call(CapturedStep& captured, const data::Batch& batch);
+    CapturedStep captured(void (Fit::*commands)(const data::Batch&));
     // What these do on the device.
     void model_step(const data::Batch& batch);
     void own_step(const data::Batch& batch);
@@ -67,8 +67,8 @@ class Fit {
     void apply_gradients();
     void update();
 
-    void refuse_where_not_replayable() const;
-    [[nodiscard]] std::string not_replayable() const;
+    void refuse_unless_capture_safe() const;
+    [[nodiscard]] std::string not_capture_safe() const;
     void read(Report& report);
     void require_finite();
     [[noreturn]] void throw_non_finite(std::int64_t number, const NotedLabels& noted);
@@ -92,7 +92,7 @@ class Fit {
     data::Loader loader_;
     StepOf own_;
     const data::Batch* current_ = nullptr;  // for what the tensors of a recorded step do not say
-    Recorded step_, apply_, begin_, save_;
+    CapturedStep step_, apply_, begin_, save_;
     std::optional<Rollback> rollback_;
     detail::ProgressBar bar_;
 

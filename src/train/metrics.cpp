@@ -36,7 +36,7 @@ double ratio(double part, double whole) { return whole > 0 ? part / whole : NAN;
 
 }  // namespace
 
-const std::type_info& Accuracy::replayable() const { return typeid(Accuracy); }
+const std::type_info& Accuracy::capture_safe() const { return typeid(Accuracy); }
 
 void Accuracy::do_update(const Tensor& output, const Tensor& target) {
     check("Accuracy", output, target);
@@ -57,7 +57,7 @@ TopKAccuracy::TopKAccuracy(std::int64_t k) : k_(k) {
     if (k < 1) throw ValueError(fmt::format("TopKAccuracy: expected k of at least 1, got {}", k));
 }
 
-const std::type_info& TopKAccuracy::replayable() const { return typeid(TopKAccuracy); }
+const std::type_info& TopKAccuracy::capture_safe() const { return typeid(TopKAccuracy); }
 
 void TopKAccuracy::do_update(const Tensor& output, const Tensor& target) {
     check("TopKAccuracy", output, target);
@@ -78,7 +78,7 @@ ConfusionMatrix::ConfusionMatrix(std::int64_t classes) : classes_(classes) {
     counts_ = state("counts", {classes, classes});
 }
 
-const std::type_info& ConfusionMatrix::replayable() const { return typeid(ConfusionMatrix); }
+const std::type_info& ConfusionMatrix::capture_safe() const { return typeid(ConfusionMatrix); }
 
 void ConfusionMatrix::do_update(const Tensor& output, const Tensor& target) {
     check("ConfusionMatrix", output, target);
@@ -127,7 +127,7 @@ std::vector<double> intersection_over_union(const std::vector<double>& counts, s
 
 }  // namespace
 
-const std::type_info& MeanIoU::replayable() const { return typeid(MeanIoU); }
+const std::type_info& MeanIoU::capture_safe() const { return typeid(MeanIoU); }
 
 double MeanIoU::value(const States& states) const {
     double sum = 0, counted = 0;
@@ -144,7 +144,7 @@ std::vector<double> MeanIoU::of_classes() const {
                                    static_cast<std::size_t>(classes()));
 }
 
-const std::type_info& MeanAbsoluteError::replayable() const { return typeid(MeanAbsoluteError); }
+const std::type_info& MeanAbsoluteError::capture_safe() const { return typeid(MeanAbsoluteError); }
 
 void MeanAbsoluteError::do_update(const Tensor& output, const Tensor& target) {
     if (!(output.shape() == target.shape()))
@@ -158,7 +158,7 @@ double MeanAbsoluteError::value(const States& states) const {
     return ratio(states.number("sum"), states.number("counted"));
 }
 
-const std::type_info& Perplexity::replayable() const { return typeid(Perplexity); }
+const std::type_info& Perplexity::capture_safe() const { return typeid(Perplexity); }
 
 void Perplexity::do_update(const Tensor& output, const Tensor& target) {
     check("Perplexity", output, target);

@@ -29,7 +29,7 @@ void ProgressBar::start_epoch(std::int64_t epoch, std::int64_t epochs, std::int6
     last_ = start_ - kPause;
 }
 
-void ProgressBar::update(std::int64_t batch, const Figures& figures) {
+void ProgressBar::update(std::int64_t batch, const Metrics& metrics) {
     if (quiet_ || !terminal_ || std::chrono::steady_clock::now() - last_ < kPause) return;
     last_ = std::chrono::steady_clock::now();
     const int filled = static_cast<int>(kWidth * batch / std::max<std::int64_t>(batches_, 1));
@@ -38,7 +38,7 @@ void ProgressBar::update(std::int64_t batch, const Figures& figures) {
     std::string bar;
     for (int i = 0; i < kWidth; ++i) bar += i < filled ? "\u2588" : "\u2591";
     std::string shown;
-    for (const auto& [name, value] : figures) shown += fmt::format("  {} {:.4f}", name, value);
+    for (const auto& [name, value] : metrics) shown += fmt::format("  {} {:.4f}", name, value);
     fmt::print("\r\033[Kepoch {}/{} {} {}/{}{}  {:.0f} s left", epoch_, epochs_, bar, batch, batches_, shown, left);
     std::fflush(stdout);
     drawn_ = true;
@@ -49,11 +49,11 @@ void ProgressBar::clear() {
     drawn_ = false;
 }
 
-void ProgressBar::end_epoch(const EpochFigures& figures, const std::vector<std::string>& sets) {
+void ProgressBar::end_epoch(const EpochMetrics& metrics, const std::vector<std::string>& sets) {
     if (quiet_) return;
     clear();
-    fmt::print("epoch {}/{}", figures.epoch, epochs_);
-    for (const auto& [name, value] : figures) {
+    fmt::print("epoch {}/{}", metrics.epoch, epochs_);
+    for (const auto& [name, value] : metrics) {
         std::string_view set;  // the longest name that it begins with
         for (const std::string& one : sets)
             if (one.size() >= set.size() && name.starts_with(one + "_")) set = one;
@@ -61,7 +61,7 @@ void ProgressBar::end_epoch(const EpochFigures& figures, const std::vector<std::
         fmt::print("  {}{}{} {:.4f}", set == "train" ? "" : set, set == "train" ? "" : " ", name.substr(set.size() + 1),
                    value);
     }
-    fmt::print("  {:.1f} s\n", figures["seconds"]);
+    fmt::print("  {:.1f} s\n", metrics["seconds"]);
     std::fflush(stdout);
 }
 

@@ -16,9 +16,9 @@ class ProgressBar {
     explicit ProgressBar(bool quiet);
     void start_epoch(std::int64_t epoch, std::int64_t epochs, std::int64_t batches);
     /// @param figures of the epoch so far, as last heard from the device
-    void update(std::int64_t batch, const Figures& figures);
+    void update(std::int64_t batch, const Metrics& metrics);
     /// @param sets names with which figures begin: those of "train" are shown without it
-    void end_epoch(const EpochFigures& figures, const std::vector<std::string>& sets);
+    void end_epoch(const EpochMetrics& metrics, const std::vector<std::string>& sets);
     /// Clears an unfinished bar and prints a line.
     void note(const std::string& text);
 

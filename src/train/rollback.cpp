@@ -7,7 +7,7 @@
 #include <declivity/tensor/autograd.hpp>
 #include <declivity/tensor/creation.hpp>
 #include <declivity/tensor/functions.hpp>
-#include <declivity/tensor/record.hpp>
+#include <declivity/tensor/capture.hpp>
 
 namespace declivity::train {
 namespace {
@@ -56,7 +56,7 @@ std::size_t Rollback::find_changed() {
 
 void Rollback::save() {
     const NoGrad no_grad;
-    (void)record_guard([this] { return find_changed(); });
+    (void)capture_guard([this] { return find_changed(); });
     std::vector<ops::View> from, to;
     for (Kept& one : kept_) {
         if (!one.changes) continue;
@@ -64,7 +64,7 @@ void Rollback::save() {
         if (words && copy) {
             from.push_back(*words);
             to.push_back(*copy);
-            one.copy.mark_written();
+            one.copy.bump_version();
         } else {
             one.copy.copy_(where(reshape(slice(guard_, 0, 0, 1), {}) > 0, one.copy, one.tensor));
         }

@@ -9,7 +9,7 @@
 #include <declivity/tensor/autograd.hpp>
 #include <declivity/tensor/creation.hpp>
 #include <declivity/tensor/functions.hpp>
-#include <declivity/tensor/record.hpp>
+#include <declivity/tensor/capture.hpp>
 #include <fmt/format.h>
 
 #include "tensor/tensor_state.hpp"
@@ -127,7 +127,7 @@ void StepOf::backward(const LossValue& value) {
 
 void StepOf::report(std::string_view name, const LossValue& value) {
     if (purpose_ == Purpose::find) return;
-    const std::int64_t examples = record_guard([this] { return examples_; });
+    const std::int64_t examples = capture_guard([this] { return examples_; });
     LossWeight weight = LossWeight::of_examples(examples);
     if (value.has_weight()) weight = LossWeight::of(value, "Step::report");
     else if (calls_ != nullptr) weight = calls_->weight_of(value, examples).value_or(weight);
@@ -135,7 +135,7 @@ void StepOf::report(std::string_view name, const LossValue& value) {
 }
 
 std::int64_t StepOf::number() const {
-    return record_guard([this] { return number_.value_or(state_.progress.step); });
+    return capture_guard([this] { return number_.value_or(state_.progress.step); });
 }
 
 }  // namespace declivity::train

@@ -54,10 +54,10 @@ void Sums::reset() {
     values_.zero_();
 }
 
-void Sums::append(Figures& figures, const std::string& prefix, std::span<const float> values) const {
+void Sums::append(Metrics& metrics, const std::string& prefix, std::span<const float> values) const {
     for (std::size_t i = 0; i < names_.size(); ++i) {
         const auto weights = static_cast<double>(values[2 * i + 1]);
-        figures.add(prefix + names_[i], weights > 0 ? static_cast<double>(values[2 * i]) / weights : NAN);
+        metrics.add(prefix + names_[i], weights > 0 ? static_cast<double>(values[2 * i]) / weights : NAN);
     }
 }
 

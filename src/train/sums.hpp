@@ -8,7 +8,7 @@
 #include <vector>
 
 #include <declivity/tensor/tensor.hpp>
-#include <declivity/train/figures.hpp>
+#include <declivity/train/epoch_metrics.hpp>
 
 #include "loss_weight.hpp"
 
@@ -26,7 +26,7 @@ class Sums {
     void reset();
 
     /// The means, of the tensor on the host.
-    void append(Figures& figures, const std::string& prefix, std::span<const float> values) const;
+    void append(Metrics& metrics, const std::string& prefix, std::span<const float> values) const;
 
     [[nodiscard]] const Tensor& values() const noexcept { return values_; }  // f32 [kMax, 2]
     [[nodiscard]] const std::vector<std::string>& names() const noexcept { return names_; }

@@ -186,7 +186,7 @@ Evaluation Trainer::evaluate(const data::DatasetRef& dataset, const EvaluateOpti
     std::vector<io::HostArray> metric_states;
     for (const NamedMetric& one : state_->metrics)
         for (const auto& [name, tensor] : one.metric->state()) metric_states.push_back(io::to_host(tensor));
-    append_figures(evaluation, "", *state_, classification.value_or(false), totals_on_host, sums,
+    append_metrics(evaluation, "", *state_, classification.value_or(false), totals_on_host, sums,
                    sums.values().to_vector<float>(), metric_states);
     return evaluation;
 }

@@ -135,15 +135,15 @@ void Trainer::State::set_training(bool on) const {
     for (const auto& [name, module] : modules) module.train(on);
 }
 
-void append_figures(Figures& figures, const std::string& prefix, const Trainer::State& state, bool classification,
+void append_metrics(Metrics& metrics, const std::string& prefix, const Trainer::State& state, bool classification,
                     std::span<const float> totals, const Sums& sums, std::span<const float> sums_on_host,
                     std::span<const io::HostArray> metric_states) {
     if (classification) {
-        figures.add(prefix + "loss", static_cast<double>(totals[0]) / static_cast<double>(totals[2]));
+        metrics.add(prefix + "loss", static_cast<double>(totals[0]) / static_cast<double>(totals[2]));
         if (state.metrics.empty())
-            figures.add(prefix + "accuracy", static_cast<double>(totals[1]) / static_cast<double>(totals[3]));
+            metrics.add(prefix + "accuracy", static_cast<double>(totals[1]) / static_cast<double>(totals[3]));
     }
-    sums.append(figures, prefix, sums_on_host);
+    sums.append(metrics, prefix, sums_on_host);
     std::size_t at = 0;
     for (const NamedMetric& one : state.metrics) {
         std::vector<std::string> names;
@@ -152,7 +152,7 @@ void append_figures(Figures& figures, const std::string& prefix, const Trainer::
             names.push_back(name);
             arrays.push_back(metric_states[at++]);
         }
-        figures.add(prefix + one.name, one.metric->compute(Metric::States(std::move(names), std::move(arrays))));
+        metrics.add(prefix + one.name, one.metric->compute(Metric::States(std::move(names), std::move(arrays))));
     }
 }
 
@@ -184,8 +184,8 @@ void Report::wait() {
     events_.clear();
 }
 
-void Report::append(Figures& figures, const std::string& prefix, const Trainer::State& state) const {
-    append_figures(figures, prefix, state, state.classification.value_or(false), arrays_[2].as<float>(), state.sums,
+void Report::append(Metrics& metrics, const std::string& prefix, const Trainer::State& state) const {
+    append_metrics(metrics, prefix, state, state.classification.value_or(false), arrays_[2].as<float>(), state.sums,
                    arrays_[3].as<float>(), std::span(arrays_).subspan(4));
 }
 

@@ -92,7 +92,7 @@ class Report {
     void wait();
 
     /// Of the epoch, as far as it was then.
-    void append(Figures& figures, const std::string& prefix, const Trainer::State& state) const;
+    void append(Metrics& metrics, const std::string& prefix, const Trainer::State& state) const;
     [[nodiscard]] std::array<std::int32_t, 2> guard() const;
     [[nodiscard]] NotedLabels noted() const;
 
@@ -102,7 +102,7 @@ class Report {
 };
 
 /// Means of what was added up. @param metric_states of all metrics, in order
-void append_figures(Figures& figures, const std::string& prefix, const Trainer::State& state, bool classification,
+void append_metrics(Metrics& metrics, const std::string& prefix, const Trainer::State& state, bool classification,
                     std::span<const float> totals, const Sums& sums, std::span<const float> sums_on_host,
                     std::span<const io::HostArray> metric_states);
 

@@ -98,7 +98,7 @@ int run(const std::filesystem::path& file) {
         return complain("the loaded network computes something else");
 
     // The trainer, with a data set of the library.
-    data::DrawnDigits digits(64, 1);
+    data::SyntheticDigits digits(64, 1);
     nn::Sequential network(nn::Flatten(), nn::Linear(28 * 28, 10));
     optim::Adam adam(network.parameters(), {.lr = 1e-3});
     train::Trainer trainer(network, adam);

@@ -236,7 +236,7 @@ bool run_idx(Input input) {
 }
 
 std::vector<Bytes> cifar_seeds() {
-    Bytes record(3073, 100);
+    Bytes capture(3073, 100);
     record[0] = 3;
     Bytes two = record;
     two.insert(two.end(), record.begin(), record.end());

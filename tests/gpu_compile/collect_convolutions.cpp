@@ -52,20 +52,20 @@ void convolution_strategies() {
             for (const auto direction :
                  {Conv2dDirection::forward, Conv2dDirection::backward_input, Conv2dDirection::backward_weights}) {
                 const Conv2dProblem problem =
-                    conv2d_problem("collect", direction, dtype, Family::gpu_like, one.x, one.weight, one.options);
+                    conv2d_problem("collect", direction, dtype, KernelStyle::simt, one.x, one.weight, one.options);
                 const Shape out = conv2d_shape("collect", one.x, one.weight, one.options);
                 const bool forward = direction == Conv2dDirection::forward;
                 for (const Conv2dStrategy* strategy : conv2d_strategies()) {
                     // Others serve halves by their kernels of f32.
-                    if (is_half(dtype) && strategy != &conv2d_local() && strategy != &conv2d_direct()) continue;
-                    if (!strategy->can_serve(problem, device)) continue;
+                    if (is_16bit_float(dtype) && strategy != &conv2d_implicit_gemm() && strategy != &conv2d_direct()) continue;
+                    if (!strategy->is_applicable(problem, device)) continue;
                     const std::vector<std::string> variants = strategy->variants(problem, device);
                     for (const std::string& variant : variants) {
                         Conv2dOperands operands{View::make(device, dtype, one.x), View::make(device, dtype, one.weight),
                                                 View::make(device, dtype, out)};
                         const bool tailed = one.epilogues && direction != Conv2dDirection::backward_weights &&
                                             takes_epilogues(variants, variant) &&
-                                            strategy->takes_epilogue(problem, device, variant);
+                                            strategy->fuses_epilogue(problem, device, variant);
                         for (const KernelEpilogue& epilogue :
                              epilogues(forward ? operands.out : operands.x, EpilogueOf::convolution, tailed)) {
                             operands.epilogue = epilogue;

@@ -40,13 +40,13 @@ void product(const View& a, const View& b, bool many_epilogues, bool each_tile =
         const MatmulProblem problem = matmul_problem(a, b, constant ? OperandUse::constant : OperandUse::variable);
         for (const MatmulStrategy* strategy : matmul_strategies()) {
             // CLBlast's kernels are its own.
-            if (strategy == &matmul_clblast() || !strategy->can_serve(problem, a.device())) continue;
+            if (strategy == &matmul_clblast() || !strategy->is_applicable(problem, a.device())) continue;
             std::vector<std::string> variants = strategy->variants(problem, a.device());
             if (!each_tile) variants.resize(1);
             for (const std::string& variant : variants)
                 for (const KernelEpilogue& epilogue :
                      epilogues(out, EpilogueOf::product,
-                               many_epilogues && strategy->takes_epilogue(problem, a.device(), variant) &&
+                               many_epilogues && strategy->fuses_epilogue(problem, a.device(), variant) &&
                                    takes_epilogues(variants, variant)))
                     strategy->run(problem, {a, b, out, epilogue}, variant);
         }

@@ -147,7 +147,7 @@ TEST_CASE("the network for keywords") {
                                           .blocks = 2};
     for (const DType dtype : floats()) {
         models::KeywordCNN model(config, {.dtype = dtype});
-        CHECK(model.not_replayable() == "");
+        CHECK(model.not_capture_safe() == "");
         std::uint64_t seed = 60;
         {
             const NoGrad no_grad;
@@ -162,20 +162,20 @@ TEST_CASE("the network for keywords") {
         const std::int64_t length = small_cases() ? 60 : 130;
         const Tensor samples = random_tensor({2, length}, 8, dtype);
         const Row all = values(samples);
-        std::vector<Row> recordings;
+        std::vector<Row> command_lists;
         for (std::ptrdiff_t i = 0; i < 2; ++i)
-            recordings.emplace_back(all.begin() + i * length, all.begin() + (i + 1) * length);
+            command_lists.emplace_back(all.begin() + i * length, all.begin() + (i + 1) * length);
         const auto reference = [&] {
             const Weights w = weights_of(model);
             Row out;
-            for (const Row& one : recordings)
+            for (const Row& one : command_lists)
                 for (const double v : logits(config, w, one)) out.push_back(v);
             return out;
         };
         const Tensor y = model(samples);
         CHECK(difference(y, reference(), {dtype == DType::f64 ? 1e-9 : 2e-4, 1e-4}) == "");
         Row mels;
-        for (const Row& one : recordings)
+        for (const Row& one : command_lists)
             for (const double v : log_mels(config, one).values) mels.push_back(v);
         CHECK(difference(model.features(samples), mels, {dtype == DType::f64 ? 1e-9 : 1e-3, 1e-4}) == "");
         if (dtype != DType::f64) continue;

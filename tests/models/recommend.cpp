@@ -12,7 +12,7 @@
 #include <declivity/runtime/error.hpp>
 #include <declivity/tensor/autograd.hpp>
 #include <declivity/tensor/functions.hpp>
-#include <declivity/tensor/record.hpp>
+#include <declivity/tensor/capture.hpp>
 #include <doctest/doctest.h>
 #include <tests/support/devices.hpp>
 #include <tests/support/gradient_check.hpp>
@@ -293,11 +293,11 @@ TEST_CASE("models that recommend are replayed as they are called") {
     manual_seed(1);
     models::DLRM model({.dense_features = 3, .fields = {4, 7}, .embedding_dim = 5});
     models::FactorizationMachine machine({.fields = {4, 7}});
-    CHECK(model.not_replayable() == "");
-    CHECK(machine.not_replayable() == "");
-    CHECK(models::MatrixFactorization({.users = 2, .items = 3}).not_replayable() == "");
-    CHECK(models::TwoTower({.user = {.fields = {4}}, .item = {.fields = {7}}}).not_replayable() == "");
-    auto step = record([&](const std::vector<Tensor>& in) {
+    CHECK(model.not_capture_safe() == "");
+    CHECK(machine.not_capture_safe() == "");
+    CHECK(models::MatrixFactorization({.users = 2, .items = 3}).not_capture_safe() == "");
+    CHECK(models::TwoTower({.user = {.fields = {4}}, .item = {.fields = {7}}}).not_capture_safe() == "");
+    auto step = capture([&](const std::vector<Tensor>& in) {
         return std::vector{(model(in.at(0), in.at(1)) + machine(in.at(1))).detach()};
     });
     for (std::uint64_t i = 0; i < 4; ++i) {

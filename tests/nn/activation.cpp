@@ -8,7 +8,7 @@
 #include <declivity/nn/nn.hpp>
 #include <declivity/optim/sgd.hpp>
 #include <declivity/tensor/autograd.hpp>
-#include <declivity/tensor/record.hpp>
+#include <declivity/tensor/capture.hpp>
 #include <doctest/doctest.h>
 #include <tests/support/values.hpp>
 
@@ -23,7 +23,7 @@ void check(const std::string& name, Layer layer, const std::function<Tensor(cons
     CAPTURE(name);
     const Tensor x = random_tensor(shape, 5, DType::f32, -4, 4);
     CHECK(layer.type_name() == name);
-    CHECK(layer.replayable() == typeid(Layer));
+    CHECK(layer.capture_safe() == typeid(Layer));
     CHECK(values(layer(x)) == values(function(x)));
 }
 

@@ -15,7 +15,7 @@
 #include <declivity/tensor/autograd.hpp>
 #include <declivity/tensor/creation.hpp>
 #include <declivity/tensor/functions.hpp>
-#include <declivity/tensor/record.hpp>
+#include <declivity/tensor/capture.hpp>
 #include <doctest/doctest.h>
 
 #include "tests/support/values.hpp"
@@ -251,7 +251,7 @@ TEST_CASE("hooks: gradients go through what they replace, and one may remove its
 namespace {
 
 /// Parameters after some steps of a network with a cell, plain or recorded.
-std::vector<std::vector<double>> trained(bool record_it) {
+std::vector<std::vector<double>> trained(bool capture_it) {
     manual_seed(3);
     Cell cell;
     cell.register_forward_hook([](auto&, const auto&, auto& result) { result.first = result.first * 1.5; });
@@ -265,13 +265,13 @@ std::vector<std::vector<double>> trained(bool record_it) {
         optimizer.step();
         return std::vector{loss.detach()};
     };
-    auto recorded = record(step);
+    auto captured = capture(step);
     std::vector<std::vector<double>> out;
     for (std::uint64_t i = 0; i < 6; ++i) {
         const std::vector<Tensor> in{random_tensor({5, 3}, 10 + i), random_tensor({5, 4}, 20 + i)};
-        out.push_back(values(record_it ? recorded(in)[0] : step(in)[0]));
+        out.push_back(values(capture_it ? any_requires_grad(in)[0] : step(in)[0]));
     }
-    if (record_it) CHECK(recorded.replayed() == 5);
+    if (capture_it) CHECK(captured.replayed() == 5);
     for (const Tensor& parameter : cell.parameters()) out.push_back(values(parameter));
     return out;
 }
@@ -287,7 +287,7 @@ TEST_CASE("hooks and recorded steps") {
     layer.eval();
     const NoGrad no_grad;
     const Tensor x = random_tensor({4, 3}, 7);
-    auto step = record([&](const Tensor& in) { return layer(in); });
+    auto step = capture([&](const Tensor& in) { return layer(in); });
     const auto plain = values(step(x));
     (void)step(x);
     CHECK(step.replays());
@@ -305,12 +305,12 @@ TEST_CASE("hooks and recorded steps") {
     CHECK(step.replayed() == 3);
     // Where nobody said that hooks only enqueue.
     auto careful =
-        record([&](const Tensor& in) { return layer(in); }, {.when_refused = WhenRefused::run, .hooks = false});
+        capture([&](const Tensor& in) { return layer(in); }, {.when_refused = WhenRefused::run, .hooks = false});
     (void)careful(x);
     CHECK(careful.refused().empty());
     layer.register_forward_pre_hook([](auto&, auto&) {});
     (void)careful(x);
     CHECK(careful.refused().find("a hook of a module (remove it") != std::string::npos);
-    auto failing = record([&](const Tensor& in) { return layer(in); }, {.hooks = false});
+    auto failing = capture([&](const Tensor& in) { return layer(in); }, {.hooks = false});
     CHECK_THROWS_AS((void)failing(x), Unsupported);
 }

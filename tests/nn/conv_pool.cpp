@@ -26,7 +26,7 @@ void same(const Tensor& a, const Tensor& b) {
 template <class Layer>
 Layer& named(Layer&& layer, const std::string& name) {
     CHECK(layer.type_name() == name);
-    CHECK(layer.not_replayable().empty());
+    CHECK(layer.not_capture_safe().empty());
     return layer;
 }
 

@@ -11,7 +11,7 @@
 #include <declivity/tensor/checkpoint.hpp>
 #include <declivity/tensor/creation.hpp>
 #include <declivity/tensor/functions.hpp>
-#include <declivity/tensor/record.hpp>
+#include <declivity/tensor/capture.hpp>
 #include <doctest/doctest.h>
 
 #include "tests/support/launches.hpp"
@@ -103,7 +103,7 @@ TEST_CASE("layers compute what the functions do, in all options, and may be repl
         same(layer(line),
              conv1d(line, layer.weight(), layer.bias(), {.stride = 2, .padding = 1, .dilation = 2, .groups = 2}));
         CHECK(layer.summary({2, 4, 9}).find(" 288\n") != std::string::npos);  // 2 x 6 x 4 results of 2 x 3 numbers
-        CHECK(layer.not_replayable().empty());
+        CHECK(layer.not_capture_safe().empty());
     }
     {
         nn::ConvTranspose2d layer(
@@ -112,7 +112,7 @@ TEST_CASE("layers compute what the functions do, in all options, and may be repl
              conv_transpose2d(image, layer.weight(), layer.bias(),
                               {.stride = 2, .padding = 1, .output_padding = {0, 1}, .dilation = {1, 2}, .groups = 2}));
         CHECK(layer.summary({2, 4, 5, 6}).find(" 4320\n") != std::string::npos);  // 240 numbers, each by 3 x 3 x 2
-        CHECK(layer.not_replayable().empty());
+        CHECK(layer.not_capture_safe().empty());
     }
     {
         nn::Conv2d layer(4, 6, {3, 2}, {.stride = {1, 2}, .padding = {1, 0}, .dilation = {2, 1}, .groups = 2});
@@ -124,7 +124,7 @@ TEST_CASE("layers compute what the functions do, in all options, and may be repl
         const NoGrad no_grad;
         layer.weight().copy_(random_tensor({5, 4}, 4)), layer.bias().copy_(random_tensor({5, 4}, 5));
         same(layer(rows), layer_norm(rows, {5, 4}, layer.weight(), layer.bias(), 0.1));
-        CHECK(layer.not_replayable().empty());
+        CHECK(layer.not_capture_safe().empty());
     }
     {
         nn::RMSNorm layer(4), fixed(4, {.eps = 0.5});
@@ -134,7 +134,7 @@ TEST_CASE("layers compute what the functions do, in all options, and may be repl
             nn::RMSNorm wide(4, {.dtype = DType::f64});
             same(wide(rows.to(DType::f64)), rms_norm(rows.to(DType::f64), 4, wide.weight(), 0x1p-52));
         }
-        CHECK(layer.not_replayable().empty());
+        CHECK(layer.not_capture_safe().empty());
     }
     {
         const Tensor x = random_tensor({1, 1, 6, 7}, 6);
@@ -163,7 +163,7 @@ TEST_CASE("Embedding: rows by number; the row of padding_idx gets no gradient") 
                 if (!padded || at[i] != 1) wanted[at[i] * 3 + d] += given[i * 3 + d];
         CHECK(difference(layer.weight().grad(), wanted, {1e-6, 1e-6}) == "");
         CHECK(values(layer.weight()) == table);
-        CHECK(layer.not_replayable().empty());
+        CHECK(layer.not_capture_safe().empty());
     }
     CHECK(nn::Embedding(5, 3).summary({2, 3}, DType::i64).find("[2, 3, 3]") != std::string::npos);
 }
@@ -185,16 +185,16 @@ TEST_CASE("LSTMCell: a state that is left out is zeros; a sequence, plain and re
         return std::vector{state.hidden, state.cell};
     };
     const NoGrad no_grad;
-    auto recorded = record(run);
+    auto captured = capture(run);
     for (std::uint64_t i = 0; i < 3; ++i) {
         const std::vector<Tensor> in{random_tensor({2, 3}, 20 + i), random_tensor({2, 3}, 30 + i)};
-        const auto plain = run(in), again = recorded(in);
+        const auto plain = run(in), again = any_requires_grad(in);
         CHECK(values(again[0]) == values(plain[0]));
         CHECK(values(again[1]) == values(plain[1]));
     }
-    CHECK(recorded.replayed() == 2);
+    CHECK(captured.replayed() == 2);
     CHECK(nn::summary(cell, x).find(" 224\n") != std::string::npos);  // 2 x (16 x 3 + 16 x 4)
-    CHECK(cell.not_replayable().empty());
+    CHECK(cell.not_capture_safe().empty());
 }
 
 TEST_CASE("layers: mistakes are refused by name") {
@@ -314,7 +314,7 @@ TEST_CASE("BatchNorm without momentum keeps the average of all batches") {
 }
 
 TEST_CASE("BatchNorm: recorded steps count, and average, as plain ones to the bit") {
-    const auto trained = [](bool recorded_steps, std::optional<double> momentum) {
+    const auto trained = [](bool captured_steps, std::optional<double> momentum) {
         manual_seed(6);
         nn::Sequential model(nn::Conv2d(2, 3, 3), nn::BatchNorm2d(3, {.momentum = momentum}), nn::ReLU(), nn::Flatten(),
                              nn::Linear(27, 2));
@@ -326,13 +326,13 @@ TEST_CASE("BatchNorm: recorded steps count, and average, as plain ones to the bi
             optimizer.step();
             return loss.detach();
         };
-        auto recorded = record(step);
+        auto captured = capture(step);
         std::vector<std::vector<double>> out;
         for (std::uint64_t i = 0; i < 5; ++i) {
             const Tensor x = random_tensor({4, 2, 5, 5}, 60 + i);
-            out.push_back(values(recorded_steps ? recorded(x) : step(x)));
+            out.push_back(values(captured_steps ? captured(x) : step(x)));
         }
-        if (recorded_steps) CHECK(recorded.replayed() == 4);
+        if (captured_steps) CHECK(captured.replayed() == 4);
         CHECK(counted(model) == 5);
         for (const auto& [name, tensor] : model.state_dict()) out.push_back(values(tensor));
         return out;

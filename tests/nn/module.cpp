@@ -167,7 +167,7 @@ TEST_CASE("modules outside of training see each step of an optimizer") {
 TEST_CASE("initial values have the spread that their formulas say") {
     manual_seed(2);
     const Shape shape{64, 20, 3, 3};  // 180 inputs, 576 outputs
-    const auto figures = [](const Tensor& tensor) {
+    const auto metrics = [](const Tensor& tensor) {
         const auto values = test::values(tensor);
         const double n = static_cast<double>(values.size()),
                      mean = std::accumulate(values.begin(), values.end(), 0.0) / n;
@@ -179,7 +179,7 @@ TEST_CASE("initial values have the spread that their formulas say") {
         return std::array{mean, std::sqrt(square / n), largest};
     };
     const auto check = [&](const Tensor& tensor, double deviation, double bound) {
-        const auto [mean, spread, largest] = figures(tensor);
+        const auto [mean, spread, largest] = metrics(tensor);
         CHECK(std::abs(mean) < 5 * deviation / std::sqrt(11520.0));
         CHECK(spread == doctest::Approx(deviation).epsilon(0.03));
         CHECK(largest <= bound);

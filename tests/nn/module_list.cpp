@@ -9,7 +9,7 @@
 #include <declivity/tensor/autograd.hpp>
 #include <declivity/tensor/creation.hpp>
 #include <declivity/tensor/functions.hpp>
-#include <declivity/tensor/record.hpp>
+#include <declivity/tensor/capture.hpp>
 #include <doctest/doctest.h>
 
 #include "tests/support/values.hpp"
@@ -23,7 +23,7 @@ struct Gate : nn::Callable<Tensor(Tensor, Tensor)> {
     explicit Gate(std::int64_t n) : dense(add("dense", nn::Linear(n, n, {.bias = false}))) {}
     nn::Linear& dense;
     Tensor forward(Tensor x, Tensor by) override { return dense(x) * by; }
-    const std::type_info& replayable() const override { return typeid(Gate); }
+    const std::type_info& capture_safe() const override { return typeid(Gate); }
 };
 
 struct Net : nn::Layer {
@@ -39,7 +39,7 @@ struct Net : nn::Layer {
         for (Gate& gate : gates) x = gate(x, by);
         return cat({heads["class"](x), heads["size"](x)}, 1);
     }
-    const std::type_info& replayable() const override { return typeid(Net); }
+    const std::type_info& capture_safe() const override { return typeid(Net); }
     std::string type_name() const override { return "Net"; }
 };
 
@@ -62,7 +62,7 @@ TEST_CASE("ModuleList and ModuleDict: names as PyTorch's, calls by number and ke
     for (int i = 0; i < 3; ++i) y = linear(y, net.gates[i].dense.weight()) * x;
     const auto wanted = values(cat({net.heads["class"](y), net.heads["size"](y)}, 1));
     CHECK(values(net(x)) == wanted);
-    CHECK(net.not_replayable().empty());
+    CHECK(net.not_capture_safe().empty());
     Net moved(std::move(net));
     CHECK(values(moved(x)) == wanted);
     CHECK(&moved.gates[-1] == &moved.gates[2]);
@@ -182,7 +182,7 @@ TEST_CASE("ModuleList, ModuleDict, Sequential: a recorded step is recorded anew 
             net.sequence.append(make());
         };
         grow("a", twice);
-        auto step = record([&](const Tensor& x) {
+        auto step = capture([&](const Tensor& x) {
             const NoGrad no_grad;
             return way.call(net, x) + 1;
         });

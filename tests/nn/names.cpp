@@ -28,7 +28,7 @@ TEST_CASE("BatchNorm1d, 2d and 3d are BatchNorm with the number of axes checked"
                 layer.train(training);
                 plain.train(training);
                 CHECK(layer.type_name() == name);
-                CHECK(layer.not_replayable().empty());
+                CHECK(layer.not_capture_safe().empty());
                 CHECK(layer.state_dict().size() == 5);
                 const Tensor x = test::random_tensor(shapes[i], i);
                 if (std::ranges::find(taken, i) != taken.end()) {
@@ -86,8 +86,8 @@ TEST_CASE("short and other names give what the long ones do") {
     CHECK(nn::AdaptiveAvgPool2d(1).type_name() == "AdaptiveAvgPool2d");
     CHECK(test::values(nn::Identity()(image)) == test::values(image));
     CHECK(nn::Identity().type_name() == "Identity");
-    CHECK(nn::Identity().not_replayable().empty());
-    CHECK(nn::AdaptiveAvgPool2d(1).not_replayable().empty());
+    CHECK(nn::Identity().not_capture_safe().empty());
+    CHECK(nn::AdaptiveAvgPool2d(1).not_capture_safe().empty());
 }
 
 TEST_CASE("a summary of a network that takes integers") {

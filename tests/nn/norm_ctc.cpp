@@ -11,7 +11,7 @@
 #include <declivity/tensor/autograd.hpp>
 #include <declivity/tensor/creation.hpp>
 #include <declivity/tensor/functions.hpp>
-#include <declivity/tensor/record.hpp>
+#include <declivity/tensor/capture.hpp>
 #include <doctest/doctest.h>
 #include <tests/support/values.hpp>
 
@@ -56,7 +56,7 @@ TEST_CASE("GroupNorm, InstanceNorm, LocalResponseNorm: names, values, running st
                  volume = random_tensor({2, 6, 3, 2, 2}, 3);
     nn::GroupNorm group(3, 6, {.eps = 0.1});
     same(group(image), group_norm(image, 3, group.weight(), group.bias(), 0.1));
-    CHECK(group.not_replayable().empty());
+    CHECK(group.not_capture_safe().empty());
     same(nn::InstanceNorm1d(6)(line), instance_norm(line));
     same(nn::InstanceNorm2d(6)(image), instance_norm(image));
     same(nn::InstanceNorm3d(6)(volume), instance_norm(volume));
@@ -65,7 +65,7 @@ TEST_CASE("GroupNorm, InstanceNorm, LocalResponseNorm: names, values, running st
     same(alone, select(instance_norm(slice(image, 0, 1, 2)), 0, 0));
     nn::LocalResponseNorm local(3, 0.5, 0.5, 2);
     same(local(image), local_response_norm(image, 3, 0.5, 0.5, 2));
-    CHECK(local.not_replayable().empty());
+    CHECK(local.not_capture_safe().empty());
 
     nn::InstanceNorm2d tracked(6, {.momentum = 0.5, .affine = true, .track_running_stats = true});
     Tensor mean = zeros({6}), var = ones({6});
@@ -93,13 +93,13 @@ TEST_CASE("GroupNorm, InstanceNorm, LocalResponseNorm: names, values, running st
 TEST_CASE("InstanceNorm: a recorded step updates the running statistics") {
     nn::InstanceNorm1d a(3, {.track_running_stats = true}), b(3, {.track_running_stats = true});
     const NoGrad no_grad;
-    auto recorded = record([&](const std::vector<Tensor>& in) { return std::vector{b(in[0])}; });
+    auto captured = capture([&](const std::vector<Tensor>& in) { return std::vector{b(in[0])}; });
     for (std::uint64_t i = 0; i < 4; ++i) {
         const Tensor x = random_tensor({2, 3, 5}, i, DType::f32, 1, 3);
-        same(recorded({x})[0], a(x));
+        same(any_requires_grad({x})[0], a(x));
         for (std::size_t k = 0; k < 3; ++k) same(a.named_buffers()[k].tensor, b.named_buffers()[k].tensor);
     }
-    CHECK(recorded.replayed() > 0);
+    CHECK(captured.replayed() > 0);
 }
 
 TEST_CASE("BatchNorm of 2, 3 and 5 axes is that of each channel") {
@@ -140,7 +140,7 @@ TEST_CASE("Embedding and EmbeddingBag: options, and tables that are there alread
     nn::EmbeddingBag last = nn::EmbeddingBag::from_pretrained(table, true, {.include_last_offset = true});
     CHECK(last(row, offsets).shape() == Shape{2, 3});
     CHECK_FALSE(last(row, offsets).requires_grad());
-    CHECK(last.not_replayable().empty());
+    CHECK(last.not_capture_safe().empty());
     CHECK_THROWS_WITH_AS(nn::EmbeddingBag(0, 3),
                          "EmbeddingBag: expected num_embeddings and embedding_dim of at least 1, got 0 and 3", ValueError);
     CHECK_THROWS_AS(nn::EmbeddingBag(5, 3, {.padding_idx = 5}), ValueError);
@@ -237,13 +237,13 @@ TEST_CASE("SpectralNorm: several uses in a step, recorded or not") {
         optimizer.step();
         return std::vector{loss.detach()};
     };
-    auto recorded = record([&](const std::vector<Tensor>& in) { return step(b, right, in[0]); });
+    auto captured = capture([&](const std::vector<Tensor>& in) { return step(b, right, in[0]); });
     for (std::uint64_t i = 0; i < 5; ++i) {
         const Tensor x = random_tensor({3, 4}, 10 + i);
-        const Tensor plain = step(a, left, x)[0], again = recorded({x})[0];
+        const Tensor plain = step(a, left, x)[0], again = any_requires_grad({x})[0];
         CHECK(difference(again, values(plain), {1e-6, 1e-6}) == "");
     }
-    CHECK(recorded.replayed() > 0);
+    CHECK(captured.replayed() > 0);
     for (std::size_t i = 0; i < 2; ++i)
         CHECK(difference(a.named_buffers()[i].tensor, values(b.named_buffers()[i].tensor), {1e-6, 1e-6}) == "");
 }

@@ -119,7 +119,7 @@ TEST_CASE("a module that was moved from says so") {
         [&] { from.train(); },
         [&] { from.eval(); },
         [&] { from.zero_grad(); },
-        [&] { (void)from.not_replayable(); },
+        [&] { (void)from.not_capture_safe(); },
         [&] {
             (void)from.summary({7, 5});
         },

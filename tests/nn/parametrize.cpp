@@ -16,7 +16,7 @@
 #include <declivity/tensor/autograd.hpp>
 #include <declivity/tensor/creation.hpp>
 #include <declivity/tensor/functions.hpp>
-#include <declivity/tensor/record.hpp>
+#include <declivity/tensor/capture.hpp>
 #include <doctest/doctest.h>
 
 #include "tests/support/temp_folder.hpp"
@@ -31,7 +31,7 @@ namespace {
 struct Symmetric : nn::Layer {
     Tensor forward(Tensor w) override { return (w + transpose(w)) * 0.5; }
     std::string type_name() const override { return "Symmetric"; }
-    const std::type_info& replayable() const override { return typeid(Symmetric); }
+    const std::type_info& capture_safe() const override { return typeid(Symmetric); }
 };
 
 /// exp, whose original is the logarithm.
@@ -44,7 +44,7 @@ struct Positive : nn::Layer {
 struct Scaled : nn::Layer {
     Parameter factor = parameter("factor", full({1}, 2.0));
     Tensor forward(Tensor w) override { return w * factor; }
-    const std::type_info& replayable() const override { return typeid(Scaled); }
+    const std::type_info& capture_safe() const override { return typeid(Scaled); }
 };
 
 /// A user's own module.
@@ -54,7 +54,7 @@ struct Mix : nn::Layer {
     Tensor plain = parameter("plain", ones({1}));
     Tensor forward(Tensor x) override { return matmul(x, w) * scale * plain + maximum(scale, 0.1); }
     std::string type_name() const override { return "Mix"; }
-    const std::type_info& replayable() const override { return typeid(Mix); }
+    const std::type_info& capture_safe() const override { return typeid(Mix); }
 };
 
 std::vector<std::string> names(const std::vector<NamedTensor>& tensors) {
@@ -330,7 +330,7 @@ TEST_CASE("parametrisations: second-order gradients") {
 namespace {
 
 /// Losses and parameters of some steps of a network with parametrisations, plain or recorded.
-std::vector<std::vector<double>> trained(bool recorded_steps) {
+std::vector<std::vector<double>> trained(bool captured_steps) {
     manual_seed(11);
     nn::Sequential model(nn::Conv2d(1, 4, 3), nn::ReLU(), nn::Flatten(), nn::Linear(36, 3), Mix());
     nn::weight_norm(model[0]);
@@ -348,16 +348,16 @@ std::vector<std::vector<double>> trained(bool recorded_steps) {
         optimizer.step();
         return std::vector{loss.detach()};
     };
-    auto recorded = record(step);
+    auto captured = capture(step);
     std::vector<std::vector<double>> out;
     for (std::uint64_t i = 0; i < 6; ++i) {
         const std::vector<Tensor> in{random_tensor({6, 1, 5, 5}, 50 + i),
                                      Tensor::from<std::int64_t>({0, 1, 2, 2, 1, 0}, {6})};
-        out.push_back(values(recorded_steps ? recorded(in)[0] : step(in)[0]));
+        out.push_back(values(captured_steps ? any_requires_grad(in)[0] : step(in)[0]));
     }
-    if (recorded_steps) CHECK(recorded.replayed() == 5);
+    if (captured_steps) CHECK(captured.replayed() == 5);
     for (const Tensor& one : model.parameters()) out.push_back(values(one));
-    CHECK(model.not_replayable().empty());
+    CHECK(model.not_capture_safe().empty());
     return out;
 }
 
@@ -369,7 +369,7 @@ TEST_CASE("parametrisations: a recorded step is recorded anew when they come and
     nn::Linear layer(3, 3);
     const NoGrad no_grad;
     const Tensor x = random_tensor({4, 3}, 12);
-    auto step = record([&](const Tensor& in) { return layer(in); });
+    auto step = capture([&](const Tensor& in) { return layer(in); });
     const auto plain = values(step(x));
     (void)step(x);
     nn::register_parametrization(layer, "weight", Scaled());

@@ -42,11 +42,11 @@ TEST_CASE("batch_norm, its statistics and its gradients agree with the reference
             given.mean = mean_before;
             given.variance = variance_before;
             const auto evaluated = reference_batch_norm(one, elements, weights, biases, gradient, 1e-5, &given);
-            for (const Family family : families()) {
-                const ops::FamilyScope scope(family);
+            for (const KernelStyle style : families()) {
+                const ops::KernelStyleScope scope(style);
                 CAPTURE(one.name);
                 CAPTURE(name_of(dtype));
-                CAPTURE(family == Family::cpu_like ? "CPU-like" : "GPU-like");
+                CAPTURE(style == KernelStyle::simd ? "CPU-like" : "GPU-like");
                 for (const bool training : {true, false}) {
                     CAPTURE(training);
                     Tensor mean = tensor(mean_before, channels, dtype),
@@ -75,8 +75,8 @@ TEST_CASE("batch_norm, its statistics and its gradients agree with the reference
 }
 
 TEST_CASE("a mean far from zero does not swallow the variance") {
-    for (const Family family : families()) {
-        const ops::FamilyScope scope(family);
+    for (const KernelStyle style : families()) {
+        const ops::KernelStyleScope scope(style);
         for (const Shape& shape : {Shape{40, 3}, Shape{4, 3, 40}}) {
             auto elements = random_values(shape.numel(), 7);
             for (double& value : elements)
@@ -93,8 +93,8 @@ TEST_CASE("a mean far from zero does not swallow the variance") {
 
 TEST_CASE("numeric gradients of batch_norm") {
     if (widest() != DType::f64) return;
-    for (const Family family : families()) {
-        const ops::FamilyScope scope(family);
+    for (const KernelStyle style : families()) {
+        const ops::KernelStyleScope scope(style);
         for (const Shape& shape : {Shape{5, 3}, Shape{3, 2, 2, 2}, Shape{2, 3, 20}}) {
             const Shape channels{shape[1]};
             const Tensor x = random_tensor(shape, 8, DType::f64), weight = random_tensor(channels, 9, DType::f64),

@@ -31,8 +31,8 @@ Tensor unwritten(const Shape& shape, DType dtype) {
     return Tensor(ops::View::make(default_device(), dtype, shape)).fill_(std::numeric_limits<double>::quiet_NaN());
 }
 
-ops::Conv2dProblem problem_of(const Conv2dCase& c, DType dtype, Family family, Conv2dDirection direction) {
-    return ops::conv2d_problem("test", direction, dtype, family, c.x, c.weight, c.options);
+ops::Conv2dProblem problem_of(const Conv2dCase& c, DType dtype, KernelStyle style, Conv2dDirection direction) {
+    return ops::conv2d_problem("test", direction, dtype, style, c.x, c.weight, c.options);
 }
 
 /// Random operands of a case, and what each direction makes of them.
@@ -79,18 +79,18 @@ std::string wrong_by(const ops::Conv2dStrategy& strategy, DType dtype, const Ten
 }
 
 /// All directions of one case by one strategy, in one form; gives how many it served.
-int check(const ops::Conv2dStrategy& strategy, Family family, const Filled& filled, std::string_view variant = "") {
+int check(const ops::Conv2dStrategy& strategy, KernelStyle style, const Filled& filled, std::string_view variant = "") {
     CAPTURE(strategy.name());
     CAPTURE(variant);
-    CAPTURE(family == Family::cpu_like ? "CPU-like" : "GPU-like");
+    CAPTURE(style == KernelStyle::simd ? "CPU-like" : "GPU-like");
     const auto& [c, dtype, x, weight, bias, gradient, out, biased_out, dx, dweight, dbias] = filled;
     int served = 0;
     const auto wrong = [&](const Tensor& result, const std::vector<double>& wanted, const Tolerance& allowed) {
         return wrong_by(strategy, dtype, result, wanted, allowed);
     };
     const auto run = [&](Conv2dDirection direction, const ops::Conv2dOperands& operands) {
-        const auto problem = problem_of(filled.c, filled.dtype, family, direction);
-        if (!strategy.can_serve(problem, x.device())) return false;
+        const auto problem = problem_of(filled.c, filled.dtype, style, direction);
+        if (!strategy.is_applicable(problem, x.device())) return false;
         strategy.run(problem, operands, variant);
         ++served;
         return true;
@@ -112,7 +112,7 @@ int check(const ops::Conv2dStrategy& strategy, Family family, const Filled& fill
         // Without it the same.
         const Tensor alone = unwritten(c.weight, dtype);
         if (gives_bias) {
-            strategy.run(problem_of(c, dtype, family, Conv2dDirection::backward_weights),
+            strategy.run(problem_of(c, dtype, style, Conv2dDirection::backward_weights),
                          {x.view(), alone.view(), gradient.view()}, variant);
             CHECK(values(alone) == values(for_weight));
         }
@@ -128,15 +128,15 @@ TEST_CASE("conv2d: each strategy computes each case that it can serve, in both f
         if (filled.c.x[0] == 0) return;
         for (const ops::Conv2dStrategy* strategy : ops::conv2d_strategies()) {
             // Its larger tiles take long to compile for a CPU.
-            if (strategy == &ops::conv2d_local() && filled.dtype == DType::f64 && !filled.c.small) continue;
-            for (const Family family : families()) served[strategy->name()] += check(*strategy, family, filled);
+            if (strategy == &ops::conv2d_implicit_gemm() && filled.dtype == DType::f64 && !filled.c.small) continue;
+            for (const KernelStyle style : families()) served[strategy->name()] += check(*strategy, style, filled);
         }
     });
     // Each case comes in each family's form and in both types, where the device has them.
     const int kinds = static_cast<int>(families().size()) * (has(DType::f64) ? 2 : 1), wanted = small_cases() ? 2 : 5;
     for (const auto& [name, count] : served) {
         CAPTURE(name);
-        if (count == 0 && !has_family(Family::cpu_like)) continue;  // of those for CPU-like devices
+        if (count == 0 && !has_family(KernelStyle::simd)) continue;  // of those for CPU-like devices
         CHECK(count >= wanted * kinds);
     }
 }
@@ -146,16 +146,16 @@ TEST_CASE("conv2d: local, every tile, with sums as a whole and in parts") {
     const Conv2dCase odd{"odd", {3, 5, 13, 11}, {35, 5, 3, 3}, {.padding = {1, 2}}},
         even{"even", {2, 16, 12, 10}, {40, 8, 1, 3}, {.padding = {0, 1}, .groups = 2}};
     const Conv2dCase strided{"strided", {2, 16, 17, 20}, {24, 16, 3, 2}, {.stride = {2, 2}, .padding = {1, 0}}};
-    const auto problem = problem_of({"", {16, 256, 64, 64}, {256, 256, 3, 3}, {}}, DType::f32, Family::gpu_like,
+    const auto problem = problem_of({"", {16, 256, 64, 64}, {256, 256, 3, 3}, {}}, DType::f32, KernelStyle::simt,
                                     Conv2dDirection::forward);
-    const std::vector<std::string> variants = ops::conv2d_local().variants(problem, default_device());
+    const std::vector<std::string> variants = ops::conv2d_implicit_gemm().variants(problem, default_device());
     CHECK(variants.size() == 7);
     for (const Conv2dCase& c : {odd, even}) {
         const Filled filled{c, DType::f32};
         for (std::size_t i = 0; i < variants.size(); ++i) {
             // Each is four kernels that take seconds to compile for a CPU: one of the two cases for each tile.
             if (!all_cases() && (i % 2 == 0) != (c.name == odd.name)) continue;
-            CHECK(check(ops::conv2d_local(), Family::gpu_like, filled, variants[i]) == 4);
+            CHECK(check(ops::conv2d_implicit_gemm(), KernelStyle::simt, filled, variants[i]) == 4);
         }
     }
     for (const Conv2dCase& c : {odd, even, strided})
@@ -163,12 +163,12 @@ TEST_CASE("conv2d: local, every tile, with sums as a whole and in parts") {
             if (!has(dtype) || (dtype == DType::f64 && c.name != "odd")) continue;
             const Filled filled{c, dtype};
             for (const char* variant : {"32x32x2", "16x64x3"})
-                CHECK(check(ops::conv2d_local(), Family::gpu_like, filled, variant) == 4);
+                CHECK(check(ops::conv2d_implicit_gemm(), KernelStyle::simt, filled, variant) == 4);
         }
 }
 
 TEST_CASE("conv2d: every variant of the strategies for CPU-like devices") {
-    if (!has_family(Family::cpu_like)) return;
+    if (!has_family(KernelStyle::simd)) return;
     const Conv2dCase few{"few positions", {2, 5, 13, 11}, {35, 5, 3, 3}, {.padding = {1, 2}}},
         many{"many positions", {7, 4, 19, 18}, {9, 4, 3, 3}, {.padding = {1, 1}}},
         strided{"strided", {2, 6, 15, 14}, {10, 6, 3, 2}, {.stride = {2, 1}, .padding = {1, 0}}};
@@ -181,14 +181,14 @@ TEST_CASE("conv2d: every variant of the strategies for CPU-like devices") {
             std::vector<std::string> names;
             for (const auto direction :
                  {Conv2dDirection::forward, Conv2dDirection::backward_input, Conv2dDirection::backward_weights}) {
-                const auto problem = problem_of(c, DType::f32, Family::cpu_like, direction);
-                if (!strategy->can_serve(problem, default_device())) continue;
+                const auto problem = problem_of(c, DType::f32, KernelStyle::simd, direction);
+                if (!strategy->is_applicable(problem, default_device())) continue;
                 for (const std::string& name : strategy->variants(problem, default_device()))
                     if (!name.empty() && std::ranges::find(names, name) == names.end()) names.push_back(name);
             }
             for (const std::string& name : names)
                 served[fmt::format("{} {}", strategy->name(), name)] +=
-                    check(*strategy, Family::cpu_like, filled, name);
+                    check(*strategy, KernelStyle::simd, filled, name);
         }
     }
     for (const char* name : {"winograd4 own", "winograd4 apart"}) CHECK(served[name] > 0);
@@ -202,8 +202,8 @@ TEST_CASE("conv2d: the public functions compute each case, and the gradient of t
     if (small_cases()) return;  // the same kernels as above
     for_each_case([](const Filled& filled) {
         const auto& [c, dtype, x, weight, bias, gradient, out, biased_out, dx, dweight, dbias] = filled;
-        for (const Family family : families()) {
-            const ops::FamilyScope scope(family);
+        for (const KernelStyle style : families()) {
+            const ops::KernelStyleScope scope(style);
             const Tensor forward = unwritten(c.out(), dtype), for_x = unwritten(c.x, dtype);
             const Tensor for_weight = unwritten(c.weight, dtype), for_bias = unwritten({c.weight[0]}, dtype);
             ops::conv2d_forward(x.view(), weight.view(), bias.view(), forward.view(), c.options);
@@ -216,7 +216,7 @@ TEST_CASE("conv2d: the public functions compute each case, and the gradient of t
                                    const Tolerance& allowed) {
                 if (c.x[0] == 0)
                     return difference(result, wanted, allowed);  // there is nothing to choose a strategy for
-                return wrong_by(*ops::choose_conv2d(problem_of(c, dtype, family, direction), x.device()).strategy,
+                return wrong_by(*ops::choose_conv2d(problem_of(c, dtype, style, direction), x.device()).strategy,
                                 dtype, result, wanted, allowed);
             };
             CHECK(wrong(Conv2dDirection::forward, forward, biased_out, c.forward_tolerance(dtype)) == "");
@@ -246,14 +246,14 @@ TEST_CASE("conv2d: gradients of the differentiable function") {
 TEST_CASE("conv2d: phases of the gradient for x leave each other's rows alone") {
     // Tiles that begin behind the end of a row, whatever the vectors' width: what lies there is another phase's row.
     for (std::int64_t width = 4; width < (small_cases() ? 12 : 40); ++width)
-        for (const Family family : families()) {
+        for (const KernelStyle style : families()) {
             const Conv2dCase c{
                 "", {1, 2, 9, width}, {2, 2, 2, 3}, {.stride = {2, 1}, .padding = {1, 1}, .dilation = {1, 2}}};
             CAPTURE(width);
-            const ops::FamilyScope scope(family);
+            const ops::KernelStyleScope scope(style);
             const auto gradient = random_tensor(c.out(), 1), weight = random_tensor(c.weight, 2);
             const Tensor dx = unwritten(c.x, DType::f32);
-            ops::conv2d_tiled().run(problem_of(c, DType::f32, family, Conv2dDirection::backward_input),
+            ops::conv2d_tiled().run(problem_of(c, DType::f32, style, Conv2dDirection::backward_input),
                                     {dx.view(), weight.view(), gradient.view()});
             CHECK(difference(dx, conv2d_backward_input_reference(c, values(gradient), values(weight)),
                              c.input_tolerance(DType::f32)) == "");
@@ -309,7 +309,7 @@ TEST_CASE("conv2d: the gradient for x goes on through what made x, within the ke
     for (const char* strategy : {"gemm", "direct"})
         for (const ops::Function function : {ops::Function::relu, ops::Function::gelu}) {
             CAPTURE(strategy);
-            const ops::FamilyScope scope(families().front());
+            const ops::KernelStyleScope scope(families().front());
             const test::Environment named("DECLIVITY_CONV2D", strategy);
             const Tensor out = unwritten(c.x, DType::f32);
             const std::array<ops::Expression, 1> input{x.view()};
@@ -332,9 +332,9 @@ TEST_CASE("conv2d: epilogues within the kernels, and behind them") {
     const Conv2dCase plain{"", {2, 3, 6, 7}, {4, 3, 3, 3}}, even{"", {1, 5, 4, 4}, {8, 5, 1, 1}},
         depthwise{"", {2, 3, 9, 8}, {3, 1, 3, 3}, {.padding = {1, 1}, .groups = 3}};
     for (const Conv2dCase& c : {plain, even, depthwise})
-        for (const Family family : families()) {
-            if (small_cases() && (family == Family::cpu_like || &c == &even)) continue;
-            const ops::FamilyScope scope(family);
+        for (const KernelStyle style : families()) {
+            if (small_cases() && (style == KernelStyle::simd || &c == &even)) continue;
+            const ops::KernelStyleScope scope(style);
             const Shape shape = c.out();
             const auto x = random_tensor(c.x, 1), weight = random_tensor(c.weight, 2),
                        bias = random_tensor({c.weight[0]}, 3), residual = random_tensor(shape, 4);
@@ -360,12 +360,12 @@ TEST_CASE("conv2d: epilogues within the kernels, and behind them") {
                            [&](double v, std::size_t i) { return v + by_column[i % by_column.size()]; });
             if (small_cases()) continue;
             for (const char* variant : {"32x32", "32x32x2"}) {
-                const auto problem = problem_of(c, DType::f32, Family::gpu_like, Conv2dDirection::forward);
+                const auto problem = problem_of(c, DType::f32, KernelStyle::simt, Conv2dDirection::forward);
                 const Tensor out = unwritten(shape, DType::f32);
                 const ops::KernelEpilogue epilogue{
                     .alpha = 2, .beta = -1, .residual = residual.view(), .activation = ops::Function::tanh};
-                REQUIRE(ops::conv2d_local().takes_epilogue(problem, x.device(), variant));
-                ops::conv2d_local().run(problem, {x.view(), weight.view(), out.view(), bias.view(), epilogue}, variant);
+                REQUIRE(ops::conv2d_implicit_gemm().fuses_epilogue(problem, x.device(), variant));
+                ops::conv2d_implicit_gemm().run(problem, {x.view(), weight.view(), out.view(), bias.view(), epilogue}, variant);
                 auto all = expected;
                 for (std::size_t i = 0; i < all.size(); ++i) all[i] = std::tanh(2 * all[i] - added[i]);
                 CHECK(difference(out, all, c.forward_tolerance(DType::f32)) == "");
@@ -375,8 +375,8 @@ TEST_CASE("conv2d: epilogues within the kernels, and behind them") {
 
 TEST_CASE("conv2d: what is made of constant weights is kept until they are marked as written") {
     const Conv2dCase c{"", {2, 20, 14, 13}, {35, 20, 3, 3}, {.padding = {1, 1}}};
-    if (!has_family(Family::cpu_like)) return;
-    const ops::FamilyScope scope(Family::cpu_like);
+    if (!has_family(KernelStyle::simd)) return;
+    const ops::KernelStyleScope scope(KernelStyle::simd);
     const auto x = random_tensor(c.x, 1), weight = random_tensor(c.weight, 2), other = random_tensor(c.weight, 3),
                out = unwritten(c.out(), DType::f32);
     const auto before = conv2d_reference(c, values(x), values(weight), {}),
@@ -390,7 +390,7 @@ TEST_CASE("conv2d: what is made of constant weights is kept until they are marke
     ops::copy(other.view(), weight.view());  // and nobody was told
     CHECK(wrong(before, ops::OperandUse::constant) == "");
     CHECK(wrong(after, ops::OperandUse::variable) == "");
-    weight.mark_written();
+    weight.bump_version();
     CHECK(wrong(after, ops::OperandUse::constant) == "");
     CHECK(wrong(after, ops::OperandUse::constant) == "");
 }
@@ -419,11 +419,11 @@ TEST_CASE("conv2d: epilogues within each kernel that knows them") {
             const auto plain = forward ? conv2d_reference(c, values(x), values(weight), values(bias))
                                        : conv2d_backward_input_reference(c, values(dout), values(weight));
             const auto added = values(residual), kept = values(saved);
-            for (const Family family : families())
+            for (const KernelStyle style : families())
                 for (const ops::Conv2dStrategy* strategy : ops::conv2d_strategies()) {
                     CAPTURE(strategy->name());
-                    const auto problem = problem_of(c, DType::f32, family, direction);
-                    if (!strategy->can_serve(problem, x.device()) || !strategy->takes_epilogue(problem, x.device(), {}))
+                    const auto problem = problem_of(c, DType::f32, style, direction);
+                    if (!strategy->is_applicable(problem, x.device()) || !strategy->fuses_epilogue(problem, x.device(), {}))
                         continue;
                     const auto check_epilogue = [&](const ops::KernelEpilogue& epilogue, const auto& wanted) {
                         const Tensor result = unwritten(shape, DType::f32);
@@ -468,10 +468,10 @@ TEST_CASE("conv2d: epilogues within each kernel that knows them") {
                 }
         }
         for (const std::string_view name : {"depthwise_channels_last", "depthwise", "depthwise_direct", "winograd4",
-                                            "banded", "gemm", "local", "col2im"}) {
+                                            "banded", "gemm", "implicit_gemm", "col2im"}) {
             if (forward && name == "col2im") continue;
             CAPTURE(name);
-            if (served[name] == 0 && !has_family(Family::cpu_like)) continue;
+            if (served[name] == 0 && !has_family(KernelStyle::simd)) continue;
             CHECK(served[name] >= (small_cases() ? 1 : 4));
         }
     }
@@ -490,7 +490,7 @@ TEST_CASE("conv2d: the same inputs give the same bits") {
 TEST_CASE("conv2d: DECLIVITY_CONV2D names the strategy") {
     const Conv2dCase served{"", {1, 1, 3, 3}, {1, 1, 2, 2}}, large{"", {1, 1, 13, 12}, {2, 1, 12, 12}};
     const auto choice = [](const Conv2dCase& c) {
-        return ops::choose_conv2d(problem_of(c, DType::f32, Family::cpu_like, Conv2dDirection::forward),
+        return ops::choose_conv2d(problem_of(c, DType::f32, KernelStyle::simd, Conv2dDirection::forward),
                                   default_device())
             .strategy->name();
     };
@@ -529,7 +529,7 @@ TEST_CASE("conv2d: Winograd's error stays small over many channels, and it can b
         CAPTURE(tile);
         const Tensor out = unwritten(c.out(), DType::f32);
         (tile == 2 ? ops::conv2d_winograd2() : ops::conv2d_winograd4())
-            .run(problem_of(c, DType::f32, Family::cpu_like, Conv2dDirection::forward),
+            .run(problem_of(c, DType::f32, KernelStyle::simd, Conv2dDirection::forward),
                  {x.view(), weight.view(), out.view()});
         small(out, wanted);
     }
@@ -537,25 +537,25 @@ TEST_CASE("conv2d: Winograd's error stays small over many channels, and it can b
     const Conv2dCase many{"", {40, 9, 35, 33}, {8, 9, 3, 3}, {.padding = {1, 1}}};
     const Tensor images = random_tensor(many.x, 3, DType::f32, 0, 2), gradient = random_tensor(many.out(), 4),
                  result = unwritten(many.weight, DType::f32);
-    ops::conv2d_winograd4().run(problem_of(many, DType::f32, Family::cpu_like, Conv2dDirection::backward_weights),
+    ops::conv2d_winograd4().run(problem_of(many, DType::f32, KernelStyle::simd, Conv2dDirection::backward_weights),
                                 {images.view(), result.view(), gradient.view()});
     small(result, conv2d_backward_weights_reference(many, values(images), values(gradient)));
     const Conv2dCase large{"", {16, 128, 28, 28}, {128, 128, 3, 3}, {.padding = {1, 1}}};
     const Device device = default_device();
-    const ops::Conv2dProblem problem = problem_of(large, DType::f32, Family::cpu_like, Conv2dDirection::forward);
-    CHECK(ops::conv2d_winograd4().pays(problem, device));
-    CHECK(ops::conv2d_winograd4().pays(
-        problem_of(large, DType::f32, Family::cpu_like, Conv2dDirection::backward_weights), device));
-    CHECK(!ops::conv2d_winograd2().can_serve(
-        problem_of(large, DType::f32, Family::cpu_like, Conv2dDirection::backward_weights), device));
-    CHECK(!ops::conv2d_winograd4().pays(problem_of(large, DType::f64, Family::cpu_like, Conv2dDirection::forward),
+    const ops::Conv2dProblem problem = problem_of(large, DType::f32, KernelStyle::simd, Conv2dDirection::forward);
+    CHECK(ops::conv2d_winograd4().is_profitable(problem, device));
+    CHECK(ops::conv2d_winograd4().is_profitable(
+        problem_of(large, DType::f32, KernelStyle::simd, Conv2dDirection::backward_weights), device));
+    CHECK(!ops::conv2d_winograd2().is_applicable(
+        problem_of(large, DType::f32, KernelStyle::simd, Conv2dDirection::backward_weights), device));
+    CHECK(!ops::conv2d_winograd4().is_profitable(problem_of(large, DType::f64, KernelStyle::simd, Conv2dDirection::forward),
                                         device));
-    CHECK(!ops::conv2d_winograd4().pays(problem_of(c, DType::f32, Family::cpu_like, Conv2dDirection::backward_input),
+    CHECK(!ops::conv2d_winograd4().is_profitable(problem_of(c, DType::f32, KernelStyle::simd, Conv2dDirection::backward_input),
                                         device));
     const test::Environment without("DECLIVITY_WINOGRAD", "0");
-    CHECK(!ops::conv2d_winograd4().can_serve(problem_of(large, DType::f32, Family::cpu_like, Conv2dDirection::forward),
+    CHECK(!ops::conv2d_winograd4().is_applicable(problem_of(large, DType::f32, KernelStyle::simd, Conv2dDirection::forward),
                                              device));
-    CHECK(!ops::choose_conv2d(problem_of(large, DType::f32, Family::cpu_like, Conv2dDirection::forward), device)
+    CHECK(!ops::choose_conv2d(problem_of(large, DType::f32, KernelStyle::simd, Conv2dDirection::forward), device)
                .strategy->name()
                .starts_with("winograd"));
 }

@@ -22,11 +22,11 @@ TEST_CASE("cross entropy and its gradient agree with the reference") {
         for (const DType dtype : floats()) {
             Tensor x = random_tensor({one.rows, one.classes}, 1, dtype, -8, 8).set_requires_grad();
             const auto expected = reference_cross_entropy(values(x), one.classes, labels, one.options);
-            for (const Family family : families()) {
-                const ops::FamilyScope scope(family);
+            for (const KernelStyle style : families()) {
+                const ops::KernelStyleScope scope(style);
                 CAPTURE(one.name);
                 CAPTURE(name_of(dtype));
-                CAPTURE(family == Family::cpu_like ? "CPU-like" : "GPU-like");
+                CAPTURE(style == KernelStyle::simd ? "CPU-like" : "GPU-like");
                 x.zero_grad();
                 const Tensor loss = cross_entropy(x, dtype == DType::f64 ? narrow.to(DType::i64) : narrow, one.options);
                 CHECK(difference(loss, expected.loss, one.tolerance(dtype)) == "");
@@ -39,8 +39,8 @@ TEST_CASE("cross entropy and its gradient agree with the reference") {
 
 TEST_CASE("numeric gradients of cross entropy") {
     if (widest() != DType::f64) return;
-    for (const Family family : families()) {
-        const ops::FamilyScope scope(family);
+    for (const KernelStyle style : families()) {
+        const ops::KernelStyleScope scope(style);
         for (const Reduction reduction : {Reduction::mean, Reduction::sum, Reduction::none}) {
             const Tensor labels = Tensor::from<std::int64_t>({2, 0, -100, 1}, {4});
             const Tensor x = random_tensor({4, 3}, 2, DType::f64, -2, 2);
@@ -58,8 +58,8 @@ TEST_CASE("numeric gradients of cross entropy") {
 }
 
 TEST_CASE("labels outside the classes give NaN in their rows alone") {
-    for (const Family family : families()) {
-        const ops::FamilyScope scope(family);
+    for (const KernelStyle style : families()) {
+        const ops::KernelStyleScope scope(style);
         std::vector<std::int32_t> labels(50, 1);
         labels[3] = 7;
         labels[20] = -1;
@@ -78,8 +78,8 @@ TEST_CASE("labels outside the classes give NaN in their rows alone") {
 }
 
 TEST_CASE("labels that count for nothing, and labels outside the classes") {
-    for (const Family family : families()) {
-        const ops::FamilyScope scope(family);
+    for (const KernelStyle style : families()) {
+        const ops::KernelStyleScope scope(style);
         Tensor x = random_tensor({3, 4}, 3).set_requires_grad();
         const Tensor ignored = Tensor::from<std::int32_t>({-100, -100, -100}, {3});
         CHECK(std::isnan(cross_entropy(x, ignored).item<float>()));
@@ -107,8 +107,8 @@ TEST_CASE("labels that count for nothing, and labels outside the classes") {
 }
 
 TEST_CASE("cross entropy of any magnitude") {
-    for (const Family family : families()) {
-        const ops::FamilyScope scope(family);
+    for (const KernelStyle style : families()) {
+        const ops::KernelStyleScope scope(style);
         const Tensor x = Tensor::from<float>({1e4f, 1e4f + 1, -1e30f, 0, -INFINITY, 5}, {2, 3});
         const Tensor labels = Tensor::from<std::int32_t>({0, 2}, {2});
         const auto losses = values(cross_entropy(x, labels, {.reduction = Reduction::none}));

@@ -96,11 +96,11 @@ TEST_CASE("dtype: sizes, names, and which are computed with as which") {
     CHECK(dtype_of<bfloat16>() == DType::bf16);
     for (const DType type : kDTypes) {
         if (type == DType::f16 || type == DType::bf16) continue;
-        CHECK_FALSE(is_half(type));
+        CHECK_FALSE(is_16bit_float(type));
         CHECK(compute_type(type) == type);
     }
     for (const DType type : {DType::f16, DType::bf16}) {
-        CHECK(is_half(type));
+        CHECK(is_16bit_float(type));
         CHECK(is_floating(type));
         CHECK(compute_type(type) == DType::f32);
     }

@@ -89,7 +89,7 @@ TEST_CASE("elementwise: every function, in every type it takes, on random values
                             function == Function::gelu || function == Function::less;
         for (const DType dtype : types_of(row.domain, common || !small_cases())) {
             // Elsewhere the two take turns: what differs between them are loads and stores.
-            if (is_half(dtype) && !common && (dtype == DType::f16) != (static_cast<int>(function) % 2 == 0)) continue;
+            if (is_16bit_float(dtype) && !common && (dtype == DType::f16) != (static_cast<int>(function) % 2 == 0)) continue;
             // Powers of integers have a test of their own: most are beyond 2^64.
             if (!is_floating(dtype) && (function == Function::pow || function == Function::pow_scalar)) continue;
             if (!has_turn(function, dtype) || (function == Function::bitwise_not && dtype == DType::boolean)) continue;
@@ -115,7 +115,7 @@ TEST_CASE("elementwise: every floating function on zeros, infinities, NaN and nu
             row.domain == Domain::logic || function == Function::binary_cross_entropy)
             continue;  // the last takes targets in [0, 1]
         for (const DType dtype : types_of(Domain::real, !small_cases())) {
-            if (is_half(dtype) && (dtype == DType::f16) != (static_cast<int>(function) % 2 == 0)) continue;
+            if (is_16bit_float(dtype) && (dtype == DType::f16) != (static_cast<int>(function) % 2 == 0)) continue;
             // All pairs.
             std::vector<std::vector<double>> in(static_cast<std::size_t>(row.inputs));
             for (const double a : special)
@@ -150,8 +150,8 @@ TEST_CASE("elementwise: operands of all shapes, broadcast, permuted and sliced")
     for (int round = 0; round < rounds; ++round) {
         Random random(static_cast<std::uint64_t>(round));
         const int rank = round % 9;
-        const ops::FamilyScope form(round / 9 % 2 == 0 && has_family(Family::cpu_like) ? Family::cpu_like
-                                                                                       : Family::gpu_like);
+        const ops::KernelStyleScope form(round / 9 % 2 == 0 && has_family(KernelStyle::simd) ? KernelStyle::simd
+                                                                                       : KernelStyle::simt);
         Shape shape;
         for (int axis = 0; axis < rank; ++axis)
             shape.push_back(random.below(rank > 5 ? 3 : 5) + (random.below(12) == 0 ? 0 : 1));
@@ -277,8 +277,8 @@ TEST_CASE("elementwise: trees over halves are computed in f32, but what is cast 
 TEST_CASE("elementwise: three operands of different shapes") {
     for (int round = 0; round < (small_cases() ? 4 : 30); ++round) {
         Random random(1000 + static_cast<std::uint64_t>(round));
-        const ops::FamilyScope form(round / 2 % 2 == 0 && has_family(Family::cpu_like) ? Family::cpu_like
-                                                                                       : Family::gpu_like);
+        const ops::KernelStyleScope form(round / 2 % 2 == 0 && has_family(KernelStyle::simd) ? KernelStyle::simd
+                                                                                       : KernelStyle::simt);
         Shape shape;
         for (int axis = 0; axis < 1 + round % 4; ++axis) shape.push_back(1 + random.below(6));
         CAPTURE(shape.str());
@@ -319,7 +319,7 @@ TEST_CASE("elementwise: sizes around and above a work-item's share") {
 
 TEST_CASE("elementwise: more rows than GPU-like devices have groups in one dimension") {
     if (small_cases()) return;
-    const ops::FamilyScope form(Family::gpu_like);
+    const ops::KernelStyleScope form(KernelStyle::simt);
     const std::int64_t rows = 65535 + 3, columns = 256;  // a row is a group
     std::vector<double> a, b;
     for (std::int64_t i = 0; i < rows; ++i) a.push_back(static_cast<double>(1 + i % 101));
@@ -418,7 +418,7 @@ TEST_CASE("elementwise: copies in another order of axes, large enough for square
          {Case{{70, 83}, {1, 0}}, Case{{3, 37, 50}, {0, 2, 1}}, Case{{2, 5, 21, 33}, {0, 2, 3, 1}},
           Case{{2, 21, 33, 3}, {0, 3, 1, 2}}, Case{{5, 33, 34}, {2, 0, 1}}, Case{{4, 18, 5, 17}, {3, 1, 2, 0}}})
         for (const DType dtype : {DType::f32, DType::i64, DType::f16}) {
-            // Halves have too few digits to number the elements of large ones, and no kernel of their own for this.
+            // Reduced have too few digits to number the elements of large ones, and no kernel of their own for this.
             if (dtype == DType::f16 && (small_cases() || one.shape.numel() > 2000)) continue;
             if (small_cases() && (one.shape.rank() == 3 || (one.shape.rank() == 4 && dtype == DType::i64))) continue;
             CAPTURE(one.shape.str());

@@ -436,7 +436,7 @@ inline std::vector<double> expected(const ElementwiseCase& one, DType dtype,
         const double exact = one.value(arguments), rounded = as_type(exact, result);
         // Of halves the exact value, since an error of f32 on the way may tip the rounding; but infinity where it
         // rounds to that.
-        out.push_back(is_half(result) && std::isfinite(rounded) ? exact : rounded);
+        out.push_back(is_16bit_float(result) && std::isfinite(rounded) ? exact : rounded);
     }
     return out;
 }

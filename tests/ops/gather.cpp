@@ -71,9 +71,9 @@ TEST_CASE("elements by their places along the middle axis") {
                                             : missing_in(dtype, missing));
                 }
                 for (const DType place : {DType::i32, DType::i64})
-                    for (const Family family : families()) {
-                        const ops::FamilyScope scope(family);
-                        CAPTURE(family == Family::cpu_like ? "CPU-like" : "GPU-like");
+                    for (const KernelStyle style : families()) {
+                        const ops::KernelStyleScope scope(style);
+                        CAPTURE(style == KernelStyle::simd ? "CPU-like" : "GPU-like");
                         const Tensor at = Tensor::from<std::int64_t>(places, wanted_shape).to(place);
                         const ops::View out = ops::View::make(x.device(), dtype, wanted_shape);
                         ops::gather("gather", x.view(), at.view(), out, missing);
@@ -99,11 +99,11 @@ TEST_CASE("rows by their numbers, in units of several elements") {
                     wanted.push_back(number >= 0 && number < size ? from[static_cast<std::size_t>(number * width + k)]
                                                                   : missing_in(dtype, std::nan("")));
             for (const std::int64_t offset : {0, 1, 4})
-                for (const Family family : families()) {
-                    const ops::FamilyScope scope(family);
+                for (const KernelStyle style : families()) {
+                    const ops::KernelStyleScope scope(style);
                     CAPTURE(width);
                     CAPTURE(offset);
-                    CAPTURE(family == Family::cpu_like ? "CPU-like" : "GPU-like");
+                    CAPTURE(style == KernelStyle::simd ? "CPU-like" : "GPU-like");
                     const ops::View out = ops::View::make(x.device(), dtype, {count, width});
                     ops::gather_rows("gather_rows", moved(x, offset), at.view(), out, std::nan(""));
                     CHECK(difference(Tensor(out), wanted, {0, 0}) == "");

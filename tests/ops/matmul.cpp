@@ -57,17 +57,17 @@ void check(const MatmulCase& one, DType dtype) {
 }
 
 /// The form that a strategy is made for; those for both are tested as the device is.
-std::optional<ops::FamilyScope> family_for(std::string_view strategy) {
-    if (strategy == "local" || strategy == "gemv")
-        return std::optional<ops::FamilyScope>(std::in_place, Family::gpu_like);
+std::optional<ops::KernelStyleScope> family_for(std::string_view strategy) {
+    if (strategy == "tiled" || strategy == "gemv")
+        return std::optional<ops::KernelStyleScope>(std::in_place, KernelStyle::simt);
     return std::nullopt;
 }
 
 void check_all(const char* strategy, DType dtype) {
     const Environment set("DECLIVITY_MATMUL", strategy);
-    const auto family = family_for(strategy);
-    // Each way to read the operands of "local" is a kernel that takes seconds to compile for a CPU.
-    const bool local = strategy == std::string_view("local"), gemv = strategy == std::string_view("gemv"),
+    const auto style = family_for(strategy);
+    // Each way to read the operands of "tiled" is a kernel that takes seconds to compile for a CPU.
+    const bool local = strategy == std::string_view("tiled"), gemv = strategy == std::string_view("gemv"),
                few = small_cases() || (local && dtype == DType::f64);
     int number = 0;
     for (const MatmulCase& one : matmul_cases()) {
@@ -82,10 +82,10 @@ void check_all(const char* strategy, DType dtype) {
 
 }  // namespace
 
-TEST_CASE("matmul: tiled, f32") { check_all("tiled", DType::f32); }
+TEST_CASE("matmul: register_tiled, f32") { check_all("register_tiled", DType::f32); }
 
-TEST_CASE("matmul: tiled, f64") {
-    if (device().info().fp64) check_all("tiled", DType::f64);
+TEST_CASE("matmul: register_tiled, f64") {
+    if (device().info().fp64) check_all("register_tiled", DType::f64);
 }
 
 TEST_CASE("matmul: packed, f32") { check_all("packed", DType::f32); }
@@ -112,10 +112,10 @@ TEST_CASE("matmul: dot, f64") {
     if (device().info().fp64) check_all("dot", DType::f64);
 }
 
-TEST_CASE("matmul: local, f32") { check_all("local", DType::f32); }
+TEST_CASE("matmul: tiled, f32") { check_all("tiled", DType::f32); }
 
-TEST_CASE("matmul: local, f64") {
-    if (device().info().fp64) check_all("local", DType::f64);
+TEST_CASE("matmul: tiled, f64") {
+    if (device().info().fp64) check_all("tiled", DType::f64);
 }
 
 TEST_CASE("matmul: gemv, f32") { check_all("gemv", DType::f32); }
@@ -126,47 +126,47 @@ TEST_CASE("matmul: gemv, f64") {
 
 TEST_CASE("matmul: stream, few rows along the lines of both") {
     const auto known = families();
-    if (std::ranges::find(known, Family::cpu_like) == known.end()) return;
+    if (std::ranges::find(known, KernelStyle::simd) == known.end()) return;
     const Environment set("DECLIVITY_MATMUL", "stream");
-    const ops::FamilyScope family(Family::cpu_like);
+    const ops::KernelStyleScope style(KernelStyle::simd);
     std::vector<DType> types = floats();
     types.insert(types.end(), {DType::f16, DType::bf16});
-    for (const MatmulCase& one : {MatmulCase{1, 1, 1, 1, Lie::dense, Lie::transposed},
-                                  {3, 2, 5, 7, Lie::dense, Lie::transposed},
-                                  {2, 3, 70, 97, Lie::sliced, Lie::transposed, true},
-                                  {3, 4, 33, 300, Lie::repeated, Lie::transposed},
-                                  {2, 1, 257, 128, Lie::dense, Lie::transposed, true},
-                                  {2, 3, 19, 1, Lie::sliced, Lie::sliced}})
+    for (const MatmulCase& one : {MatmulCase{1, 1, 1, 1, OperandStrides::dense, OperandStrides::transposed},
+                                  {3, 2, 5, 7, OperandStrides::dense, OperandStrides::transposed},
+                                  {2, 3, 70, 97, OperandStrides::sliced, OperandStrides::transposed, true},
+                                  {3, 4, 33, 300, OperandStrides::repeated, OperandStrides::transposed},
+                                  {2, 1, 257, 128, OperandStrides::dense, OperandStrides::transposed, true},
+                                  {2, 3, 19, 1, OperandStrides::sliced, OperandStrides::sliced}})
         for (const DType dtype : types)
             if (!small_cases() || (!one.large && dtype != DType::bf16)) check(one, dtype);
 }
 
 TEST_CASE("matmul: f16 and bf16, added up in f32 and rounded once") {
-    for (const std::string_view strategy : {"tiled", "packed", "blocked", "split", "local", "gemv"}) {
+    for (const std::string_view strategy : {"register_tiled", "packed", "blocked", "split", "tiled", "gemv"}) {
         const Environment set("DECLIVITY_MATMUL", std::string(strategy));
-        const auto family = family_for(strategy);
-        const bool local = strategy == "local", gemv = strategy == "gemv";
+        const auto style = family_for(strategy);
+        const bool local = strategy == "tiled", gemv = strategy == "gemv";
         CAPTURE(strategy);
         // Dense and transposed, edges of tiles, vectors of 4, several blocks of k, one row.
-        std::vector<MatmulCase> cases{{2, 7, 18, 5, Lie::transposed, Lie::dense},
-                                      {2, 8, 12, 20, Lie::dense, Lie::transposed},
-                                      {1, 3, 50, 1024, Lie::dense, Lie::transposed, true},
-                                      {1, 61, 70, 801, Lie::transposed, Lie::dense, true},
-                                      {3, 24, 80, 133, Lie::repeated, Lie::transposed, true},
-                                      {1, 1, 400, 500, Lie::dense, Lie::dense, true}};
+        std::vector<MatmulCase> cases{{2, 7, 18, 5, OperandStrides::transposed, OperandStrides::dense},
+                                      {2, 8, 12, 20, OperandStrides::dense, OperandStrides::transposed},
+                                      {1, 3, 50, 1024, OperandStrides::dense, OperandStrides::transposed, true},
+                                      {1, 61, 70, 801, OperandStrides::transposed, OperandStrides::dense, true},
+                                      {3, 24, 80, 133, OperandStrides::repeated, OperandStrides::transposed, true},
+                                      {1, 1, 400, 500, OperandStrides::dense, OperandStrides::dense, true}};
         if (!local)
-            cases.insert(cases.end(), {{1, 33, 47, 1290, Lie::sliced, Lie::scattered, true},
+            cases.insert(cases.end(), {{1, 33, 47, 1290, OperandStrides::sliced, OperandStrides::scattered, true},
                                        {3, 17, 1, 4},
                                        {1, 1, 1, 1},
-                                       {1, 1, 6, 5, Lie::transposed, Lie::scattered},
-                                       {4, 130, 260, 100, Lie::dense, Lie::sliced, true}});
+                                       {1, 1, 6, 5, OperandStrides::transposed, OperandStrides::scattered},
+                                       {4, 130, 260, 100, OperandStrides::dense, OperandStrides::sliced, true}});
         if (gemv)
             cases.insert(cases.end(),
-                         {{2, 1, 20, 16, Lie::dense, Lie::transposed}, {1, 2, 5, 50000, Lie::dense, Lie::dense, true}});
+                         {{2, 1, 20, 16, OperandStrides::dense, OperandStrides::transposed}, {1, 2, 5, 50000, OperandStrides::dense, OperandStrides::dense, true}});
         // A few for slow checkers.
         if (small_cases())
-            cases = gemv ? std::vector<MatmulCase>{{1, 1, 20, 16, Lie::dense, Lie::transposed}}
-                         : std::vector<MatmulCase>{{1, 5, 18, 8, Lie::transposed, Lie::dense}};
+            cases = gemv ? std::vector<MatmulCase>{{1, 1, 20, 16, OperandStrides::dense, OperandStrides::transposed}}
+                         : std::vector<MatmulCase>{{1, 5, 18, 8, OperandStrides::transposed, OperandStrides::dense}};
         for (const MatmulCase& one : cases) {
             if (gemv && std::min(one.m, one.n) > 4) continue;
             for (const DType dtype : {DType::f16, DType::bf16}) {
@@ -180,12 +180,12 @@ TEST_CASE("matmul: f16 and bf16, added up in f32 and rounded once") {
                b = ops::permuted(random_tensor({1, 5, 40}, 2, DType::f16).view(), {0, 2, 1}),
                out = View::make(device(), DType::f16, {1, 4, 5});
     const ops::MatmulProblem problem = ops::matmul_problem(a, b);
-    CHECK_FALSE(ops::matmul_dot().can_serve(problem, device()));
-    CHECK_FALSE(ops::matmul_clblast().can_serve(problem, device()));
-    for (const Family family : families()) {
-        const ops::FamilyScope scope(family);
+    CHECK_FALSE(ops::matmul_dot().is_applicable(problem, device()));
+    CHECK_FALSE(ops::matmul_clblast().is_applicable(problem, device()));
+    for (const KernelStyle style : families()) {
+        const ops::KernelStyleScope scope(style);
         const Environment none("DECLIVITY_MATMUL", std::nullopt);
-        check({1, 4, 5, 40, Lie::dense, Lie::transposed}, DType::f16);
+        check({1, 4, 5, 40, OperandStrides::dense, OperandStrides::transposed}, DType::f16);
     }
     CHECK_THROWS_WITH_AS(ops::matmul(a, random_tensor({1, 40, 5}, 2, DType::bf16).view(), out),
                          "matmul: expected a and b of one type, got f16 and bf16", TypeError);
@@ -197,7 +197,7 @@ TEST_CASE("matmul: an epilogue over halves is part of the one rounding") {
     for (const DType dtype : {DType::f16, DType::bf16})
         for (const std::int64_t k : {std::int64_t{12}, std::int64_t{small_cases() ? 20 : 1200}}) {
             if (small_cases() && (dtype == DType::bf16 || k > 12)) continue;
-            const MatmulCase one{1, 4, 24, k, Lie::dense, Lie::transposed};
+            const MatmulCase one{1, 4, 24, k, OperandStrides::dense, OperandStrides::transposed};
             const auto a = matmul_operand(one.a, 1, one.m, k, 1, dtype),
                        b = matmul_operand(one.b, 1, k, one.n, 2, dtype);
             const Tensor bias = random_tensor({one.n}, 3, dtype), residual = random_tensor({1, one.m, one.n}, 4, dtype);
@@ -212,12 +212,12 @@ TEST_CASE("matmul: an epilogue over halves is part of the one rounding") {
             auto wanted = matmul_reference(one, a.elements, b.elements);
             for (std::size_t i = 0; i < wanted.size(); ++i)
                 wanted[i] = std::max(0.0, wanted[i] + values(bias)[i % 24] + values(residual)[i]);
-            for (const std::string_view strategy : {"blocked", "local", "gemv"}) {
+            for (const std::string_view strategy : {"blocked", "tiled", "gemv"}) {
                 CAPTURE(strategy);
                 CAPTURE(name_of(dtype));
                 CAPTURE(k);
                 const Environment set("DECLIVITY_MATMUL", std::string(strategy));
-                const auto family = family_for(strategy);
+                const auto style = family_for(strategy);
                 const Guarded result(shape, dtype);
                 ops::matmul(a.view, b.view, result.out, ops::epilogue_of(epilogue));
                 CHECK(difference(Tensor(result.out), wanted, one.allowed(dtype)) == "");
@@ -226,18 +226,18 @@ TEST_CASE("matmul: an epilogue over halves is part of the one rounding") {
         }
 }
 
-TEST_CASE("matmul: local, every tile and way to read, with sums as a whole and in parts") {
-    const ops::FamilyScope scope(Family::gpu_like);
+TEST_CASE("matmul: tiled, every tile and way to read, with sums as a whole and in parts") {
+    const ops::KernelStyleScope scope(KernelStyle::simt);
     std::vector<MatmulCase> cases;
     if (small_cases()) {
-        cases = {{1, 5, 8, 9, Lie::transposed, Lie::dense}};
+        cases = {{1, 5, 8, 9, OperandStrides::transposed, OperandStrides::dense}};
     } else {
         // Single elements, across the tile and along k, and vectors of 4.
-        cases = {{1, 133, 261, 43, Lie::transposed, Lie::dense},
-                 {1, 133, 261, 43, Lie::dense, Lie::transposed},
-                 {2, 132, 136, 44, Lie::transposed, Lie::dense},
-                 {2, 132, 136, 44, Lie::dense, Lie::transposed},
-                 {3, 64, 128, 128, Lie::repeated, Lie::repeated}};
+        cases = {{1, 133, 261, 43, OperandStrides::transposed, OperandStrides::dense},
+                 {1, 133, 261, 43, OperandStrides::dense, OperandStrides::transposed},
+                 {2, 132, 136, 44, OperandStrides::transposed, OperandStrides::dense},
+                 {2, 132, 136, 44, OperandStrides::dense, OperandStrides::transposed},
+                 {3, 64, 128, 128, OperandStrides::repeated, OperandStrides::repeated}};
     }
     // The tuner's, for a product that all of them suit.
     std::vector<std::string> variants =
@@ -251,13 +251,13 @@ TEST_CASE("matmul: local, every tile and way to read, with sums as a whole and i
             for (const DType dtype : floats()) {
                 if (dtype == DType::f64 && (!device().info().fp64 || small_cases() || variant != "64x64")) continue;
                 // Each is a kernel that takes seconds to compile for a CPU: halves go through a third of them.
-                if (is_half(dtype) && number++ % 3 != 0 && !all_cases()) continue;
+                if (is_16bit_float(dtype) && number++ % 3 != 0 && !all_cases()) continue;
                 CAPTURE(one.name());
                 CAPTURE(variant);
                 const auto a = matmul_operand(one.a, one.batch, one.m, one.k, 1, dtype),
                            b = matmul_operand(one.b, one.batch, one.k, one.n, 2, dtype);
                 const Guarded result({one.batch, one.m, one.n}, dtype);
-                ops::matmul_local().run(ops::matmul_problem(a.view, b.view), {a.view, b.view, result.out}, variant);
+                ops::matmul_tiled().run(ops::matmul_problem(a.view, b.view), {a.view, b.view, result.out}, variant);
                 CHECK(difference(Tensor(result.out), matmul_reference(one, a.elements, b.elements),
                                  one.allowed(dtype)) == "");
                 CHECK(result.intact());
@@ -265,8 +265,8 @@ TEST_CASE("matmul: local, every tile and way to read, with sums as a whole and i
 }
 
 TEST_CASE("matmul: how products are cut into tiles") {
-    const auto first = [](const ops::LocalProduct& product, const char* variant = "") {
-        return ops::local_cuts(device(), DType::f32, product, variant).front();
+    const auto first = [](const ops::TiledGemm& product, const char* variant = "") {
+        return ops::tile_configs(device(), DType::f32, product, variant).front();
     };
     CHECK(first({.rows = 4096, .columns = 4096, .k = 1024}).tile.name() == "128x128");
     CHECK(first({.rows = 4096, .columns = 4096, .k = 1024}).parts == 1);
@@ -275,7 +275,7 @@ TEST_CASE("matmul: how products are cut into tiles") {
     CHECK(first({.rows = 10, .columns = wide, .k = 512}).tile.name() == "16x64");
     CHECK(first({.rows = wide, .columns = 10, .k = 512}).tile.name() == "64x16");
     CHECK(first({.rows = 20, .columns = 20, .k = 64}).parts == 1);
-    const ops::LocalCut few = first({.rows = 20, .columns = 20, .k = 100000});
+    const ops::TileConfig few = first({.rows = 20, .columns = 20, .k = 100000});
     CHECK(few.parts > 1);
     CHECK(few.each % few.tile.slice == 0);
     CHECK((few.parts - 1) * few.each < 100000);
@@ -296,10 +296,10 @@ TEST_CASE("matmul: CLBlast, f64") {
 
 TEST_CASE("matmul: the strategy chosen by itself") {
     const Environment none("DECLIVITY_MATMUL", std::nullopt);
-    for (const Family family : families()) {
-        const ops::FamilyScope scope(family);
+    for (const KernelStyle style : families()) {
+        const ops::KernelStyleScope scope(style);
         for (const MatmulCase& one : matmul_cases())
-            if (!small_cases() || (!one.large && (family == Family::cpu_like || one.batch == 1)))
+            if (!small_cases() || (!one.large && (style == KernelStyle::simd || one.batch == 1)))
                 check(one, DType::f32);
     }
 }
@@ -317,9 +317,9 @@ TEST_CASE("matmul: nothing to add up gives zeros, nothing to compute gives nothi
 }
 
 TEST_CASE("matmul: infinities and NaN stay visible") {
-    for (const char* strategy : {"tiled", "packed", "blocked", "split", "dot", "local", "clblast"}) {
+    for (const char* strategy : {"register_tiled", "packed", "blocked", "split", "dot", "tiled", "clblast"}) {
         const Environment set("DECLIVITY_MATMUL", strategy);
-        const auto family = family_for(strategy);
+        const auto style = family_for(strategy);
         auto left = random_values(7 * 20, 1);
         left[3 * 20 + 11] = NAN;
         left[5 * 20 + 1] = INFINITY;
@@ -407,10 +407,10 @@ std::vector<Epilogue> tails_for(const MatmulCase& one, const Tensor& bias, const
 
 TEST_CASE("matmul: an epilogue runs over the product") {
     // Several blocks of k, edges of panels and tiles, operands that each strategy can take.
-    const MatmulCase cases[] = {{2, 5, 6, 7, Lie::dense, Lie::transposed},
-                                {1, 9, 50, small_cases() ? 20 : 1100, Lie::dense, Lie::transposed},
+    const MatmulCase cases[] = {{2, 5, 6, 7, OperandStrides::dense, OperandStrides::transposed},
+                                {1, 9, 50, small_cases() ? 20 : 1100, OperandStrides::dense, OperandStrides::transposed},
                                 {3, 16, 96, 3},
-                                {1, 3, 8, 40, Lie::dense, Lie::transposed}};
+                                {1, 3, 8, 40, OperandStrides::dense, OperandStrides::transposed}};
     for (const MatmulCase& one : cases) {
         const auto a = matmul_operand(one.a, one.batch, one.m, one.k, 1, DType::f32),
                    b = matmul_operand(one.b, one.batch, one.k, one.n, 2, DType::f32);
@@ -428,14 +428,14 @@ TEST_CASE("matmul: an epilogue runs over the product") {
             auto wanted = product;
             for (std::size_t i = 0; i < wanted.size(); ++i) wanted[i] = epilogue.wanted(wanted[i], i);
             for (const std::string_view strategy :
-                 {"tiled", "packed", "blocked", "split", "dot", "local", "gemv", "clblast"}) {
+                 {"register_tiled", "packed", "blocked", "split", "dot", "tiled", "gemv", "clblast"}) {
                 // The others do not apply it themselves.
-                const bool knows = strategy == "blocked" || strategy == "dot" || strategy == "local" ||
+                const bool knows = strategy == "blocked" || strategy == "dot" || strategy == "tiled" ||
                                    strategy == "gemv" || strategy == "packed";
-                if (small_cases() && (&one != &cases[3] || (!knows && strategy != "tiled"))) continue;
+                if (small_cases() && (&one != &cases[3] || (!knows && strategy != "register_tiled"))) continue;
                 CAPTURE(strategy);
                 const Environment set("DECLIVITY_MATMUL", std::string(strategy));
-                const auto family = family_for(strategy);
+                const auto style = family_for(strategy);
                 const Guarded result(shape, DType::f32);
                 ops::matmul(a.view, b.view, result.out, ops::epilogue_of(epilogue.expression));
                 CHECK(difference(Tensor(result.out), wanted, tolerance(DType::f32, static_cast<double>(one.k + 2))) ==
@@ -447,9 +447,9 @@ TEST_CASE("matmul: an epilogue runs over the product") {
 }
 
 TEST_CASE("matmul: what is made of a constant operand is kept until it is marked as written") {
-    if (!has_family(Family::cpu_like)) return;
-    const ops::FamilyScope scope(Family::cpu_like);
-    const MatmulCase one{1, 35, 70, 300, Lie::dense, Lie::transposed};
+    if (!has_family(KernelStyle::simd)) return;
+    const ops::KernelStyleScope scope(KernelStyle::simd);
+    const MatmulCase one{1, 35, 70, 300, OperandStrides::dense, OperandStrides::transposed};
     for (const DType dtype : {DType::f32, DType::bf16}) {
         if (small_cases() && dtype != DType::f32) continue;
         CAPTURE(name_of(dtype));
@@ -473,22 +473,22 @@ TEST_CASE("matmul: what is made of a constant operand is kept until it is marked
         ops::copy(other.view, b.view);  // and nobody was told
         CHECK(wrong(b, ops::OperandUse::constant) == "");
         CHECK(wrong(other, ops::OperandUse::variable) == "");
-        b.view.buffer.mark_written();
+        b.view.buffer.bump_version();
         CHECK(wrong(other, ops::OperandUse::constant) == "");
     }
 }
 
 TEST_CASE("matmul: an epilogue runs once over sums in parts") {
-    const ops::FamilyScope scope(Family::gpu_like);
+    const ops::KernelStyleScope scope(KernelStyle::simt);
     const std::int64_t k = small_cases() ? 40 : 700;
-    const MatmulCase one{1, 3, 8, k, Lie::dense, Lie::transposed};
+    const MatmulCase one{1, 3, 8, k, OperandStrides::dense, OperandStrides::transposed};
     const auto a = matmul_operand(one.a, 1, 3, k, 1, DType::f32), b = matmul_operand(one.b, 1, k, 8, 2, DType::f32);
     const Tensor bias = random_tensor({8}, 3), residual = random_tensor({1, 3, 8}, 4);
     auto wanted = matmul_reference(one, a.elements, b.elements);
     for (std::size_t i = 0; i < wanted.size(); ++i)
         wanted[i] = std::tanh(2 * wanted[i] + values(bias)[i % 8] - values(residual)[i]);
     const View out = View::make(device(), DType::f32, {1, 3, 8});
-    ops::matmul_local().run(
+    ops::matmul_tiled().run(
         ops::matmul_problem(a.view, b.view),
         {a.view,
          b.view,
@@ -501,21 +501,21 @@ TEST_CASE("matmul: an epilogue runs once over sums in parts") {
 TEST_CASE("matmul: gemv cuts long sums into parts") {
     if (small_cases()) return;  // the kernels are those of the other cases
     const Environment set("DECLIVITY_MATMUL", "gemv");
-    const ops::FamilyScope scope(Family::gpu_like);
-    for (const auto& [m, n, k, lie] :
-         {std::tuple<std::int64_t, std::int64_t, std::int64_t, Lie>{1, 1, 100003, Lie::dense},
-          {1, 3, 65536, Lie::transposed},
-          {2, 5, 50000, Lie::dense},
-          {40, 4, 30001, Lie::dense}})
-        check({1, m, n, k, Lie::dense, lie}, DType::f32);
+    const ops::KernelStyleScope scope(KernelStyle::simt);
+    for (const auto& [m, n, k, strides] :
+         {std::tuple<std::int64_t, std::int64_t, std::int64_t, OperandStrides>{1, 1, 100003, OperandStrides::dense},
+          {1, 3, 65536, OperandStrides::transposed},
+          {2, 5, 50000, OperandStrides::dense},
+          {40, 4, 30001, OperandStrides::dense}})
+        check({1, m, n, k, OperandStrides::dense, strides}, DType::f32);
 }
 
 TEST_CASE("matmul: equal calls give equal bits") {
     const std::int64_t m = small_cases() ? 20 : 50, n = small_cases() ? 17 : 33, k = small_cases() ? 37 : 77;
     const auto a = random_tensor({1, m, k}, 1).view(), b = ops::permuted(random_tensor({1, n, k}, 2).view(), {0, 2, 1});
-    for (const char* strategy : {"tiled", "packed", "blocked", "split", "dot", "local"}) {
+    for (const char* strategy : {"register_tiled", "packed", "blocked", "split", "dot", "tiled"}) {
         const Environment set("DECLIVITY_MATMUL", strategy);
-        const auto family = family_for(strategy);
+        const auto style = family_for(strategy);
         const auto once = [&] {
             const View out = View::make(device(), DType::f32, {1, m, n});
             ops::matmul(a, b, out);

@@ -13,7 +13,7 @@
 namespace declivity::test {
 
 /// How an operand (batch, rows, columns) lies in memory.
-enum class Lie : std::uint8_t {
+enum class OperandStrides : std::uint8_t {
     dense,
     transposed,  ///< a permuted view of (batch, columns, rows)
     repeated,    ///< one matrix for the whole batch, stride 0
@@ -23,7 +23,7 @@ enum class Lie : std::uint8_t {
 
 struct MatmulCase {
     std::int64_t batch = 1, m = 1, n = 1, k = 1;
-    Lie a = Lie::dense, b = Lie::dense;
+    OperandStrides a = OperandStrides::dense, b = OperandStrides::dense;
     bool large = false;  ///< left out for slow checkers
 
     [[nodiscard]] double flops() const { return 2.0 * static_cast<double>(batch * m * n * k); }
@@ -35,7 +35,7 @@ struct MatmulCase {
     [[nodiscard]] Tolerance allowed(DType dtype) const {
         Tolerance out = sum_tolerance(compute_type(dtype), static_cast<double>(k));
         if (dtype == DType::f16) out.absolute += 0x1p-25;
-        if (is_half(dtype)) out.relative += dtype == DType::f16 ? 0x1p-11 : 0x1p-8;
+        if (is_16bit_float(dtype)) out.relative += dtype == DType::f16 ? 0x1p-11 : 0x1p-8;
         return out;
     }
     [[nodiscard]] std::string name() const {
@@ -51,24 +51,24 @@ struct MatmulOperand {
     std::vector<double> elements;
 };
 
-inline MatmulOperand matmul_operand(Lie lie, std::int64_t batch, std::int64_t rows, std::int64_t columns,
+inline MatmulOperand matmul_operand(OperandStrides strides, std::int64_t batch, std::int64_t rows, std::int64_t columns,
                                     std::uint64_t seed, DType dtype) {
     MatmulOperand operand;
-    switch (lie) {
-        case Lie::dense:
+    switch (strides) {
+        case OperandStrides::dense:
             operand.view = random_tensor({batch, rows, columns}, seed, dtype).view();
             break;
-        case Lie::transposed:
+        case OperandStrides::transposed:
             operand.view = ops::permuted(random_tensor({batch, columns, rows}, seed, dtype).view(), {0, 2, 1});
             break;
-        case Lie::repeated:
+        case OperandStrides::repeated:
             operand.view =
                 ops::expanded("test", random_tensor({1, rows, columns}, seed, dtype).view(), {batch, rows, columns});
             break;
-        case Lie::sliced:
+        case OperandStrides::sliced:
             operand.view = ops::sliced(random_tensor({batch, rows, columns + 3}, seed, dtype).view(), 2, 2, columns);
             break;
-        case Lie::scattered:
+        case OperandStrides::scattered:
             operand.view =
                 ops::sliced(random_tensor({batch, rows, 2 * columns + 1}, seed, dtype).view(), 2, 1, columns, 2);
             break;
@@ -104,43 +104,43 @@ inline const std::vector<MatmulCase>& matmul_cases() {
         {1, 5, 15, 3},
         {1, 12, 32, 8},
         {1, 13, 33, 9},
-        {2, 7, 18, 5, Lie::transposed, Lie::dense},
-        {2, 7, 18, 5, Lie::dense, Lie::transposed},
-        {2, 7, 18, 5, Lie::transposed, Lie::transposed},
-        {3, 4, 19, 6, Lie::repeated, Lie::dense},
-        {3, 4, 19, 6, Lie::dense, Lie::repeated},
-        {3, 4, 19, 6, Lie::repeated, Lie::repeated},
-        {2, 8, 21, 5, Lie::sliced, Lie::sliced},
-        {2, 8, 21, 5, Lie::scattered, Lie::dense},
-        {2, 8, 21, 5, Lie::dense, Lie::scattered},
-        {1, 1, 6, 5, Lie::transposed, Lie::scattered},
-        {1, 6, 1, 5, Lie::sliced, Lie::transposed},
-        {4, 1, 1, 3, Lie::transposed, Lie::sliced},
-        {2, 25, 49, 7, Lie::dense, Lie::repeated},
-        {3, 24, 80, 133, Lie::repeated, Lie::transposed, true},
-        {1, 61, 70, 801, Lie::transposed, Lie::dense, true},
-        {2, 7, 9, 35, Lie::sliced, Lie::transposed},
-        {1, 1, 17, 50, Lie::dense, Lie::transposed},
-        {2, 14, 3, 16, Lie::repeated, Lie::transposed},
-        {1, 20, 11, 2050, Lie::dense, Lie::transposed, true},
-        {1, 3, 50, 1024, Lie::dense, Lie::transposed, true},
-        {1, 33, 47, 129, Lie::dense, Lie::dense, true},
-        {1, 64, 64, 64, Lie::dense, Lie::transposed, true},
-        {1, 128, 10, 3136, Lie::dense, Lie::transposed, true},  // the dense layer behind two pooled convolutions
-        {1, 10, 3136, 128, Lie::transposed, Lie::dense, true},  // and the gradient of its weights
-        {8, 37, 41, 65, Lie::transposed, Lie::dense, true},
-        {5, 100, 90, 70, Lie::sliced, Lie::transposed, true},
-        {1, 70, 49, 400, Lie::scattered, Lie::scattered, true},
-        {1, 17, 500, 90, Lie::sliced, Lie::dense, true},
-        {1, 73, 65, 900, Lie::transposed, Lie::dense, true},
-        {1, 9, 33, 1300, Lie::dense, Lie::dense, true},
+        {2, 7, 18, 5, OperandStrides::transposed, OperandStrides::dense},
+        {2, 7, 18, 5, OperandStrides::dense, OperandStrides::transposed},
+        {2, 7, 18, 5, OperandStrides::transposed, OperandStrides::transposed},
+        {3, 4, 19, 6, OperandStrides::repeated, OperandStrides::dense},
+        {3, 4, 19, 6, OperandStrides::dense, OperandStrides::repeated},
+        {3, 4, 19, 6, OperandStrides::repeated, OperandStrides::repeated},
+        {2, 8, 21, 5, OperandStrides::sliced, OperandStrides::sliced},
+        {2, 8, 21, 5, OperandStrides::scattered, OperandStrides::dense},
+        {2, 8, 21, 5, OperandStrides::dense, OperandStrides::scattered},
+        {1, 1, 6, 5, OperandStrides::transposed, OperandStrides::scattered},
+        {1, 6, 1, 5, OperandStrides::sliced, OperandStrides::transposed},
+        {4, 1, 1, 3, OperandStrides::transposed, OperandStrides::sliced},
+        {2, 25, 49, 7, OperandStrides::dense, OperandStrides::repeated},
+        {3, 24, 80, 133, OperandStrides::repeated, OperandStrides::transposed, true},
+        {1, 61, 70, 801, OperandStrides::transposed, OperandStrides::dense, true},
+        {2, 7, 9, 35, OperandStrides::sliced, OperandStrides::transposed},
+        {1, 1, 17, 50, OperandStrides::dense, OperandStrides::transposed},
+        {2, 14, 3, 16, OperandStrides::repeated, OperandStrides::transposed},
+        {1, 20, 11, 2050, OperandStrides::dense, OperandStrides::transposed, true},
+        {1, 3, 50, 1024, OperandStrides::dense, OperandStrides::transposed, true},
+        {1, 33, 47, 129, OperandStrides::dense, OperandStrides::dense, true},
+        {1, 64, 64, 64, OperandStrides::dense, OperandStrides::transposed, true},
+        {1, 128, 10, 3136, OperandStrides::dense, OperandStrides::transposed, true},  // the dense layer behind two pooled convolutions
+        {1, 10, 3136, 128, OperandStrides::transposed, OperandStrides::dense, true},  // and the gradient of its weights
+        {8, 37, 41, 65, OperandStrides::transposed, OperandStrides::dense, true},
+        {5, 100, 90, 70, OperandStrides::sliced, OperandStrides::transposed, true},
+        {1, 70, 49, 400, OperandStrides::scattered, OperandStrides::scattered, true},
+        {1, 17, 500, 90, OperandStrides::sliced, OperandStrides::dense, true},
+        {1, 73, 65, 900, OperandStrides::transposed, OperandStrides::dense, true},
+        {1, 9, 33, 1300, OperandStrides::dense, OperandStrides::dense, true},
         {70, 5, 6, 7},
-        {65, 9, 17, 10, Lie::repeated, Lie::transposed, true},
-        {1, 1, 400, 500, Lie::dense, Lie::dense, true},
-        {1, 400, 1, 500, Lie::transposed, Lie::dense, true},
-        {1, 1100, 20, 10, Lie::dense, Lie::dense, true},
-        {1, 130, 260, 300, Lie::transposed, Lie::transposed, true},
-        {2, 300, 200, 100, Lie::dense, Lie::dense, true},
+        {65, 9, 17, 10, OperandStrides::repeated, OperandStrides::transposed, true},
+        {1, 1, 400, 500, OperandStrides::dense, OperandStrides::dense, true},
+        {1, 400, 1, 500, OperandStrides::transposed, OperandStrides::dense, true},
+        {1, 1100, 20, 10, OperandStrides::dense, OperandStrides::dense, true},
+        {1, 130, 260, 300, OperandStrides::transposed, OperandStrides::transposed, true},
+        {2, 300, 200, 100, OperandStrides::dense, OperandStrides::dense, true},
     };
     return cases;
 }

@@ -8,7 +8,7 @@
 #include <doctest/doctest.h>
 #include <tests/ops/multi_tensor_fixture.hpp>
 
-#include "runtime/recorder.hpp"
+#include "runtime/capture.hpp"
 
 using namespace declivity;
 using namespace declivity::test;
@@ -51,7 +51,7 @@ TEST_CASE("multi tensor: a recording holds the memory that a table names") {
         ops::fill(view, value);
         return view;
     };
-    Recording recording;
+    CommandList command_list;
     {
         MultiTensor tensors(2);
         const View first = constant(1), second = constant(2), first_gradient = constant(10),
@@ -59,15 +59,15 @@ TEST_CASE("multi tensor: a recording holds the memory that a table names") {
                    guard = View::make(device, DType::i32, {2});
         ops::fill(progress, 0.5);
         ops::fill(guard, 0);
-        Recorder recorder(device);
+        Capture capture(device);
         tensors.set({{first, second}, {first_gradient, second_gradient}});
         descend(tensors, progress, guard);
-        recording = recorder.finish();
+        command_list = capture.finish();
         CHECK(values(Tensor(second)) == std::vector<double>(64, 2 - 0.5 * 20));
     }
     std::vector<View> others;
     for (int i = 0; i < 8; ++i) others.push_back(constant(i));
-    recording.replay();
+    command_list.replay();
     for (int i = 0; i < 8; ++i)
         CHECK(values(Tensor(others[static_cast<std::size_t>(i)])) == std::vector<double>(64, i));
 }

@@ -83,7 +83,7 @@ TEST_CASE("packed weights: one copy of a weight at most, whatever the numbers of
     call();
     CHECK(device.memory().packed_weights <= weight * 11 / 10);
     const bool packs = device.memory().packed_weights > 0;  // kernels for GPUs do not
-    if (device.family() == Family::cpu_like) CHECK(packs);
+    if (device.style() == KernelStyle::simd) CHECK(packs);
     device.release_cached_memory();
     CHECK(device.memory().packed_weights == 0);
     const std::uint64_t without = device.memory().in_use;

@@ -26,11 +26,11 @@ TEST_CASE("pooling and its gradients equal plain loops") {
             const auto reference = one.reference(test::values(x), test::values(g));
             auto tolerance = test::tolerance(
                 dtype, static_cast<double>(one.parameters.kernel_size[0] * one.parameters.kernel_size[1]));
-            if (is_half(dtype)) tolerance.relative += dtype == DType::f16 ? 0x1p-11 : 0x1p-8;  // one rounding
-            for (const Family family : test::families()) {
+            if (is_16bit_float(dtype)) tolerance.relative += dtype == DType::f16 ? 0x1p-11 : 0x1p-8;  // one rounding
+            for (const KernelStyle style : test::families()) {
                 // GPU-like kernels know types by a name only, and each set of parameters takes time to compile.
-                if (family == Family::gpu_like && dtype != DType::f32 && one.parameters.padding[1] == 0) continue;
-                const ops::FamilyScope scope(family);
+                if (style == KernelStyle::simt && dtype != DType::f32 && one.parameters.padding[1] == 0) continue;
+                const ops::KernelStyleScope scope(style);
                 const auto largest = ops::max_pool2d(x.view(), one.parameters);
                 CHECK(test::difference(Tensor(largest.out), reference.max, {}) == "");
                 CHECK(test::difference(
@@ -72,8 +72,8 @@ TEST_CASE("infinities, NaN and equal elements in vectors of windows") {
             }
             const Tensor x = test::tensor(values, one.x, dtype), g = test::random_tensor(one.out(), 2, dtype);
             const auto reference = one.reference(test::values(x), test::values(g));
-            for (const Family family : test::families()) {
-                const ops::FamilyScope scope(family);
+            for (const KernelStyle style : test::families()) {
+                const ops::KernelStyleScope scope(style);
                 CAPTURE(one.name());
                 const auto largest = ops::max_pool2d(x.view(), parameters);
                 CHECK(test::difference(Tensor(largest.out), reference.max, {}) == "");

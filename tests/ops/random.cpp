@@ -282,8 +282,8 @@ std::vector<double> stored(Leaf leaf, DType dtype, const Shape& shape, const Ran
 }
 
 /// All of an expression's elements, computed with a sum of 0 so that the leaf is not its root.
-std::vector<double> beside_zeros(const Expression& leaf, const Shape& shape, Family family) {
-    const ops::FamilyScope scope(family);
+std::vector<double> beside_zeros(const Expression& leaf, const Shape& shape, KernelStyle style) {
+    const ops::KernelStyleScope scope(style);
     const View zeros = View::make(device(), leaf.dtype(), shape);
     ops::fill(zeros, 0);
     return values(
@@ -293,7 +293,7 @@ std::vector<double> beside_zeros(const Expression& leaf, const Shape& shape, Fam
 }  // namespace
 
 TEST_CASE("random: within an expression numbers have the bits of those that are stored") {
-    for (const Family family : families()) {
+    for (const KernelStyle style : families()) {
         for (const DType dtype : floats())
             for (const Leaf leaf : {uniform_leaf, normal_leaf, bernoulli_leaf}) {
                 for (const std::int64_t size : small_cases()
@@ -302,17 +302,17 @@ TEST_CASE("random: within an expression numbers have the bits of those that are 
                     CAPTURE(size);
                     const Position position(9, 0xfffffff0ULL);
                     const RandomCall call = ops::take_random(device(), dtype, size);
-                    CHECK(beside_zeros(leaf(dtype, {size}, call), {size}, family) == stored(leaf, dtype, {size}, call));
+                    CHECK(beside_zeros(leaf(dtype, {size}, call), {size}, style) == stored(leaf, dtype, {size}, call));
                 }
                 // Stretched, and in another order than that of memory: the innermost axis of what is stored is the
                 // middle one of the numbers.
                 const RandomCall call = ops::take_random(device(), dtype, 7 * 1 * 9);
                 const auto few = stored(leaf, dtype, {7, 1, 9}, call);
-                const auto stretched = beside_zeros(leaf(dtype, {7, 1, 9}, call), {7, 5, 9}, family);
-                const auto along = beside_zeros(leaf(dtype, {9, 1}, call), {9, 5}, family);
+                const auto stretched = beside_zeros(leaf(dtype, {7, 1, 9}, call), {7, 5, 9}, style);
+                const auto along = beside_zeros(leaf(dtype, {9, 1}, call), {9, 5}, style);
                 const View turned = View::make(device(), dtype, {9, 7, 5});
                 {
-                    const ops::FamilyScope scope(family);
+                    const ops::KernelStyleScope scope(style);
                     ops::evaluate(Expression::apply(Function::mul_scalar, std::array{leaf(dtype, {5, 7, 9}, call)},
                                                     std::array{Scalar(1.0)}),
                                   ops::permuted(turned, {2, 1, 0}));
@@ -339,7 +339,7 @@ TEST_CASE("random: within an expression numbers have the bits of those that are 
     CHECK(values(Tensor(ops::dense_copy_if_needed(part))) == stored(normal_leaf, DType::f32, {3, 7}, call));
     if (!device().info().fp64) return;
     // Among numbers of f64 those of f32 stay what they are.
-    CHECK(beside_zeros(Expression::cast(normal_leaf(DType::f32, {3, 7}, call), DType::f64), {3, 7}, Family::cpu_like) ==
+    CHECK(beside_zeros(Expression::cast(normal_leaf(DType::f32, {3, 7}, call), DType::f64), {3, 7}, KernelStyle::simd) ==
           stored(normal_leaf, DType::f32, {3, 7}, call));
 }
 

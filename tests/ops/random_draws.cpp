@@ -120,8 +120,8 @@ TEST_CASE("random draws: gamma numbers are those of the method in plain C++") {
         const std::vector<double> of = values(a);
         const std::uint64_t each = static_cast<std::uint64_t>(ops::kRandomGammaNumbers) / (dtype == DType::f64 ? 2 : 4);
         for (const bool logarithm : {true, false})
-            for (const Family family : families()) {
-                const ops::FamilyScope scope(family);
+            for (const KernelStyle style : families()) {
+                const ops::KernelStyleScope scope(style);
                 CAPTURE(name_of(dtype));
                 CAPTURE(logarithm);
                 const ops::View out = ops::View::make(device(), dtype, {count});
@@ -151,8 +151,8 @@ TEST_CASE("random draws: Poisson numbers are those of the methods in plain C++")
             const Tensor rate = parameters(count, dtype, low, high);
             const std::vector<double> of = values(rate);
             const std::uint64_t each = static_cast<std::uint64_t>(ops::kRandomPoissonNumbers) / 4;
-            for (const Family family : families()) {
-                const ops::FamilyScope scope(family);
+            for (const KernelStyle style : families()) {
+                const ops::KernelStyleScope scope(style);
                 CAPTURE(high);
                 const ops::View out = ops::View::make(device(), dtype, {count});
                 ops::random_poisson("poisson", rate.view(), call_of(DType::f32, count * ops::kRandomPoissonNumbers),

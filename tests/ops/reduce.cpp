@@ -17,9 +17,9 @@ namespace {
 
 constexpr Reduce kKinds[] = {Reduce::sum, Reduce::mean, Reduce::max, Reduce::min};
 
-void check(const ReduceCase& one, Reduce kind, const Tensor& x, const std::vector<double>& elements, Family family) {
-    const ops::FamilyScope scope(family);
-    CAPTURE(family == Family::cpu_like ? "CPU-like" : "GPU-like");
+void check(const ReduceCase& one, Reduce kind, const Tensor& x, const std::vector<double>& elements, KernelStyle style) {
+    const ops::KernelStyleScope scope(style);
+    CAPTURE(style == KernelStyle::simd ? "CPU-like" : "GPU-like");
     CAPTURE(one.name);
     CAPTURE(ops::name_of(kind));
     CAPTURE(name_of(x.dtype()));
@@ -40,9 +40,9 @@ TEST_CASE("reductions of floats agree with the reference") {
             const auto elements = values(x);
             // Each size of a group is a kernel to compile on some drivers, so GPU-like minima and means take turns.
             for (const Reduce kind : kKinds) {
-                if (has_family(Family::cpu_like)) check(one, kind, x, elements, Family::cpu_like);
+                if (has_family(KernelStyle::simd)) check(one, kind, x, elements, KernelStyle::simd);
                 if (kind == Reduce::sum || kind == Reduce::max || number % 5 == 0)
-                    check(one, kind, x, elements, Family::gpu_like);
+                    check(one, kind, x, elements, KernelStyle::simt);
             }
         }
     }
@@ -56,11 +56,11 @@ TEST_CASE("reductions of halves are those of f32, rounded once") {
         const DType dtype = one.shape.numel() % 2 == 0 ? DType::f16 : DType::bf16;
         const Tensor x = one.input(dtype, 3, -1, 2);
         const auto elements = values(x);
-        for (const Family family : families())
+        for (const KernelStyle style : families())
             for (const Reduce kind : {Reduce::sum, Reduce::mean, Reduce::max}) {
                 if (small_cases() && kind == Reduce::mean) continue;
-                const ops::FamilyScope scope(family);
-                CAPTURE(family == Family::cpu_like ? "CPU-like" : "GPU-like");
+                const ops::KernelStyleScope scope(style);
+                CAPTURE(style == KernelStyle::simd ? "CPU-like" : "GPU-like");
                 CAPTURE(one.name);
                 CAPTURE(ops::name_of(kind));
                 CAPTURE(name_of(dtype));
@@ -93,8 +93,8 @@ TEST_CASE("reductions of integers are exact") {
             const Tensor x = one.input(dtype, 2, is_signed ? -120 : 0, dtype == DType::boolean ? 2 : 120);
             const auto elements = values(x);
             for (const Reduce kind : {Reduce::sum, Reduce::max, Reduce::min}) {
-                if (has_family(Family::cpu_like)) check(one, kind, x, elements, Family::cpu_like);
-                if (kind == Reduce::sum || dtype == DType::i32) check(one, kind, x, elements, Family::gpu_like);
+                if (has_family(KernelStyle::simd)) check(one, kind, x, elements, KernelStyle::simd);
+                if (kind == Reduce::sum || dtype == DType::i32) check(one, kind, x, elements, KernelStyle::simt);
             }
         }
     }
@@ -131,8 +131,8 @@ TEST_CASE("a stretched axis is reduced as if its elements were there") {
 TEST_CASE("sums of many f32 lose little") {
     if (small_cases()) return;
     const std::int64_t n = 1 << 24;
-    for (const Family family : families()) {
-        const ops::FamilyScope scope(family);
+    for (const KernelStyle style : families()) {
+        const ops::KernelStyleScope scope(style);
         CHECK(sum(ones({n})).item<float>() == 0x1p24f);
         CHECK(sum(full({n}, 0.1)).item<float>() == doctest::Approx(0x1p24 * double{0.1f}).epsilon(1e-6));
         CHECK(mean(full({n / 4, 4}, 0.1), {0}).to_vector<float>()[3] == doctest::Approx(0.1).epsilon(1e-6));
@@ -147,8 +147,8 @@ TEST_CASE("the same sum has the same bits every time") {
 }
 
 TEST_CASE("NaN and infinities pass through") {
-    for (const Family family : families()) {
-        const ops::FamilyScope scope(family);
+    for (const KernelStyle style : families()) {
+        const ops::KernelStyleScope scope(style);
         for (const std::int64_t n :
              small_cases() ? std::vector<std::int64_t>{50} : std::vector<std::int64_t>{3, 50, 200}) {
             for (const std::int64_t at : {std::int64_t{0}, n / 2, n - 1}) {
@@ -204,18 +204,18 @@ TEST_CASE("argmax agrees with the reference") {
                                   DType::f16, DType::bf16}) {
             if (dtype == DType::f64 && widest() != DType::f64) continue;
             if (!is_floating(dtype) && one.shape.rank() != 2) continue;  // each type is a kernel of its own
-            if (is_half(dtype) && (one.shape.numel() > 10000 || one.shape.rank() != 2))
+            if (is_16bit_float(dtype) && (one.shape.numel() > 10000 || one.shape.rank() != 2))
                 continue;  // they are cast first
             const Tensor x = random_tensor(one.shape, 9, dtype, is_floating(dtype) ? -1 : 0,
                                            is_floating(dtype)        ? 1
                                            : dtype == DType::boolean ? 2
                                                                      : 120);
             const auto expected = reference_argmax(values(x), one.shape, one.axis);
-            for (const Family family : families()) {
-                const ops::FamilyScope scope(family);
+            for (const KernelStyle style : families()) {
+                const ops::KernelStyleScope scope(style);
                 CAPTURE(one.shape.str());
                 CAPTURE(name_of(dtype));
-                CAPTURE(family == Family::cpu_like ? "CPU-like" : "GPU-like");
+                CAPTURE(style == KernelStyle::simd ? "CPU-like" : "GPU-like");
                 CHECK(values(argmax(x, one.axis)) == expected);
             }
         }
@@ -223,8 +223,8 @@ TEST_CASE("argmax agrees with the reference") {
 }
 
 TEST_CASE("argmax: ties, NaN, shapes") {
-    for (const Family family : families()) {
-        const ops::FamilyScope scope(family);
+    for (const KernelStyle style : families()) {
+        const ops::KernelStyleScope scope(style);
         for (const std::int64_t n : {5, 70, 1500}) {
             auto elements = std::vector<double>(static_cast<std::size_t>(n), 1);
             CHECK(argmax(tensor(elements, {n})).item<std::int64_t>() == 0);

@@ -101,13 +101,13 @@ TEST_CASE("sums of rows by their numbers, and the last ones") {
             const auto most = static_cast<double>(one.high < 0.01 ? one.count : 20 * one.count / one.size + 1);
             const double rounding = dtype == DType::f16 ? 1e-3 : 8e-3;  // once, at the end
             const Tolerance allowed = whole            ? Tolerance{0, 0}
-                                      : is_half(dtype) ? Tolerance{rounding, rounding}
+                                      : is_16bit_float(dtype) ? Tolerance{rounding, rounding}
                                                        : tolerance(dtype, most, 4);
             for (const DType place : {DType::i32, DType::i64}) {
                 const Tensor at = Tensor::from<std::int64_t>(numbers, {one.count}).to(place);
-                for (const Family family : families()) {
-                    const ops::FamilyScope scope(family);
-                    CAPTURE(family == Family::cpu_like ? "CPU-like" : "GPU-like");
+                for (const KernelStyle style : families()) {
+                    const ops::KernelStyleScope scope(style);
+                    CAPTURE(style == KernelStyle::simd ? "CPU-like" : "GPU-like");
                     const Tensor sums = result_of(ops::Fold::sum, x, at, one);
                     CHECK(difference(sums, wanted, allowed) == "");
                     CHECK(difference(result_of(ops::Fold::sum, x, at, one), values(sums), {0, 0}) == "");
@@ -139,9 +139,9 @@ TEST_CASE("sums onto what there is") {
             const Tolerance allowed = dtype == DType::i32    ? Tolerance{0, 0}
                                       : dtype == DType::bf16 ? Tolerance{8e-3, 8e-3}
                                                              : sum_tolerance(dtype, 100);
-            for (const Family family : families()) {
-                const ops::FamilyScope scope(family);
-                CAPTURE(family == Family::cpu_like ? "CPU-like" : "GPU-like");
+            for (const KernelStyle style : families()) {
+                const ops::KernelStyleScope scope(style);
+                CAPTURE(style == KernelStyle::simd ? "CPU-like" : "GPU-like");
                 const ops::View out = ops::View::make(x.device(), dtype, {one.size, one.taken}), onto = base.view();
                 ops::sum_rows("sum_rows", x.view(), at.view(), out, &onto);
                 CHECK(difference(Tensor(out), wanted, allowed) == "");
@@ -192,14 +192,14 @@ TEST_CASE("sums and writes at places along the middle axis") {
                     for (double& sum : *some) sum = static_cast<std::int8_t>(static_cast<std::int64_t>(sum));
             const double rounding = dtype == DType::f16 ? 1e-3 : 8e-3;
             const Tolerance allowed = !is_floating(dtype) ? Tolerance{0, 0}
-                                      : is_half(dtype)
+                                      : is_16bit_float(dtype)
                                           ? Tolerance{rounding, rounding}
                                           : tolerance(dtype, 20 * static_cast<double>(one.taken) / size + 1, 4);
             for (const DType place : {DType::i32, DType::i64}) {
                 const Tensor at = Tensor::from<std::int64_t>(places, given).to(place);
-                for (const Family family : families()) {
-                    const ops::FamilyScope scope(family);
-                    CAPTURE(family == Family::cpu_like ? "CPU-like" : "GPU-like");
+                for (const KernelStyle style : families()) {
+                    const ops::KernelStyleScope scope(style);
+                    CAPTURE(style == KernelStyle::simd ? "CPU-like" : "GPU-like");
                     const auto result = [&](auto run) {
                         const ops::View out = ops::View::make(x.device(), dtype, table);
                         run(out);
@@ -248,9 +248,9 @@ TEST_CASE("products, largest and smallest rows of each number") {
         for (const ops::Fold fold : {ops::Fold::product, ops::Fold::largest, ops::Fold::smallest}) {
             CAPTURE(static_cast<int>(fold));
             const std::vector<double> wanted = folded(fold, values(x), numbers, one);
-            for (const Family family : families()) {
-                const ops::FamilyScope scope(family);
-                CAPTURE(family == Family::cpu_like ? "CPU-like" : "GPU-like");
+            for (const KernelStyle style : families()) {
+                const ops::KernelStyleScope scope(style);
+                CAPTURE(style == KernelStyle::simd ? "CPU-like" : "GPU-like");
                 CHECK(difference(result_of(fold, x, at, one), wanted,
                                  tolerance(DType::f32, fold == ops::Fold::product ? 2000 : 1, 4)) == "");
             }
@@ -259,8 +259,8 @@ TEST_CASE("products, largest and smallest rows of each number") {
 }
 
 TEST_CASE("a NaN stays with its own number") {
-    for (const Family family : families()) {
-        const ops::FamilyScope scope(family);
+    for (const KernelStyle style : families()) {
+        const ops::KernelStyleScope scope(style);
         const Tensor x = Tensor::from<float>({1, NAN, 2, INFINITY, 3}, {5, 1}),
                      at = Tensor::from<std::int64_t>({0, 2, 0, 7, -1}, {5});
         const std::vector<double> sums = values(result_of(ops::Fold::sum, x, at, {"", 5, 1, 4}));

@@ -30,11 +30,11 @@ TEST_CASE("softmax and its gradient agree with the reference") {
             Tensor x = random_tensor(one.shape, 1, dtype, -8, 8).set_requires_grad();
             const Tensor g = random_tensor(one.shape, 2, dtype);
             const auto elements = values(x), gradient = values(g);
-            for (const Family family : families()) {
-                const ops::FamilyScope scope(family);
+            for (const KernelStyle style : families()) {
+                const ops::KernelStyleScope scope(style);
                 CAPTURE(one.name);
                 CAPTURE(name_of(dtype));
-                CAPTURE(family == Family::cpu_like ? "CPU-like" : "GPU-like");
+                CAPTURE(style == KernelStyle::simd ? "CPU-like" : "GPU-like");
                 const Tensor y = softmax(x, one.axis), log_y = log_softmax(x, one.axis);
                 CHECK(difference(y, reference_softmax(elements, one.shape, one.axis), one.tolerance(dtype)) == "");
                 CHECK(difference(log_y, reference_log_softmax(elements, one.shape, one.axis),
@@ -51,8 +51,8 @@ TEST_CASE("softmax and its gradient agree with the reference") {
 }
 
 TEST_CASE("softmax of any magnitude") {
-    for (const Family family : families()) {
-        const ops::FamilyScope scope(family);
+    for (const KernelStyle style : families()) {
+        const ops::KernelStyleScope scope(style);
         for (const bool columns : {false, true}) {
             const auto arranged = [&](const Tensor& x) {
                 return columns ? expand(reshape(x, {x.numel(), 1}), {x.numel(), 2}) : x;
@@ -82,8 +82,8 @@ TEST_CASE("softmax of what is not dense") {
 
 TEST_CASE("numeric gradients of softmax") {
     if (widest() != DType::f64) return skip("the device has no fp64");
-    for (const Family family : families()) {
-        const ops::FamilyScope scope(family);
+    for (const KernelStyle style : families()) {
+        const ops::KernelStyleScope scope(style);
         for (const Shape& shape : {Shape{7}, Shape{3, 5}, Shape{2, 4, 3}})
             for (int axis = 0; axis < shape.rank(); ++axis) {
                 const Tensor x = random_tensor(shape, 4, DType::f64, -2, 2);

@@ -14,7 +14,7 @@
 #include <tests/support/values.hpp>
 
 #include "ops/support/strategy_choice.hpp"
-#include "runtime/recorder.hpp"
+#include "runtime/capture.hpp"
 
 using namespace declivity;
 using namespace declivity::test;
@@ -43,12 +43,12 @@ class Filling final : public ops::Strategy<Problem, Operands> {
   public:
     explicit Filling(std::string_view name, std::int64_t least = 0) : name_(name), least_(least) {}
     [[nodiscard]] std::string_view name() const override { return name_; }
-    [[nodiscard]] bool can_serve(const Problem& problem, const Device&) const override {
+    [[nodiscard]] bool is_applicable(const Problem& problem, const Device&) const override {
         ++asked;
         if (when_asked) when_asked();
         return problem.size >= least_;
     }
-    [[nodiscard]] bool pays(const Problem& problem, const Device&) const override {
+    [[nodiscard]] bool is_profitable(const Problem& problem, const Device&) const override {
         return paying && (!only_constants || problem.constant);
     }
     [[nodiscard]] bool keeps_constants(const Problem& problem) const override {
@@ -242,21 +242,21 @@ TEST_CASE("strategy: the tuner measures all that can serve, and of a constant op
 
 TEST_CASE("strategy: strategies are asked while nothing is recorded, and may ask the table themselves") {
     Fixture f;
-    bool recorded = false;
+    bool captured = false;
     f.large.when_asked = [&] {
-        recorded = recorded || Recorder::current() != nullptr;
+        captured = captured || Capture::current() != nullptr;
         CHECK(!f.table.find("nothing"));                     // under no lock of it
         CHECK(&ops::TuningTable::of(f.device) == &f.table);  // nor of all tables
     };
-    Recorder recorder(f.device);
+    Capture capture(f.device);
     CHECK(f.choose(60) == "large");
     f.put(61, false, "plain");
     CHECK(f.choose(61) == "plain");
     CHECK(f.choose(62, true) == "large");
     const Environment on("DECLIVITY_TUNE", "1");
     CHECK(!f.choose(63).empty());
-    CHECK(Recorder::current() == &recorder);
-    CHECK(!recorded);
+    CHECK(Capture::current() == &capture);
+    CHECK(!captured);
     CHECK(f.large.asked > 0);
-    (void)recorder.finish();
+    (void)capture.finish();
 }

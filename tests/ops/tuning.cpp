@@ -53,7 +53,7 @@ struct OwnFile {
 const ops::Conv2dShape kConv{.x = {2, 3, 8, 9}, .weight = {4, 3, 3, 3}, .options = {.padding = {1, 1}}};
 
 ops::Conv2dProblem forward_of(const ops::Conv2dShape& shape) {
-    return ops::conv2d_problem("test", ops::Conv2dDirection::forward, shape.dtype, default_device().family(), shape.x,
+    return ops::conv2d_problem("test", ops::Conv2dDirection::forward, shape.dtype, default_device().style(), shape.x,
                                shape.weight, shape.options);
 }
 
@@ -160,11 +160,11 @@ TEST_CASE("tuning: a choice follows the file, as far as it makes sense") {
         return std::string(ops::choose_matmul(product(), default_device()).strategy->name());
     };
     {
-        const ops::FamilyScope scope(Family::cpu_like);
-        CHECK(product_after("tiled") == "tiled");
+        const ops::KernelStyleScope scope(KernelStyle::simd);
+        CHECK(product_after("register_tiled") == "register_tiled");
         CHECK(product_after("packed") == "packed");
         CHECK(product_after("unheard of") != "unheard of");
-        CHECK(product_after("local 64x64") != "local");  // for GPU-like devices
+        CHECK(product_after("tiled 64x64") != "tiled");  // for GPU-like devices
         // The rule for a constant operand, too, gives way to what was measured for one.
         const Tensor few = random_tensor({1, 8, 200}, 3), weights = random_tensor({1, 200, 100}, 4);
         const ops::MatmulProblem changing = ops::matmul_problem(few.view(), weights.view()),
@@ -179,10 +179,10 @@ TEST_CASE("tuning: a choice follows the file, as far as it makes sense") {
         CHECK(serves(constant) == "blocked");
         CHECK(serves(changing) == "tiled");
     }
-    const ops::FamilyScope scope(Family::gpu_like);
-    CHECK(product_after("local 64x64") == "local");
+    const ops::KernelStyleScope scope(KernelStyle::simt);
+    CHECK(product_after("tiled 64x64") == "tiled");
     CHECK(ops::choose_matmul(product(), default_device()).variant == "64x64");
-    CHECK(product_after("blocked") == "local");  // for CPU-like devices
+    CHECK(product_after("blocked") == "tiled");  // for CPU-like devices
 }
 
 TEST_CASE("tuning: whatever a variant says, the result is right") {

@@ -87,8 +87,8 @@ TEST_CASE("work: a convolution's is 2 * N * K * P * Q * C/g * R * S, in all dire
             const double formula = 2.0 * static_cast<double>(shape.numel() * c.weight[1] * c.weight[2] * c.weight[3]);
             for (const ops::Conv2dStrategy* strategy : ops::conv2d_strategies()) {
                 const ops::Conv2dProblem problem = ops::conv2d_problem(
-                    "test", direction, DType::f32, test::device().family(), c.x, c.weight, c.options);
-                if (!strategy->can_serve(problem, test::device()) ||
+                    "test", direction, DType::f32, test::device().style(), c.x, c.weight, c.options);
+                if (!strategy->is_applicable(problem, test::device()) ||
                     (small_cases() && strategy->name() != "direct" && strategy->name() != "gemm"))
                     continue;
                 CAPTURE(strategy->name());

@@ -13,7 +13,7 @@
 #include <declivity/tensor/autograd.hpp>
 #include <declivity/tensor/creation.hpp>
 #include <declivity/tensor/functions.hpp>
-#include <declivity/tensor/record.hpp>
+#include <declivity/tensor/capture.hpp>
 #include <doctest/doctest.h>
 
 #include "tests/support/devices.hpp"
@@ -280,7 +280,7 @@ TEST_CASE("optimizers: a recorded step is the plain one to the bit, schedules an
             CAPTURE(kind);
             CAPTURE(name_of(dtype));
             std::vector<std::vector<double>> found[2];
-            for (const bool recorded : {false, true}) {
+            for (const bool captured : {false, true}) {
                 nn::Sequential model(nn::Linear(5, 33), nn::Linear(33, 2));
                 std::uint64_t seed = 0;
                 for (Tensor one : model.parameters())
@@ -297,16 +297,16 @@ TEST_CASE("optimizers: a recorded step is the plain one to the bit, schedules an
                     optimizer->step();
                     return std::vector<Tensor>{};
                 };
-                auto replayed = record(step);
+                auto replayed = capture(step);
                 for (std::uint64_t t = 0; t < 6; ++t) {
                     if (t == 4) optimizer->set_learning_rate(0.003);
                     const std::vector<Tensor> x{test::random_tensor({7, 5}, 50 + t).to(dtype)};
-                    if (recorded) replayed(x);
+                    if (captured) replayed(x);
                     else step(x);
                 }
-                if (recorded) CHECK(replayed.replayed() == 5);
-                for (const auto& one : model.state_dict()) found[recorded].push_back(values(one.tensor));
-                for (const auto& one : optimizer->state_dict()) found[recorded].push_back(values(one.tensor));
+                if (captured) CHECK(replayed.replayed() == 5);
+                for (const auto& one : model.state_dict()) found[captured].push_back(values(one.tensor));
+                for (const auto& one : optimizer->state_dict()) found[captured].push_back(values(one.tensor));
             }
             CHECK(found[0] == found[1]);
         }

@@ -18,7 +18,7 @@
 #include <declivity/tensor/autograd.hpp>
 #include <declivity/tensor/creation.hpp>
 #include <declivity/tensor/functions.hpp>
-#include <declivity/tensor/record.hpp>
+#include <declivity/tensor/capture.hpp>
 #include <doctest/doctest.h>
 
 #include "tests/support/devices.hpp"
@@ -149,7 +149,7 @@ TEST_CASE("step counts: recorded steps count on") {
     Counting plain({a, b});
     step_of(plain, b);
     step_of(plain, b);
-    auto replayed = record([&](const std::vector<Tensor>& x) {
+    auto replayed = capture([&](const std::vector<Tensor>& x) {
         plain.zero_grad();
         sum(a * x[0]).backward();
         plain.step();

@@ -75,7 +75,7 @@ std::string compared(const char* what, std::size_t at, const Tensor& got, const 
     if (!got.defined()) return fmt::format("{} {} is missing", what, at);
     if (!(got.shape() == wanted.shape()))
         return fmt::format("{} {} has shape {}, expected {}", what, at, got.shape().str(), wanted.shape().str());
-    const bool rounds = is_half(got.dtype()) && wanted.dtype() == DType::f32;
+    const bool rounds = is_16bit_float(got.dtype()) && wanted.dtype() == DType::f32;
     if (how.type && !rounds && got.dtype() != wanted.dtype())
         return fmt::format("{} {} is {}, expected {}", what, at, name_of(got.dtype()), name_of(wanted.dtype()));
     const auto a = values_of(got), b = values_of(wanted);
@@ -221,7 +221,7 @@ std::string tried(const Adapter& adapter, const Json& call, const Reader& reader
         const Tensor part = sum(results[i] * reader.tensor(call["weights"][i]));
         total = total.defined() ? total + part : part;
     }
-    const auto& inputs = arguments.differentiable();
+    const auto& inputs = arguments.attach_backward();
     std::vector<Tensor> gradients(inputs.size());
     if (total.defined()) gradients = grad({total}, inputs, {.create_graph = twice, .allow_unused = true});
     // Which element a NaN comes from, PyTorch's functions see in several ways.

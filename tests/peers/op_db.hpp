@@ -88,7 +88,7 @@ class Arguments {
     void compare_values_alone() { values_alone_ = true; }
     [[nodiscard]] bool compares_values_alone() const { return values_alone_; }
     /// Those that a gradient is wanted for, in PyTorch's order.
-    [[nodiscard]] const std::vector<Tensor>& differentiable() const { return differentiable_; }
+    [[nodiscard]] const std::vector<Tensor>& attach_backward() const { return differentiable_; }
     /// @throws Untaken where arguments were not asked for
     void require_all_used() const;
 

@@ -24,7 +24,7 @@ std::optional<double> number_or_none(A& a, std::size_t place, const char* name) 
 /// What a normalisation keeps of axes: mean and 1 / sqrt(variance + eps), without a gradient.
 Tensors statistics(const Tensor& x, const Dims& axes, double eps, bool keep_axes) {
     const NoGrad no_grad;
-    const Tensor wide = x.detach().to(is_half(x.dtype()) ? DType::f32 : x.dtype());
+    const Tensor wide = x.detach().to(is_16bit_float(x.dtype()) ? DType::f32 : x.dtype());
     return {mean(wide, axes, keep_axes), rsqrt(var(wide, axes, 0, keep_axes) + eps)};
 }
 

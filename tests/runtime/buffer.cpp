@@ -59,7 +59,7 @@ TEST_CASE("buffer: values that are made from the contents go when these are writ
         buffer.cache_derived(a, value, 100, contents);
         CHECK(same.derived(a) == value);
         CHECK(buffer.derived(b) == nullptr);
-        same.mark_written();
+        same.bump_version();
         CHECK(buffer.derived(a) == nullptr);
         CHECK(value.use_count() == 1);
         buffer.cache_derived(a, value, 100, contents);  // made before the memory was written
@@ -280,7 +280,7 @@ TEST_CASE("buffer: wrong ranges, patterns and handles are refused") {
     CHECK_THROWS_AS(fill(buffer, 2, 8, Bytes(4)), ValueError);
     CHECK_THROWS_AS(fill(buffer, 0, 6, Bytes(4)), ValueError);
     CHECK_THROWS_AS(fill(buffer, 96, 8, Bytes(4)), ShapeError);
-    CHECK_THROWS_AS((void)upload_ahead(buffer, 0, bytes), ValueError);
+    CHECK_THROWS_AS((void)upload_async(buffer, 0, bytes), ValueError);
     const Buffer elsewhere(test::fresh_device(), 100);
     CHECK_THROWS_AS(copy(buffer, 0, elsewhere, 0, 10), DeviceError);
 }
@@ -316,7 +316,7 @@ TEST_CASE("buffer: uploads ahead wait for the kernels that read the block before
         if (round == 0) place = interop::raw(batch).memory;
         CHECK(interop::raw(batch).memory == place);
         const std::vector<int> values(n, round + 1);
-        const Event arrived = upload_ahead(batch, 0, std::as_bytes(std::span(values)));
+        const Event arrived = upload_async(batch, 0, std::as_bytes(std::span(values)));
         Queue::compute(device).wait_for(arrived);
         outputs.emplace_back(device, n * sizeof(int));
         launch(kernel, {.global = n}, {steps, BufferArgument{batch, 0, 4}, BufferArgument{outputs.back(), 0, 4}});
@@ -388,11 +388,11 @@ TEST_CASE("queues: markers, waiting across queues, finishing") {
 TEST_CASE("buffer: a count of writes tells stale values") {
     const Buffer buffer(test::device(), 4), same = buffer, other(test::device(), 4);
     CHECK(buffer.version() == 0);
-    same.mark_written();
+    same.bump_version();
     CHECK(buffer.version() == 1);
     CHECK(other.version() == 0);
     CHECK(Buffer().version() == 0);
-    CHECK_NOTHROW(Buffer().mark_written());
+    CHECK_NOTHROW(Buffer().bump_version());
 }
 
 TEST_CASE("buffer: whether anybody else can see a write") {
@@ -403,26 +403,26 @@ TEST_CASE("buffer: whether anybody else can see a write") {
     };
     const Device device = test::device();
     Buffer buffer(device, 100);
-    CHECK(buffer.only_for(1, nullptr));
+    CHECK(buffer.is_unshared(1, nullptr));
     {
         const Buffer other = buffer;
-        CHECK_FALSE(buffer.only_for(1, nullptr));
-        CHECK(buffer.only_for(2, nullptr));
+        CHECK_FALSE(buffer.is_unshared(1, nullptr));
+        CHECK(buffer.is_unshared(2, nullptr));
     }
     auto reader = std::make_shared<Reader>();
     buffer.add_reader(reader);
-    CHECK_FALSE(buffer.only_for(1, nullptr));
-    CHECK(buffer.only_for(1, reader.get()));
+    CHECK_FALSE(buffer.is_unshared(1, nullptr));
+    CHECK(buffer.is_unshared(1, reader.get()));
     reader->launch();
-    CHECK(buffer.only_for(1, nullptr));
+    CHECK(buffer.is_unshared(1, nullptr));
     reader = std::make_shared<Reader>();
     buffer.add_reader(reader);
-    CHECK_FALSE(buffer.only_for(1, nullptr));
+    CHECK_FALSE(buffer.is_unshared(1, nullptr));
     reader = nullptr;
-    CHECK(buffer.only_for(1, nullptr));
-    CHECK_FALSE(Buffer().only_for(0, nullptr));
+    CHECK(buffer.is_unshared(1, nullptr));
+    CHECK_FALSE(Buffer().is_unshared(0, nullptr));
     const auto raw = interop::raw(buffer);
     CHECK_FALSE(interop::wrap(device, raw.memory, raw.offset, 100)
-                    .only_for(1, nullptr));  // nor can it be known of the memory of others
-    CHECK_FALSE(Buffer(device, 100, BufferUse::transfer).only_for(1, nullptr));  // the copy queue may be writing it
+                    .is_unshared(1, nullptr));  // nor can it be known of the memory of others
+    CHECK_FALSE(Buffer(device, 100, BufferUse::transfer).is_unshared(1, nullptr));  // the copy queue may be writing it
 }

@@ -111,11 +111,11 @@ TEST_CASE("a device says what it can do") {
 TEST_CASE("the kernel family follows the device, and DECLIVITY_FAMILY overrides it") {
     {
         const Environment set("DECLIVITY_FAMILY", "cpu");
-        CHECK(test::fresh_device().family() == Family::cpu_like);
+        CHECK(test::fresh_device().style() == KernelStyle::simd);
     }
     {
         const Environment set("DECLIVITY_FAMILY", "gpu");
-        CHECK(test::fresh_device().family() == Family::gpu_like);
+        CHECK(test::fresh_device().style() == KernelStyle::simt);
     }
     const Environment none("DECLIVITY_FAMILY", std::nullopt);
     const Device device = test::fresh_device();
@@ -123,9 +123,9 @@ TEST_CASE("the kernel family follows the device, and DECLIVITY_FAMILY overrides 
     // kernels of GPUs.
     const bool of_work_items = device.info().vector_width_f32 <= 1 && device.info().work_items_in_step > 1;
     if (device.info().type == DeviceType::cpu)
-        CHECK(device.family() == (of_work_items ? Family::gpu_like : Family::cpu_like));
+        CHECK(device.style() == (of_work_items ? KernelStyle::simt : KernelStyle::simd));
     if (device.info().type == DeviceType::gpu && device.info().dedicated_local_memory)
-        CHECK(device.family() == Family::gpu_like);
+        CHECK(device.style() == KernelStyle::simt);
 }
 
 TEST_CASE("handles of one device are equal, of two are not") {

@@ -49,9 +49,9 @@ TEST_CASE("environment: variables of a device") {
               "DECLIVITY_MEMORY_LIMIT: expected bytes, as in 500000000, 500M or 2G, got \"" + wrong + "\"");
     for (const char* name : {"DECLIVITY_FAMILY", "DECLIVITY_STAGING", "DECLIVITY_POOL", "DECLIVITY_MEMORY_LIMIT"})
         CHECK(complaint(name, "", open_device) == "nothing");
-    CHECK(complaint("DECLIVITY_FAMILY", "gpu", [] { CHECK(test::fresh_device().family() == Family::gpu_like); }) ==
+    CHECK(complaint("DECLIVITY_FAMILY", "gpu", [] { CHECK(test::fresh_device().style() == KernelStyle::simt); }) ==
           "nothing");
-    CHECK(complaint("DECLIVITY_FAMILY", "cpu", [] { CHECK(test::fresh_device().family() == Family::cpu_like); }) ==
+    CHECK(complaint("DECLIVITY_FAMILY", "cpu", [] { CHECK(test::fresh_device().style() == KernelStyle::simd); }) ==
           "nothing");
     for (const char* value : {"plain", "pinned"})
         CHECK(complaint("DECLIVITY_STAGING", value, open_device) == "nothing");
@@ -121,7 +121,7 @@ TEST_CASE("environment: strategies") {
     CHECK(complaint("DECLIVITY_CONV2D", "magic", convolution).ends_with("got \"magic\""));
     for (const auto& call : {std::function<void()>(product), std::function<void()>(convolution)})
         CHECK(complaint("DECLIVITY_TUNE", "yes", call) == "DECLIVITY_TUNE: expected 0 or 1, got \"yes\"");
-    if (test::device().family() == Family::cpu_like)
+    if (test::device().style() == KernelStyle::simd)
         CHECK(complaint("DECLIVITY_WINOGRAD", "off", convolution) == "DECLIVITY_WINOGRAD: expected 0 or 1, got \"off\"");
     for (const char* name : {"DECLIVITY_MATMUL", "DECLIVITY_CONV2D", "DECLIVITY_TUNE", "DECLIVITY_WINOGRAD"}) {
         CHECK(complaint(name, "", product) == "nothing");

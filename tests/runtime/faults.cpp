@@ -57,7 +57,7 @@ const std::vector<std::byte> kBytes(10000, std::byte{42});
 std::string sent_and_read(const Device& device) {
     const Buffer near(device, kBytes.size()), ahead(device, kBytes.size(), BufferUse::transfer);
     upload(near, 0, kBytes);
-    upload_ahead(ahead, 0, kBytes).wait();
+    upload_async(ahead, 0, kBytes).wait();
     std::vector<std::byte> back(kBytes.size());
     read(near, 0, back);
     if (back != kBytes) return "other bytes came back";
@@ -237,7 +237,7 @@ TEST_CASE("faults: memory of a batch is used again though nobody knew when it wa
     const Device device = test::fresh_device();
     for (const char* function : {"clEnqueueMarkerWithWaitList", "clFlush"}) {
         std::optional<Buffer> batch(std::in_place, device, 100, BufferUse::transfer);
-        upload_ahead(*batch, 0, std::vector(100, std::byte{1})).wait();
+        upload_async(*batch, 0, std::vector(100, std::byte{1})).wait();
         {
             const test::RefusedFunction refused(function);
             batch.reset();

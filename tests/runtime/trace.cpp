@@ -65,7 +65,7 @@ TEST_CASE("trace: commands stand on their queues, in order, with what was said o
         count(out, 5);
     }
     count(out, 2);
-    upload_ahead(ahead, 0, bytes).wait();
+    upload_async(ahead, 0, bytes).wait();
     read(out, 0, std::span(bytes).first(64 * sizeof(int)));
     const Json trace = trace_of(profiler);
     const auto all = commands(trace);

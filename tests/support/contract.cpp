@@ -10,13 +10,13 @@
 #include <declivity/tensor/checkpoint.hpp>
 #include <declivity/tensor/creation.hpp>
 #include <declivity/tensor/functions.hpp>
-#include <declivity/tensor/record.hpp>
+#include <declivity/tensor/capture.hpp>
 #include <tests/support/devices.hpp>
 #include <tests/support/gradient_check.hpp>
 #include <tests/support/values.hpp>
 
 #include "ops/support/work_split.hpp"
-#include "tensor/composition.hpp"
+#include "tensor/decomposition.hpp"
 
 namespace declivity::test {
 namespace {
@@ -88,12 +88,12 @@ Tolerance half_tolerance(DType dtype, double terms) {
 
 std::string close(const Tensor& got, const Values& wanted, double terms = 40) {
     return difference(got, wanted,
-                      is_half(got.dtype()) ? half_tolerance(got.dtype(), terms) : tolerance(got.dtype(), terms, 4));
+                      is_16bit_float(got.dtype()) ? half_tolerance(got.dtype(), terms) : tolerance(got.dtype(), terms, 4));
 }
 
 /// To the bit, but for halves: where a chain is cut decides how often they are rounded.
 std::string same(const Values& got, const Values& wanted, DType dtype) {
-    return difference(got, wanted, is_half(dtype) ? half_tolerance(dtype, 40) : Tolerance{});
+    return difference(got, wanted, is_16bit_float(dtype) ? half_tolerance(dtype, 40) : Tolerance{});
 }
 std::string same(const Tensor& got, const Values& wanted) { return same(values(got), wanted, got.dtype()); }
 
@@ -102,7 +102,7 @@ class Check {
     explicit Check(const Contract& contract) : contract_(contract), call_(contract) {
         base_ = values_of(call_(fresh(contract.inputs)));
         // Those of halves are rounded as often as kernels are cut.
-        if (!contract.differentiable || std::ranges::any_of(contract.inputs, is_half, &Tensor::dtype)) return;
+        if (!contract.differentiable || std::ranges::any_of(contract.inputs, is_16bit_float, &Tensor::dtype)) return;
         Tensors inputs = leaves();
         weighted(call_(inputs)).backward();
         own_gradients_ = gradients(inputs);
@@ -114,7 +114,7 @@ class Check {
         attempt("in a place", [&] { in_a_place(); });
         attempt("families", [&] { families_agree(); });
         attempt("composition", [&] { composition_agrees(); });
-        attempt("recorded", [&] { recorded_and_replayed(); });
+        attempt("recorded", [&] { captured_and_replayed(); });
         attempt("strange inputs", [&] { strange_inputs(); });
         if (contract_.differentiable) {
             attempt("checkpoint", [&] { checkpointed(); });
@@ -191,8 +191,8 @@ class Check {
     }
 
     void families_agree() {
-        for (const Family family : families()) {
-            const ops::FamilyScope scope(family);
+        for (const KernelStyle style : families()) {
+            const ops::KernelStyleScope scope(style);
             const Tensors results = call_(fresh(contract_.inputs));
             for (std::size_t k = 0; k < base_.size(); ++k)
                 say("kernels of the other family", close(results[k], base_[k]));
@@ -212,7 +212,7 @@ class Check {
     }
 
     void composition_agrees() {
-        const detail::CompositionScope scope;
+        const detail::DecompositionScope scope;
         const Tensors results = call_(fresh(contract_.inputs));
         for (std::size_t k = 0; k < base_.size(); ++k)
             if (is_floating(results[k].dtype())) say("its composition", close(results[k], base_[k]));
@@ -220,14 +220,14 @@ class Check {
         compare_gradients("its composition");
     }
 
-    void recorded_and_replayed() {
+    void captured_and_replayed() {
         if (contract_.random) return;  // each replay draws numbers of its own
         const auto doubled = [](Tensors results) {
             for (Tensor& one : results)
                 if (is_floating(one.dtype())) one = std::move(one) * 2.0;
             return results;
         };
-        auto step = record([&](const Tensors& in) { return doubled(contract_.call(in)); });
+        auto step = capture([&](const Tensors& in) { return doubled(contract_.call(in)); });
         for (std::uint64_t turn = 0; turn < 5; ++turn) {
             const Tensors inputs = others(contract_, turn);
             const Tensors got = step(inputs);

@@ -41,9 +41,9 @@ DType widest();
 /// The families whose kernels can run here: both, but on a CPU whose driver wants kernels for GPUs (Mesa's llvmpipe)
 /// these alone. Such a driver need not stand those for CPUs (DriverFault "indexed_struct_argument"), and never gets
 /// them. Says once where that is so.
-std::vector<Family> families();
+std::vector<KernelStyle> families();
 /// Whether families() has it.
-bool has_family(Family family);
+bool has_family(KernelStyle style);
 
 /// True on Oclgrind's simulated device.
 bool on_oclgrind();

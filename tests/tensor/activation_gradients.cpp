@@ -15,7 +15,7 @@
 #include <tests/support/gradient_check.hpp>
 #include <tests/support/values.hpp>
 
-#include "ops/engine/value.hpp"
+#include "ops/engine/lazy_array.hpp"
 
 using namespace declivity;
 using namespace declivity::test;

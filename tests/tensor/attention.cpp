@@ -19,7 +19,7 @@
 #include <tests/support/values.hpp>
 
 #include "ops/support/work_split.hpp"
-#include "tensor/composition.hpp"
+#include "tensor/decomposition.hpp"
 
 using namespace declivity;
 using namespace declivity::test;
@@ -124,16 +124,16 @@ TEST_CASE("attention: values and gradients of both families against the composit
                                                random_tensor(problem.k, 2, dtype, -2, 2),
                                                random_tensor(of_values(problem.k, problem.width), 3, dtype, -2, 2)};
             const Outcome wanted = [&] {
-                const detail::CompositionScope scope;
+                const detail::DecompositionScope scope;
                 return run(problem, dtype, operands);
             }();
-            for (const Family family : families()) {
-                CAPTURE(family == Family::cpu_like);
-                const ops::FamilyScope scope(family);
+            for (const KernelStyle style : families()) {
+                CAPTURE(style == KernelStyle::simd);
+                const ops::KernelStyleScope scope(style);
                 const Outcome got = run(problem, dtype, operands);
                 Tolerance allowed = tolerance(dtype, static_cast<double>(problem.k[-2]), 4);
                 // The gradient is made from y as it was rounded.
-                if (is_half(dtype)) allowed = {dtype == DType::f16 ? 0.01 : 0.08, dtype == DType::f16 ? 0.004 : 0.03};
+                if (is_16bit_float(dtype)) allowed = {dtype == DType::f16 ? 0.01 : 0.08, dtype == DType::f16 ? 0.004 : 0.03};
                 CHECK(difference(got.y, values(wanted.y), allowed) == "");
                 for (std::size_t i = 0; i < 3; ++i)
                     CHECK(difference(got.gradients[i], values(wanted.gradients[i]), allowed) == "");
@@ -146,8 +146,8 @@ TEST_CASE("attention: operands whose memory lies by positions, and not at all si
                  v = random_tensor({2, 3, 70, 16}, 3);
     const auto reversed = [](const Tensor& x) { return permute(permute(x, {3, 2, 1, 0}).clone(), {3, 2, 1, 0}); };
     if (on_oclgrind()) return;
-    for (const Family family : families()) {
-        const ops::FamilyScope scope(family);
+    for (const KernelStyle style : families()) {
+        const ops::KernelStyleScope scope(style);
         const std::vector<double> wanted = values(scaled_dot_product_attention(q, k, v));
         CHECK(values(scaled_dot_product_attention(laid_by_rows(q), laid_by_rows(k), laid_by_rows(v))) == wanted);
         CHECK(values(scaled_dot_product_attention(reversed(q), reversed(k), reversed(v))) == wanted);
@@ -156,8 +156,8 @@ TEST_CASE("attention: operands whose memory lies by positions, and not at all si
 
 TEST_CASE("attention: scores far from 0 do not overflow") {
     if (on_oclgrind()) return;
-    for (const Family family : families()) {
-        const ops::FamilyScope scope(family);
+    for (const KernelStyle style : families()) {
+        const ops::KernelStyleScope scope(style);
         const Tensor q = tensor({40, -40}, {2, 1}), k = tensor({30, -30, 29}, {3, 1}), v = tensor({1, 2, 3}, {3, 1});
         // 1200 and 1160 of query 0: the first alone counts; of query 1 the second.
         CHECK(difference(scaled_dot_product_attention(q, k, v), {1, 2}, {1e-6, 1e-6}) == "");
@@ -170,8 +170,8 @@ TEST_CASE("attention: scores far from 0 do not overflow") {
 
 TEST_CASE("attention: memory grows with the length, not with its square") {
     if (small_cases()) return;
-    for (const Family family : families()) {
-        if (family != ops::family_of(device())) continue;
+    for (const KernelStyle style : families()) {
+        if (style != ops::kernel_style_of(device())) continue;
         const auto peak = [](std::int64_t length) {
             const Tensor q = random_tensor({1, 2, length, 16}, 1).set_requires_grad();
             const Tensor g = random_tensor({1, 2, length, 16}, 2);

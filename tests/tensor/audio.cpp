@@ -13,7 +13,7 @@
 #include <declivity/runtime/error.hpp>
 #include <declivity/tensor/creation.hpp>
 #include <declivity/tensor/functions.hpp>
-#include <declivity/tensor/record.hpp>
+#include <declivity/tensor/capture.hpp>
 #include <doctest/doctest.h>
 #include <tests/support/devices.hpp>
 #include <tests/support/values.hpp>
@@ -242,7 +242,7 @@ TEST_CASE("audio: layers keep windows and filters, by torchaudio's names, and re
     nn::MelSpectrogram mel(options.mel_spectrogram);
     nn::MelScale scale(20, 16000, 33);
     CHECK(difference(scale(audio::spectrogram(x, {.n_fft = 64})), values(mel(x)), {1e-3, 1e-4}) == "");
-    auto step = record([&](const std::vector<Tensor>& in) { return std::vector{mfcc(in[0])}; });
+    auto step = capture([&](const std::vector<Tensor>& in) { return std::vector{mfcc(in[0])}; });
     for (std::uint64_t seed = 1; seed <= 3; ++seed) {
         const Tensor one = random_tensor({2, 600}, seed);
         CHECK(values(step({one})[0]) == values(mfcc(one)));

@@ -351,7 +351,7 @@ TEST_CASE("grad: a rule is told which gradients are wanted") {
     std::vector<bool> asked;
     const auto product = [&asked](const Tensor& x, const Tensor& y, const Tensor& z) {
         const Tensor out = (x * y * z).detach();
-        return differentiable("product", {x, y, z}, out.view(), [&asked, x, y, z](const GradientContext& context) {
+        return attach_backward("product", {x, y, z}, out.view(), [&asked, x, y, z](const GradientContext& context) {
             asked = {context.needs(0), context.needs(1), context.needs(2)};
             const Tensor& g = context.gradient();
             return std::vector{g * y * z, g * x * z, g * x * y};
@@ -425,7 +425,7 @@ TEST_CASE("no_grad: nothing is recorded while it lives") {
     {
         const NoGrad outer;
         CHECK_FALSE(grad_enabled());
-        CHECK_FALSE(recorded({x}));
+        CHECK_FALSE(any_requires_grad({x}));
         const Tensor y = x * x;
         CHECK_FALSE(y.requires_grad());
         CHECK(y.is_leaf());
@@ -439,8 +439,8 @@ TEST_CASE("no_grad: nothing is recorded while it lives") {
         std::thread([] { CHECK(grad_enabled()); }).join();  // other threads are not concerned
     }
     CHECK(grad_enabled());
-    CHECK(recorded({Tensor(), x}));
-    CHECK_FALSE(recorded({Tensor(), x.detach()}));
+    CHECK(any_requires_grad({Tensor(), x}));
+    CHECK_FALSE(any_requires_grad({Tensor(), x.detach()}));
     try {
         const NoGrad guard;
         throw 1;

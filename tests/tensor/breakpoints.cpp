@@ -195,7 +195,7 @@ std::vector<DType> types() {
     return all;
 }
 
-Tolerance within(DType dtype) { return {.absolute = 1e-30, .relative = is_half(dtype) ? 0x1p-7 : 1e-6}; }
+Tolerance within(DType dtype) { return {.absolute = 1e-30, .relative = is_16bit_float(dtype) ? 0x1p-7 : 1e-6}; }
 
 }  // namespace
 

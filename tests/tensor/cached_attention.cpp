@@ -12,14 +12,14 @@
 #include <declivity/tensor/autograd.hpp>
 #include <declivity/tensor/creation.hpp>
 #include <declivity/tensor/functions.hpp>
-#include <declivity/tensor/record.hpp>
+#include <declivity/tensor/capture.hpp>
 #include <doctest/doctest.h>
 #include <tests/support/devices.hpp>
 #include <tests/support/skip.hpp>
 #include <tests/support/values.hpp>
 
 #include "ops/support/work_split.hpp"
-#include "tensor/composition.hpp"
+#include "tensor/decomposition.hpp"
 
 using namespace declivity;
 using namespace declivity::test;
@@ -137,13 +137,13 @@ TEST_CASE("cached attention: values of both families and of the composition agai
                 const std::vector<double> wanted = reference(p, values(q), values(k), values(v));
                 const Tolerance allowed = tolerance(dtype, static_cast<double>(p.keys), 4);
                 {
-                    const detail::CompositionScope scope;
+                    const detail::DecompositionScope scope;
                     CHECK(difference(cached_attention(q, k, v, lengths, p.options), wanted, allowed) == "");
                 }
                 const Tensor k_lost = behind_lengths_nan(k, lengths), v_lost = behind_lengths_nan(v, lengths);
-                for (const Family family : families()) {
-                    CAPTURE(family == Family::cpu_like);
-                    const ops::FamilyScope scope(family);
+                for (const KernelStyle style : families()) {
+                    CAPTURE(style == KernelStyle::simd);
+                    const ops::KernelStyleScope scope(style);
                     CHECK(difference(cached_attention(q, k_lost, v_lost, lengths, p.options), wanted, allowed) == "");
                     if (on_oclgrind() && !p.small) continue;
                     CachedAttentionParameters options = p.options;
@@ -174,12 +174,12 @@ TEST_CASE("cached attention: gradients are those of attention to the keys that c
 }
 
 TEST_CASE("cached attention: keys and values are written behind those that are there") {
-    for (const Family family : families())
+    for (const KernelStyle style : families())
         for (const DType kept : {DType::f32, DType::f16, DType::bf16})
             for (const bool in_pages : {false, true}) {
                 CAPTURE(in_pages);
                 CAPTURE(name_of(kept));
-                const ops::FamilyScope scope(family);
+                const ops::KernelStyleScope scope(style);
                 const std::int64_t page = 3;
                 const Tensor k = random_tensor({2, 2, 3, 5}, 1), v = random_tensor({2, 2, 3, 4}, 2);
                 const Tensor lengths = Tensor::from<std::int64_t>({4, 7}, {2});  // sample 1 has room for two alone
@@ -210,10 +210,10 @@ TEST_CASE("cached attention: keys and values are written behind those that are t
 
 TEST_CASE("cached attention: what lies outside of a cache is not written") {
     const Tensor k = random_tensor({3, 2, 3, 5}, 1), v = random_tensor({3, 2, 3, 4}, 2);
-    for (const Family family : families())
+    for (const KernelStyle style : families())
         for (const bool in_pages : {false, true}) {
             CAPTURE(in_pages);
-            const ops::FamilyScope scope(family);
+            const ops::KernelStyleScope scope(style);
             // Two of three new keys of sample 0 lie before the cache; sample 1's second page is the one behind the
             // last; sample 2's first one has a number below 0.
             const Tensor lengths = Tensor::from<std::int64_t>({1, 5, 8}, {3});
@@ -251,7 +251,7 @@ TEST_CASE("cached attention: a recorded step reads the lengths anew") {
     const Tensor q = random_tensor({1, 2, 1, 8}, 1), k = random_tensor({1, 2, 40, 8}, 2),
                  v = random_tensor({1, 2, 40, 8}, 3);
     Tensor lengths = Tensor::from<std::int64_t>({3}, {1});
-    auto step = record([&](const Tensor& x) {
+    auto step = capture([&](const Tensor& x) {
         lengths += 1;
         return cached_attention(x, k, v, lengths);
     });

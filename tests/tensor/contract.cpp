@@ -22,7 +22,7 @@
 #include <tests/tensor/catalogue_cases.hpp>
 
 #include "ops/engine/fusion.hpp"
-#include "ops/engine/value.hpp"
+#include "ops/engine/lazy_array.hpp"
 #include "ops/support/work_split.hpp"
 #include "ops/engine/expression.hpp"
 
@@ -33,7 +33,7 @@ namespace {
 
 using Tensors = std::vector<Tensor>;
 using catalogue::Kind;
-using ops::EpilogueTaken;
+using ops::EpilogueFused;
 using ops::OperationViews;
 
 Contract contract_of(const catalogue::Case& one, DType dtype, catalogue::Layout layout) {
@@ -111,7 +111,7 @@ TEST_CASE("contract: other types and layouts, each function with some of them") 
         const DType dtype = types[at % types.size()];
         const auto layout = at / types.size() % 2 == 0 ? catalogue::Layout::strided : catalogue::Layout::dense;
         if (dtype == DType::f32 && layout == catalogue::Layout::dense) continue;
-        if (is_half(dtype) && !cases[at].halves) continue;
+        if (is_16bit_float(dtype) && !cases[at].halves) continue;
         CAPTURE(cases[at].name);
         CAPTURE(name_of(dtype));
         CHECK(all(violations(contract_of(cases[at], dtype, layout))) == "");
@@ -126,7 +126,7 @@ TEST_CASE("contract: the full product of functions, floating types and layouts")
     for (const catalogue::Case& one : catalogue::cases()) {
         if (one.waits) continue;
         for (const DType dtype : types) {
-            if (is_half(dtype) && !one.halves) continue;
+            if (is_16bit_float(dtype) && !one.halves) continue;
             for (const auto layout : {catalogue::Layout::dense, catalogue::Layout::strided}) {
                 CAPTURE(one.name);
                 CAPTURE(name_of(dtype));
@@ -156,7 +156,7 @@ TEST_CASE("contract: the check sees an operand that is left out") {
             x,
             [](const OperationViews& views, const Nothing&) {
                 multiply(smuggled.value().view(), views.out(0));
-                return EpilogueTaken::no;
+                return EpilogueFused::no;
             },
             false);
     });
@@ -171,7 +171,7 @@ TEST_CASE("contract: the check sees an epilogue that is ignored") {
             x,
             [](const OperationViews& views, const Nothing&) {
                 multiply(views.in(0), views.out(0));
-                return EpilogueTaken::yes;
+                return EpilogueFused::yes;
             },
             true);
     });
@@ -183,8 +183,8 @@ TEST_CASE("contract: the check sees a result that its own rule holds") {
         "cycle",
         [](const Tensor& x) {
             auto own = std::make_shared<Tensor>();
-            const Tensor y = differentiable(
-                "cycle", {x}, ops::Value(evaluate(ops::Expression(x.view()), x.device())),
+            const Tensor y = attach_backward(
+                "cycle", {x}, ops::LazyArray(evaluate(ops::Expression(x.view()), x.device())),
                 [own](const GradientContext& context) { return std::vector{context.gradient() + *own * 0.0}; });
             *own = y;
             return y;
@@ -197,14 +197,14 @@ TEST_CASE("contract: the check sees wrong gradients of gradients, and what is ov
     const auto broken = of(
         "squares",
         [](const Tensor& x) {
-            return differentiable(
+            return attach_backward(
                 "squares", {x},
-                ops::Value(ops::evaluate(
+                ops::LazyArray(ops::evaluate(
                     ops::Expression::apply(Function::square, std::array{ops::Expression(x.view())}), x.device())),
                 [in = x.detach()](const GradientContext& context) {
                     return std::vector{context.gradient() * in * 2.0};
                 },
-                RuleKind::composed);
+                RuleKind::differentiable);
         },
         true);
     CHECK(says(violations(broken), "overwritten"));
@@ -220,10 +220,10 @@ TEST_CASE(
         return of(
             "squares",
             [everywhere](const Tensor& x) {
-                return differentiable(
-                    "squares", {x}, {ops::Value(square(x.detach()).view())},
+                return attach_backward(
+                    "squares", {x}, {ops::LazyArray(square(x.detach()).view())},
                     [in = x.detach(), everywhere](const GradientContext& context) {
-                        const bool wrong = everywhere || ops::family_of(in.device()) != families().front();
+                        const bool wrong = everywhere || ops::kernel_style_of(in.device()) != families().front();
                         return std::vector{context.gradient() * in * (wrong ? 3.0 : 2.0)};
                     },
                     [](const Tensors& in) { return Tensors{in[0] * in[0]}; })[0];

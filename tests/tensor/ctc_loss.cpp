@@ -14,7 +14,7 @@
 #include <tests/support/values.hpp>
 
 #include "ops/support/work_split.hpp"
-#include "tensor/composition.hpp"
+#include "tensor/decomposition.hpp"
 
 using namespace declivity;
 using namespace declivity::test;
@@ -43,8 +43,8 @@ struct Size {
 }  // namespace
 
 TEST_CASE("ctc_loss: kernels agree with their composition, both families") {
-    for (const Family family : families()) {
-        const ops::FamilyScope scope(family);
+    for (const KernelStyle style : families()) {
+        const ops::KernelStyleScope scope(style);
         for (const Size& size : {Size{1, 1, 2, 1}, Size{5, 3, 4, 2}, Size{30, 4, 7, 9}, Size{20, 3, 3, 10},
                                  Size{70, 2, 5, 30}, Size{6, 2, 3, 0}}) {
             if (small_cases() && size.steps > 40) continue;
@@ -67,7 +67,7 @@ TEST_CASE("ctc_loss: kernels agree with their composition, both families") {
                     return std::pair(values(losses), values(grad({losses}, {x}, {.output_gradients = {g}})[0]));
                 };
                 const auto [losses, gradient] = run();
-                const detail::CompositionScope composition;
+                const detail::DecompositionScope decomposition;
                 const auto [wanted, slopes] = run();
                 const auto terms = static_cast<double>(size.steps * 4);
                 CHECK(difference(losses, wanted, tolerance(dtype, terms, 4)) == "");
@@ -116,17 +116,17 @@ TEST_CASE("ctc_loss: targets in rows, in a row, of one sequence; lengths as tens
 TEST_CASE("ctc_loss: without an alignment infinite, or 0 without a gradient; labels and lengths that there are not") {
     const Tensor lengths = whole({3, 2, 0, 2}, {4}), inputs = whole({4, 3, 0, 0}, {4});
     const Tensor targets = whole({1, 1, 1, 1, 2, 1, 1, 1, 1, 1, 1, 1}, {4, 3});
-    for (const Family family : families()) {
-        const ops::FamilyScope scope(family);
-        for (const bool composed : {false, true}) {
+    for (const KernelStyle style : families()) {
+        const ops::KernelStyleScope scope(style);
+        for (const bool decomposed : {false, true}) {
             const auto run = [&](bool zero_infinity) {
                 const Tensor x = log_softmax(random_tensor({4, 4, 3}, 1), 2).set_requires_grad();
                 const auto call = [&] {
                     return ctc_loss(x, targets, inputs, lengths, {.reduction = kNone, .zero_infinity = zero_infinity});
                 };
                 const Tensor losses = [&] {
-                    if (!composed) return call();
-                    const detail::CompositionScope here;
+                    if (!decomposed) return call();
+                    const detail::DecompositionScope here;
                     return call();
                 }();
                 sum(losses).backward();

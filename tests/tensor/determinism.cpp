@@ -109,11 +109,11 @@ std::vector<std::vector<float>> run(const Case& c, const std::vector<Tensor>& op
 
 TEST_CASE("determinism: results and gradients are the same to the bit, under load") {
     const Load load(small_cases() ? 0 : 3);
-    for (const Family family : families()) {
-        const ops::FamilyScope scope(family);
+    for (const KernelStyle style : families()) {
+        const ops::KernelStyleScope scope(style);
         for (const Case& c : cases()) {
             CAPTURE(c.name);
-            CAPTURE(family == Family::cpu_like);
+            CAPTURE(style == KernelStyle::simd);
             std::vector<Tensor> operands;
             for (std::size_t i = 0; i < c.shapes.size(); ++i) operands.push_back(random_tensor(c.shapes[i], i + 1));
             const auto first = run(c, operands);

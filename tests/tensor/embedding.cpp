@@ -35,8 +35,8 @@ TEST_CASE("embedding: values and gradients, both families, indices of both types
     struct Size {
         std::int64_t rows, width, count;
     };
-    for (const Family family : families()) {
-        const ops::FamilyScope scope(family);
+    for (const KernelStyle style : families()) {
+        const ops::KernelStyleScope scope(style);
         for (const Size& size : {Size{5, 3, 7}, Size{1, 1, 1}, Size{3, 70, 100}, Size{500, 2, 33}, Size{4, 5, 0}}) {
             if (small_cases() && size.count > 40) continue;
             CAPTURE(size.rows);
@@ -94,8 +94,8 @@ TEST_CASE("embedding: indices of any shape, and numbers outside of the table") {
 }
 
 TEST_CASE("gather and scatter: elements by their places, there and back") {
-    for (const Family family : families()) {
-        const ops::FamilyScope scope(family);
+    for (const KernelStyle style : families()) {
+        const ops::KernelStyleScope scope(style);
         for (const DType dtype : floats())
             for (const DType type : {DType::i32, DType::i64}) {
                 const Tensor x = random_tensor({3, 5}, 1, dtype);

@@ -11,13 +11,13 @@
 #include <declivity/runtime/error.hpp>
 #include <declivity/tensor/creation.hpp>
 #include <declivity/tensor/functions.hpp>
-#include <declivity/tensor/record.hpp>
+#include <declivity/tensor/capture.hpp>
 #include <doctest/doctest.h>
 #include <tests/support/devices.hpp>
 #include <tests/support/values.hpp>
 
 #include "ops/support/work_split.hpp"
-#include "tensor/composition.hpp"
+#include "tensor/decomposition.hpp"
 
 using namespace declivity;
 using namespace declivity::test;
@@ -119,9 +119,9 @@ std::string message(const std::function<void()>& call) {
 
 TEST_CASE("fft: rows of many lengths, forwards and back") {
     std::uint64_t seed = 0;
-    for (const Family family : families()) {
-        const ops::FamilyScope scope(family);
-        CAPTURE(family == Family::cpu_like);
+    for (const KernelStyle style : families()) {
+        const ops::KernelStyleScope scope(style);
+        CAPTURE(style == KernelStyle::simd);
         for (const DType dtype : floats())
             for (const std::int64_t n : lengths()) {
                 const std::int64_t rows = n % 3 == 0 ? 17 : n % 3 == 1 ? 3 : 1;
@@ -134,9 +134,9 @@ TEST_CASE("fft: rows of many lengths, forwards and back") {
 
 TEST_CASE("fft: long rows") {
     std::uint64_t seed = 100;
-    for (const Family family : families()) {
-        const ops::FamilyScope scope(family);
-        CAPTURE(family == Family::cpu_like);
+    for (const KernelStyle style : families()) {
+        const ops::KernelStyleScope scope(style);
+        CAPTURE(style == KernelStyle::simd);
         for (const DType dtype : floats())
             for (const std::int64_t n : long_lengths()) {
                 const std::int64_t rows = n % 2 == 0 ? 2 : 1;
@@ -153,9 +153,9 @@ TEST_CASE("fft: long rows") {
 
 TEST_CASE("fft: an axis in the middle") {
     std::uint64_t seed = 200;
-    for (const Family family : families()) {
-        const ops::FamilyScope scope(family);
-        CAPTURE(family == Family::cpu_like);
+    for (const KernelStyle style : families()) {
+        const ops::KernelStyleScope scope(style);
+        CAPTURE(style == KernelStyle::simd);
         for (const DType dtype : floats())
             for (const std::int64_t inner : {3, 16, 37})
                 for (const std::int64_t n : {2, 8, 30, 11, 64, 105}) {
@@ -165,8 +165,8 @@ TEST_CASE("fft: an axis in the middle") {
                 }
     }
     if (small_cases()) return;
-    for (const Family family : families()) {  // several passes over memory
-        const ops::FamilyScope scope(family);
+    for (const KernelStyle style : families()) {  // several passes over memory
+        const ops::KernelStyleScope scope(style);
         for (const std::int64_t n : {4096, 3000, 1021, 8192}) {
             const Tensor x = random_tensor({1, n, 5, 2}, ++seed);
             CHECK(check(x, fft::fft(x, -1, 1), 1, 5, false) == "");
@@ -175,9 +175,9 @@ TEST_CASE("fft: an axis in the middle") {
 }
 
 TEST_CASE("fft: views of any strides") {
-    for (const Family family : families()) {
-        const ops::FamilyScope scope(family);
-        CAPTURE(family == Family::cpu_like);
+    for (const KernelStyle style : families()) {
+        const ops::KernelStyleScope scope(style);
+        CAPTURE(style == KernelStyle::simd);
         for (const std::int64_t n : {6, 16, 22, 256, 8192}) {
             if (n > 22 && small_cases()) continue;
             CAPTURE(n);
@@ -204,9 +204,9 @@ TEST_CASE("fft: real numbers, whose half of a spectrum is that of complex ones")
     std::uint64_t seed = 300;
     std::vector<std::int64_t> sizes = lengths();
     for (const std::int64_t n : long_lengths()) sizes.push_back(n);
-    for (const Family family : families()) {
-        const ops::FamilyScope scope(family);
-        CAPTURE(family == Family::cpu_like);
+    for (const KernelStyle style : families()) {
+        const ops::KernelStyleScope scope(style);
+        CAPTURE(style == KernelStyle::simd);
         for (const DType dtype : floats())
             for (const std::int64_t n : sizes) {
                 CAPTURE(n);
@@ -229,8 +229,8 @@ TEST_CASE("fft: real numbers, whose half of a spectrum is that of complex ones")
 }
 
 TEST_CASE("fft: gradients of long transforms are transforms") {
-    for (const Family family : families()) {
-        const ops::FamilyScope scope(family);
+    for (const KernelStyle style : families()) {
+        const ops::KernelStyleScope scope(style);
         for (const std::int64_t n : {256, 600, 251}) {
             if (small_cases() && n != 256) continue;
             CAPTURE(n);
@@ -253,8 +253,8 @@ TEST_CASE("fft: gradients of long transforms are transforms") {
 }
 
 TEST_CASE("fft: halves are computed in f32") {
-    for (const Family family : families()) {
-        const ops::FamilyScope scope(family);
+    for (const KernelStyle style : families()) {
+        const ops::KernelStyleScope scope(style);
         for (const DType dtype : {DType::f16, DType::bf16}) {
             const Tensor x = random_tensor({3, 48, 2}, 1, dtype), wide = x.to(DType::f32);
             const Tensor y = fft::fft(x);
@@ -279,13 +279,13 @@ TEST_CASE("fft: no rows, and one number") {
 }
 
 TEST_CASE("fft: recorded and replayed, tables made while it records") {
-    for (const Family family : families()) {
-        const ops::FamilyScope scope(family);
+    for (const KernelStyle style : families()) {
+        const ops::KernelStyleScope scope(style);
         for (const std::int64_t n : {77, 1120, 34}) {  // lengths that no other test has
             const auto call = [&](const std::vector<Tensor>& in) {
                 return std::vector{fft::irfft(fft::rfft(in[0]) * 2.0, n), fft::fft(in[1])};
             };
-            auto step = record(call);
+            auto step = capture(call);
             for (std::uint64_t seed = 1; seed <= 3; ++seed) {
                 const Tensor a = random_tensor({3, n}, seed), b = random_tensor({2, n, 2}, seed + 10);
                 const std::vector<Tensor> got = step({a, b}), wanted = call({a, b});

@@ -163,7 +163,7 @@ TEST_CASE("function call: an error names the function that was called") {
 TEST_CASE("function call: an error on the way back names the function whose way it is") {
     Tensor x = zeros({2, 3});
     x.set_requires_grad();
-    const Tensor y = differentiable("mine", {x}, x.value(), [](const GradientContext& context) {
+    const Tensor y = attach_backward("mine", {x}, x.value(), [](const GradientContext& context) {
         return std::vector{reshape(context.gradient(), {5})};
     });
     CHECK_THROWS_WITH_AS(sum(y).backward(),

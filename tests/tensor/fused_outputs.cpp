@@ -18,7 +18,7 @@
 #include <tests/support/values.hpp>
 
 #include "ops/engine/fusion.hpp"
-#include "ops/engine/value.hpp"
+#include "ops/engine/lazy_array.hpp"
 #include "ops/engine/expression.hpp"
 
 using namespace declivity;
@@ -205,7 +205,7 @@ TEST_CASE("fusion: no result takes the place of what somebody may still ask for"
         x = Tensor();
         const Scalar two[] = {2};
         const auto twice = [&] {
-            return Tensor(ops::value_of(ops::Expression::apply(ops::Function::mul_scalar, std::array{elements}, two),
+            return Tensor(ops::make_lazy(ops::Expression::apply(ops::Function::mul_scalar, std::array{elements}, two),
                                         default_device()));
         };
         times_two(twice());

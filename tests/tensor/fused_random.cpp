@@ -69,8 +69,8 @@ TEST_CASE("random numbers in a chain: one kernel, and the same numbers") {
             manual_seed(21);
             apart = values(call(x, b));
         }
-        for (const Family family : families()) {
-            const ops::FamilyScope scope(family);
+        for (const KernelStyle style : families()) {
+            const ops::KernelStyleScope scope(style);
             manual_seed(21);
             const auto fused = values(call(x, b));
             CHECK(difference(fused, apart, exact ? Tolerance{} : tolerance(DType::f32, 20)) == "");

@@ -22,12 +22,12 @@
 
 #include "ops/engine/fusion.hpp"
 #include "ops/support/work_split.hpp"
-#include "ops/engine/value.hpp"
+#include "ops/engine/lazy_array.hpp"
 
 using namespace declivity;
 using namespace declivity::test;
 using ops::FusionScope;
-using ops::Value;
+using ops::LazyArray;
 
 namespace {}  // namespace
 
@@ -156,8 +156,8 @@ TEST_CASE("fusion: expressions end where kernels would grow too large") {
 
 TEST_CASE("fusion: what follows a product or a convolution runs within it") {
     const FusionScope on(true);
-    if (!has_family(Family::cpu_like)) return;
-    const ops::FamilyScope cpu(Family::cpu_like);
+    if (!has_family(KernelStyle::simd)) return;
+    const ops::KernelStyleScope cpu(KernelStyle::simd);
     const Tensor x = random_tensor({2, 3, 6, 7}, 1), filter = random_tensor({4, 3, 3, 3}, 2),
                  residual = random_tensor({2, 4, 6, 7}, 3);
     const Tensor rows = random_tensor({6, 9}, 4), weight = random_tensor({5, 9}, 5), bias = random_tensor({5}, 6);
@@ -217,8 +217,8 @@ TEST_CASE("fusion: batch normalisation at inference becomes the scale and shift 
         return values(relu((h - channels(mean)) / sqrt(channels(variance) + 1e-5) * channels(weight) + channels(bias) +
                            residual));
     };
-    for (const Family family : families()) {
-        const ops::FamilyScope scope(family);
+    for (const KernelStyle style : families()) {
+        const ops::KernelStyleScope scope(style);
         const NoGrad no_grad;
         CHECK(difference(net(), by_hand(), tolerance(DType::f32, 60)) == "");
         CHECK(launches([&] { need(net()); }, "elementwise") == 0);
@@ -352,7 +352,7 @@ TEST_CASE("fusion: writing in place waits for no reader, and changes none") {
     SUBCASE("by a kernel of one's own") {
         const Tensor y = x * 2;
         ops::fill(x.view(), 7);
-        x.mark_written();
+        x.bump_version();
         CHECK(values(y) == twice);
         CHECK(values(x) == std::vector<double>(12, 7));
     }

@@ -21,7 +21,7 @@
 #include <declivity/tensor/checkpoint.hpp>
 #include <declivity/tensor/creation.hpp>
 #include <declivity/tensor/functions.hpp>
-#include <declivity/tensor/record.hpp>
+#include <declivity/tensor/capture.hpp>
 #include <doctest/doctest.h>
 
 #include "ops/support/work_split.hpp"
@@ -88,8 +88,8 @@ TEST_CASE("generator: numbers depend on seed and position alone, from any positi
 
 TEST_CASE("generator: rows of a batch have the numbers of the whole, call after call, to the bit") {
     const std::int64_t whole = 13;
-    for (const Family family : test::families()) {
-        const ops::FamilyScope scope(family);
+    for (const KernelStyle style : test::families()) {
+        const ops::KernelStyleScope scope(style);
         for (const DType dtype : {DType::f32, DType::f64, DType::bf16}) {
             if (dtype == DType::f64 && !test::device().info().fp64) continue;
             if (dtype != DType::f32 && test::small_cases()) continue;
@@ -148,7 +148,7 @@ TEST_CASE("generator: the device's own is one, and others are not touched by man
 TEST_CASE("generator: a recorded step moves it on, to the bits of plain calls") {
     for (const std::uint64_t start : {0ULL, 3ULL}) {
         std::vector<std::vector<double>> found[2];
-        for (const bool recorded : {false, true}) {
+        for (const bool captured : {false, true}) {
             Generator from(4, test::device());
             from.set_position(start);
             nn::Sequential model(nn::Linear(6, 5), nn::Dropout(0.5, from));
@@ -161,14 +161,14 @@ TEST_CASE("generator: a recorded step moves it on, to the bits of plain calls") 
                 return std::vector{(model(x[0]) + normal({7, 5}, 0, 1, {}, from)).detach(),
                                    randint(0, 9, {3}, {DType::i32}, from)};
             };
-            auto replayed = record(step);
+            auto replayed = capture(step);
             for (std::uint64_t t = 0; t < 5; ++t) {
                 if (t == 3) from.set_position(1001);
                 const std::vector<Tensor> x{test::random_tensor({7, 6}, 10 + t)};
-                for (const Tensor& one : recorded ? replayed(x) : step(x)) found[recorded].push_back(values(one));
-                found[recorded].push_back({static_cast<double>(from.position())});
+                for (const Tensor& one : captured ? replayed(x) : step(x)) found[captured].push_back(values(one));
+                found[captured].push_back({static_cast<double>(from.position())});
             }
-            if (recorded) CHECK(replayed.replayed() >= 1);  // from within a block it is recorded anew
+            if (captured) CHECK(replayed.replayed() >= 1);  // from within a block it is recorded anew
         }
         CHECK(found[0] == found[1]);
     }
@@ -182,7 +182,7 @@ TEST_CASE("generator: one that a recorded step makes begins anew in each replay"
     };
     const Tensor x = test::random_tensor({5}, 1);
     const auto wanted = values(step(x));
-    auto replayed = record(step);
+    auto replayed = capture(step);
     for (int call = 0; call < 3; ++call) CHECK(values(replayed(x)) == wanted);
     CHECK(replayed.replayed() == 2);
 }
@@ -284,7 +284,7 @@ TEST_CASE("randperm: an order of chance, made on the host") {
     CHECK(randperm(5, {DType::u8}).dtype() == DType::u8);
     CHECK_THROWS_AS((void)randperm(-1), ValueError);
     CHECK_THROWS_AS((void)randperm(300, {DType::u8}), ValueError);
-    auto step = record([](const Tensor& x) { return x + randperm(3).to(DType::f32); });
+    auto step = capture([](const Tensor& x) { return x + randperm(3).to(DType::f32); });
     CHECK_THROWS_WITH_AS((void)step(ones({3})), doctest::Contains("randperm"), Unsupported);
     Tensor leaf = ones({3}).set_requires_grad();
     CHECK_THROWS_WITH_AS((void)checkpoint([](const Tensor& x) { return x * randperm(3).to(DType::f32); }, leaf),

@@ -1,7 +1,7 @@
 // no-oclgrind: it replays kernels that other tests launch there
 //
 // Functions of the host as commands of recorded steps.
-#include <declivity/tensor/record.hpp>
+#include <declivity/tensor/capture.hpp>
 
 #include <stdexcept>
 #include <string>
@@ -9,7 +9,7 @@
 
 #include <declivity/nn/nn.hpp>
 #include <declivity/runtime/error.hpp>
-#include <declivity/runtime/recording.hpp>
+#include <declivity/runtime/command_list.hpp>
 #include <declivity/tensor/autograd.hpp>
 #include <declivity/tensor/creation.hpp>
 #include <declivity/tensor/functions.hpp>
@@ -26,12 +26,12 @@ TEST_CASE("a function of the host is called at its place in each replay") {
     Tensor rate = full({1}, 1.0), weight = zeros({3});
     std::vector<float> seen;
     int steps = 0, calls = 0;
-    auto step = record([&](const Tensor& x) {
+    auto step = capture([&](const Tensor& x) {
         ++calls;
         weight.add_(x * rate);
         const Tensor total = sum(weight);
         host_call({total}, [&, total] {
-            CHECK_FALSE(is_recording());
+            CHECK_FALSE(is_capturing());
             seen.push_back(total.item<float>());  // what precedes it has happened
             rate.fill_(static_cast<float>(++steps + 1));
         });
@@ -55,7 +55,7 @@ TEST_CASE("a function of the host is called at its place in each replay") {
     CHECK(seen == expected_seen);
     // What it throws leaves the call; the step goes on afterwards.
     bool fails = false;
-    auto thrower = record([&](const Tensor& v) {
+    auto thrower = capture([&](const Tensor& v) {
         const Tensor y = v + 1.0;
         host_call({y}, [&] {
             if (fails) throw std::runtime_error("of the host");
@@ -73,22 +73,22 @@ TEST_CASE("a function of the host is called at its place in each replay") {
 }
 
 TEST_CASE("a host_call is called once in each call, of a step that is recorded twice as well") {
-    for (const int recordings : {1, 2, 3}) {
+    for (const int command_lists : {1, 2, 3}) {
         int calls = 0, steps = 0;
-        auto step = record(
+        auto step = capture(
             [&](const Tensor& x) {
                 ++steps;
                 const Tensor y = x * 2.0;
                 host_call({y}, [&] { ++calls; });
                 return y + 1.0;
             },
-            {.recordings = recordings});
+            {.command_lists = command_lists});
         for (int i = 1; i <= 6; ++i) {
             (void)step(zeros({3}));
             CHECK(calls == i);
         }
-        CHECK(steps == recordings);
-        CHECK(step.replayed() == 6 - recordings);
+        CHECK(steps == command_lists);
+        CHECK(step.replayed() == 6 - command_lists);
     }
     int plain = 0;
     host_call({zeros({2})}, [&] { ++plain; });
@@ -100,7 +100,7 @@ TEST_CASE("what a host_call throws is what the caller gets, though the recording
     const Tensor mean = random_tensor({4}, 1), variance = full({4}, 2.0), x = random_tensor({2, 4, 5, 3}, 2);
     int calls = 0, steps = 0;
     bool fails = false;
-    auto step = record([&](const Tensor& in) {
+    auto step = capture([&](const Tensor& in) {
         ++steps;
         const NoGrad no_grad;
         const Tensor y = batch_norm(in, {}, {}, mean, variance, {.training = false});
@@ -123,27 +123,27 @@ TEST_CASE("what a host_call throws is what the caller gets, though the recording
 }
 
 TEST_CASE("what waits before a host_call is computed before it") {
-    const auto run = [](bool recorded) {
+    const auto run = [](bool captured) {
         Tensor weight = full({3}, 1.0);
         const auto function = [&](const Tensor& in) {
             const Tensor before = weight * in;  // which nobody has asked for yet
             host_call({}, [&] { weight.add_(1.0); });
             return before + weight * 100.0;
         };
-        auto step = record(function);
+        auto step = capture(function);
         std::vector<std::vector<float>> out;
         for (std::uint64_t i = 0; i < 5; ++i) {
             const Tensor x = random_tensor({3}, i);
-            out.push_back((recorded ? step(x) : function(x)).to_vector<float>());
+            out.push_back((captured ? step(x) : function(x)).to_vector<float>());
         }
-        CHECK((step.replayed() == 4) == recorded);
+        CHECK((step.replayed() == 4) == captured);
         return out;
     };
     CHECK(run(true) == run(false));
 }
 
 TEST_CASE("what a host_call writes is what the commands behind it use, and they do not rely on it") {
-    const auto run = [](bool recorded) {
+    const auto run = [](bool captured) {
         const Tensor mean = random_tensor({4}, 1);
         Tensor variance = full({4}, 2.0);
         const auto function = [&](const Tensor& in) {
@@ -151,13 +151,13 @@ TEST_CASE("what a host_call writes is what the commands behind it use, and they 
             host_call({}, [&] { variance.mul_(0.5); });
             return batch_norm(in, {}, {}, mean, variance, {.training = false});
         };
-        auto step = record(function);
+        auto step = capture(function);
         std::vector<std::vector<float>> out;
         for (int i = 0; i < 5; ++i) {
             const Tensor x = random_tensor({1, 4, 9, 9}, 2 + static_cast<std::uint64_t>(i));
-            out.push_back((recorded ? step(x) : function(x)).to_vector<float>());
+            out.push_back((captured ? step(x) : function(x)).to_vector<float>());
         }
-        CHECK((step.replayed() == 4) == recorded);
+        CHECK((step.replayed() == 4) == captured);
         return out;
     };
     CHECK(run(true) == run(false));
@@ -167,7 +167,7 @@ TEST_CASE("a host_call that cannot be right in a replay is refused") {
     const Tensor x = random_tensor({3}, 1);
     SUBCASE("one that reads an input") {
         for (const bool part : {false, true}) {
-            auto step = record([&](const Tensor& in) {
+            auto step = capture([&](const Tensor& in) {
                 const Tensor read = part ? slice(in, 0, 0, 2) : in;
                 host_call({read}, [read] { (void)read.to_vector<float>(); });
                 return in * 2.0;
@@ -175,7 +175,7 @@ TEST_CASE("a host_call that cannot be right in a replay is refused") {
             CHECK(words_of<Unsupported>([&] { step(x); }).find("a host_call that reads an input") != std::string::npos);
         }
         std::vector<float> seen;
-        auto copied = record([&](const Tensor& in) {
+        auto copied = capture([&](const Tensor& in) {
             const Tensor read = in.clone();
             host_call({read}, [&seen, read] { seen = read.to_vector<float>(); });
             return in * 2.0;
@@ -188,9 +188,9 @@ TEST_CASE("a host_call that cannot be right in a replay is refused") {
         CHECK(copied.replayed() == 2);
     }
     SUBCASE("one that calls its step") {
-        Recorded* self = nullptr;
+        CapturedStep* self = nullptr;
         bool again = false;
-        auto step = record([&](const std::vector<Tensor>& in) {
+        auto step = capture([&](const std::vector<Tensor>& in) {
             host_call({}, [&] {
                 if (again) (void)(*self)({zeros({5})});
             });
@@ -208,7 +208,7 @@ TEST_CASE("a host_call that cannot be right in a replay is refused") {
         Generator theirs(7);
         bool draws = false;
         const auto steps = [&](bool before) {
-            return record([&, before](const Tensor& in) {
+            return capture([&, before](const Tensor& in) {
                 Tensor y = in;
                 if (!before) y = y + uniform({3}, 0, 1, {}, theirs);
                 host_call({}, [&] {
@@ -230,7 +230,7 @@ TEST_CASE("a host_call that cannot be right in a replay is refused") {
         }
     }
     SUBCASE("one that draws from its own is not") {
-        const auto run = [&](bool recorded) {
+        const auto run = [&](bool captured) {
             Generator theirs(7), its(8);
             std::vector<std::vector<float>> out;
             const auto function = [&](const Tensor& in) {
@@ -238,8 +238,8 @@ TEST_CASE("a host_call that cannot be right in a replay is refused") {
                 host_call({}, [&] { out.push_back(uniform({2}, 0, 1, {}, its).to_vector<float>()); });
                 return a + uniform({3}, 0, 1, {}, theirs);
             };
-            auto step = record(function);
-            for (int i = 0; i < 4; ++i) out.push_back((recorded ? step(x) : function(x)).to_vector<float>());
+            auto step = capture(function);
+            for (int i = 0; i < 4; ++i) out.push_back((captured ? step(x) : function(x)).to_vector<float>());
             return out;
         };
         CHECK(run(true) == run(false));

@@ -11,7 +11,7 @@
 #include <declivity/tensor/checkpoint.hpp>
 #include <declivity/tensor/creation.hpp>
 #include <declivity/tensor/functions.hpp>
-#include <declivity/tensor/record.hpp>
+#include <declivity/tensor/capture.hpp>
 #include <doctest/doctest.h>
 #include <tests/support/devices.hpp>
 #include <tests/support/gradient_check.hpp>
@@ -19,7 +19,7 @@
 #include <tests/support/skip.hpp>
 #include <tests/support/values.hpp>
 
-#include "ops/engine/value.hpp"
+#include "ops/engine/lazy_array.hpp"
 
 using namespace declivity;
 using namespace declivity::test;
@@ -228,15 +228,15 @@ TEST_CASE("in place under a graph: in a checkpoint, recorded, and without fusion
             };
         };
         const Tensors a = leaves(), b = leaves();
-        auto recorded_step = record(step_of(a));
+        auto captured_step = capture(step_of(a));
         const auto plain_step = step_of(b);
         for (std::uint64_t turn = 0; turn < 3; ++turn) {
             const Tensor given = random_tensor({3, 5}, 30 + turn, DType::f32, 0.5, 1);
-            const Values got = values(recorded_step({given})[0]);
+            const Values got = values(captured_step({given})[0]);
             CHECK(got == values(plain_step({given})[0]));
             for (std::size_t i = 0; i < a.size(); ++i) CHECK(values(a[i].grad()) == values(b[i].grad()));
         }
-        CHECK(recorded_step.replayed() == 2);
+        CHECK(captured_step.replayed() == 2);
     }
 }
 
@@ -356,16 +356,16 @@ TEST_CASE("in place under a graph: a recorded step writes so to tensors of its o
         outside.add_(w * in);
         return in * 2.0;
     };
-    auto strict = record(step);
+    auto strict = capture(step);
     CHECK(contains(words([&] { strict(ones({3})); }), "add_ under a graph to a tensor that was there before the step"));
     outside = zeros({3});
-    auto lenient = record(step, {.when_refused = WhenRefused::run});
+    auto lenient = capture(step, {.when_refused = WhenRefused::run});
     for (int i = 0; i < 3; ++i) (void)lenient(ones({3}));
     CHECK(difference(outside, values(w * 3.0), {1e-6, 1e-6}) == "");
     CHECK(lenient.replayed() == 0);
     // Without a graph it is memory that is written, and replayed.
     Tensor state = zeros({3});
-    auto adds = record([&](const Tensor& in) {
+    auto adds = capture([&](const Tensor& in) {
         state.add_((w * in).detach());
         return in * 2.0;
     });
@@ -374,7 +374,7 @@ TEST_CASE("in place under a graph: a recorded step writes so to tensors of its o
     CHECK(adds.replayed() == 2);
     // A tensor of the step's own that somebody keeps is no tensor from before it.
     Tensor kept;
-    auto keeps = record([&](const Tensor& in) {
+    auto keeps = capture([&](const Tensor& in) {
         Tensor(w).zero_grad();
         Tensor h = w * in;
         const Tensor before = square(h);

@@ -8,7 +8,7 @@
 #include <declivity/tensor/autograd.hpp>
 #include <declivity/tensor/creation.hpp>
 #include <declivity/tensor/functions.hpp>
-#include <declivity/tensor/record.hpp>
+#include <declivity/tensor/capture.hpp>
 #include <doctest/doctest.h>
 #include <tests/support/devices.hpp>
 #include <tests/support/gradient_check.hpp>
@@ -311,7 +311,7 @@ TEST_CASE("indexing: a row at a time costs a row, and steps are recorded with it
     sum(fill(false)).backward();
     CHECK(values(leaf.grad()) == Values(2048, 300));
 
-    Recorded step = record([](const std::vector<Tensor>& in) {
+    CapturedStep step = capture([](const std::vector<Tensor>& in) {
         Tensor cache = in[0] * 2;
         cache[{Slice(), 1}] = in[1];
         cache[0] += cache[1];

@@ -13,7 +13,7 @@
 #include <tests/support/values.hpp>
 
 #include "ops/support/work_split.hpp"
-#include "tensor/composition.hpp"
+#include "tensor/decomposition.hpp"
 
 using namespace declivity;
 using namespace declivity::test;
@@ -39,17 +39,17 @@ Tensor call(bool rms, const Tensor& x, const Tensor& weight, const Tensor& bias)
 }  // namespace
 
 TEST_CASE("layer_norm, rms_norm: values and gradients against the definition and the composition") {
-    for (const Family family : families())
+    for (const KernelStyle style : families())
         for (const DType dtype : floats())
             for (const Size& size : sizes())
                 for (const bool rms : {false, true})
                     for (const bool affine : {false, true}) {
-                        const ops::FamilyScope scope(family);
+                        const ops::KernelStyleScope scope(style);
                         CAPTURE(size.rows);
                         CAPTURE(size.n);
                         CAPTURE(rms);
                         CAPTURE(affine);
-                        CAPTURE(static_cast<int>(family));
+                        CAPTURE(static_cast<int>(style));
                         // Far from 0, where a variance by squares alone would lose its digits.
                         const Tensor x = random_tensor({size.rows, size.n}, 1, dtype, 3, 5).set_requires_grad();
                         Tensor weight, bias;
@@ -80,7 +80,7 @@ TEST_CASE("layer_norm, rms_norm: values and gradients against the definition and
                         const Values dx = gradient(x), dw = gradient(weight), db = gradient(bias);
                         for (Tensor tensor : {x, weight, bias})
                             if (tensor.defined()) tensor.zero_grad();
-                        const detail::CompositionScope composed;
+                        const detail::DecompositionScope decomposed;
                         const Tensor again = call(rms, x, weight, bias);
                         CHECK(difference(again, wanted, tolerance(dtype, terms, 4)) == "");
                         again.backward(g);
@@ -118,9 +118,9 @@ TEST_CASE("layer_norm: with a graph of the backward, each path counts once") {
     const Tensor x = random_tensor({3, 5}, 1).set_requires_grad(), w = random_tensor({5}, 2).set_requires_grad();
     const auto agree = [&](const std::function<Tensor()>& call, const std::vector<Tensor>& inputs) {
         const auto plain = grad({sum(square(call()))}, inputs),
-                   recorded = grad({sum(square(call()))}, inputs, {.create_graph = true});
+                   captured = grad({sum(square(call()))}, inputs, {.create_graph = true});
         for (std::size_t i = 0; i < inputs.size(); ++i)
-            CHECK(difference(recorded[i], values(plain[i]), {.absolute = 1e-4, .relative = 1e-4}) == "");
+            CHECK(difference(captured[i], values(plain[i]), {.absolute = 1e-4, .relative = 1e-4}) == "");
     };
     agree([&] { return layer_norm(layer_norm(x, {5}, w), {5}, w); }, {x, w});
     agree([&] { return layer_norm(x, {5}, w, w); }, {x, w});
@@ -139,7 +139,7 @@ TEST_CASE("layer_norm: with a graph of the backward, each path counts once") {
         return g * 2.0;
     });
     const Tensor y = rms_norm(h, {5}, w);
-    const Tensor recorded = grad({sum(square(y))}, {x}, {.retain_graph = true, .create_graph = true})[0];
+    const Tensor captured = grad({sum(square(y))}, {x}, {.retain_graph = true, .create_graph = true})[0];
     CHECK(calls == 1);
-    CHECK(difference(recorded, values(grad({sum(square(y))}, {x})[0]), {.absolute = 1e-4, .relative = 1e-4}) == "");
+    CHECK(difference(captured, values(grad({sum(square(y))}, {x})[0]), {.absolute = 1e-4, .relative = 1e-4}) == "");
 }

@@ -99,7 +99,7 @@ TEST_CASE("a gradient's graph may end in a user's destructor that asks for gradi
             Tensor other = ones({1}).set_requires_grad();
             other.set_grad(ones({1}));
             Tensor source = ones({3}).set_requires_grad();
-            w.set_grad(differentiable("held", {source}, (source.detach() * 1.0).value(),
+            w.set_grad(attach_backward("held", {source}, (source.detach() * 1.0).value(),
                                       [held = std::make_shared<Looks>(other, &looked)](const GradientContext& context) {
                                           return std::vector{context.gradient()};
                                       }));

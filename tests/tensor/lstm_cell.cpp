@@ -12,7 +12,7 @@
 #include <tests/support/values.hpp>
 
 #include "ops/support/work_split.hpp"
-#include "tensor/composition.hpp"
+#include "tensor/decomposition.hpp"
 
 using namespace declivity;
 using namespace declivity::test;
@@ -43,14 +43,14 @@ TEST_CASE("lstm_cell: a sequence agrees with its composition, values and gradien
     struct Size {
         std::int64_t rows, width, units;
     };
-    for (const Family family : families())
+    for (const KernelStyle style : families())
         for (const DType dtype : floats())
             for (const Size& size : {Size{1, 1, 1}, Size{3, 4, 5}, Size{2, 7, 16}, Size{33, 3, 37}, Size{0, 3, 4}}) {
                 if (small_cases() && size.units > 5) continue;
-                const ops::FamilyScope scope(family);
+                const ops::KernelStyleScope scope(style);
                 CAPTURE(size.rows);
                 CAPTURE(size.units);
-                CAPTURE(static_cast<int>(family));
+                CAPTURE(static_cast<int>(style));
                 const auto run = [&] {
                     const Tensors in = inputs(size.rows, size.width, size.units, dtype);
                     const Tensors out = sequence(in, 3);
@@ -60,7 +60,7 @@ TEST_CASE("lstm_cell: a sequence agrees with its composition, values and gradien
                     return all;
                 };
                 const auto got = run();
-                const detail::CompositionScope composed;
+                const detail::DecompositionScope decomposed;
                 const auto wanted = run();
                 for (std::size_t i = 0; i < got.size(); ++i)
                     CHECK(difference(got[i], wanted[i], tolerance(dtype, 60, 4)) == "");

@@ -13,7 +13,7 @@
 #include <doctest/doctest.h>
 
 #include "tests/support/values.hpp"
-#include "ops/engine/value.hpp"
+#include "ops/engine/lazy_array.hpp"
 
 using namespace declivity;
 using namespace declivity::test;

@@ -377,7 +377,7 @@ std::vector<Mistake> mistakes() {
     add("assign", [=] { Tensor(none).assign(x); });
     add("assign", [=] { Tensor(x).assign(none); });
     add("assign", [=] { (leaf * 2.0).assign(x); });
-    add("mark_written", [=] { none.mark_written(); });
+    add("bump_version", [=] { none.bump_version(); });
     add("grad", [=] { (void)grad({x}, {leaf}); });
     add("grad", [=] { (void)grad({none}, {leaf}); });
     add("grad", [=] { (void)grad({sum(leaf)}, {none}); });

@@ -15,7 +15,7 @@
 #include <declivity/tensor/autograd.hpp>
 #include <declivity/tensor/creation.hpp>
 #include <declivity/tensor/functions.hpp>
-#include <declivity/tensor/record.hpp>
+#include <declivity/tensor/capture.hpp>
 #include <doctest/doctest.h>
 #include <tests/support/devices.hpp>
 #include <tests/support/launches.hpp>
@@ -23,14 +23,14 @@
 
 #include "ops/engine/fusion.hpp"
 #include "ops/engine/expression.hpp"
-#include "ops/engine/value.hpp"
+#include "ops/engine/lazy_array.hpp"
 
 using namespace declivity;
 using namespace declivity::test;
-using ops::EpilogueTaken;
+using ops::EpilogueFused;
 using ops::FusionScope;
 using ops::OperationViews;
-using ops::Value;
+using ops::LazyArray;
 using ops::View;
 
 namespace {
@@ -48,10 +48,10 @@ struct Told {
 struct Mixed {
     double factor;
     Told* told;
-    bool takes_epilogue = false;
+    bool fuses_epilogue = false;
 };
 
-EpilogueTaken launch_mixed(const OperationViews& views, const Mixed& mixed) {
+EpilogueFused launch_mixed(const OperationViews& views, const Mixed& mixed) {
     ++mixed.told->calls;
     if (mixed.told->fails) throw DeviceError("mixed: it broke", -5);
     const View &x = views.in(0), &sums = views.written(0);
@@ -63,11 +63,11 @@ EpilogueTaken launch_mixed(const OperationViews& views, const Mixed& mixed) {
     ops::evaluate(
         ops::Expression::cast(apply(ops::Function::add, x, ops::Expression::constant(1, x.dtype)), views.out(1).dtype),
         views.out(1));
-    if (!views.out(0).buffer) return EpilogueTaken::yes;
+    if (!views.out(0).buffer) return EpilogueFused::yes;
     ops::evaluate(apply(ops::Function::mul, x, ops::Expression::constant(mixed.factor, x.dtype)), views.out(0));
-    if (!mixed.takes_epilogue) return EpilogueTaken::no;
+    if (!mixed.fuses_epilogue) return EpilogueFused::no;
     ops::apply_epilogue(views.epilogue(), views.out(0));
-    return EpilogueTaken::yes;
+    return EpilogueFused::yes;
 }
 
 DType another_type() { return device().info().fp64 ? DType::f64 : DType::f16; }
@@ -101,10 +101,10 @@ struct HoldsView {
 
 // What is declared is all that a launch function can use: these would not compile.
 static_assert(!std::is_trivially_copyable_v<HoldsView>);
-static_assert(std::is_convertible_v<decltype([](const OperationViews&, const Mixed&) { return EpilogueTaken::no; }),
+static_assert(std::is_convertible_v<decltype([](const OperationViews&, const Mixed&) { return EpilogueFused::no; }),
                                     ops::OperationCall::Launch<Mixed>>);
 static_assert(
-    !std::is_convertible_v<decltype([view = View()](const OperationViews&, const Mixed&) { return EpilogueTaken::no; }),
+    !std::is_convertible_v<decltype([view = View()](const OperationViews&, const Mixed&) { return EpilogueFused::no; }),
                            ops::OperationCall::Launch<Mixed>>);
 
 TEST_CASE("operation: several outputs, of several types, by one launch; an epilogue that it takes or leaves") {
@@ -259,26 +259,26 @@ TEST_CASE("operation: an epilogue behind it that fails leaves its output") {
               near) == "");
     CHECK(told.calls == 1);
     const auto nothing = [] {
-        return ops::operation("nothing", [](const OperationViews&, const int&) { return EpilogueTaken::no; }, 0,
+        return ops::operation("nothing", [](const OperationViews&, const int&) { return EpilogueFused::no; }, 0,
                               {.reads = {}, .outputs = {{DType::f32, {2}}}});
     };
     CHECK_THROWS_WITH_AS(nothing(), "operation: expected a view that \"nothing\" reads or writes, got none", ValueError);
     const auto twice = [&] {
-        return ops::operation("twice", [](const OperationViews&, const int&) { return EpilogueTaken::no; }, 0,
+        return ops::operation("twice", [](const OperationViews&, const int&) { return EpilogueFused::no; }, 0,
                               {.reads = {x.view()}, .writes = {x.view()}, .outputs = {{DType::f32, {2}}}});
     };
     CHECK_THROWS_WITH_AS(twice(), "operation: expected memory that \"twice\" writes among its writes alone, got it twice",
                          ValueError);
     const auto company = [&] {
-        return ops::operation_in_company("several", [](std::span<const OperationViews>) {},
+        return ops::deferred_batched("several", [](std::span<const OperationViews>) {},
                                          {.reads = {x.view()}, .outputs = {{DType::f32, {2}}, {DType::f32, {2}}}});
     };
     CHECK_THROWS_WITH_AS(company(),
-                         "operation_in_company: expected one output of \"several\" and nothing that it writes in place, "
+                         "deferred_batched: expected one output of \"several\" and nothing that it writes in place, "
                          "got 2 and 0",
                          ValueError);
     const auto no_output = [&] {
-        return ops::operation("blind", [](const OperationViews&, const int&) { return EpilogueTaken::no; }, 0,
+        return ops::operation("blind", [](const OperationViews&, const int&) { return EpilogueFused::no; }, 0,
                               {.reads = {x.view()}, .outputs = {}});
     };
     CHECK_THROWS_WITH_AS(no_output(), "operation: expected 1 to 4 outputs of \"blind\", or memory that it writes, got 0",
@@ -292,8 +292,8 @@ TEST_CASE("operation: two expressions over one of its outputs") {
     const auto made = [&] {
         const ops::Expression of(
             ops::matmul(ops::reshaped(x.view(), {1, 4, 4}), ops::reshaped(w.view(), {1, 4, 4}), {4, 4}));
-        const Value p = ops::value_of(ops::Expression::apply(Function::relu, std::array{of}), x.device());
-        const Value q = ops::value_of(ops::Expression::apply(Function::neg, std::array{of}), x.device());
+        const LazyArray p = ops::make_lazy(ops::Expression::apply(Function::relu, std::array{of}), x.device());
+        const LazyArray q = ops::make_lazy(ops::Expression::apply(Function::neg, std::array{of}), x.device());
         return std::pair{p, q};
     }();
     Values positive = product, negative = product;
@@ -307,7 +307,7 @@ TEST_CASE("operation: recorded and replayed, what it writes included") {
     const FusionScope on(true);
     Told told;
     Tensor sums = zeros({5, 7});
-    auto step = record([&](const Tensor& x) {
+    auto step = capture([&](const Tensor& x) {
         const Results made = mixed(x, sums, {2, &told});
         return made.scaled + made.plus_one.to(DType::f32);
     });
@@ -350,13 +350,13 @@ TEST_CASE("store: what waits is computed where it is to go") {
         const int plain = launches([&] { rows(dense, 4, 7).copy_(matmul(x, w)); });
         CHECK(plain == apart);
         // And no copy behind them.
-        auto whole = record([&] { (void)rows(dense, 4, 7).copy_(relu(matmul(x, w))); }),
-             alone = record([&] {
+        auto whole = capture([&] { (void)rows(dense, 4, 7).copy_(relu(matmul(x, w))); }),
+             alone = capture([&] {
                  const Tensor result = relu(matmul(x, w));
                  need(result);
              });
         whole(), alone();
-        CHECK(whole.recording().commands() == alone.recording().commands());
+        CHECK(whole.command_list().commands() == alone.command_list().commands());
         rows(dense, 4, 7).copy_(relu(matmul(x, w)));
         slice(strided, 1, 2, 7).copy_(relu(matmul(x, w)));
         CHECK(difference(rows(dense, 4, 7), wanted, tolerance(DType::f32, 8)) == "");
@@ -449,7 +449,7 @@ TEST_CASE("store: what waits is computed where it is to go") {
     }
     SUBCASE("recorded") {
         Tensor place = cache({6, 8});
-        auto step = record([&](const Tensor& in) {
+        auto step = capture([&](const Tensor& in) {
             slice(place, 0, 1, 4).copy_(in * 3.0);
             return sum(in);
         });
@@ -464,7 +464,7 @@ TEST_CASE("store: what waits is computed where it is to go") {
         Tensor place = cache({3, 8});
         CHECK_THROWS_AS(place.copy_(relu(matmul(x, w))), ShapeError);
         CHECK_THROWS_AS(place.copy_(x.to(DType::i32)), TypeError);
-        CHECK_THROWS_WITH_AS(ops::store("put", Value(x.view()), cache({8, 3}).view()), doctest::Contains("put: expected"),
+        CHECK_THROWS_WITH_AS(ops::evaluate_into("put", LazyArray(x.view()), cache({8, 3}).view()), doctest::Contains("put: expected"),
                              ShapeError);
     }
 }

@@ -93,9 +93,9 @@ void check(DType dtype) {
 }  // namespace
 
 TEST_CASE("whole numbers wrap, whatever is done with them in the same kernel") {
-    for (const Family family : families()) {
-        const ops::FamilyScope scope(family);
-        CAPTURE(family == Family::cpu_like ? "CPU-like" : "GPU-like");
+    for (const KernelStyle style : families()) {
+        const ops::KernelStyleScope scope(style);
+        CAPTURE(style == KernelStyle::simd ? "CPU-like" : "GPU-like");
         check<std::int8_t>(DType::i8);
         check<std::uint8_t>(DType::u8);
         check<std::int16_t>(DType::i16);

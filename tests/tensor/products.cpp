@@ -25,8 +25,8 @@ using Values = std::vector<double>;
 }  // namespace
 
 TEST_CASE("products: integers count modulo 2^bits") {
-    for (const Family family : families()) {
-        const ops::FamilyScope scope(family);
+    for (const KernelStyle style : families()) {
+        const ops::KernelStyleScope scope(style);
         for (const DType dtype : {DType::i64, DType::i32, DType::i16, DType::i8, DType::u8})
             for (const std::int64_t n : {1, 7, 16, 35}) {
                 CAPTURE(name_of(dtype));

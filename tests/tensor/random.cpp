@@ -12,7 +12,7 @@
 #include <declivity/runtime/error.hpp>
 #include <declivity/tensor/autograd.hpp>
 #include <declivity/tensor/functions.hpp>
-#include <declivity/tensor/record.hpp>
+#include <declivity/tensor/capture.hpp>
 #include <doctest/doctest.h>
 #include <fmt/format.h>
 #include <tests/support/devices.hpp>
@@ -266,8 +266,8 @@ TEST_CASE("random: equal seeds give equal numbers, other seeds and positions oth
         CHECK(first.position() == second.position());
         CHECK(values(one.draw(101, DType::f32, first)) != numbers);
         CHECK(values(one.draw(101, DType::f32, other)) != numbers);
-        for (const Family family : families()) {
-            const ops::FamilyScope scope(family);
+        for (const KernelStyle style : families()) {
+            const ops::KernelStyleScope scope(style);
             const Tensor again = one.draw(101, DType::f32, Generator(5, device()));
             // Sums of a row have an order of their own on each.
             if (one.name == "dirichlet") CHECK(difference(again, numbers, tolerance(DType::f32, 10)) == "");
@@ -372,8 +372,8 @@ TEST_CASE("random: a recorded step draws what plain calls do, anew in each repla
                                    dropout2d(reshape(a, {6, 5, 1, 1}), 0.5, from),
                                    alpha_dropout(a, 0.5, from)};
     };
-    const Generator plain(12, device()), recorded(12, device());
-    auto replayed = record([&](const std::vector<Tensor>&) { return step(recorded); });
+    const Generator plain(12, device()), captured(12, device());
+    auto replayed = capture([&](const std::vector<Tensor>&) { return step(captured); });
     for (int turn = 0; turn < 4; ++turn) {
         const auto wanted = step(plain), found = replayed({a});
         for (std::size_t i = 0; i < wanted.size(); ++i) {

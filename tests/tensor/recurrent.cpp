@@ -17,7 +17,7 @@
 #include <tests/support/values.hpp>
 
 #include "ops/support/work_split.hpp"
-#include "tensor/composition.hpp"
+#include "tensor/decomposition.hpp"
 
 using namespace declivity;
 using namespace declivity::test;
@@ -153,10 +153,10 @@ TEST_CASE("recurrent layers: values are those of plain C++ in double") {
                 if (whole) lengths.assign(4, 5);
                 const SequenceParameters options{reverse, whole ? Tensor() : Tensor::from(lengths, {4})};
                 const std::vector<Doubles> wanted = reference(which, size, in, lengths, reverse);
-                for (const bool composed : {false, true}) {
+                for (const bool decomposed : {false, true}) {
                     Tensors out;
-                    if (composed) {
-                        const detail::CompositionScope scope;
+                    if (decomposed) {
+                        const detail::DecompositionScope scope;
                         out = layer(which, in, options);
                     } else {
                         out = layer(which, in, options);
@@ -170,7 +170,7 @@ TEST_CASE("recurrent layers: values are those of plain C++ in double") {
 TEST_CASE("recurrent layers: values and gradients agree with the compositions") {
     // Rows of one tile and of several, units beside a vector, one work-item and several.
     const std::vector<Size> sizes{{3, 2, 4, 5}, {4, 13, 3, 17}, {2, 1, 6, 70}, {2, 21, 2, 130}, {2, 1, 4, 600}};
-    for (const Family family : families())
+    for (const KernelStyle style : families())
         for (const DType dtype : floats())
             for (const Size& size : sizes)
                 for (const Which which : kAll) {
@@ -180,12 +180,12 @@ TEST_CASE("recurrent layers: values and gradients agree with the compositions") 
                     if (size.units > 200 && which != Which::lstm) continue;
                     // A simulated device takes a minute for each.
                     if (on_oclgrind() && dtype != DType::f32) continue;
-                    const ops::FamilyScope scope(family);
+                    const ops::KernelStyleScope scope(style);
                     for (const bool reverse : {false, true})
                         for (const bool whole : {true, false}) {
                             if (size.units > 40 && !whole) continue;
                             if (on_oclgrind() && (whole || reverse != (size.units == 17))) continue;
-                            CAPTURE(static_cast<int>(family));
+                            CAPTURE(static_cast<int>(style));
                             CAPTURE(name_of(dtype));
                             CAPTURE(size.rows);
                             CAPTURE(size.units);
@@ -194,7 +194,7 @@ TEST_CASE("recurrent layers: values and gradients agree with the compositions") 
                             CAPTURE(whole);
                             const SequenceParameters options{reverse, whole ? Tensor() : lengths_of(size)};
                             const auto got = all_of(which, size, dtype, options);
-                            const detail::CompositionScope composed;
+                            const detail::DecompositionScope decomposed;
                             const auto wanted = all_of(which, size, dtype, options);
                             REQUIRE(got.size() == wanted.size());
                             for (std::size_t i = 0; i < got.size(); ++i) {

@@ -14,7 +14,7 @@
 #include "ops/support/work_split.hpp"
 #include "tests/support/devices.hpp"
 #include "tests/support/values.hpp"
-#include "ops/engine/value.hpp"
+#include "ops/engine/lazy_array.hpp"
 
 using namespace declivity;
 using namespace declivity::test;
@@ -107,15 +107,15 @@ std::vector<Profiler::Row> kernels_of(const Device& device, const std::function<
 }  // namespace
 
 TEST_CASE("reductions of chains agree with the reference") {
-    for (const Family family : families()) {
-        const ops::FamilyScope scope(family);
+    for (const KernelStyle style : families()) {
+        const ops::KernelStyleScope scope(style);
         for (const DType dtype : {DType::f32, DType::f64, DType::f16}) {
             for (const Case& one : cases()) {
                 CAPTURE(one.shape.str());
                 CAPTURE(one.other.str());
                 CAPTURE(one.axes.str());
                 CAPTURE(name_of(dtype));
-                CAPTURE(family == Family::cpu_like ? "CPU-like" : "GPU-like");
+                CAPTURE(style == KernelStyle::simd ? "CPU-like" : "GPU-like");
                 if (small_cases() && dtype == DType::f64) continue;
                 const Tensor x = random_tensor(one.shape, 1, dtype), t = random_tensor(one.other, 2, dtype);
                 auto elements = values(x);
@@ -139,8 +139,8 @@ TEST_CASE("reductions of chains agree with the reference") {
 
 TEST_CASE("a sum of squared differences is one kernel, and a long one ends in a short second") {
     if (!ops::fuses()) return;
-    for (const Family family : families()) {
-        const ops::FamilyScope scope(family);
+    for (const KernelStyle style : families()) {
+        const ops::KernelStyleScope scope(style);
         const Tensor x = random_tensor({40, 200}, 1), t = random_tensor({40, 200}, 2);
         const Device device = x.device();
         for (int round = 0; round < 2; ++round) {  // the first compiles

@@ -7,7 +7,7 @@
 #include <declivity/tensor/autograd.hpp>
 #include <declivity/tensor/creation.hpp>
 #include <declivity/tensor/functions.hpp>
-#include <declivity/tensor/record.hpp>
+#include <declivity/tensor/capture.hpp>
 #include <doctest/doctest.h>
 #include <tests/support/launches.hpp>
 #include <tests/support/values.hpp>
@@ -127,7 +127,7 @@ TEST_CASE("gradients of slices: T of them take T kernels, and the memory of one"
 
 TEST_CASE("gradients of slices: recorded and replayed") {
     const Tensor w = random_tensor({7, 6}, 1).set_requires_grad();
-    auto step = record([&](const Tensor& x) {
+    auto step = capture([&](const Tensor& x) {
         const Tensor total = loss(w * x, parts);
         return grad({total}, {w})[0] + 0.0;
     });
@@ -143,7 +143,7 @@ TEST_CASE("gradients of parts: a rule of one's own, which cannot be differentiat
     const Tensor x = random_tensor({7, 6}, 1).set_requires_grad();
     const auto rows = [](const ops::View& whole) { return ops::sliced(whole, 0, 2, 3); };
     const auto taken_rows = [&] {
-        return differentiable("taken_rows", {x}, ops::Value(rows(x.view())), [&](const GradientContext& context) {
+        return attach_backward("taken_rows", {x}, ops::LazyArray(rows(x.view())), [&](const GradientContext& context) {
             context.give_region(0, context.gradient() * 2.0, rows);
             return std::vector<Tensor>(1);
         });
@@ -156,7 +156,7 @@ TEST_CASE("gradients of parts: a rule of one's own, which cannot be differentiat
     CHECK(values(first) == wanted);
     CHECK_THROWS_AS((void)grad({sum(first)}, {x}), Unsupported);
     const Tensor none = x.detach();
-    CHECK_FALSE(differentiable("none", {none}, ops::Value(none.view()), [](const GradientContext&) {
+    CHECK_FALSE(attach_backward("none", {none}, ops::LazyArray(none.view()), [](const GradientContext&) {
                     return std::vector<Tensor>(1);
                 }).requires_grad());
 }

@@ -20,7 +20,7 @@
 #include <tests/tensor/catalogue_resize.hpp>
 
 #include "ops/support/work_split.hpp"
-#include "tensor/composition.hpp"
+#include "tensor/decomposition.hpp"
 
 using namespace declivity;
 using namespace declivity::test;
@@ -44,13 +44,13 @@ Outcome outcome(const Tensor& x, const std::function<Tensor(const Tensor&)>& cal
 /// By kernels of both families, against the composition.
 void check_kernels(const Tensor& x, const std::function<Tensor(const Tensor&)>& call, double terms) {
     const Outcome wanted = [&] {
-        const detail::CompositionScope composed;
+        const detail::DecompositionScope decomposed;
         return outcome(x, call);
     }();
     const Tolerance allowed = tolerance(x.dtype(), terms, 8);
-    for (const Family family : families()) {
-        const ops::FamilyScope scope(family);
-        CAPTURE(static_cast<int>(family));
+    for (const KernelStyle style : families()) {
+        const ops::KernelStyleScope scope(style);
+        CAPTURE(static_cast<int>(style));
         const Outcome got = outcome(x, call);
         CHECK(difference(got.y, wanted.y, allowed) == "");
         CHECK(difference(got.dx, wanted.dx, allowed) == "");
@@ -101,8 +101,8 @@ TEST_CASE("interpolate: values of all modes and sizes, in both families") {
         for (const DType dtype : floats()) {
             const Tensor x = random_tensor(shape, 3, dtype);
             const Values wanted = catalogue::interpolate_case(shape, options).reference({values(x)}, dtype);
-            for (const Family family : families()) {
-                const ops::FamilyScope scope(family);
+            for (const KernelStyle style : families()) {
+                const ops::KernelStyleScope scope(style);
                 CHECK(difference(interpolate(x, options), wanted, tolerance(dtype, 40, 4)) == "");
             }
             if (i % 3 == 0)
@@ -137,8 +137,8 @@ TEST_CASE("resize: all coordinates, roundings, scales and sizes") {
                     CAPTURE(name_of(dtype));
                     const Tensor x = random_tensor(shape, 5, dtype);
                     const Values wanted = catalogue::resized(values(x), shape, options);
-                    for (const Family family : families()) {
-                        const ops::FamilyScope scope(family);
+                    for (const KernelStyle style : families()) {
+                        const ops::KernelStyleScope scope(style);
                         CHECK(difference(resize(x, options), wanted, tolerance(dtype, 60, 8)) == "");
                     }
                     if (variant == 3)
@@ -175,11 +175,11 @@ TEST_CASE("resize: halves of ties, some axes, what lies outside, and axes that s
 TEST_CASE("resize: a pixel that is no number spoils those alone that it has a weight in") {
     const double nan = std::numeric_limits<double>::quiet_NaN();
     const Tensor x = tensor({1, 2, nan, 4, 5, 6}, {1, 1, 6});
-    for (const Family family : families()) {
-        const ops::FamilyScope scope(family);
-        for (const bool composed : {false, true}) {
-            std::optional<detail::CompositionScope> by_composition;
-            if (composed) by_composition.emplace();
+    for (const KernelStyle style : families()) {
+        const ops::KernelStyleScope scope(style);
+        for (const bool decomposed : {false, true}) {
+            std::optional<detail::DecompositionScope> by_decomposition;
+            if (decomposed) by_decomposition.emplace();
             // At 0, 1, ... 5 in steps of 0.5.
             const Values y = values(interpolate(x, {.size = 11, .mode = "linear", .align_corners = true}));
             for (std::size_t i = 0; i < y.size(); ++i) CHECK(std::isnan(y[i]) == (i >= 3 && i <= 5));
@@ -255,16 +255,16 @@ TEST_CASE("grid_sample: kernels against the composition, rows of a few pixels an
                         grad({y}, {image, at}, {.output_gradients = {random_tensor(y.shape(), 3, dtype)}});
                     return std::vector{values(y), values(both[0]), values(both[1])};
                 };
-                const auto composed = [&] {
-                    const detail::CompositionScope scope;
+                const auto decomposed = [&] {
+                    const detail::DecompositionScope scope;
                     return run();
                 }();
-                for (const Family family : families()) {
-                    const ops::FamilyScope scope(family);
+                for (const KernelStyle style : families()) {
+                    const ops::KernelStyleScope scope(style);
                     const auto got = run();
                     CHECK(difference(got[0], wanted, tolerance(dtype, 40, 8)) == "");
                     for (std::size_t i = 1; i < 3; ++i)
-                        CHECK(difference(got[i], composed[i],
+                        CHECK(difference(got[i], decomposed[i],
                                          tolerance(dtype, 40.0 * static_cast<double>(channels), 8)) == "");
                 }
             }

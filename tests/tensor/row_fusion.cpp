@@ -97,10 +97,10 @@ std::vector<std::pair<std::int64_t, std::int64_t>> sizes() {
 
 TEST_CASE("row fusion: a scale, a mask and a residual before, functions behind, in one kernel") {
     const ops::FusionScope on(true);
-    for (const Family family : families())
+    for (const KernelStyle style : families())
         for (const DType dtype : floats())
             for (const auto& [rows, n] : sizes()) {
-                const ops::FamilyScope scope(family);
+                const ops::KernelStyleScope scope(style);
                 const Tensor x = random_tensor({rows, n}, 1, dtype, -2, 2), r = random_tensor({rows, n}, 2, dtype),
                              mask = random_tensor({n}, 3, dtype), of_row = random_tensor({rows, 1}, 4, dtype);
                 const auto width = static_cast<std::size_t>(n);
@@ -111,7 +111,7 @@ TEST_CASE("row fusion: a scale, a mask and a residual before, functions behind, 
                     CAPTURE(rows);
                     CAPTURE(n);
                     CAPTURE(name_of(dtype));
-                    CAPTURE(static_cast<int>(family));
+                    CAPTURE(static_cast<int>(style));
                     const auto reference = [&](const std::function<double(double, std::size_t)>& before) {
                         return of_rows(each(in, before), width, op.row);
                     };
@@ -139,9 +139,9 @@ TEST_CASE("row fusion: a scale, a mask and a residual before, functions behind, 
 
 TEST_CASE("row fusion: rows of several axes, and masks that stretch over some of them") {
     const ops::FusionScope on(true);
-    for (const Family family : families()) {
-        const ops::FamilyScope scope(family);
-        CAPTURE(static_cast<int>(family));
+    for (const KernelStyle style : families()) {
+        const ops::KernelStyleScope scope(style);
+        CAPTURE(static_cast<int>(style));
         const Tensor x = random_tensor({2, 3, 5, 61}, 1, DType::f32, -3, 3);
         const Tensor causal = random_tensor({5, 61}, 2), of_batch = random_tensor({2, 1, 1, 61}, 3);
         const Values in = values(x), causes = values(causal), batches = values(of_batch);
@@ -170,9 +170,9 @@ TEST_CASE("row fusion: rows of several axes, and masks that stretch over some of
 
 TEST_CASE("row fusion: what is held has its elements, from the same kernel") {
     const ops::FusionScope on(true);
-    for (const Family family : families()) {
-        const ops::FamilyScope scope(family);
-        CAPTURE(static_cast<int>(family));
+    for (const KernelStyle style : families()) {
+        const ops::KernelStyleScope scope(style);
+        CAPTURE(static_cast<int>(style));
         for (const auto& [rows, n] : sizes()) {
             const Tensor x = random_tensor({rows, n}, 1), r = random_tensor({rows, n}, 2);
             const Values in = values(x), residual = values(r);
@@ -205,7 +205,7 @@ TEST_CASE("row fusion: what is held has its elements, from the same kernel") {
 
 TEST_CASE("row fusion: kernels that are launched") {
     const ops::FusionScope on(true);
-    const ops::FamilyScope cpu(Family::cpu_like);
+    const ops::KernelStyleScope cpu(KernelStyle::simd);
     const Tensor x = random_tensor({64, 160}, 1), r = random_tensor({64, 160}, 2), mask = random_tensor({160}, 3),
                  w = random_tensor({160, 160}, 4), column = random_tensor({64, 1}, 5);
     (void)dropout(x, 0.5).view();  // makes the generator's state
@@ -240,9 +240,9 @@ TEST_CASE("row fusion: kernels that are launched") {
 
 TEST_CASE("row fusion: random numbers, choices and other types") {
     const ops::FusionScope on(true);
-    for (const Family family : families()) {
-        const ops::FamilyScope scope(family);
-        CAPTURE(static_cast<int>(family));
+    for (const KernelStyle style : families()) {
+        const ops::KernelStyleScope scope(style);
+        CAPTURE(static_cast<int>(style));
         for (const auto& [rows, n] : sizes()) {
             CAPTURE(n);
             const Tensor x = random_tensor({rows, n}, 1, DType::f32, -2, 2), ones_of = ones({rows, n});
@@ -280,9 +280,9 @@ TEST_CASE("row fusion: random numbers, choices and other types") {
 }
 
 TEST_CASE("row fusion: gradients through rows that waited") {
-    for (const Family family : families()) {
-        const ops::FamilyScope scope(family);
-        CAPTURE(static_cast<int>(family));
+    for (const KernelStyle style : families()) {
+        const ops::KernelStyleScope scope(style);
+        CAPTURE(static_cast<int>(style));
         for (const auto& [rows, n] : {std::pair<std::int64_t, std::int64_t>{3, 130}, {40, 49}})
             for (const Operator& op : operators(n)) {
                 if (small_cases() && rows > 3) continue;

@@ -95,11 +95,11 @@ TEST_CASE("elementwise gradients: the composition gives what the text gives") {
         for (const ElementwiseCase* one : cases()) {
             CAPTURE(ops::info(one->function).name);
             const auto inputs = inputs_of(*one, dtype, 0);
-            const auto by_text = gradients(*one, inputs, false), composed = gradients(*one, inputs, true);
-            REQUIRE(by_text.size() == composed.size());
+            const auto by_text = gradients(*one, inputs, false), decomposed = gradients(*one, inputs, true);
+            REQUIRE(by_text.size() == decomposed.size());
             const double exact = dtype == DType::f64 ? 1e-12 : 2e-5;
             for (std::size_t i = 0; i < by_text.size(); ++i)
-                CHECK(difference(composed[i], values(by_text[i]), {.absolute = exact, .relative = exact}) == "");
+                CHECK(difference(decomposed[i], values(by_text[i]), {.absolute = exact, .relative = exact}) == "");
         }
 }
 
@@ -129,11 +129,11 @@ TEST_CASE("elementwise gradients: at kinks and in corners the composition gives 
             return grad({sum(elementwise(corner.function, inputs, scalars(corner.parameters)))}, inputs,
                         {.create_graph = create_graph});
         };
-        const auto by_text = of(false), composed = of(true);
+        const auto by_text = of(false), decomposed = of(true);
         for (std::size_t i = 0; i < inputs.size(); ++i)
-            CHECK(difference(composed[i], values(by_text[i]), {.absolute = 1e-6, .relative = 1e-6}) == "");
+            CHECK(difference(decomposed[i], values(by_text[i]), {.absolute = 1e-6, .relative = 1e-6}) == "");
         // And again: what is not chosen must not make NaN of what is.
-        for (const Tensor& first : composed) {
+        for (const Tensor& first : decomposed) {
             if (!first.requires_grad()) continue;
             for (const Tensor& second : grad({sum(first)}, inputs, {.retain_graph = true, .allow_unused = true}))
                 if (second.defined())

@@ -170,10 +170,10 @@ TEST_CASE("gradients of layers: the composition gives what the kernels give") {
             if (dtype != DType::f64 && one.name == "clone, to") continue;
             CAPTURE(one.name);
             const Tensors inputs = inputs_of(one, dtype);
-            const Tensors plain = gradients(one, inputs, false), composed = gradients(one, inputs, true);
+            const Tensors plain = gradients(one, inputs, false), decomposed = gradients(one, inputs, true);
             const double exact = (dtype == DType::f64 ? 1e-11 : 1e-4) * one.curvature;
             for (std::size_t i = 0; i < inputs.size(); ++i)
-                CHECK(difference(composed[i], values(plain[i]), {.absolute = exact, .relative = exact}) == "");
+                CHECK(difference(decomposed[i], values(plain[i]), {.absolute = exact, .relative = exact}) == "");
         }
 }
 
@@ -235,10 +235,10 @@ TEST_CASE("gradients of layers: what is not finite, and what is left out, with a
             const Tensor loss = cross_entropy(logits, labels({1, 7, 2}), {.reduction = reduction, .ignore_index = 2});
             return values(grad({loss}, {logits}, {.create_graph = create_graph})[0]);
         };
-        const auto plain = gradient(false), composed = gradient(true);
+        const auto plain = gradient(false), decomposed = gradient(true);
         for (std::size_t i = 0; i < 9; ++i) {
-            CHECK(std::isnan(composed[i]) == std::isnan(plain[i]));
-            if (!std::isnan(plain[i])) CHECK(composed[i] == doctest::Approx(plain[i]).epsilon(1e-5));
+            CHECK(std::isnan(decomposed[i]) == std::isnan(plain[i]));
+            if (!std::isnan(plain[i])) CHECK(decomposed[i] == doctest::Approx(plain[i]).epsilon(1e-5));
         }
         CHECK(std::isnan(plain[3]));
         CHECK(plain[6] == 0);

@@ -9,7 +9,7 @@
 #include <declivity/tensor/autograd.hpp>
 #include <declivity/tensor/creation.hpp>
 #include <declivity/tensor/functions.hpp>
-#include <declivity/tensor/record.hpp>
+#include <declivity/tensor/capture.hpp>
 #include <doctest/doctest.h>
 #include <tests/support/devices.hpp>
 #include <tests/support/gradient_check.hpp>
@@ -275,7 +275,7 @@ TEST_CASE("selection: gradients of reads and writes") {
 
 TEST_CASE("selection: within a recorded step, but for what asks how many there are") {
     const Tensor rows = whole({2, 0}, {2}), others = whole({1, 3}, {2}), mask = truth({1, 0, 1, 0}, {4});
-    auto step = record([=](const Tensor& x) {
+    auto step = capture([=](const Tensor& x) {
         Tensor y = x * 2.0;
         y[rows] = x[others];
         y[mask] = -1.0;

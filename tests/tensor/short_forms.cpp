@@ -134,7 +134,7 @@ TEST_CASE("graphs are recorded again within NoGrad") {
     const NoGrad no_grad;
     CHECK_FALSE((w * 2).requires_grad());
     {
-        const EnableGrad recorded_again;
+        const EnableGrad captured_again;
         CHECK(grad_enabled());
         CHECK(values(grad(sum(w * w), w)) == std::vector<double>{4, 4, 4});
     }

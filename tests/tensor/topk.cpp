@@ -64,8 +64,8 @@ TEST_CASE("topk: sizes, ties, both directions, both families") {
     struct Size {
         std::int64_t rows, n, k;
     };
-    for (const Family family : families()) {
-        const ops::FamilyScope scope(family);
+    for (const KernelStyle style : families()) {
+        const ops::KernelStyleScope scope(style);
         for (const Size& size : {Size{3, 7, 2}, Size{1, 1, 1}, Size{5, 33, 33}, Size{2, 300, 5}, Size{2, 300, 290},
                                  Size{4, 9, 0}, Size{0, 9, 2}}) {
             if (small_cases() && size.n > 40) continue;

@@ -57,8 +57,8 @@ TEST_CASE("roi_align and roi_pool: boxes within, around and outside of images, i
         };
         // boxes (K, 5) with the number of the image in front.
         const Tensor numbered = concat({reshape(images.to(dtype), {12, 1}), boxes}, 1);
-        for (const Family family : families()) {
-            const ops::FamilyScope scope(family);
+        for (const KernelStyle style : families()) {
+            const ops::KernelStyleScope scope(style);
             for (const std::int64_t ratio : {0, 1, 3})
                 for (const bool aligned : {false, true})
                     for (const char* mode : {"avg", "max"}) {
@@ -86,8 +86,8 @@ TEST_CASE("roi_align and roi_pool: boxes within, around and outside of images, i
 TEST_CASE("roi_pool: NaN is the largest, the first of equal ones gets the gradient, other images give 0") {
     const double nan = std::numeric_limits<double>::quiet_NaN();
     Tensor x = tensor({1, 5, 5, nan, 2, 5}, {1, 1, 2, 3}).set_requires_grad();
-    for (const Family family : families()) {
-        const ops::FamilyScope scope(family);
+    for (const KernelStyle style : families()) {
+        const ops::KernelStyleScope scope(style);
         const Tensor y = roi_pool(x, tensor({0, 1, 0, 2, 1}, {1, 5}), 1);
         CHECK(values(y) == Values{5});
         x.zero_grad();

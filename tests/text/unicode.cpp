@@ -50,10 +50,10 @@ TEST_CASE("unicode: normal forms of all characters are stable") {
         ++changed;
         CHECK(in_form(d, NormalForm::nfd) == d);
         CHECK(in_form(kd, NormalForm::nfkd) == kd);
-        const std::string composed = in_form(one, NormalForm::nfc);
-        CHECK(in_form(composed, NormalForm::nfc) == composed);
-        CHECK(in_form(composed, NormalForm::nfd) == d);
-        CHECK(in_form(d, NormalForm::nfc) == composed);
+        const std::string decomposed = in_form(one, NormalForm::nfc);
+        CHECK(in_form(decomposed, NormalForm::nfc) == decomposed);
+        CHECK(in_form(decomposed, NormalForm::nfd) == d);
+        CHECK(in_form(d, NormalForm::nfc) == decomposed);
     }
     CHECK(changed > 15000);  // 11172 of them Hangul
 }

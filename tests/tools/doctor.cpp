@@ -92,7 +92,7 @@ TEST_CASE("declivity doctor --json: what the device is, and each check") {
     CHECK(device["driver"] == info.driver);
     CHECK(device["local memory"] == info.local_memory);
     CHECK(device["extensions"] == info.extensions);
-    CHECK(device["family"] == (Device::best().family() == Family::cpu_like ? "cpu" : "gpu"));
+    CHECK(device["family"] == (Device::best().style() == KernelStyle::simd ? "cpu" : "gpu"));
     CHECK(report.json["settings"]["DECLIVITY_STAGING"] == "plain");
     std::vector<std::string> names;
     for (const Json& one : report.json["sections"]) names.push_back(one["name"]);
@@ -380,7 +380,7 @@ TEST_CASE("declivity doctor: an operator whose kernel computes something else is
     if (!program_built()) return;
     // Only the checks that have to find it, since each section compiles much.
     {
-        const Environment family("DECLIVITY_FAMILY", "cpu");
+        const Environment style("DECLIVITY_FAMILY", "cpu");
         check_found("elementwise",
                     {{"elementwise.cl", "to; ++i) {\n                BODY out[i * STEP_OUT] = RESULT;",
                       "to; ++i) { BODY out[i * STEP_OUT] = RESULT; if (i == 7) out[i * STEP_OUT] = 1;",
@@ -410,7 +410,7 @@ TEST_CASE("declivity doctor: an operator whose kernel computes something else is
                     " --checks 'the loss falls, as it did in a recorded run, CPU-like'");
     }
     {
-        const Environment family("DECLIVITY_FAMILY", "gpu");
+        const Environment style("DECLIVITY_FAMILY", "gpu");
         check_found("rows",
                     {{"softmax.cl", "#define RESULT_OF(v) d_exp((v)-m) * scale",
                       "#define RESULT_OF(v) d_exp((v)-m) * scale * (REAL)1.001", "softmax: rows, GPU-like"}},
@@ -421,7 +421,7 @@ TEST_CASE("declivity doctor: an operator whose kernel computes something else is
                     " --checks 'GPU-like'");
     }
     // The form for other devices is said, and of no harm.
-    const Environment family("DECLIVITY_FAMILY", "cpu");
+    const Environment style("DECLIVITY_FAMILY", "cpu");
     const Report other = with_mutations("rows",
                                         {{"softmax.cl", "#define RESULT_OF(v) d_exp((v)-m) * scale",
                                           "#define RESULT_OF(v) d_exp((v)-m) * scale * (REAL)1.001", ""}},
@@ -433,7 +433,7 @@ TEST_CASE("declivity doctor: an operator whose kernel computes something else is
 TEST_CASE("declivity doctor --bench: rates beside what the device does at most") {
     if (!program_built()) return;
     // One row of each kind, since all of them take long.
-    const auto figures = [](const std::string& name) {
+    const auto metrics = [](const std::string& name) {
         const Report report = examined("--only bench --checks '" + name + "'");
         CHECK(report.code == 0);
         const auto facts = with_status(section(report, "bench"), "fact");
@@ -441,11 +441,11 @@ TEST_CASE("declivity doctor --bench: rates beside what the device does at most")
         CHECK(facts[0]["name"] == name);
         return facts[0]["figures"];
     };
-    const Json most = figures("at most, measured"), launches = figures("launch");
+    const Json most = metrics("at most, measured"), launches = metrics("launch");
     CHECK(most["GFLOP/s f32"] > 0);
     CHECK(most["GB/s"] > 0);
     CHECK(launches["waited us"] >= launches["enqueue us"]);
-    const Json product = figures(Device::best().family() == Family::cpu_like ? "product 512 x 512 x 512, CPU-like"
+    const Json product = metrics(Device::best().style() == KernelStyle::simd ? "product 512 x 512 x 512, CPU-like"
                                                                              : "product 512 x 512 x 512, GPU-like");
     CHECK(product["GFLOP/s"] > 0);
     CHECK_FALSE(product["strategy"].get<std::string>().empty());

@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include <declivity/data/drawn_digits.hpp>
+#include <declivity/data/synthetic_digits.hpp>
 #include <declivity/io/safetensors.hpp>
 #include <declivity/io/state_dict.hpp>
 #include <declivity/nn/nn.hpp>

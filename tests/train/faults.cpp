@@ -17,7 +17,7 @@
 #include <declivity/tensor/autograd.hpp>
 #include <declivity/tensor/creation.hpp>
 #include <declivity/tensor/functions.hpp>
-#include <declivity/tensor/record.hpp>
+#include <declivity/tensor/capture.hpp>
 #include <doctest/doctest.h>
 #include <fmt/format.h>
 #include <tests/support/devices.hpp>
@@ -91,14 +91,14 @@ class Training {
     /// What is in use without gradients.
     std::uint64_t memory_at_rest() {
         model_.zero_grad();
-        if (record_anew) recorded_.reset();
+        if (recapture) captured_.reset();
         return device_.memory().in_use;
     }
 
     double step() {
         const Tensor x = send_ahead ? sent() : x_;
-        if (record_anew) recorded_.reset();
-        const Tensor loss = replay || record_anew ? recorded_(x) : commands(x);
+        if (recapture) captured_.reset();
+        const Tensor loss = replay || recapture ? captured_(x) : commands(x);
         const double read = loss.item<float>();
         if (at_end) at_end();
         return read;
@@ -125,7 +125,7 @@ class Training {
 
     bool send_ahead = false;            ///< each step sends its batch by the copy queue
     bool replay = false;                ///< steps are recorded once
-    bool record_anew = false;           ///< each is recorded
+    bool recapture = false;           ///< each is recorded
     std::function<void()> at_end = {};  ///< of each step
 
   private:
@@ -133,7 +133,7 @@ class Training {
         const auto batch = test::random_values(600, 1);
         const std::vector<float> numbers(batch.begin(), batch.end());
         const ops::View x = ops::View::make(device_, DType::f32, {6, 1, 10, 10}, BufferUse::transfer);
-        Queue::compute(device_).wait_for(upload_ahead(x.buffer, 0, std::as_bytes(std::span(numbers))));
+        Queue::compute(device_).wait_for(upload_async(x.buffer, 0, std::as_bytes(std::span(numbers))));
         return Tensor(x);
     }
 
@@ -142,7 +142,7 @@ class Training {
     nn::Sequential model_;
     optim::Adam optimizer_;
     Tensor x_, labels_;
-    RecordedFunction recorded_{[this](const std::vector<Tensor>& in) { return std::vector{commands(in[0])}; }};
+    CapturedFunction captured_{[this](const std::vector<Tensor>& in) { return std::vector{commands(in[0])}; }};
     StateDict model_state_;
     StateDict optimizer_state_;
 };
@@ -209,12 +209,12 @@ std::string attempt(Training& training, long number, const Step& wanted, std::ma
     return "";
 }
 
-struct Figures {
+struct Metrics {
     std::uint64_t in_use = 0;
     OpenClHandles handles;
 };
 
-Figures figures(const Training& training) {
+Metrics metrics(const Training& training) {
     training.device().synchronize();
     return {training.device().memory().in_use, test::opencl_handles()};
 }
@@ -239,7 +239,7 @@ void refuse_each(Training& training) {
     }
     REQUIRE(calls > (training.replay ? 25 : 50));
     REQUIRE(clean(training) == wanted);
-    const Figures before = figures(training);
+    const Metrics before = metrics(training);
     const std::uint64_t at_rest = training.memory_at_rest();
     REQUIRE(clean(training) == wanted);
     std::map<std::string, int> refused;
@@ -250,7 +250,7 @@ void refuse_each(Training& training) {
         CAPTURE(number);
         CHECK(training.memory_at_rest() == at_rest);
         CHECK(clean(training) == wanted);
-        const Figures after = figures(training);
+        const Metrics after = metrics(training);
         CHECK(after.in_use == before.in_use);
         CHECK(without_few_events(after.handles, before.handles) == before.handles.text());
     }
@@ -305,7 +305,7 @@ TEST_CASE("faults: each call of a step that is replayed and profiled") {
 
 TEST_CASE("faults: each call of a step while it is recorded") {
     Training training(test::fresh_device());
-    training.record_anew = true;
+    training.recapture = true;
     refuse_each(training);
 }
 
@@ -337,7 +337,7 @@ TEST_CASE("faults: each call of the first step on a device") {
         const Step done = clean(training);
         for (int i = 0; i < 20; ++i) training.restore();  // until each block of pinned memory has its event
         if (wanted != nullptr) CHECK(done == *wanted);
-        const Figures after = figures(training);
+        const Metrics after = metrics(training);
         return std::tuple(done, after.in_use, after.handles - before);
     };
     std::map<std::string, int> refused;

@@ -11,7 +11,7 @@
 #include <thread>
 #include <vector>
 
-#include <declivity/data/drawn_digits.hpp>
+#include <declivity/data/synthetic_digits.hpp>
 #include <declivity/data/loader.hpp>
 #include <declivity/nn/nn.hpp>
 #include <declivity/ops/random.hpp>
@@ -25,7 +25,7 @@
 #include <declivity/tensor/checkpoint.hpp>
 #include <declivity/tensor/creation.hpp>
 #include <declivity/tensor/functions.hpp>
-#include <declivity/tensor/record.hpp>
+#include <declivity/tensor/capture.hpp>
 #include <doctest/doctest.h>
 #include <tests/support/child.hpp>
 #include <tests/support/devices.hpp>
@@ -33,7 +33,7 @@
 #include <tests/support/skip.hpp>
 #include <tests/support/values.hpp>
 
-#include "runtime/recorder.hpp"
+#include "runtime/capture.hpp"
 
 using namespace declivity;
 
@@ -117,20 +117,20 @@ TEST_CASE("fork: afterwards each use is refused in words, and objects end in sil
     Buffer buffer(device, 100);
     Buffer ahead(device, 100, BufferUse::transfer);
     std::vector<std::byte> bytes(100);
-    const Event event = upload_ahead(ahead, 0, bytes);
+    const Event event = upload_async(ahead, 0, bytes);
     const Kernel kernel(device,
                         {.file = "arange.cl", .name = "arange", .defines = {{"OUT", "float"}, {"COMPUTE", "float"}}});
-    data::DrawnDigits digits(64, 1);
+    data::SyntheticDigits digits(64, 1);
     data::LoaderOptions options;
     options.batch = 16;
     options.threads = 2;
     auto loader = std::make_unique<data::Loader>(digits, options);
     loader->start(0);
     auto profiler = std::make_unique<Profiler>(device);
-    auto recorded = record([](const Tensor& in) { return in * 2.0; });
-    const Tensor doubled = recorded(x);
-    (void)recorded(x);
-    const Recording recording = recorded.recording();
+    auto captured = capture([](const Tensor& in) { return in * 2.0; });
+    const Tensor doubled = captured(x);
+    (void)captured(x);
+    const CommandList command_list = captured.command_list();
 
     const std::vector<std::pair<const char*, std::function<void()>>> uses{
         {"all", [] { (void)Device::all(); }},
@@ -156,7 +156,7 @@ TEST_CASE("fork: afterwards each use is refused in words, and objects end in sil
         {"copy_", [&] { Tensor(x).copy_(waiting); }},
         {"buffer", [&] { (void)Buffer(device, 10); }},
         {"upload", [&] { upload(buffer, 0, bytes); }},
-        {"upload_ahead", [&] { (void)upload_ahead(ahead, 0, bytes); }},
+        {"upload_async", [&] { (void)upload_async(ahead, 0, bytes); }},
         {"download", [&] { (void)download(buffer, 0, bytes); }},
         {"fill", [&] { fill(buffer, 0, 100, std::vector<std::byte>(4)); }},
         {"copy", [&] { copy(buffer, 0, buffer, 50, 10); }},
@@ -172,12 +172,12 @@ TEST_CASE("fork: afterwards each use is refused in words, and objects end in sil
         {"move to scope", [&] { buffer.move_to_scope(ScopePath("elsewhere")); }},
         {"chain", [&] { (void)sum(waiting * 2.0); }},
         {"checkpoint", [&] { (void)checkpoint([](const Tensor& in) { return in * 2.0; }, x); }},
-        {"recorded", [&] { (void)recorded(x); }},
-        {"replays", [&] { (void)recorded.replays(); }},
-        {"reset", [&] { recorded.reset(); }},
-        {"replay", [&] { recording.replay(); }},
-        {"replace", [&] { recording.replace(0, buffer); }},
-        {"recorder", [&] { (void)Recorder(device).finish(); }},
+        {"recorded", [&] { (void)captured(x); }},
+        {"replays", [&] { (void)captured.replays(); }},
+        {"reset", [&] { captured.reset(); }},
+        {"replay", [&] { command_list.replay(); }},
+        {"replace", [&] { command_list.replace(0, buffer); }},
+        {"recorder", [&] { (void)Capture(device).finish(); }},
         {"release_cached_memory", [&] { device.release_cached_memory(); }},
         {"kernel", [&] { (void)Kernel(device, {.file = "arange.cl", .name = "arange"}); }},
         {"launch",

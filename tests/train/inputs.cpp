@@ -55,7 +55,7 @@ struct Joined : nn::Callable<Tensor(Tensor, Tensor, Tensor)> {
         Tensor inner = head(dropout(tanh(of_a(a) + of_b(b))));
         return scale.defined() ? inner * scale : inner;
     }
-    [[nodiscard]] const std::type_info& replayable() const override { return typeid(Joined); }
+    [[nodiscard]] const std::type_info& capture_safe() const override { return typeid(Joined); }
 };
 
 std::vector<double> weights(const nn::Module& model) {
@@ -81,7 +81,7 @@ struct Training {
     /// Weights, and the figures that do not tell the time.
     [[nodiscard]] std::vector<double> all() const {
         std::vector<double> all = weights(model);
-        for (const train::EpochFigures& epoch : trainer.progress().history)
+        for (const train::EpochMetrics& epoch : trainer.progress().history)
             for (const auto& [name, value] : epoch)
                 if (name.ends_with("loss") || name.ends_with("error")) all.push_back(value);
         return all;
@@ -126,7 +126,7 @@ struct Pooled : nn::Callable<Tensor(Tensor, Tensor)> {
         const Tensor each = lift(reshape(numbers, {numbers.size(0), -1, 1})) * reshape(there, {numbers.size(0), -1, 1});
         return head(sum(each, {1}) / rows);
     }
-    [[nodiscard]] const std::type_info& replayable() const override { return typeid(Pooled); }
+    [[nodiscard]] const std::type_info& capture_safe() const override { return typeid(Pooled); }
 };
 
 }  // namespace

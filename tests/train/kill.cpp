@@ -10,7 +10,7 @@
 #include <random>
 #include <thread>
 
-#include <declivity/data/drawn_digits.hpp>
+#include <declivity/data/synthetic_digits.hpp>
 #include <declivity/io/safetensors.hpp>
 #include <declivity/nn/nn.hpp>
 #include <declivity/optim/adam.hpp>
@@ -113,7 +113,7 @@ TEST_CASE("a step of the program's own with two optimizers, in a process of its 
     const char* file = std::getenv(kFile);
     REQUIRE(file != nullptr);
     manual_seed(1);
-    const data::DrawnDigits digits(320, 1);
+    const data::SyntheticDigits digits(320, 1);
     nn::Sequential generator(nn::Linear(8, 32), nn::ReLU(), nn::Linear(32, 784), nn::Sigmoid());
     nn::Sequential critic(nn::Flatten(), nn::Linear(784, 32), nn::ReLU(), nn::Dropout(0.3), nn::Linear(32, 1));
     optim::Adam first(generator.parameters()), second(critic.parameters());

@@ -10,7 +10,7 @@
 #include <thread>
 #include <vector>
 
-#include <declivity/data/drawn_digits.hpp>
+#include <declivity/data/synthetic_digits.hpp>
 #include <declivity/data/loader.hpp>
 #include <declivity/nn/nn.hpp>
 #include <declivity/optim/adam.hpp>
@@ -21,7 +21,7 @@
 #include <declivity/tensor/autograd.hpp>
 #include <declivity/tensor/creation.hpp>
 #include <declivity/tensor/functions.hpp>
-#include <declivity/tensor/record.hpp>
+#include <declivity/tensor/capture.hpp>
 #include <doctest/doctest.h>
 #include <tests/support/child.hpp>
 #include <tests/support/devices.hpp>
@@ -65,7 +65,7 @@ class Objects {
         auto& model = make<nn::Sequential>(nn::Conv2d(1, 3, 3), nn::BatchNorm(3), nn::ReLU(), nn::MaxPool2d(2),
                                            nn::Dropout(0.5), nn::Flatten(), nn::Linear(507, 10));
         auto& optimizer = make<optim::Adam>(model.parameters(), optim::AdamOptions{.lr = 0.01});
-        digits_ = std::make_unique<data::DrawnDigits>(64, 1);
+        digits_ = std::make_unique<data::SyntheticDigits>(64, 1);
         data::LoaderOptions options;
         options.batch = 16;
         options.threads = 2;
@@ -77,20 +77,20 @@ class Objects {
         loss.backward();
         optimizer.step();  // gradients stay
 
-        auto& action = make<RecordedAction>(
-            record([model = &model, optimizer = &optimizer, x = batch["image"], y = batch["label"]] {
+        auto& action = make<CapturedAction>(
+            capture([model = &model, optimizer = &optimizer, x = batch["image"], y = batch["label"]] {
                 optimizer->zero_grad();
                 cross_entropy((*model)(x), y).backward();
                 optimizer->step();
             }));
         for (int i = 0; i < 3; ++i) action();  // gradients lie in its memory
-        auto& doubled = make<RecordedFunction>(record([](const Tensor& in) { return in * 2.0; }));
+        auto& doubled = make<CapturedFunction>(capture([](const Tensor& in) { return in * 2.0; }));
         make<Tensor>(doubled(x));
-        make<Recording>(action.recording());
+        make<CommandList>(action.command_list());
 
         Buffer& buffer = make<Buffer>(device, 1000);
         Buffer& ahead = make<Buffer>(device, 1000, BufferUse::transfer);
-        make<Event>(upload_ahead(ahead, 0, std::vector<std::byte>(1000)));
+        make<Event>(upload_async(ahead, 0, std::vector<std::byte>(1000)));
         declivity::fill(buffer, 0, buffer.size(), std::vector<std::byte>(4));
         make<Event>(Queue::compute(device).marker());
         make<Kernel>(
@@ -103,7 +103,7 @@ class Objects {
     }
 
   private:
-    std::unique_ptr<data::DrawnDigits> digits_;  // the loader borrows it
+    std::unique_ptr<data::SyntheticDigits> digits_;  // the loader borrows it
     std::vector<std::shared_ptr<void>> list_;
 };
 

@@ -244,7 +244,7 @@ TEST_CASE("locks: threads that share values and let the lock go at every launch 
     };
     std::vector<std::vector<Floats>> expected;
     for (std::uint64_t seed = 1; seed <= 3; ++seed) expected.push_back(alone(seed));
-    const LaunchLock::Restless restless;
+    const LaunchLock::YieldOnLaunch restless;
     for (std::uint64_t seed = 1; seed <= 3; ++seed) CHECK(alone(seed) == expected[seed - 1]);
     for (const std::string& fault : test::in_threads(4, [&](int number) -> std::string {
              for (int round = 0; round < 5; ++round)

@@ -252,7 +252,7 @@ data::TensorDataset with_ignored_batch(bool with_it, DType dtype = DType::i64) {
 }
 
 struct Run {
-    std::vector<double> weights, figures;
+    std::vector<double> weights, metrics;
 };
 
 Run fitted(const data::Dataset& set, bool record, double clip, std::int64_t accumulate, bool own) {
@@ -279,7 +279,7 @@ Run fitted(const data::Dataset& set, bool record, double clip, std::int64_t accu
         for (const double value : test::values(parameter)) run.weights.push_back(value);
     for (const auto& epoch : used.progress().history)
         for (const auto& [name, value] : epoch)
-            if (name != "seconds") run.figures.push_back(value);
+            if (name != "seconds") run.metrics.push_back(value);
     return run;
 }
 
@@ -296,9 +296,9 @@ TEST_CASE("trainer: a batch whose labels are all ignored counts for nothing") {
                 CAPTURE(clip);
                 const Run wanted = fitted(without, record, clip, 1, own), got = fitted(with, record, clip, 1, own);
                 CHECK(got.weights == wanted.weights);
-                REQUIRE(got.figures.size() == wanted.figures.size());
-                for (std::size_t i = 0; i < got.figures.size(); ++i)
-                    CHECK(got.figures[i] == doctest::Approx(wanted.figures[i]).epsilon(1e-6));
+                REQUIRE(got.metrics.size() == wanted.metrics.size());
+                for (std::size_t i = 0; i < got.metrics.size(); ++i)
+                    CHECK(got.metrics[i] == doctest::Approx(wanted.metrics[i]).epsilon(1e-6));
             }
     for (const bool record : {false, true}) {
         const Run wanted = fitted(without, record, 0, 2, false), got = fitted(with, record, 0, 3, false);

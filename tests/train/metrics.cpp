@@ -12,7 +12,7 @@
 #include <declivity/runtime/error.hpp>
 #include <declivity/tensor/creation.hpp>
 #include <declivity/tensor/functions.hpp>
-#include <declivity/tensor/record.hpp>
+#include <declivity/tensor/capture.hpp>
 #include <doctest/doctest.h>
 
 #include "tests/support/values.hpp"
@@ -22,14 +22,14 @@ using namespace declivity;
 namespace {
 
 /// Scores of places, class by class, and targets, of which some are -100 or another number outside.
-struct Places {
+struct FlatIndices {
     Tensor scores, target;                // (N, C, ...), (N, ...)
     std::vector<std::vector<double>> of;  // scores of each place
     std::vector<std::int64_t> labels;
 };
 
-Places places(const Shape& shape, std::uint64_t seed, DType labels, std::int64_t outside = -100) {
-    Places out;
+FlatIndices places(const Shape& shape, std::uint64_t seed, DType labels, std::int64_t outside = -100) {
+    FlatIndices out;
     out.scores = test::random_tensor(shape, seed);
     const std::int64_t n = shape[0], classes = shape[1], rest = shape.numel() / (n * classes);
     const auto values = test::values(out.scores);
@@ -52,17 +52,17 @@ std::int64_t largest(const std::vector<double>& scores) {
 }
 
 /// What a metric says of these batches, added up one after the other by plain calls, or by replays.
-double of(train::Metric& metric, const std::vector<Places>& batches, bool recorded) {
+double of(train::Metric& metric, const std::vector<FlatIndices>& batches, bool captured) {
     metric.reset();
-    auto step = record([&](const std::vector<Tensor>& in) {
+    auto step = capture([&](const std::vector<Tensor>& in) {
         metric.update(in[0], in[1]);
         return std::vector<Tensor>{};
     });
-    for (const Places& batch : batches) {
-        if (recorded) step({batch.scores, batch.target});
+    for (const FlatIndices& batch : batches) {
+        if (captured) step({batch.scores, batch.target});
         else metric.update(batch.scores, batch.target);
     }
-    if (recorded) CHECK(step.replayed() > 0);
+    if (captured) CHECK(step.replayed() > 0);
     return metric.compute();
 }
 
@@ -72,7 +72,7 @@ void check(train::Metric& metric, const Reference& wanted, DType labels, std::in
     const std::vector<Shape> shapes{{7, 5}, {1, 5}, {3, 5, 4}, {2, 5, 3, 7}};
     for (const Shape& shape : shapes) {
         CAPTURE(shape.str());
-        std::vector<Places> batches;
+        std::vector<FlatIndices> batches;
         std::vector<std::vector<double>> scores;
         std::vector<std::int64_t> all;
         for (std::uint64_t seed = 1; seed < 6; ++seed) {
@@ -168,7 +168,7 @@ TEST_CASE("metrics: the confusion matrix, and intersection over union") {
             mean_iou, [](const auto& scores, const auto& targets) { return iou(scores, targets, nullptr); },
             outside == 255 ? DType::u8 : DType::i32, outside);
     }
-    const Places batch = places({4, 5, 3, 3}, 9, DType::i64);
+    const FlatIndices batch = places({4, 5, 3, 3}, 9, DType::i64);
     train::ConfusionMatrix matrix(5);
     CHECK_THROWS_AS((void)matrix.counts(), ValueError);
     matrix.update(batch.scores, batch.target);

@@ -22,7 +22,7 @@
 #include <declivity/runtime/error.hpp>
 #include <declivity/tensor/creation.hpp>
 #include <declivity/tensor/functions.hpp>
-#include <declivity/tensor/record.hpp>
+#include <declivity/tensor/capture.hpp>
 #include <declivity/text/ngram.hpp>
 #include <declivity/text/sequence_dataset.hpp>
 #include <declivity/text/tokenizer.hpp>
@@ -87,10 +87,10 @@ TEST_CASE("mistakes: what was moved from says so") {
         CHECK(said.ends_with("got one that was moved from"));
     }
     second.step();
-    RecordedFunction step = record([](const Tensor& x) { return x * 2.0; });
+    CapturedFunction step = capture([](const Tensor& x) { return x * 2.0; });
     const Tensor x = ones({2});
     step(x);
-    RecordedFunction moved = std::move(step);
+    CapturedFunction moved = std::move(step);
     for (const std::function<void()>& call : std::vector<std::function<void()>>{
              [&] { step(x); }, [&] { (void)step.replays(); }, [&] { step.reset(); }, [&] { step.confirm(); }})
         CHECK(complaint(call) == "Recorded: expected a step, got one that was moved from");

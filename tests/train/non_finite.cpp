@@ -5,7 +5,7 @@
 #include <utility>
 #include <vector>
 
-#include <declivity/data/drawn_digits.hpp>
+#include <declivity/data/synthetic_digits.hpp>
 #include <declivity/nn/nn.hpp>
 #include <declivity/optim/sgd.hpp>
 #include <declivity/runtime/error.hpp>
@@ -47,7 +47,7 @@ struct Net : nn::Layer {
 }  // namespace
 
 TEST_CASE("the first value that is not finite: in the result of a cell that is a struct") {
-    const data::DrawnDigits digits(64, 1);
+    const data::SyntheticDigits digits(64, 1);
     Net net;
     net.cells[0].calls = -1000;
     optim::SGD optimizer(net.parameters(), {.lr = 1e-3});

@@ -4,7 +4,7 @@
 #include <string>
 #include <vector>
 
-#include <declivity/data/drawn_digits.hpp>
+#include <declivity/data/synthetic_digits.hpp>
 #include <declivity/data/loader.hpp>
 #include <declivity/nn/nn.hpp>
 #include <declivity/optim/adam.hpp>
@@ -108,7 +108,7 @@ TEST_CASE("profile of a step: every launch is there, with the module whose funct
 TEST_CASE("profile of a loader: its threads prepare what the first one waits for") {
     Profiler profiler(test::device());
     {
-        const data::DrawnDigits digits(20, 1);
+        const data::SyntheticDigits digits(20, 1);
         data::Loader loader(digits, {.batch = 10, .device = test::device()});
         loader.start(0);
         while (loader.next()) {

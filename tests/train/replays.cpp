@@ -13,7 +13,7 @@
 #include <declivity/optim/sgd.hpp>
 #include <declivity/tensor/autograd.hpp>
 #include <declivity/tensor/creation.hpp>
-#include <declivity/tensor/record.hpp>
+#include <declivity/tensor/capture.hpp>
 #include <declivity/train/trainer.hpp>
 #include <doctest/doctest.h>
 
@@ -117,12 +117,12 @@ struct CountingSGD : optim::SGD {
     }
 };
 
-/// A module of the program's own that promises to be replayable, and says which number it depends on.
+/// A module of the program's own that promises to be capture_safe, and says which number it depends on.
 struct Tempered : nn::Layer {
     nn::Linear& dense = add("dense", nn::Linear(5, 3));
     double temperature = 1;
     Tensor forward(Tensor x) override { return dense(x) / guarded(&Tempered::temperature); }
-    [[nodiscard]] const std::type_info& replayable() const override { return typeid(Tempered); }
+    [[nodiscard]] const std::type_info& capture_safe() const override { return typeid(Tempered); }
 };
 
 /// Calls what its list and its dictionary hold.
@@ -135,7 +135,7 @@ struct Chain : nn::Layer {
         for (auto [name, layer] : named.items()) x = tanh(layer(x));
         return last(x);
     }
-    [[nodiscard]] const std::type_info& replayable() const override { return typeid(Chain); }
+    [[nodiscard]] const std::type_info& capture_safe() const override { return typeid(Chain); }
 };
 
 /// Inherits, but does not promise.
@@ -261,7 +261,7 @@ TEST_CASE("replays: what callbacks change between steps is noticed at the next")
              };
              training.model = std::move(model);
          }},
-        {"a layer that is not replayable",
+        {"a layer that is not capture_safe",
          [](Training& training) {
              training.model = network();
              training.before_step = [&training](std::int64_t step) {
@@ -311,7 +311,7 @@ TEST_CASE("replays: what callbacks change between steps is noticed at the next")
              training.model = network();
              const auto factor = std::make_shared<double>(1);
              training.loss = [factor](const Tensor& output, const Tensor& labels) {
-                 return cross_entropy(output, labels) * record_guard([factor] { return *factor; });
+                 return cross_entropy(output, labels) * capture_guard([factor] { return *factor; });
              };
              training.before_step = [factor](std::int64_t step) { *factor = step < 12 ? 1 : 4; };
              training.options.record = true;
@@ -321,7 +321,7 @@ TEST_CASE("replays: what callbacks change between steps is noticed at the next")
         CAPTURE(std::string(one.what));
         const auto replays = same_as_plain(one.prepare);
         CHECK(replays.replayed > 4);
-        if (std::string(one.what) != "a layer that is not replayable") CHECK(replays.replayed < kSteps);
+        if (std::string(one.what) != "a layer that is not capture_safe") CHECK(replays.replayed < kSteps);
         else CHECK(replays.refused.find("module '5' (Lambda)") == 0);
     }
 }
@@ -353,7 +353,7 @@ TEST_CASE("replays: a step is recorded anew when its modules move, end, or are i
     manual_seed(1);
     auto model = std::make_unique<nn::Sequential>(nn::Linear(4, 6), nn::Dropout(0.5));
     const Tensor x = uniform({3, 4});
-    auto step = record([&](const Tensor& in) {
+    auto step = capture([&](const Tensor& in) {
         const NoGrad no_grad;
         return (*model)(in);
     });
@@ -385,7 +385,7 @@ TEST_CASE("replays: a step is recorded anew when its modules move, end, or are i
 TEST_CASE("replays: a step is recorded anew where gradients are recorded or no longer") {
     Tensor w = test::random_tensor({3, 3}, 1).set_requires_grad();
     const Tensor x = test::random_tensor({3, 3}, 2);
-    auto step = record([&] {
+    auto step = capture([&] {
         w.zero_grad();
         const Tensor y = sum(square(matmul(x, w)));
         if (grad_enabled()) y.backward();

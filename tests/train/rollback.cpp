@@ -8,7 +8,7 @@
 #include <string>
 #include <vector>
 
-#include <declivity/data/drawn_digits.hpp>
+#include <declivity/data/synthetic_digits.hpp>
 #include <declivity/data/random.hpp>
 #include <declivity/nn/nn.hpp>
 #include <declivity/optim/adam.hpp>
@@ -95,7 +95,7 @@ struct Training {
         all.push_back(static_cast<double>(trainer.progress().epoch));
         return all;
     }
-    std::vector<double> figures() const {
+    std::vector<double> metrics() const {
         std::vector<double> all;
         for (const auto& epoch : trainer.progress().history)
             for (const auto& [name, value] : epoch)
@@ -144,7 +144,7 @@ TEST_CASE("a fit that failed in a step left everything as it was, and another fi
                 CHECK(broken.state() == stopped.state());
                 CHECK(broken.fit(points.set, options(2, record, accumulate)));
                 CHECK(broken.state() == whole.state());
-                CHECK(broken.figures() == whole.figures());
+                CHECK(broken.metrics() == whole.metrics());
             }
 }
 
@@ -162,7 +162,7 @@ TEST_CASE("a fit goes on after a callback, a validation set or a module threw") 
         void after_step(train::Trainer& trainer) override {
             if (place == 1 && trainer.progress().step == step) throw ValueError("behind a step");
         }
-        void after_epoch(train::Trainer&, const train::EpochFigures&) override {
+        void after_epoch(train::Trainer&, const train::EpochMetrics&) override {
             if (place == 2) throw ValueError("behind an epoch");
         }
     };
@@ -181,7 +181,7 @@ TEST_CASE("a fit goes on after a callback, a validation set or a module threw") 
     CHECK(broken.trainer.progress().epoch == 1);
     CHECK(broken.fit(points.set, points.set, options(3, true, 1)));
     CHECK(broken.state() == whole.state());
-    CHECK(broken.figures() == whole.figures());
+    CHECK(broken.metrics() == whole.metrics());
 }
 
 TEST_CASE("an evaluation gives each module its mode back") {
@@ -211,7 +211,7 @@ struct Rooted : nn::Layer {
         const Tensor root = sqrt(square(slice(x, 1, 2, 3)) * factor);
         return last(tanh(first(x))) + root;
     }
-    const std::type_info& replayable() const override { return typeid(Rooted); }
+    const std::type_info& capture_safe() const override { return typeid(Rooted); }
 };
 
 std::vector<double> values_of(const nn::Module& model, const optim::Optimizer& optimizer) {
@@ -347,8 +347,8 @@ TEST_CASE("two trainers may share an optimizer, and leave it without a guard") {
 }
 
 TEST_CASE("trainer: data sets as shared pointers") {
-    const auto train_set = std::make_shared<const data::DrawnDigits>(64, 1);
-    const auto test_set = std::make_shared<data::DrawnDigits>(32, 2);
+    const auto train_set = std::make_shared<const data::SyntheticDigits>(64, 1);
+    const auto test_set = std::make_shared<data::SyntheticDigits>(32, 2);
     const std::shared_ptr<const data::Dataset> base = train_set;
     nn::Sequential model(nn::Flatten(), nn::Linear(784, 10));
     optim::SGD optimizer(model.parameters());
@@ -362,12 +362,12 @@ TEST_CASE("trainer: data sets as shared pointers") {
     CHECK(trainer.predict(test_set).shape() == Shape{32, 10});
     CHECK_THROWS_WITH_AS(trainer.fit(std::shared_ptr<data::Dataset>(), one),
                          "Trainer::fit: expected a data set, got null", ValueError);
-    CHECK_THROWS_WITH_AS((void)trainer.evaluate(std::shared_ptr<data::DrawnDigits>()),
+    CHECK_THROWS_WITH_AS((void)trainer.evaluate(std::shared_ptr<data::SyntheticDigits>()),
                          "Trainer::evaluate: expected a data set, got null", ValueError);
 }
 
 TEST_CASE("child: two fits of the same number of epochs" * doctest::skip()) {
-    const data::DrawnDigits digits(16, 1);
+    const data::SyntheticDigits digits(16, 1);
     nn::Sequential model(nn::Flatten(), nn::Linear(784, 10));
     optim::SGD optimizer(model.parameters());
     train::Trainer trainer(model, optimizer);

@@ -15,7 +15,7 @@
 #include <declivity/tensor/autograd.hpp>
 #include <declivity/tensor/creation.hpp>
 #include <declivity/tensor/functions.hpp>
-#include <declivity/tensor/record.hpp>
+#include <declivity/tensor/capture.hpp>
 #include <doctest/doctest.h>
 #include <tests/support/devices.hpp>
 #include <tests/support/held_build.hpp>
@@ -94,7 +94,7 @@ void race(const Case& c, int rounds, bool restless) {
     for (int round = 0; round < rounds; ++round) {
         CAPTURE(round);
         std::atomic<bool> over{false};
-        const auto moments = restless ? std::make_unique<detail::LaunchLock::Restless>() : nullptr;
+        const auto moments = restless ? std::make_unique<detail::LaunchLock::YieldOnLaunch>() : nullptr;
         const auto faults = test::in_threads(3, [&](int number) -> std::string {
             if (number == 2) {
                 if (round % 3 == 2) live->load_state_dict(first);
@@ -150,12 +150,12 @@ TEST_CASE("serving: a captured answer beside training is that of the parameters 
         const Tensor x = test::random_tensor(c.x, 7);
         optim::Adam optimizer(live->parameters(), {.lr = 1e-3});
         for (int round = 0; round < 8; ++round) {
-            auto captured = record([&](const Tensor& input) {
+            auto captured = capture([&](const Tensor& input) {
                 const NoGrad no_grad;
                 return (*live)(input);
             });
             std::atomic<bool> over{false};
-            const detail::LaunchLock::Restless restless;
+            const detail::LaunchLock::YieldOnLaunch restless;
             const auto faults = test::in_threads(2, [&](int number) -> std::string {
                 if (number == 1) {
                     for (int i = 0; i < 4; ++i) {

@@ -54,7 +54,7 @@ std::vector<double> weights(const nn::Module& model) {
 
 std::vector<double> figures_of(const train::Trainer& trainer) {
     std::vector<double> all;
-    for (const train::EpochFigures& epoch : trainer.progress().history)
+    for (const train::EpochMetrics& epoch : trainer.progress().history)
         for (const auto& [name, value] : epoch)
             // A rate that was loaded is one of f32.
             if (name != "seconds" && !name.ends_with("learning_rate")) all.push_back(value);
@@ -126,9 +126,9 @@ train::FitOptions quiet(std::int64_t epochs, std::vector<std::shared_ptr<train::
     return {.epochs = epochs, .batch = 8, .seed = 3, .callbacks = std::move(callbacks), .quiet = true};
 }
 
-std::vector<std::string> names_of(const train::Figures& figures) {
+std::vector<std::string> names_of(const train::Metrics& metrics) {
     std::vector<std::string> names;
-    for (const auto& [name, value] : figures) names.push_back(name);
+    for (const auto& [name, value] : metrics) names.push_back(name);
     return names;
 }
 
@@ -221,10 +221,10 @@ TEST_CASE("own steps: figures are means over examples, of the batches that repor
         all += y / 20;
         if (i >= 8 && i < 16) odd += y / 8;
     }
-    const train::EpochFigures& figures = trainer.progress().history[0];
-    CHECK(figures["train_mean"] == doctest::Approx(all).epsilon(1e-5));
-    CHECK(figures["train_odd"] == doctest::Approx(odd).epsilon(1e-5));
-    CHECK_THROWS_WITH_AS((void)figures["train_even"],
+    const train::EpochMetrics& metrics = trainer.progress().history[0];
+    CHECK(metrics["train_mean"] == doctest::Approx(all).epsilon(1e-5));
+    CHECK(metrics["train_odd"] == doctest::Approx(odd).epsilon(1e-5));
+    CHECK_THROWS_WITH_AS((void)metrics["train_even"],
                          "Figures: expected the name of a figure, one of [\"train_mean\", \"train_odd\", "
                          "\"learning_rate\", \"seconds\"], got 'train_even'",
                          ValueError);
@@ -430,10 +430,10 @@ TEST_CASE("accumulated gradients are those of a batch of all the examples, the l
     };
     train::Replays replays;
     const auto large = run(32, 1, {}, false), plain = run(8, 4, false, false),
-               recorded = run(8, 4, {}, false, &replays);
+               captured = run(8, 4, {}, false, &replays);
     REQUIRE(large.size() == plain.size());
     for (std::size_t i = 0; i < large.size(); ++i) CHECK(plain[i] == doctest::Approx(large[i]).epsilon(1e-4));
-    CHECK(recorded == plain);
+    CHECK(captured == plain);
     CHECK(replays.replayed > 30);
     CHECK(run(8, 4, {}, true) == plain);
 }

@@ -6,7 +6,7 @@
 #include <filesystem>
 #include <fstream>
 
-#include <declivity/data/drawn_digits.hpp>
+#include <declivity/data/synthetic_digits.hpp>
 #include <declivity/nn/nn.hpp>
 #include <declivity/optim/adam.hpp>
 #include <declivity/optim/sgd.hpp>
@@ -228,7 +228,7 @@ TEST_CASE("recorded steps give the bits of plain ones, whatever callbacks do bet
                 for (const auto& parameter : model.parameters())
                     seen.push_back(parameter.grad().defined() ? test::values(parameter.grad())[0] : 7);
         }
-        void after_epoch(train::Trainer& trainer, const train::EpochFigures&) override {
+        void after_epoch(train::Trainer& trainer, const train::EpochMetrics&) override {
             if (trainer.progress().epoch == 2) factor = 0.5;
             if (trainer.progress().epoch == 3)
                 for (auto parameter : model.children()[0].second->parameters()) parameter.set_requires_grad(false);
@@ -257,11 +257,11 @@ TEST_CASE("recorded steps give the bits of plain ones, whatever callbacks do bet
             out.losses.insert(out.losses.end(), {epoch["train_loss"], epoch["train_accuracy"], epoch["test_loss"]});
         return out;
     };
-    const Outcome plain = run(false), recorded = run(true);
-    CHECK(recorded.weights == plain.weights);
-    CHECK(recorded.seen == plain.seen);
-    CHECK(recorded.losses == plain.losses);
-    CHECK(recorded.random.offset == plain.random.offset);
+    const Outcome plain = run(false), captured = run(true);
+    CHECK(captured.weights == plain.weights);
+    CHECK(captured.seen == plain.seen);
+    CHECK(captured.losses == plain.losses);
+    CHECK(captured.random.offset == plain.random.offset);
 }
 
 TEST_CASE(

@@ -78,15 +78,15 @@ struct Rates {
             };
             const double compute = part(flops, most.flops_f32), memory = part(bytes, most.bytes),
                          rate = (computes ? flops : bytes) / time;
-            Json figures{{"seconds", time},
+            Json metrics{{"seconds", time},
                          {computes ? "GFLOP/s" : "GB/s", rate * 1e-9},
                          {"percent", std::max(compute, memory)},
                          {"of", compute > memory ? "compute" : "memory"}};
-            if (!by.empty()) figures["strategy"] = by;
+            if (!by.empty()) metrics["strategy"] = by;
             return Fact{fmt::format("{:8.1f} {}  {:5.1f} % of {}{}{}", rate * 1e-9, computes ? "GFLOP/s" : "GB/s   ",
                                     std::max(compute, memory), compute > memory ? "compute" : "memory",
                                     by.empty() ? "" : "  ", by),
-                        figures};
+                        metrics};
         });
     }
 };
@@ -132,19 +132,19 @@ void measure_products(Examination& e, const Rates& rates) {
         const ops::View left = a.view(), right = b.view(), to = out.view();
         const double flops = 2.0 * static_cast<double>(size * size * size),
                      bytes = 12.0 * static_cast<double>(size * size);
-        for (const Family family : {Family::cpu_like, Family::gpu_like}) {
-            const bool own = family == rates.device.family();
+        for (const KernelStyle style : {KernelStyle::simd, KernelStyle::simt}) {
+            const bool own = style == rates.device.style();
             if (!own && size > 512) continue;  // takes long, and nobody would choose it
-            const ops::FamilyScope scope(family);
+            const ops::KernelStyleScope scope(style);
             const ops::MatmulChoice choice = ops::choose_matmul(ops::matmul_problem(left, right), rates.device);
             rates.add(
-                e, fmt::format("product {0} x {0} x {0}, {1}-like", size, family == Family::cpu_like ? "CPU" : "GPU"),
+                e, fmt::format("product {0} x {0} x {0}, {1}-like", size, style == KernelStyle::simd ? "CPU" : "GPU"),
                 flops, bytes, [&] { ops::matmul(left, right, to); }, std::string(choice.strategy->name()));
         }
         const auto all = ops::matmul_strategies();
         const ops::MatmulStrategy& clblast = **std::ranges::find(all, "clblast", &ops::MatmulStrategy::name);
         const ops::MatmulProblem problem = ops::matmul_problem(left, right);
-        if (!clblast.can_serve(problem, rates.device) || (last_rate > 0 && flops / last_rate > 3)) continue;
+        if (!clblast.is_applicable(problem, rates.device) || (last_rate > 0 && flops / last_rate > 3)) continue;
         const auto multiply = [&] { clblast.run(problem, {left, right, to}); };
         const auto once = [&] {
             multiply();
@@ -179,7 +179,7 @@ void measure_convolutions(Examination& e, const Rates& rates) {
         const double bytes = 4.0 * static_cast<double>(row.x.numel() + row.weight.numel() + out_shape.numel());
         const auto strategy = [&](ops::Conv2dDirection direction) {
             const ops::Conv2dProblem problem = ops::conv2d_problem(
-                "doctor", direction, DType::f32, rates.device.family(), row.x, row.weight, row.options);
+                "doctor", direction, DType::f32, rates.device.style(), row.x, row.weight, row.options);
             return std::string(ops::choose_conv2d(problem, rates.device).strategy->name());
         };
         const ops::View vx = x.view(), vw = weight.view(), vo = out.view(), tx = to_x.view(), tw = to_weight.view(),

@@ -84,7 +84,7 @@ Json figures_of(const Device& device) {
                 {"driver", info.driver},
                 {"OpenCL C", query_text(id, CL_DEVICE_OPENCL_C_VERSION)},
                 {"type", type_of(info.type)},
-                {"family", device.family() == Family::cpu_like ? "cpu" : "gpu"},
+                {"family", device.style() == KernelStyle::simd ? "cpu" : "gpu"},
                 {"compute units", info.compute_units},
                 {"clock MHz", query<cl_uint>(id, CL_DEVICE_MAX_CLOCK_FREQUENCY)},
                 {"vector width f32", info.vector_width_f32},
@@ -112,7 +112,7 @@ Json figures_of(const Device& device) {
 void describe(Examination& e, const Device& device) {
     const DeviceInfo& info = device.info();
     const cl_device_id id = interop::device_id(device);
-    const bool cpu = device.family() == Family::cpu_like;
+    const bool cpu = device.style() == KernelStyle::simd;
     e.fact("platform, driver", fmt::format("{}; {}; {}; {}", info.platform, info.version, info.driver,
                                            query_text(id, CL_DEVICE_OPENCL_C_VERSION)));
     e.fact("family", fmt::format("{}-like kernels: {}", cpu ? "CPU" : "GPU", why_family(info)));

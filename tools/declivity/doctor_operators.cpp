@@ -38,11 +38,11 @@ using test::values;
 /// One check for the kernels of each family.
 template <class Run>
 void for_families(Examination& e, const std::string& name, Run&& run) {
-    for (const Family family : {Family::cpu_like, Family::gpu_like})
-        e.check_form(family, fmt::format("{}, {}-like", name, family == Family::cpu_like ? "CPU" : "GPU"),
+    for (const KernelStyle style : {KernelStyle::simd, KernelStyle::simt})
+        e.check_form(style, fmt::format("{}, {}-like", name, style == KernelStyle::simd ? "CPU" : "GPU"),
                      [&]() -> std::string {
-                         const ops::FamilyScope scope(family);
-                         return run(family);
+                         const ops::KernelStyleScope scope(style);
+                         return run(style);
                      });
 }
 
@@ -98,9 +98,9 @@ void examine_elementwise(Examination& e) {
             types.push_back(DType::f64);
         for (const DType dtype : types)
             for_families(e, fmt::format("{} of {}", ops::info(function).name, name_of(dtype)),
-                         [&](Family) { return run(function, dtype); });
+                         [&](KernelStyle) { return run(function, dtype); });
     }
-    for_families(e, "a chain of functions as one kernel, with a broadcast operand", [&](Family) {
+    for_families(e, "a chain of functions as one kernel, with a broadcast operand", [&](KernelStyle) {
         const Shape shape{7, 5, 33};
         const Tensor a = random_tensor(shape, 1), b = random_tensor({33}, 2), c = random_tensor({7, 1, 1}, 3);
         const Tensor y = tanh(a * b + c) * sigmoid(a - c) + relu(b * 2.0 - a) / (square(c) + 1.0);
@@ -112,7 +112,7 @@ void examine_elementwise(Examination& e) {
         }
         return difference(y, wanted, {4e-6, 4e-6});
     });
-    for_families(e, "the gradient of a chain of functions", [&](Family) {
+    for_families(e, "the gradient of a chain of functions", [&](KernelStyle) {
         Tensor x = random_tensor({1001}, 4).set_requires_grad();
         sum(gelu(x) * exp(x) + silu(x)).backward();
         std::vector<double> wanted;
@@ -203,13 +203,13 @@ void examine_copies(Examination& e) {
             for_families(e,
                          fmt::format("{} in the order {} by steps of {}, {}", one.shape.str(),
                                      fmt::join(one.order, " "), one.step, name_of(dtype)),
-                         [&](Family) { return permuted(one, dtype); });
+                         [&](KernelStyle) { return permuted(one, dtype); });
         }
-    for_families(e, "concatenation, padding, broadcast", [&](Family) { return concat_pad_expand(); });
+    for_families(e, "concatenation, padding, broadcast", [&](KernelStyle) { return concat_pad_expand(); });
     std::vector<DType> types;
     for (const DType type : kDTypes)
         if (type != DType::f64 || e.device().info().fp64) types.push_back(type);
-    for_families(e, "casts between all types", [&](Family) { return casts(types); });
+    for_families(e, "casts between all types", [&](KernelStyle) { return casts(types); });
 }
 
 namespace {
@@ -293,9 +293,9 @@ std::string choices(const Device& device) {
 void examine_random(Examination& e) {
     const Device device = e.device();
     e.check("blocks of Philox, to the bit", [&] { return philox_blocks(device); });
-    for_families(e, "uniform numbers, to the bit, across 2^32 blocks", [&](Family) { return uniform_numbers(device); });
-    for_families(e, "normal numbers", [&](Family) { return normal_numbers(device); });
-    for_families(e, "choices with a probability, dropout and its gradient", [&](Family) { return choices(device); });
+    for_families(e, "uniform numbers, to the bit, across 2^32 blocks", [&](KernelStyle) { return uniform_numbers(device); });
+    for_families(e, "normal numbers", [&](KernelStyle) { return normal_numbers(device); });
+    for_families(e, "choices with a probability, dropout and its gradient", [&](KernelStyle) { return choices(device); });
 }
 
 void examine_reduce(Examination& e) {
@@ -305,7 +305,7 @@ void examine_reduce(Examination& e) {
         if (one.large && one.name != "a million" && one.name != "ten columns of a hundred thousand") continue;
         for (const ops::Reduce kind : {ops::Reduce::sum, ops::Reduce::mean, ops::Reduce::max, ops::Reduce::min}) {
             if ((kind == ops::Reduce::mean || kind == ops::Reduce::min) && number % 4 != 0) continue;
-            for_families(e, fmt::format("{} of {}", ops::name_of(kind), one.name), [&](Family) {
+            for_families(e, fmt::format("{} of {}", ops::name_of(kind), one.name), [&](KernelStyle) {
                 const Tensor x = one.input(DType::f32);
                 return difference(Tensor(ops::reduce(kind, x.view(), one.axes, false)),
                                   test::reference_reduce(kind, values(x), one.shape, one.axes),
@@ -317,7 +317,7 @@ void examine_reduce(Examination& e) {
         columns{.name = "columns", .shape = {9, 5}, .axes = {0}};
     for (const test::ReduceCase& one : {rows, columns})
         for (const DType dtype : {DType::i32, DType::i64, DType::u8, DType::f16, DType::bf16})
-            for_families(e, fmt::format("sum of {} of {}", one.name, name_of(dtype)), [&](Family) {
+            for_families(e, fmt::format("sum of {} of {}", one.name, name_of(dtype)), [&](KernelStyle) {
                 const Tensor x = one.input(dtype, 2, is_floating(dtype) ? -1 : 0, is_floating(dtype) ? 2 : 120);
                 test::Tolerance allowed = one.tolerance(ops::Reduce::sum, is_floating(dtype) ? DType::f32 : dtype);
                 if (is_floating(dtype))
@@ -327,12 +327,12 @@ void examine_reduce(Examination& e) {
             });
     for (const test::ArgmaxCase& one : test::argmax_cases()) {
         if (one.large) continue;
-        for_families(e, fmt::format("argmax of {} along {}", one.shape.str(), one.axis), [&](Family) {
+        for_families(e, fmt::format("argmax of {} along {}", one.shape.str(), one.axis), [&](KernelStyle) {
             const Tensor x = random_tensor(one.shape, 9);
             return difference(argmax(x, one.axis), test::reference_argmax(values(x), one.shape, one.axis), {});
         });
     }
-    for_families(e, "a chain of functions that a sum ends", [&](Family) {
+    for_families(e, "a chain of functions that a sum ends", [&](KernelStyle) {
         const Tensor a = random_tensor({37, 130}, 1), b = random_tensor({130}, 2);
         const auto av = values(a), bv = values(b);
         std::vector<double> wanted(37, 0);
@@ -414,24 +414,24 @@ std::string batch_normalisation(const test::BatchNormCase& one, bool training) {
 void examine_rows(Examination& e) {
     for (const test::SoftmaxCase& one : test::softmax_cases()) {
         if (one.large) continue;
-        for_families(e, "softmax: " + one.name, [&](Family) { return softmax_rows(one); });
+        for_families(e, "softmax: " + one.name, [&](KernelStyle) { return softmax_rows(one); });
     }
     for (const test::CrossEntropyCase& one : test::cross_entropy_cases()) {
         if (one.large) continue;
-        for_families(e, "cross entropy: " + one.name, [&](Family) { return cross_entropy_rows(one); });
+        for_families(e, "cross entropy: " + one.name, [&](KernelStyle) { return cross_entropy_rows(one); });
     }
     for (const test::BatchNormCase& one : test::batch_norm_cases()) {
         if (one.large) continue;
         for (const bool training : {true, false})
             for_families(e, fmt::format("batch normalisation, {}: {}", training ? "training" : "evaluation", one.name),
-                         [&](Family) { return batch_normalisation(one, training); });
+                         [&](KernelStyle) { return batch_normalisation(one, training); });
     }
 }
 
 void examine_pool2d(Examination& e) {
     for (const test::Pool2dCase& one : test::pool2d_cases()) {
         if (one.large) continue;
-        for_families(e, one.name(), [&](Family) {
+        for_families(e, one.name(), [&](KernelStyle) {
             const Tensor x = random_tensor(one.x, 1), g = random_tensor(one.out(), 2);
             const auto wanted = one.reference(values(x), values(g));
             const auto tolerance = test::tolerance(
@@ -502,7 +502,7 @@ void examine_optimizers(Examination& e) {
         for_families(e,
                      fmt::format("SGD with momentum {}, dampening {}, weight decay {}{}", with.momentum, with.dampening,
                                  with.weight_decay, with.nesterov ? ", Nesterov" : ""),
-                     [&](Family) {
+                     [&](KernelStyle) {
                          return steps(
                              [&](const std::vector<Tensor>& parameters) { return optim::SGD(parameters, with); },
                              [&](double& p, double gradient, State& state, int t) {
@@ -513,7 +513,7 @@ void examine_optimizers(Examination& e) {
                              });
                      });
     for (const bool decoupled : {false, true})
-        for_families(e, decoupled ? "AdamW" : "Adam with weight decay", [&](Family) {
+        for_families(e, decoupled ? "AdamW" : "Adam with weight decay", [&](KernelStyle) {
             constexpr double lr = 0.03, beta1 = 0.9, beta2 = 0.999, epsilon = 1e-8, decay = 0.1;
             const auto host = [&](double& p, double gradient, State& state, int t) {
                 auto& [m, v] = state;

@@ -29,13 +29,13 @@ namespace {
 
 using ops::Conv2dDirection;
 using test::difference;
-using test::Lie;
+using test::OperandStrides;
 using test::random_tensor;
 using test::values;
 
-constexpr Family kFamilies[] = {Family::cpu_like, Family::gpu_like};
+constexpr KernelStyle kFamilies[] = {KernelStyle::simd, KernelStyle::simt};
 
-std::string_view name_of(Family family) { return family == Family::cpu_like ? "CPU-like" : "GPU-like"; }
+std::string_view name_of(KernelStyle style) { return style == KernelStyle::simd ? "CPU-like" : "GPU-like"; }
 
 /// A result before it is written, between elements that nobody may write.
 class Guarded {
@@ -113,15 +113,15 @@ Product product_of(const test::MatmulCase& one, DType dtype) {
 }
 
 /// One strategy in the form for a family, with each variant where these are asked for.
-void examine_strategy(Examination& e, const ops::MatmulStrategy& strategy, Family family, const test::MatmulCase& one,
+void examine_strategy(Examination& e, const ops::MatmulStrategy& strategy, KernelStyle style, const test::MatmulCase& one,
                       DType dtype, const Product& in, bool variants, Served& served) {
     const Device device = e.device();
     const std::string_view name = strategy.name();
     const Guarded result(Shape{one.batch, one.m, one.n}, dtype);
-    const ops::FamilyScope scope(family);
+    const ops::KernelStyleScope scope(style);
     const ops::MatmulProblem problem = ops::matmul_problem(in.a.view, in.b.view);
     served.expect(name);
-    if (!strategy.can_serve(problem, device)) return;
+    if (!strategy.is_applicable(problem, device)) return;
     served.count(name);
     std::vector<std::string> ways{""};
     if (variants)
@@ -129,7 +129,7 @@ void examine_strategy(Examination& e, const ops::MatmulStrategy& strategy, Famil
             if (!variant.empty()) ways.push_back(variant);
     for (const std::string& way : ways)
         e.check_form(
-            family,
+            style,
             fmt::format("{}{}{}: {}, {}", name, way.empty() ? "" : " ", way, one.name(), declivity::name_of(dtype)),
             [&] {
                 ops::fill(result.out(), NAN);
@@ -142,16 +142,16 @@ void examine_strategy(Examination& e, const ops::MatmulStrategy& strategy, Famil
 
 void examine_products(Examination& e, const test::MatmulCase& one, DType dtype, bool variants, Served& served) {
     std::optional<Product> in;
-    for (const Family family : kFamilies)
+    for (const KernelStyle style : kFamilies)
         for (const ops::MatmulStrategy* strategy : ops::matmul_strategies()) {
             const std::string_view name = strategy->name();
             // Those that do not depend on the family.
-            if ((name == "clblast" || name == "tiled") && family != e.device().family()) continue;
+            if ((name == "clblast" || name == "register_tiled") && style != e.device().style()) continue;
             // Its first products of a type are compiled for seconds.
             if (name == "clblast" && dtype != DType::f32) continue;
             // By the device's own kernels, as no check looks after them.
             if (!in) in = product_of(one, dtype);
-            examine_strategy(e, *strategy, family, one, dtype, *in, variants, served);
+            examine_strategy(e, *strategy, style, one, dtype, *in, variants, served);
         }
 }
 
@@ -182,16 +182,16 @@ std::string with_epilogue(const ops::MatmulStrategy& strategy, const test::Matmu
 }
 
 /// As the library's functions ask for it: with what follows a product on the way, where a strategy knows how.
-void examine_epilogue(Examination& e, const ops::MatmulStrategy& strategy, Family family, const test::MatmulCase& one,
+void examine_epilogue(Examination& e, const ops::MatmulStrategy& strategy, KernelStyle style, const test::MatmulCase& one,
                       bool relu) {
     const auto a = test::matmul_operand(one.a, one.batch, one.m, one.k, 1, DType::f32),
                b = test::matmul_operand(one.b, one.batch, one.k, one.n, 2, DType::f32);
     const Guarded result({one.batch, one.m, one.n}, DType::f32);
-    const ops::FamilyScope scope(family);
-    if (!strategy.can_serve(ops::matmul_problem(a.view, b.view), e.device())) return;
-    e.check_form(family,
+    const ops::KernelStyleScope scope(style);
+    if (!strategy.is_applicable(ops::matmul_problem(a.view, b.view), e.device())) return;
+    e.check_form(style,
                  fmt::format("{}, {}, {}: {}", strategy.name(),
-                             relu ? "with bias, residual and relu" : "with a sigmoid", name_of(family), one.name()),
+                             relu ? "with bias, residual and relu" : "with a sigmoid", name_of(style), one.name()),
                  [&] { return with_epilogue(strategy, one, a, b, result, relu); });
 }
 
@@ -203,17 +203,17 @@ void examine_matmul(Examination& e) {
                                               {2, 3, 5, 7},
                                               {3, 17, 1, 4},
                                               {1, 13, 33, 9},
-                                              {1, 3, 8, 40, Lie::dense, Lie::transposed},
-                                              {2, 7, 18, 5, Lie::transposed, Lie::dense},
-                                              {2, 7, 18, 5, Lie::transposed, Lie::transposed},
-                                              {2, 8, 21, 5, Lie::sliced, Lie::scattered},
-                                              {3, 24, 80, 133, Lie::repeated, Lie::transposed},
-                                              {1, 61, 70, 801, Lie::transposed, Lie::dense},
-                                              {1, 64, 64, 64, Lie::dense, Lie::transposed},
-                                              {1, 20, 11, 2050, Lie::dense, Lie::transposed},
+                                              {1, 3, 8, 40, OperandStrides::dense, OperandStrides::transposed},
+                                              {2, 7, 18, 5, OperandStrides::transposed, OperandStrides::dense},
+                                              {2, 7, 18, 5, OperandStrides::transposed, OperandStrides::transposed},
+                                              {2, 8, 21, 5, OperandStrides::sliced, OperandStrides::scattered},
+                                              {3, 24, 80, 133, OperandStrides::repeated, OperandStrides::transposed},
+                                              {1, 61, 70, 801, OperandStrides::transposed, OperandStrides::dense},
+                                              {1, 64, 64, 64, OperandStrides::dense, OperandStrides::transposed},
+                                              {1, 20, 11, 2050, OperandStrides::dense, OperandStrides::transposed},
                                               {1, 1, 400, 500},
-                                              {1, 400, 1, 500, Lie::transposed, Lie::dense},
-                                              {1, 73, 65, 900, Lie::transposed, Lie::dense},
+                                              {1, 400, 1, 500, OperandStrides::transposed, OperandStrides::dense},
+                                              {1, 73, 65, 900, OperandStrides::transposed, OperandStrides::dense},
                                               {1, 130, 260, 300}};
     Served served;
     for (const test::MatmulCase& one : cases) examine_products(e, one, DType::f32, one.m == 73, served);
@@ -221,15 +221,15 @@ void examine_matmul(Examination& e) {
     if (device.info().fp64)
         for (const test::MatmulCase& one : {cases[7], cases[9]}) examine_products(e, one, DType::f64, false, served);
     served.say(e);
-    for (const Family family : kFamilies)
+    for (const KernelStyle style : kFamilies)
         for (const ops::MatmulStrategy* strategy : ops::matmul_strategies()) {
             if (strategy->name() == "clblast") continue;
             for (const test::MatmulCase& one :
-                 std::vector<test::MatmulCase>{{1, 3, 8, 40, Lie::dense, Lie::transposed},
-                                               {1, 9, 50, 1100, Lie::dense, Lie::transposed},
+                 std::vector<test::MatmulCase>{{1, 3, 8, 40, OperandStrides::dense, OperandStrides::transposed},
+                                               {1, 9, 50, 1100, OperandStrides::dense, OperandStrides::transposed},
                                                {3, 16, 96, 3},
                                                {1, 70, 65, 33}})
-                for (const bool relu : {true, false}) examine_epilogue(e, *strategy, family, one, relu);
+                for (const bool relu : {true, false}) examine_epilogue(e, *strategy, style, one, relu);
         }
 }
 
@@ -319,23 +319,23 @@ class Convolution {
 };
 
 /// One strategy in the form for a family, with each variant where these are asked for.
-void examine_strategy(Examination& e, const ops::Conv2dStrategy& strategy, Family family, Conv2dDirection direction,
+void examine_strategy(Examination& e, const ops::Conv2dStrategy& strategy, KernelStyle style, Conv2dDirection direction,
                       DType dtype, Convolution& convolution, Served& served) {
     const test::Conv2dCase& c = convolution.c;
     const ops::Conv2dProblem problem =
-        ops::conv2d_problem("doctor", direction, dtype, family, c.x, c.weight, c.options);
+        ops::conv2d_problem("doctor", direction, dtype, style, c.x, c.weight, c.options);
     served.expect(strategy.name());
-    if (!strategy.can_serve(problem, e.device())) return;
+    if (!strategy.is_applicable(problem, e.device())) return;
     served.count(strategy.name());
-    const ops::FamilyScope scope(family);
+    const ops::KernelStyleScope scope(style);
     std::vector<std::string> variants{""};
     if (c.name == "odd")
         for (const std::string& variant : strategy.variants(problem, e.device()))
             if (!variant.empty()) variants.push_back(variant);
     for (const std::string& variant : variants)
-        e.check_form(family,
+        e.check_form(style,
                      fmt::format("{}{}{}, {}, {}: {}, {}", strategy.name(), variant.empty() ? "" : " ", variant,
-                                 name_of(direction), name_of(family), c.name, declivity::name_of(dtype)),
+                                 name_of(direction), name_of(style), c.name, declivity::name_of(dtype)),
                      [&] { return convolution.examine(strategy, problem, variant); });
 }
 
@@ -388,15 +388,15 @@ void examine_conv2d(Examination& e) {
             Convolution convolution(c, dtype);
             for (const Conv2dDirection direction :
                  {Conv2dDirection::forward, Conv2dDirection::backward_input, Conv2dDirection::backward_weights})
-                for (const Family family : kFamilies)
+                for (const KernelStyle style : kFamilies)
                     for (const ops::Conv2dStrategy* strategy : ops::conv2d_strategies())
-                        examine_strategy(e, *strategy, family, direction, dtype, convolution, served);
+                        examine_strategy(e, *strategy, style, direction, dtype, convolution, served);
         }
     }
     served.say(e);
-    for (const Family family : kFamilies)
-        e.check_form(family, fmt::format("bias, relu and gradients on the way, {}", name_of(family)), [&] {
-            const ops::FamilyScope scope(family);
+    for (const KernelStyle style : kFamilies)
+        e.check_form(style, fmt::format("bias, relu and gradients on the way, {}", name_of(style)), [&] {
+            const ops::KernelStyleScope scope(style);
             return layer(cases[0]);
         });
 }

@@ -97,7 +97,7 @@ std::string queues_wait(const Device& device) {
     for (std::uint32_t round = 0; round < 20; ++round) {
         Chain chain{any_bits<std::uint32_t>(300007, round)};
         const Buffer x(device, chain.x.size() * 4, BufferUse::transfer);
-        const Event ready = upload_ahead(x, 0, std::as_bytes(std::span(chain.x)));
+        const Event ready = upload_async(x, 0, std::as_bytes(std::span(chain.x)));
         Queue::compute(device).wait_for(ready);
         launch(kernel, {{chain.x.size()}}, {argument<std::uint32_t>(x), 3U, round});
         chain.step(3, round);

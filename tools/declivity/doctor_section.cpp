@@ -79,10 +79,10 @@ bool Examination::begin(const std::string& name, Status otherwise, const std::st
     return true;
 }
 
-void Examination::end(const std::string& name, Status status, const std::string& text, const Json& figures) {
+void Examination::end(const std::string& name, Status status, const std::string& text, const Json& metrics) {
     Json line{{"at", at_ - 1}, {"name", name}, {"status", name_of(status)}};
     if (!text.empty()) line["text"] = text;
-    if (!figures.empty()) line["figures"] = figures;
+    if (!metrics.empty()) line["figures"] = metrics;
     say_(line);
 }
 
@@ -100,8 +100,8 @@ void Examination::judge(const std::string& name, const std::function<std::string
     end(name, wrong.empty() ? Status::right : otherwise, wrong);
 }
 
-void Examination::check_form(Family family, const std::string& name, const std::function<std::string()>& what) {
-    const bool needed = workarounds_off() || device().family() == family;
+void Examination::check_form(KernelStyle style, const std::string& name, const std::function<std::string()>& what) {
+    const bool needed = workarounds_off() || device().style() == style;
     other_form_ = !needed;
     judge(name, what, needed ? Status::wrong : Status::avoided);
     other_form_ = false;
@@ -116,7 +116,7 @@ void Examination::fact(const std::string& name, const std::function<Fact()>& wha
     if (!begin(name, Status::wrong)) return;
     try {
         const Fact fact = what();
-        end(name, Status::fact, fact.text, fact.figures);
+        end(name, Status::fact, fact.text, fact.metrics);
     } catch (const std::exception& error) {
         end(name, Status::wrong, error.what());
     }

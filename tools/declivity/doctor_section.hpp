@@ -29,7 +29,7 @@ Status status_of(std::string_view name);
 /// What a fact says, in words and in figures.
 struct Fact {
     std::string text;
-    Json figures = Json::object();
+    Json metrics = Json::object();
 };
 
 /// A share of a section's checks.
@@ -70,7 +70,7 @@ class Examination {
     /// The same of kernels in the form for a family: of those for the other one than the device's the library has no
     /// need, unless DECLIVITY_WORKAROUNDS=0. So they get less time, and once one takes longer the others are left out:
     /// some drivers take many minutes to compile what they are not meant to get.
-    void check_form(Family family, const std::string& name, const std::function<std::string()>& what);
+    void check_form(KernelStyle style, const std::string& name, const std::function<std::string()>& what);
     void fact(const std::string& name, const std::function<Fact()>& what);
     void fact(const std::string& name, const std::string& text);
     void skip(const std::string& name, const std::string& why);
@@ -82,7 +82,7 @@ class Examination {
                const std::string& at_end = "");
     /// Whether it is to be done here.
     bool begin(const std::string& name, Status otherwise, const std::string& at_end = "");
-    void end(const std::string& name, Status status, const std::string& text, const Json& figures = Json::object());
+    void end(const std::string& name, Status status, const std::string& text, const Json& metrics = Json::object());
 
     std::function<void(const Json&)> say_;
     std::size_t first_, at_ = 0;

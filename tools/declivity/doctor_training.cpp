@@ -6,12 +6,12 @@
 #include <string>
 #include <vector>
 
-#include <declivity/data/drawn_digits.hpp>
+#include <declivity/data/synthetic_digits.hpp>
 #include <declivity/nn/nn.hpp>
 #include <declivity/optim/adam.hpp>
 #include <declivity/tensor/creation.hpp>
 #include <declivity/tensor/functions.hpp>
-#include <declivity/tensor/record.hpp>
+#include <declivity/tensor/capture.hpp>
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 #include <ops/support/work_split.hpp>
@@ -25,7 +25,7 @@ constexpr int kSteps = 12;
 constexpr std::int64_t kBatch = 32;
 
 /// Losses of the steps on PoCL 3.1, which other devices give to some digits: sums are added in other orders.
-constexpr std::array<double, kSteps> kRecorded{2.3214405, 2.2915354, 2.301683,  2.253202,  2.2447238, 2.1987705,
+constexpr std::array<double, kSteps> kCaptured{2.3214405, 2.2915354, 2.301683,  2.253202,  2.2447238, 2.1987705,
                                                2.0296493, 2.1036317, 1.9350274, 1.8447168, 1.7440691, 1.7871574};
 constexpr double kAllowed = 2e-3;  // relative
 
@@ -58,7 +58,7 @@ struct Batch {
 };
 
 Batch batch(int number) {
-    const data::DrawnDigits digits(kBatch, 42, static_cast<std::uint64_t>(number) * kBatch);
+    const data::SyntheticDigits digits(kBatch, 42, static_cast<std::uint64_t>(number) * kBatch);
     std::vector<float> pixels(static_cast<std::size_t>(kBatch) * data::kDigitSize * data::kDigitSize);
     std::vector<std::int64_t> labels;
     const std::size_t each = pixels.size() / static_cast<std::size_t>(kBatch);
@@ -69,19 +69,19 @@ Batch batch(int number) {
     return {Tensor::from(pixels, {kBatch, 1, data::kDigitSize, data::kDigitSize}), Tensor::from(labels, {kBatch})};
 }
 
-/// Losses of the steps; by a recorded step where `recorded` is set.
-std::vector<float> train(bool recorded) {
+/// Losses of the steps; by a recorded step where `captured` is set.
+std::vector<float> train(bool captured) {
     manual_seed(7);
     Network network;
     const auto step = [&](const std::vector<Tensor>& inputs) {
         return std::vector<Tensor>{network.step(inputs[0], inputs[1])};
     };
-    Recorded replay(step);
+    CapturedStep replay(step);
     std::vector<float> losses;
     for (int i = 0; i < kSteps; ++i) {
         const Batch one = batch(i % 6);
         losses.push_back(
-            (recorded ? replay({one.images, one.labels}) : step({one.images, one.labels}))[0].item<float>());
+            (captured ? replay({one.images, one.labels}) : step({one.images, one.labels}))[0].item<float>());
     }
     return losses;
 }
@@ -89,27 +89,27 @@ std::vector<float> train(bool recorded) {
 }  // namespace
 
 void examine_training(Examination& e) {
-    for (const Family family : {Family::cpu_like, Family::gpu_like}) {
-        const std::string kernels = family == Family::cpu_like ? "CPU-like kernels" : "GPU-like kernels";
-        e.check_form(family, fmt::format("the loss falls, as it did in a recorded run, {}", kernels),
+    for (const KernelStyle style : {KernelStyle::simd, KernelStyle::simt}) {
+        const std::string kernels = style == KernelStyle::simd ? "CPU-like kernels" : "GPU-like kernels";
+        e.check_form(style, fmt::format("the loss falls, as it did in a recorded run, {}", kernels),
                      [&]() -> std::string {
-                         const ops::FamilyScope scope(family);
+                         const ops::KernelStyleScope scope(style);
                          const auto losses = train(false);
                          if (!(losses.back() < 0.8F * losses.front()))
                              return fmt::format("it does not fall: {}", fmt::join(losses, ", "));
                          for (std::size_t i = 0; i < losses.size(); ++i)
-                             if (!(std::abs(losses[i] - kRecorded[i]) <= kAllowed * kRecorded[i]))
+                             if (!(std::abs(losses[i] - kCaptured[i]) <= kAllowed * kCaptured[i]))
                                  return fmt::format("in step {} it is {}, and was {}; all: {}", i, losses[i],
-                                                    kRecorded[i], fmt::join(losses, ", "));
+                                                    kCaptured[i], fmt::join(losses, ", "));
                          return {};
                      });
-        e.check_form(family, fmt::format("the same steps recorded and replayed, to the bit, {}", kernels),
+        e.check_form(style, fmt::format("the same steps recorded and replayed, to the bit, {}", kernels),
                      [&]() -> std::string {
-                         const ops::FamilyScope scope(family);
-                         const auto plain = train(false), recorded = train(true);
-                         return plain == recorded ? ""
+                         const ops::KernelStyleScope scope(style);
+                         const auto plain = train(false), captured = train(true);
+                         return plain == captured ? ""
                                                   : fmt::format("{} by calls, {} by replays", fmt::join(plain, ", "),
-                                                                fmt::join(recorded, ", "));
+                                                                fmt::join(captured, ", "));
                      });
     }
 }

@@ -48,7 +48,7 @@ class DECLIVITY_API BERT : public nn::Callable<EncoderOutput(Tensor, BERTInputs)
     /// Of words, (vocab_size, hidden_size).
     [[nodiscard]] Tensor word_embeddings() const;
     [[nodiscard]] std::string type_name() const override { return "BERT"; }
-    [[nodiscard]] const std::type_info& replayable() const override { return typeid(BERT); }
+    [[nodiscard]] const std::type_info& capture_safe() const override { return typeid(BERT); }
 
   protected:
     EncoderOutput forward(Tensor input_ids, BERTInputs inputs) override;
@@ -69,7 +69,7 @@ class DECLIVITY_API BERTForMaskedLM : public nn::Callable<Tensor(Tensor, BERTInp
     void save_pretrained(const std::filesystem::path& folder, std::uint64_t max_shard_size = 5'000'000'000) const;
     [[nodiscard]] BERT& bert() const noexcept { return bert_; }
     [[nodiscard]] std::string type_name() const override { return "BERTForMaskedLM"; }
-    [[nodiscard]] const std::type_info& replayable() const override { return typeid(BERTForMaskedLM); }
+    [[nodiscard]] const std::type_info& capture_safe() const override { return typeid(BERTForMaskedLM); }
 
   protected:
     Tensor forward(Tensor input_ids, BERTInputs inputs) override;
@@ -90,7 +90,7 @@ class DECLIVITY_API BERTForSequenceClassification : public nn::Callable<Tensor(T
     void save_pretrained(const std::filesystem::path& folder, std::uint64_t max_shard_size = 5'000'000'000) const;
     [[nodiscard]] BERT& bert() const noexcept { return bert_; }
     [[nodiscard]] std::string type_name() const override { return "BERTForSequenceClassification"; }
-    [[nodiscard]] const std::type_info& replayable() const override { return typeid(BERTForSequenceClassification); }
+    [[nodiscard]] const std::type_info& capture_safe() const override { return typeid(BERTForSequenceClassification); }
 
   protected:
     Tensor forward(Tensor input_ids, BERTInputs inputs) override;

@@ -31,7 +31,7 @@ class DECLIVITY_API GPT2 : public CausalLM {
     [[nodiscard]] nn::KeyValueCache make_cache(std::int64_t batch, std::int64_t max_length,
                                                const nn::KeyValueCacheOptions& options = {}) const override;
     [[nodiscard]] std::string type_name() const override { return "GPT2"; }
-    [[nodiscard]] const std::type_info& replayable() const override { return typeid(GPT2); }
+    [[nodiscard]] const std::type_info& capture_safe() const override { return typeid(GPT2); }
 
   private:
     GPT2Config config_;

@@ -46,7 +46,7 @@ class DECLIVITY_API KeywordCNN : public nn::Layer {
     [[nodiscard]] Tensor features(const Tensor& samples);
     [[nodiscard]] const KeywordCNNConfig& config() const noexcept { return config_; }
     [[nodiscard]] std::string type_name() const override { return "KeywordCNN"; }
-    [[nodiscard]] const std::type_info& replayable() const override { return typeid(KeywordCNN); }
+    [[nodiscard]] const std::type_info& capture_safe() const override { return typeid(KeywordCNN); }
 
   protected:
     Tensor forward(Tensor samples) override;

@@ -30,7 +30,7 @@ class DECLIVITY_API Llama : public CausalLM {
     [[nodiscard]] nn::KeyValueCache make_cache(std::int64_t batch, std::int64_t max_length,
                                                const nn::KeyValueCacheOptions& options = {}) const override;
     [[nodiscard]] std::string type_name() const override { return "Llama"; }
-    [[nodiscard]] const std::type_info& replayable() const override { return typeid(Llama); }
+    [[nodiscard]] const std::type_info& capture_safe() const override { return typeid(Llama); }
 
   private:
     LlamaConfig config_;

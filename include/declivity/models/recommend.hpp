@@ -45,7 +45,7 @@ class DECLIVITY_API MatrixFactorization : public nn::Callable<Tensor(Tensor user
     [[nodiscard]] TopK recommend(const Tensor& users, std::int64_t k, const Tensor& seen = {});
     [[nodiscard]] const MatrixFactorizationConfig& config() const noexcept { return config_; }
     [[nodiscard]] std::string type_name() const override { return "MatrixFactorization"; }
-    [[nodiscard]] const std::type_info& replayable() const override { return typeid(MatrixFactorization); }
+    [[nodiscard]] const std::type_info& capture_safe() const override { return typeid(MatrixFactorization); }
 
   protected:
     Tensor forward(Tensor users, Tensor items) override;
@@ -77,7 +77,7 @@ class DECLIVITY_API FactorizationMachine : public nn::Callable<Tensor(Tensor ids
     explicit FactorizationMachine(const FactorizationMachineConfig& config, const ModelOptions& options = {});
     [[nodiscard]] const FactorizationMachineConfig& config() const noexcept { return config_; }
     [[nodiscard]] std::string type_name() const override { return "FactorizationMachine"; }
-    [[nodiscard]] const std::type_info& replayable() const override { return typeid(FactorizationMachine); }
+    [[nodiscard]] const std::type_info& capture_safe() const override { return typeid(FactorizationMachine); }
 
   protected:
     Tensor forward(Tensor ids, Tensor values) override;
@@ -109,7 +109,7 @@ class DECLIVITY_API Tower : public nn::Callable<Tensor(Tensor ids, Tensor dense)
     Tower(const TowerConfig& config, std::int64_t output_dim, const ModelOptions& options = {});
     [[nodiscard]] const TowerConfig& config() const noexcept { return config_; }
     [[nodiscard]] std::string type_name() const override { return "Tower"; }
-    [[nodiscard]] const std::type_info& replayable() const override { return typeid(Tower); }
+    [[nodiscard]] const std::type_info& capture_safe() const override { return typeid(Tower); }
 
   protected:
     Tensor forward(Tensor ids, Tensor dense) override;
@@ -145,7 +145,7 @@ class DECLIVITY_API TwoTower
     [[nodiscard]] Tensor item_vectors(const Tensor& ids, const Tensor& dense = {});
     [[nodiscard]] const TwoTowerConfig& config() const noexcept { return config_; }
     [[nodiscard]] std::string type_name() const override { return "TwoTower"; }
-    [[nodiscard]] const std::type_info& replayable() const override { return typeid(TwoTower); }
+    [[nodiscard]] const std::type_info& capture_safe() const override { return typeid(TwoTower); }
 
   protected:
     Tensor forward(Tensor users, Tensor items, Tensor user_dense, Tensor item_dense) override;
@@ -179,7 +179,7 @@ class DECLIVITY_API DLRM : public nn::Callable<Tensor(Tensor dense, Tensor ids)>
     explicit DLRM(const DLRMConfig& config, const ModelOptions& options = {});
     [[nodiscard]] const DLRMConfig& config() const noexcept { return config_; }
     [[nodiscard]] std::string type_name() const override { return "DLRM"; }
-    [[nodiscard]] const std::type_info& replayable() const override { return typeid(DLRM); }
+    [[nodiscard]] const std::type_info& capture_safe() const override { return typeid(DLRM); }
 
   protected:
     Tensor forward(Tensor dense, Tensor ids) override;

@@ -39,7 +39,7 @@ class DECLIVITY_API TextCNN : public nn::Layer {
     explicit TextCNN(const TextCNNConfig& config, const ModelOptions& options = {});
     [[nodiscard]] const TextCNNConfig& config() const noexcept { return config_; }
     [[nodiscard]] std::string type_name() const override { return "TextCNN"; }
-    [[nodiscard]] const std::type_info& replayable() const override { return typeid(TextCNN); }
+    [[nodiscard]] const std::type_info& capture_safe() const override { return typeid(TextCNN); }
 
   protected:
     /// @throws ShapeError, TypeError
@@ -75,7 +75,7 @@ class DECLIVITY_API TransformerClassifier : public nn::Layer {
     explicit TransformerClassifier(const TransformerClassifierConfig& config, const ModelOptions& options = {});
     [[nodiscard]] const TransformerClassifierConfig& config() const noexcept { return config_; }
     [[nodiscard]] std::string type_name() const override { return "TransformerClassifier"; }
-    [[nodiscard]] const std::type_info& replayable() const override { return typeid(TransformerClassifier); }
+    [[nodiscard]] const std::type_info& capture_safe() const override { return typeid(TransformerClassifier); }
 
   protected:
     /// @throws ShapeError, TypeError

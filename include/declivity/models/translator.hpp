@@ -60,7 +60,7 @@ class DECLIVITY_API Translator : public nn::Callable<Tensor(Tensor source, Tenso
                                                                  const text::GenerationOptions& options = {});
     [[nodiscard]] const TranslatorConfig& config() const noexcept { return config_; }
     [[nodiscard]] std::string type_name() const override { return "Translator"; }
-    [[nodiscard]] const std::type_info& replayable() const override { return typeid(Translator); }
+    [[nodiscard]] const std::type_info& capture_safe() const override { return typeid(Translator); }
 
   protected:
     /// @throws ShapeError, TypeError

@@ -25,7 +25,7 @@ class DECLIVITY_API ViT : public nn::Callable<EncoderOutput(Tensor)> {
     void save_pretrained(const std::filesystem::path& folder, std::uint64_t max_shard_size = 5'000'000'000) const;
     [[nodiscard]] const ViTConfig& config() const noexcept { return config_; }
     [[nodiscard]] std::string type_name() const override { return "ViT"; }
-    [[nodiscard]] const std::type_info& replayable() const override { return typeid(ViT); }
+    [[nodiscard]] const std::type_info& capture_safe() const override { return typeid(ViT); }
 
   protected:
     EncoderOutput forward(Tensor pixel_values) override;
@@ -48,7 +48,7 @@ class DECLIVITY_API ViTForImageClassification : public nn::Layer {
     void save_pretrained(const std::filesystem::path& folder, std::uint64_t max_shard_size = 5'000'000'000) const;
     [[nodiscard]] ViT& vit() const noexcept { return vit_; }
     [[nodiscard]] std::string type_name() const override { return "ViTForImageClassification"; }
-    [[nodiscard]] const std::type_info& replayable() const override { return typeid(ViTForImageClassification); }
+    [[nodiscard]] const std::type_info& capture_safe() const override { return typeid(ViTForImageClassification); }
 
   protected:
     Tensor forward(Tensor pixel_values) override;

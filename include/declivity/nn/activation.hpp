@@ -13,7 +13,7 @@ namespace declivity::nn {
 template <class Self>
 struct Activation : Lambda {
     using Lambda::Lambda;
-    const std::type_info& replayable() const override { return typeid(Self); }
+    const std::type_info& capture_safe() const override { return typeid(Self); }
 };
 
 struct ELU : Activation<ELU> {

@@ -43,7 +43,7 @@ class DECLIVITY_API MultiheadAttention : public Callable<Tensor(Tensor, Tensor, 
     [[nodiscard]] std::int64_t multiply_adds(const std::vector<Tensor>& inputs,
                                              const std::vector<Tensor>& outputs) const override;
     [[nodiscard]] std::string type_name() const override { return "MultiheadAttention"; }
-    [[nodiscard]] const std::type_info& replayable() const override { return typeid(MultiheadAttention); }
+    [[nodiscard]] const std::type_info& capture_safe() const override { return typeid(MultiheadAttention); }
 
   protected:
     Tensor forward(Tensor query, Tensor key, Tensor value, AttentionMasks masks) override;

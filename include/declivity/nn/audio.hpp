@@ -16,7 +16,7 @@ class DECLIVITY_API Spectrogram : public Layer {
     [[nodiscard]] Tensor window() const { return window_; }
     [[nodiscard]] audio::SpectrogramOptions options() const;
     [[nodiscard]] std::string type_name() const override { return "Spectrogram"; }
-    [[nodiscard]] const std::type_info& replayable() const override { return typeid(Spectrogram); }
+    [[nodiscard]] const std::type_info& capture_safe() const override { return typeid(Spectrogram); }
 
   protected:
     Tensor forward(Tensor x) override;
@@ -34,7 +34,7 @@ class DECLIVITY_API MelScale : public Layer {
                       const audio::MelFilterBankOptions& mel = {}, const TensorOptions& tensors = {});
     [[nodiscard]] Tensor filter_bank() const { return bank_; }
     [[nodiscard]] std::string type_name() const override { return "MelScale"; }
-    [[nodiscard]] const std::type_info& replayable() const override { return typeid(MelScale); }
+    [[nodiscard]] const std::type_info& capture_safe() const override { return typeid(MelScale); }
 
   protected:
     Tensor forward(Tensor x) override;
@@ -50,7 +50,7 @@ class DECLIVITY_API MelSpectrogram : public Layer {
     /// With the buffers.
     [[nodiscard]] audio::MelSpectrogramOptions options() const;
     [[nodiscard]] std::string type_name() const override { return "MelSpectrogram"; }
-    [[nodiscard]] const std::type_info& replayable() const override { return typeid(MelSpectrogram); }
+    [[nodiscard]] const std::type_info& capture_safe() const override { return typeid(MelSpectrogram); }
 
   protected:
     Tensor forward(Tensor x) override;
@@ -66,7 +66,7 @@ class DECLIVITY_API MFCC : public Layer {
   public:
     explicit MFCC(audio::MfccOptions options = {}, const TensorOptions& tensors = {});
     [[nodiscard]] std::string type_name() const override { return "MFCC"; }
-    [[nodiscard]] const std::type_info& replayable() const override { return typeid(MFCC); }
+    [[nodiscard]] const std::type_info& capture_safe() const override { return typeid(MFCC); }
 
   protected:
     Tensor forward(Tensor x) override;

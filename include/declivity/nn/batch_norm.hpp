@@ -26,7 +26,7 @@ class DECLIVITY_API BatchNorm : public Layer {
     [[nodiscard]] Tensor running_var() const { return running_var_; }
     [[nodiscard]] double eps() const { return eps_; }
     [[nodiscard]] std::string type_name() const override { return "BatchNorm"; }
-    [[nodiscard]] const std::type_info& replayable() const override { return typeid(BatchNorm); }
+    [[nodiscard]] const std::type_info& capture_safe() const override { return typeid(BatchNorm); }
 
   protected:
     Tensor forward(Tensor x) override;
@@ -43,7 +43,7 @@ class DECLIVITY_API BatchNorm1d : public BatchNorm {
   public:
     using BatchNorm::BatchNorm;
     [[nodiscard]] std::string type_name() const override { return "BatchNorm1d"; }
-    [[nodiscard]] const std::type_info& replayable() const override { return typeid(BatchNorm1d); }
+    [[nodiscard]] const std::type_info& capture_safe() const override { return typeid(BatchNorm1d); }
 
   protected:
     Tensor forward(Tensor x) override;
@@ -54,7 +54,7 @@ class DECLIVITY_API BatchNorm2d : public BatchNorm {
   public:
     using BatchNorm::BatchNorm;
     [[nodiscard]] std::string type_name() const override { return "BatchNorm2d"; }
-    [[nodiscard]] const std::type_info& replayable() const override { return typeid(BatchNorm2d); }
+    [[nodiscard]] const std::type_info& capture_safe() const override { return typeid(BatchNorm2d); }
 
   protected:
     Tensor forward(Tensor x) override;
@@ -65,7 +65,7 @@ class DECLIVITY_API BatchNorm3d : public BatchNorm {
   public:
     using BatchNorm::BatchNorm;
     [[nodiscard]] std::string type_name() const override { return "BatchNorm3d"; }
-    [[nodiscard]] const std::type_info& replayable() const override { return typeid(BatchNorm3d); }
+    [[nodiscard]] const std::type_info& capture_safe() const override { return typeid(BatchNorm3d); }
 
   protected:
     Tensor forward(Tensor x) override;

@@ -22,7 +22,7 @@ class DECLIVITY_API Bilinear : public Callable<Tensor(Tensor, Tensor)> {
     [[nodiscard]] std::int64_t multiply_adds(const std::vector<Tensor>& inputs,
                                              const std::vector<Tensor>& outputs) const override;
     [[nodiscard]] std::string type_name() const override { return "Bilinear"; }
-    [[nodiscard]] const std::type_info& replayable() const override { return typeid(Bilinear); }
+    [[nodiscard]] const std::type_info& capture_safe() const override { return typeid(Bilinear); }
 
   protected:
     Tensor forward(Tensor x1, Tensor x2) override;

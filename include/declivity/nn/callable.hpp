@@ -80,7 +80,7 @@ std::vector<Tensor> defined_tensors_of(const Values&... values) {
 /// Arguments that a call leaves out at the end are made by their default constructors.
 ///
 /// Hooks are called with the module, before and after `forward`, in the order in which they were registered. Under
-/// RecordOptions::hooks they only enqueue, as hooks of tensors do: a replay does not call them.
+/// CaptureOptions::hooks they only enqueue, as hooks of tensors do: a replay does not call them.
 template <class R, class... Args>
 class DECLIVITY_API Callable<R(Args...)>
     : public detail::CallWith<R, std::tuple<Args...>, std::index_sequence_for<Args...>> {

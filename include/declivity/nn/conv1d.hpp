@@ -31,7 +31,7 @@ class DECLIVITY_API Conv1d : public Layer {
     [[nodiscard]] std::int64_t multiply_adds(const std::vector<Tensor>& inputs,
                                              const std::vector<Tensor>& outputs) const override;
     [[nodiscard]] std::string type_name() const override { return "Conv1d"; }
-    [[nodiscard]] const std::type_info& replayable() const override { return typeid(Conv1d); }
+    [[nodiscard]] const std::type_info& capture_safe() const override { return typeid(Conv1d); }
 
   protected:
     Tensor forward(Tensor x) override;

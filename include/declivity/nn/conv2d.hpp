@@ -31,7 +31,7 @@ class DECLIVITY_API Conv2d : public Layer {
     [[nodiscard]] std::int64_t multiply_adds(const std::vector<Tensor>& inputs,
                                              const std::vector<Tensor>& outputs) const override;
     [[nodiscard]] std::string type_name() const override { return "Conv2d"; }
-    [[nodiscard]] const std::type_info& replayable() const override { return typeid(Conv2d); }
+    [[nodiscard]] const std::type_info& capture_safe() const override { return typeid(Conv2d); }
 
   protected:
     Tensor forward(Tensor x) override;

@@ -30,7 +30,7 @@ class DECLIVITY_API Conv3d : public Layer {
     [[nodiscard]] std::int64_t multiply_adds(const std::vector<Tensor>& inputs,
                                              const std::vector<Tensor>& outputs) const override;
     [[nodiscard]] std::string type_name() const override { return "Conv3d"; }
-    [[nodiscard]] const std::type_info& replayable() const override { return typeid(Conv3d); }
+    [[nodiscard]] const std::type_info& capture_safe() const override { return typeid(Conv3d); }
 
   protected:
     Tensor forward(Tensor x) override;
@@ -67,7 +67,7 @@ class DECLIVITY_API ConvTranspose : public Layer {
     [[nodiscard]] std::int64_t multiply_adds(const std::vector<Tensor>& inputs,
                                              const std::vector<Tensor>& outputs) const override;
     [[nodiscard]] std::string type_name() const override { return N == 1 ? "ConvTranspose1d" : "ConvTranspose3d"; }
-    [[nodiscard]] const std::type_info& replayable() const override { return typeid(ConvTranspose); }
+    [[nodiscard]] const std::type_info& capture_safe() const override { return typeid(ConvTranspose); }
 
   protected:
     Tensor forward(Tensor x) override;
@@ -88,7 +88,7 @@ class DECLIVITY_API Unfold : public Layer {
   public:
     explicit Unfold(const UnfoldParameters& windows) : windows_(windows) {}
     [[nodiscard]] std::string type_name() const override { return "Unfold"; }
-    [[nodiscard]] const std::type_info& replayable() const override { return typeid(Unfold); }
+    [[nodiscard]] const std::type_info& capture_safe() const override { return typeid(Unfold); }
 
   protected:
     Tensor forward(Tensor x) override;
@@ -102,7 +102,7 @@ class DECLIVITY_API Fold : public Layer {
   public:
     Fold(Size2 output_size, const UnfoldParameters& windows) : output_size_(output_size), windows_(windows) {}
     [[nodiscard]] std::string type_name() const override { return "Fold"; }
-    [[nodiscard]] const std::type_info& replayable() const override { return typeid(Fold); }
+    [[nodiscard]] const std::type_info& capture_safe() const override { return typeid(Fold); }
 
   protected:
     Tensor forward(Tensor x) override;

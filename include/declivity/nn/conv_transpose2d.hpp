@@ -30,7 +30,7 @@ class DECLIVITY_API ConvTranspose2d : public Layer {
     [[nodiscard]] std::int64_t multiply_adds(const std::vector<Tensor>& inputs,
                                              const std::vector<Tensor>& outputs) const override;
     [[nodiscard]] std::string type_name() const override { return "ConvTranspose2d"; }
-    [[nodiscard]] const std::type_info& replayable() const override { return typeid(ConvTranspose2d); }
+    [[nodiscard]] const std::type_info& capture_safe() const override { return typeid(ConvTranspose2d); }
 
   protected:
     Tensor forward(Tensor x) override;

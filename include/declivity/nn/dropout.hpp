@@ -31,7 +31,7 @@ class DECLIVITY_API Dropout : public DropoutBase {
     /// @param generator where the numbers come from: that of the device without one
     explicit Dropout(double p = 0.5, const std::optional<Generator>& generator = std::nullopt);
     [[nodiscard]] std::string type_name() const override { return "Dropout"; }
-    [[nodiscard]] const std::type_info& replayable() const override { return typeid(Dropout); }
+    [[nodiscard]] const std::type_info& capture_safe() const override { return typeid(Dropout); }
 };
 
 /// Whole channels of (N, C, L) or (C, L), see dropout1d().
@@ -39,7 +39,7 @@ class DECLIVITY_API Dropout1d : public DropoutBase {
   public:
     explicit Dropout1d(double p = 0.5, const std::optional<Generator>& generator = std::nullopt);
     [[nodiscard]] std::string type_name() const override { return "Dropout1d"; }
-    [[nodiscard]] const std::type_info& replayable() const override { return typeid(Dropout1d); }
+    [[nodiscard]] const std::type_info& capture_safe() const override { return typeid(Dropout1d); }
 };
 
 /// Whole channels of (N, C, H, W), see dropout2d().
@@ -47,7 +47,7 @@ class DECLIVITY_API Dropout2d : public DropoutBase {
   public:
     explicit Dropout2d(double p = 0.5, const std::optional<Generator>& generator = std::nullopt);
     [[nodiscard]] std::string type_name() const override { return "Dropout2d"; }
-    [[nodiscard]] const std::type_info& replayable() const override { return typeid(Dropout2d); }
+    [[nodiscard]] const std::type_info& capture_safe() const override { return typeid(Dropout2d); }
 };
 
 /// Whole channels of (N, C, D, H, W) or (C, D, H, W), see dropout3d().
@@ -55,7 +55,7 @@ class DECLIVITY_API Dropout3d : public DropoutBase {
   public:
     explicit Dropout3d(double p = 0.5, const std::optional<Generator>& generator = std::nullopt);
     [[nodiscard]] std::string type_name() const override { return "Dropout3d"; }
-    [[nodiscard]] const std::type_info& replayable() const override { return typeid(Dropout3d); }
+    [[nodiscard]] const std::type_info& capture_safe() const override { return typeid(Dropout3d); }
 };
 
 /// For networks of selu, see alpha_dropout().
@@ -63,7 +63,7 @@ class DECLIVITY_API AlphaDropout : public DropoutBase {
   public:
     explicit AlphaDropout(double p = 0.5, const std::optional<Generator>& generator = std::nullopt);
     [[nodiscard]] std::string type_name() const override { return "AlphaDropout"; }
-    [[nodiscard]] const std::type_info& replayable() const override { return typeid(AlphaDropout); }
+    [[nodiscard]] const std::type_info& capture_safe() const override { return typeid(AlphaDropout); }
 };
 
 /// The same for whole channels, see feature_alpha_dropout().
@@ -71,7 +71,7 @@ class DECLIVITY_API FeatureAlphaDropout : public DropoutBase {
   public:
     explicit FeatureAlphaDropout(double p = 0.5, const std::optional<Generator>& generator = std::nullopt);
     [[nodiscard]] std::string type_name() const override { return "FeatureAlphaDropout"; }
-    [[nodiscard]] const std::type_info& replayable() const override { return typeid(FeatureAlphaDropout); }
+    [[nodiscard]] const std::type_info& capture_safe() const override { return typeid(FeatureAlphaDropout); }
 };
 
 }  // namespace declivity::nn

@@ -27,7 +27,7 @@ class DECLIVITY_API Embedding : public Layer {
                                                    const EmbeddingOptions& options = {});
     [[nodiscard]] Tensor weight() const { return weight_; }
     [[nodiscard]] std::string type_name() const override { return "Embedding"; }
-    [[nodiscard]] const std::type_info& replayable() const override { return typeid(Embedding); }
+    [[nodiscard]] const std::type_info& capture_safe() const override { return typeid(Embedding); }
 
   protected:
     Tensor forward(Tensor indices) override;
@@ -64,7 +64,7 @@ class DECLIVITY_API EmbeddingBag : public Callable<Tensor(Tensor, Tensor, Tensor
                                                       const EmbeddingBagOptions& options = {});
     [[nodiscard]] Tensor weight() const { return weight_; }
     [[nodiscard]] std::string type_name() const override { return "EmbeddingBag"; }
-    [[nodiscard]] const std::type_info& replayable() const override { return typeid(EmbeddingBag); }
+    [[nodiscard]] const std::type_info& capture_safe() const override { return typeid(EmbeddingBag); }
 
   protected:
     Tensor forward(Tensor indices, Tensor offsets, Tensor per_sample_weights) override;

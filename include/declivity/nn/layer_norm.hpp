@@ -24,7 +24,7 @@ class DECLIVITY_API LayerNorm : public Layer {
     [[nodiscard]] Tensor weight() const { return weight_; }
     [[nodiscard]] Tensor bias() const { return bias_; }
     [[nodiscard]] std::string type_name() const override { return "LayerNorm"; }
-    [[nodiscard]] const std::type_info& replayable() const override { return typeid(LayerNorm); }
+    [[nodiscard]] const std::type_info& capture_safe() const override { return typeid(LayerNorm); }
 
   protected:
     Tensor forward(Tensor x) override;
@@ -51,7 +51,7 @@ class DECLIVITY_API RMSNorm : public Layer {
     explicit RMSNorm(std::int64_t size, const RMSNormOptions& options = {}) : RMSNorm(Shape{size}, options) {}
     [[nodiscard]] Tensor weight() const { return weight_; }
     [[nodiscard]] std::string type_name() const override { return "RMSNorm"; }
-    [[nodiscard]] const std::type_info& replayable() const override { return typeid(RMSNorm); }
+    [[nodiscard]] const std::type_info& capture_safe() const override { return typeid(RMSNorm); }
 
   protected:
     Tensor forward(Tensor x) override;

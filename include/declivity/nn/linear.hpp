@@ -36,7 +36,7 @@ class DECLIVITY_API Linear : public Layer {
     [[nodiscard]] std::int64_t multiply_adds(const std::vector<Tensor>& inputs,
                                              const std::vector<Tensor>& outputs) const override;
     [[nodiscard]] std::string type_name() const override { return "Linear"; }
-    [[nodiscard]] const std::type_info& replayable() const override { return typeid(Linear); }
+    [[nodiscard]] const std::type_info& capture_safe() const override { return typeid(Linear); }
 
   protected:
     Tensor forward(Tensor x) override;

@@ -25,7 +25,7 @@ class DECLIVITY_API LSTMCell : public Callable<LstmState(Tensor, LstmState)> {
     [[nodiscard]] std::int64_t multiply_adds(const std::vector<Tensor>& inputs,
                                              const std::vector<Tensor>& outputs) const override;
     [[nodiscard]] std::string type_name() const override { return "LSTMCell"; }
-    [[nodiscard]] const std::type_info& replayable() const override { return typeid(LSTMCell); }
+    [[nodiscard]] const std::type_info& capture_safe() const override { return typeid(LSTMCell); }
 
   protected:
     LstmState forward(Tensor x, LstmState state) override;

@@ -13,7 +13,7 @@
 #include <vector>
 
 #include <declivity/nn/parameter.hpp>
-#include <declivity/runtime/recording.hpp>
+#include <declivity/runtime/command_list.hpp>
 #include <declivity/runtime/scope.hpp>
 #include <declivity/tensor/creation.hpp>
 #include <declivity/tensor/state_dict.hpp>
@@ -109,17 +109,17 @@ class DECLIVITY_API Module {
     [[nodiscard]] virtual std::string type_name() const;
 
     /// Which class promises that a recorded step may call `forward` once and then repeat what it launched
-    /// (docs/recording.md): that it launches the same for every input of the same shape and type, but for what it reads
-    /// by training(), guarded() or record_guard(). A class that does says
+    /// (docs/capture.md): that it launches the same for every input of the same shape and type, but for what it reads
+    /// by training(), guarded() or capture_guard(). A class that does says
     ///
-    ///     const std::type_info& replayable() const override { return typeid(Net); }
+    ///     const std::type_info& capture_safe() const override { return typeid(Net); }
     ///
     /// and speaks for itself alone: not for children, and not for classes that derive from it. void, as here, promises
     /// nothing.
-    [[nodiscard]] virtual const std::type_info& replayable() const;
-    /// Of this module and all below it, the first whose very class does not promise to be replayable, such as "module
+    [[nodiscard]] virtual const std::type_info& capture_safe() const;
+    /// Of this module and all below it, the first whose very class does not promise to be capture_safe, such as "module
     /// '2.norm' (MyNorm)"; empty when all do.
-    [[nodiscard]] std::string not_replayable() const;
+    [[nodiscard]] std::string not_capture_safe() const;
 
     /// The parameter of this name, of this module itself, as the module computes with it.
     /// @throws ValueError where there is none
@@ -166,8 +166,8 @@ class DECLIVITY_API Module {
     template <class M, class Owner>
     const M& guarded(M Owner::*member) const {
         const M& now = static_cast<const Owner&>(*this).*member;
-        if (is_recording())
-            guard_recording([here = presence_.watch(), owner = &static_cast<const Owner&>(*this), member, value = now] {
+        if (is_capturing())
+            add_capture_guard([here = lifetime_token_.watch(), owner = &static_cast<const Owner&>(*this), member, value = now] {
                 return !here.expired() && owner->*member == value;
             });
         return now;
@@ -184,7 +184,7 @@ class DECLIVITY_API Module {
         Call& operator=(const Call&) = delete;
         /// @throws ValueError unless the first argument is defined
         void require_defined(const Tensor& first) const;
-        /// Hooks are about to be called. @throws Unsupported in a recorded step that allows none (RecordOptions::hooks)
+        /// Hooks are about to be called. @throws Unsupported in a recorded step that allows none (CaptureOptions::hooks)
         void runs_hooks() const;
         /// Whether somebody looks on (ObserveCalls).
         [[nodiscard]] static bool observed() noexcept;
@@ -217,11 +217,11 @@ class DECLIVITY_API Module {
         std::shared_ptr<detail::ParameterSlot> slot;
     };
     /// Tells guards whether the module is still where it was.
-    class DECLIVITY_API Presence {
+    class DECLIVITY_API LifetimeToken {
       public:
-        Presence() = default;
-        Presence(Presence&& other) noexcept { other.token_.reset(); }
-        Presence& operator=(Presence&& other) noexcept;
+        LifetimeToken() = default;
+        LifetimeToken(LifetimeToken&& other) noexcept { other.token_.reset(); }
+        LifetimeToken& operator=(LifetimeToken&& other) noexcept;
         std::weak_ptr<const void> watch() const;
 
       private:
@@ -249,7 +249,7 @@ class DECLIVITY_API Module {
     bool external_ = false;
     bool reported_ = false;  // as called without being a child
     std::uint64_t changes_ = 0;
-    Presence presence_;
+    LifetimeToken lifetime_token_;
     bool placed_ = false;  // its tensors count as memory of its scope
     bool moved_from_ = false;
 };

@@ -113,7 +113,7 @@ class DECLIVITY_API ModuleList : public Module {
     }
     [[nodiscard]] auto end() const { return modules_.end(); }
     [[nodiscard]] std::string type_name() const override { return "ModuleList"; }
-    [[nodiscard]] const std::type_info& replayable() const override { return typeid(ModuleList); }
+    [[nodiscard]] const std::type_info& capture_safe() const override { return typeid(ModuleList); }
 
   private:
     detail::ModuleReferences<M> modules_;
@@ -180,7 +180,7 @@ class DECLIVITY_API ModuleDict : public Module {
     }
     [[nodiscard]] auto end() const { return modules_.end(); }
     [[nodiscard]] std::string type_name() const override { return "ModuleDict"; }
-    [[nodiscard]] const std::type_info& replayable() const override { return typeid(ModuleDict); }
+    [[nodiscard]] const std::type_info& capture_safe() const override { return typeid(ModuleDict); }
 
   private:
     void note(std::string_view key, M& module) {

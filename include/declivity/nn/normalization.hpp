@@ -22,7 +22,7 @@ class DECLIVITY_API GroupNorm : public Layer {
     [[nodiscard]] Tensor weight() const { return weight_; }
     [[nodiscard]] Tensor bias() const { return bias_; }
     [[nodiscard]] std::string type_name() const override { return "GroupNorm"; }
-    [[nodiscard]] const std::type_info& replayable() const override { return typeid(GroupNorm); }
+    [[nodiscard]] const std::type_info& capture_safe() const override { return typeid(GroupNorm); }
 
   protected:
     Tensor forward(Tensor x) override;
@@ -48,7 +48,7 @@ class DECLIVITY_API InstanceNorm : public Layer {
   public:
     explicit InstanceNorm(std::int64_t num_features, const InstanceNormOptions& options = {});
     [[nodiscard]] std::string type_name() const override { return "InstanceNorm"; }
-    [[nodiscard]] const std::type_info& replayable() const override { return typeid(InstanceNorm); }
+    [[nodiscard]] const std::type_info& capture_safe() const override { return typeid(InstanceNorm); }
 
   protected:
     Tensor forward(Tensor x) override;
@@ -66,7 +66,7 @@ class DECLIVITY_API InstanceNorm1d : public InstanceNorm {
   public:
     using InstanceNorm::InstanceNorm;
     [[nodiscard]] std::string type_name() const override { return "InstanceNorm1d"; }
-    [[nodiscard]] const std::type_info& replayable() const override { return typeid(InstanceNorm1d); }
+    [[nodiscard]] const std::type_info& capture_safe() const override { return typeid(InstanceNorm1d); }
 
   protected:
     Tensor forward(Tensor x) override;
@@ -77,7 +77,7 @@ class DECLIVITY_API InstanceNorm2d : public InstanceNorm {
   public:
     using InstanceNorm::InstanceNorm;
     [[nodiscard]] std::string type_name() const override { return "InstanceNorm2d"; }
-    [[nodiscard]] const std::type_info& replayable() const override { return typeid(InstanceNorm2d); }
+    [[nodiscard]] const std::type_info& capture_safe() const override { return typeid(InstanceNorm2d); }
 
   protected:
     Tensor forward(Tensor x) override;
@@ -88,7 +88,7 @@ class DECLIVITY_API InstanceNorm3d : public InstanceNorm {
   public:
     using InstanceNorm::InstanceNorm;
     [[nodiscard]] std::string type_name() const override { return "InstanceNorm3d"; }
-    [[nodiscard]] const std::type_info& replayable() const override { return typeid(InstanceNorm3d); }
+    [[nodiscard]] const std::type_info& capture_safe() const override { return typeid(InstanceNorm3d); }
 
   protected:
     Tensor forward(Tensor x) override;
@@ -100,7 +100,7 @@ class DECLIVITY_API LocalResponseNorm : public Layer {
     /// @throws ValueError for a size below 1
     explicit LocalResponseNorm(std::int64_t size, double alpha = 1e-4, double beta = 0.75, double k = 1);
     [[nodiscard]] std::string type_name() const override { return "LocalResponseNorm"; }
-    [[nodiscard]] const std::type_info& replayable() const override { return typeid(LocalResponseNorm); }
+    [[nodiscard]] const std::type_info& capture_safe() const override { return typeid(LocalResponseNorm); }
 
   protected:
     Tensor forward(Tensor x) override;

@@ -17,7 +17,7 @@ class DECLIVITY_API Pad : public Layer {
     /// @throws ValueError unless there are 2 N numbers
     explicit Pad(std::vector<std::int64_t> pads);
     [[nodiscard]] std::string type_name() const override;
-    [[nodiscard]] const std::type_info& replayable() const override { return typeid(Pad); }
+    [[nodiscard]] const std::type_info& capture_safe() const override { return typeid(Pad); }
 
   protected:
     Tensor forward(Tensor x) override;
@@ -33,7 +33,7 @@ class DECLIVITY_API ConstantPad : public Layer {
     ConstantPad(std::int64_t all, Scalar value) : ConstantPad(std::vector<std::int64_t>(2 * N, all), value) {}
     ConstantPad(std::vector<std::int64_t> pads, Scalar value);
     [[nodiscard]] std::string type_name() const override;
-    [[nodiscard]] const std::type_info& replayable() const override { return typeid(ConstantPad); }
+    [[nodiscard]] const std::type_info& capture_safe() const override { return typeid(ConstantPad); }
 
   protected:
     Tensor forward(Tensor x) override;

@@ -100,7 +100,7 @@ class DECLIVITY_API LoRA : public Layer {
     /// @throws ValueError for a rank below 1, ShapeError for a weight of fewer than two axes
     explicit LoRA(const Tensor& weight, const LoRAOptions& options = {});
     [[nodiscard]] std::string type_name() const override { return "LoRA"; }
-    [[nodiscard]] const std::type_info& replayable() const override { return typeid(LoRA); }
+    [[nodiscard]] const std::type_info& capture_safe() const override { return typeid(LoRA); }
 
   protected:
     Tensor forward(Tensor original) override;
@@ -118,7 +118,7 @@ class DECLIVITY_API WeightNorm : public Callable<Tensor(Tensor, Tensor)> {
     /// @param dim the axis; none: one norm for all
     explicit WeightNorm(std::optional<std::int64_t> dim = 0) : dim_(dim) {}
     [[nodiscard]] std::string type_name() const override { return "WeightNorm"; }
-    [[nodiscard]] const std::type_info& replayable() const override { return typeid(WeightNorm); }
+    [[nodiscard]] const std::type_info& capture_safe() const override { return typeid(WeightNorm); }
     [[nodiscard]] std::pair<Tensor, Tensor> right_inverse(const Tensor& weight) const;
 
   protected:

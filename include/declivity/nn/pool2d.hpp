@@ -24,7 +24,7 @@ class DECLIVITY_API MaxPool : public Layer {
     MaxPool(SpatialSize<N> kernel_size, std::integral auto stride)
         : MaxPool(kernel_size, MaxPoolOptions<N>{.stride = stride}) {}
     [[nodiscard]] std::string type_name() const override;
-    [[nodiscard]] const std::type_info& replayable() const override { return typeid(MaxPool); }
+    [[nodiscard]] const std::type_info& capture_safe() const override { return typeid(MaxPool); }
 
   protected:
     Tensor forward(Tensor x) override;
@@ -50,7 +50,7 @@ class DECLIVITY_API AvgPool : public Layer {
     AvgPool(SpatialSize<N> kernel_size, std::integral auto stride)
         : AvgPool(kernel_size, AvgPoolOptions<N>{.stride = stride}) {}
     [[nodiscard]] std::string type_name() const override;
-    [[nodiscard]] const std::type_info& replayable() const override { return typeid(AvgPool); }
+    [[nodiscard]] const std::type_info& capture_safe() const override { return typeid(AvgPool); }
 
   protected:
     Tensor forward(Tensor x) override;
@@ -63,7 +63,7 @@ class DECLIVITY_API AvgPool : public Layer {
 class DECLIVITY_API GlobalAvgPool2d : public Layer {
   public:
     [[nodiscard]] std::string type_name() const override { return "GlobalAvgPool2d"; }
-    [[nodiscard]] const std::type_info& replayable() const override { return typeid(GlobalAvgPool2d); }
+    [[nodiscard]] const std::type_info& capture_safe() const override { return typeid(GlobalAvgPool2d); }
 
   protected:
     Tensor forward(Tensor x) override;
@@ -75,7 +75,7 @@ class DECLIVITY_API AdaptiveAvgPool : public Layer {
   public:
     explicit AdaptiveAvgPool(SpatialSize<N> output_size);
     [[nodiscard]] std::string type_name() const override;
-    [[nodiscard]] const std::type_info& replayable() const override { return typeid(AdaptiveAvgPool); }
+    [[nodiscard]] const std::type_info& capture_safe() const override { return typeid(AdaptiveAvgPool); }
 
   protected:
     Tensor forward(Tensor x) override;

@@ -10,7 +10,7 @@ class DECLIVITY_API AdaptiveMaxPool : public Layer {
   public:
     explicit AdaptiveMaxPool(SpatialSize<N> output_size);
     [[nodiscard]] std::string type_name() const override;
-    [[nodiscard]] const std::type_info& replayable() const override { return typeid(AdaptiveMaxPool); }
+    [[nodiscard]] const std::type_info& capture_safe() const override { return typeid(AdaptiveMaxPool); }
 
   protected:
     Tensor forward(Tensor x) override;
@@ -25,7 +25,7 @@ class DECLIVITY_API MaxPoolWithIndices : public Callable<MaxPooled(Tensor)> {
   public:
     explicit MaxPoolWithIndices(SpatialSize<N> kernel_size, const MaxPoolOptions<N>& options = {});
     [[nodiscard]] std::string type_name() const override;
-    [[nodiscard]] const std::type_info& replayable() const override { return typeid(MaxPoolWithIndices); }
+    [[nodiscard]] const std::type_info& capture_safe() const override { return typeid(MaxPoolWithIndices); }
 
   protected:
     MaxPooled forward(Tensor x) override;
@@ -47,7 +47,7 @@ class DECLIVITY_API MaxUnpool : public Callable<Tensor(Tensor, Tensor)> {
   public:
     explicit MaxUnpool(SpatialSize<N> kernel_size, const MaxUnpoolOptions<N>& options = {});
     [[nodiscard]] std::string type_name() const override;
-    [[nodiscard]] const std::type_info& replayable() const override { return typeid(MaxUnpool); }
+    [[nodiscard]] const std::type_info& capture_safe() const override { return typeid(MaxUnpool); }
 
   protected:
     Tensor forward(Tensor x, Tensor indices) override;
@@ -69,7 +69,7 @@ class DECLIVITY_API LPPool : public Layer {
   public:
     LPPool(double norm_type, SpatialSize<N> kernel_size, const LPPoolOptions<N>& options = {});
     [[nodiscard]] std::string type_name() const override;
-    [[nodiscard]] const std::type_info& replayable() const override { return typeid(LPPool); }
+    [[nodiscard]] const std::type_info& capture_safe() const override { return typeid(LPPool); }
 
   protected:
     Tensor forward(Tensor x) override;
@@ -85,7 +85,7 @@ class DECLIVITY_API FractionalMaxPool : public Layer {
   public:
     explicit FractionalMaxPool(const FractionalPoolParameters<N>& options, std::optional<Generator> generator = {});
     [[nodiscard]] std::string type_name() const override;
-    [[nodiscard]] const std::type_info& replayable() const override { return typeid(FractionalMaxPool); }
+    [[nodiscard]] const std::type_info& capture_safe() const override { return typeid(FractionalMaxPool); }
 
   protected:
     Tensor forward(Tensor x) override;

@@ -87,7 +87,7 @@ class DECLIVITY_API RNN : public detail::RecurrentNetwork<RecurrentSequence, Ten
     /// @throws ValueError for sizes below 1, or dropout outside of [0, 1]
     RNN(std::int64_t input_size, std::int64_t hidden_size, const RNNOptions& options = {});
     [[nodiscard]] std::string type_name() const override { return "RNN"; }
-    [[nodiscard]] const std::type_info& replayable() const override { return typeid(RNN); }
+    [[nodiscard]] const std::type_info& capture_safe() const override { return typeid(RNN); }
 
   protected:
     RecurrentSequence run_layer(const Tensor& x, const Tensor& state, const detail::RecurrentWeights& weights,
@@ -113,7 +113,7 @@ class DECLIVITY_API GRU : public detail::RecurrentNetwork<RecurrentSequence, Ten
   public:
     GRU(std::int64_t input_size, std::int64_t hidden_size, const GRUOptions& options = {});
     [[nodiscard]] std::string type_name() const override { return "GRU"; }
-    [[nodiscard]] const std::type_info& replayable() const override { return typeid(GRU); }
+    [[nodiscard]] const std::type_info& capture_safe() const override { return typeid(GRU); }
 
   protected:
     RecurrentSequence run_layer(const Tensor& x, const Tensor& state, const detail::RecurrentWeights& weights,
@@ -145,7 +145,7 @@ class DECLIVITY_API LSTM : public detail::RecurrentNetwork<LstmSequence, LstmSta
   public:
     LSTM(std::int64_t input_size, std::int64_t hidden_size, const LSTMOptions& options = {});
     [[nodiscard]] std::string type_name() const override { return "LSTM"; }
-    [[nodiscard]] const std::type_info& replayable() const override { return typeid(LSTM); }
+    [[nodiscard]] const std::type_info& capture_safe() const override { return typeid(LSTM); }
 
   protected:
     LstmSequence run_layer(const Tensor& x, const LstmState& state, const detail::RecurrentWeights& weights,
@@ -167,7 +167,7 @@ class DECLIVITY_API RNNCell : public Callable<Tensor(Tensor, Tensor)> {
     [[nodiscard]] std::int64_t multiply_adds(const std::vector<Tensor>& inputs,
                                              const std::vector<Tensor>& outputs) const override;
     [[nodiscard]] std::string type_name() const override { return "RNNCell"; }
-    [[nodiscard]] const std::type_info& replayable() const override { return typeid(RNNCell); }
+    [[nodiscard]] const std::type_info& capture_safe() const override { return typeid(RNNCell); }
 
   protected:
     Tensor forward(Tensor x, Tensor hidden) override;
@@ -192,7 +192,7 @@ class DECLIVITY_API GRUCell : public Callable<Tensor(Tensor, Tensor)> {
     [[nodiscard]] std::int64_t multiply_adds(const std::vector<Tensor>& inputs,
                                              const std::vector<Tensor>& outputs) const override;
     [[nodiscard]] std::string type_name() const override { return "GRUCell"; }
-    [[nodiscard]] const std::type_info& replayable() const override { return typeid(GRUCell); }
+    [[nodiscard]] const std::type_info& capture_safe() const override { return typeid(GRUCell); }
 
   protected:
     Tensor forward(Tensor x, Tensor hidden) override;

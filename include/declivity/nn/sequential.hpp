@@ -48,7 +48,7 @@ class DECLIVITY_API Sequential : public Layer {
     }
     [[nodiscard]] auto end() const { return layers_.end(); }
     [[nodiscard]] std::string type_name() const override { return "Sequential"; }
-    [[nodiscard]] const std::type_info& replayable() const override { return typeid(Sequential); }
+    [[nodiscard]] const std::type_info& capture_safe() const override { return typeid(Sequential); }
 
   protected:
     Tensor forward(Tensor x) override;

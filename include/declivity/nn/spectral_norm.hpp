@@ -25,7 +25,7 @@ class DECLIVITY_API SpectralNorm : public Layer {
     /// @throws ValueError for n_power_iterations below 1, ShapeError for a weight without axes
     explicit SpectralNorm(const Tensor& weight, const SpectralNormOptions& options = {});
     [[nodiscard]] std::string type_name() const override { return "SpectralNorm"; }
-    [[nodiscard]] const std::type_info& replayable() const override { return typeid(SpectralNorm); }
+    [[nodiscard]] const std::type_info& capture_safe() const override { return typeid(SpectralNorm); }
 
   protected:
     Tensor forward(Tensor original) override;

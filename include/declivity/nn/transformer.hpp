@@ -36,7 +36,7 @@ class DECLIVITY_API TransformerEncoderLayer : public Callable<Tensor(Tensor, Att
   public:
     TransformerEncoderLayer(std::int64_t d_model, std::int64_t nhead, const TransformerLayerOptions& options = {});
     [[nodiscard]] std::string type_name() const override { return "TransformerEncoderLayer"; }
-    [[nodiscard]] const std::type_info& replayable() const override { return typeid(TransformerEncoderLayer); }
+    [[nodiscard]] const std::type_info& capture_safe() const override { return typeid(TransformerEncoderLayer); }
 
   protected:
     Tensor forward(Tensor src, AttentionMasks masks) override;
@@ -62,7 +62,7 @@ class DECLIVITY_API TransformerDecoderLayer : public Callable<Tensor(Tensor, Ten
     [[nodiscard]] Tensor attention_to_memory(const Tensor& tgt, const Tensor& memory, const AttentionMasks& masks = {},
                                              const AttentionMasks& memory_masks = {});
     [[nodiscard]] std::string type_name() const override { return "TransformerDecoderLayer"; }
-    [[nodiscard]] const std::type_info& replayable() const override { return typeid(TransformerDecoderLayer); }
+    [[nodiscard]] const std::type_info& capture_safe() const override { return typeid(TransformerDecoderLayer); }
 
   protected:
     /// @param masks among the positions of tgt
@@ -94,7 +94,7 @@ class DECLIVITY_API TransformerEncoder : public Callable<Tensor(Tensor, Attentio
     TransformerEncoder(std::int64_t d_model, std::int64_t nhead, std::int64_t num_layers,
                        const TransformerLayerOptions& options = {}, bool final_norm = false);
     [[nodiscard]] std::string type_name() const override { return "TransformerEncoder"; }
-    [[nodiscard]] const std::type_info& replayable() const override { return typeid(TransformerEncoder); }
+    [[nodiscard]] const std::type_info& capture_safe() const override { return typeid(TransformerEncoder); }
 
   protected:
     Tensor forward(Tensor src, AttentionMasks masks) override;
@@ -114,7 +114,7 @@ class DECLIVITY_API TransformerDecoder : public Callable<Tensor(Tensor, Tensor, 
                                                           const AttentionMasks& masks = {},
                                                           const AttentionMasks& memory_masks = {});
     [[nodiscard]] std::string type_name() const override { return "TransformerDecoder"; }
-    [[nodiscard]] const std::type_info& replayable() const override { return typeid(TransformerDecoder); }
+    [[nodiscard]] const std::type_info& capture_safe() const override { return typeid(TransformerDecoder); }
 
   protected:
     Tensor forward(Tensor tgt, Tensor memory, AttentionMasks masks, AttentionMasks memory_masks) override;

@@ -14,7 +14,7 @@ class DECLIVITY_API Upsample : public Layer {
   public:
     explicit Upsample(InterpolateOptions options);
     [[nodiscard]] std::string type_name() const override { return "Upsample"; }
-    [[nodiscard]] const std::type_info& replayable() const override { return typeid(Upsample); }
+    [[nodiscard]] const std::type_info& capture_safe() const override { return typeid(Upsample); }
 
   protected:
     Tensor forward(Tensor x) override;
@@ -34,7 +34,7 @@ class DECLIVITY_API UpsamplingNearest2d : public Upsample {
   public:
     explicit UpsamplingNearest2d(const UpsamplingOptions& options);
     [[nodiscard]] std::string type_name() const override { return "UpsamplingNearest2d"; }
-    [[nodiscard]] const std::type_info& replayable() const override { return typeid(UpsamplingNearest2d); }
+    [[nodiscard]] const std::type_info& capture_safe() const override { return typeid(UpsamplingNearest2d); }
 };
 
 /// Upsample with mode "bilinear" and aligned corners.
@@ -42,7 +42,7 @@ class DECLIVITY_API UpsamplingBilinear2d : public Upsample {
   public:
     explicit UpsamplingBilinear2d(const UpsamplingOptions& options);
     [[nodiscard]] std::string type_name() const override { return "UpsamplingBilinear2d"; }
-    [[nodiscard]] const std::type_info& replayable() const override { return typeid(UpsamplingBilinear2d); }
+    [[nodiscard]] const std::type_info& capture_safe() const override { return typeid(UpsamplingBilinear2d); }
 };
 
 }  // namespace declivity::nn

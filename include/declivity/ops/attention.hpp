@@ -4,7 +4,7 @@
 #include <cstdint>
 
 #include <declivity/ops/random.hpp>
-#include <declivity/ops/value.hpp>
+#include <declivity/ops/lazy_array.hpp>
 #include <declivity/ops/view.hpp>
 
 namespace declivity::ops {
@@ -29,7 +29,7 @@ struct AttentionNumbers {
 
 /// y (B, Lq, G H, E), and (B, G H, Lq), f32 or f64: the logarithm of the sum of each row's exponentials.
 struct AttentionResults {
-    Value y, log_sums;
+    LazyArray y, log_sums;
 };
 /// T. Dao, FlashAttention-2, 2023. A row for which no key counts is 0. Operations that wait.
 /// @throws TypeError, ShapeError, DeviceError for operands that do not belong together
@@ -37,7 +37,7 @@ DECLIVITY_API AttentionResults attention(const AttentionOperands& operands, cons
 
 /// q's (B, Lq, G H, D), k's (B, Lk, H, D), v's (B, Lk, H, E).
 struct AttentionGradients {
-    Value q, k, v;
+    LazyArray q, k, v;
 };
 /// @param y,log_sums of attention()
 /// @param g the gradient of y as (B, G H, Lq, E), elements of the last axis side by side
@@ -63,7 +63,7 @@ struct CachedAttentionNumbers {
 /// y (B, Lq, G H, E) of q's type; 0 where no key counts. Keys are cut into splits, which work side by side (T. Dao et
 /// al., Flash-Decoding for long-context inference, 2023). An operation that waits.
 /// @throws TypeError, ShapeError, DeviceError for operands that do not belong together
-DECLIVITY_API Value cached_attention(const CachedAttentionOperands& operands, const CachedAttentionNumbers& numbers);
+DECLIVITY_API LazyArray cached_attention(const CachedAttentionOperands& operands, const CachedAttentionNumbers& numbers);
 
 /// Writes k (B, H, T, D) and v (B, H, T, E) as keys lengths[b] - T to lengths[b] - 1 of each sample into the keys and
 /// values of `cache`, whose q is not used; what has no place there is left out. An operation that waits.

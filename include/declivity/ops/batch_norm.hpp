@@ -4,7 +4,7 @@
 // and bf16, for which what is given is f32. A View without a buffer stands for "none" where a parameter says so.
 #pragma once
 
-#include <declivity/ops/value.hpp>
+#include <declivity/ops/lazy_array.hpp>
 #include <declivity/ops/view.hpp>
 
 namespace declivity::ops {
@@ -37,20 +37,20 @@ struct BatchNormFold {
 DECLIVITY_API BatchNormFold batch_norm_fold(const View& mean, const View& variance, const View& weight,
                                             const View& bias, double eps, OperandUse use);
 /// x * factor + offset, an expression that a convolution before it takes up.
-DECLIVITY_API Value batch_norm(const Value& x, const BatchNormFold& fold);
+DECLIVITY_API LazyArray batch_norm(const LazyArray& x, const BatchNormFold& fold);
 
 /// out = (x - mean) * scale * weight + bias; weight and bias may be none.
 DECLIVITY_API void batch_norm(const View& x, const View& mean, const View& scale, const View& weight, const View& bias,
                               const View& out);
 
 /// The same as a value, launched when it is needed: with elementwise functions that follow it becomes one kernel.
-DECLIVITY_API Value batch_norm(const View& x, const View& mean, const View& scale, const View& weight,
+DECLIVITY_API LazyArray batch_norm(const View& x, const View& mean, const View& scale, const View& weight,
                                const View& bias);
 
 /// What normalisation in training gives.
 struct BatchNormTrained {
-    Value out;          ///< as x
-    Value mean, scale;  ///< of the batch, (C): as batch_norm_statistics
+    LazyArray out;          ///< as x
+    LazyArray mean, scale;  ///< of the batch, (C): as batch_norm_statistics
 };
 /// With the statistics of x itself. Where a work-item or group has whole channels in its hands, one kernel does all,
 /// and what follows: it is launched when one of the results is needed, or when somebody looks at the running

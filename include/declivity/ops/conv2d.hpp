@@ -14,7 +14,7 @@
 
 #include <declivity/ops/epilogue.hpp>
 #include <declivity/ops/shape.hpp>
-#include <declivity/ops/value.hpp>
+#include <declivity/ops/lazy_array.hpp>
 #include <declivity/ops/view.hpp>
 
 namespace declivity::ops {
@@ -41,7 +41,7 @@ DECLIVITY_API void conv2d_forward(const View& x, const View& weight, const std::
                                   OperandUse weights = OperandUse::variable);
 
 /// The same as a value, launched when it is needed: elementwise functions that follow become its epilogue.
-DECLIVITY_API Value conv2d(const View& x, const View& weight, const std::optional<View>& bias,
+DECLIVITY_API LazyArray conv2d(const View& x, const View& weight, const std::optional<View>& bias,
                            const Conv2dParameters& options, OperandUse weights = OperandUse::variable);
 
 /// The gradient for x, from that of the output and the weights, changed by `epilogue`: so it may go on to what x was
@@ -50,7 +50,7 @@ DECLIVITY_API void conv2d_backward_input(const View& out_gradient, const View& w
                                          const Conv2dParameters& options, const Epilogue& epilogue = {});
 
 /// The same as a value, of the shape of x.
-DECLIVITY_API Value conv2d_input_gradient(const View& out_gradient, const View& weight, const Shape& x,
+DECLIVITY_API LazyArray conv2d_input_gradient(const View& out_gradient, const View& weight, const Shape& x,
                                           const Conv2dParameters& options);
 
 /// The gradient for the weights, from x and that of the output, and with it that for the bias (O), if it is wanted: on
@@ -61,11 +61,11 @@ DECLIVITY_API void conv2d_backward_weights(const View& x, const View& out_gradie
                                            const std::optional<View>& bias_gradient = std::nullopt);
 
 struct Conv2dGradients {
-    Value weight, bias;
+    LazyArray weight, bias;
 };
 /// The same as values, of memory of their own; `bias` is none unless it is wanted. What is launched leaves partial
 /// results, which are summed when one of the values is needed, and with them those of all others of this thread that
-/// wait for it (operation_in_company).
+/// wait for it (deferred_batched).
 DECLIVITY_API Conv2dGradients conv2d_weight_gradients(const View& x, const View& out_gradient, const Shape& weight,
                                                       const Conv2dParameters& options, bool with_bias);
 

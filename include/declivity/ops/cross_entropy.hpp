@@ -3,7 +3,7 @@
 
 #include <cstdint>
 
-#include <declivity/ops/value.hpp>
+#include <declivity/ops/lazy_array.hpp>
 #include <declivity/ops/view.hpp>
 
 namespace declivity::ops {
@@ -22,9 +22,9 @@ struct CrossEntropy {
 };
 
 struct CrossEntropyResults {
-    Value loss;        ///< (N), or [] where they are brought together
-    Value statistics;  ///< (N, 2): for each row the largest logit m, and log sum exp(logit - m)
-    Value divisor;     ///< []: what their sum was divided by; none where they stay as they are
+    LazyArray loss;        ///< (N), or [] where they are brought together
+    LazyArray statistics;  ///< (N, 2): for each row the largest logit m, and log sum exp(logit - m)
+    LazyArray divisor;     ///< []: what their sum was divided by; none where they stay as they are
 };
 
 /// loss[i] = -log softmax(logits[i])[labels[i]], smoothed as told; 0 for an ignored label, NaN for one outside [0, C).
@@ -34,7 +34,7 @@ DECLIVITY_API CrossEntropyResults cross_entropy(const View& logits, const View& 
 
 /// The gradient for the logits, from that of the loss, which has its shape.
 /// @param divisor may be none where the losses stay as they are
-DECLIVITY_API Value cross_entropy_backward(const View& logits, const View& labels, const CrossEntropy& options,
+DECLIVITY_API LazyArray cross_entropy_backward(const View& logits, const View& labels, const CrossEntropy& options,
                                            const View& statistics, const View& divisor, const View& gradient);
 
 }  // namespace declivity::ops

@@ -3,7 +3,7 @@
 
 #include <cstdint>
 
-#include <declivity/ops/value.hpp>
+#include <declivity/ops/lazy_array.hpp>
 #include <declivity/ops/view.hpp>
 
 namespace declivity::ops {
@@ -17,14 +17,14 @@ struct CtcOperands {
 };
 
 struct CtcResults {
-    Value losses;  ///< (N); infinite where no alignment is, or a length is out of range
-    Value alphas;  ///< (N, T, 2 S + 1), for the gradient
+    LazyArray losses;  ///< (N); infinite where no alignment is, or a length is out of range
+    LazyArray alphas;  ///< (N, T, 2 S + 1), for the gradient
 };
 
 /// An operation that waits. @throws ShapeError, TypeError, DeviceError naming ctc_loss
 DECLIVITY_API CtcResults ctc_loss(const CtcOperands& operands);
 /// The gradient for log_probs, from that of the losses.
-DECLIVITY_API Value ctc_loss_backward(const CtcOperands& operands, const View& alphas, const View& losses,
+DECLIVITY_API LazyArray ctc_loss_backward(const CtcOperands& operands, const View& alphas, const View& losses,
                                       const View& gradient);
 
 }  // namespace declivity::ops

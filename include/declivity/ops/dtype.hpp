@@ -47,7 +47,7 @@ inline bool is_floating(DType type) noexcept { return dtype_info(type).kind == D
 /// True for the types of whole numbers, signed or not; not for bool.
 inline bool is_integer(DType type) noexcept { return dtype_info(type).kind == DTypeKind::integer; }
 /// True for f16 and bf16.
-inline bool is_half(DType type) noexcept { return type == DType::f16 || type == DType::bf16; }
+inline bool is_16bit_float(DType type) noexcept { return type == DType::f16 || type == DType::bf16; }
 /// The type that numbers of a type are computed with: f32 for f16 and bf16, otherwise the type itself.
 inline DType compute_type(DType type) noexcept { return dtype_info(type).compute; }
 

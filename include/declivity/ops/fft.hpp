@@ -1,7 +1,7 @@
 // Floor 2. Fourier transforms along one axis. Complex numbers are pairs along a last axis of 2.
 #pragma once
 
-#include <declivity/ops/value.hpp>
+#include <declivity/ops/lazy_array.hpp>
 #include <declivity/ops/view.hpp>
 
 namespace declivity::ops {
@@ -12,15 +12,15 @@ namespace declivity::ops {
 /// @param x (..., n, ..., 2), f32, f64, f16 or bf16, whatever the strides; the result has its shape and type
 /// @param axis of n, which is not the last
 /// @throws TypeError, ShapeError naming `function`
-DECLIVITY_API Value fft(std::string_view function, const View& x, int axis, bool conjugate, double scale);
+DECLIVITY_API LazyArray fft(std::string_view function, const View& x, int axis, bool conjugate, double scale);
 
 /// The first n / 2 + 1 numbers of the transform of real ones along the last axis, of an even length n.
 /// @param x (..., n); the result is (..., n / 2 + 1, 2)
-DECLIVITY_API Value fft_real(std::string_view function, const View& x, double scale);
+DECLIVITY_API LazyArray fft_real(std::string_view function, const View& x, double scale);
 
 /// Its inverse, times n and scale: the conjugate transform of the Hermitian numbers whose first half is given.
 /// Imaginary parts of the first and the last one count as 0.
 /// @param x (..., n / 2 + 1, 2); the result is (..., n), n > 0 even
-DECLIVITY_API Value fft_real_inverse(std::string_view function, const View& x, double scale);
+DECLIVITY_API LazyArray fft_real_inverse(std::string_view function, const View& x, double scale);
 
 }  // namespace declivity::ops

@@ -8,7 +8,7 @@
 #include <cstdint>
 #include <string_view>
 
-#include <declivity/ops/value.hpp>
+#include <declivity/ops/lazy_array.hpp>
 #include <declivity/ops/view.hpp>
 
 namespace declivity::ops {
@@ -19,24 +19,24 @@ enum class RowNorm : bool {
 };
 
 struct LayerNormResults {
-    Value out;         ///< of x's shape
-    Value mean, rstd;  ///< (rows); rstd = 1 / sqrt(variance + eps), and the mean is 0 for RowNorm::rms
+    LazyArray out;         ///< of x's shape
+    LazyArray mean, rstd;  ///< (rows); rstd = 1 / sqrt(variance + eps), and the mean is 0 for RowNorm::rms
 };
 
 /// out = normalised x * weight + bias; weight and bias (n) may be none. An operation that waits.
 /// @param x what waits is computed by the same kernel where it is made from; @param inner the first axis of a row
 /// @throws ShapeError, TypeError, DeviceError naming the function
-DECLIVITY_API LayerNormResults layer_norm(RowNorm kind, Value x, int inner, const View& weight, const View& bias,
+DECLIVITY_API LayerNormResults layer_norm(RowNorm kind, LazyArray x, int inner, const View& weight, const View& bias,
                                           double eps);
 
 /// The gradient for x, from that of the result. Weight may be none. Rows are as many as means.
-DECLIVITY_API Value layer_norm_input_gradient(RowNorm kind, const View& x, const View& weight, const View& mean,
+DECLIVITY_API LazyArray layer_norm_input_gradient(RowNorm kind, const View& x, const View& weight, const View& mean,
                                               const View& rstd, const View& out_gradient);
 
 struct LayerNormGradients {
-    Value weight, bias;  ///< (n)
+    LazyArray weight, bias;  ///< (n)
 };
-/// The gradients for weight and bias; their sums over rows wait for company (operation_in_company).
+/// The gradients for weight and bias; their sums over rows wait for company (deferred_batched).
 DECLIVITY_API LayerNormGradients layer_norm_weight_gradients(const View& x, std::int64_t n, const View& mean,
                                                              const View& rstd, const View& out_gradient);
 

@@ -1,13 +1,13 @@
 // Floor 2. The gates of a long short-term memory cell (Hochreiter, Schmidhuber 1997; forget gate: Gers et al. 2000).
 #pragma once
 
-#include <declivity/ops/value.hpp>
+#include <declivity/ops/lazy_array.hpp>
 #include <declivity/ops/view.hpp>
 
 namespace declivity::ops {
 
 struct LstmCellResults {
-    Value hidden, cell;  ///< (N, H)
+    LazyArray hidden, cell;  ///< (N, H)
 };
 
 /// i, f, o = sigmoid and u = tanh of the gates a + b (N, 4 H), in the order i, f, u, o; cell = f c + i u,
@@ -16,8 +16,8 @@ struct LstmCellResults {
 DECLIVITY_API LstmCellResults lstm_cell(const View& a, const View& b, const View& c);
 
 struct LstmCellGradients {
-    Value gates;  ///< (N, 4 H): of a, and of b
-    Value cell;   ///< (N, H): of c
+    LazyArray gates;  ///< (N, 4 H): of a, and of b
+    LazyArray cell;   ///< (N, H): of c
 };
 /// From the gradients of both results.
 DECLIVITY_API LstmCellGradients lstm_cell_backward(const View& a, const View& b, const View& c,

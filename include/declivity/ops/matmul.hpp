@@ -4,7 +4,7 @@
 #include <optional>
 
 #include <declivity/ops/epilogue.hpp>
-#include <declivity/ops/value.hpp>
+#include <declivity/ops/lazy_array.hpp>
 #include <declivity/ops/view.hpp>
 
 namespace declivity::ops {
@@ -16,12 +16,12 @@ namespace declivity::ops {
 /// Strategies for CPU-like devices: "blocked" (register tiles over blocks that a work-group copies for itself), "split"
 /// (the same over parts of long sums, which are then added), "packed" (register tiles over operands that are copied as
 /// a whole first) and "dot" (dot products in place, where the elements along K are neighbours in both); for GPU-like
-/// ones: "local" (tiles in local memory) and "gemv" (a matrix and up to 4 vectors); for both "clblast" (the CLBlast
-/// library) and "tiled" (register tiles in place, serves everything). "dot" and "clblast" serve no f16 and bf16, whose
+/// ones: "tiled" (tiles in local memory) and "gemv" (a matrix and up to 4 vectors); for both "clblast" (the CLBlast
+/// library) and "register_tiled" (register tiles in place, serves everything). "dot" and "clblast" serve no f16 and bf16, whose
 /// products are added up in f32. DECLIVITY_MATMUL names one to use wherever it can serve.
 ///
 /// Epilogues of the form activation(alpha * result + bias + beta * residual) are applied on the way by "blocked",
-/// "dot", "local", "gemv" and "packed": bias is a number for each column, residual has the shape of the result,
+/// "dot", "tiled", "gemv" and "packed": bias is a number for each column, residual has the shape of the result,
 /// activation is any elementwise function of one input, and each may be missing. All others run behind the product.
 /// @param right whether b stays constant: then "packed" copies it once, and serves from a few rows of a on
 /// @throws ShapeError, TypeError, DeviceError
@@ -31,7 +31,7 @@ DECLIVITY_API void matmul(const View& a, const View& b, const View& out, const E
 /// The same as a value, launched when it is needed: elementwise functions that follow become its epilogue.
 /// @param shape of the result: (M, N) behind any axes that make up the batch
 /// @param bias a number for each column (N)
-DECLIVITY_API Value matmul(const View& a, const View& b, const Shape& shape,
+DECLIVITY_API LazyArray matmul(const View& a, const View& b, const Shape& shape,
                            const std::optional<View>& bias = std::nullopt, OperandUse right = OperandUse::variable);
 
 }  // namespace declivity::ops

@@ -5,9 +5,9 @@
 // captures nothing and gets its views when it is launched, so that it cannot use memory that is not declared:
 //
 //   struct TopK { std::int64_t k; int axis; };
-//   EpilogueTaken launch_topk(const OperationViews& views, const TopK& topk) {
+//   EpilogueFused launch_topk(const OperationViews& views, const TopK& topk) {
 //       launch_kernels(views.in(0), topk.k, topk.axis, views.out(0), views.out(1));
-//       return EpilogueTaken::no;
+//       return EpilogueFused::no;
 //   }
 //   const OperationResults results = operation("topk", launch_topk, TopK{k, axis},
 //                                              {.reads = {x}, .outputs = {{x.dtype, shape}, {DType::i64, shape}}});
@@ -26,20 +26,20 @@
 #include <vector>
 
 #include <declivity/ops/epilogue.hpp>
-#include <declivity/ops/value.hpp>
+#include <declivity/ops/lazy_array.hpp>
 #include <declivity/ops/view.hpp>
 
 namespace declivity::ops {
 
 /// Whether a launch function applied the epilogue. If not, it is applied behind it.
-enum class EpilogueTaken : bool { no, yes };
+enum class EpilogueFused : bool { no, yes };
 
 /// What an operation is launched with. Views stand in the order in which they were declared.
 class DECLIVITY_API OperationViews {
   public:
     /// @param ins outlives the views
     OperationViews(std::span<const View> ins, std::vector<View> written, std::vector<View> outs, Epilogue epilogue,
-                   Value prologue);
+                   LazyArray prologue);
 
     /// What is read; without a buffer where none was given.
     [[nodiscard]] const View& in(std::size_t index) const;
@@ -50,13 +50,13 @@ class DECLIVITY_API OperationViews {
     /// Functions that follow the first output, over Expression::operator_result(); empty where there are none.
     [[nodiscard]] const Epilogue& epilogue() const noexcept { return epilogue_; }
     /// OperationOperands::prologue, for the launch function to compute as it reads it.
-    [[nodiscard]] const Value& prologue() const noexcept { return prologue_; }
+    [[nodiscard]] const LazyArray& prologue() const noexcept { return prologue_; }
 
   private:
     std::span<const View> ins_;
     std::vector<View> written_, outs_;
     Epilogue epilogue_;
-    Value prologue_;
+    LazyArray prologue_;
 };
 
 struct OperationOutput {
@@ -76,22 +76,22 @@ struct OperationOperands {
     std::vector<View> writes = {};
     std::vector<OperationOutput> outputs;  ///< kMaxOutputs at most; there are none where it only writes in place
     /// One more that is read, whose elements wait; none where all are there. What they wait for is looked after.
-    Value prologue = {};
+    LazyArray prologue = {};
     /// Whether the launch function takes up what follows even where that gives another type: out(0) has that type then.
-    bool takes_casts = false;
+    bool fuses_output_cast = false;
     /// Whether the launch function computes in f32 what is f16 or bf16: it gets copies for its launch alone, and what
-    /// it gives is rounded behind it, with what follows (takes_casts: by itself). Outputs declared f32 stay so.
-    bool widens = false;
+    /// it gives is rounded behind it, with what follows (fuses_output_cast: by itself). Outputs declared f32 stay so.
+    bool upcasts_to_f32 = false;
 };
 
 /// One value for each output; the others are none.
-using OperationResults = std::array<Value, kMaxOutputs>;
+using OperationResults = std::array<LazyArray, kMaxOutputs>;
 
 /// A launch function and its attributes, whatever their type.
 class OperationCall {
   public:
     template <class Attributes>
-    using Launch = EpilogueTaken (*)(const OperationViews&, const Attributes&);
+    using Launch = EpilogueFused (*)(const OperationViews&, const Attributes&);
 
     template <class Attributes>
     static OperationCall of(Launch<Attributes> launch, const Attributes& attributes) {
@@ -106,7 +106,7 @@ class OperationCall {
         return made;
     }
 
-    EpilogueTaken operator()(const OperationViews& views) const { return call_(function_, views, attributes_.data()); }
+    EpilogueFused operator()(const OperationViews& views) const { return call_(function_, views, attributes_.data()); }
     /// The bytes of the attributes.
     [[nodiscard]] std::span<const std::byte> attributes() const noexcept { return {attributes_.data(), size_}; }
 
@@ -115,12 +115,12 @@ class OperationCall {
 
     OperationCall() = default;
     template <class Attributes>
-    static EpilogueTaken call_as(Function function, const OperationViews& views, const void* attributes) {
+    static EpilogueFused call_as(Function function, const OperationViews& views, const void* attributes) {
         return reinterpret_cast<Launch<Attributes>>(function)(views, *static_cast<const Attributes*>(attributes));
     }
 
     Function function_ = nullptr;
-    EpilogueTaken (*call_)(Function, const OperationViews&, const void*) = nullptr;
+    EpilogueFused (*call_)(Function, const OperationViews&, const void*) = nullptr;
     alignas(std::max_align_t) std::array<std::byte, kMaxAttributeBytes> attributes_{};
     std::size_t size_ = 0;
 };
@@ -128,7 +128,7 @@ class OperationCall {
 DECLIVITY_API OperationResults operation(std::string_view name, const OperationCall& call, OperationOperands operands);
 
 /// Puts a launch off until one of the outputs is needed, or what is written. With DECLIVITY_FUSION=0, launches at once.
-/// What is written is marked as written (Buffer::mark_written); nobody else need do so.
+/// What is written is marked as written (Buffer::bump_version); nobody else need do so.
 /// @param name what errors and profiles call it; outlives the operation
 /// @param launch called once, unless it throws: then the operation still waits, and nothing may have been written
 /// @param attributes its sizes, flags and numbers; trivially copyable, kMaxAttributeBytes at most
@@ -138,11 +138,11 @@ OperationResults operation(std::string_view name, std::type_identity_t<Operation
     return operation(name, OperationCall::of<Attributes>(launch, attributes), std::move(operands));
 }
 /// Launches several operations of one kind at once.
-using LaunchTogether = void (*)(std::span<const OperationViews>);
+using BatchedLaunch = void (*)(std::span<const OperationViews>);
 
 /// An operation that waits for company: as soon as one is needed, all of this thread that have the same launch
 /// function, device and type are launched together. They are launched earlier where what they read takes much memory.
 /// @param operands one output, whose type counts
-DECLIVITY_API Value operation_in_company(std::string_view name, LaunchTogether launch, OperationOperands operands);
+DECLIVITY_API LazyArray deferred_batched(std::string_view name, BatchedLaunch launch, OperationOperands operands);
 
 }  // namespace declivity::ops

@@ -5,7 +5,7 @@
 #include <cstdint>
 
 #include <declivity/ops/shape.hpp>
-#include <declivity/ops/value.hpp>
+#include <declivity/ops/lazy_array.hpp>
 #include <declivity/ops/view.hpp>
 
 namespace declivity::ops {
@@ -29,16 +29,16 @@ struct Pool2dParameters {
 DECLIVITY_API Shape pool2d_shape(std::string_view function, const Shape& x, const Pool2dParameters& parameters);
 
 struct MaxPool2dResults {
-    Value out;      ///< the largest of each window; NaN wins, then the first
-    Value indices;  ///< its position h * W + w, i32; not computed where nobody holds it
+    LazyArray out;      ///< the largest of each window; NaN wins, then the first
+    LazyArray indices;  ///< its position h * W + w, i32; not computed where nobody holds it
 };
 DECLIVITY_API MaxPool2dResults max_pool2d(const View& x, const Pool2dParameters& parameters);
 /// The gradient for x of shape `x`: the sum of those of the windows that an element won.
-DECLIVITY_API Value max_pool2d_backward(const View& out_gradient, const View& indices, const Shape& x,
+DECLIVITY_API LazyArray max_pool2d_backward(const View& out_gradient, const View& indices, const Shape& x,
                                         const Pool2dParameters& parameters);
 
 /// The mean of each window, over the whole window or over the part inside x (count_include_pad).
-DECLIVITY_API Value avg_pool2d(const View& x, const Pool2dParameters& parameters);
-DECLIVITY_API Value avg_pool2d_backward(const View& out_gradient, const Shape& x, const Pool2dParameters& parameters);
+DECLIVITY_API LazyArray avg_pool2d(const View& x, const Pool2dParameters& parameters);
+DECLIVITY_API LazyArray avg_pool2d_backward(const View& out_gradient, const Shape& x, const Pool2dParameters& parameters);
 
 }  // namespace declivity::ops

@@ -3,7 +3,7 @@
 
 #include <cstdint>
 
-#include <declivity/ops/value.hpp>
+#include <declivity/ops/lazy_array.hpp>
 #include <declivity/ops/view.hpp>
 
 namespace declivity::ops {
@@ -29,22 +29,22 @@ struct RecurrentOperands {
 };
 
 struct RecurrentResults {
-    Value y;       ///< (T, N, H): the states after each step; 0 behind a row's length
-    Value hidden;  ///< (N, H): after the last step of each row
-    Value kept;    ///< (T, N, kept_of, H), f32 or f64: for the gradient
-    Value cell;    ///< (N, H): lstm
+    LazyArray y;       ///< (T, N, H): the states after each step; 0 behind a row's length
+    LazyArray hidden;  ///< (N, H): after the last step of each row
+    LazyArray kept;    ///< (T, N, kept_of, H), f32 or f64: for the gradient
+    LazyArray cell;    ///< (N, H): lstm
 };
 /// @param reverse from the last step of each row to the first
 /// @throws TypeError, ShapeError, DeviceError for operands that do not belong together, or without steps
 DECLIVITY_API RecurrentResults recurrent(RecurrentCell cell, const RecurrentOperands& operands, bool reverse);
 
 struct RecurrentGradients {
-    Value gates;   ///< (T, N, G H)
-    Value hidden;  ///< (N, H)
-    Value cell;    ///< (N, H): lstm
+    LazyArray gates;   ///< (T, N, G H)
+    LazyArray hidden;  ///< (N, H)
+    LazyArray cell;    ///< (N, H): lstm
     /// (T, N, G H): of the recurrent products W h; that of `gates` but for gru. Of the weight it is their product with
     /// the states before.
-    Value products;
+    LazyArray products;
 };
 /// @param y,kept of recurrent()
 /// @param of_y,of_hidden,of_cell gradients of the results

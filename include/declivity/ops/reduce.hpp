@@ -4,7 +4,7 @@
 #include <cstdint>
 #include <string_view>
 
-#include <declivity/ops/value.hpp>
+#include <declivity/ops/lazy_array.hpp>
 #include <declivity/ops/view.hpp>
 
 namespace declivity::ops {
@@ -39,6 +39,6 @@ DECLIVITY_API void reduce(Reduce kind, const View& x, const Dims& axes, const Vi
 DECLIVITY_API View reduce(Reduce kind, const View& x, const Dims& axes, bool keep_axes);
 /// Of a value that waits: where its axes lie so, one kernel computes the elements and reduces them, and they are never
 /// stored. Elements of f16 and bf16 are then not rounded before.
-DECLIVITY_API View reduce(Reduce kind, const Value& x, const Dims& axes, bool keep_axes);
+DECLIVITY_API View reduce(Reduce kind, const LazyArray& x, const Dims& axes, bool keep_axes);
 
 }  // namespace declivity::ops

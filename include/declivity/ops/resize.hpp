@@ -4,7 +4,7 @@
 
 #include <cstdint>
 
-#include <declivity/ops/value.hpp>
+#include <declivity/ops/lazy_array.hpp>
 #include <declivity/ops/view.hpp>
 
 namespace declivity::ops {
@@ -14,9 +14,9 @@ namespace declivity::ops {
 /// @param places (m, K) of i32 in [0, n), rising along both axes
 /// @param weights (m, K); without a buffer: all 1
 /// @return (outer, m, inner)
-DECLIVITY_API Value resample(const View& x, const View& places, const View& weights);
+DECLIVITY_API LazyArray resample(const View& x, const View& places, const View& weights);
 /// The gradient for x of n elements along that axis, always summed up in the same order.
-DECLIVITY_API Value resample_backward(const View& out_gradient, const View& places, const View& weights,
+DECLIVITY_API LazyArray resample_backward(const View& out_gradient, const View& places, const View& weights,
                                       std::int64_t n);
 
 }  // namespace declivity::ops

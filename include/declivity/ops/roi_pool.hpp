@@ -2,7 +2,7 @@
 #pragma once
 
 #include <declivity/ops/shape.hpp>
-#include <declivity/ops/value.hpp>
+#include <declivity/ops/lazy_array.hpp>
 #include <declivity/ops/view.hpp>
 
 namespace declivity::ops {
@@ -13,7 +13,7 @@ namespace declivity::ops {
 /// @param boxes (K, 4) of x's type, times `scale` in pixels; their corners are rounded
 /// @param images (K), i64; outside of [0, N): no pixels
 /// @return (K, C, P, Q), i32
-DECLIVITY_API Value roi_pool_places(const View& x, const View& boxes, const View& images, Size2 output_size,
+DECLIVITY_API LazyArray roi_pool_places(const View& x, const View& boxes, const View& images, Size2 output_size,
                                     double scale);
 
 }  // namespace declivity::ops

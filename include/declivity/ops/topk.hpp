@@ -1,14 +1,14 @@
 // Floor 2. The first elements of rows in order.
 #pragma once
 
-#include <declivity/ops/value.hpp>
+#include <declivity/ops/lazy_array.hpp>
 #include <declivity/ops/view.hpp>
 
 namespace declivity::ops {
 
 struct TopKResults {
-    Value values;  ///< (rows, k)
-    Value places;  ///< (rows, k), i64
+    LazyArray values;  ///< (rows, k)
+    LazyArray places;  ///< (rows, k), i64
 };
 
 /// The k largest of each row of x (rows, n), falling, or the smallest, rising. NaN counts as larger than all else; of

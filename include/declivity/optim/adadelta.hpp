@@ -23,7 +23,7 @@ class DECLIVITY_API Adadelta : public Optimizer {
     explicit Adadelta(const Parameters& parameters, const AdadeltaOptions& options = {});
     /// Another group with settings of its own. @throws ValueError for settings out of range
     void add_group(const Parameters& parameters, const AdadeltaOptions& options);
-    [[nodiscard]] const std::type_info& replayable() const override { return typeid(Adadelta); }
+    [[nodiscard]] const std::type_info& capture_safe() const override { return typeid(Adadelta); }
 
   protected:
     void update(std::size_t group, Update& x) const override;

@@ -23,7 +23,7 @@ class DECLIVITY_API Adagrad : public Optimizer {
     explicit Adagrad(const Parameters& parameters, const AdagradOptions& options = {});
     /// Another group with settings of its own. @throws ValueError for settings out of range
     void add_group(const Parameters& parameters, const AdagradOptions& options);
-    [[nodiscard]] const std::type_info& replayable() const override { return typeid(Adagrad); }
+    [[nodiscard]] const std::type_info& capture_safe() const override { return typeid(Adagrad); }
 
   protected:
     void update(std::size_t group, Update& x) const override;

@@ -37,7 +37,7 @@ class DECLIVITY_API Adam : public Optimizer {
     explicit Adam(const Parameters& parameters, const AdamOptions& options = {});
     /// Another group with settings of its own. @throws ValueError for settings out of range
     void add_group(const Parameters& parameters, const AdamOptions& options);
-    [[nodiscard]] const std::type_info& replayable() const override { return typeid(Adam); }
+    [[nodiscard]] const std::type_info& capture_safe() const override { return typeid(Adam); }
 
   protected:
     /// Without any group yet.
@@ -61,7 +61,7 @@ class DECLIVITY_API AdamW : public Adam {
     explicit AdamW(const Parameters& parameters, const AdamWOptions& options = {});
     /// Another group with settings of its own. @throws ValueError for settings out of range
     void add_group(const Parameters& parameters, const AdamWOptions& options);
-    [[nodiscard]] const std::type_info& replayable() const override { return typeid(AdamW); }
+    [[nodiscard]] const std::type_info& capture_safe() const override { return typeid(AdamW); }
 };
 
 }  // namespace declivity::optim

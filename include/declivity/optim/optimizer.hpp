@@ -104,9 +104,9 @@ class DECLIVITY_API Optimizer {
     void set_guard(const Tensor& guard);
 
     /// Which class promises that each step's formula is the same, so that it is made once, and a recorded step may
-    /// call step() once and then repeat what it launched, see nn::Module::replayable(): the library's optimizers do,
+    /// call step() once and then repeat what it launched, see nn::Module::capture_safe(): the library's optimizers do,
     /// for themselves and not for classes that derive from them. void, as here, promises nothing.
-    [[nodiscard]] virtual const std::type_info& replayable() const;
+    [[nodiscard]] virtual const std::type_info& capture_safe() const;
 
     /// Everything that a resumed training needs, by names that say parameter and state: "state.features.0.weight.m";
     /// parameters without a name have their number among all of the optimizer's, "state.3.m". "state.3.step", a scalar,
@@ -149,7 +149,7 @@ class DECLIVITY_API Optimizer {
     void add(const Parameters& parameters, double learning_rate, std::vector<Slot> slots = {});
     /// The formula of a group's step, in elementwise functions of tensors and numbers, whose results are assigned to
     /// x.parameter and x["..."]: all of them are made from what was there before the step. Called in each step, unless
-    /// replayable() promises that it is the same.
+    /// capture_safe() promises that it is the same.
     virtual void update(std::size_t group, Update& x) const = 0;
 
   private:

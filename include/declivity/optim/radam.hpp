@@ -29,7 +29,7 @@ class DECLIVITY_API RAdam : public Optimizer {
     explicit RAdam(const Parameters& parameters, const RAdamOptions& options = {});
     /// Another group with settings of its own. @throws ValueError for settings out of range
     void add_group(const Parameters& parameters, const RAdamOptions& options);
-    [[nodiscard]] const std::type_info& replayable() const override { return typeid(RAdam); }
+    [[nodiscard]] const std::type_info& capture_safe() const override { return typeid(RAdam); }
 
   protected:
     void update(std::size_t group, Update& x) const override;

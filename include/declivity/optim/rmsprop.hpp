@@ -26,7 +26,7 @@ class DECLIVITY_API RMSprop : public Optimizer {
     explicit RMSprop(const Parameters& parameters, const RMSpropOptions& options = {});
     /// Another group with settings of its own. @throws ValueError for settings out of range
     void add_group(const Parameters& parameters, const RMSpropOptions& options);
-    [[nodiscard]] const std::type_info& replayable() const override { return typeid(RMSprop); }
+    [[nodiscard]] const std::type_info& capture_safe() const override { return typeid(RMSprop); }
 
   protected:
     void update(std::size_t group, Update& x) const override;

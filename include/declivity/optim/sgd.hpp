@@ -26,7 +26,7 @@ class DECLIVITY_API SGD : public Optimizer {
     explicit SGD(const Parameters& parameters, const SGDOptions& options = {});
     /// Another group with settings of its own. @throws ValueError for settings out of range
     void add_group(const Parameters& parameters, const SGDOptions& options);
-    [[nodiscard]] const std::type_info& replayable() const override { return typeid(SGD); }
+    [[nodiscard]] const std::type_info& capture_safe() const override { return typeid(SGD); }
 
   protected:
     void update(std::size_t group, Update& x) const override;

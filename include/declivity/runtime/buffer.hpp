@@ -57,17 +57,17 @@ class DECLIVITY_API Buffer {
     [[nodiscard]] long use_count() const noexcept { return block_.use_count(); }
 
     /// How often the memory was written in place, for floors that keep values for later and must know whether they are
-    /// stale: a count of mark_written() calls. Who writes memory by a kernel or copy of his own, that others have read
+    /// stale: a count of bump_version() calls. Who writes memory by a kernel or copy of his own, that others have read
     /// before, calls it.
     [[nodiscard]] std::uint64_t version() const noexcept;
-    void mark_written() const noexcept;
+    void bump_version() const noexcept;
 
     /// Counts the states of the memory in the order of the device's queue, for values that are made from its elements:
-    /// grows by mark_written(), and by write_enqueued() once more. A value that was made by commands that were enqueued
+    /// grows by bump_version(), and by write_enqueued() once more. A value that was made by commands that were enqueued
     /// after contents() was read is right as long as contents() stays the same.
     [[nodiscard]] std::uint64_t contents() const noexcept;
-    /// A write that mark_written() announced is in the queue: what another thread made from the memory meanwhile is not
-    /// used again. Whoever calls mark_written() behind the write need not call it. See BufferWrite.
+    /// A write that bump_version() announced is in the queue: what another thread made from the memory meanwhile is not
+    /// used again. Whoever calls bump_version() behind the write need not call it. See BufferWrite.
     void write_enqueued() const noexcept;
 
     /// A value that a layer above made from the memory's contents, such as packed weights. Null when there is none.
@@ -91,7 +91,7 @@ class DECLIVITY_API Buffer {
     void launch_readers() const;
     /// Whether nobody can tell when the memory is written, but who has `handles` handles to it: it is the pool's, its
     /// other handles are gone, and nobody but `reader` still has to read it.
-    [[nodiscard]] bool only_for(long handles, const PendingLaunch* reader) const;
+    [[nodiscard]] bool is_unshared(long handles, const PendingLaunch* reader) const;
 
     /// Who still has to write memory that was handed out before. It is launched before anybody reads or writes the
     /// elements, and lives until then. It must not keep the memory alive: see weak().
@@ -109,11 +109,11 @@ class DECLIVITY_API Buffer {
     std::shared_ptr<detail::Block> block_;
 };
 
-/// While one lives, its thread writes the memory in place: mark_written() at its beginning, write_enqueued() at its
+/// While one lives, its thread writes the memory in place: bump_version() at its beginning, write_enqueued() at its
 /// end.
 class DECLIVITY_API BufferWrite {
   public:
-    explicit BufferWrite(Buffer buffer) : buffer_(std::move(buffer)) { buffer_.mark_written(); }
+    explicit BufferWrite(Buffer buffer) : buffer_(std::move(buffer)) { buffer_.bump_version(); }
     BufferWrite(BufferWrite&&) noexcept = default;
     BufferWrite& operator=(BufferWrite&&) = delete;
     ~BufferWrite() { buffer_.write_enqueued(); }
@@ -129,7 +129,7 @@ DECLIVITY_API void upload(const Buffer& destination, std::size_t offset, std::sp
 /// As `upload`, through the copy queue, beside running kernels. Before the first kernel that uses the bytes, let the
 /// compute queue wait: Queue::compute(device).wait_for(event). `destination` must have been made with
 /// BufferUse::transfer, and no kernel may use it before.
-[[nodiscard]] DECLIVITY_API Event upload_ahead(const Buffer& destination, std::size_t offset,
+[[nodiscard]] DECLIVITY_API Event upload_async(const Buffer& destination, std::size_t offset,
                                                std::span<const std::byte> source);
 
 /// Starts a copy to the host, by the copy queue from 64 KiB on. Both must stay alive until the event is done.

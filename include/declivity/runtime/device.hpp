@@ -39,7 +39,7 @@ struct DeviceInfo {
 };
 
 /// Bytes of device memory that the pool holds.
-struct MemoryFigures {
+struct MemoryStats {
     std::uint64_t in_use = 0;          ///< handed out
     std::uint64_t cached = 0;          ///< taken from the device, free for the next request
     std::uint64_t peak = 0;            ///< largest `in_use` so far
@@ -54,10 +54,10 @@ struct ScopeMemory {
     std::int64_t blocks = 0;
 };
 
-/// How kernels are shaped for a device: `cpu_like` ones want few work-items that loop over contiguous memory,
-/// `gpu_like` ones want many work-items and local memory. GPUs are gpu_like, and so are CPU devices whose drivers make
+/// How kernels are shaped for a device: `simd` ones want few work-items that loop over contiguous memory,
+/// `simt` ones want many work-items and local memory. GPUs are simt, and so are CPU devices whose drivers make
 /// vectors of neighbouring work-items; DECLIVITY_FAMILY=cpu or gpu overrides it.
-enum class Family : std::uint8_t { cpu_like, gpu_like };
+enum class KernelStyle : std::uint8_t { simd, simt };
 
 /// A cheap handle to one OpenCL device. The object behind it (context, queues, memory pool, compiled programs) is
 /// made on first use and lives as long as the process, so handles, tensors and buffers may be destroyed in any
@@ -76,8 +76,8 @@ class DECLIVITY_API Device {
     [[nodiscard]] const DeviceInfo& info() const;
     [[nodiscard]] const std::string& name() const { return info().name; }
     /// By what the device says of itself (type, local memory); DECLIVITY_FAMILY=cpu or gpu overrides it.
-    [[nodiscard]] Family family() const;
-    [[nodiscard]] MemoryFigures memory() const;
+    [[nodiscard]] KernelStyle style() const;
+    [[nodiscard]] MemoryStats memory() const;
     /// What is in use, by scope, the most first. What a layer's gradients need counts as the layer's.
     [[nodiscard]] std::vector<ScopeMemory> memory_by_scope() const;
     /// Sets `peak` back to what is in use now.

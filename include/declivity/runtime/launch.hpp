@@ -104,7 +104,7 @@ struct RawArgument {
 };
 
 /// The same, which says where in memory objects things lie: no two runs of a program need agree on it.
-struct PlacesArgument {
+struct IndicesArgument {
     const void* data;
     std::size_t bytes;
 };
@@ -140,7 +140,7 @@ class DECLIVITY_API Argument {
         keep(&value, sizeof(T));
     }
     Argument(const RawArgument& raw) : kind_(Kind::value) { keep(raw.data, raw.bytes); }
-    Argument(const PlacesArgument& places) : kind_(Kind::value), places_(true) { keep(places.data, places.bytes); }
+    Argument(const IndicesArgument& places) : kind_(Kind::value), places_(true) { keep(places.data, places.bytes); }
     Argument(BufferArgument buffer) : kind_(Kind::buffer), buffer_(std::move(buffer)) {}
     Argument(const LocalMemory& local) : kind_(Kind::local), size_(local.bytes) {}
 

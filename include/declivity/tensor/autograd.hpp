@@ -112,30 +112,30 @@ using GradientRule = std::function<std::vector<Tensor>(const GradientContext&)>;
 
 /// Whether a rule consists of differentiable functions of Tensors, so that it can be differentiated itself. A backward
 /// through the gradient that an opaque one gave is refused as Unsupported.
-enum class RuleKind : std::uint8_t { opaque, composed };
+enum class RuleKind : std::uint8_t { opaque, differentiable };
 
 /// Joins a result to the graph: the way every differentiable function ends. `inputs` may hold undefined tensors.
 /// When no input requires a gradient, or recording is off, the rule is dropped.
-DECLIVITY_API Tensor differentiable(std::string_view name, const std::vector<Tensor>& inputs, const ops::Value& result,
+DECLIVITY_API Tensor attach_backward(std::string_view name, const std::vector<Tensor>& inputs, const ops::LazyArray& result,
                                     GradientRule rule, RuleKind kind = RuleKind::opaque);
 /// The same for several results.
-DECLIVITY_API std::vector<Tensor> differentiable(std::string_view name, const std::vector<Tensor>& inputs,
-                                                 const std::vector<ops::Value>& results, GradientRule rule,
+DECLIVITY_API std::vector<Tensor> attach_backward(std::string_view name, const std::vector<Tensor>& inputs,
+                                                 const std::vector<ops::LazyArray>& results, GradientRule rule,
                                                  RuleKind kind = RuleKind::opaque);
 
 /// A function of tensors, made of others that are differentiable.
-using Composition = std::function<std::vector<Tensor>(const std::vector<Tensor>& inputs)>;
+using Decomposition = std::function<std::vector<Tensor>(const std::vector<Tensor>& inputs)>;
 
 /// For a function that is a composition of others, and whose results come from kernels of its own. A plain backward
 /// calls `rule`; one that is recorded (GradOptions::create_graph) differentiates the composition instead, which makes
 /// the function differentiable to any order. The inputs are kept for that.
 /// @param composition from the inputs to the results; must not look at anything that is written meanwhile
-DECLIVITY_API std::vector<Tensor> differentiable(std::string_view name, const std::vector<Tensor>& inputs,
-                                                 const std::vector<ops::Value>& results, GradientRule rule,
-                                                 Composition composition);
+DECLIVITY_API std::vector<Tensor> attach_backward(std::string_view name, const std::vector<Tensor>& inputs,
+                                                 const std::vector<ops::LazyArray>& results, GradientRule rule,
+                                                 Decomposition decomposition);
 
 /// Whether a function of these inputs would be recorded: only then a rule's values need to be kept.
-DECLIVITY_API bool recorded(const std::vector<Tensor>& inputs);
+DECLIVITY_API bool any_requires_grad(const std::vector<Tensor>& inputs);
 
 /// A value that a gradient rule keeps: the elements, and for an input where it stands in the graph. A tensor that takes
 /// another value later (writing in place under a graph) leaves it alone; that its memory was overwritten it notices.
@@ -150,11 +150,11 @@ class DECLIVITY_API Saved {
     Saved& operator=(Saved&&) noexcept = default;
     /// For a result that is not a Tensor yet, or is the function's own: its elements alone, since the result owns the
     /// rule.
-    static Saved result(const ops::Value& value);
+    static Saved result(const ops::LazyArray& value);
     /// @throws ValueError naming `function` when the elements were written after they were saved
     [[nodiscard]] Tensor get(std::string_view function) const;
     /// The same, as elements outside of the graph; empty where nothing was saved.
-    [[nodiscard]] ops::Value value(std::string_view function) const;
+    [[nodiscard]] ops::LazyArray value(std::string_view function) const;
     /// Whether there is a value, and it was not written since.
     [[nodiscard]] bool intact() const;
     /// Whether the tensor was a leaf that requires a gradient, and was given other elements by assign() since.
@@ -163,7 +163,7 @@ class DECLIVITY_API Saved {
   private:
     [[nodiscard]] std::uint64_t wanted_version() const;
     void require_intact(std::string_view function) const;
-    ops::Value value_;                        // its elements then: the tensor may stand for others later
+    ops::LazyArray value_;                        // its elements then: the tensor may stand for others later
     Tensor leaf_;                             // that requires a gradient
     std::shared_ptr<detail::GradNode> node_;  // that made it, if it is no leaf
     std::size_t output_ = 0;
@@ -171,7 +171,7 @@ class DECLIVITY_API Saved {
 };
 
 /// A differentiable function of a user's own. The inputs and outputs are kept for `backward`. Its gradient cannot be
-/// differentiated again (RuleKind::opaque); for one that can, see differentiable().
+/// differentiated again (RuleKind::opaque); for one that can, see attach_backward().
 struct DECLIVITY_API CustomFunction {
     std::string name;
     /// Computes the outputs; runs without recording.

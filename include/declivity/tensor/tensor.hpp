@@ -16,7 +16,7 @@
 #include <declivity/ops/dtype.hpp>
 #include <declivity/ops/scalar.hpp>
 #include <declivity/ops/shape.hpp>
-#include <declivity/ops/value.hpp>
+#include <declivity/ops/lazy_array.hpp>
 #include <declivity/ops/view.hpp>
 #include <declivity/runtime/device.hpp>
 
@@ -53,7 +53,7 @@ class DECLIVITY_API Tensor {
     /// No tensor. Functions take it where an argument is optional.
     Tensor() = default;
     /// Over memory that is there already, or elements that will be computed when they are needed.
-    explicit Tensor(const ops::Value& value);
+    explicit Tensor(const ops::LazyArray& value);
 
     /// Copies `values`, row-major, to a device.
     /// @throws ShapeError when their number is not shape.numel()
@@ -193,7 +193,7 @@ class DECLIVITY_API Tensor {
     /// The memory as a dense view, to read; a copy when the tensor is not dense.
     [[nodiscard]] ops::View dense_view() const;
     /// The elements, which may not be computed yet, to build on.
-    [[nodiscard]] const ops::Value& value() const;
+    [[nodiscard]] const ops::LazyArray& value() const;
 
     /// Makes this handle, and all that share it, stand for the elements of `other` from now on, outside of its graph;
     /// the gradient is dropped. How a module moves its parameters to another device without invalidating handles to
@@ -201,7 +201,7 @@ class DECLIVITY_API Tensor {
     void assign(const Tensor& other);
     /// For operators that write the memory themselves: what the graph saved of it, and what operators made of it as a
     /// constant (a parameter used under NoGrad), is stale.
-    void mark_written() const;
+    void bump_version() const;
 
     /// Shape, type, device and the values, shortened as NumPy does. Waits for the device.
     [[nodiscard]] std::string str() const;

@@ -20,11 +20,11 @@ namespace declivity::text {
 /// How the next token is chosen on the device, by models::generate().
 struct NextToken {
     /// From logits (N, vocab_size) to tokens (N), i64; below 0 where no token can be chosen. It may read logits on the
-    /// host, if it is not replayable. Empty: as the other options say.
+    /// host, if it is not capture_safe. Empty: as the other options say.
     std::function<Tensor(const Tensor& logits)> choose = nullptr;
     /// Whether it only enqueues, the same each time but for what tensors hold and generators draw: it becomes part of
-    /// the captured step then (docs/recording.md).
-    bool replayable = false;
+    /// the captured step then (docs/capture.md).
+    bool capture_safe = false;
 };
 
 /// The side of a row that holds the padding of a prompt.

@@ -25,7 +25,7 @@ class DECLIVITY_API Checkpoint : public Callback {
     void on_begin(Trainer& trainer) override;
     void after_step(Trainer& trainer) override;
     /// @throws ValueError naming the figures there are, when there is no such figure for `best`
-    void after_epoch(Trainer& trainer, const EpochFigures& figures) override;
+    void after_epoch(Trainer& trainer, const EpochMetrics& metrics) override;
     void on_end(Trainer& trainer) override;
 
   private:
@@ -58,7 +58,7 @@ class DECLIVITY_API EarlyStopping : public Callback {
     /// @throws ValueError for a figure of a validation set that there is not
     void on_begin(Trainer& trainer) override;
     /// @throws ValueError naming the figures there are, when there is no such figure
-    void after_epoch(Trainer& trainer, const EpochFigures& figures) override;
+    void after_epoch(Trainer& trainer, const EpochMetrics& metrics) override;
 
   private:
     std::int64_t patience_;
@@ -72,7 +72,7 @@ class DECLIVITY_API EarlyStopping : public Callback {
 class DECLIVITY_API CsvLog : public Callback {
   public:
     explicit CsvLog(std::filesystem::path path) : path_(std::move(path)) {}
-    void after_epoch(Trainer& trainer, const EpochFigures& figures) override;
+    void after_epoch(Trainer& trainer, const EpochMetrics& metrics) override;
 
   private:
     std::filesystem::path path_;
@@ -95,7 +95,7 @@ class DECLIVITY_API LearningCurvePicture : public Callback {
     /// @throws ValueError for a figure of a validation set that there is not
     void on_begin(Trainer& trainer) override;
     /// @throws ValueError naming the figures there are, when there is no such figure
-    void after_epoch(Trainer& trainer, const EpochFigures& figures) override;
+    void after_epoch(Trainer& trainer, const EpochMetrics& metrics) override;
 
   private:
     std::filesystem::path path_;

@@ -69,8 +69,8 @@ class DECLIVITY_API Metric {
     void to(const Device& device);
 
     /// Which class promises that a recorded step may call do_update once and then repeat what it launched, see
-    /// nn::Module::replayable(). void, as here, promises nothing.
-    [[nodiscard]] virtual const std::type_info& replayable() const;
+    /// nn::Module::capture_safe(). void, as here, promises nothing.
+    [[nodiscard]] virtual const std::type_info& capture_safe() const;
 
   protected:
     /// Registers a tensor of zeros, and gives it. @throws ValueError for a name that is taken or has a dot

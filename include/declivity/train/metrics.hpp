@@ -17,7 +17,7 @@ class DECLIVITY_API Accuracy : public Metric {
   public:
     /// @param ignore_index places with this target count for nothing
     explicit Accuracy(std::optional<std::int64_t> ignore_index = std::nullopt) : ignore_index_(ignore_index) {}
-    [[nodiscard]] const std::type_info& replayable() const override;
+    [[nodiscard]] const std::type_info& capture_safe() const override;
 
   private:
     void do_update(const Tensor& output, const Tensor& target) override;
@@ -32,7 +32,7 @@ class DECLIVITY_API TopKAccuracy : public Metric {
   public:
     /// @throws ValueError unless k >= 1
     explicit TopKAccuracy(std::int64_t k);
-    [[nodiscard]] const std::type_info& replayable() const override;
+    [[nodiscard]] const std::type_info& capture_safe() const override;
 
   private:
     void do_update(const Tensor& output, const Tensor& target) override;
@@ -52,7 +52,7 @@ class DECLIVITY_API ConfusionMatrix : public Metric {
     /// @throws ValueError when there was none
     [[nodiscard]] std::vector<std::int64_t> counts() const;
     [[nodiscard]] std::int64_t classes() const noexcept { return classes_; }
-    [[nodiscard]] const std::type_info& replayable() const override;
+    [[nodiscard]] const std::type_info& capture_safe() const override;
 
   protected:
     [[nodiscard]] double value(const States& states) const override;
@@ -71,7 +71,7 @@ class DECLIVITY_API MeanIoU : public ConfusionMatrix {
     using ConfusionMatrix::ConfusionMatrix;
     /// Of each class, of the last compute(); NaN for those that are left out. @throws ValueError when there was none
     [[nodiscard]] std::vector<double> of_classes() const;
-    [[nodiscard]] const std::type_info& replayable() const override;
+    [[nodiscard]] const std::type_info& capture_safe() const override;
 
   private:
     [[nodiscard]] double value(const States& states) const override;
@@ -81,7 +81,7 @@ class DECLIVITY_API MeanIoU : public ConfusionMatrix {
 class DECLIVITY_API MeanAbsoluteError : public Metric {
   public:
     MeanAbsoluteError() = default;
-    [[nodiscard]] const std::type_info& replayable() const override;
+    [[nodiscard]] const std::type_info& capture_safe() const override;
 
   private:
     void do_update(const Tensor& output, const Tensor& target) override;
@@ -96,7 +96,7 @@ class DECLIVITY_API Perplexity : public Metric {
   public:
     /// @param ignore_index places with this target count for nothing
     explicit Perplexity(std::int64_t ignore_index = -100) : ignore_index_(ignore_index) {}
-    [[nodiscard]] const std::type_info& replayable() const override;
+    [[nodiscard]] const std::type_info& capture_safe() const override;
 
   private:
     void do_update(const Tensor& output, const Tensor& target) override;

@@ -20,7 +20,7 @@
 #include <declivity/runtime/error.hpp>
 #include <declivity/tensor/generator.hpp>
 #include <declivity/tensor/tensor.hpp>
-#include <declivity/train/figures.hpp>
+#include <declivity/train/epoch_metrics.hpp>
 #include <declivity/train/loss_value.hpp>
 #include <declivity/train/metric.hpp>
 #include <declivity/train/step.hpp>
@@ -112,7 +112,7 @@ struct Progress {
     std::int64_t epoch = 0;  ///< epochs completed
     std::int64_t batch = 0;  ///< batches of the current epoch completed
     std::int64_t step = 0;   ///< steps completed in all: batches, or groups of them where gradients are accumulated
-    std::vector<EpochFigures> history;
+    std::vector<EpochMetrics> history;
 };
 
 struct FitOptions {
@@ -132,10 +132,10 @@ struct FitOptions {
     double clip_norm = 0;  ///< clips gradients of a model and a loss to this norm; 0 does not
     std::vector<std::shared_ptr<Callback>> callbacks = {};
     bool quiet = false;  ///< no progress bar and no lines
-    /// Whether steps of the same shapes are recorded twice and then replayed (docs/recording.md), once more in each
+    /// Whether steps of the same shapes are recorded twice and then replayed (docs/capture.md), once more in each
     /// epoch. A replay does not call the model, the loss or the step: what they decide on the host, by a counter or a
     /// random number of C++, it repeats. So, when not set, steps are recorded only where every part of them says that
-    /// this is right: modules, optimizers and metrics by their replayable(), losses of nn/loss.hpp. true says so for
+    /// this is right: modules, optimizers and metrics by their capture_safe(), losses of nn/loss.hpp. true says so for
     /// the model, loss, metrics and optimizer, or for the step, of this call; false records nothing. What cannot be
     /// recorded runs plainly. Trainer::replays() tells what came of it.
     std::optional<bool> record = {};
@@ -270,7 +270,7 @@ class DECLIVITY_API Callback {
     /// Before each step, for learning rates.
     virtual void before_step(Trainer&) {}
     virtual void after_step(Trainer&) {}
-    virtual void after_epoch(Trainer&, const EpochFigures&) {}
+    virtual void after_epoch(Trainer&, const EpochMetrics&) {}
     /// At the end, also when the training was interrupted; not after an exception.
     virtual void on_end(Trainer&) {}
 };

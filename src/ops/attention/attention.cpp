@@ -190,14 +190,14 @@ Work work_of(const Operands& in, const Attention& call, double products, std::in
     return work;
 }
 
-EpilogueTaken launch_attention(const OperationViews& views, const Attention& call) {
+EpilogueFused launch_attention(const OperationViews& views, const Attention& call) {
     const Operands in = operands_of(views);
     const View &y = views.out(0), &log_sums = views.out(1);
-    if (y.numel() == 0) return EpilogueTaken::no;
+    if (y.numel() == 0) return EpilogueFused::no;
     const WorkScope scope("attention", work_of(in, call, 2, {y}));
     const Sizes sizes = sizes_of(in, call);
     const std::int64_t rows = sizes.rows();
-    if (family_of(y.device()) == Family::gpu_like) {
+    if (kernel_style_of(y.device()) == KernelStyle::simt) {
         Defines defines = tile_defines(in, call);
         defines.set("LOG_SUMS", log_sums.buffer ? 1 : 0);
         const TileKernel tiles = tile_kernel(y.device(), y.dtype, "attention_tiles", width_of(in), defines);
@@ -205,7 +205,7 @@ EpilogueTaken launch_attention(const OperationViews& views, const Attention& cal
         for (const View& one : {y, log_sums.buffer ? log_sums : y}) arguments.emplace_back(one.argument());
         arguments.emplace_back(tiles.shared);
         launch(tiles.kernel, tiles.range(rows, sizes.heads, in.q.shape[0]), arguments);
-        return EpilogueTaken::no;
+        return EpilogueFused::no;
     }
     const Blocks blocks = blocks_of(y.device(), y.dtype, rows, in.v.shape[3]);
     Defines defines = defines_of(in, call, blocks);
@@ -217,7 +217,7 @@ EpilogueTaken launch_attention(const OperationViews& views, const Attention& cal
     launch({y.device(), {"attention.cl", "attention", defines}},
            {{to_size(ceil_div(rows, blocks.length())), to_size(sizes.heads), to_size(in.q.shape[0])}, {1, 1, 1}},
            arguments);
-    return EpilogueTaken::no;
+    return EpilogueFused::no;
 }
 
 /// The gradients by tiles, of q and then of k and v.
@@ -248,15 +248,15 @@ void launch_tiles_backward(const OperationViews& views, const Operands& in, cons
     launch(keys.kernel, keys.range(sizes.keys, sizes.heads, in.q.shape[0]), arguments);
 }
 
-EpilogueTaken launch_backward(const OperationViews& views, const Attention& call) {
+EpilogueFused launch_backward(const OperationViews& views, const Attention& call) {
     const Operands in = operands_of(views);
     const View &y = views.in(6), &log_sums = views.in(7), &g = views.in(8);
     const View &q_gradient = views.out(0), &k_gradient = views.out(1), &v_gradient = views.out(2);
     const WorkScope scope("attention_backward", work_of(in, call, 5, {y, g, q_gradient, k_gradient, v_gradient}));
     const Sizes sizes = sizes_of(in, call);
-    if (family_of(q_gradient.device()) == Family::gpu_like) {
+    if (kernel_style_of(q_gradient.device()) == KernelStyle::simt) {
         launch_tiles_backward(views, in, call, sizes);
-        return EpilogueTaken::no;
+        return EpilogueFused::no;
     }
     const std::int64_t rows = sizes.rows();
     const Blocks blocks = blocks_of(q_gradient.device(), q_gradient.dtype, rows, in.v.shape[3]);
@@ -269,16 +269,16 @@ EpilogueTaken launch_backward(const OperationViews& views, const Attention& call
     // Of few heads each in parts, so that all compute units have something to do.
     const std::int64_t heads = sizes.heads * in.q.shape[0], units = q_gradient.device().info().compute_units;
     const std::int64_t parts = std::min(ceil_div(units, heads), ceil_div(rows, blocks.length()));
-    std::array<PartialSum, 2> sums{{{k_gradient, k_gradient}, {v_gradient, v_gradient}}};
+    std::array<SplitKPartial, 2> sums{{{k_gradient, k_gradient}, {v_gradient, v_gradient}}};
     if (parts > 1)
-        for (PartialSum& sum : sums)
+        for (SplitKPartial& sum : sums)
             sum.partials = View::make(sum.result.device(), sum.result.dtype, {parts, sum.result.numel()});
     arguments.emplace_back(q_gradient.argument());
-    for (const PartialSum& sum : sums) arguments.emplace_back(sum.partials.argument());
+    for (const SplitKPartial& sum : sums) arguments.emplace_back(sum.partials.argument());
     launch({q_gradient.device(), {"attention_backward.cl", "attention_backward", defines}},
            {{to_size(parts), to_size(sizes.heads), to_size(in.q.shape[0])}, {1, 1, 1}}, arguments);
-    if (parts > 1) add_up(sums, Family::cpu_like);
-    return EpilogueTaken::no;
+    if (parts > 1) reduce_partials(sums, KernelStyle::simd);
+    return EpilogueFused::no;
 }
 
 void check(std::string_view function, const AttentionOperands& in) {
@@ -330,7 +330,7 @@ AttentionResults attention(const AttentionOperands& in, const AttentionNumbers& 
         "attention", launch_attention, call_of(in, numbers),
         {.reads = {in.q, in.k, in.v, in.mask, in.slopes, numbers.random.state},
          .outputs = {{in.q.dtype, {q[0], q[2], q[1], v[3]}}, {compute_type(in.q.dtype), {q[0], q[1], q[2]}, true}},
-         .widens = true});
+         .upcasts_to_f32 = true});
     return {results[0], results[1]};
 }
 
@@ -349,7 +349,7 @@ AttentionGradients attention_backward(const AttentionOperands& in, const Attenti
                    .outputs = {{in.q.dtype, {q[0], q[2], q[1], q[3]}},
                                {in.q.dtype, {k[0], k[2], k[1], k[3]}},
                                {in.q.dtype, {v[0], v[2], v[1], v[3]}}},
-                   .widens = true});
+                   .upcasts_to_f32 = true});
     return {results[0], results[1], results[2]};
 }
 

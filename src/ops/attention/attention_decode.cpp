@@ -99,10 +99,10 @@ GroupedKernel grouped_kernel(const View& q, const View& v, std::int64_t rows, co
     return {std::move(kernel), items, local_memory(local_elements(q, v, rows, items), q.dtype)};
 }
 
-EpilogueTaken launch_decode(const OperationViews& views, const Decoding& call) {
+EpilogueFused launch_decode(const OperationViews& views, const Decoding& call) {
     const View &q = views.in(0), &k = views.in(1), &v = views.in(2), &lengths = views.in(3), &table = views.in(4),
                &y = views.out(0);
-    if (y.numel() == 0) return EpilogueTaken::no;
+    if (y.numel() == 0) return EpilogueFused::no;
     const Device device = y.device();
     const std::int64_t batch = q.shape[0], keys = keys_of(k, table);
     Decode sizes{.q_batch = q.strides[0],
@@ -130,7 +130,7 @@ EpilogueTaken launch_decode(const OperationViews& views, const Decoding& call) {
                           {.flops = 2 * seen * static_cast<double>(sizes.queries * sizes.group) * width,
                            .bytes = seen * width * static_cast<double>(size_of(k.dtype)) + bytes_of(q) + bytes_of(y),
                            .f64 = q.dtype == DType::f64});
-    const bool cpu = family_of(device) == Family::cpu_like;
+    const bool cpu = kernel_style_of(device) == KernelStyle::simd;
     std::int64_t max_rows = cpu ? kCpuRows : kGpuRows;
     constexpr std::int64_t max_local = std::int64_t{31} << 10;
     while (!cpu && max_rows > 1 &&
@@ -162,22 +162,22 @@ EpilogueTaken launch_decode(const OperationViews& views, const Decoding& call) {
                 .local = {to_size(grouped.items), 1, 1}},
                arguments);
     }
-    if (pieces.splits == 1) return EpilogueTaken::no;
+    if (pieces.splits == 1) return EpilogueFused::no;
     const Combine combine{
         .rows = rows, .splits = sizes.splits, .queries = sizes.queries, .heads = sizes.heads, .group = sizes.group};
     Defines of_combine = real_defines(y.dtype);
     of_combine.set("E", v.shape[3]).set("APPEND", std::int64_t{0});
     launch({device, {"attention_cache.cl", "attention_combine", of_combine}},
            {.global = {to_size(v.shape[3]), to_size(rows), 1}}, {combine, to.argument(), y.argument()});
-    return EpilogueTaken::no;
+    return EpilogueFused::no;
 }
 
 struct Appending {};
 
-EpilogueTaken launch_append(const OperationViews& views, const Appending&) {
+EpilogueFused launch_append(const OperationViews& views, const Appending&) {
     const View &k = views.in(0), &v = views.in(1), &lengths = views.in(2), &table = views.in(3),
                &to_k = views.written(0), &to_v = views.written(1);
-    if (!to_k.buffer || !to_v.buffer || k.numel() + v.numel() == 0) return EpilogueTaken::no;
+    if (!to_k.buffer || !to_v.buffer || k.numel() + v.numel() == 0) return EpilogueFused::no;
     const WorkScope scope("attention_append", work_each(0, k, k, v, v));
     const Append sizes{.k_batch = k.strides[0],
                        .k_head = k.strides[1],
@@ -203,7 +203,7 @@ EpilogueTaken launch_append(const OperationViews& views, const Appending&) {
            {.global = {to_size(k.shape[3] + v.shape[3]), to_size(k.shape[2] * k.shape[1]), to_size(k.shape[0])}},
            {sizes, k.argument(), v.argument(), to_k.argument(), to_v.argument(), lengths.argument(),
             or_else(table, lengths)});
-    return EpilogueTaken::no;
+    return EpilogueFused::no;
 }
 
 void require_rows(std::string_view function, const View& view) {
@@ -218,7 +218,7 @@ void check_cache(std::string_view function, const CachedAttentionOperands& in, c
     require_alike(function, "k", in.k, "v", in.v);
     require_floating(function, "q", like);
     require_same_device(function, like, in.k);
-    if (in.k.dtype != like.dtype && !(is_half(in.k.dtype) && like.dtype == DType::f32))
+    if (in.k.dtype != like.dtype && !(is_16bit_float(in.k.dtype) && like.dtype == DType::f32))
         throw TypeError(fmt::format("{}: expected k and v of q's type, or halves beside f32, got {} and {}", function,
                                     name_of(in.k.dtype), name_of(like.dtype)));
     for (const View* one : {&in.k, &in.v}) require_rows(function, *one);
@@ -242,7 +242,7 @@ void check_cache(std::string_view function, const CachedAttentionOperands& in, c
 
 }  // namespace
 
-Value cached_attention(const CachedAttentionOperands& in, const CachedAttentionNumbers& numbers) {
+LazyArray cached_attention(const CachedAttentionOperands& in, const CachedAttentionNumbers& numbers) {
     constexpr const char* name = "cached_attention";
     require_rank(name, "q", in.q, 4, "B, heads, L, D");
     check_cache(name, in, in.q, in.q.shape[0]);

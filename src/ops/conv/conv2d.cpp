@@ -16,7 +16,7 @@
 #include "runtime/environment.hpp"
 #include "ops/support/work.hpp"
 #include "ops/support/work_split.hpp"
-#include "ops/engine/value.hpp"
+#include "ops/engine/lazy_array.hpp"
 
 namespace declivity::ops {
 namespace {
@@ -32,7 +32,7 @@ Conv2dProblem problem_of(std::string_view function, Conv2dDirection direction, c
     require_alike(function, x_name, x, weight_name, weight);
     require_alike(function, x_name, x, out_name, out);
     const Conv2dProblem problem =
-        conv2d_problem(function, direction, x.dtype, family_of(x.device()), x.shape, weight.shape, options);
+        conv2d_problem(function, direction, x.dtype, kernel_style_of(x.device()), x.shape, weight.shape, options);
     require_shape(function, out_name, out, {problem.images, problem.filters, problem.output[0], problem.output[1]});
     require_dense(function, x_name, x);
     require_dense(function, weight_name, weight);
@@ -51,7 +51,7 @@ Conv2dProblem problem_of(std::string_view function, Conv2dDirection direction, c
 void reduce_partials(const Conv2dProblem& problem, const Conv2dOperands& operands, const View& partials,
                      const View& result) {
     if (operands.sums != nullptr) operands.sums->push_back({partials, result});
-    else add_up(std::array{PartialSum{partials, result}}, problem.family);
+    else reduce_partials(std::array{SplitKPartial{partials, result}}, problem.style);
 }
 
 namespace {
@@ -76,21 +76,21 @@ void run_strategy(const Conv2dChoice& choice, const Conv2dProblem& problem, cons
 }
 
 /// @param result of the operands, that which is written
-EpilogueTaken run(const Conv2dProblem& problem, Conv2dOperands operands, const View& result, const Epilogue& epilogue) {
-    if (problem.images == 0) return EpilogueTaken::yes;
+EpilogueFused run(const Conv2dProblem& problem, Conv2dOperands operands, const View& result, const Epilogue& epilogue) {
+    if (problem.images == 0) return EpilogueFused::yes;
     const Device device = result.device();
     const auto of_kernel = epilogue ? kernel_epilogue(epilogue, result, EpilogueOf::convolution) : std::nullopt;
     return with_packed_weights(problem, problem.constant_weight, operands.weight, device, choose_conv2d,
                                [&](const Conv2dProblem& served, const Conv2dChoice& choice) {
                                    const bool within =
-                                       of_kernel && choice.strategy->takes_epilogue(served, device, choice.variant);
+                                       of_kernel && choice.strategy->fuses_epilogue(served, device, choice.variant);
                                    operands.epilogue = within ? *of_kernel : KernelEpilogue();
                                    run_strategy(choice, served, operands);
-                                   return EpilogueTaken{within};
+                                   return EpilogueFused{within};
                                });
 }
 
-EpilogueTaken run_forward(const View& x, const View& weight, const std::optional<View>& bias, const View& out,
+EpilogueFused run_forward(const View& x, const View& weight, const std::optional<View>& bias, const View& out,
                           const Conv2dParameters& options, const Epilogue& epilogue, OperandUse weights) {
     const Conv2dOperands operands{x, weight, out, bias};
     Conv2dProblem problem = problem_of("conv2d_forward", Conv2dDirection::forward, operands, options);
@@ -98,7 +98,7 @@ EpilogueTaken run_forward(const View& x, const View& weight, const std::optional
     return run(problem, operands, out, epilogue);
 }
 
-EpilogueTaken run_backward_input(const View& out_gradient, const View& weight, const View& x_gradient,
+EpilogueFused run_backward_input(const View& out_gradient, const View& weight, const View& x_gradient,
                                  const Conv2dParameters& options, const Epilogue& epilogue) {
     const Conv2dOperands operands{x_gradient, weight, out_gradient};
     const Conv2dProblem problem =
@@ -108,12 +108,12 @@ EpilogueTaken run_backward_input(const View& out_gradient, const View& weight, c
 
 }  // namespace
 
-Conv2dProblem conv2d_problem(std::string_view function, Conv2dDirection direction, DType dtype, Family family,
+Conv2dProblem conv2d_problem(std::string_view function, Conv2dDirection direction, DType dtype, KernelStyle style,
                              const Shape& x, const Shape& weight, const Conv2dParameters& options) {
     const Shape out = conv2d_shape(function, x, weight, options);
     return {.direction = direction,
             .dtype = dtype,
-            .family = family,
+            .style = style,
             .images = x[0],
             .channels = x[1],
             .filters = weight[0],
@@ -133,7 +133,7 @@ Shape conv2d_shape(std::string_view function, const Shape& x, const Shape& weigh
 
 void conv2d_forward(const View& x, const View& weight, const std::optional<View>& bias, const View& out,
                     const Conv2dParameters& options, const Epilogue& epilogue, OperandUse weights) {
-    if (run_forward(x, weight, bias, out, options, epilogue, weights) == EpilogueTaken::no)
+    if (run_forward(x, weight, bias, out, options, epilogue, weights) == EpilogueFused::no)
         apply_epilogue(epilogue, out);
 }
 
@@ -147,7 +147,7 @@ struct Conv2dAttributes {
 
 }  // namespace
 
-Value conv2d(const View& x, const View& weight, const std::optional<View>& bias, const Conv2dParameters& options,
+LazyArray conv2d(const View& x, const View& weight, const std::optional<View>& bias, const Conv2dParameters& options,
              OperandUse weights) {
     constexpr std::string_view function = "conv2d";
     require_real(function, "x", x.dtype);
@@ -170,7 +170,7 @@ Value conv2d(const View& x, const View& weight, const std::optional<View>& bias,
                      {.reads = {x, weight, bias.value_or(View())}, .outputs = {{x.dtype, shape}}})[0];
 }
 
-Value conv2d_input_gradient(const View& out_gradient, const View& weight, const Shape& x,
+LazyArray conv2d_input_gradient(const View& out_gradient, const View& weight, const Shape& x,
                             const Conv2dParameters& options) {
     constexpr std::string_view function = "conv2d_backward_input";
     require_real(function, "out_gradient", out_gradient.dtype);
@@ -187,7 +187,7 @@ Value conv2d_input_gradient(const View& out_gradient, const View& weight, const 
 
 void conv2d_backward_input(const View& out_gradient, const View& weight, const View& x_gradient,
                            const Conv2dParameters& options, const Epilogue& epilogue) {
-    if (run_backward_input(out_gradient, weight, x_gradient, options, epilogue) == EpilogueTaken::no)
+    if (run_backward_input(out_gradient, weight, x_gradient, options, epilogue) == EpilogueFused::no)
         apply_epilogue(epilogue, x_gradient);
 }
 
@@ -196,7 +196,7 @@ namespace {
 /// Leaves sums of partial results to the caller, if he wants any.
 void backward_weights(const View& x, const View& out_gradient, const View& weight_gradient,
                       const Conv2dParameters& options, const std::optional<View>& bias_gradient,
-                      std::vector<PartialSum>* sums) {
+                      std::vector<SplitKPartial>* sums) {
     Conv2dOperands operands{
         .x = x, .weight = weight_gradient, .out = out_gradient, .bias = bias_gradient, .sums = sums};
     const Conv2dProblem problem =
@@ -225,14 +225,14 @@ Conv2dGradients conv2d_weight_gradients(const View& x, const View& out_gradient,
     const View for_weight = View::make(x.device(), x.dtype, weight);
     const std::optional<View> for_bias =
         with_bias ? std::optional(View::make(x.device(), x.dtype, {weight[0]})) : std::nullopt;
-    std::vector<PartialSum> sums;
+    std::vector<SplitKPartial> sums;
     backward_weights(x, out_gradient, for_weight, options, for_bias, fuses() ? &sums : nullptr);
     const auto value = [&](const View& gradient) {
         const auto sum =
-            std::ranges::find(sums, gradient.buffer, [](const PartialSum& one) { return one.result.buffer; });
-        return sum == sums.end() ? Value(gradient) : sum_of_partials(sum->partials, gradient.shape, gradient.dtype);
+            std::ranges::find(sums, gradient.buffer, [](const SplitKPartial& one) { return one.result.buffer; });
+        return sum == sums.end() ? LazyArray(gradient) : lazy_reduce_partials(sum->partials, gradient.shape, gradient.dtype);
     };
-    return {value(for_weight), for_bias ? value(*for_bias) : Value()};
+    return {value(for_weight), for_bias ? value(*for_bias) : LazyArray()};
 }
 
 }  // namespace declivity::ops

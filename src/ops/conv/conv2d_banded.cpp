@@ -6,7 +6,7 @@
 #include <fmt/format.h>
 
 #include "conv2d_banded.hpp"
-#include "conv2d_widened.hpp"
+#include "conv2d_upcast.hpp"
 #include "ops/support/vector_form.hpp"
 #include "ops/support/work_split.hpp"
 
@@ -198,8 +198,8 @@ class Conv2dBanded final : public Conv2dStrategy {
   public:
     [[nodiscard]] std::string_view name() const override { return "banded"; }
 
-    [[nodiscard]] bool can_serve(const Conv2dProblem& problem, const Device& device) const override {
-        if (problem.family != Family::cpu_like || problem.taps() > kMaxTaps) return false;
+    [[nodiscard]] bool is_applicable(const Conv2dProblem& problem, const Device& device) const override {
+        if (problem.style != KernelStyle::simd || problem.taps() > kMaxTaps) return false;
         constexpr std::int64_t most = 1 << 20;
         for (std::size_t i = 0; i < 2; ++i)
             if (std::max({problem.input[i] * problem.stride[i], problem.output[i] * problem.stride[i],
@@ -208,7 +208,7 @@ class Conv2dBanded final : public Conv2dStrategy {
         if (std::max(problem.channels, problem.filters) * problem.taps() > most ||
             problem.stride[0] * problem.stride[1] > kMaxPhases)
             return false;
-        if (problem.direction == Conv2dDirection::backward_weights) return can_serve_weights(problem, device);
+        if (problem.direction == Conv2dDirection::backward_weights) return is_applicable_to_weights(problem, device);
         const Layout layout = layout_of(problem);
         if (layout.zeros[0] < 0 || layout.zeros[1] < 0) return false;
         // With the widest vectors, too, so that what serves depends little on the processor.
@@ -219,8 +219,8 @@ class Conv2dBanded final : public Conv2dStrategy {
 
     /// Where elements are met by several taps or phases, and what the channels of a tile hold stays in the first cache;
     /// forward's strides spread it too far, unless the filters are few.
-    [[nodiscard]] bool pays(const Conv2dProblem& problem, const Device&) const override {
-        if (problem.direction == Conv2dDirection::backward_weights) return pays_for_weights(problem);
+    [[nodiscard]] bool is_profitable(const Conv2dProblem& problem, const Device&) const override {
+        if (problem.direction == Conv2dDirection::backward_weights) return is_profitable_for_weights(problem);
         const Layout layout = layout_of(problem);
         const bool strided = problem.stride[0] * problem.stride[1] > 1;
         if (problem.direction == Conv2dDirection::forward)
@@ -241,7 +241,7 @@ class Conv2dBanded final : public Conv2dStrategy {
     }
 
     [[nodiscard]] bool gives_bias_gradient() const override { return true; }
-    [[nodiscard]] bool takes_epilogue(const Conv2dProblem&, const Device&, std::string_view) const override {
+    [[nodiscard]] bool fuses_epilogue(const Conv2dProblem&, const Device&, std::string_view) const override {
         return true;
     }
 
@@ -256,7 +256,7 @@ class Conv2dBanded final : public Conv2dStrategy {
 
 const Conv2dStrategy& conv2d_banded() {
     static const banded::Conv2dBanded strategy;
-    static const Conv2dWidened widened(strategy, Conv2dWidened::Halves::where_measured);
+    static const Conv2dUpcast widened(strategy, Conv2dUpcast::Reduced::where_measured);
     return widened;
 }
 

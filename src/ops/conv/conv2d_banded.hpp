@@ -13,9 +13,9 @@ constexpr std::int64_t kGroupsPerUnit = 4;        // so that all compute units e
 constexpr std::int64_t kMinBand = 4;            // rows, for which copying the rows around them is worth while
 
 /// Whether the device's block, and that which devices usually have, hold what a weight gradient needs of one row.
-bool can_serve_weights(const Conv2dProblem& problem, const Device& device);
+bool is_applicable_to_weights(const Conv2dProblem& problem, const Device& device);
 /// Whether that is the fastest way, by measurements.
-bool pays_for_weights(const Conv2dProblem& problem);
+bool is_profitable_for_weights(const Conv2dProblem& problem);
 void backward_weights(const Conv2dProblem& problem, const Conv2dOperands& operands);
 
 }  // namespace declivity::ops::banded

@@ -133,13 +133,13 @@ BandedWeights arguments_of(const Conv2dProblem& problem, const Conv2dOperands& o
 
 }  // namespace
 
-bool can_serve_weights(const Conv2dProblem& problem, const Device& device) {
+bool is_applicable_to_weights(const Conv2dProblem& problem, const Device& device) {
     const VectorForm form{.vector = problem.dtype == DType::f64 ? 8 : 16, .registers = 32};
     return plan_of(problem, form, kBlockBytes / static_cast<std::int64_t>(size_of(problem.dtype)), 1) &&
            plan_on(device, problem);
 }
 
-bool pays_for_weights(const Conv2dProblem& problem) {
+bool is_profitable_for_weights(const Conv2dProblem& problem) {
     const bool strided = problem.stride[0] * problem.stride[1] > 1;
     return (problem.taps() > 1 || strided) && problem.channels_per_group() <= (strided ? kFewStrided : kFewChannels);
 }

@@ -6,7 +6,7 @@
 #include <declivity/ops/matmul.hpp>
 
 #include "conv2d_strategy.hpp"
-#include "conv2d_widened.hpp"
+#include "conv2d_upcast.hpp"
 #include "ops/support/local_block.hpp"
 #include "ops/support/vector_form.hpp"
 
@@ -31,9 +31,9 @@ class Conv2dCol2im final : public Conv2dStrategy {
     [[nodiscard]] std::string_view name() const override { return "col2im"; }
 
     /// Positions within an image are 32-bit numbers here.
-    [[nodiscard]] bool can_serve(const Conv2dProblem& problem, const Device&) const override {
+    [[nodiscard]] bool is_applicable(const Conv2dProblem& problem, const Device&) const override {
         constexpr std::int64_t most = std::int64_t{1} << 28;
-        if (problem.family != Family::cpu_like || problem.direction != Conv2dDirection::backward_input ||
+        if (problem.style != KernelStyle::simd || problem.direction != Conv2dDirection::backward_input ||
             problem.groups != 1 || problem.taps() > kMaxTaps)
             return false;
         std::int64_t reach = 1;
@@ -44,7 +44,7 @@ class Conv2dCol2im final : public Conv2dStrategy {
     }
 
     /// For few positions copying the weights in another order takes longer than their product.
-    [[nodiscard]] bool pays(const Conv2dProblem& problem, const Device&) const override {
+    [[nodiscard]] bool is_profitable(const Conv2dProblem& problem, const Device&) const override {
         // With filters of one element nothing is added up afterwards, and packed weights do as well from fewer
         // positions on; but strides leave most of the gradient zero.
         const bool strided = problem.stride[0] * problem.stride[1] > 1;
@@ -53,7 +53,7 @@ class Conv2dCol2im final : public Conv2dStrategy {
                problem.filters >= kMinFilters && problem.channels >= kMinChannels;
     }
 
-    [[nodiscard]] bool takes_epilogue(const Conv2dProblem&, const Device&, std::string_view) const override {
+    [[nodiscard]] bool fuses_epilogue(const Conv2dProblem&, const Device&, std::string_view) const override {
         return true;
     }
 
@@ -99,7 +99,7 @@ class Conv2dCol2im final : public Conv2dStrategy {
 
 const Conv2dStrategy& conv2d_col2im() {
     static const Conv2dCol2im strategy;
-    static const Conv2dWidened widened(strategy, Conv2dWidened::Halves::where_measured);
+    static const Conv2dUpcast widened(strategy, Conv2dUpcast::Reduced::where_measured);
     return widened;
 }
 

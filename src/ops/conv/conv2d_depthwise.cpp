@@ -4,7 +4,7 @@
 #include <optional>
 
 #include "conv2d_strategy.hpp"
-#include "conv2d_widened.hpp"
+#include "conv2d_upcast.hpp"
 #include "conv2d_tiled.hpp"
 #include "ops/support/local_block.hpp"
 #include "ops/support/vector_form.hpp"
@@ -191,8 +191,8 @@ class Conv2dDepthwise final : public Conv2dStrategy {
   public:
     [[nodiscard]] std::string_view name() const override { return "depthwise"; }
 
-    [[nodiscard]] bool can_serve(const Conv2dProblem& problem, const Device& device) const override {
-        if (problem.family != Family::cpu_like || problem.channels_per_group() != 1 ||
+    [[nodiscard]] bool is_applicable(const Conv2dProblem& problem, const Device& device) const override {
+        if (problem.style != KernelStyle::simd || problem.channels_per_group() != 1 ||
             problem.filters_per_group() != 1 || problem.taps() > kMaxTaps)
             return false;
         constexpr std::int64_t most = 1 << 20;
@@ -206,7 +206,7 @@ class Conv2dDepthwise final : public Conv2dStrategy {
         return plan_of(problem, vector, block, false) && plan_on(device, problem, false);
     }
 
-    [[nodiscard]] bool takes_epilogue(const Conv2dProblem&, const Device&, std::string_view) const override {
+    [[nodiscard]] bool fuses_epilogue(const Conv2dProblem&, const Device&, std::string_view) const override {
         return true;
     }
 
@@ -220,7 +220,7 @@ class Conv2dDepthwise final : public Conv2dStrategy {
 
 const Conv2dStrategy& conv2d_depthwise() {
     static const Conv2dDepthwise strategy;
-    static const Conv2dWidened widened(strategy, Conv2dWidened::Halves::where_it_pays);
+    static const Conv2dUpcast widened(strategy, Conv2dUpcast::Reduced::where_profitable);
     return widened;
 }
 

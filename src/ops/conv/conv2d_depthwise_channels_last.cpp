@@ -5,7 +5,7 @@
 #include <optional>
 
 #include "conv2d_strategy.hpp"
-#include "conv2d_widened.hpp"
+#include "conv2d_upcast.hpp"
 #include "conv2d_tiled.hpp"
 #include "ops/support/local_block.hpp"
 #include "ops/support/vector_form.hpp"
@@ -110,8 +110,8 @@ class Conv2dDepthwiseChannelsLast final : public Conv2dStrategy {
   public:
     [[nodiscard]] std::string_view name() const override { return "depthwise_channels_last"; }
 
-    [[nodiscard]] bool can_serve(const Conv2dProblem& problem, const Device& device) const override {
-        if (problem.family != Family::cpu_like || problem.channels_per_group() != 1 ||
+    [[nodiscard]] bool is_applicable(const Conv2dProblem& problem, const Device& device) const override {
+        if (problem.style != KernelStyle::simd || problem.channels_per_group() != 1 ||
             problem.filters_per_group() != 1 || problem.taps() > kMaxTaps)
             return false;
         for (std::size_t i = 0; i < 2; ++i)
@@ -124,14 +124,14 @@ class Conv2dDepthwiseChannelsLast final : public Conv2dStrategy {
 
     /// Turning costs some instructions an element: less than planes as rows lose to strides, and to the ends of short
     /// rows.
-    [[nodiscard]] bool pays(const Conv2dProblem& problem, const Device&) const override {
+    [[nodiscard]] bool is_profitable(const Conv2dProblem& problem, const Device&) const override {
         constexpr std::int64_t vector = 16, short_plane = 64;
         const bool filled = problem.channels * 2 > ceil_div(problem.channels, vector) * vector;
         return filled &&
                (problem.stride[0] * problem.stride[1] > 1 || problem.output[0] * problem.output[1] <= short_plane);
     }
 
-    [[nodiscard]] bool takes_epilogue(const Conv2dProblem& problem, const Device&, std::string_view) const override {
+    [[nodiscard]] bool fuses_epilogue(const Conv2dProblem& problem, const Device&, std::string_view) const override {
         return mode_of(problem) == Mode::gather;
     }
 
@@ -183,7 +183,7 @@ class Conv2dDepthwiseChannelsLast final : public Conv2dStrategy {
 
 const Conv2dStrategy& conv2d_depthwise_channels_last() {
     static const Conv2dDepthwiseChannelsLast strategy;
-    static const Conv2dWidened widened(strategy, Conv2dWidened::Halves::where_it_pays);
+    static const Conv2dUpcast widened(strategy, Conv2dUpcast::Reduced::where_profitable);
     return widened;
 }
 

@@ -2,7 +2,7 @@
 #include <algorithm>
 
 #include "conv2d_strategy.hpp"
-#include "conv2d_widened.hpp"
+#include "conv2d_upcast.hpp"
 #include "conv2d_tiled.hpp"
 #include "ops/support/local_block.hpp"
 #include "ops/support/work_split.hpp"
@@ -24,8 +24,8 @@ class Conv2dDepthwiseDirect final : public Conv2dStrategy {
     [[nodiscard]] std::string_view name() const override { return "depthwise_direct"; }
 
     /// Elements are numbered by 32 bits here.
-    [[nodiscard]] bool can_serve(const Conv2dProblem& problem, const Device&) const override {
-        if (problem.family != Family::gpu_like || problem.channels_per_group() != 1 ||
+    [[nodiscard]] bool is_applicable(const Conv2dProblem& problem, const Device&) const override {
+        if (problem.style != KernelStyle::simt || problem.channels_per_group() != 1 ||
             problem.filters_per_group() != 1 || problem.taps() > kMaxTaps)
             return false;
         std::int64_t most = std::int64_t{1} << 30;
@@ -38,7 +38,7 @@ class Conv2dDepthwiseDirect final : public Conv2dStrategy {
         return problem.images <= most && problem.channels <= most / problem.images;
     }
 
-    [[nodiscard]] bool takes_epilogue(const Conv2dProblem& problem, const Device&, std::string_view) const override {
+    [[nodiscard]] bool fuses_epilogue(const Conv2dProblem& problem, const Device&, std::string_view) const override {
         return problem.direction == Conv2dDirection::forward || problem.stride == Pair{1, 1};
     }
 
@@ -152,7 +152,7 @@ class Conv2dDepthwiseDirect final : public Conv2dStrategy {
 
 const Conv2dStrategy& conv2d_depthwise_direct() {
     static const Conv2dDepthwiseDirect strategy;
-    static const Conv2dWidened widened(strategy, Conv2dWidened::Halves::where_it_pays);
+    static const Conv2dUpcast widened(strategy, Conv2dUpcast::Reduced::where_profitable);
     return widened;
 }
 

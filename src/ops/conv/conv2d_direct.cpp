@@ -19,7 +19,7 @@ struct Sizes {
 class Conv2dDirect final : public Conv2dStrategy {
   public:
     [[nodiscard]] std::string_view name() const override { return "direct"; }
-    [[nodiscard]] bool can_serve(const Conv2dProblem&, const Device&) const override { return true; }
+    [[nodiscard]] bool is_applicable(const Conv2dProblem&, const Device&) const override { return true; }
     [[nodiscard]] bool worth_measuring(const Conv2dProblem& p) const override {
         const auto each = static_cast<double>(p.channels_per_group() * p.taps());
         return static_cast<double>(p.images * p.filters * p.output[0] * p.output[1]) * each <= kMaxMeasured;

@@ -9,7 +9,7 @@
 
 #include "conv2d_gemm.hpp"
 #include "conv2d_sum.hpp"
-#include "ops/engine/halves.hpp"
+#include "ops/engine/reduced_precision.hpp"
 #include "ops/support/local_block.hpp"
 #include "ops/matmul/panels.hpp"
 #include "ops/support/work_split.hpp"
@@ -155,14 +155,14 @@ std::int64_t max_steps(const RegisterTile& tile, std::int64_t lanes, std::int64_
 
 /// Whether weights of backward_input can be used in place, flipped.
 bool may_flip_in_place(const Conv2dProblem& problem, std::int64_t max_k) {
-    return problem.direction == Conv2dDirection::backward_input && !is_half(problem.dtype) && problem.taps() > 1 &&
+    return problem.direction == Conv2dDirection::backward_input && !is_16bit_float(problem.dtype) && problem.taps() > 1 &&
            problem.taps() <= max_k && problem.stride[0] * problem.stride[1] == 1;
 }
 
 bool packs_weights(const Conv2dSum& sum, const Conv2dProblem& problem, std::int64_t positions, std::int64_t max_k,
                    std::string_view variant) {
     if (sum.channels == 0) return false;
-    if (problem.direction == Conv2dDirection::forward) return is_half(problem.dtype);
+    if (problem.direction == Conv2dDirection::forward) return is_16bit_float(problem.dtype);
     if (!may_flip_in_place(problem, max_k)) return true;
     if (variant.ends_with(kPacked) || variant.ends_with(kInPlace)) return variant.ends_with(kPacked);
     return positions > kFewPositions;
@@ -240,7 +240,7 @@ void run_sum(const Conv2dSum& sum, const Conv2dProblem& problem, const View& x, 
                    : forward    ? packed_filters(problem, weight, plan.tile.rows)
                                 : flipped(problem, sum, weight, plan.tile.rows, defines);
     set_epilogue_stored(defines, epilogue);
-    const bool parts = is_half(out.dtype) && in_parts(sum, plan);
+    const bool parts = is_16bit_float(out.dtype) && in_parts(sum, plan);
     if (parts) defines.set("IN_PARTS", 1);
     const View sums = parts ? View::make(device, compute_type(out.dtype), out.shape) : out;
     const Kernel kernel(device, {"conv2d_gemm.cl", "conv2d_gemm", defines});
@@ -276,9 +276,9 @@ class Conv2dGemm final : public Conv2dStrategy {
     [[nodiscard]] std::string_view name() const override { return "gemm"; }
 
     /// Positions within a plane are 32-bit numbers here.
-    [[nodiscard]] bool can_serve(const Conv2dProblem& problem, const Device& device) const override {
-        if (problem.family != Family::cpu_like || (problem.direction == Conv2dDirection::backward_weights &&
-                                                   (problem.taps() > kMaxTaps || !can_serve_weights(problem, device))))
+    [[nodiscard]] bool is_applicable(const Conv2dProblem& problem, const Device& device) const override {
+        if (problem.style != KernelStyle::simd || (problem.direction == Conv2dDirection::backward_weights &&
+                                                   (problem.taps() > kMaxTaps || !is_applicable_to_weights(problem, device))))
             return false;
         std::array<std::int64_t, 2> reach{};
         for (std::size_t i = 0; i < 2; ++i) {
@@ -304,7 +304,7 @@ class Conv2dGemm final : public Conv2dStrategy {
         return names;
     }
 
-    [[nodiscard]] bool takes_epilogue(const Conv2dProblem& problem, const Device&, std::string_view) const override {
+    [[nodiscard]] bool fuses_epilogue(const Conv2dProblem& problem, const Device&, std::string_view) const override {
         // Strided gradients are several sums, whose elements lie apart.
         return problem.direction == Conv2dDirection::forward || problem.stride[0] * problem.stride[1] == 1;
     }

@@ -11,7 +11,7 @@ RegisterTile choose_tile(Conv2dDirection direction, const VectorForm& form, std:
                          std::string_view variant);
 
 /// Whether local memory holds the sums of a tile for each tap.
-bool can_serve_weights(const Conv2dProblem& problem, const Device& device);
+bool is_applicable_to_weights(const Conv2dProblem& problem, const Device& device);
 void backward_weights(const Conv2dProblem& problem, const Conv2dOperands& operands, std::string_view variant);
 
 }  // namespace declivity::ops::gemm

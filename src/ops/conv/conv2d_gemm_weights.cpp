@@ -5,7 +5,7 @@
 
 #include "conv2d_gemm.hpp"
 #include "conv2d_tiled.hpp"
-#include "ops/engine/halves.hpp"
+#include "ops/engine/reduced_precision.hpp"
 #include "ops/support/local_block.hpp"
 #include "ops/support/work_split.hpp"
 
@@ -113,7 +113,7 @@ Cut cut_of(const Conv2dProblem& problem, const Device& device, const RegisterTil
 
 }  // namespace
 
-bool can_serve_weights(const Conv2dProblem& problem, const Device& device) {
+bool is_applicable_to_weights(const Conv2dProblem& problem, const Device& device) {
     return tile_on(device, problem, {}).has_value();
 }
 

@@ -13,7 +13,7 @@ class Conv2dMatmul final : public Conv2dStrategy {
     [[nodiscard]] std::string_view name() const override { return "matmul"; }
 
     /// Gradients of weights only of one image, since the sum over several runs along two axes.
-    [[nodiscard]] bool can_serve(const Conv2dProblem& problem, const Device&) const override {
+    [[nodiscard]] bool is_applicable(const Conv2dProblem& problem, const Device&) const override {
         constexpr std::array<std::int64_t, 2> one{1, 1}, none{0, 0};
         const bool single =
             problem.filter == one && problem.stride == one && problem.padding == none && problem.groups == 1;
@@ -21,8 +21,8 @@ class Conv2dMatmul final : public Conv2dStrategy {
                           (problem.direction == Conv2dDirection::backward_weights && problem.images == 1));
     }
 
-    [[nodiscard]] bool pays(const Conv2dProblem& problem, const Device&) const override {
-        return problem.family == Family::cpu_like && problem.direction == Conv2dDirection::backward_weights &&
+    [[nodiscard]] bool is_profitable(const Conv2dProblem& problem, const Device&) const override {
+        return problem.style == KernelStyle::simd && problem.direction == Conv2dDirection::backward_weights &&
                problem.channels * problem.filters >= kMinWeights;
     }
 

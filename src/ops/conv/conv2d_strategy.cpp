@@ -37,7 +37,7 @@ const StrategySet<Conv2dStrategy>& strategy_set() {
                                                            &conv2d_matmul(),
                                                            &conv2d_banded(),
                                                            &conv2d_gemm(),
-                                                           &conv2d_local(),
+                                                           &conv2d_implicit_gemm(),
                                                            &conv2d_tiled(),
                                                            &conv2d_direct()};
     static const StrategySet<Conv2dStrategy> set{
@@ -51,7 +51,7 @@ std::string in_all_directions(const Device& device, const Conv2dShape& shape, Ea
     std::string text;
     for (const Conv2dDirection direction : kDirections) {
         const Conv2dProblem problem =
-            conv2d_problem("tune", direction, shape.dtype, family_of(device), shape.x, shape.weight, shape.options);
+            conv2d_problem("tune", direction, shape.dtype, kernel_style_of(device), shape.x, shape.weight, shape.options);
         if (problem.images > 0) text += each(problem);
     }
     return text;
@@ -68,7 +68,7 @@ Conv2dChoice choose_conv2d(const Conv2dProblem& problem, const Device& device) {
 std::string tuning_key(const Conv2dProblem& p) {
     return fmt::format(
         "{} {} {} N {} C {} H {} W {} K {} R {} S {} stride {},{} padding {},{} dilation {},{} groups {}{}",
-        kNames[static_cast<std::size_t>(p.direction)], name_of(p.dtype), p.family == Family::cpu_like ? "cpu" : "gpu",
+        kNames[static_cast<std::size_t>(p.direction)], name_of(p.dtype), p.style == KernelStyle::simd ? "cpu" : "gpu",
         bucket(p.images), bucket(p.channels), bucket(p.input[0]), bucket(p.input[1]), bucket(p.filters), p.filter[0],
         p.filter[1], p.stride[0], p.stride[1], p.padding[0], p.padding[1], p.dilation[0], p.dilation[1],
         bucket(p.groups), p.constant_weight ? " constant" : "");

@@ -24,7 +24,7 @@ enum class Conv2dDirection : std::uint8_t { forward, backward_input, backward_we
 struct Conv2dProblem {
     Conv2dDirection direction = Conv2dDirection::forward;
     DType dtype = DType::f32;
-    Family family = Family::cpu_like;
+    KernelStyle style = KernelStyle::simd;
     std::int64_t images = 1;                 ///< N
     std::int64_t channels = 1, filters = 1;  ///< C, O
     std::int64_t groups = 1;
@@ -41,7 +41,7 @@ struct Conv2dProblem {
     [[nodiscard]] std::array<std::int64_t, 21> numbers() const {
         return {static_cast<std::int64_t>(direction),
                 static_cast<std::int64_t>(dtype),
-                static_cast<std::int64_t>(family),
+                static_cast<std::int64_t>(style),
                 images,
                 channels,
                 filters,
@@ -72,7 +72,7 @@ struct Conv2dProblem {
 /// The problem of one direction of a convolution.
 /// @throws ShapeError, ValueError as conv2d_shape
 DECLIVITY_API Conv2dProblem conv2d_problem(std::string_view function, Conv2dDirection direction, DType dtype,
-                                           Family family, const Shape& x, const Shape& weight,
+                                           KernelStyle style, const Shape& x, const Shape& weight,
                                            const Conv2dParameters& options);
 
 /// x is (N, C, H, W), weight (O, C / groups, R, S), out (N, O, P, Q); those that a direction computes are written. For
@@ -82,7 +82,7 @@ struct Conv2dOperands {
     std::optional<View> bias = {};  ///< of forward; of backward_weights its gradient, for strategies that say so
     KernelEpilogue epilogue =
         {};  ///< of forward and backward_input, without a bias of its own, for strategies that say so
-    std::vector<PartialSum>* sums =
+    std::vector<SplitKPartial>* sums =
         nullptr;  ///< of backward_weights: where sums go that the caller will add up; null: the strategy does
 };
 
@@ -110,7 +110,7 @@ const Conv2dStrategy& conv2d_depthwise_channels_last();
 const Conv2dStrategy& conv2d_direct();
 const Conv2dStrategy& conv2d_col2im();
 const Conv2dStrategy& conv2d_gemm();
-const Conv2dStrategy& conv2d_local();
+const Conv2dStrategy& conv2d_implicit_gemm();
 const Conv2dStrategy& conv2d_matmul();
 const Conv2dStrategy& conv2d_tiled();
 const Conv2dStrategy& conv2d_winograd2();

@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "conv2d_tiled.hpp"
-#include "conv2d_widened.hpp"
+#include "conv2d_upcast.hpp"
 #include "ops/support/local_block.hpp"
 
 namespace declivity::ops {
@@ -111,7 +111,7 @@ void run(const Sum& sum, const Conv2dProblem& problem, const Form& form, const P
 
     const std::int64_t tiles = ceil_div(flat, size.vectors * form.run());
     std::int64_t tiles_each = 1;
-    if (problem.family == Family::cpu_like) {
+    if (problem.style == KernelStyle::simd) {
         const std::int64_t work = std::max<std::int64_t>(1, sum.channels * sum.taps * size.filters * size.vectors);
         tiles_each = std::clamp<std::int64_t>(kCpuWork / work, 1, tiles);
     }
@@ -148,7 +148,7 @@ void run(const Sum& sum, const Conv2dProblem& problem, const Form& form, const P
 std::int64_t tail_of(const Form& form) { return kMaxVectors * form.run(); }
 
 void forward(const Conv2dProblem& problem, const Conv2dOperands& operands) {
-    const Form form = form_of(operands.x.device(), problem.family, problem.dtype);
+    const Form form = form_of(operands.x.device(), problem.style, problem.dtype);
     const Windows windows = windows_of(problem);
     Sum sum{.channels = problem.channels_per_group(),
             .filters = problem.filters_per_group(),
@@ -168,7 +168,7 @@ void forward(const Conv2dProblem& problem, const Conv2dOperands& operands) {
             .step_w = 1,
             .axes = windows.taps};
     for (std::int64_t t = 0; t < sum.taps; ++t) sum.source[static_cast<std::size_t>(t)] = narrow(t);
-    const Padded input = pad(operands.x, windows.axes, form, problem.family, 1, tail_of(form));
+    const Padded input = pad(operands.x, windows.axes, form, problem.style, 1, tail_of(form));
     run(sum, problem, form, input, operands.weight, operands.out, operands.bias);
 }
 
@@ -223,10 +223,10 @@ PadAxis reach_of(const std::vector<Phase>& phases) {
 }
 
 void backward_input(const Conv2dProblem& problem, const Conv2dOperands& operands) {
-    const Form form = form_of(operands.x.device(), problem.family, problem.dtype);
+    const Form form = form_of(operands.x.device(), problem.style, problem.dtype);
     const std::array phases{phases_of(problem, 0), phases_of(problem, 1)};
     const std::array axes{reach_of(phases[0]), reach_of(phases[1])};
-    const Padded input = pad(operands.out, axes, form, problem.family, 1, tail_of(form));
+    const Padded input = pad(operands.out, axes, form, problem.style, 1, tail_of(form));
     for (std::size_t a = 0; a < phases[0].size(); ++a)
         for (std::size_t b = 0; b < phases[1].size(); ++b) {
             const Phase &rows = phases[0][a], &columns = phases[1][b];
@@ -263,7 +263,7 @@ class Conv2dTiled final : public Conv2dStrategy {
     [[nodiscard]] std::string_view name() const override { return "tiled"; }
 
     /// Positions within a plane are 32-bit numbers here.
-    [[nodiscard]] bool can_serve(const Conv2dProblem& problem, const Device&) const override {
+    [[nodiscard]] bool is_applicable(const Conv2dProblem& problem, const Device&) const override {
         if (problem.taps() > kMaxTaps) return false;
         std::array<std::int64_t, 2> reach{};
         for (std::size_t i = 0; i < 2; ++i) {
@@ -294,7 +294,7 @@ class Conv2dTiled final : public Conv2dStrategy {
 
 const Conv2dStrategy& conv2d_tiled() {
     static const tiled::Conv2dTiled strategy;
-    static const Conv2dWidened widened(strategy, Conv2dWidened::Halves::where_it_pays);
+    static const Conv2dUpcast widened(strategy, Conv2dUpcast::Reduced::where_profitable);
     return widened;
 }
 

@@ -18,7 +18,7 @@ struct Form {
     std::int64_t registers;  ///< vectors of VW that a work-item may keep
     [[nodiscard]] std::int64_t run() const { return vector * group; }
 };
-Form form_of(const Device& device, Family family, DType dtype);
+Form form_of(const Device& device, KernelStyle style, DType dtype);
 /// REAL, VW, GROUP, MAX_TAPS.
 Defines defines_of(const Form& form, DType dtype);
 
@@ -38,7 +38,7 @@ struct Padded {
 
 /// Copies `source` (N, C, H, W). Each plane is made a multiple of `multiple` elements long, and `tail` zeros follow
 /// the last.
-Padded pad(const View& source, const std::array<PadAxis, 2>& axes, const Form& form, Family family,
+Padded pad(const View& source, const std::array<PadAxis, 2>& axes, const Form& form, KernelStyle style,
            std::int64_t multiple, std::int64_t tail);
 
 /// As the struct of cl_kernels/lib/taps.clh.

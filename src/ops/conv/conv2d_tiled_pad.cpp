@@ -23,8 +23,8 @@ struct PadArguments {
 
 }  // namespace
 
-Form form_of(const Device& device, Family family, DType dtype) {
-    if (family == Family::gpu_like) {
+Form form_of(const Device& device, KernelStyle style, DType dtype) {
+    if (style == KernelStyle::simt) {
         Form form{.vector = 1, .group = kGpuGroup, .registers = kGpuRegisters};
         while (form.group > 1 && static_cast<std::size_t>(form.group) > device.info().max_work_group) form.group /= 2;
         return form;
@@ -43,7 +43,7 @@ std::int64_t plane_of(const std::array<PadAxis, 2>& axes) {
     return axes[0].phases * axes[0].size * axes[1].phases * axes[1].size;
 }
 
-Padded pad(const View& source, const std::array<PadAxis, 2>& axes, const Form& form, Family family,
+Padded pad(const View& source, const std::array<PadAxis, 2>& axes, const Form& form, KernelStyle style,
            std::int64_t multiple, std::int64_t tail) {
     const std::int64_t planes = source.shape[0] * source.shape[1];
     const std::int64_t plane = ceil_div(plane_of(axes), multiple) * multiple;
@@ -65,7 +65,7 @@ Padded pad(const View& source, const std::array<PadAxis, 2>& axes, const Form& f
     Padded padded{.copy = View::make(source.device(), source.dtype, {arguments.total}),
                   .channel = plane,
                   .image = source.shape[1] * plane};
-    const bool cpu = family == Family::cpu_like;
+    const bool cpu = style == KernelStyle::simd;
     const Kernel kernel(source.device(), {"conv2d_tiled_pad.cl", "conv2d_tiled_pad", defines_of(form, source.dtype)});
     const std::size_t group = cpu ? 1 : std::min(kGpuCopyGroup, kernel.max_work_group());
     const auto items = static_cast<std::size_t>(cpu ? planes : arguments.total);

@@ -59,7 +59,7 @@ TileSize choose_tile(const Form& form, std::int64_t filters, std::int64_t stream
 /// Into how many chunks the images are cut, at least: enough work-groups for the device.
 std::int64_t images_each(const Conv2dProblem& problem, const Device& device, std::int64_t groups_each,
                          std::int64_t image_bytes) {
-    const bool cpu = problem.family == Family::cpu_like;
+    const bool cpu = problem.style == KernelStyle::simd;
     const std::int64_t wanted = (cpu ? kCpuGroups : kGpuGroups) * std::max(1U, device.info().compute_units);
     std::int64_t chunks = std::min(problem.images, ceil_div(wanted, groups_each));
     if (cpu) chunks = std::max(chunks, std::min(problem.images, ceil_div(problem.images * image_bytes, kCpuCache)));
@@ -80,15 +80,15 @@ View bias_partials(const Conv2dOperands& operands, std::int64_t chunks) {
 void backward_weights(const Conv2dProblem& problem, const Conv2dOperands& operands) {
     const auto& [x, weight, out, bias, epilogue, sums] = operands;
     const Device device = x.device();
-    const Form form = form_of(device, problem.family, problem.dtype);
+    const Form form = form_of(device, problem.style, problem.dtype);
     const Windows windows = windows_of(problem);
     const std::int64_t pitch = windows.axes[1].size;
     const std::int64_t flat = static_cast<std::int64_t>(
         round_up(static_cast<std::size_t>((problem.output[0] - 1) * pitch + problem.output[1]),
                  static_cast<std::size_t>(form.run())));
-    const Padded input = pad(x, windows.axes, form, problem.family, 1, form.run());
+    const Padded input = pad(x, windows.axes, form, problem.style, 1, form.run());
     const std::array<PadAxis, 2> same_pitch{PadAxis{.size = problem.output[0]}, PadAxis{.size = pitch}};
-    const Padded gradient = pad(out, same_pitch, form, problem.family, form.run(), 0);
+    const Padded gradient = pad(out, same_pitch, form, problem.style, form.run(), 0);
 
     const std::int64_t streams = problem.channels_per_group() * problem.taps();
     const TileSize size = choose_tile(form, problem.filters_per_group(), streams);
@@ -131,7 +131,7 @@ void backward_weights(const Conv2dProblem& problem, const Conv2dOperands& operan
 
 void conv2d_backward_bias(const View& out_gradient, const View& bias_gradient) {
     constexpr auto function = "conv2d_backward_bias";
-    if (is_half(out_gradient.dtype)) return reduce(Reduce::sum, out_gradient, {0, 2, 3}, bias_gradient);
+    if (is_16bit_float(out_gradient.dtype)) return reduce(Reduce::sum, out_gradient, {0, 2, 3}, bias_gradient);
     require_floating(function, "out_gradient", out_gradient);
     require_rank(function, "out_gradient", out_gradient, 4, "N,O,P,Q");
     require_alike(function, "out_gradient", out_gradient, "bias_gradient", bias_gradient);
@@ -140,8 +140,8 @@ void conv2d_backward_bias(const View& out_gradient, const View& bias_gradient) {
     require_dense(function, "bias_gradient", bias_gradient);
     if (out_gradient.numel() == 0) return fill(bias_gradient, 0);
     const Device device = out_gradient.device();
-    const Family family = family_of(device);
-    const tiled::Form form = tiled::form_of(device, family, out_gradient.dtype);
+    const KernelStyle style = kernel_style_of(device);
+    const tiled::Form form = tiled::form_of(device, style, out_gradient.dtype);
     const View partials = View::make(device, out_gradient.dtype, {out_gradient.shape[0], out_gradient.shape[1]});
     const WorkScope work(function, work_each(1, out_gradient, bias_gradient));
     const Kernel kernel(
@@ -149,7 +149,7 @@ void conv2d_backward_bias(const View& out_gradient, const View& bias_gradient) {
     const auto group = static_cast<std::size_t>(form.group);
     launch(kernel, {{static_cast<std::size_t>(partials.numel()) * group, 1, 1}, {group, 1, 1}},
            {out_gradient.shape[2] * out_gradient.shape[3], out_gradient.argument(), partials.argument()});
-    add_up(std::array{PartialSum{partials, bias_gradient}}, family);
+    reduce_partials(std::array{SplitKPartial{partials, bias_gradient}}, style);
 }
 
 }  // namespace declivity::ops

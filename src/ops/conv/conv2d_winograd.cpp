@@ -49,10 +49,10 @@ std::int64_t spread(std::int64_t elements) {
     return ceil_div(elements, line) * line + line;
 }
 
-bool can_serve(const Conv2dProblem& problem) {
+bool is_applicable(const Conv2dProblem& problem) {
     constexpr std::array<std::int64_t, 2> three{3, 3}, one{1, 1};
     constexpr std::int64_t most = std::int64_t{1} << 28;
-    return problem.winograd && problem.family == Family::cpu_like && problem.groups == 1 && problem.filter == three &&
+    return problem.winograd && problem.style == KernelStyle::simd && problem.groups == 1 && problem.filter == three &&
            problem.stride == one && problem.dilation == one && problem.padding[0] <= 1024 &&
            problem.padding[1] <= 1024 &&
            std::max({problem.input[0], problem.input[1], problem.channels, problem.filters}) <= most / 4096 &&

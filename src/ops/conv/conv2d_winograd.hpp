@@ -7,7 +7,7 @@
 namespace declivity::ops::winograd {
 
 /// Filters of 3 x 3, neither strides, dilation nor groups; nothing where DECLIVITY_WINOGRAD=0 switches them off.
-bool can_serve(const Conv2dProblem& problem);
+bool is_applicable(const Conv2dProblem& problem);
 
 /// 2 or 4 (for backward_weights always 4): the tile that costs least; 0: neither pays.
 std::int64_t cheapest(const Conv2dProblem& problem);

@@ -3,7 +3,7 @@
 #include <algorithm>
 
 #include "conv2d_winograd.hpp"
-#include "conv2d_widened.hpp"
+#include "conv2d_upcast.hpp"
 #include "ops/support/local_block.hpp"
 #include "ops/matmul/panels.hpp"
 #include "ops/support/vector_form.hpp"
@@ -130,10 +130,10 @@ void convolve(const Conv2dProblem& problem, const Conv2dOperands& operands) {
 class Conv2dWinograd2 final : public Conv2dStrategy {
   public:
     [[nodiscard]] std::string_view name() const override { return "winograd2"; }
-    [[nodiscard]] bool can_serve(const Conv2dProblem& problem, const Device&) const override {
-        return problem.direction != Conv2dDirection::backward_weights && winograd::can_serve(problem);
+    [[nodiscard]] bool is_applicable(const Conv2dProblem& problem, const Device&) const override {
+        return problem.direction != Conv2dDirection::backward_weights && winograd::is_applicable(problem);
     }
-    [[nodiscard]] bool pays(const Conv2dProblem& problem, const Device&) const override {
+    [[nodiscard]] bool is_profitable(const Conv2dProblem& problem, const Device&) const override {
         return winograd::cheapest(problem) == kTile;
     }
     void run(const Conv2dProblem& problem, const Conv2dOperands& operands, std::string_view) const override {
@@ -145,7 +145,7 @@ class Conv2dWinograd2 final : public Conv2dStrategy {
 
 const Conv2dStrategy& conv2d_winograd2() {
     static const Conv2dWinograd2 strategy;
-    static const Conv2dWidened widened(strategy, Conv2dWidened::Halves::where_measured);
+    static const Conv2dUpcast widened(strategy, Conv2dUpcast::Reduced::where_measured);
     return widened;
 }
 

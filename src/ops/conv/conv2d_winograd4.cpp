@@ -5,11 +5,11 @@
 
 #include "ops/engine/packed_weights.hpp"
 #include "conv2d_winograd.hpp"
-#include "conv2d_widened.hpp"
+#include "conv2d_upcast.hpp"
 #include "ops/support/local_block.hpp"
 #include "ops/support/vector_form.hpp"
 #include "ops/support/work_split.hpp"
-#include "ops/engine/value.hpp"
+#include "ops/engine/lazy_array.hpp"
 
 namespace declivity::ops {
 namespace {
@@ -186,10 +186,10 @@ void convolve(const Conv2dProblem& problem, const Conv2dOperands& operands, std:
 class Conv2dWinograd4 final : public Conv2dStrategy {
   public:
     [[nodiscard]] std::string_view name() const override { return "winograd4"; }
-    [[nodiscard]] bool can_serve(const Conv2dProblem& problem, const Device&) const override {
-        return winograd::can_serve(problem);
+    [[nodiscard]] bool is_applicable(const Conv2dProblem& problem, const Device&) const override {
+        return winograd::is_applicable(problem);
     }
-    [[nodiscard]] bool pays(const Conv2dProblem& problem, const Device&) const override {
+    [[nodiscard]] bool is_profitable(const Conv2dProblem& problem, const Device&) const override {
         return cheapest(problem) == 4;
     }
     [[nodiscard]] bool keeps_constants(const Conv2dProblem& problem) const override { return problem.constant_weight; }
@@ -208,7 +208,7 @@ class Conv2dWinograd4 final : public Conv2dStrategy {
     }
 
     [[nodiscard]] bool gives_bias_gradient() const override { return true; }
-    [[nodiscard]] bool takes_epilogue(const Conv2dProblem&, const Device&, std::string_view) const override {
+    [[nodiscard]] bool fuses_epilogue(const Conv2dProblem&, const Device&, std::string_view) const override {
         return true;
     }
 
@@ -222,7 +222,7 @@ class Conv2dWinograd4 final : public Conv2dStrategy {
 
 const Conv2dStrategy& conv2d_winograd4() {
     static const Conv2dWinograd4 strategy;
-    static const Conv2dWidened widened(strategy, Conv2dWidened::Halves::where_measured);
+    static const Conv2dUpcast widened(strategy, Conv2dUpcast::Reduced::where_measured);
     return widened;
 }
 

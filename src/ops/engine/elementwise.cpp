@@ -71,10 +71,10 @@ bool copied(const Expression& expression, const View& out) {
 }
 
 /// @param narrow whether indices are 32-bit numbers
-Kernel kernel_of(const Steps& steps, const Plan& plan, const Device& device, Family family, bool narrow) {
-    const char* form = family == Family::cpu_like ? "" : narrow ? "int items " : "items ";
+Kernel kernel_of(const Steps& steps, const Plan& plan, const Device& device, KernelStyle style, bool narrow) {
+    const char* form = style == KernelStyle::simd ? "" : narrow ? "int items " : "items ";
     const auto specification = [&] {
-        KernelSpec spec = elementwise_specification(steps, plan, device, family);
+        KernelSpec spec = elementwise_specification(steps, plan, device, style);
         if (narrow) spec.defines.set("INDEX", "int");
         return spec;
     };
@@ -146,10 +146,10 @@ void evaluate(const Expression& of, const View& out, std::span<const AlsoStored>
     merge(out.shape, plan);
 
     const Device device = out.device();
-    const Family family = family_of(device);
-    const bool cpu = family == Family::cpu_like;
+    const KernelStyle style = kernel_style_of(device);
+    const bool cpu = style == KernelStyle::simd;
     const bool narrow = !cpu && fits_int(plan);
-    const Kernel kernel = kernel_of(steps, plan, device, family, narrow);
+    const Kernel kernel = kernel_of(steps, plan, device, style, narrow);
     const Cut cut = cut_of(plan, cpu);
     const Range range = range_of(cut, kernel, cpu);
 
@@ -188,7 +188,7 @@ void copy(const View& from, const View& to) {
     if (from.dense() && to.dense()) {
         if (may_overlap(from, to)) return copy(dense_copy(from), to);
         // A CPU driver copies by one core, a kernel by all.
-        if (from.device().family() == Family::cpu_like && from.bytes() >= kKernelCopy)
+        if (from.device().style() == KernelStyle::simd && from.bytes() >= kKernelCopy)
             return evaluate(Expression(from), to);
         const std::size_t unit = size_of(from.dtype);
         declivity::copy(from.buffer, static_cast<std::size_t>(from.offset) * unit, to.buffer,

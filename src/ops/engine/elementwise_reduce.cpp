@@ -54,7 +54,7 @@ bool may_reduce_rows(const Shape& shape, const Dims& axes, const Device& device)
     std::int64_t columns = 1;
     while (inner > 0 && contains(axes, inner - 1)) columns *= shape[--inner];
     return columns >= kMinColumns &&
-           (family_of(device) == Family::cpu_like || shape.numel() / columns <= kMaxGroups);
+           (kernel_style_of(device) == KernelStyle::simd || shape.numel() / columns <= kMaxGroups);
 }
 
 std::optional<ElementwiseReduced> elementwise_reduce(Reduce kind, const Expression& of, const Dims& axes,
@@ -70,7 +70,7 @@ std::optional<ElementwiseReduced> elementwise_reduce(Reduce kind, const Expressi
     while (inner < rank && !merge_rows(shape, inner, plan)) ++inner;
     if (inner == rank || plan.sizes.back() < kMinColumns) return std::nullopt;
 
-    const bool cpu = family_of(device) == Family::cpu_like;
+    const bool cpu = kernel_style_of(device) == KernelStyle::simd;
     const std::int64_t columns = plan.sizes.back(), rows = plan.sizes.numel() / columns;
     if (!cpu && rows > kMaxGroups) return std::nullopt;
     const std::int64_t chunk = ceil_div(columns, splits_of(device, cpu, rows, columns)),
@@ -82,7 +82,7 @@ std::optional<ElementwiseReduced> elementwise_reduce(Reduce kind, const Expressi
     defines.set("FORM", cpu ? 0 : 1).set("BLOCK", cpu ? kCpuBlock : kGpuBlock).set("LANES", vector_lanes(accumulate));
     const std::string form = fmt::format("reduce {} {} {} ", static_cast<int>(kind), static_cast<int>(accumulate), cpu);
     const Kernel kernel = kernel_of_structure(form, steps, plan, device, [&] {
-        return elementwise_reduce_specification(steps, plan, device, family_of(device), defines);
+        return elementwise_reduce_specification(steps, plan, device, kernel_style_of(device), defines);
     });
     const auto layout = layout_of(plan);
     const std::int64_t each = cpu ? rows_each(device, rows, chunk) : 1;

@@ -112,14 +112,14 @@ struct Generated {
 
     /// An element of a half type as the float to compute with, and a float as such an element.
     std::string loaded(DType type, const std::string& element) {
-        return is_half(type) ? called("from", type, element) : element;
+        return is_16bit_float(type) ? called("from", type, element) : element;
     }
     std::string stored(DType type, const std::string& value) {
-        return is_half(type) ? called("to", type, value) : value;
+        return is_16bit_float(type) ? called("to", type, value) : value;
     }
     /// A value as it would be if it had been stored.
     std::string rounded(DType type, const std::string& value) {
-        return is_half(type) ? called("rounded", type, value) : value;
+        return is_16bit_float(type) ? called("rounded", type, value) : value;
     }
 
     void set_headers(Defines& defines) const {
@@ -178,13 +178,13 @@ std::string converted(const std::string& from, DType from_type, DType to) {
     if (is_floating(from_type) && !is_floating(to))
         return fmt::format("convert_{0}_sat({1} == {1} ? {1} : 0)", type, from);
     // Rounding to f32 first could end on the wrong side of a tie.
-    if (from_type == DType::f64 && is_half(to)) return fmt::format("narrow_to_odd({})", from);
+    if (from_type == DType::f64 && is_16bit_float(to)) return fmt::format("narrow_to_odd({})", from);
     return fmt::format("({})({})", type, from);
 }
 
 /// Whether a value of f16 or bf16 has digits that it loses when it is stored.
 bool exceeds_type(const Node& node) {
-    if (!is_half(node.dtype)) return false;
+    if (!is_16bit_float(node.dtype)) return false;
     if (node.kind == Node::Kind::random) return node.distribution != Distribution::bernoulli;
     return node.kind == Node::Kind::apply || node.kind == Node::Kind::gradient ||
            node.kind == Node::Kind::operator_result;
@@ -192,7 +192,7 @@ bool exceeds_type(const Node& node) {
 
 /// Whether a node is a number of f16 or bf16. Functions take it with all of its digits; as a tensor, cast or summed, it
 /// has those of its type.
-bool is_number(const Node& node) { return is_half(node.dtype) && node.kind == Node::Kind::constant; }
+bool is_number(const Node& node) { return is_16bit_float(node.dtype) && node.kind == Node::Kind::constant; }
 
 /// Whether a node's result can depend on more than the last digit of its input number `i`.
 bool rounds_input(const Node& node, std::size_t i) {
@@ -308,7 +308,7 @@ void generate(const Steps& steps, const Plan& plan, bool tiled, std::size_t at, 
 /// Stores the value of a node besides the whole. What is computed from it reads it as it is stored.
 void generate_store(DType type, int place, std::size_t at, std::vector<std::string>& names, Generated& code) {
     const std::string stored = type == DType::boolean ? stored_truth(names[at]) : code.stored(type, names[at]);
-    if (!is_half(type)) {
+    if (!is_16bit_float(type)) {
         code.body += fmt::format(" also{0}[i * STEP_ALSO{0}] = {1};", place, stored);
         return;
     }
@@ -324,10 +324,10 @@ std::string step_of(const Operand& operand, std::size_t index) {
 }
 
 /// Compilers choose half of the device's vectors for loops, which suits loops that wait for memory, not maths.
-std::string vectorise(const Generated& code, const Plan& plan, const Device& device, Family family) {
+std::string vectorise(const Generated& code, const Plan& plan, const Device& device, KernelStyle style) {
     // f64 maths are calls, of which no compiler makes vectors.
     const bool maths = (code.special || code.body.find("d_") != std::string::npos) && real_of(plan) == DType::f32;
-    if (!maths || family != Family::cpu_like) return {};
+    if (!maths || style != KernelStyle::simd) return {};
     return fmt::format("_Pragma(\"clang loop vectorize_width({})\")", vector_form(device, DType::f32).vector);
 }
 
@@ -342,10 +342,10 @@ struct Kernels {
 };
 
 /// Emits the nodes from `first` up to `end`. @return the name of the last one's value
-std::string generate(const Steps& steps, const Plan& plan, const Device& device, Family family, std::size_t first,
+std::string generate(const Steps& steps, const Plan& plan, const Device& device, KernelStyle style, std::size_t first,
                      std::size_t end, Generated& code) {
     std::vector<std::string> names(steps.nodes.size());
-    const bool tiled = family == Family::cpu_like;
+    const bool tiled = style == KernelStyle::simd;
     for (std::size_t at = first; at < end; ++at) {
         require_supported(device, steps.nodes[at]->dtype);
         generate(steps, plan, tiled, at, names, code);
@@ -408,31 +408,31 @@ Defines operand_defines(const Plan& plan, const std::string& random, bool gives_
 }
 
 /// @param tile columns of a tile
-Kernels generate(const Steps& steps, const Plan& plan, const Device& device, Family family, std::string_view tile) {
+Kernels generate(const Steps& steps, const Plan& plan, const Device& device, KernelStyle style, std::string_view tile) {
     Generated code;
-    const std::string result = generate(steps, plan, device, family, 0, steps.nodes.size(), code);
+    const std::string result = generate(steps, plan, device, style, 0, steps.nodes.size(), code);
     Defines defines = operand_defines(plan, code.rows, false);
-    defines.set("VECTORISE", vectorise(code, plan, device, family)).set("BODY", code.body);
+    defines.set("VECTORISE", vectorise(code, plan, device, style)).set("BODY", code.body);
     if (!code.tiles.empty()) defines.set("RANDOM_TILE", code.tiles).set("TILE", tile);
     return {std::move(code), result, std::move(defines)};
 }
 
 }  // namespace
 
-KernelSpec elementwise_specification(const Steps& steps, const Plan& plan, const Device& device, Family family) {
-    auto [code, result, defines] = generate(steps, plan, device, family, kTile);
+KernelSpec elementwise_specification(const Steps& steps, const Plan& plan, const Device& device, KernelStyle style) {
+    auto [code, result, defines] = generate(steps, plan, device, style, kTile);
     const View& out = plan.operands[0].view;
     if (out.dtype == DType::boolean) result = stored_truth(result);
     else if (!code.copies) result = code.stored(out.dtype, result);
     code.set_headers(defines);
-    if (family == Family::gpu_like) defines.set("SINGLE", 1);
+    if (style == KernelStyle::simt) defines.set("SINGLE", 1);
     defines.set("OUT", cl_type(out.dtype)).set("STEP_OUT", step_of(plan.operands[0], 0)).set("RESULT", result);
     return {"elementwise.cl", "elementwise", std::move(defines)};
 }
 
-KernelSpec elementwise_reduce_specification(const Steps& steps, const Plan& plan, const Device& device, Family family,
+KernelSpec elementwise_reduce_specification(const Steps& steps, const Plan& plan, const Device& device, KernelStyle style,
                                             const Defines& reduction) {
-    auto [code, result, defines] = generate(steps, plan, device, family, "BLOCK");
+    auto [code, result, defines] = generate(steps, plan, device, style, "BLOCK");
     if (steps.nodes.back()->dtype == DType::boolean) result = fmt::format("({}) != 0", result);
     else if (exceeds_type(*steps.nodes.back()) || is_number(*steps.nodes.back()))
         result = code.rounded(steps.nodes.back()->dtype, result);
@@ -441,7 +441,7 @@ KernelSpec elementwise_reduce_specification(const Steps& steps, const Plan& plan
     return {"elementwise_reduce.cl", "elementwise_reduce", std::move(defines)};
 }
 
-KernelSpec formula_specification(const Steps& steps, const Plan& plan, const Device& device, Family family,
+KernelSpec formula_specification(const Steps& steps, const Plan& plan, const Device& device, KernelStyle style,
                                  std::span<const StoredRole> stored) {
     Generated code;
     std::string once, parameters, arguments, numbers, given;
@@ -486,16 +486,16 @@ KernelSpec formula_specification(const Steps& steps, const Plan& plan, const Dev
     defines.set("RANK", 1).set("OPERANDS", 1).set("FORMULA_ONCE", once).set("FORMULA_BODY", code.body);
     defines.set("FORMULA_ROLES", parameters).set("FORMULA_POINTERS", arguments);
     defines.set("FORMULA_NUMBERS", numbers).set("FORMULA_GIVEN", given);
-    defines.set("FORMULA_VECTORISE", vectorise(code, plan, device, family));
+    defines.set("FORMULA_VECTORISE", vectorise(code, plan, device, style));
     code.set_headers(defines);
     return {"formula.cl", "formula", std::move(defines)};
 }
 
-Defines row_defines(const Steps& steps, const Plan& plan, const Device& device, Family family, DType out) {
+Defines row_defines(const Steps& steps, const Plan& plan, const Device& device, KernelStyle style, DType out) {
     Generated before, behind;
-    const std::string element = generate(steps, plan, device, family, 0, steps.before, before);
+    const std::string element = generate(steps, plan, device, style, 0, steps.before, before);
     behind.numbers = before.numbers;
-    std::string result = generate(steps, plan, device, family, steps.before, steps.nodes.size(), behind);
+    std::string result = generate(steps, plan, device, style, steps.before, steps.nodes.size(), behind);
     if (result.empty()) result = "result";
     if (out == DType::boolean) result = stored_truth(result);
     else result = behind.stored(out, result);
@@ -504,9 +504,9 @@ Defines row_defines(const Steps& steps, const Plan& plan, const Device& device, 
         defines.set("PROLOGUE", before.body)
             .set("PROLOGUE_RESULT", element)
             .set("PROLOGUE_RANDOM", before.tiles)
-            .set("PROLOGUE_VECTORISE", vectorise(before, plan, device, family));
+            .set("PROLOGUE_VECTORISE", vectorise(before, plan, device, style));
     defines.set("EPILOGUE", behind.body).set("EPILOGUE_RESULT", result).set("EPILOGUE_RANDOM", behind.tiles);
-    defines.set("EPILOGUE_VECTORISE", vectorise(behind, plan, device, family)).set("OUT", cl_type(out));
+    defines.set("EPILOGUE_VECTORISE", vectorise(behind, plan, device, style)).set("OUT", cl_type(out));
     behind.halves = behind.halves || before.halves;
     behind.divides = behind.divides || before.divides;
     behind.special = behind.special || before.special;

@@ -64,15 +64,15 @@ struct Plan {
 };
 
 /// What kernels of cl_kernels/engine/elementwise.cl are compiled with. @param family whose form of it
-KernelSpec elementwise_specification(const Steps& steps, const Plan& plan, const Device& device, Family family);
+KernelSpec elementwise_specification(const Steps& steps, const Plan& plan, const Device& device, KernelStyle style);
 
 /// Of cl_kernels/engine/elementwise_reduce.cl, besides what the reduction itself defines. Results have the type of
 /// operand 0.
-KernelSpec elementwise_reduce_specification(const Steps& steps, const Plan& plan, const Device& device, Family family,
+KernelSpec elementwise_reduce_specification(const Steps& steps, const Plan& plan, const Device& device, KernelStyle style,
                                             const Defines& reduction);
 
 /// What kernels that include cl_kernels/lib/row_program.clh are compiled with. @param out what they store
-Defines row_defines(const Steps& steps, const Plan& plan, const Device& device, Family family, DType out);
+Defines row_defines(const Steps& steps, const Plan& plan, const Device& device, KernelStyle style, DType out);
 
 /// Of cl_kernels/engine/formula.cl (formula.hpp): leaves say by their offset what they stand for.
 constexpr int formula_role(std::size_t role) { return static_cast<int>(role); }
@@ -83,7 +83,7 @@ struct StoredRole {
     std::size_t at;  ///< among the nodes
     DType dtype;
 };
-KernelSpec formula_specification(const Steps& steps, const Plan& plan, const Device& device, Family family,
+KernelSpec formula_specification(const Steps& steps, const Plan& plan, const Device& device, KernelStyle style,
                                  std::span<const StoredRole> stored);
 
 /// Equal for expressions of one structure, whatever the shapes.

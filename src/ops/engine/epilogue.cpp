@@ -119,7 +119,7 @@ std::optional<View> saved_of(const ExpressionNode& gradient, const View& out) {
 /// sums, beside which these find no registers: they are left to a kernel of their own.
 bool too_long(const KernelEpilogue& epilogue, const View& out) {
     const FunctionInfo& function = info(*epilogue.activation);
-    return out.dtype == DType::f64 && family_of(out.device()) == Family::gpu_like &&
+    return out.dtype == DType::f64 && kernel_style_of(out.device()) == KernelStyle::simt &&
            (epilogue.saved ? function.of_gradient[0].costly : function.costly);
 }
 
@@ -135,7 +135,7 @@ std::optional<KernelEpilogue> kernel_epilogue(const Epilogue& epilogue, const Vi
     // The kernels include neither of their headers, whose functions take one element.
     if (info(node.function).special || info(node.function).divides) return std::nullopt;
     // They would apply it to the operator's sums before these are rounded.
-    if (is_half(out.dtype) && !gradient && !is_continuous(node.function)) return std::nullopt;
+    if (is_16bit_float(out.dtype) && !gradient && !is_continuous(node.function)) return std::nullopt;
     KernelEpilogue made{.activation = node.function};
     std::ranges::transform(node.parameters, made.parameters.begin(), &Scalar::to_double);
     if (gradient && !(made.saved = saved_of(node, out))) return std::nullopt;

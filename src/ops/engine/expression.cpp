@@ -8,7 +8,7 @@
 #include <fmt/format.h>
 
 #include "expression_node.hpp"
-#include "value_state.hpp"
+#include "lazy_array_state.hpp"
 
 namespace declivity::ops {
 namespace {
@@ -140,7 +140,7 @@ void require_fits(std::string_view function, const Scalar& value, DType type) {
             fmt::format("{}: expected a whole number that fits into {}, got {}", function, name_of(type), value.str()));
 }
 
-Expression::Expression(const Value& value)
+Expression::Expression(const LazyArray& value)
     : node_(make_node([&](ExpressionNode& node) {
           node.dtype = value.dtype();
           node.shape = value.shape();

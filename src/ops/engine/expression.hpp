@@ -12,7 +12,7 @@
 #include <declivity/ops/epilogue.hpp>
 #include <declivity/ops/function.hpp>
 #include <declivity/ops/scalar.hpp>
-#include <declivity/ops/value.hpp>
+#include <declivity/ops/lazy_array.hpp>
 #include <declivity/ops/view.hpp>
 
 namespace declivity::ops {
@@ -83,7 +83,7 @@ class DECLIVITY_API Expression {
     /// The elements of a view.
     Expression(const View& view);  // NOLINT: a view is an expression
     /// Those of a value, computed or not.
-    Expression(const Value& value);  // NOLINT: and so is a value
+    Expression(const LazyArray& value);  // NOLINT: and so is a value
     /// The same number everywhere; it takes the type of what it is combined with.
     static Expression constant(Scalar value, DType dtype);
     /// In an Epilogue: the value that the operator before it computed.

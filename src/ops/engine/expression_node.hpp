@@ -7,9 +7,9 @@
 #include <vector>
 
 #include <declivity/ops/random.hpp>
-#include <declivity/ops/value.hpp>
+#include <declivity/ops/lazy_array.hpp>
 
-#include "ops/support/short_list.hpp"
+#include "ops/support/inline_vector.hpp"
 #include "expression.hpp"
 
 namespace declivity::ops {
@@ -22,13 +22,13 @@ struct ExpressionNode {
     DType dtype = {};
     Shape shape = {};
     View view = {};          // kind view; random: where seed and base lie
-    Value source = {};       // kind value
+    LazyArray source = {};       // kind value
     Scalar value = {};       // kind constant
     Function function = {};  // kinds apply, gradient
     int input = 0;           // kind gradient: with respect to which input
     // apply: the function's; gradient: g, then the function's, then y (empty if unused); cast: one
-    ShortList<Expression, 5> inputs = {};
-    ShortList<Scalar, 3> parameters = {};  // random: low, width and most; mean and deviation; probability
+    InlineVector<Expression, 5> inputs = {};
+    InlineVector<Scalar, 3> parameters = {};  // random: low, width and most; mean and deviation; probability
     Distribution distribution = {};        // kind random
     std::int64_t random_offset = 0;        // numbers of the call that are left out, behind the base
 };
@@ -59,12 +59,12 @@ void evaluate(const Expression& expression, const View& out, std::span<const Als
 /// Whether a node of `whole` is the root of `part`.
 bool is_part_of(const Expression& whole, const Expression& part);
 
-/// Whether memory_to_reuse() is worth asking.
+/// Whether find_donatable_input() is worth asking.
 bool may_reuse_memory(const Expression& expression, DType dtype, const Shape& shape);
 /// Memory of an input that the result may be written to, element by element, since nobody can tell: it has the result's
 /// type and shape, the expression alone leads to it, and nobody but `reader` still has to read it. @param handles to
 /// the expression itself
-std::optional<View> memory_to_reuse(const Expression& expression, long handles, DType dtype, const Shape& shape,
+std::optional<View> find_donatable_input(const Expression& expression, long handles, DType dtype, const Shape& shape,
                                     const PendingLaunch* reader);
 
 /// Whether a kernel of its own can compute it.
@@ -76,7 +76,7 @@ Expression over_views(const Expression& expression);
 /// Calls `launch` with a value that waits, as an expression over views, for a kernel that reads it once and does not
 /// store it. Nobody writes what it is made from meanwhile. False, as when `launch` gives false: its elements are there,
 /// or are better computed first, since an operator below takes its functions up, or since it was asked for before.
-bool launch_chain(const Value& value, const std::function<bool(const Expression&)>& launch);
+bool launch_chain(const LazyArray& value, const std::function<bool(const Expression&)>& launch);
 
 /// The type that literals and parameters of a function have; its inputs', where it gives bool.
 DType working_type(const ExpressionNode& node);

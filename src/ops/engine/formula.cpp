@@ -12,7 +12,7 @@
 
 #include "elementwise_plan.hpp"
 #include "elementwise_source.hpp"
-#include "value_state.hpp"
+#include "lazy_array_state.hpp"
 #include "ops/step_arguments.hpp"
 #include "ops/support/scratch.hpp"
 
@@ -30,11 +30,11 @@ constexpr std::size_t kFormulaNodes = 200;  // structures tell them by one byte
 /// More than one, so that it is told from a number.
 Shape of_elements() { return {2}; }
 
-Value stand_in(int place, const Shape& shape, DType dtype, const Device& device) {
+LazyArray stand_in(int place, const Shape& shape, DType dtype, const Device& device) {
     require_supported(device, dtype);
-    auto state = std::make_shared<ValueState>(device, dtype, shape);
+    auto state = std::make_shared<LazyArrayState>(device, dtype, shape);
     state->stands_for = place;
-    return Value(std::move(state));
+    return LazyArray(std::move(state));
 }
 
 [[noreturn]] void refuse(std::string_view name, std::string_view what) {
@@ -77,7 +77,7 @@ class Description {
         return with_inputs(node, inputs);
     }
 
-    Expression of(const ValueState& state) {
+    Expression of(const LazyArrayState& state) {
         if (state.stands_for >= 0) {
             Expression& leaf = leaves_[state.stands_for];
             if (!leaf)
@@ -108,7 +108,7 @@ FormulaTrace::~FormulaTrace() { current_trace = before_; }
 
 const FormulaTrace* FormulaTrace::current() noexcept { return current_trace; }
 
-void FormulaTrace::require_own(const Value& value) const {
+void FormulaTrace::require_own(const LazyArray& value) const {
     const bool own = !value.computed() && (value.shape().empty() || value.shape() == of_elements()) &&
                      (value.state()->stands_for >= 0 || !value.state()->is_opaque());
     if (!own) refuse(name_, fmt::format("a tensor of another place, of shape {},", value.shape().str()));
@@ -128,14 +128,14 @@ void FormulaTrace::refuse_elements(std::string_view name) {
         name));
 }
 
-Value FormulaTrace::role(std::size_t role, DType dtype) const {
+LazyArray FormulaTrace::role(std::size_t role, DType dtype) const {
     return stand_in(formula_role(role), of_elements(), dtype, device_);
 }
-Value FormulaTrace::number(std::size_t which, DType dtype) const {
+LazyArray FormulaTrace::number(std::size_t which, DType dtype) const {
     return stand_in(formula_number(which), {}, dtype, device_);
 }
 
-Value FormulaTrace::tensor_number(std::size_t first, DType dtype) const {
+LazyArray FormulaTrace::tensor_number(std::size_t first, DType dtype) const {
     return stand_in(formula_tensor_number(first), {}, dtype, device_);
 }
 
@@ -192,11 +192,11 @@ void Formula::launch(const MultiTensor& tensors, const View& numbers, const View
     require_dense("formula", "numbers", numbers);
     require_guard("formula", guard, numbers);
     require_same_device("formula", device, numbers.device());
-    const Family family = device.family();
+    const KernelStyle style = device.style();
     const auto make = [&](std::size_t items) {
         if (state.kernel && state.kernel->first == items) return state.kernel->second;
         const auto specification = [&] {
-            KernelSpec spec = formula_specification(state.steps, state.plan, device, family, state.stored);
+            KernelSpec spec = formula_specification(state.steps, state.plan, device, style, state.stored);
             spec.defines.set("ROLES", static_cast<std::int64_t>(tensors.roles()));
             spec.defines.set("GROUP", static_cast<std::int64_t>(items));
             return spec;

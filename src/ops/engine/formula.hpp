@@ -10,10 +10,10 @@
 #include <vector>
 
 #include <declivity/ops/multi_tensor.hpp>
-#include <declivity/ops/value.hpp>
+#include <declivity/ops/lazy_array.hpp>
 
 #include "expression_node.hpp"
-#include "runtime/recorder.hpp"
+#include "runtime/capture.hpp"
 
 namespace declivity::ops {
 
@@ -27,12 +27,12 @@ class FormulaTrace {
     FormulaTrace& operator=(const FormulaTrace&) = delete;
 
     /// Stands for the elements of the tensors of a role (MultiTensor). Has no elements: whoever wants them is refused.
-    [[nodiscard]] Value role(std::size_t role, DType dtype) const;
+    [[nodiscard]] LazyArray role(std::size_t role, DType dtype) const;
     /// Stands for one of the numbers that the formula is launched with; without axes.
-    [[nodiscard]] Value number(std::size_t which, DType dtype) const;
+    [[nodiscard]] LazyArray number(std::size_t which, DType dtype) const;
     /// Stands for a number of the tensor that an element is of: of the numbers that the formula is launched with,
     /// `first` plus the tensor's number (MultiTensor::set). Without axes.
-    [[nodiscard]] Value tensor_number(std::size_t first, DType dtype) const;
+    [[nodiscard]] LazyArray tensor_number(std::size_t first, DType dtype) const;
     [[nodiscard]] const std::string& name() const noexcept { return name_; }
 
     /// That of this thread, or null.
@@ -43,19 +43,19 @@ class FormulaTrace {
     [[noreturn]] static void refuse_later();
     /// For what a function is given. @throws ValueError for what clearly belongs to no formula: it must be told before
     /// shapes are compared, since those here stand for all others
-    void require_own(const Value& value) const;
+    void require_own(const LazyArray& value) const;
 
   private:
     std::string name_;
     Device device_;
-    RecordingPause pause_;
+    CapturePause pause_;
     const FormulaTrace* before_;
 };
 
 /// What becomes of the elements of a role.
 struct FormulaOutput {
     std::size_t role;
-    Value value;
+    LazyArray value;
 };
 
 class Formula {

@@ -19,7 +19,7 @@ Measure measure(const Expression& expression) {
         case Kind::view:
             return {.inputs = 1};
         case Kind::value: {
-            const ValueState& state = *node.source.state();
+            const LazyArrayState& state = *node.source.state();
             return state.computed.load(std::memory_order_acquire) || state.is_opaque() ? Measure{.inputs = 1}
                                                                                        : state.measure;
         }
@@ -47,7 +47,7 @@ bool fits(const Measure& measure) {
     return measure.inputs <= kMaxInputs && measure.nodes <= kMaxNodes && measure.numbers <= kMaxNumbers;
 }
 
-Expression Lowering::run(const Expression& expression, const ValueState* result) {
+Expression Lowering::run(const Expression& expression, const LazyArrayState* result) {
     for (;;) try {
             yields_ = lock_.yields();
             if (!settle_operations(expression, result)) {
@@ -57,7 +57,7 @@ Expression Lowering::run(const Expression& expression, const ValueState* result)
             result_ = result;
             room_ = std::clamp(kMaxInputs - measure(expression).inputs, 0, static_cast<int>(kMaxAlso));
             return lower(expression);
-        } catch (const Anew&) {
+        } catch (const RestartLowering&) {
             forget();
         }
 }
@@ -65,7 +65,7 @@ Expression Lowering::run(const Expression& expression, const ValueState* result)
 bool Lowering::above_operation(const Expression& expression) {
     for (;;) try {
             return gather(expression);
-        } catch (const Anew&) {
+        } catch (const RestartLowering&) {
             forget();
         }
 }
@@ -81,21 +81,21 @@ void Lowering::forget() noexcept {
 }
 
 /// Whether another thread is launching it, and has let the lock go meanwhile.
-void Lowering::wait_if_busy(const ValueState& state) {
+void Lowering::wait_if_busy(const LazyArrayState& state) {
     const PendingLaunch* const busy = lock_.busy(&state)                  ? static_cast<const PendingLaunch*>(&state)
                                       : lock_.busy(state.operation.get()) ? state.operation.get()
                                                                           : nullptr;
-    if (busy != nullptr && lock_.wait_for(busy)) throw Anew{};
+    if (busy != nullptr && lock_.wait_for(busy)) throw RestartLowering{};
 }
 
 /// May let the lock go; then nothing that was looked at counts.
-Expression Lowering::computed(ValueState& state) {
+Expression Lowering::computed(LazyArrayState& state) {
     state.compute();
-    if (lock_.yields() != yields_) throw Anew{};
+    if (lock_.yields() != yields_) throw RestartLowering{};
     return Expression(state.view);
 }
 
-Lowering::Reference* Lowering::find(const ValueState* state) {
+Lowering::Reference* Lowering::find(const LazyArrayState* state) {
     const auto found = std::ranges::find(references_, state, &Reference::state);
     return found == references_.end() ? nullptr : &*found;
 }
@@ -103,7 +103,7 @@ Lowering::Reference* Lowering::find(const ValueState* state) {
 /// Somebody beside this kernel refers to it.
 bool Lowering::is_shared(const Reference& reference) const {
     const auto held = [&](const Leaf& leaf) { return leaf.state == reference.state && leaf.uses > leaf.met; };
-    return others_hold(reference.state->weak_from_this(), reference.count) || std::ranges::any_of(leaves_, held);
+    return is_shared(reference.state->weak_from_this(), reference.count) || std::ranges::any_of(leaves_, held);
 }
 
 void Lowering::meet(const Expression& leaf) {
@@ -117,12 +117,12 @@ void Lowering::meet(const Expression& leaf) {
 bool Lowering::gather(const Expression& expression) {
     if (!expression) return false;
     const Node& node = *expression.node();
-    if (node.kind == Kind::value && !node.source.computed() && node.source.state()->takes_epilogue()) meet(expression);
+    if (node.kind == Kind::value && !node.source.computed() && node.source.state()->fuses_epilogue()) meet(expression);
     for (const auto& [seen, below] : seen_)
         if (seen == &node) return below;
     bool below = false;
     if (node.kind == Kind::value && !node.source.computed()) {
-        ValueState& state = *node.source.state();
+        LazyArrayState& state = *node.source.state();
         wait_if_busy(state);
         if (Reference* known = find(&state)) {
             ++known->count;
@@ -139,17 +139,17 @@ bool Lowering::gather(const Expression& expression) {
 
 /// Launches operations that cannot take what follows as their epilogue. False: something was computed, so that all is
 /// to be looked at anew.
-bool Lowering::settle_operations(const Expression& expression, const ValueState* result) {
+bool Lowering::settle_operations(const Expression& expression, const LazyArrayState* result) {
     gather(expression);
-    ValueState* first = nullptr;
+    LazyArrayState* first = nullptr;
     int operations = 0;
     for (const Reference& reference : references_) {
         if (!reference.below_operation) continue;
-        const ValueState& state = *reference.state;
+        const LazyArrayState& state = *reference.state;
         const bool fits = result != nullptr && state.shape == result->shape &&
-                          (state.dtype == result->dtype || (state.takes_epilogue() && state.operation->takes_casts()));
+                          (state.dtype == result->dtype || (state.fuses_epilogue() && state.operation->fuses_output_cast()));
         // Where others want what lies between the operation and here, that is where its epilogue ends.
-        if (is_shared(reference) || (state.is_opaque() && !(fits && state.takes_epilogue()))) {
+        if (is_shared(reference) || (state.is_opaque() && !(fits && state.fuses_epilogue()))) {
             reference.state->compute();
             return false;
         }
@@ -175,7 +175,7 @@ Expression Lowering::lower(const Expression& expression) {
 }
 
 Expression Lowering::lower(const Expression& expression, const Node& node) {
-    ShortList<Expression, 5> inputs;
+    InlineVector<Expression, 5> inputs;
     bool changed = false;
     for (const Expression& input : node.inputs) {
         // Small values that stretch would be computed over and over.
@@ -186,7 +186,7 @@ Expression Lowering::lower(const Expression& expression, const Node& node) {
     return changed ? with_inputs(node, std::span(inputs.begin(), inputs.size())) : expression;
 }
 
-Expression Lowering::lower(ValueState& state) {
+Expression Lowering::lower(LazyArrayState& state) {
     for (const auto& [from, to] : values_)
         if (from == &state) return to;
     const Expression made = inlined(state);
@@ -196,21 +196,21 @@ Expression Lowering::lower(ValueState& state) {
 
 namespace {
 
-/// Halves in f32: what is made in each kernel from half of the bytes is not worth to be stored.
-bool widens_halves(const Expression& expression) {
+/// Reduced in f32: what is made in each kernel from half of the bytes is not worth to be stored.
+bool upcasts_to_f32(const Expression& expression) {
     const Node& node = *expression.node();
-    return node.kind == Kind::cast && is_half(node.inputs[0].dtype()) && !is_half(node.dtype);
+    return node.kind == Kind::cast && is_16bit_float(node.inputs[0].dtype()) && !is_16bit_float(node.dtype);
 }
 
 }  // namespace
 
-Expression Lowering::inlined(ValueState& state) {
+Expression Lowering::inlined(LazyArrayState& state) {
     if (state.computed.load(std::memory_order_acquire)) return Expression(state.view);
     if (&state == operation_) return Expression::operator_result(state.dtype, state.shape);
     // Who else refers to it will perhaps never ask for it: then it need not be stored. But two kernels that compute
     // it are one too many.
     const bool store =
-        is_shared(*find(&state)) && (state.inlined || state.measure.costly) && !widens_halves(state.expression);
+        is_shared(*find(&state)) && (state.inlined || state.measure.costly) && !upcasts_to_f32(state.expression);
     const bool has_room =
         result_ != nullptr && operation_ == nullptr && std::ssize(stored_) < room_ && state.shape == result_->shape;
     if (store && !has_room) return computed(state);

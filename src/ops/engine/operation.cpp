@@ -10,20 +10,20 @@
 #include <declivity/runtime/process.hpp>
 #include <fmt/format.h>
 
-#include "begun.hpp"
+#include "in_flight_launch.hpp"
 #include "expression_node.hpp"
 #include "fusion.hpp"
-#include "halves.hpp"
+#include "reduced_precision.hpp"
 #include "operation_state.hpp"
-#include "value_state.hpp"
-#include "runtime/recorder.hpp"
-#include "value.hpp"
+#include "lazy_array_state.hpp"
+#include "runtime/capture.hpp"
+#include "lazy_array.hpp"
 
 namespace declivity::ops {
 namespace {
 
 Device device_of(std::string_view name, const std::vector<View>& reads, const std::vector<View>& writes,
-                 const Value& prologue) {
+                 const LazyArray& prologue) {
     if (prologue) return prologue.device();
     for (const auto* views : {&reads, &writes})
         for (const View& view : *views)
@@ -33,14 +33,14 @@ Device device_of(std::string_view name, const std::vector<View>& reads, const st
 
 bool has_halves(const std::vector<View>& reads, const std::vector<View>& writes,
                 const std::vector<OperationOutput>& outputs) {
-    const auto half = [](const View& view) { return view.buffer && is_half(view.dtype); };
+    const auto half = [](const View& view) { return view.buffer && is_16bit_float(view.dtype); };
     return std::ranges::any_of(reads, half) || std::ranges::any_of(writes, half) ||
-           std::ranges::any_of(outputs, [](const OperationOutput& output) { return is_half(output.dtype); });
+           std::ranges::any_of(outputs, [](const OperationOutput& output) { return is_16bit_float(output.dtype); });
 }
 
 /// Operations of this thread that wait for company.
-std::vector<std::weak_ptr<Operation>>& waiting_for_company() {
-    return declivity::detail::PerThread<std::vector<std::weak_ptr<Operation>>, LaunchTogether>::get();
+std::vector<std::weak_ptr<Operation>>& pending_batched() {
+    return declivity::detail::PerThread<std::vector<std::weak_ptr<Operation>>, BatchedLaunch>::get();
 }
 
 /// The operation of this thread that is not launched, since something may follow it.
@@ -57,7 +57,7 @@ void launch_waiting_operation() {
 }  // namespace
 
 OperationViews::OperationViews(std::span<const View> ins, std::vector<View> written, std::vector<View> outs,
-                               Epilogue epilogue, Value prologue)
+                               Epilogue epilogue, LazyArray prologue)
     : ins_(ins),
       written_(std::move(written)),
       outs_(std::move(outs)),
@@ -76,7 +76,7 @@ View Operation::WeakView::view() const {
     return out;
 }
 
-Operation::Operation(std::string_view name, const std::optional<OperationCall>& call, LaunchTogether together,
+Operation::Operation(std::string_view name, const std::optional<OperationCall>& call, BatchedLaunch together,
                      OperationOperands operands)
     : name_(name),
       call_(call),
@@ -84,8 +84,8 @@ Operation::Operation(std::string_view name, const std::optional<OperationCall>& 
       reads_(std::move(operands.reads)),
       outputs_(std::move(operands.outputs)),
       prologue_(std::move(operands.prologue)),
-      takes_casts_(operands.takes_casts),
-      widens_(operands.widens && has_halves(reads_, operands.writes, outputs_)),
+      fuses_output_cast_(operands.fuses_output_cast),
+      upcasts_to_f32_(operands.upcasts_to_f32 && has_halves(reads_, operands.writes, outputs_)),
       device_(device_of(name, reads_, operands.writes, prologue_)) {
     if (outputs_.size() > kMaxOutputs || (outputs_.empty() && operands.writes.empty()))
         throw ValueError(fmt::format("operation: expected 1 to {} outputs of \"{}\", or memory that it writes, got {}",
@@ -103,11 +103,11 @@ OperationResults Operation::make_results() {
     OperationResults results;
     results_.reserve(outputs_.size());
     for (std::size_t i = 0; i < outputs_.size(); ++i) {
-        auto state = std::make_shared<ValueState>(device_, outputs_[i].dtype, outputs_[i].shape);
+        auto state = std::make_shared<LazyArrayState>(device_, outputs_[i].dtype, outputs_[i].shape);
         state->operation = shared_from_this();
         state->output = i;
         results_.emplace_back(state);
-        results[i] = Value(std::move(state));
+        results[i] = LazyArray(std::move(state));
     }
     return results;
 }
@@ -131,38 +131,38 @@ OperationViews Operation::views(const std::optional<View>& place, const Epilogue
     return {reads_, std::move(written), std::move(outs), epilogue, prologue_};
 }
 
-EpilogueTaken Operation::run(const std::optional<View>& place, const Epilogue& epilogue, Needed needed) {
-    if (!pending()) return EpilogueTaken::yes;
+EpilogueFused Operation::run(const std::optional<View>& place, const Epilogue& epilogue, Needed needed) {
+    if (!pending()) return EpilogueFused::yes;
     declivity::detail::refuse_after_fork("a value that waits");
     LaunchLock& launching = launch_lock(device_);
     const auto self = shared_from_this();  // its outputs let go of it
     const std::scoped_lock lock(launching);
     while (launching.wait_for(this)) {
     }
-    if (!pending()) return EpilogueTaken::yes;
-    BegunLaunch begun(launching, *this);
-    const RecordingOf recording(recorder_);
+    if (!pending()) return EpilogueFused::yes;
+    InFlightLaunch begun(launching, *this);
+    const CaptureOf command_list(capture_);
     if (together_ == nullptr) return run_alone(place, epilogue, needed);
-    run_together(place, begun);
-    return EpilogueTaken::no;
+    run_batched(place, begun);
+    return EpilogueFused::no;
 }
 
-EpilogueTaken Operation::run_alone(const std::optional<View>& place, const Epilogue& epilogue, Needed needed) {
+EpilogueFused Operation::run_alone(const std::optional<View>& place, const Epilogue& epilogue, Needed needed) {
     const ResumedScope resumed(scope_, needed == Needed::by_others ? name_ : std::string_view());
     const OperationViews all = views(place, epilogue);
-    const EpilogueTaken taken = widens_ ? run_widened(all) : (*call_)(all);
+    const EpilogueFused taken = upcasts_to_f32_ ? run_upcast(all) : (*call_)(all);
     done(all, place.has_value());
     return taken;
 }
 
-EpilogueTaken Operation::run_widened(const OperationViews& views) const {
+EpilogueFused Operation::run_upcast(const OperationViews& views) const {
     std::vector<View> ins, written, outs;
     for (const View& view : reads_) ins.push_back(widened(view));
     for (std::size_t i = 0; i < writes_.size(); ++i) written.push_back(widened(views.written(i)));
-    const auto rounds = [&](std::size_t i) { return views.out(i).buffer && is_half(outputs_[i].dtype); };
+    const auto rounds = [&](std::size_t i) { return views.out(i).buffer && is_16bit_float(outputs_[i].dtype); };
     const bool first_rounded = !outputs_.empty() && rounds(0);
     for (std::size_t i = 0; i < outputs_.size(); ++i)
-        outs.push_back(rounds(i) && !(i == 0 && takes_casts_) ? View::make(device_, DType::f32, outputs_[i].shape)
+        outs.push_back(rounds(i) && !(i == 0 && fuses_output_cast_) ? View::make(device_, DType::f32, outputs_[i].shape)
                                                               : views.out(i));
     Epilogue behind = views.epilogue();
     if (first_rounded) {
@@ -170,22 +170,22 @@ EpilogueTaken Operation::run_widened(const OperationViews& views) const {
             Expression::cast(Expression::operator_result(DType::f32, outputs_[0].shape), outputs_[0].dtype);
         behind = epilogue_of(behind ? with_result(expression_of(behind), rounded) : rounded);
     }
-    const EpilogueTaken taken =
-        (*call_)({ins, written, outs, first_rounded && !takes_casts_ ? Epilogue() : behind, views.prologue()});
+    const EpilogueFused taken =
+        (*call_)({ins, written, outs, first_rounded && !fuses_output_cast_ ? Epilogue() : behind, views.prologue()});
     for (std::size_t i = first_rounded ? 1 : 0; i < outputs_.size(); ++i)
         if (rounds(i)) evaluate(Expression::cast(outs[i], outputs_[i].dtype), views.out(i));
     for (std::size_t i = 0; i < writes_.size(); ++i)
-        if (const View& view = views.written(i); view.buffer && is_half(view.dtype))
+        if (const View& view = views.written(i); view.buffer && is_16bit_float(view.dtype))
             evaluate(Expression::cast(written[i], view.dtype), view);
     if (!first_rounded) return taken;
-    if (!takes_casts_ || taken == EpilogueTaken::no)
+    if (!fuses_output_cast_ || taken == EpilogueFused::no)
         evaluate(with_result(expression_of(behind), outs[0]), views.out(0));
-    return EpilogueTaken::yes;
+    return EpilogueFused::yes;
 }
 
 void Operation::done(const OperationViews& views, bool first_output_elsewhere) {
     const std::vector<View> read = std::exchange(reads_, {});  // destroyed last: they may be all that is left of others
-    const Value waited = std::exchange(prologue_, {});
+    const LazyArray waited = std::exchange(prologue_, {});
     launched_.store(true, std::memory_order_release);
     for (std::size_t i = first_output_elsewhere ? 1 : 0; i < outputs_.size(); ++i)
         if (const auto state = results_[i].lock(); state && views.out(i).buffer) state->computed_as(views.out(i));
@@ -197,17 +197,17 @@ void Operation::done(const OperationViews& views, bool first_output_elsewhere) {
         }
 }
 
-bool Operation::goes_with(const Operation& other) const {
+bool Operation::batches_with(const Operation& other) const {
     return other.pending() && other.together_ == together_ && other.outputs_[0].dtype == outputs_[0].dtype &&
-           other.device_ == device_ && other.recorder_ == recorder_;
+           other.device_ == device_ && other.capture_ == capture_;
 }
 
-void Operation::run_together(const std::optional<View>& place, BegunLaunch& begun) {
+void Operation::run_batched(const std::optional<View>& place, InFlightLaunch& begun) {
     std::vector<std::shared_ptr<Operation>> all{shared_from_this()};
-    auto& waiting = waiting_for_company();
+    auto& waiting = pending_batched();
     for (const auto& one : waiting)
-        if (auto other = one.lock(); other && other.get() != this && goes_with(*other)) all.push_back(std::move(other));
-    begun.goes_with(&all);
+        if (auto other = one.lock(); other && other.get() != this && batches_with(*other)) all.push_back(std::move(other));
+    begun.batches_with(&all);
     std::vector<OperationViews> each;
     for (const auto& one : all) {
         const ResumedScope resumed(one->scope_, one->name_);  // whose memory it is
@@ -235,11 +235,11 @@ OperationResults operation(std::string_view name, const OperationCall& call, Ope
     if (!fuses()) {
         made->launch();
     } else {
-        if (Recorder* const recorder = Recorder::current()) recorder->launch_at_end(made);
+        if (Capture* const capture = Capture::current()) capture->launch_at_end(made);
         // As soon as the first operand knows of it, another thread may launch it.
         const std::scoped_lock lock(launch_lock(made->device()));
         for (const View& view : made->reads()) view.buffer.add_reader(made);
-        if (const Value& prologue = made->prologue()) {
+        if (const LazyArray& prologue = made->prologue()) {
             if (prologue.computed()) prologue.state()->view.buffer.add_reader(made);
             else prologue.state()->readers.push_back(made);
         }
@@ -248,16 +248,16 @@ OperationResults operation(std::string_view name, const OperationCall& call, Ope
         waiting_operation() = made;
     }
     for (const View& view : writes)
-        if (view.buffer) view.buffer.mark_written();
+        if (view.buffer) view.buffer.bump_version();
     return results;
 }
 
-Value operation_in_company(std::string_view name, LaunchTogether launch, OperationOperands operands) {
+LazyArray deferred_batched(std::string_view name, BatchedLaunch launch, OperationOperands operands) {
     constexpr std::size_t max_waiting = 8 << 20;  // bytes
     declivity::detail::refuse_after_fork(name);
     if (operands.outputs.size() != 1 || !operands.writes.empty())
         throw ValueError(
-            fmt::format("operation_in_company: expected one output of \"{}\" and nothing that it writes in "
+            fmt::format("deferred_batched: expected one output of \"{}\" and nothing that it writes in "
                         "place, got {} and {}",
                         name, operands.outputs.size(), operands.writes.size()));
     const std::vector<View> reads = operands.reads;
@@ -265,12 +265,12 @@ Value operation_in_company(std::string_view name, LaunchTogether launch, Operati
     const auto made = std::make_shared<Operation>(name, std::nullopt, launch, std::move(operands));
     const OperationResults results = made->make_results();
     for (const View& view : reads) view.buffer.add_reader(made);
-    if (Recorder* const recorder = Recorder::current()) recorder->launch_at_end(made);
+    if (Capture* const capture = Capture::current()) capture->launch_at_end(made);
     const std::scoped_lock lock(launch_lock(made->device()));
-    std::erase_if(waiting_for_company(), [](const auto& one) { return one.expired(); });
-    waiting_for_company().push_back(made);
+    std::erase_if(pending_batched(), [](const auto& one) { return one.expired(); });
+    pending_batched().push_back(made);
     std::size_t bytes = 0;
-    for (const auto& one : waiting_for_company())
+    for (const auto& one : pending_batched())
         if (const auto other = one.lock(); other && other->pending()) bytes += other->bytes();
     if (!fuses() || bytes > max_waiting) made->launch();
     return results[0];

@@ -13,18 +13,18 @@
 #include <declivity/ops/operation.hpp>
 #include <declivity/runtime/scope.hpp>
 
-#include "runtime/recorder.hpp"
-#include "value.hpp"
+#include "runtime/capture.hpp"
+#include "lazy_array.hpp"
 
 namespace declivity::ops {
 
-class BegunLaunch;
+class InFlightLaunch;
 
 /// Its outputs hold it until it is launched, and so does memory that it writes. It holds neither: outputs that nobody
 /// holds are not wanted, and two operations may write what the other reads.
 class Operation final : public PendingLaunch, public std::enable_shared_from_this<Operation> {
   public:
-    Operation(std::string_view name, const std::optional<OperationCall>& call, LaunchTogether together,
+    Operation(std::string_view name, const std::optional<OperationCall>& call, BatchedLaunch together,
               OperationOperands operands);
 
     /// The values of its outputs; to be called once.
@@ -35,7 +35,7 @@ class Operation final : public PendingLaunch, public std::enable_shared_from_thi
     /// With the values' lock held, before it is launched.
     /// @param place where the first output goes, whose value the caller looks after; in memory of its own otherwise
     enum class Needed : bool { itself, by_others };
-    EpilogueTaken run(const std::optional<View>& place, const Epilogue& epilogue, Needed needed = Needed::itself);
+    EpilogueFused run(const std::optional<View>& place, const Epilogue& epilogue, Needed needed = Needed::itself);
 
     [[nodiscard]] std::string_view name() const noexcept { return name_; }
     [[nodiscard]] const ScopePath& scope() const noexcept { return scope_; }
@@ -43,9 +43,9 @@ class Operation final : public PendingLaunch, public std::enable_shared_from_thi
     /// Of what waits for company, how many bytes it reads.
     [[nodiscard]] std::size_t bytes() const;
     [[nodiscard]] const std::vector<View>& reads() const noexcept { return reads_; }
-    [[nodiscard]] const Value& prologue() const noexcept { return prologue_; }
-    [[nodiscard]] bool takes_casts() const noexcept { return takes_casts_; }
-    [[nodiscard]] bool waits_for_company() const noexcept { return together_ != nullptr && pending(); }
+    [[nodiscard]] const LazyArray& prologue() const noexcept { return prologue_; }
+    [[nodiscard]] bool fuses_output_cast() const noexcept { return fuses_output_cast_; }
+    [[nodiscard]] bool is_batched() const noexcept { return together_ != nullptr && pending(); }
 
   private:
     /// A view that does not keep its memory alive.
@@ -59,24 +59,24 @@ class Operation final : public PendingLaunch, public std::enable_shared_from_thi
 
     [[nodiscard]] OperationViews views(const std::optional<View>& place, const Epilogue& epilogue) const;
     void done(const OperationViews& views, bool first_output_elsewhere);
-    EpilogueTaken run_alone(const std::optional<View>& place, const Epilogue& epilogue, Needed needed);
-    [[nodiscard]] EpilogueTaken run_widened(const OperationViews& views) const;
-    void run_together(const std::optional<View>& place, BegunLaunch& begun);
-    [[nodiscard]] bool goes_with(const Operation& other) const;
+    EpilogueFused run_alone(const std::optional<View>& place, const Epilogue& epilogue, Needed needed);
+    [[nodiscard]] EpilogueFused run_upcast(const OperationViews& views) const;
+    void run_batched(const std::optional<View>& place, InFlightLaunch& begun);
+    [[nodiscard]] bool batches_with(const Operation& other) const;
 
     const std::string_view name_;
     const std::optional<OperationCall> call_;
-    const LaunchTogether together_;
+    const BatchedLaunch together_;
     std::vector<View> reads_;  // until it is launched
     std::vector<WeakView> writes_;
     std::vector<OperationOutput> outputs_;
-    Value prologue_;  // as reads_
-    const bool takes_casts_;
-    const bool widens_;  // and there are halves
+    LazyArray prologue_;  // as reads_
+    const bool fuses_output_cast_;
+    const bool upcasts_to_f32_;  // and there are halves
     const Device device_;
     const ScopePath scope_ = Scope::path();
-    const std::uint64_t recorder_ = Recorder::current_number();
-    std::vector<std::weak_ptr<ValueState>> results_;
+    const std::uint64_t capture_ = Capture::current_number();
+    std::vector<std::weak_ptr<LazyArrayState>> results_;
     std::atomic<bool> launched_{false};
 };
 

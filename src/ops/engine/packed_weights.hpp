@@ -10,7 +10,7 @@
 #include <fmt/format.h>
 
 #include "ops/support/strategy.hpp"
-#include "runtime/recorder.hpp"
+#include "runtime/capture.hpp"
 
 namespace declivity::ops {
 
@@ -28,20 +28,20 @@ constexpr int kUsesBeforePacked = 1;
 /// Whether a copy of an operand that is used as a constant is there or shall be made now, after so many uses of the
 /// same contents; a recorded step is used again by itself.
 inline bool keeps_packed(const View& operand, const PackedCopy& copy, int after_uses) {
-    const Recorder* const recorder = Recorder::current();
+    const Capture* const capture = Capture::current();
     return operand.buffer.accepts_derived(packed_key(operand, copy.kind), static_cast<std::uint64_t>(copy.bytes),
-                                          recorder != nullptr ? 0 : after_uses);
+                                          capture != nullptr ? 0 : after_uses);
 }
 
 /// Gives `make()` for an operand. If that is `constant`, it is cached with the operand's memory until that is written
 /// (Buffer::cache_derived).
 template <class Make>
 View packed_once(const View& operand, bool constant, std::string_view kind, Make make) {
-    Recorder* const recorder = Recorder::current();
-    if (!constant || (recorder != nullptr && recorder->varies(operand.buffer))) return make();
+    Capture* const capture = Capture::current();
+    if (!constant || (capture != nullptr && capture->varies(operand.buffer))) return make();
     // Before the contents are looked at: a write behind this makes the recording stale.
-    if (recorder != nullptr) recorder->relies_on(operand.buffer);
-    const RecordingPause once;
+    if (capture != nullptr) capture->relies_on(operand.buffer);
+    const CapturePause once;
     const DerivedKey key = packed_key(operand, kind);
     if (const auto kept = operand.buffer.derived(key)) return *std::static_pointer_cast<const View>(kept);
     const std::uint64_t contents = operand.buffer.contents();
@@ -64,8 +64,8 @@ auto with_packed_weights(const Problem& problem, bool constant, const View& oper
     const auto otherwise = choose(changing, device);
     // Results must not depend on how often a weight was used before.
     const bool may_wait = !choice.measured && (copy->same_bits || otherwise.strategy == choice.strategy);
-    const Recorder* const recorder = Recorder::current();
-    if (recorder != nullptr && recorder->varies(operand.buffer))  // made at each replay, or not at all
+    const Capture* const capture = Capture::current();
+    if (capture != nullptr && capture->varies(operand.buffer))  // made at each replay, or not at all
         return may_wait ? run(changing, otherwise) : run(problem, choice);
     if (keeps_packed(operand, *copy, may_wait ? kUsesBeforePacked : 0)) try {
             return run(problem, choice);

@@ -33,7 +33,7 @@ struct Sums {
 class Batch {
   public:
     /// False: it does not fit any more.
-    bool take(const PartialSum& sum, std::int64_t run) {
+    bool take(const SplitKPartial& sum, std::int64_t run) {
         if (sums_.sums == kMaxSums) return false;
         MemoryObjects<4> memories = memories_;
         const auto partial = memories.place(sum.partials), result = memories.place(sum.result);
@@ -53,7 +53,7 @@ class Batch {
     void launch(const Kernel& kernel, std::size_t group) const {
         const auto memory = memories_.arguments();
         declivity::launch(kernel, {{static_cast<std::size_t>(groups_) * group}, {group}},
-                          {PlacesArgument{&sums_, sizeof sums_}, memory[0], memory[1], memory[2], memory[3]});
+                          {IndicesArgument{&sums_, sizeof sums_}, memory[0], memory[1], memory[2], memory[3]});
     }
 
   private:
@@ -64,10 +64,10 @@ class Batch {
 
 }  // namespace
 
-void add_up(std::span<const PartialSum> sums, Family family) {
+void reduce_partials(std::span<const SplitKPartial> sums, KernelStyle style) {
     if (sums.empty()) return;
     const Device device = sums[0].result.device();
-    const bool cpu = family == Family::cpu_like;
+    const bool cpu = style == KernelStyle::simd;
     const std::int64_t each = cpu ? kCpuEach : 1;
     const std::size_t group = cpu ? 1 : std::min(kGroup, device.info().max_work_group);
     Defines defines = storage_defines(sums[0].partials.dtype, sums[0].result.dtype);
@@ -88,15 +88,15 @@ void add_up(std::span<const PartialSum> sums, Family family) {
 namespace {
 
 void launch_sums(std::span<const OperationViews> operations) {
-    std::vector<PartialSum> sums;
+    std::vector<SplitKPartial> sums;
     for (const OperationViews& views : operations) sums.push_back({views.in(0), views.out(0)});
-    add_up(sums, family_of(sums[0].result.device()));
+    reduce_partials(sums, kernel_style_of(sums[0].result.device()));
 }
 
 }  // namespace
 
-Value sum_of_partials(const View& partials, const Shape& shape, DType dtype) {
-    return operation_in_company("sum_partials", launch_sums, {.reads = {partials}, .outputs = {{dtype, shape}}});
+LazyArray lazy_reduce_partials(const View& partials, const Shape& shape, DType dtype) {
+    return deferred_batched("sum_partials", launch_sums, {.reads = {partials}, .outputs = {{dtype, shape}}});
 }
 
 }  // namespace declivity::ops

@@ -3,24 +3,24 @@
 
 #include <span>
 
-#include <declivity/ops/value.hpp>
+#include <declivity/ops/lazy_array.hpp>
 #include <declivity/ops/view.hpp>
 #include <declivity/runtime/device.hpp>
 
 namespace declivity::ops {
 
 /// result[i] = sum over k of partials[k][i], in that order; dense, the parts in the type that it is computed in.
-struct PartialSum {
+struct SplitKPartial {
     View partials;  ///< (k, elements of the result)
     View result;
 };
 
 /// @param sums of one device, their results of one type
-void add_up(std::span<const PartialSum> sums, Family family);
+void reduce_partials(std::span<const SplitKPartial> sums, KernelStyle style);
 
 /// The sum of partials (k, elements of `shape`) over k as a value, launched together with all others of this thread
 /// that wait when one of them is needed.
 /// @param dtype of the sum; that of the parts, or a half type where they are f32
-Value sum_of_partials(const View& partials, const Shape& shape, DType dtype);
+LazyArray lazy_reduce_partials(const View& partials, const Shape& shape, DType dtype);
 
 }  // namespace declivity::ops

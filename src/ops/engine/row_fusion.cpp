@@ -10,7 +10,7 @@
 #include <declivity/runtime/scope.hpp>
 #include <fmt/format.h>
 
-#include "begun.hpp"
+#include "in_flight_launch.hpp"
 #include "elementwise_plan.hpp"
 #include "epilogue.hpp"
 #include "fusion.hpp"
@@ -19,7 +19,7 @@
 #include "ops/support/row_launch.hpp"
 #include "ops/support/work.hpp"
 #include "ops/support/sharing.hpp"
-#include "value.hpp"
+#include "lazy_array.hpp"
 
 namespace declivity::ops {
 namespace {
@@ -50,16 +50,16 @@ bool keeps_rows(const Device& device, DType dtype, std::int64_t rows, std::int64
 constexpr std::int64_t kMinRow = 48, kMinCostlyRow = 128;
 
 /// When functions before and behind a row operator become part of its kernel.
-struct Pays {
+struct Profitable {
     static bool row(std::int64_t n, bool costly) { return n >= (costly ? kMinCostlyRow : kMinRow); }
     /// GPU-like devices compute what they do not keep several times.
     static bool prologue(const Device& device, DType dtype, std::int64_t rows, std::int64_t n, bool costly) {
-        if (family_of(device) == Family::cpu_like) return row(n, costly);
+        if (kernel_style_of(device) == KernelStyle::simd) return row(n, costly);
         return !costly || keeps_rows(device, dtype, rows, n);
     }
     /// Exponentials and the like of f64 are calls, beside which GPUs find no registers.
     static bool epilogue(const Device& device, DType dtype, std::int64_t n, bool costly) {
-        if (family_of(device) == Family::cpu_like) return row(n, costly);
+        if (kernel_style_of(device) == KernelStyle::simd) return row(n, costly);
         return !costly || dtype != DType::f64;
     }
 };
@@ -67,10 +67,10 @@ struct Pays {
 // ---- when the operation is made
 
 /// The expression down to the operations that wait, of which it mentions the results.
-Expression seen_through(const Expression& expression, std::vector<ValueState*>& operations) {
+Expression seen_through(const Expression& expression, std::vector<LazyArrayState*>& operations) {
     return with_leaves(expression, [&](const Node& leaf) -> Expression {
         if (leaf.kind != Kind::value) return {};
-        ValueState& state = *leaf.source.state();
+        LazyArrayState& state = *leaf.source.state();
         if (state.computed.load(std::memory_order_acquire)) return Expression(state.view);
         if (!state.is_opaque()) return seen_through(state.expression, operations);
         if (std::ranges::find(operations, &state) == operations.end()) operations.push_back(&state);
@@ -79,13 +79,13 @@ Expression seen_through(const Expression& expression, std::vector<ValueState*>& 
 }
 
 /// Launches the operations below what waits. False: one of them takes up all that follows it.
-bool launch_below(const ValueState& x) {
-    std::vector<ValueState*> operations;
+bool launch_below(const LazyArrayState& x) {
+    std::vector<LazyArrayState*> operations;
     const Epilogue whole = epilogue_of(seen_through(x.expression, operations));
     if (operations.empty()) return true;
-    const ValueState& first = *operations.front();
+    const LazyArrayState& first = *operations.front();
     if (x.dtype != DType::f32 || operations.size() > 1) return false;
-    if (first.takes_epilogue() && first.shape == x.shape && first.dtype == x.dtype) {
+    if (first.fuses_epilogue() && first.shape == x.shape && first.dtype == x.dtype) {
         const View like{
             .buffer = {}, .offset = 0, .dtype = x.dtype, .shape = x.shape, .strides = dense_strides(x.shape)};
         if (kernel_epilogue(whole, like, EpilogueOf::product) || kernel_epilogue(whole, like, EpilogueOf::convolution))
@@ -97,23 +97,23 @@ bool launch_below(const ValueState& x) {
 
 }  // namespace
 
-RowInput row_input(Value x, int inner) {
-    Value halves;  // in front of a cast, which is the row then
-    if (is_half(x.dtype())) {
+RowInput row_input(LazyArray x, int inner) {
+    LazyArray halves;  // in front of a cast, which is the row then
+    if (is_16bit_float(x.dtype())) {
         halves = x;
-        x = value_of(Expression::cast(halves, compute_type(halves.dtype())), halves.device());
+        x = make_lazy(Expression::cast(halves, compute_type(halves.dtype())), halves.device());
     }
     const auto elements = [&] { return RowInput{dense_copy_if_needed((halves ? halves : x).view()), {}}; };
     if (x.computed() || !fuses()) return elements();
     declivity::detail::refuse_after_fork("a value that waits");
     const std::scoped_lock lock(launch_lock(x.device()));
     compute_older(Expression(x));
-    ValueState& state = *x.state();
+    LazyArrayState& state = *x.state();
     if (x.computed() || state.is_opaque() || !launch_below(state)) return elements();
     const Measure cost = measure(state.expression);
     const std::int64_t n = row_length(state.shape, inner);
     if (n == 0 || state.shape.numel() == 0 || cost.inputs > kMaxRowInputs || cost.numbers > kMaxRowNumbers ||
-        !Pays::prologue(state.device, state.dtype, state.shape.numel() / n, n, cost.costly))
+        !Profitable::prologue(state.device, state.dtype, state.shape.numel() / n, n, cost.costly))
         return elements();
     return {View(), std::move(x)};
 }
@@ -126,9 +126,9 @@ namespace {
 constexpr long kHandles = 2;
 
 /// What waits as an expression over views; empty where elements are there.
-Expression lowered(const Value& waiting) {
+Expression lowered(const LazyArray& waiting) {
     if (!waiting || waiting.computed()) return {};
-    const ValueState& state = *waiting.state();
+    const LazyArrayState& state = *waiting.state();
     LaunchLock& launching = launch_lock(state.device);
     if (state.is_opaque() || Lowering(launching).above_operation(state.expression)) return {};
     const Expression whole = state.expression;  // another thread may compute the value, should the lock be let go of
@@ -152,8 +152,8 @@ std::optional<Fusion> fusion_of(const Expression& prologue, const Expression& ep
     for (const Node* node : steps.nodes)
         if (is_floating(node->dtype) && compute_type(node->dtype) != dtype) return std::nullopt;
     const std::int64_t n = row_length(shape, inner);
-    if (prologue && !Pays::prologue(device, dtype, shape.numel() / n, n, before.costly)) return std::nullopt;
-    if (epilogue && !Pays::epilogue(device, dtype, n, behind.costly)) return std::nullopt;
+    if (prologue && !Profitable::prologue(device, dtype, shape.numel() / n, n, before.costly)) return std::nullopt;
+    if (epilogue && !Profitable::epilogue(device, dtype, n, behind.costly)) return std::nullopt;
     Plan plan = plan_of(steps, shape, nullptr);
     plan.operands[0].view.dtype = dtype;
     if (plan.numbers.size() > kMaxRowNumbers || !merge_rows(shape, inner, plan)) return std::nullopt;
@@ -164,7 +164,7 @@ std::optional<Fusion> fusion_of(const Expression& prologue, const Expression& ep
 class ReadsPrologue {
   public:
     ReadsPrologue(const Device& device, const Expression& prologue)
-        : operation_(prologue ? BegunLaunch::last(launch_lock(device)) : nullptr) {
+        : operation_(prologue ? InFlightLaunch::last(launch_lock(device)) : nullptr) {
         if (operation_ != nullptr) operation_->will_read(&prologue);
     }
     ~ReadsPrologue() {
@@ -174,7 +174,7 @@ class ReadsPrologue {
     ReadsPrologue& operator=(const ReadsPrologue&) = delete;
 
   private:
-    BegunLaunch* operation_;
+    InFlightLaunch* operation_;
 };
 
 /// The kernel's plain form.
@@ -192,15 +192,15 @@ void launch_plain(const View& x, const View& out, int inner, const RowKernel& ow
 void launch_fused(const Fusion& fusion, const View& x, const View& stored, const View& out, DType dtype,
                   const Device& device, const RowKernel& own) {
     const auto& [steps, plan] = fusion;
-    const Family family = family_of(device);
-    const bool cpu = family == Family::cpu_like, prologue = steps.before > 0;
+    const KernelStyle style = kernel_style_of(device);
+    const bool cpu = style == KernelStyle::simd, prologue = steps.before > 0;
     const std::int64_t n = plan.sizes.back(), rows = plan.sizes.numel() / n;
     const bool kept = !cpu && prologue && keeps_rows(device, dtype, rows, n);
     const std::string form =
-        fmt::format("{} {} {} {} {} {} {} ", own.name, own.defines.text(), static_cast<int>(family), steps.before,
+        fmt::format("{} {} {} {} {} {} {} ", own.name, own.defines.text(), static_cast<int>(style), steps.before,
                     bool(stored.buffer), kept, static_cast<int>(out.dtype));
     const Kernel kernel = kernel_of_structure(form, steps, plan, device, [&] {
-        Defines defines = row_defines(steps, plan, device, family, out.dtype);
+        Defines defines = row_defines(steps, plan, device, style, out.dtype);
         defines.set("FUSED", 1).set("STORE_ROW", stored.buffer ? 1 : 0).set("KEPT", kept ? 1 : 0);
         return KernelSpec{own.file, own.name, defines.append(own.defines)};
     });
@@ -231,16 +231,16 @@ void launch_fused(const Fusion& fusion, const View& x, const View& stored, const
 
 }  // namespace
 
-EpilogueTaken launch_row_kernel(const OperationViews& views, int inner, const RowKernel& own) {
+EpilogueFused launch_row_kernel(const OperationViews& views, int inner, const RowKernel& own) {
     const View& out = views.out(0);
-    const Value& waiting = views.prologue();
+    const LazyArray& waiting = views.prologue();
     const DType dtype = waiting ? waiting.dtype() : views.in(0).dtype;
     const Device device = waiting ? waiting.device() : views.in(0).device();
     const Expression epilogue = expression_of(views.epilogue());
-    if (out.numel() == 0) return EpilogueTaken::yes;
+    if (out.numel() == 0) return EpilogueFused::yes;
     const Expression prologue = lowered(waiting);
     const ReadsPrologue reads(device, prologue);
-    const bool row_is_shared = prologue && others_hold(waiting, kHandles);
+    const bool row_is_shared = prologue && is_shared(waiting, kHandles);
     for (const auto& [before, behind] :
          {std::pair{prologue, epilogue}, std::pair{prologue, Expression()}, std::pair{Expression(), epilogue}}) {
         if (!behind && out.dtype != dtype) continue;
@@ -254,17 +254,17 @@ EpilogueTaken launch_row_kernel(const OperationViews& views, int inner, const Ro
         }
         launch_fused(*fusion, x, stored, out, dtype, device, own);
         if (stored.buffer && !waiting.computed()) waiting.state()->computed_as(stored);
-        return behind || !epilogue ? EpilogueTaken::yes : EpilogueTaken::no;
+        return behind || !epilogue ? EpilogueFused::yes : EpilogueFused::no;
     }
     const View x = waiting ? dense_copy_if_needed(waiting.view()) : views.in(0);
     if (out.dtype == dtype) {
         launch_plain(x, out, inner, own);
-        return EpilogueTaken::no;
+        return EpilogueFused::no;
     }
     const View exact = View::make(device, dtype, out.shape);
     launch_plain(x, exact, inner, own);
     evaluate(with_result(epilogue, exact), out);
-    return EpilogueTaken::yes;
+    return EpilogueFused::yes;
 }
 
 }  // namespace declivity::ops

@@ -14,14 +14,14 @@ namespace declivity::ops {
 /// The operand of a row operator: dense elements, or what its kernel is to compute.
 struct RowInput {
     View view;
-    Value waiting;  ///< OperationOperands::prologue
+    LazyArray waiting;  ///< OperationOperands::prologue
 };
 
-/// Halves come as f32 where they wait, to be converted as the rows are read, and as they are where elements are there
-/// (OperationOperands::widens).
+/// Reduced come as f32 where they wait, to be converted as the rows are read, and as they are where elements are there
+/// (OperationOperands::upcasts_to_f32).
 /// @param x given away, where nobody else is to have its elements
 /// @param inner the first axis of a row
-RowInput row_input(Value x, int inner);
+RowInput row_input(LazyArray x, int inner);
 
 /// A kernel of rows, and what it takes beside them.
 struct RowKernel {
@@ -36,6 +36,6 @@ struct RowKernel {
 
 /// Launches the kernel for rows of the operation's prologue, or of its first read where that is none, and for the
 /// functions that follow its first output. Both have the shape of the latter.
-EpilogueTaken launch_row_kernel(const OperationViews& views, int inner, const RowKernel& own);
+EpilogueFused launch_row_kernel(const OperationViews& views, int inner, const RowKernel& own);
 
 }  // namespace declivity::ops

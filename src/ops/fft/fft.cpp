@@ -34,9 +34,9 @@ Work work_of(const View& x, const View& y, double n, double transforms) {
             .f64 = x.dtype == DType::f64};
 }
 
-EpilogueTaken launch_complex(const OperationViews& views, const FftCall& call) {
+EpilogueFused launch_complex(const OperationViews& views, const FftCall& call) {
     const View &x = views.in(0), &out = views.out(0);
-    if (out.numel() == 0) return EpilogueTaken::no;
+    if (out.numel() == 0) return EpilogueFused::no;
     const int axis = static_cast<int>(call.axis);
     const auto n = static_cast<double>(x.shape[axis]);
     const WorkScope scope("fft", work_of(x, out, n, static_cast<double>(x.numel()) / (2 * n)));
@@ -48,14 +48,14 @@ EpilogueTaken launch_complex(const OperationViews& views, const FftCall& call) {
         copy(x, dense);
         launch_fft(dense, *FftLines::of(dense, axis), out, numbers);
     }
-    return EpilogueTaken::no;
+    return EpilogueFused::no;
 }
 
 /// What stands before (way -1) or behind (1) transforms of half the length.
 void launch_real_part(const View& from, std::int64_t rows, std::int64_t h, std::int32_t way, double scale,
                       const View& out) {
     const Device device = from.device();
-    const bool cpu = family_of(device) == Family::cpu_like;
+    const bool cpu = kernel_style_of(device) == KernelStyle::simd;
     const std::int64_t each = cpu ? kCpuWork / 4 : 1;
     Defines defines = real_defines(from.dtype);
     defines.set("EACH", each).set("VW", cpu ? vector_form(device, from.dtype).vector : 1);
@@ -82,14 +82,14 @@ void launch_real(const View& x, const View& out, bool back, double scale) {
     }
 }
 
-EpilogueTaken launch_real_forward(const OperationViews& views, const FftCall& call) {
+EpilogueFused launch_real_forward(const OperationViews& views, const FftCall& call) {
     if (views.out(0).numel() > 0) launch_real(dense_copy_if_needed(views.in(0)), views.out(0), false, call.scale);
-    return EpilogueTaken::no;
+    return EpilogueFused::no;
 }
 
-EpilogueTaken launch_real_inverse(const OperationViews& views, const FftCall& call) {
+EpilogueFused launch_real_inverse(const OperationViews& views, const FftCall& call) {
     if (views.out(0).numel() > 0) launch_real(dense_copy_if_needed(views.in(0)), views.out(0), true, call.scale);
-    return EpilogueTaken::no;
+    return EpilogueFused::no;
 }
 
 void check(std::string_view function, const View& x, std::int64_t n) {
@@ -132,24 +132,24 @@ void launch_fft(const View& x, const FftLines& lines, const View& out, const Fft
     launch_fft_chirp(x, lines, out, numbers);
 }
 
-Value fft(std::string_view function, const View& x, int axis, bool conjugate, double scale) {
+LazyArray fft(std::string_view function, const View& x, int axis, bool conjugate, double scale) {
     check_pairs(function, x);
     check(function, x, x.shape[axis]);
     return operation("fft", launch_complex, FftCall{axis, scale, conjugate},
-                     {.reads = {x}, .outputs = {{x.dtype, x.shape}}, .widens = true})[0];
+                     {.reads = {x}, .outputs = {{x.dtype, x.shape}}, .upcasts_to_f32 = true})[0];
 }
 
-Value fft_real(std::string_view function, const View& x, double scale) {
+LazyArray fft_real(std::string_view function, const View& x, double scale) {
     const std::int64_t n = x.rank() == 0 ? 0 : x.shape[x.rank() - 1];
     check(function, x, n % 2 == 0 ? n : 0);
     Shape shape = x.shape;
     shape[x.rank() - 1] = n / 2 + 1;
     shape.push_back(2);
     return operation("fft_real", launch_real_forward, FftCall{0, scale, false},
-                     {.reads = {x}, .outputs = {{x.dtype, shape}}, .widens = true})[0];
+                     {.reads = {x}, .outputs = {{x.dtype, shape}}, .upcasts_to_f32 = true})[0];
 }
 
-Value fft_real_inverse(std::string_view function, const View& x, double scale) {
+LazyArray fft_real_inverse(std::string_view function, const View& x, double scale) {
     check_pairs(function, x);
     const std::int64_t n = 2 * (x.shape[x.rank() - 2] - 1);
     check(function, x, n);
@@ -157,7 +157,7 @@ Value fft_real_inverse(std::string_view function, const View& x, double scale) {
     for (int i = 0; i + 2 < x.rank(); ++i) sizes.push_back(x.shape[i]);
     sizes.push_back(n);
     return operation("fft_real_inverse", launch_real_inverse, FftCall{0, scale, false},
-                     {.reads = {x}, .outputs = {{x.dtype, Shape(sizes)}}, .widens = true})[0];
+                     {.reads = {x}, .outputs = {{x.dtype, Shape(sizes)}}, .upcasts_to_f32 = true})[0];
 }
 
 }  // namespace declivity::ops

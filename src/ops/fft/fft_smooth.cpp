@@ -75,7 +75,7 @@ void launch_lanes(const View& x, FftLanes lanes, const View& out, const FftNumbe
     const View pass_table = fft_pass_table(device, x.dtype, lanes.n, false);
     const View segment =
         lanes.twiddled != 0 ? fft_segment_table(device, x.dtype, lanes.n, lanes.m, lanes.block) : pass_table;
-    if (family_of(device) == Family::gpu_like) return launch_group(x, lanes, pass_table, segment, out, numbers);
+    if (kernel_style_of(device) == KernelStyle::simt) return launch_group(x, lanes, pass_table, segment, out, numbers);
     const std::int64_t width = vector_form(device, x.dtype).vector;
     const std::int64_t items = items_for(device, lanes.outer * ceil_div(lanes.lanes, width));
     const View scratch = View::make(device, x.dtype, {items, 4 * width * (lanes.n + 1)});
@@ -91,7 +91,7 @@ bool launch_rows(const View& x, const FftLines& lines, const View& out, const Ff
                  std::int32_t real = 0) {
     const Device device = x.device();
     const std::int64_t width = vector_form(device, x.dtype).vector, n = lines.n, m = n / width;
-    if (family_of(device) == Family::gpu_like || lines.inner != 1 || lines.step != 2 || n % width != 0 || m < width ||
+    if (kernel_style_of(device) == KernelStyle::simt || lines.inner != 1 || lines.step != 2 || n % width != 0 || m < width ||
         2 * n * static_cast<std::int64_t>(size_of(x.dtype)) > kRowsBytes)
         return false;
     const FftPasses passes = fft_passes(m, true);
@@ -116,7 +116,7 @@ bool launch_rows(const View& x, const FftLines& lines, const View& out, const Ff
 /// The longest length of one launch.
 std::int64_t max_at_once(const Device& device, DType dtype) {
     const auto pair = 2 * static_cast<std::int64_t>(size_of(dtype));
-    if (family_of(device) == Family::gpu_like) return block_elements(device, dtype, kLocalBytes) / 4;
+    if (kernel_style_of(device) == KernelStyle::simt) return block_elements(device, dtype, kLocalBytes) / 4;
     return kLanesBytes / (pair * vector_form(device, dtype).vector);
 }
 
@@ -142,7 +142,7 @@ FftLanes row_lanes(const FftLines& lines, std::int64_t out_row) {
 
 /// Whether rows leave most lanes empty, and are long enough for passes over memory.
 bool few_rows(const View& x, const FftLines& lines) {
-    if (family_of(x.device()) == Family::gpu_like) return false;
+    if (kernel_style_of(x.device()) == KernelStyle::simt) return false;
     const std::int64_t width = vector_form(x.device(), x.dtype).vector;
     return lines.outer < width && lines.n > width * width;
 }
@@ -151,7 +151,7 @@ bool few_rows(const View& x, const FftLines& lines) {
 
 bool launch_fft_real_smooth(const View& x, std::int64_t rows, std::int64_t h, bool back, const View& out,
                             double scale) {
-    if (family_of(x.device()) == Family::gpu_like || h < 2) return false;
+    if (kernel_style_of(x.device()) == KernelStyle::simt || h < 2) return false;
     FftLines lines = FftLines::dense(rows, h, 1);
     if (back) lines.outer_stride = 2 * (h + 1);
     const FftNumbers numbers{back, scale};
@@ -168,7 +168,7 @@ void launch_fft_smooth(const View& x, const FftLines& lines, const View& out, co
     if (launch_rows(x, lines, out, numbers)) return;
     const Device device = x.device();
     const std::int64_t most = max_at_once(device, x.dtype), n = lines.n, inner = lines.inner;
-    const bool cpu = family_of(device) == Family::cpu_like;
+    const bool cpu = kernel_style_of(device) == KernelStyle::simd;
     if (n <= most && !(inner == 1 && few_rows(x, lines))) {
         const FftLanes lanes{.outer = lines.outer,
                              .lanes = inner,

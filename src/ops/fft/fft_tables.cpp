@@ -13,7 +13,7 @@
 
 #include "fft_plan.hpp"
 #include "runtime/per_device.hpp"
-#include "runtime/recorder.hpp"
+#include "runtime/capture.hpp"
 
 namespace declivity::ops {
 namespace {
@@ -61,7 +61,7 @@ View kept(const Device& device, const Key& key, const std::function<std::vector<
     const std::scoped_lock lock(tables.mutex);
     if (const auto found = tables.made.find(key); found != tables.made.end()) return found->second;
     const std::vector<double> numbers = make();
-    const RecordingPause once;
+    const CapturePause once;
     const DType dtype = std::get<DType>(key);
     View view = View::make(device, dtype, {static_cast<std::int64_t>(numbers.size())});
     if (dtype == DType::f64) {

@@ -31,47 +31,47 @@ void check(const View& a, const View& b) {
 }
 
 /// @param result (batch, M, N) under the axes that the epilogue speaks of
-EpilogueTaken multiply(const View& a, const View& b, const View& result, const Epilogue& epilogue, OperandUse right) {
-    if (result.numel() == 0) return EpilogueTaken::yes;
+EpilogueFused multiply(const View& a, const View& b, const View& result, const Epilogue& epilogue, OperandUse right) {
+    if (result.numel() == 0) return EpilogueFused::yes;
     const MatmulProblem problem = matmul_problem(a, b, right);
     if (problem.k == 0) {
         fill(result, 0);
-        return EpilogueTaken{!epilogue};
+        return EpilogueFused{!epilogue};
     }
     const View out = reshaped(result, {problem.batch, problem.m, problem.n});
     const Device device = out.device();
     const auto run = [&](const MatmulProblem& served, const MatmulChoice& chosen) {
         MatmulOperands operands{a, b, out};
         bool done = !epilogue;
-        const bool takes_it = !done && chosen.strategy->takes_epilogue(served, device, chosen.variant);
+        const bool takes_it = !done && chosen.strategy->fuses_epilogue(served, device, chosen.variant);
         if (auto of_kernel = takes_it ? kernel_epilogue(epilogue, result) : std::nullopt) {
             operands.epilogue = *std::move(of_kernel);
             done = true;
         }
         const WorkScope work("matmul", work_each(2.0 * static_cast<double>(problem.k), out, a, b));
         chosen.strategy->run(served, operands, chosen.variant);
-        return EpilogueTaken{done};
+        return EpilogueFused{done};
     };
     return with_packed_weights(problem, problem.constant_b, b, device, choose_matmul, run);
 }
 
 /// A product whose bias is applied with the epilogue, or before it.
-EpilogueTaken multiply_and_add(const View& a, const View& b, const View& bias, const View& out,
+EpilogueFused multiply_and_add(const View& a, const View& b, const View& bias, const View& out,
                                const Epilogue& epilogue, OperandUse right) {
     const Expression result = Expression::apply(
         Function::add, std::array{Expression::operator_result(out.dtype, out.shape), Expression(bias)});
     const Expression all = epilogue ? with_result(expression_of(epilogue), result) : result;
     const bool together = fits_one_kernel(all);
     const Epilogue first = epilogue_of(together ? all : result);
-    if (multiply(a, b, out, first, right) == EpilogueTaken::no) apply_epilogue(first, out);
-    return EpilogueTaken{together};
+    if (multiply(a, b, out, first, right) == EpilogueFused::no) apply_epilogue(first, out);
+    return EpilogueFused{together};
 }
 
 }  // namespace
 
 MatmulProblem matmul_problem(const View& a, const View& b, OperandUse right) {
     return {.dtype = a.dtype,
-            .family = family_of(a.device()),
+            .style = kernel_style_of(a.device()),
             .batch = a.shape[0],
             .m = a.shape[1],
             .n = b.shape[2],
@@ -88,10 +88,10 @@ void matmul(const View& a, const View& b, const View& out, const Epilogue& epilo
     require_shape("matmul", "out", out, {a.shape[0], a.shape[1], b.shape[2]});
     if (may_overlap(a, out) || may_overlap(b, out))
         throw ValueError("matmul: expected memory of its own as out, got that of an operand");
-    if (multiply(a, b, out, epilogue, right) == EpilogueTaken::no) apply_epilogue(epilogue, out);
+    if (multiply(a, b, out, epilogue, right) == EpilogueFused::no) apply_epilogue(epilogue, out);
 }
 
-Value matmul(const View& a, const View& b, const Shape& shape, const std::optional<View>& bias, OperandUse right) {
+LazyArray matmul(const View& a, const View& b, const Shape& shape, const std::optional<View>& bias, OperandUse right) {
     check(a, b);
     if (shape.numel() != a.shape[0] * a.shape[1] * b.shape[2] || shape.rank() < 1 || shape.back() != b.shape[2])
         throw ShapeError(

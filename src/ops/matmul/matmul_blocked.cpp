@@ -30,13 +30,13 @@ constexpr std::int64_t kLongSum = 2048, kSplitEach = 16;
 struct Tile {
     std::int64_t rows, vectors;
 };
-struct Lie {
+struct OperandStrides {
     std::int64_t batch, across, along;
 };
 /// As the struct of the kernel.
 struct Product {
     std::int64_t m, n, k, last_k;
-    Lie a, b;
+    OperandStrides a, b;
     std::int64_t out_batch, matrices;
     std::int32_t row_panels, column_panels, panel_vectors, wider_panels, rows_each, columns_each, matrices_each,
         rows_copied, k_block, has_epilogue;
@@ -111,7 +111,7 @@ Plan plan_for(const MatmulProblem& problem, const Device& device) {
     plan.block = block_elements(device, compute_type(problem.dtype), kBlockBytes);
     // A small one is read where it is, whichever way it lies.
     const bool small = m * k * static_cast<std::int64_t>(size_of(problem.dtype)) <= kSmallBytes;
-    plan.a_copied = (k != 1 && problem.a_strides[2] != 1 && !small) || is_half(problem.dtype) ? 1 : 0;
+    plan.a_copied = (k != 1 && problem.a_strides[2] != 1 && !small) || is_16bit_float(problem.dtype) ? 1 : 0;
     plan.row_panels = ceil_div(m, rows);
     plan.column_vectors = ceil_div(n, form.vector);
     plan.column_panels = ceil_div(plan.column_vectors, plan.tile.vectors);
@@ -188,11 +188,11 @@ class MatmulBlocked final : public MatmulStrategy {
   public:
     [[nodiscard]] std::string_view name() const override { return "blocked"; }
 
-    [[nodiscard]] bool can_serve(const MatmulProblem& problem, const Device&) const override {
+    [[nodiscard]] bool is_applicable(const MatmulProblem& problem, const Device&) const override {
         constexpr std::int64_t most = std::numeric_limits<std::int32_t>::max() / 2;
-        return problem.family == Family::cpu_like && problem.m <= most && problem.n <= most;
+        return problem.style == KernelStyle::simd && problem.m <= most && problem.n <= most;
     }
-    [[nodiscard]] bool takes_epilogue(const MatmulProblem&, const Device&, std::string_view) const override {
+    [[nodiscard]] bool fuses_epilogue(const MatmulProblem&, const Device&, std::string_view) const override {
         return true;
     }
     void run(const MatmulProblem& problem, const MatmulOperands& operands, std::string_view) const override {
@@ -226,11 +226,11 @@ class MatmulSplit final : public MatmulStrategy {
   public:
     [[nodiscard]] std::string_view name() const override { return "split"; }
 
-    [[nodiscard]] bool can_serve(const MatmulProblem& problem, const Device& device) const override {
-        return problem.batch == 1 && problem.k > 1 && matmul_blocked().can_serve(problem, device);
+    [[nodiscard]] bool is_applicable(const MatmulProblem& problem, const Device& device) const override {
+        return problem.batch == 1 && problem.k > 1 && matmul_blocked().is_applicable(problem, device);
     }
     /// Where there are not enough sums for all compute units.
-    [[nodiscard]] bool pays(const MatmulProblem& problem, const Device& device) const override {
+    [[nodiscard]] bool is_profitable(const MatmulProblem& problem, const Device& device) const override {
         return problem.k >= kLongSum && problem.m * problem.n <= problem.k * kSplitEach &&
                groups_of(problem, device) < std::int64_t{device.info().compute_units};
     }

@@ -7,7 +7,7 @@
 #include <fmt/format.h>
 
 #include "matmul_strategies.hpp"
-#include "runtime/recorder.hpp"
+#include "runtime/capture.hpp"
 
 namespace declivity::ops {
 namespace {
@@ -67,8 +67,8 @@ std::size_t scratch_for(const MatmulProblem& problem, const MatmulOperands& oper
                         const Layout& a, const Layout& b) {
     const Device device = operands.out.device();
     const Matrix<T> first(operands.a), second(operands.b), result(operands.out);
-    const std::size_t elsewhere = Recorder::current() != nullptr ? kElsewhere : 0;
-    const RecordingPause asks;
+    const std::size_t elsewhere = Capture::current() != nullptr ? kElsewhere : 0;
+    const CapturePause asks;
     cl_command_queue queue = interop::compute_queue(device);
     const interop::RawBuffer in[] = {interop::raw(operands.a.buffer), interop::raw(operands.b.buffer),
                                      interop::raw(operands.out.buffer)};
@@ -136,13 +136,13 @@ class MatmulClblast final : public MatmulStrategy {
   public:
     [[nodiscard]] std::string_view name() const override { return "clblast"; }
 
-    [[nodiscard]] bool can_serve(const MatmulProblem& problem, const Device&) const override {
+    [[nodiscard]] bool is_applicable(const MatmulProblem& problem, const Device&) const override {
         Layout a, b;
-        return !is_half(problem.dtype) && layouts_of(problem, a, b);
+        return !is_16bit_float(problem.dtype) && layouts_of(problem, a, b);
     }
     /// Left to the tuner: it knows no epilogues, copies operands for many shapes, and on CPU-like devices its built-in
     /// parameters run at a small part of what a register tile reaches.
-    [[nodiscard]] bool pays(const MatmulProblem&, const Device&) const override { return false; }
+    [[nodiscard]] bool is_profitable(const MatmulProblem&, const Device&) const override { return false; }
 
     void run(const MatmulProblem& problem, const MatmulOperands& operands, std::string_view) const override {
         Layout a, b;

@@ -84,17 +84,17 @@ class MatmulDot final : public MatmulStrategy {
   public:
     [[nodiscard]] std::string_view name() const override { return "dot"; }
 
-    /// Halves would be converted again for each tile.
-    [[nodiscard]] bool can_serve(const MatmulProblem& problem, const Device&) const override {
-        return problem.family == Family::cpu_like && !is_half(problem.dtype) &&
+    /// Reduced would be converted again for each tile.
+    [[nodiscard]] bool is_applicable(const MatmulProblem& problem, const Device&) const override {
+        return problem.style == KernelStyle::simd && !is_16bit_float(problem.dtype) &&
                (problem.k == 1 || (problem.a_strides[2] == 1 && problem.b_strides[1] == 1));
     }
     /// Where copying an operand costs more than using it in place.
-    [[nodiscard]] bool pays(const MatmulProblem& problem, const Device&) const override {
+    [[nodiscard]] bool is_profitable(const MatmulProblem& problem, const Device&) const override {
         return problem.k >= kMinK &&
                (problem.n <= kFewRows || (problem.m <= kFewRows && problem.k >= kMinKOfRow * problem.m));
     }
-    [[nodiscard]] bool takes_epilogue(const MatmulProblem&, const Device&, std::string_view) const override {
+    [[nodiscard]] bool fuses_epilogue(const MatmulProblem&, const Device&, std::string_view) const override {
         return true;
     }
     void run(const MatmulProblem& problem, const MatmulOperands& operands, std::string_view) const override {

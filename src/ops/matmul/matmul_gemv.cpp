@@ -13,12 +13,12 @@ namespace {
 constexpr std::int64_t kMaxVectors = 4;
 
 /// As the structs of the kernel.
-struct Lie {
+struct OperandStrides {
     std::int64_t batch, across, along;
 };
 struct Gemv {
     std::int64_t lines, k, batch, each;
-    Lie matrix, vectors;
+    OperandStrides matrix, vectors;
     std::int64_t out_matrix, out_line, out_vector, blocks;
     std::int32_t lines_are_columns, lanes, lane_stride, unused = 0;
 };
@@ -31,14 +31,14 @@ void multiply(const MatmulProblem& problem, const MatmulOperands& operands) {
     const View &matrix = few_rows ? b : a, &vectors = few_rows ? a : b;
     // The stride of an axis of one element may be anything.
     const auto stride = [](std::int64_t size, std::int64_t said) { return size == 1 ? 0 : said; };
-    const Lie a_lie{.batch = stride(batch, a.strides[0]), .across = stride(m, a.strides[1]), .along = a.strides[2]};
-    const Lie b_lie{.batch = stride(batch, b.strides[0]), .across = stride(n, b.strides[2]), .along = b.strides[1]};
+    const OperandStrides a_strides{.batch = stride(batch, a.strides[0]), .across = stride(m, a.strides[1]), .along = a.strides[2]};
+    const OperandStrides b_strides{.batch = stride(batch, b.strides[0]), .across = stride(n, b.strides[2]), .along = b.strides[1]};
     Gemv d{.lines = few_rows ? n : m,
            .k = k,
            .batch = batch,
            .each = k,
-           .matrix = few_rows ? b_lie : a_lie,
-           .vectors = few_rows ? a_lie : b_lie,
+           .matrix = few_rows ? b_strides : a_strides,
+           .vectors = few_rows ? a_strides : b_strides,
            .out_matrix = m * n,
            .out_line = few_rows ? 1 : n,
            .out_vector = few_rows ? n : 1,
@@ -49,7 +49,7 @@ void multiply(const MatmulProblem& problem, const MatmulOperands& operands) {
     const std::int64_t few = few_rows ? m : n;
     const bool across =
         d.matrix.across == 1 && d.matrix.along != 1;  // neighbours in memory belong to neighbouring lines
-    const auto by_four = [](const Lie& lie) { return lie.along == 1 && lie.across % 4 == 0 && lie.batch % 4 == 0; };
+    const auto by_four = [](const OperandStrides& strides) { return strides.along == 1 && strides.across % 4 == 0 && strides.batch % 4 == 0; };
     const bool wide = k % 4 == 0 && by_four(d.matrix) && by_four(d.vectors) && begins_aligned(a) && begins_aligned(b);
 
     const auto defines_for = [&](const View& to) {
@@ -86,10 +86,10 @@ class MatmulGemv final : public MatmulStrategy {
   public:
     [[nodiscard]] std::string_view name() const override { return "gemv"; }
 
-    [[nodiscard]] bool can_serve(const MatmulProblem& problem, const Device&) const override {
-        return problem.family == Family::gpu_like && std::min(problem.m, problem.n) <= kMaxVectors;
+    [[nodiscard]] bool is_applicable(const MatmulProblem& problem, const Device&) const override {
+        return problem.style == KernelStyle::simt && std::min(problem.m, problem.n) <= kMaxVectors;
     }
-    [[nodiscard]] bool takes_epilogue(const MatmulProblem&, const Device&, std::string_view) const override {
+    [[nodiscard]] bool fuses_epilogue(const MatmulProblem&, const Device&, std::string_view) const override {
         return true;
     }
     void run(const MatmulProblem& problem, const MatmulOperands& operands, std::string_view) const override {

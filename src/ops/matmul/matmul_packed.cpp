@@ -99,18 +99,18 @@ class MatmulPacked final : public MatmulStrategy {
   public:
     [[nodiscard]] std::string_view name() const override { return "packed"; }
 
-    [[nodiscard]] bool can_serve(const MatmulProblem& problem, const Device&) const override {
+    [[nodiscard]] bool is_applicable(const MatmulProblem& problem, const Device&) const override {
         constexpr std::int64_t most = std::numeric_limits<std::int32_t>::max();
-        return problem.family == Family::cpu_like && problem.m <= most && problem.n <= most;
+        return problem.style == KernelStyle::simd && problem.m <= most && problem.n <= most;
     }
     /// In the place of `blocked`, whose results it gives to the bit.
-    [[nodiscard]] bool pays(const MatmulProblem& problem, const Device& device) const override {
+    [[nodiscard]] bool is_profitable(const MatmulProblem& problem, const Device& device) const override {
         if (!problem.constant_b || problem.batch != 1 || problem.m > kMaxRows ||
             problem.n * problem.k < kMinElements)
             return false;
         const std::array others{&matmul_stream(), &matmul_dot(), &matmul_split()};
         return std::ranges::none_of(others, [&](const MatmulStrategy* other) {
-            return other->can_serve(problem, device) && other->pays(problem, device);
+            return other->is_applicable(problem, device) && other->is_profitable(problem, device);
         });
     }
     [[nodiscard]] bool keeps_constants(const MatmulProblem& problem) const override { return problem.constant_b; }
@@ -123,7 +123,7 @@ class MatmulPacked final : public MatmulStrategy {
                                    static_cast<std::int64_t>(size_of(compute_type(problem.dtype))),
                           .same_bits = true};
     }
-    [[nodiscard]] bool takes_epilogue(const MatmulProblem&, const Device&, std::string_view) const override {
+    [[nodiscard]] bool fuses_epilogue(const MatmulProblem&, const Device&, std::string_view) const override {
         return true;
     }
 

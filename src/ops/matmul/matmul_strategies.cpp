@@ -43,8 +43,8 @@ void with_random_operands(const Device& device, const MatmulProblem& p,
 
 const StrategySet<MatmulStrategy>& strategy_set() {
     static const std::array<const MatmulStrategy*, 9> all{&matmul_stream(),  &matmul_packed(),  &matmul_gemv(),
-                                                          &matmul_local(),   &matmul_dot(),     &matmul_split(),
-                                                          &matmul_blocked(), &matmul_clblast(), &matmul_tiled()};
+                                                          &matmul_tiled(),   &matmul_dot(),     &matmul_split(),
+                                                          &matmul_blocked(), &matmul_clblast(), &matmul_register_tiled()};
     static const StrategySet<MatmulStrategy> set{
         "DECLIVITY_MATMUL", [] { return declivity::detail::environment().matmul; }, all, with_random_operands};
     return set;
@@ -60,7 +60,7 @@ MatmulProblem problem_of(const Device& device, const MatmulShape& shape) {
                           : std::array{rows * columns, columns, std::int64_t{1}};
     };
     return {.dtype = shape.dtype,
-            .family = family_of(device),
+            .style = kernel_style_of(device),
             .batch = shape.batch,
             .m = shape.m,
             .n = shape.n,
@@ -79,7 +79,7 @@ MatmulChoice choose_matmul(const MatmulProblem& problem, const Device& device) {
 
 std::string tuning_key(const MatmulProblem& p) {
     return fmt::format("matmul {} {} batch {} m {} n {} k {} {}{}{}", name_of(p.dtype),
-                       p.family == Family::cpu_like ? "cpu" : "gpu", bucket(p.batch), bucket(p.m), bucket(p.n),
+                       p.style == KernelStyle::simd ? "cpu" : "gpu", bucket(p.batch), bucket(p.m), bucket(p.n),
                        bucket(p.k), letter_of_a(p), letter_of_b(p), p.constant_b ? " constant" : "");
 }
 

@@ -10,7 +10,7 @@
 #include <declivity/ops/view.hpp>
 
 #include "ops/engine/epilogue.hpp"
-#include "ops/engine/halves.hpp"
+#include "ops/engine/reduced_precision.hpp"
 #include "ops/support/strategy.hpp"
 
 namespace declivity::ops {
@@ -18,14 +18,14 @@ namespace declivity::ops {
 /// A checked, non-empty product: see matmul.hpp.
 struct MatmulProblem {
     DType dtype = DType::f32;
-    Family family = Family::cpu_like;
+    KernelStyle style = KernelStyle::simd;
     std::int64_t batch = 1, m = 1, n = 1, k = 1;
     std::array<std::int64_t, 3> a_strides{}, b_strides{};  ///< of the batch, the rows, the columns
     bool constant_b = false;                               ///< what is made of b may be kept
 
     [[nodiscard]] std::array<std::int64_t, 13> numbers() const {
         return {static_cast<std::int64_t>(dtype),
-                static_cast<std::int64_t>(family),
+                static_cast<std::int64_t>(style),
                 batch,
                 m,
                 n,
@@ -65,11 +65,11 @@ const MatmulStrategy& matmul_blocked();
 const MatmulStrategy& matmul_clblast();
 const MatmulStrategy& matmul_dot();
 const MatmulStrategy& matmul_gemv();
-const MatmulStrategy& matmul_local();
+const MatmulStrategy& matmul_tiled();
 const MatmulStrategy& matmul_packed();
 const MatmulStrategy& matmul_split();
 const MatmulStrategy& matmul_stream();
-const MatmulStrategy& matmul_tiled();
+const MatmulStrategy& matmul_register_tiled();
 
 /// The strategy that DECLIVITY_MATMUL names if it can serve, otherwise the one that was measured as the fastest,
 /// otherwise the first that can serve and pays.

@@ -47,14 +47,14 @@ class MatmulStream final : public MatmulStrategy {
   public:
     [[nodiscard]] std::string_view name() const override { return "stream"; }
 
-    [[nodiscard]] bool can_serve(const MatmulProblem& problem, const Device&) const override {
-        return problem.family == Family::cpu_like && problem.m <= kMaxRows &&
+    [[nodiscard]] bool is_applicable(const MatmulProblem& problem, const Device&) const override {
+        return problem.style == KernelStyle::simd && problem.m <= kMaxRows &&
                (problem.k == 1 || (problem.a_strides[2] == 1 && problem.b_strides[1] == 1));
     }
-    [[nodiscard]] bool pays(const MatmulProblem& problem, const Device&) const override {
+    [[nodiscard]] bool is_profitable(const MatmulProblem& problem, const Device&) const override {
         return problem.k >= kMinK && problem.n >= kMinColumns;
     }
-    [[nodiscard]] bool takes_epilogue(const MatmulProblem&, const Device&, std::string_view) const override {
+    [[nodiscard]] bool fuses_epilogue(const MatmulProblem&, const Device&, std::string_view) const override {
         return true;
     }
     void run(const MatmulProblem& problem, const MatmulOperands& operands, std::string_view) const override {

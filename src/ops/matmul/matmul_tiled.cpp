@@ -1,49 +1,91 @@
-#include <algorithm>
+// Products by tiles in local memory (cl_kernels/matmul/matmul_tiled.cl), for GPU-like devices.
+#include <limits>
 
-#include <declivity/runtime/launch.hpp>
-
+#include "ops/support/local_tile.hpp"
 #include "matmul_strategies.hpp"
 #include "ops/support/work_split.hpp"
 
 namespace declivity::ops {
 namespace {
 
-struct Tile {
-    int rows, columns;
+/// As the structs of the kernel.
+struct OperandStrides {
+    std::int64_t batch, across, along;
+};
+struct Product {
+    std::int64_t m, n, k, batch, each;
+    OperandStrides a, b;
+    std::int32_t row_tiles, column_tiles;
 };
 
-Tile tile_for(const MatmulProblem& problem) {
-    if (problem.family == Family::gpu_like) return {4, 1};
-    // Six rows of two vectors use most of the registers of a CPU with 512-bit vectors; narrow products take one vector.
-    const int vector = problem.dtype == DType::f64 ? 8 : 16;
-    return {static_cast<int>(std::min<std::int64_t>(6, problem.m)), problem.n > vector ? 2 * vector : vector};
+/// A_FORM and B_FORM: HORIZONTAL, HORIZONTAL_4, ALONG, ALONG_4.
+std::int64_t form_of(const View& operand, const OperandStrides& strides, std::int64_t count, std::int64_t k) {
+    const auto by_four = [](auto... sizes) { return ((sizes % 4 == 0) && ...); };
+    const bool aligned = begins_aligned(operand) && strides.batch % 4 == 0;
+    if (strides.along == 1 && strides.across != 1) return aligned && by_four(strides.across, k) ? 3 : 2;
+    return strides.across == 1 && aligned && by_four(strides.along, count) ? 1 : 0;
 }
 
-constexpr std::size_t kGroup = 64;
+TiledGemm sizes_of(const MatmulProblem& problem) {
+    return {.rows = problem.m, .columns = problem.n, .k = problem.k, .batch = problem.batch};
+}
+
+void multiply(const MatmulProblem& problem, const MatmulOperands& operands, std::string_view variant) {
+    const auto& [a, b, out, epilogue] = operands;
+    const std::int64_t batch = problem.batch, m = problem.m, n = problem.n, k = problem.k;
+    const Device device = out.device();
+    // The stride of an axis of one element may be anything.
+    const auto stride = [](std::int64_t size, std::int64_t said) { return size == 1 ? 0 : said; };
+    const OperandStrides a_strides{
+        .batch = stride(batch, a.strides[0]), .across = stride(m, a.strides[1]), .along = stride(k, a.strides[2])};
+    const OperandStrides b_strides{
+        .batch = stride(batch, b.strides[0]), .across = stride(n, b.strides[2]), .along = stride(k, b.strides[1])};
+    const std::int64_t a_form = form_of(a, a_strides, m, k), b_form = form_of(b, b_strides, n, k);
+    const DType compute = compute_type(out.dtype);
+    const auto make = [&](const TileConfig& cut) {
+        Defines defines = storage_defines(a.dtype, cut.parts > 1 ? compute : out.dtype);
+        set_tile(defines, cut.tile);
+        defines.set("A_FORM", a_form)
+            .set("B_FORM", b_form)
+            .set("OUT_4", n % 4 == 0 && (cut.parts > 1 || begins_aligned(out)) ? 1 : 0);
+        if (cut.parts == 1) set_activation(defines, epilogue);
+        return Kernel(device, {"matmul_tiled.cl", "matmul_tiled", defines});
+    };
+    const auto [kernel, cut] = kernel_for(tile_configs(device, compute, sizes_of(problem), variant), make);
+    const Product product{.m = m,
+                          .n = n,
+                          .k = k,
+                          .batch = batch,
+                          .each = cut.each,
+                          .a = a_strides,
+                          .b = b_strides,
+                          .row_tiles = static_cast<std::int32_t>(ceil_div(m, cut.tile.rows())),
+                          .column_tiles = static_cast<std::int32_t>(ceil_div(n, cut.tile.columns()))};
+    const std::size_t items = to_size(cut.tile.items());
+    const Range range{to_size(batch * cut.parts * product.row_tiles * product.column_tiles) * items, items};
+    const View to = cut.parts == 1 ? out : View::make(device, compute, {cut.parts, batch, m, n});
+    const EpilogueArguments arguments(cut.parts == 1 ? epilogue : KernelEpilogue{}, a);
+    launch(kernel, range, arguments.behind({product, a.argument(), b.argument(), to.argument()}));
+    if (cut.parts > 1) matmul_reduce(to, out, epilogue);
+}
 
 class MatmulTiled final : public MatmulStrategy {
   public:
     [[nodiscard]] std::string_view name() const override { return "tiled"; }
-    [[nodiscard]] bool can_serve(const MatmulProblem&, const Device&) const override { return true; }
 
-    void run(const MatmulProblem& problem, const MatmulOperands& operands, std::string_view) const override {
-        const auto& [a, b, out, epilogue] = operands;
-        const std::int64_t batch = problem.batch, m = problem.m, n = problem.n, k = problem.k;
-        const Device device = out.device();
-        const Tile tile = tile_for(problem);
-        Defines defines = storage_defines(a.dtype, out.dtype);
-        defines.set("ROWS", tile.rows).set("COLUMNS", tile.columns).set("B_STEP", b.strides[2] == 1 ? "1" : "b_column");
-        const Kernel kernel(device, {"matmul.cl", "matmul", defines});
-        Range range{.global = {static_cast<std::size_t>(ceil_div(n, tile.columns)),
-                               static_cast<std::size_t>(ceil_div(m, tile.rows)), static_cast<std::size_t>(batch)},
-                    .local = {1, 1, 1}};
-        if (problem.family == Family::gpu_like) {
-            range.local[0] = std::min(kGroup, kernel.max_work_group());
-            range.global[0] = round_up(range.global[0], range.local[0]);
-        }
-        launch(kernel, range,
-               {m, n, k, a.argument(), a.strides[0], a.strides[1], a.strides[2], b.argument(), b.strides[0],
-                b.strides[1], b.strides[2], out.argument()});
+    [[nodiscard]] bool is_applicable(const MatmulProblem& problem, const Device& device) const override {
+        constexpr std::int64_t most = std::numeric_limits<std::int32_t>::max() / 2;
+        return problem.style == KernelStyle::simt && local_tiles_fit(device, compute_type(problem.dtype)) &&
+               ceil_div(problem.m, 16) * ceil_div(problem.n, 16) <= most;
+    }
+    [[nodiscard]] std::vector<std::string> variants(const MatmulProblem& problem, const Device& device) const override {
+        return local_variants(device, compute_type(problem.dtype), sizes_of(problem));
+    }
+    [[nodiscard]] bool fuses_epilogue(const MatmulProblem&, const Device&, std::string_view) const override {
+        return true;
+    }
+    void run(const MatmulProblem& problem, const MatmulOperands& operands, std::string_view variant) const override {
+        multiply(problem, operands, variant);
     }
 };
 

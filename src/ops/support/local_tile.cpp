@@ -32,7 +32,7 @@ double intensity(const LocalTile& tile) {
     return rows * columns / (rows + columns);
 }
 
-double cost_of(const LocalTile& tile, const LocalProduct& product, std::int64_t parts, std::int64_t units) {
+double cost_of(const LocalTile& tile, const TiledGemm& product, std::int64_t parts, std::int64_t units) {
     const std::int64_t groups =
         ceil_div(product.rows, tile.rows()) * ceil_div(product.columns, tile.columns()) * product.batch * parts;
     // Fewer groups than keep a unit busy take as long as if there were so many.
@@ -46,13 +46,13 @@ double cost_of(const LocalTile& tile, const LocalProduct& product, std::int64_t 
                static_cast<double>(units);
 }
 
-LocalCut cut_of(const LocalTile& tile, const LocalProduct& product, std::int64_t parts) {
+TileConfig cut_of(const LocalTile& tile, const TiledGemm& product, std::int64_t parts) {
     if (parts <= 1) return {tile, 1, product.k};
     const std::int64_t each = ceil_div(ceil_div(product.k, parts), tile.slice) * tile.slice;
     return {tile, std::max<std::int64_t>(1, ceil_div(product.k, each)), each};
 }
 
-std::int64_t max_parts(const LocalProduct& product, DType dtype) {
+std::int64_t max_parts(const TiledGemm& product, DType dtype) {
     if (!product.may_split) return 1;
     const std::int64_t bytes =
         product.rows * product.columns * product.batch * static_cast<std::int64_t>(size_of(dtype));
@@ -79,10 +79,10 @@ bool local_tiles_fit(const Device& device, DType dtype) {
     return std::ranges::any_of(kTiles, [&](const LocalTile& tile) { return tile.fits(device, dtype); });
 }
 
-std::vector<LocalCut> local_cuts(const Device& device, DType dtype, const LocalProduct& product,
+std::vector<TileConfig> tile_configs(const Device& device, DType dtype, const TiledGemm& product,
                                  std::string_view variant) {
     struct Priced {
-        LocalCut cut;
+        TileConfig cut;
         double cost;
     };
     std::vector<Priced> all;
@@ -106,12 +106,12 @@ std::vector<LocalCut> local_cuts(const Device& device, DType dtype, const LocalP
         all.push_back(best);
     }
     std::ranges::stable_sort(all, {}, &Priced::cost);
-    std::vector<LocalCut> cuts;
+    std::vector<TileConfig> cuts;
     for (const Priced& one : all) cuts.push_back(one.cut);
     return cuts;
 }
 
-std::vector<std::string> local_variants(const Device& device, DType dtype, const LocalProduct& product) {
+std::vector<std::string> local_variants(const Device& device, DType dtype, const TiledGemm& product) {
     std::vector<std::string> names;
     for (const LocalTile& tile : kTiles) {
         if (!tile.fits(device, dtype)) continue;

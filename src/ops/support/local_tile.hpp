@@ -23,14 +23,14 @@ struct LocalTile {
 };
 
 /// A product and what it is cut into: all tiles, or the sums also into parts along k, which are then added.
-struct LocalCut {
+struct TileConfig {
     LocalTile tile;
     std::int64_t parts = 1;
     std::int64_t each = 0;  ///< steps of k of a part, a multiple of the slice where there are several
 };
 
 /// Sizes of a product; `batch` such products are computed at once. `may_split`: the sums may be cut into parts.
-struct LocalProduct {
+struct TiledGemm {
     std::int64_t rows, columns, k, batch = 1;
     bool may_split = true;
 };
@@ -40,19 +40,19 @@ bool local_tiles_fit(const Device& device, DType dtype);
 
 /// The ways to cut a product, the one of least cost by rule of thumb first; never empty where local_tiles_fit(). A
 /// variant "64x64" names the tile, "64x64x4" the number of parts as well.
-std::vector<LocalCut> local_cuts(const Device& device, DType dtype, const LocalProduct& product,
+std::vector<TileConfig> tile_configs(const Device& device, DType dtype, const TiledGemm& product,
                                  std::string_view variant);
 
 /// The variants that are worth a measurement.
-std::vector<std::string> local_variants(const Device& device, DType dtype, const LocalProduct& product);
+std::vector<std::string> local_variants(const Device& device, DType dtype, const TiledGemm& product);
 
 /// ROW_ITEMS, ..., SLICE.
 void set_tile(Defines& defines, const LocalTile& tile);
 
 /// The kernel for the first cut whose work-group the device can run as it was compiled, and that cut.
 template <class Make>
-std::pair<Kernel, LocalCut> kernel_for(const std::vector<LocalCut>& cuts, const Make& make) {
-    for (const LocalCut& cut : cuts) {
+std::pair<Kernel, TileConfig> kernel_for(const std::vector<TileConfig>& cuts, const Make& make) {
+    for (const TileConfig& cut : cuts) {
         Kernel kernel = make(cut);
         if (static_cast<std::int64_t>(kernel.max_work_group()) >= cut.tile.items()) return {std::move(kernel), cut};
     }

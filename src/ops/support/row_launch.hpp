@@ -34,7 +34,7 @@ struct RowGrid {
 /// Rows whose elements are neighbours.
 inline RowGrid row_grid(const Device& device, DType dtype, std::int64_t rows, std::int64_t n) {
     RowGrid grid{.device = device, .dtype = dtype, .rows = rows, .n = n};
-    if (family_of(device) == Family::cpu_like) {
+    if (kernel_style_of(device) == KernelStyle::simd) {
         grid.each = rows_each(device, rows, n);
         grid.cpu = {to_size(ceil_div(rows, grid.each)), 1};
     }
@@ -47,7 +47,7 @@ inline void launch_rows(const Kernel& kernel, const RowGrid& grid, const std::ve
                         std::span<const Argument> rest) {
     std::vector<Argument> all = first;
     Range range{.global = {grid.cpu[0], grid.cpu[1], 1}, .local = {1, 1, 1}};
-    if (family_of(grid.device) == Family::gpu_like) {
+    if (kernel_style_of(grid.device) == KernelStyle::simt) {
         const RowGroup group = row_group(grid.rows, grid.n, grid.columns, kernel);
         all.insert(all.end(), {Argument(group.lanes_argument()), Argument(group.stride_argument()),
                                Argument(LocalMemory{group.items() * size_of(grid.dtype)})});

@@ -39,10 +39,10 @@ class Strategy {
     [[nodiscard]] virtual std::string_view name() const = 0;
     /// Whether run() computes it, with any variant. It may ask what only the driver can tell (has_fault): it is asked
     /// under no lock, and nothing is recorded meanwhile.
-    [[nodiscard]] virtual bool can_serve(const Problem&, const Device&) const = 0;
+    [[nodiscard]] virtual bool is_applicable(const Problem&, const Device&) const = 0;
     /// Whether it is worth while where it can serve, by what is known of its costs: a rule of thumb, until something is
-    /// measured. Asked as can_serve is.
-    [[nodiscard]] virtual bool pays(const Problem&, const Device&) const { return true; }
+    /// measured. Asked as is_applicable is.
+    [[nodiscard]] virtual bool is_profitable(const Problem&, const Device&) const { return true; }
     /// Whether it keeps what it makes of a constant operand of this problem, and so takes less than where that changes.
     [[nodiscard]] virtual bool keeps_constants(const Problem&) const { return false; }
     /// The copy that it keeps of a constant operand of this problem; none where it keeps none.
@@ -55,7 +55,7 @@ class Strategy {
     /// False: it would take minutes, and others have been measured.
     [[nodiscard]] virtual bool worth_measuring(const Problem&) const { return true; }
     /// Whether it applies an epilogue on the way, with the parameters of `variant`.
-    [[nodiscard]] virtual bool takes_epilogue(const Problem&, const Device&, std::string_view /*variant*/) const {
+    [[nodiscard]] virtual bool fuses_epilogue(const Problem&, const Device&, std::string_view /*variant*/) const {
         return false;
     }
     /// Launches. A variant that is not one of the strategy's counts as the empty one.

@@ -19,7 +19,7 @@
 #include <declivity/runtime/process.hpp>
 #include <fmt/format.h>
 
-#include "runtime/recorder.hpp"
+#include "runtime/capture.hpp"
 #include "strategy.hpp"
 #include "tuning_table.hpp"
 
@@ -63,7 +63,7 @@ const S& named(const StrategySet<S>& set, std::string_view name) {
 template <class S>
 StrategyChoice<S> by_rule(const StrategySet<S>& set, const typename S::Problem& problem, const Device& device) {
     for (const S* strategy : set.strategies)
-        if (strategy->can_serve(problem, device) && strategy->pays(problem, device)) return {strategy, "", kByRule};
+        if (strategy->is_applicable(problem, device) && strategy->is_profitable(problem, device)) return {strategy, "", kByRule};
     return {set.strategies.back(), "", kLast};
 }
 
@@ -71,7 +71,7 @@ StrategyChoice<S> by_rule(const StrategySet<S>& set, const typename S::Problem& 
 template <class S>
 bool constants_matter(const StrategySet<S>& set, const typename S::Problem& problem, const Device& device) {
     return std::ranges::any_of(set.strategies, [&](const S* strategy) {
-        return strategy->keeps_constants(problem) && strategy->can_serve(problem, device);
+        return strategy->keeps_constants(problem) && strategy->is_applicable(problem, device);
     });
 }
 
@@ -91,7 +91,7 @@ TuningEntry measure(const StrategySet<S>& set, const typename S::Problem& proble
     set.with_operands(device, problem, [&](const typename S::Operands& operands, const View& result) {
         std::vector<Trial> trials;
         for (const S* strategy : set.strategies) {
-            if (!strategy->can_serve(problem, device) || (!trials.empty() && !strategy->worth_measuring(problem)))
+            if (!strategy->is_applicable(problem, device) || (!trials.empty() && !strategy->worth_measuring(problem)))
                 continue;
             for (const std::string& variant : strategy->variants(problem, device)) {
                 const std::string name = joined(strategy->name(), variant);
@@ -119,7 +119,7 @@ std::optional<StrategyChoice<S>> by_table(const StrategySet<S>& set, const typen
     if (!winner) return std::nullopt;
     const auto [name, variant] = parted(*winner);
     for (const S* strategy : set.strategies)
-        if (strategy->name() == name && strategy->can_serve(problem, device))
+        if (strategy->name() == name && strategy->is_applicable(problem, device))
             return StrategyChoice<S>{strategy, std::string(variant), kMeasured, true};
     return std::nullopt;
 }
@@ -128,7 +128,7 @@ std::optional<StrategyChoice<S>> by_table(const StrategySet<S>& set, const typen
 template <class S>
 StrategyChoice<S> look_up(const StrategySet<S>& set, const typename S::Problem& problem, const Device& device,
                           const TuningTable& table, bool tunes) {
-    const RecordingPause aside;  // strategies may ask the driver, and the tuner launches them
+    const CapturePause aside;  // strategies may ask the driver, and the tuner launches them
     if (!tunes && table.generation() == 0) return by_rule(set, problem, device);
     const auto changing = problem.with_constants(false);
     if (!constants_matter(set, problem, device)) {
@@ -171,7 +171,7 @@ StrategyChoice<S> choose_strategy(const StrategySet<S>& set, const typename S::P
     };
     constexpr std::size_t most = 4096;
     if (const std::string wanted = set.named(); !wanted.empty())
-        if (const S& strategy = strategies::named(set, wanted); strategy.can_serve(problem, device))
+        if (const S& strategy = strategies::named(set, wanted); strategy.is_applicable(problem, device))
             return {&strategy, "", strategies::kNamed};
     declivity::detail::refuse_after_fork("tuning");
     const bool tunes = tunes_on_use();
@@ -220,10 +220,10 @@ std::string explain_strategies(const StrategySet<S>& set, const typename S::Prob
         const auto entry = TuningTable::of(device).find(key);
         if (entry) text += describe(*entry);
         for (const S* strategy : set.strategies) {
-            if (!strategy->can_serve(one, device)) text += fmt::format("  {:<24} cannot serve it\n", strategy->name());
+            if (!strategy->is_applicable(one, device)) text += fmt::format("  {:<24} cannot serve it\n", strategy->name());
             else if (!entry)
                 text += fmt::format("  {:<24} can serve it{}\n", strategy->name(),
-                                    strategy->pays(one, device) ? "" : "; by rule of thumb it does not pay");
+                                    strategy->is_profitable(one, device) ? "" : "; by rule of thumb it does not pay");
         }
     }
     return text;

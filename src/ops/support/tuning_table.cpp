@@ -23,7 +23,7 @@
 #include "runtime/environment.hpp"
 #include "runtime/json.hpp"
 #include "runtime/per_device.hpp"
-#include "runtime/recorder.hpp"
+#include "runtime/capture.hpp"
 #include "ops/engine/expression.hpp"
 
 namespace declivity::ops {
@@ -281,7 +281,7 @@ void merge_tuning(const std::vector<std::filesystem::path>& sources, const std::
 bool tunes_on_use() { return declivity::detail::environment().tune.get(); }
 
 TuningEntry measure(const View& out, std::span<const Trial> trials) {
-    const RecordingPause once;
+    const CapturePause once;
     switch (out.dtype) {
         case DType::f64:
             return measure_as<double>(out, trials, 1e-10);

@@ -150,7 +150,7 @@ void require_shape(std::string_view function, std::string_view name, const Shape
 void require_floating(std::string_view function, std::string_view name, const View& view) {
     if (view.dtype != DType::f32 && view.dtype != DType::f64)
         throw TypeError(fmt::format("{}: expected f32 or f64 as {}, got {}{}", function, name, name_of(view.dtype),
-                                    is_half(view.dtype) ? " (convert with .to(DType::f32))" : ""));
+                                    is_16bit_float(view.dtype) ? " (convert with .to(DType::f32))" : ""));
 }
 
 void require_real(std::string_view function, std::string_view name, DType dtype) {
@@ -194,8 +194,8 @@ Defines real_defines(DType type) {
 Defines storage_defines(DType stored, DType output) {
     const auto number = [](DType type) { return type == DType::f16 ? 1 : 2; };
     Defines defines = real_defines(stored);
-    if (is_half(stored)) defines.set("STORED_AS", number(stored));
-    if (is_half(output)) defines.set("OUTPUT_AS", number(output));
+    if (is_16bit_float(stored)) defines.set("STORED_AS", number(stored));
+    if (is_16bit_float(output)) defines.set("OUTPUT_AS", number(output));
     return defines;
 }
 

@@ -6,12 +6,12 @@
 
 namespace declivity::ops {
 namespace {
-thread_local std::optional<Family> forced;
+thread_local std::optional<KernelStyle> forced;
 }
 
-Family family_of(const Device& device) { return forced ? *forced : device.family(); }
-FamilyScope::FamilyScope(Family family) { forced = family; }
-FamilyScope::~FamilyScope() { forced.reset(); }
+KernelStyle kernel_style_of(const Device& device) { return forced ? *forced : device.style(); }
+KernelStyleScope::KernelStyleScope(KernelStyle style) { forced = style; }
+KernelStyleScope::~KernelStyleScope() { forced.reset(); }
 
 double GroupGrid::cycles(std::int64_t units) const {
     constexpr double late = 60'000;  // some 15 us to wake another thread

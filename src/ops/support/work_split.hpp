@@ -39,16 +39,16 @@ inline std::int64_t power_of_two_up_to(std::int64_t value) {
     return power;
 }
 
-/// The family whose kernels run: the device's, or another one while a FamilyScope lives.
-DECLIVITY_API Family family_of(const Device& device);
+/// The family whose kernels run: the device's, or another one while a KernelStyleScope lives.
+DECLIVITY_API KernelStyle kernel_style_of(const Device& device);
 
 /// Runs the kernels of one family on any device, on this thread: for tests of both, and `declivity doctor`.
-class DECLIVITY_API FamilyScope {
+class DECLIVITY_API KernelStyleScope {
   public:
-    explicit FamilyScope(Family family);
-    ~FamilyScope();
-    FamilyScope(const FamilyScope&) = delete;
-    FamilyScope& operator=(const FamilyScope&) = delete;
+    explicit KernelStyleScope(KernelStyle style);
+    ~KernelStyleScope();
+    KernelStyleScope(const KernelStyleScope&) = delete;
+    KernelStyleScope& operator=(const KernelStyleScope&) = delete;
 };
 
 /// Elements of an OpenCL C vector that fills the widest registers.

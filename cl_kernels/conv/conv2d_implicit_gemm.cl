@@ -1,0 +1,300 @@
+// Convolution as a matrix product, for GPU-like devices: tiles in local memory (local_tile.clh) over windows that are
+// read where they are (implicit GEMM; S. Chetlur et al., cuDNN: efficient primitives for deep learning, 2014). Forward
+// and backward_input are sums
+//
+//   out[n, o, p, q] = epilogue(bias[o] + sum over c, i, j of  weight[o][c, i, j] * x[n, c, h, w])
+//   h = p * stride_h + first_h + i * dilation_h, w = q * stride_w + first_w + j * dilation_w
+//
+// with zeros outside of x, epilogue as in epilogue.clh without a bias of its own. In the product, rows are the output
+// channels o of a group, columns the positions (n, p, q) of all images one after the other, and the inner index k is
+// (c, i, j). For backward_input x is the gradient of the output, the weights are flipped first, and a stride gives one
+// launch for each phase of positions. backward_weights is the product
+//
+//   dweight[o, (c, i, j)] = sum over positions (n, p, q) of  dout[n, o, p, q] * x[n, c, ...]
+//
+// cut into parts along the positions, which are added by another kernel. So may be the k of the others.
+//
+//   STAGE     which kernel: 0 forward and backward_input; 1 backward_weights; 2 flipped weights; 3 sums of partial
+//             results
+//   A_FORM    how weights are read (local_tile.clh)
+//   OUT_4     1: vectors of 4 results may be stored: positions are neighbours in out, and an image has 4 * n of them
+//             (STAGE 0); the columns are a multiple of 4 (STAGE 1); and out begins aligned
+//   for the tile see local_tile.clh: ITEMS is a multiple of TILE_COLUMNS, and of 8; for REAL math.clh, for STORED and
+//   OUTPUT storage.clh: those of operands, and of results, which are REAL where they are partial
+#if STAGE < 2
+#if STAGE == 0
+#define ROWS_FORM A_FORM
+#define COLUMNS_FORM HORIZONTAL
+#else
+#define ROWS_FORM ALONG
+#define COLUMNS_FORM ALONG
+#endif
+#include "local_tile.clh"
+#else
+#include "math.clh"
+#endif
+#include "epilogue.clh"
+
+#define OUTPUT4 D_PASTE(OUTPUT, 4)
+
+struct Conv {
+    long x_image, x_channel;                 // elements from one image and channel of x to the next
+    long out_image, out_channel, out_first;  // the same of out; element of position (0, 0)
+    long a_group, a_across, a_along;         // elements from one group of weights, row, and k to the next
+    long partial;                            // elements of a partial result
+    int inner, each, parts;                  // steps of k, of one part; parts
+    int positions;                           // images * rows * columns
+    int groups, channels, filters;           // input and output channels of a group
+    int height, width;                       // of x
+    int rows, columns;                       // positions of an image
+    int stride_h, stride_w, first_h, first_w, dilation_h, dilation_w, taps_h, taps_w;
+    int out_row_step, out_column_step;  // elements between neighbouring positions of out
+    int row_tiles, column_tiles;        // of a group
+    int jump_c, jump_h, jump_w;         // what the work-item's next step along k adds to channel and tap, or (STAGE 1)
+                                        // to image, row and column
+    int has_bias;                       // 0: `bias` is any buffer, and not read
+    int unused;                         // no padding
+};
+
+#if STAGE == 0
+// global size ITEMS * row_tiles * column_tiles * groups * parts
+__kernel __attribute__((reqd_work_group_size(ITEMS, 1, 1))) void conv2d_implicit_gemm(
+    const struct Conv d, __global const STORED* restrict x, const long x_offset, __global const STORED* restrict a,
+    const long a_offset, __global OUTPUT* restrict out, const long out_offset, __global const STORED* restrict bias,
+    const long bias_offset, EPILOGUE_PARAMETERS) {
+    const struct Epilogue epilogue = EPILOGUE_OF_PARAMETERS;
+    __local REAL4 left[2][SLICE * ROWS_PITCH], right[2][SLICE * COLUMNS_PITCH];
+    const int tiles = d.row_tiles * d.column_tiles;
+    const int z = (int)get_group_id(0) / tiles, part = z / d.groups, group = z - part * d.groups;
+    int row_tile, column_tile;
+    tile_of((int)get_group_id(0) - z * tiles, d.row_tiles, d.column_tiles, &row_tile, &column_tile);
+    const int row = row_tile * TILE_ROWS, column = column_tile * TILE_COLUMNS, plane = d.rows * d.columns;
+    const int height = min(TILE_ROWS, d.filters - row), width = min(TILE_COLUMNS, d.positions - column);
+    const int k_first = part * d.each;
+    int steps = min(d.each, d.inner - k_first);
+    a += a_offset + group * d.a_group + row * d.a_across + k_first * d.a_along;
+
+    // Each work-item reads windows of one position, whose number in the tile is place_across(HORIZONTAL, ...).
+    const int mine = (int)get_local_id(0) & (TILE_COLUMNS - 1), k_mine = (int)get_local_id(0) / TILE_COLUMNS;
+    const int position = min(column + mine, d.positions - 1), n = position / plane,
+              p = (position - n * plane) / d.columns;
+    const int h_first = p * d.stride_h + d.first_h,
+              w_first = (position - n * plane - p * d.columns) * d.stride_w + d.first_w;
+    __global const STORED* image = x + x_offset + n * d.x_image + (long)group * d.channels * d.x_channel;
+    int c = (k_first + k_mine) / (d.taps_h * d.taps_w), i = (k_first + k_mine - c * d.taps_h * d.taps_w) / d.taps_w;
+    int j = k_first + k_mine - (c * d.taps_h + i) * d.taps_w;
+
+    REAL4 sum[4 * ROW_STRIPS][COLUMN_STRIPS];
+    clear_sums(sum);
+    STORED a_held[ROWS_HELD], x_held[COLUMNS_HELD];
+    // The windows of a slice; c, i and j count on to the next.
+#define FETCH_WINDOWS                                                                                                 \
+    _Pragma("unroll") for (int e = 0; e < COLUMNS_HELD; ++e) {                                                        \
+        const int h = h_first + i * d.dilation_h, w = w_first + j * d.dilation_w;                                     \
+        const bool there = mine < width && k_mine + e * (ITEMS / TILE_COLUMNS) < steps && (uint)h < (uint)d.height && \
+                           (uint)w < (uint)d.width;                                                                   \
+        x_held[e] = there ? image[c * d.x_channel + h * d.width + w] : (STORED)0;                                     \
+        j += d.jump_w;                                                                                                \
+        i += d.jump_h;                                                                                                \
+        c += d.jump_c;                                                                                                \
+        if (j >= d.taps_w) j -= d.taps_w, ++i;                                                                        \
+        if (i >= d.taps_h) i -= d.taps_h, ++c;                                                                        \
+    }
+    fetch_rows(a_held, a, d.a_across, d.a_along, height, min(SLICE, steps));
+    FETCH_WINDOWS
+    put_rows(a_held, left[0]);
+    put_columns(x_held, right[0]);
+    barrier(CLK_LOCAL_MEM_FENCE);
+    for (int now = 0; steps > 0; now ^= 1) {
+        steps -= SLICE;
+        a += SLICE * d.a_along;
+        if (steps > 0) {
+            fetch_rows(a_held, a, d.a_across, d.a_along, height, min(SLICE, steps));
+            FETCH_WINDOWS
+        }
+        multiply_slices(sum, left[now], right[now]);
+        if (steps > 0) {
+            put_rows(a_held, left[now ^ 1]);
+            put_columns(x_held, right[now ^ 1]);
+        }
+        barrier(CLK_LOCAL_MEM_FENCE);
+    }
+
+    const int first_filter = group * d.filters + row;
+    const long out_begin = part * d.partial + d.out_first + (long)first_filter * d.out_channel;
+    out += out_offset;
+    bias += bias_offset + first_filter;
+#define WITH_EPILOGUE(value, r, at) \
+    with_epilogue(epilogue, d.has_bias ? value + LOADED(bias[ROW_OF(r)]) : value, first_filter + ROW_OF(r), at)
+#pragma unroll
+    for (int t = 0; t < COLUMN_STRIPS; ++t) {
+        const int first = COLUMN_OF(t);
+        if (first >= width) continue;
+        int image_at = (column + first) / plane, p_at = (column + first - image_at * plane) / d.columns;
+        int q_at = column + first - image_at * plane - p_at * d.columns;
+#if OUT_4
+        const long to = out_begin + image_at * d.out_image + p_at * d.columns + q_at;
+#pragma unroll
+        for (int r = 0; r < 4 * ROW_STRIPS; ++r) {
+            const long at = to + ROW_OF(r) * d.out_channel;
+            if (ROW_OF(r) < height)
+                *(__global OUTPUT4*)(out + at) =
+                    ROUNDED((REAL4)(WITH_EPILOGUE(sum[r][t].x, r, at), WITH_EPILOGUE(sum[r][t].y, r, at + 1),
+                                    WITH_EPILOGUE(sum[r][t].z, r, at + 2), WITH_EPILOGUE(sum[r][t].w, r, at + 3)));
+        }
+#else
+        long to[4];
+#pragma unroll
+        for (int v = 0; v < 4; ++v) {
+            to[v] = out_begin + image_at * d.out_image + p_at * (long)d.out_row_step + q_at * (long)d.out_column_step;
+            if (++q_at == d.columns) {
+                q_at = 0;
+                if (++p_at == d.rows) p_at = 0, ++image_at;
+            }
+        }
+#pragma unroll
+        for (int r = 0; r < 4 * ROW_STRIPS; ++r) {
+            if (ROW_OF(r) >= height) continue;
+            const long channel = ROW_OF(r) * d.out_channel;
+            out[channel + to[0]] = ROUNDED(WITH_EPILOGUE(sum[r][t].x, r, channel + to[0]));
+            if (first + 1 < width) out[channel + to[1]] = ROUNDED(WITH_EPILOGUE(sum[r][t].y, r, channel + to[1]));
+            if (first + 2 < width) out[channel + to[2]] = ROUNDED(WITH_EPILOGUE(sum[r][t].z, r, channel + to[2]));
+            if (first + 3 < width) out[channel + to[3]] = ROUNDED(WITH_EPILOGUE(sum[r][t].w, r, channel + to[3]));
+        }
+#endif
+    }
+}
+#elif STAGE == 1
+#define STREAMS_HELD (8 * TILE_COLUMNS / ITEMS)
+#define FILTERS_HELD (8 * TILE_ROWS / ITEMS)
+
+// Here columns are the streams (c, i, j), and k the positions.
+// global size ITEMS * row_tiles * column_tiles * groups * parts
+__kernel __attribute__((reqd_work_group_size(ITEMS, 1, 1))) void conv2d_implicit_gemm_backward_weights(
+    const struct Conv d, __global const STORED* restrict x, const long x_offset, __global const STORED* restrict dout,
+    const long dout_offset, __global OUTPUT* restrict partials, const long partials_offset) {
+    __local REAL4 left[2][SLICE * ROWS_PITCH], right[2][SLICE * COLUMNS_PITCH];
+    const int tiles = d.row_tiles * d.column_tiles, streams = d.channels * d.taps_h * d.taps_w;
+    const int z = (int)get_group_id(0) / tiles, part = z / d.groups, group = z - part * d.groups;
+    int row_tile, column_tile;
+    tile_of((int)get_group_id(0) - z * tiles, d.row_tiles, d.column_tiles, &row_tile, &column_tile);
+    const int row = row_tile * TILE_ROWS, column = column_tile * TILE_COLUMNS;
+    const int height = min(TILE_ROWS, d.filters - row), width = min(TILE_COLUMNS, streams - column);
+    const int end = min(d.positions, (part + 1) * d.each);
+    x += x_offset + (long)group * d.channels * d.x_channel;
+    dout += dout_offset + (long)(group * d.filters + row) * d.out_channel;
+
+    // Each work-item reads every eighth position, at which neighbours read neighbours, of some streams and some
+    // filters, as in place_across(ALONG, ...).
+    const int mine = (int)get_local_id(0) >> 3;
+    int position = part * d.each + ((int)get_local_id(0) & 7), n = position / (d.rows * d.columns);
+    int p = (position - n * d.rows * d.columns) / d.columns, q = position - (n * d.rows + p) * d.columns;
+    int stream_h[STREAMS_HELD], stream_w[STREAMS_HELD];
+    long stream[STREAMS_HELD];
+#pragma unroll
+    for (int e = 0; e < STREAMS_HELD; ++e) {
+        const int at = min(column + mine + e * (ITEMS / 8), streams - 1), c = at / (d.taps_h * d.taps_w),
+                  i = (at - c * d.taps_h * d.taps_w) / d.taps_w;
+        stream_h[e] = d.first_h + i * d.dilation_h;
+        stream_w[e] = d.first_w + (at - (c * d.taps_h + i) * d.taps_w) * d.dilation_w;
+        stream[e] = c * d.x_channel + stream_h[e] * d.width + stream_w[e];
+    }
+
+    REAL4 sum[4 * ROW_STRIPS][COLUMN_STRIPS];
+    clear_sums(sum);
+    STORED dout_held[ROWS_HELD], x_held[COLUMNS_HELD];
+    // A slice of both; n, p and q count on to the next.
+#define FETCH_POSITIONS                                                                                    \
+    _Pragma("unroll") for (int turn = 0; turn < SLICE / 8; ++turn) {                                       \
+        const bool live = position < end;                                                                  \
+        __global const STORED* from = dout + n * d.out_image + p * d.columns + q;                          \
+        _Pragma("unroll") for (int e = 0; e < FILTERS_HELD; ++e) {                                         \
+            const int r = mine + e * (ITEMS / 8);                                                          \
+            dout_held[turn * FILTERS_HELD + e] = live && r < height ? from[r * d.out_channel] : (STORED)0; \
+        }                                                                                                  \
+        const int h_at = p * d.stride_h, w_at = q * d.stride_w;                                            \
+        const long at = n * d.x_image + h_at * d.width + w_at;                                             \
+        _Pragma("unroll") for (int e = 0; e < STREAMS_HELD; ++e) {                                         \
+            const int h = h_at + stream_h[e], w = w_at + stream_w[e];                                      \
+            const bool there =                                                                             \
+                live && mine + e * (ITEMS / 8) < width && h >= 0 && h < d.height && w >= 0 && w < d.width; \
+            x_held[turn * STREAMS_HELD + e] = there ? x[at + stream[e]] : (STORED)0;                       \
+        }                                                                                                  \
+        position += 8;                                                                                     \
+        q += d.jump_w;                                                                                     \
+        p += d.jump_h;                                                                                     \
+        n += d.jump_c;                                                                                     \
+        if (q >= d.columns) q -= d.columns, ++p;                                                           \
+        if (p >= d.rows) p -= d.rows, ++n;                                                                 \
+    }
+    int steps = end - part * d.each;
+    FETCH_POSITIONS
+    put_rows(dout_held, left[0]);
+    put_columns(x_held, right[0]);
+    barrier(CLK_LOCAL_MEM_FENCE);
+    for (int now = 0; steps > 0; now ^= 1) {
+        steps -= SLICE;
+        if (steps > 0) FETCH_POSITIONS
+        multiply_slices(sum, left[now], right[now]);
+        if (steps > 0) {
+            put_rows(dout_held, left[now ^ 1]);
+            put_columns(x_held, right[now ^ 1]);
+        }
+        barrier(CLK_LOCAL_MEM_FENCE);
+    }
+
+    partials += partials_offset + part * d.partial + (long)(group * d.filters + row) * streams + column;
+#pragma unroll
+    for (int r = 0; r < 4 * ROW_STRIPS; ++r) {
+        if (ROW_OF(r) >= height) continue;
+#pragma unroll
+        for (int t = 0; t < COLUMN_STRIPS; ++t) {
+            const int first = COLUMN_OF(t);
+            __global OUTPUT* to = partials + (long)ROW_OF(r) * streams + first;
+#if OUT_4
+            if (first < width) *(__global OUTPUT4*)to = ROUNDED(sum[r][t]);
+#else
+            if (first < width) to[0] = ROUNDED(sum[r][t].x);
+            if (first + 1 < width) to[1] = ROUNDED(sum[r][t].y);
+            if (first + 2 < width) to[2] = ROUNDED(sum[r][t].z);
+            if (first + 3 < width) to[3] = ROUNDED(sum[r][t].w);
+#endif
+        }
+    }
+}
+#elif STAGE == 2
+struct Flip {
+    int channels, filters;     // rows and channels of the sum: input and output channels of a group of the convolution
+    int taps, taps_h, taps_w;  // of the filter; of this phase
+    int first, stride_h, stride_w;  // elements of the filter: the first of this phase, and from one to the next
+};
+
+// packed[group][(o, i, j)][c] = weight[group][o][c][first + i * stride_h + j * stride_w], count elements; a work-item
+// each.
+__kernel void conv2d_implicit_gemm_flip(const struct Flip d, const long count, __global const STORED* restrict weight,
+                                const long weight_offset, __global STORED* restrict packed, const long packed_offset) {
+    const long at = get_global_id(0);
+    if (at >= count) return;
+    const long k = at / d.channels, o = k / (d.taps_h * d.taps_w);
+    const int c = (int)(at - k * d.channels), tap = (int)(k - o * (d.taps_h * d.taps_w)), i = tap / d.taps_w,
+              j = tap - i * d.taps_w;
+    packed[packed_offset + at] =
+        weight[weight_offset + (o * d.channels + c) * d.taps + d.first + i * d.stride_h + j * d.stride_w];
+}
+#else
+// out[n, o, p, q] = epilogue(bias[o] + sum over parts of partial), in their order; `plane` elements for each o. A
+// work-item each.
+__kernel void conv2d_implicit_gemm_reduce(const long count, const long parts, const long plane, const int filters,
+                                  const int has_bias, __global const REAL* restrict partial, const long partial_offset,
+                                  __global OUTPUT* restrict out, const long out_offset,
+                                  __global const STORED* restrict bias, const long bias_offset, EPILOGUE_PARAMETERS) {
+    const long at = get_global_id(0);
+    if (at >= count) return;
+    const struct Epilogue epilogue = EPILOGUE_OF_PARAMETERS;
+    REAL sum = 0;
+    for (long k = 0; k < parts; ++k) sum += partial[partial_offset + k * count + at];
+    const long channel = at / plane - at / plane / filters * filters;
+    if (has_bias) sum += LOADED(bias[bias_offset + channel]);
+    out[out_offset + at] = ROUNDED(with_epilogue(epilogue, sum, channel, at));
+}
+#endif

@@ -1,0 +1,108 @@
+// Sums of K rows of a table (V, D) for each of N places, by numbers (N, K) and weights (N, K); and their gradient
+//
+//   gather_weighted_sum:          out[i][d] = sum over k of weights[i][k] rows[numbers[i][k]][d]
+//   weighted_rows_weights:  out[i][k] = sum over d of g[i][d] rows[numbers[i][k]][d]
+//
+// Numbers outside of [0, V) count for nothing.
+//
+//   FORM     0 CPU-like: a work-item takes `each` places; global (ceil(N / each))
+//            2 GPU-like: an element of the result each; global (elements, rounded up to the local size)
+//   ROWS     K, or 0: known at run time
+//   REAL, T  float or double
+//   LANES    FORM 0: elements of a vector
+#include "noinline.clh"
+#include "math.clh"
+
+struct WeightedRows {
+    long places, each;
+    long rows, length, k;
+};
+
+#if ROWS
+#define K ROWS
+#else
+#define K s.k
+#endif
+
+#define PARAMETERS                                                                                          \
+    const struct WeightedRows s, __global const REAL *restrict rows, const long rows_offset,                \
+        __global const long *restrict numbers, const long numbers_offset, __global const REAL *restrict by, \
+        const long by_offset, __global REAL *restrict out, const long out_offset
+#define ARGUMENTS s, rows, rows_offset, numbers, numbers_offset, by, by_offset, out, out_offset
+#define INSIDE(number) ((number) >= 0 && (number) < s.rows)
+
+#if FORM == 0
+
+#include "row.clh"
+
+NOINLINE void weighted_rows_part(const size_t id0, PARAMETERS) {
+    const long last = min(s.places, ((long)id0 + 1) * s.each);
+    for (long i = id0 * s.each; i < last; ++i) {
+        __global const long* number = numbers + numbers_offset + i * K;
+        __global const REAL* weight = by + by_offset + i * K;
+        __global REAL* to = out + out_offset + i * s.length;
+        long d = 0;
+        for (; d + LANES <= s.length; d += LANES) {
+            ROW_VEC sum = (ROW_VEC)(0);
+            for (int k = 0; k < K; ++k)
+                if (INSIDE(number[k])) sum += weight[k] * ROW_LOAD(rows + rows_offset + number[k] * s.length + d);
+            row_store(sum, to + d);
+        }
+        for (; d < s.length; ++d) {
+            REAL sum = 0;
+            for (int k = 0; k < K; ++k)
+                if (INSIDE(number[k])) sum += weight[k] * rows[rows_offset + number[k] * s.length + d];
+            to[d] = sum;
+        }
+    }
+}
+
+__kernel void gather_weighted_sum(PARAMETERS) { weighted_rows_part(get_global_id(0), ARGUMENTS); }
+
+NOINLINE void weighted_rows_weights_part(const size_t id0, PARAMETERS) {
+    const long last = min(s.places, ((long)id0 + 1) * s.each);
+    for (long i = id0 * s.each; i < last; ++i) {
+        __global const REAL* g = by + by_offset + i * s.length;
+        for (int k = 0; k < K; ++k) {
+            const long at = i * K + k, number = numbers[numbers_offset + at];
+            REAL sum = 0;
+            if (INSIDE(number)) {
+                __global const REAL* row = rows + rows_offset + number * s.length;
+                ROW_VEC sums = (ROW_VEC)(0);
+                long d = 0;
+                for (; d + LANES <= s.length; d += LANES) sums += ROW_LOAD(g + d) * ROW_LOAD(row + d);
+                sum = row_sum_of(sums);
+                for (; d < s.length; ++d) sum += g[d] * row[d];
+            }
+            out[out_offset + at] = sum;
+        }
+    }
+}
+
+__kernel void weighted_rows_weights(PARAMETERS) { weighted_rows_weights_part(get_global_id(0), ARGUMENTS); }
+
+#else
+
+__kernel void gather_weighted_sum(PARAMETERS) {
+    const long id = get_global_id(0), i = id / s.length, d = id - i * s.length;
+    if (i >= s.places) return;
+    REAL sum = 0;
+    for (int k = 0; k < K; ++k) {
+        const long number = numbers[numbers_offset + i * K + k];
+        if (INSIDE(number)) sum += by[by_offset + i * K + k] * rows[rows_offset + number * s.length + d];
+    }
+    out[out_offset + id] = sum;
+}
+
+__kernel void weighted_rows_weights(PARAMETERS) {
+    const long id = get_global_id(0), i = id / K;
+    if (i >= s.places) return;
+    const long number = numbers[numbers_offset + id];
+    REAL sum = 0;
+    if (INSIDE(number))
+        for (long d = 0; d < s.length; ++d)
+            sum += by[by_offset + i * s.length + d] * rows[rows_offset + number * s.length + d];
+    out[out_offset + id] = sum;
+}
+
+#endif

@@ -1,0 +1,93 @@
+// out[z][m][n] = epilogue(sum over k of a[z][m][k] * b[z][k][n]), for GPU-like devices: tiles in local memory
+// (local_tile.clh), epilogue as in epilogue.clh. Where there are too few tiles, k is cut into parts, and out is
+// [part][z][m][n] for matmul_reduce.cl.
+//
+//   A_FORM, B_FORM   how the operands are read, HORIZONTAL to ALONG_4 (local_tile.clh). With a form of _4 all sizes and
+//                    strides of the operand, and where it begins, are multiples of 4, and its elements that way are
+//                    neighbours
+//   OUT_4            1: n and where out begins are multiples of 4
+//   for the tile see local_tile.clh, for REAL math.clh, for STORED and OUTPUT storage.clh
+#define ROWS_FORM A_FORM
+#define COLUMNS_FORM B_FORM
+#include "local_tile.clh"
+#include "epilogue.clh"
+
+#define OUTPUT4 D_PASTE(OUTPUT, 4)
+
+// How an operand lies in memory: elements from one matrix to the next, from one row of a or column of b, and along k.
+struct OperandStrides {
+    long batch, across, along;
+};
+
+struct Product {
+    long M, N, K, batch;
+    long each;  // steps of k of a part
+    struct OperandStrides a, b;
+    int row_tiles, column_tiles;  // of a matrix
+};
+
+// global size ITEMS * row_tiles * column_tiles * batch * parts
+__kernel __attribute__((reqd_work_group_size(ITEMS, 1, 1))) void matmul_tiled(
+    const struct Product d, __global const STORED* restrict a_base, const long a_offset,
+    __global const STORED* restrict b_base, const long b_offset, __global OUTPUT* restrict out_base,
+    const long out_offset, EPILOGUE_PARAMETERS) {
+    __local REAL4 left[2][SLICE * ROWS_PITCH], right[2][SLICE * COLUMNS_PITCH];
+    const struct Epilogue epilogue = EPILOGUE_OF_PARAMETERS;
+    const int tiles = d.row_tiles * d.column_tiles;
+    const long z = get_group_id(0) / tiles, part = z / d.batch, matrix = z - part * d.batch;
+    int row_tile, column_tile;
+    tile_of((int)(get_group_id(0) - z * tiles), d.row_tiles, d.column_tiles, &row_tile, &column_tile);
+    const long row = (long)row_tile * TILE_ROWS, column = (long)column_tile * TILE_COLUMNS, k_first = part * d.each;
+    const int height = (int)min((long)TILE_ROWS, d.M - row), width = (int)min((long)TILE_COLUMNS, d.N - column);
+    long steps = min(d.each, d.K - k_first);
+    __global const STORED* a = a_base + a_offset + matrix * d.a.batch + row * d.a.across + k_first * d.a.along;
+    __global const STORED* b = b_base + b_offset + matrix * d.b.batch + column * d.b.across + k_first * d.b.along;
+
+    REAL4 sum[4 * ROW_STRIPS][COLUMN_STRIPS];
+    clear_sums(sum);
+    STORED a_held[ROWS_HELD], b_held[COLUMNS_HELD];
+    fetch_rows(a_held, a, d.a.across, d.a.along, height, (int)min((long)SLICE, steps));
+    fetch_columns(b_held, b, d.b.across, d.b.along, width, (int)min((long)SLICE, steps));
+    put_rows(a_held, left[0]);
+    put_columns(b_held, right[0]);
+    barrier(CLK_LOCAL_MEM_FENCE);
+    for (int now = 0; steps > 0; now ^= 1) {
+        steps -= SLICE;
+        a += SLICE * d.a.along;
+        b += SLICE * d.b.along;
+        if (steps > 0) {
+            fetch_rows(a_held, a, d.a.across, d.a.along, height, (int)min((long)SLICE, steps));
+            fetch_columns(b_held, b, d.b.across, d.b.along, width, (int)min((long)SLICE, steps));
+        }
+        multiply_slices(sum, left[now], right[now]);
+        if (steps > 0) {
+            put_rows(a_held, left[now ^ 1]);
+            put_columns(b_held, right[now ^ 1]);
+        }
+        barrier(CLK_LOCAL_MEM_FENCE);
+    }
+
+#pragma unroll
+    for (int i = 0; i < 4 * ROW_STRIPS; ++i) {
+        if (ROW_OF(i) >= height) continue;
+#pragma unroll
+        for (int t = 0; t < COLUMN_STRIPS; ++t) {
+            const int first = COLUMN_OF(t);
+            const long at = (z * d.M + row + ROW_OF(i)) * d.N + column + first;
+            __global OUTPUT* to = out_base + out_offset + at;
+#if OUT_4
+            if (first < width)
+                *(__global OUTPUT4*)to =
+                    ROUNDED((REAL4)(with_epilogue(epilogue, sum[i][t].x, column + first, at),
+                                    with_epilogue(epilogue, sum[i][t].y, column + first + 1, at + 1),
+                                    with_epilogue(epilogue, sum[i][t].z, column + first + 2, at + 2),
+                                    with_epilogue(epilogue, sum[i][t].w, column + first + 3, at + 3)));
+#else
+            if (first < width) to[0] = ROUNDED(with_epilogue(epilogue, sum[i][t].x, column + first, at));
+            if (first + 1 < width) to[1] = ROUNDED(with_epilogue(epilogue, sum[i][t].y, column + first + 1, at + 1));
+            if (first + 2 < width) to[2] = ROUNDED(with_epilogue(epilogue, sum[i][t].z, column + first + 2, at + 2));
+            if (first + 3 < width) to[3] = ROUNDED(with_epilogue(epilogue, sum[i][t].w, column + first + 3, at + 3));
+#endif
+        }
+    }
+}

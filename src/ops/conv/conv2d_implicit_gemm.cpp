@@ -1,0 +1,220 @@
+// Convolution as a matrix product by tiles in local memory (cl_kernels/conv/conv2d_implicit_gemm.cl), on GPU-like devices.
+#include <algorithm>
+
+#include "conv2d_strategy.hpp"
+#include "conv2d_sum.hpp"
+#include "ops/support/local_block.hpp"
+#include "ops/support/local_tile.hpp"
+#include "ops/support/work_split.hpp"
+
+namespace declivity::ops {
+namespace {
+
+enum class Stage : std::uint8_t { sum, backward_weights, flip, reduce };
+
+/// As the structs of the kernels.
+struct Conv {
+    std::int64_t x_image, x_channel, out_image, out_channel, out_first, a_group = 0, a_across = 0, a_along = 0,
+                                                                        partial = 0;
+    std::int32_t inner, each = 0, parts = 1, positions, groups, channels, filters, height, width, rows, columns;
+    std::int32_t stride_h, stride_w, first_h, first_w, dilation_h, dilation_w, taps_h, taps_w;
+    std::int32_t out_row_step, out_column_step, row_tiles = 0, column_tiles = 0, jump_c = 0, jump_h = 0, jump_w = 0,
+                                                has_bias = 0, unused = 0;
+};
+
+struct Flip {
+    std::int32_t channels, filters, taps, taps_h, taps_w, first, stride_h, stride_w;
+};
+
+Kernel kernel_of(const Device& device, const char* name, Stage stage, Defines defines) {
+    return {device, {"conv2d_implicit_gemm.cl", name, defines.set("STAGE", static_cast<std::int64_t>(stage))}};
+}
+
+/// What a sum reads and writes, as far as the cut does not matter.
+Conv arguments_of(const Conv2dSum& sum, const Conv2dProblem& problem, const View& x, const View& out) {
+    Conv d = sum_arguments<Conv>(sum, problem, x, out);
+    d.inner = narrow(sum.channels * sum.taps());
+    d.groups = narrow(problem.groups);
+    return d;
+}
+
+void set_cut(Conv& d, const TileConfig& cut, std::int64_t rows, std::int64_t columns) {
+    d.each = narrow(cut.each);
+    d.parts = narrow(cut.parts);
+    d.row_tiles = narrow(ceil_div(rows, cut.tile.rows()));
+    d.column_tiles = narrow(ceil_div(columns, cut.tile.columns()));
+}
+
+/// What `step` adds to a number with digits of the given sizes.
+void set_jump(Conv& d, std::int64_t step, std::int64_t middle, std::int64_t inner) {
+    d.jump_c = narrow(step / (middle * inner));
+    d.jump_h = narrow(step % (middle * inner) / inner);
+    d.jump_w = narrow(step % inner);
+}
+
+Range range_of(const Conv& d, const TileConfig& cut) {
+    const std::int64_t groups = std::int64_t{d.row_tiles} * d.column_tiles * d.groups * d.parts;
+    return {to_size(groups * cut.tile.items()), to_size(cut.tile.items())};
+}
+
+Range items_of(const Kernel& kernel, std::int64_t count) {
+    const std::size_t group = std::min(to_size(kGpuGroup), kernel.max_work_group());
+    return {round_up(to_size(count), group), group};
+}
+
+/// The weights of a phase of backward_input, [group][k][row].
+View flipped(const Conv2dProblem& problem, const Conv2dSum& sum, const View& weight) {
+    const auto& [vertical, horizontal] = sum.axes;
+    const std::int64_t count = problem.groups * sum.channels * sum.taps() * sum.filters;
+    const View packed = View::make(weight.device(), weight.dtype, {count});
+    const Flip flip{.channels = narrow(sum.filters),
+                    .filters = narrow(sum.channels),
+                    .taps = narrow(problem.taps()),
+                    .taps_h = narrow(vertical.taps),
+                    .taps_w = narrow(horizontal.taps),
+                    .first = narrow(vertical.at * problem.filter[1] + horizontal.at),
+                    .stride_h = narrow(vertical.by * problem.filter[1]),
+                    .stride_w = narrow(horizontal.by)};
+    const Kernel kernel =
+        kernel_of(weight.device(), "conv2d_implicit_gemm_flip", Stage::flip, storage_defines(weight.dtype, weight.dtype));
+    launch(kernel, items_of(kernel, count), {flip, count, weight.argument(), packed.argument()});
+    return packed;
+}
+
+/// The product of a sum. Parts of k are only for sums that cover all of the result.
+TiledGemm product_of(const Conv2dSum& sum, const Conv2dProblem& problem) {
+    const auto& [vertical, horizontal] = sum.axes;
+    return {.rows = sum.filters,
+            .columns = problem.images * vertical.size * horizontal.size,
+            .k = sum.channels * sum.taps(),
+            .batch = problem.groups,
+            .may_split = sum.out_column_step == 1 && sum.out_row_step == horizontal.size};
+}
+
+void run_sum(const Conv2dSum& sum, const Conv2dProblem& problem, const View& x, const View& weight, const View& out,
+             const std::optional<View>& bias, const KernelEpilogue& epilogue, std::string_view variant) {
+    const Device device = out.device();
+    const DType compute = compute_type(problem.dtype);
+    const TiledGemm product = product_of(sum, problem);
+    Conv d = arguments_of(sum, problem, x, out);
+    const bool forward = problem.direction == Conv2dDirection::forward;
+    const View a = forward || problem.taps() == 1 || product.k == 0 ? weight : flipped(problem, sum, weight);
+    d.a_group = sum.filters * product.k;
+    d.a_across = forward ? product.k : 1;
+    d.a_along = forward ? 1 : sum.filters;
+    const bool a_4 = begins_aligned(a) && (forward ? product.k : sum.filters) % 4 == 0;
+    const bool flat = product.may_split, out_4 = flat && d.rows * d.columns % 4 == 0;
+    const auto make = [&](const TileConfig& cut) {
+        Defines defines = storage_defines(problem.dtype, cut.parts > 1 ? compute : problem.dtype);
+        set_tile(defines, cut.tile);
+        defines.set("A_FORM", (forward ? 2 : 0) + (a_4 ? 1 : 0))
+            .set("OUT_4", out_4 && (cut.parts > 1 || begins_aligned(out)) ? 1 : 0);
+        if (cut.parts == 1) set_activation(defines, epilogue);
+        return kernel_of(device, "conv2d_implicit_gemm", Stage::sum, defines);
+    };
+    const auto [kernel, cut] = kernel_for(tile_configs(device, compute, product, variant), make);
+    set_cut(d, cut, product.rows, product.columns);
+    set_jump(d, cut.tile.items() / cut.tile.columns(), d.taps_h, d.taps_w);
+    const View to = cut.parts == 1 ? out : View::make(device, compute, {cut.parts, out.numel()});
+    d.partial = out.numel();
+    d.has_bias = bias && cut.parts == 1 ? 1 : 0;
+    const View& any = bias ? *bias : a;
+    const EpilogueArguments none({}, a), arguments(epilogue, a);
+    launch(kernel, range_of(d, cut),
+           (cut.parts == 1 ? arguments : none).behind({d, x.argument(), a.argument(), to.argument(), any.argument()}));
+    if (cut.parts == 1) return;
+    Defines defines = storage_defines(problem.dtype, problem.dtype);
+    set_activation(defines, epilogue);
+    const Kernel join = kernel_of(device, "conv2d_implicit_gemm_reduce", Stage::reduce, defines);
+    launch(join, items_of(join, out.numel()),
+           arguments.behind({out.numel(), cut.parts, d.out_channel, narrow(out.shape[1]), bias ? 1 : 0, to.argument(),
+                             out.argument(), any.argument()}));
+}
+
+/// Of backward_weights: rows are filters, columns are streams, k are positions.
+TiledGemm weights_product(const Conv2dProblem& problem) {
+    return {.rows = problem.filters_per_group(),
+            .columns = problem.channels_per_group() * problem.taps(),
+            .k = problem.images * problem.output[0] * problem.output[1],
+            .batch = problem.groups};
+}
+
+Conv2dProblem as_forward(Conv2dProblem problem) {
+    problem.direction = Conv2dDirection::forward;
+    return problem;
+}
+
+void backward_weights(const Conv2dProblem& problem, const Conv2dOperands& operands, std::string_view variant) {
+    const auto& [x, weight, dout, bias, epilogue, sums] = operands;
+    const Device device = x.device();
+    const DType compute = compute_type(problem.dtype);
+    const TiledGemm product = weights_product(problem);
+    Conv d = arguments_of(conv2d_sums(as_forward(problem)).front(), problem, x, dout);
+    const auto make = [&](const TileConfig& cut) {
+        Defines defines = storage_defines(problem.dtype, cut.parts > 1 ? compute : problem.dtype);
+        set_tile(defines, cut.tile);
+        defines.set("OUT_4", product.columns % 4 == 0 && (cut.parts > 1 || begins_aligned(weight)) ? 1 : 0);
+        return kernel_of(device, "conv2d_implicit_gemm_backward_weights", Stage::backward_weights, defines);
+    };
+    const auto [kernel, cut] = kernel_for(tile_configs(device, compute, product, variant), make);
+    set_cut(d, cut, product.rows, product.columns);
+    set_jump(d, 8, d.rows, d.columns);
+    const View to = cut.parts == 1 ? weight : View::make(device, compute, {cut.parts, weight.numel()});
+    d.partial = weight.numel();
+    launch(kernel, range_of(d, cut), {d, x.argument(), dout.argument(), to.argument()});
+    if (cut.parts > 1) reduce_partials(problem, operands, to, weight);
+}
+
+class Conv2dImplicitGemm final : public Conv2dStrategy {
+  public:
+    [[nodiscard]] std::string_view name() const override { return "implicit_gemm"; }
+
+    /// Positions, and elements of an image, are 32-bit numbers here.
+    [[nodiscard]] bool is_applicable(const Conv2dProblem& problem, const Device& device) const override {
+        if (problem.style != KernelStyle::simt || !local_tiles_fit(device, compute_type(problem.dtype))) return false;
+        std::array<std::int64_t, 2> reach{};
+        for (std::size_t i = 0; i < 2; ++i) {
+            reach[i] = problem.input[i] + 2 * problem.padding[i] + problem.filter[i] * problem.dilation[i] +
+                       2 * problem.stride[i];
+            if (reach[i] > kMax) return false;
+        }
+        const std::int64_t plane = reach[0] * reach[1];
+        return plane <= kMax && problem.images * plane <= kMax &&
+               std::max(problem.channels, problem.filters) * problem.taps() <= kMax;
+    }
+
+    /// Tiles of a group with few rows are mostly empty.
+    [[nodiscard]] bool is_profitable(const Conv2dProblem& problem, const Device&) const override {
+        return problem.groups == 1 || std::min(problem.channels_per_group(), problem.filters_per_group()) >= kFewRows;
+    }
+
+    [[nodiscard]] std::vector<std::string> variants(const Conv2dProblem& problem, const Device& device) const override {
+        const bool weights = problem.direction == Conv2dDirection::backward_weights;
+        return local_variants(device, compute_type(problem.dtype),
+                              weights ? weights_product(problem) : product_of(conv2d_sums(problem).front(), problem));
+    }
+
+    [[nodiscard]] bool fuses_epilogue(const Conv2dProblem&, const Device&, std::string_view) const override {
+        return true;
+    }
+
+    void run(const Conv2dProblem& problem, const Conv2dOperands& operands, std::string_view variant) const override {
+        if (problem.direction == Conv2dDirection::backward_weights) return backward_weights(problem, operands, variant);
+        for_each_sum(problem, operands,
+                     [&](const Conv2dSum& sum, const View& x, const View& out, const std::optional<View>& bias) {
+                         run_sum(sum, problem, x, operands.weight, out, bias, operands.epilogue, variant);
+                     });
+    }
+
+  private:
+    static constexpr std::int64_t kMax = std::int64_t{1} << 30, kFewRows = 8;
+};
+
+}  // namespace
+
+const Conv2dStrategy& conv2d_implicit_gemm() {
+    static const Conv2dImplicitGemm strategy;
+    return strategy;
+}
+
+}  // namespace declivity::ops

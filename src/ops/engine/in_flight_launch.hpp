@@ -1,0 +1,50 @@
+// Floor 2, private. What a thread is launching, for others that come while it lets the lock go.
+#pragma once
+
+#include <memory>
+#include <vector>
+
+#include "operation_state.hpp"
+#include "lazy_array_state.hpp"
+#include "runtime/launch_lock.hpp"
+
+namespace declivity::ops {
+
+using declivity::detail::launch_lock;
+using declivity::detail::LaunchLock;
+
+/// A value or an operation that this thread launches, from when it holds the lock until it is launched or has failed.
+class InFlightLaunch final : public LaunchLock::Begun {
+  public:
+    InFlightLaunch(LaunchLock& lock, LazyArrayState& value) : Begun(lock), value_(&value) {}
+    InFlightLaunch(LaunchLock& lock, Operation& operation) : Begun(lock), operation_(&operation) {}
+
+    /// Over views, what its kernel will read: who writes these meanwhile waits for it. Until it ends, or null.
+    void will_read(const Expression* expression) noexcept { expression_ = expression; }
+    /// What is launched together with it.
+    void batches_with(const std::vector<std::shared_ptr<Operation>>* company) noexcept { batch_ = company; }
+
+    /// What this thread has begun last. With the lock held.
+    [[nodiscard]] static InFlightLaunch* last(const LaunchLock& lock) noexcept {
+        return static_cast<InFlightLaunch*>(lock.begun());
+    }
+
+  private:
+    void yields(std::vector<const PendingLaunch*>& busy) override {
+        if (value_ != nullptr) kept_ = value_->shared_from_this();
+        else kept_ = operation_->shared_from_this();
+        busy.push_back(kept_.get());
+        if (batch_ != nullptr)
+            for (const auto& one : *batch_) busy.push_back(one.get());
+        if (expression_ != nullptr)
+            for_each_view(*expression_, [&](const View& view) { view.buffer.add_reader(kept_); });
+    }
+
+    LazyArrayState* value_ = nullptr;
+    Operation* operation_ = nullptr;
+    const Expression* expression_ = nullptr;
+    const std::vector<std::shared_ptr<Operation>>* batch_ = nullptr;
+    std::shared_ptr<PendingLaunch> kept_;  // others may let go of it meanwhile
+};
+
+}  // namespace declivity::ops

@@ -1,0 +1,303 @@
+// When values are computed, and how many of them by one kernel.
+#include <declivity/ops/copy.hpp>
+#include "lazy_array.hpp"
+
+#include <algorithm>
+#include <atomic>
+#include <mutex>
+#include <optional>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include <declivity/runtime/error.hpp>
+#include <declivity/runtime/process.hpp>
+#include <declivity/runtime/scope.hpp>
+
+#include "in_flight_launch.hpp"
+#include "expression_node.hpp"
+#include "formula.hpp"
+#include "fusion.hpp"
+#include "lowering.hpp"
+#include "operation_state.hpp"
+#include "lazy_array_state.hpp"
+#include "runtime/environment.hpp"
+#include "runtime/capture.hpp"
+#include "ops/support/sharing.hpp"
+
+namespace declivity::ops {
+
+void compute_older(const Expression& expression) {
+    const std::uint64_t capture = Capture::current_number();
+    if (capture == 0) return;
+    for_each_value(expression, [&](LazyArrayState& state) {
+        if (state.capture != capture) state.compute();
+    });
+}
+
+void LazyArrayState::computed_as(const View& result) {
+    view = result;
+    version = view.buffer.version();
+    for (const auto& reader : readers)
+        if (!reader.expired()) view.buffer.add_reader(reader);
+    readers.clear();
+    computed.store(true, std::memory_order_release);
+    // Destroyed last: they may be all that is left of other values.
+    const Expression done = std::exchange(expression, {});
+    const std::shared_ptr<Operation> launched = std::exchange(operation, {});
+    const LazyArray viewed = std::exchange(base, {});
+}
+
+void refuse_in_formula() {
+    if (const FormulaTrace* const trace = FormulaTrace::current()) FormulaTrace::refuse_elements(trace->name());
+}
+
+void LazyArrayState::compute(const std::optional<View>& place) {
+    if (computed.load(std::memory_order_acquire)) return;
+    declivity::detail::refuse_after_fork("a value that waits");
+    LaunchLock& launching = launch_lock(device);
+    std::shared_ptr<LazyArrayState> self;  // others may let go of it while this thread waits
+    const std::scoped_lock lock(launching);
+    if (launching.busy(this)) self = shared_from_this();
+    while (launching.wait_for(this)) {
+    }
+    if (computed.load(std::memory_order_acquire)) return;
+    if (stands_for >= 0) {
+        refuse_in_formula();
+        FormulaTrace::refuse_later();
+    }
+    InFlightLaunch begun(launching, *this);
+    if (base) {
+        base.state()->compute();
+        View result = view;
+        result.buffer = base.state()->view.buffer;
+        result.offset += base.state()->view.offset;
+        return computed_as(result);
+    }
+    if (operation) {
+        if (!place || output != 0 || !place->dense()) return (void)operation->run(std::nullopt, {});
+        (void)operation->run(place, {});
+        return computed_as(*place);
+    }
+    const CaptureOf command_list(capture);
+    const ResumedScope resumed(scope);
+    std::optional<Lowering> lowering(std::in_place, launching);
+    const bool alone = place && !place->dense();  // as operations and further outputs want it
+    const Expression lowered = lowering->run(expression, alone ? nullptr : this);
+    begun.will_read(&lowered);
+    if (LazyArrayState* const with = lowering->operation_within()) return compute_behind(*with, lowered, place);
+    const std::vector<Lowering::Stored> stored = lowering->take_stored();
+    lowering.reset();
+    const bool may_reuse = !place && may_reuse_memory(lowered, dtype, shape);
+    if (may_reuse) {
+        // What waited below goes, so that the handles that are left tell who else is there; whoever writes finds this
+        // value in its place.
+        if (lowered.node() != expression.node())
+            for_each_view(lowered, [&](const View& input) { input.buffer.add_reader(weak_from_this()); });
+        const Expression below = std::exchange(expression, lowered);
+    }
+    std::vector<AlsoStored> also;
+    std::vector<LazyArrayState*> made;
+    for (const auto& [state, part] : stored) {
+        if (state->computed.load(std::memory_order_acquire) || !is_part_of(lowered, part)) continue;
+        const ResumedScope of_state(state->scope);
+        also.push_back({part, View::make(device, state->dtype, state->shape)});
+        made.push_back(state.get());
+    }
+    const std::optional<View> reused =
+        may_reuse ? find_donatable_input(lowered, 2, dtype, shape, this)  // one handle here, one in `expression`
+                  : std::nullopt;
+    const View out = place ? *place : reused ? *reused : View::make(device, dtype, shape);
+    if (reused) out.buffer.move_to_scope(scope);
+    evaluate(lowered, out, also);
+    if (reused) out.buffer.bump_version();
+    for (std::size_t i = 0; i < made.size(); ++i)
+        if (!made[i]->computed.load(std::memory_order_acquire)) made[i]->computed_as(also[i].to);
+    computed_as(out);
+}
+
+void LazyArrayState::compute_behind(LazyArrayState& first, const Expression& epilogue, const std::optional<View>& place) {
+    const View out = place ? *place : View::make(device, dtype, shape);
+    if (first.operation->run(out, epilogue_of(epilogue)) == EpilogueFused::no) {
+        try {
+            apply_epilogue(epilogue_of(epilogue), out);
+        } catch (...) {
+            first.computed_as(out);  // which need not be computed once more
+            throw;
+        }
+    }
+    computed_as(out);
+}
+
+bool has_values(const Expression& expression) {
+    bool any = false;
+    for_each_value(expression, [&](LazyArrayState&) { any = true; });
+    return any;
+}
+
+bool fits_one_kernel(const Expression& expression) { return fits(measure(expression)); }
+
+bool launch_chain(const LazyArray& value, const std::function<bool(const Expression&)>& launch) {
+    if (value.computed()) return false;
+    declivity::detail::refuse_after_fork("a value that waits");
+    LaunchLock& launching = launch_lock(value.device());
+    const std::scoped_lock lock(launching);
+    const Expression whole(value);
+    compute_older(whole);
+    if (value.computed() || value.state()->is_opaque() || Lowering(launching).above_operation(whole)) return false;
+    const Expression lowered = Lowering(launching).run(whole, nullptr);
+    InFlightLaunch begun(launching, *value.state());
+    begun.will_read(&lowered);
+    return lowered.node()->kind != ExpressionNode::Kind::view && launch(lowered);
+}
+
+Expression over_views(const Expression& expression) {
+    LazyArrayState* any = nullptr;
+    for_each_value(expression, [&](LazyArrayState& state) { any = &state; });
+    if (any == nullptr) return expression;
+    declivity::detail::refuse_after_fork("a value that waits");
+    LaunchLock& launching = launch_lock(any->device);
+    const std::scoped_lock lock(launching);
+    compute_older(expression);
+    return Lowering(launching).run(expression, nullptr);
+}
+
+// ---- Value
+
+namespace {
+
+std::atomic<bool>& fusion() {
+    static std::atomic<bool> on{declivity::detail::environment().fusion.get()};
+    return on;
+}
+
+/// The value that makes an expression largest, or null.
+LazyArrayState* largest_within(const Expression& expression) {
+    LazyArrayState* largest = nullptr;
+    for_each_value(expression, [&](LazyArrayState& state) {
+        if (state.computed.load(std::memory_order_acquire) || state.is_opaque()) return;
+        if (largest == nullptr || state.measure.nodes > largest->measure.nodes) largest = &state;
+    });
+    return largest;
+}
+
+}  // namespace
+
+bool fuses() { return fusion().load(std::memory_order_relaxed); }
+
+FusionScope::FusionScope(bool on) : before_(fusion().exchange(on)) {}
+FusionScope::~FusionScope() { fusion().store(before_); }
+
+Value::LazyArray(const View& view) : state_(std::make_shared<LazyArrayState>(view.device(), view.dtype, view.shape)) {
+    state_->view = view;
+    state_->version = view.buffer.version();
+    state_->computed.store(true, std::memory_order_release);
+}
+
+LazyArray make_lazy(const Expression& expression, const Device& device) {
+    const auto state = std::make_shared<LazyArrayState>(device, expression.dtype(), expression.shape());
+    LazyArray value(state);
+    declivity::detail::refuse_after_fork("an elementwise function");
+    // Over elements that are there, nobody else knows of what is touched here.
+    std::unique_lock lock(launch_lock(device), std::defer_lock);
+    if (has_values(expression)) lock.lock();
+    compute_older(expression);
+    const bool computes = FormulaTrace::current() == nullptr;
+    Measure whole = measure(expression);
+    for (LazyArrayState* largest; computes && !fits(whole) && (largest = largest_within(expression)) != nullptr;
+         whole = measure(expression))
+        largest->compute();
+    state->expression = expression;
+    state->measure = whole;
+    if (expression.node()->kind == ExpressionNode::Kind::constant) state->constant = expression.node()->value;
+    for_each_view(expression, [](const View& view) { view.buffer.launch_writers(); });
+    if (computes && (!fuses() || !fits(whole))) {
+        state->compute();
+        return value;
+    }
+    if (Capture* const capture = Capture::current()) capture->launch_at_end(state);
+    for_each_view(expression, [&](const View& view) { view.buffer.add_reader(state); });
+    for_each_value(expression, [&](LazyArrayState& leaf) {
+        if (leaf.computed.load(std::memory_order_acquire)) return;
+        // It is the base whose memory may be written.
+        LazyArrayState& owner = leaf.base ? *leaf.base.state() : leaf;
+        if (owner.computed.load(std::memory_order_acquire)) owner.view.buffer.add_reader(state);
+        else owner.readers.push_back(state);
+    });
+    return value;
+}
+
+namespace {
+
+/// Of the base's memory, which will be dense.
+View layout_of(const LazyArrayState& state) {
+    if (state.base) return state.view;
+    return {
+        .buffer = {}, .offset = 0, .dtype = state.dtype, .shape = state.shape, .strides = dense_strides(state.shape)};
+}
+
+LazyArray with_layout(const LazyArray& base, const View& layout) {
+    auto made = std::make_shared<LazyArrayState>(base.device(), layout.dtype, layout.shape);
+    made->base = base.state()->base ? base.state()->base : base;
+    made->view = layout;
+    return LazyArray(std::move(made));
+}
+
+}  // namespace
+
+LazyArray view_of(const LazyArray& x, const std::function<View(const View&)>& change) {
+    refuse_in_formula();
+    if (x.computed()) return change(x.view());
+    declivity::detail::refuse_after_fork("a value that waits");
+    const std::scoped_lock lock(launch_lock(x.device()));
+    return x.computed() ? LazyArray(change(x.view())) : with_layout(x, change(layout_of(*x.state())));
+}
+
+LazyArray reshaped(const LazyArray& x, const Shape& shape) {
+    refuse_in_formula();
+    if (!x.computed()) {
+        declivity::detail::refuse_after_fork("a value that waits");
+        const std::scoped_lock lock(launch_lock(x.device()));
+        if (!x.computed())
+            if (const View layout = layout_of(*x.state()); layout.dense())
+                return with_layout(x, reshaped(layout, shape));
+    }
+    return reshaped(dense_copy_if_needed(x.view()), shape);
+}
+
+const Shape& Value::shape() const { return state_->shape; }
+DType Value::dtype() const { return state_->dtype; }
+Device Value::device() const { return state_->device; }
+bool Value::computed() const { return state_->computed.load(std::memory_order_acquire); }
+
+bool is_batched(const LazyArray& value) {
+    if (value.computed()) return false;
+    declivity::detail::refuse_after_fork("a value that waits");
+    const std::scoped_lock lock(launch_lock(value.device()));
+    return value.state()->operation && value.state()->operation->is_batched();
+}
+
+const View& Value::view() const {
+    state_->compute();
+    state_->view.buffer.launch_writers();
+    return state_->view;
+}
+
+std::uint64_t capture_of(const LazyArray& value) { return value.state()->capture; }
+
+std::uint64_t first_version(const LazyArray& value) {
+    value.state()->compute();
+    return value.state()->version;
+}
+
+void evaluate_into(std::string_view function, LazyArray value, const View& place) {
+    require_shape(function, "the value", value.shape(), place.shape);
+    require_alike(function, "the value", value.dtype(), value.device(), "the place", place.dtype, place.device());
+    place.buffer.launch_writers();
+    place.buffer.launch_readers();
+    const BufferWrite write(place.buffer);  // also where what follows fails half-way
+    if (!is_shared(value)) value.state()->compute(place);
+    copy(value.view(), place);  // which sees where they are there
+}
+
+}  // namespace declivity::ops

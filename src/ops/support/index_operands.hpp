@@ -1,0 +1,26 @@
+// Floor 2, private. What operators that take places or numbers of rows want of their operands.
+#pragma once
+
+#include <string_view>
+
+#include <declivity/ops/view.hpp>
+#include <declivity/runtime/error.hpp>
+#include <fmt/format.h>
+
+namespace declivity::ops {
+
+/// @throws TypeError, naming `function` and `name`, unless of i32 or i64; ShapeError unless dense
+inline void require_indices(std::string_view function, std::string_view name, const View& places) {
+    require_dense(function, name, places);
+    if (places.dtype != DType::i32 && places.dtype != DType::i64)
+        throw TypeError(
+            fmt::format("{}: expected {} of type i32 or i64, got {}", function, name, declivity::name_of(places.dtype)));
+}
+
+/// @throws ShapeError unless dense, DeviceError unless where the places are
+inline void require_elements(std::string_view function, std::string_view name, const View& x, const View& places) {
+    require_dense(function, name, x);
+    require_same_device(function, x, places);
+}
+
+}  // namespace declivity::ops

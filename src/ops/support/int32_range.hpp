@@ -1,0 +1,23 @@
+// Floor 2, private. Numbers that users give as sizes, distances and factors.
+#pragma once
+
+#include <algorithm>
+#include <cstdint>
+#include <string_view>
+
+#include <declivity/ops/shape.hpp>
+#include <declivity/runtime/error.hpp>
+#include <fmt/format.h>
+
+namespace declivity::ops {
+
+/// Sums and products of a few numbers of this size, and sizes, do not overflow.
+constexpr std::int64_t kMaxInt32Range = std::int64_t{1} << 31;
+
+/// @throws ValueError for numbers beyond 2^31 on either side, which no tensor has room for
+inline void require_int32_range(std::string_view function, std::string_view what, const Dims& numbers) {
+    if (std::ranges::any_of(numbers, [](std::int64_t one) { return one > kMaxInt32Range || one < -kMaxInt32Range; }))
+        throw ValueError(fmt::format("{}: expected numbers up to 2^31 as {}, got {}", function, what, numbers.str()));
+}
+
+}  // namespace declivity::ops

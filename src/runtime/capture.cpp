@@ -1,0 +1,398 @@
+// What a thread enqueues, on its way into a Recording.
+#include <algorithm>
+#include <array>
+#include <atomic>
+#include <map>
+#include <mutex>
+#include <optional>
+#include <utility>
+
+#include <declivity/runtime/error.hpp>
+#include <fmt/format.h>
+
+#include "device_state.hpp"
+#include "kernel_arguments.hpp"
+#include "command_list_state.hpp"
+#include "capture.hpp"
+
+namespace declivity {
+namespace {
+
+thread_local Capture* current = nullptr;
+thread_local detail::HostCallScope* host_call_now = nullptr;
+
+/// Those that are at work, in any thread.
+struct AtWork {
+    std::mutex mutex;
+    std::map<std::uint64_t, Capture*> by_number;
+
+    static AtWork& instance() {
+        static auto* all = new AtWork;  // never destroyed, as the devices
+        return *all;
+    }
+};
+
+}  // namespace
+
+namespace detail {
+namespace {
+
+std::uint64_t next_number() {
+    static std::atomic<std::uint64_t> last{0};
+    return ++last;
+}
+
+cl::Kernel own_kernel(const KernelState& kernel) {
+    return checked("make a kernel to record", kernel.device->info.name, [&] {
+        cl_program program = nullptr;
+        cl_int status =
+            clGetKernelInfo(kernel.kernel(), CL_KERNEL_PROGRAM, sizeof program, static_cast<void*>(&program), nullptr);
+        if (status != CL_SUCCESS) throw cl::Error(status, "clGetKernelInfo");
+        cl_kernel made = clCreateKernel(program, kernel.name.c_str(), &status);
+        if (status != CL_SUCCESS) throw cl::Error(status, "clCreateKernel");
+        return cl::Kernel(made);
+    });
+}
+
+}  // namespace
+
+CaptureState::CaptureState(DeviceState& on, std::vector<BufferRange> with, WhenRefused when)
+    : step(on), number(next_number()), when_refused(when) {
+    step.arena = std::make_shared<Arena>(on);
+    for (BufferRange& input : with) {
+        if (!input.buffer) throw ValueError("Recorder: expected inputs with memory, got an empty handle");
+        const Block& block = input.buffer.block();
+        require_device(block.device, "an input");
+        if (input.offset > block.size || input.bytes > block.size - input.offset)
+            throw ShapeError(fmt::format("Recorder: expected inputs inside their buffer of {} bytes, got {} at byte {}",
+                                         block.size, input.bytes, input.offset));
+        step.inputs.push_back({.buffer = std::move(input.buffer),
+                               .offset = input.offset,
+                               .bytes = input.bytes,
+                               .misalignment = (block.offset + input.offset) % kInputAlignment});
+    }
+}
+
+void CaptureState::require_device(const DeviceState& device, std::string_view name) const {
+    if (&device != &step.device)
+        throw DeviceError(
+            fmt::format("Recorder: expected {} on '{}', got one on '{}'", name, step.device.info.name, device.info.name));
+}
+
+interop::RawBuffer CaptureState::use(const Buffer& buffer, unsigned argument, std::size_t element_size,
+                                      std::int64_t offset) {
+    const Block& block = buffer.block();
+    // Where in its buffer a command works belongs to what it does. A table's commands count from the start of the
+    // cl_mem, by what is negative.
+    std::int64_t behind = offset;
+    if (CapturedInput* const input = step.input(buffer)) {
+        behind = offset * static_cast<std::int64_t>(element_size) - static_cast<std::int64_t>(input->offset);
+        input->uses.push_back({step.commands.size(), argument, element_size, behind});
+        if (behind < 0 || (behind > 0 && behind >= static_cast<std::int64_t>(input->bytes))) uses_beside_inputs = true;
+    } else if (!is_own(block)) {
+        step.held.try_emplace(&block, buffer);
+    }
+    if (behind > 0) mix(&behind, sizeof behind);
+    return {block.memory(), block.offset + static_cast<std::size_t>(offset) * element_size, block.size};
+}
+
+void CaptureState::mix(const void* data, std::size_t bytes) {
+    for (const auto* byte = static_cast<const unsigned char*>(data); bytes > 0; --bytes, ++byte)
+        step.fingerprint = (step.fingerprint ^ *byte) * 1099511628211ULL;
+}
+
+void CaptureState::add(CapturedCommand&& command) {
+    mix(command.name.data(), command.name.size());
+    command.scope = Scope::path();
+    command.run = current_operator();
+    step.commands.push_back(std::move(command));
+}
+
+std::shared_ptr<Block> CaptureState::allocate(std::size_t bytes) {
+    auto block = step.arena->allocate(bytes);
+    step.own.push_back(block);
+    return block;
+}
+
+void CaptureState::write(const Buffer& buffer) {
+    if (CapturedInput* const input = step.input(buffer)) input->written = true;
+    else if (!is_own(buffer.block())) step.written.try_emplace(&buffer.block(), buffer);
+}
+
+void CaptureState::write_by_host_call(const Buffer& buffer) {
+    step.written_by_host_calls.try_emplace(&buffer.block(), buffer.weak());
+}
+
+void CaptureState::launched_readers(const Buffer& buffer) {
+    if (!is_own(buffer.block()) && step.input(buffer) == nullptr) step.asked.try_emplace(&buffer.block(), buffer);
+}
+
+void capture_launch(Capture& capture, const KernelState& kernel, const Range& range,
+                   std::span<const Argument> arguments) {
+    CaptureState& state = capture.state();
+    if (kernel.device != &state.step.device)
+        return capture.refuse_other_device(
+            fmt::format("launch of '{}' on '{}', another device", kernel.name, kernel.device->info.name));
+    CapturedKernel captured{own_kernel(kernel), range};
+    state.mix(range.global.data(), sizeof(std::size_t) * range.global.size());
+    state.mix(range.local.data(), sizeof(std::size_t) * range.local.size());
+    for_each_argument(arguments, [&](unsigned index, Argument::Kind, std::size_t size, const void* data) {
+        set_argument(kernel, captured.kernel(), kernel.device->info.name, index, size, data);
+    });
+    unsigned index = 0;
+    for (const Argument& argument : arguments) {
+        if (argument.kind() == Argument::Kind::buffer) {
+            const BufferArgument& buffer = argument.buffer();
+            state.use(buffer.buffer, index++, buffer.element_size, buffer.offset);
+        } else {
+            const std::size_t size = argument.size();
+            state.mix(&size, sizeof size);
+            if (argument.kind() == Argument::Kind::value && !argument.places()) state.mix(argument.data(), size);
+        }
+        ++index;
+    }
+    state.add({.what = std::move(captured), .name = kernel.name});
+}
+
+void capture_copy(Capture& capture, const Buffer& from, std::size_t from_offset, const Buffer& to,
+                 std::size_t to_offset, std::size_t bytes) {
+    CaptureState& state = capture.state();
+    if (&from.block().device != &state.step.device) return capture.refuse_other_device("copy on another device");
+    const CapturedCopy copy{state.use(from, 0, 1, static_cast<std::int64_t>(from_offset)),
+                            state.use(to, 1, 1, static_cast<std::int64_t>(to_offset)), bytes};
+    state.mix(&bytes, sizeof bytes);
+    state.add({.what = copy, .name = "copy", .bytes = 2.0 * static_cast<double>(bytes)});
+}
+
+void capture_fill(Capture& capture, const Buffer& to, std::size_t offset, std::size_t bytes,
+                 std::span<const std::byte> pattern) {
+    CaptureState& state = capture.state();
+    if (&to.block().device != &state.step.device) return capture.refuse_other_device("fill on another device");
+    CapturedFill fill{state.use(to, 0, 1, static_cast<std::int64_t>(offset)), bytes, pattern.size(), {}};
+    std::ranges::copy(pattern, fill.pattern.begin());
+    state.mix(pattern.data(), pattern.size());
+    state.mix(&bytes, sizeof bytes);
+    state.add({.what = fill, .name = "fill", .bytes = static_cast<double>(bytes)});
+}
+
+void capture_call(Capture& capture, const Device& device, std::string_view name, std::span<const Buffer> buffers,
+                 const interop::Commands& commands) {
+    CaptureState& state = capture.state();
+    if (&device.state() != &state.step.device)
+        return capture.refuse_other_device(fmt::format("{} on another device", name));
+    CapturedCall call{commands, {}};
+    for (std::size_t i = 0; i < buffers.size(); ++i)
+        call.buffers.push_back(state.use(buffers[i], static_cast<unsigned>(i), 1, 0));
+    state.add({.what = std::move(call), .name = std::string(name)});
+}
+
+}  // namespace detail
+
+Capture::Capture(const Device& device, std::vector<BufferRange> inputs, WhenRefused when_refused) {
+    detail::refuse_after_fork("Recorder");
+    if (declivity::current != nullptr)
+        throw ValueError("Recorder: expected a thread that does not record yet, got one that does");
+    state_ = std::make_unique<detail::CaptureState>(device.state(), std::move(inputs), when_refused);
+    auto& all = AtWork::instance();
+    const std::scoped_lock lock(all.mutex);
+    all.by_number.emplace(state_->number, this);
+    declivity::current = this;
+}
+
+Capture::~Capture() {
+    {
+        auto& all = AtWork::instance();
+        const std::scoped_lock lock(all.mutex);
+        all.by_number.erase(state_->number);
+    }
+    if (declivity::current == this) declivity::current = nullptr;
+}
+
+bool is_capturing() noexcept { return Capture::current() != nullptr; }
+void add_capture_guard(std::function<bool()> holds) {
+    if (Capture* const capture = Capture::current()) capture->guard(std::move(holds));
+}
+
+Capture* Capture::current() noexcept { return declivity::current; }
+std::uint64_t Capture::current_number() noexcept {
+    return declivity::current == nullptr ? 0 : declivity::current->state().number;
+}
+const std::string& Capture::refused() const { return state_->refused; }
+
+CommandList Capture::finish() {
+    if (declivity::current == this) launch_waiting();
+    if (declivity::current != this) return {};  // something was refused
+    declivity::current = nullptr;
+    if (incomplete()) return {};
+    auto& step = state_->step;
+    std::erase_if(step.own, [](const auto& block) { return block.expired(); });
+    detail::DeviceState& device = step.device;
+    auto command_list = std::make_shared<detail::CommandListState>(std::move(step));
+    device.know(command_list);
+    return CommandList(std::move(command_list));
+}
+
+void Capture::launch_waiting() {
+    // The youngest first, as kernels take up what they are made from. Launching may make values of its own.
+    for (auto& left = state_->at_end; !left.empty();) {
+        const auto value = left.back().lock();
+        left.pop_back();
+        if (value) value->launch();
+    }
+}
+
+bool Capture::wants_whole_inputs() const { return state_->uses_beside_inputs; }
+CapturedUses Capture::uses(bool inputs_under_other_names) const {
+    return {state_->step, inputs_under_other_names || state_->uses_beside_inputs};
+}
+bool Capture::is_input(const Buffer& buffer) const { return state_->step.input(buffer) != nullptr; }
+bool Capture::host_calls_use(const void* key) const { return state_->step.of_host_calls.contains(key); }
+
+CapturedUses::CapturedUses(const detail::CapturedCommands& step, bool under_other_names) {
+    const auto add = [&](const Buffer& buffer, bool written) {
+        Other& other = others_[&buffer.block()];
+        other.block = buffer.weak();
+        other.written = other.written || written;
+    };
+    for (const auto& [block, buffer] : step.held) add(buffer, false);
+    for (const auto& [block, buffer] : step.asked) add(buffer, true);
+    for (const auto& [block, buffer] : step.written) add(buffer, true);
+    for (const auto& [block, buffer] : step.written_by_host_calls) others_[block] = {buffer, true};
+    for (const detail::CapturedInput& input : step.inputs) {
+        // Commands know the first of those in the same buffer.
+        const bool written = std::ranges::any_of(
+            step.inputs, [&](const auto& other) { return other.written && other.buffer == input.buffer; });
+        writes_.push_back(written);
+        if (under_other_names) add(input.buffer, written);
+    }
+}
+
+bool CapturedUses::apart(std::span<const BufferRange> inputs) const {
+    for (std::size_t i = 0; i < inputs.size(); ++i) {
+        const bool written = i < writes_.size() && writes_[i];
+        const auto other = others_.find(&inputs[i].buffer.block());
+        if (other != others_.end() && (written || other->second.written) && !other->second.block.expired())
+            return false;
+        for (std::size_t k = 0; written && k < inputs.size(); ++k)
+            if (const std::array both{inputs[i], inputs[k]}; k != i && overlap(both)) return false;
+    }
+    return true;
+}
+
+bool CapturedUses::overlap(std::span<const BufferRange> inputs) {
+    for (std::size_t i = 0; i < inputs.size(); ++i)
+        for (std::size_t k = 0; k < i; ++k) {
+            const BufferRange &a = inputs[i], &b = inputs[k];
+            if (a.buffer == b.buffer && a.offset < b.offset + b.bytes && b.offset < a.offset + a.bytes) return true;
+        }
+    return false;
+}
+
+void host_call(const std::function<void()>& call, std::string_view name) {
+    detail::refuse_after_fork(name);
+    if (!call) throw ValueError("host_call: expected a function, got an empty one");
+    std::optional<detail::HostCallScope> scope;
+    if (Capture* const capture = Capture::current()) {
+        capture->launch_waiting();
+        capture->state().add({.what = detail::CapturedHostCall{call}, .name = std::string(name)});
+        scope.emplace(capture->state().step, &capture->state());
+    }
+    const CapturePause pause;  // what the function enqueues is the function's
+    const Span span(name);
+    call();
+}
+
+bool host_call_shares(const void* key) {
+    auto* const scope = detail::HostCallScope::current();
+    if (scope == nullptr) return false;
+    scope->step.of_host_calls.insert(key);
+    return scope->step.attached.contains(key);
+}
+
+namespace detail {
+
+HostCallScope::HostCallScope(CapturedCommands& of, CaptureState* with) noexcept
+    : step(of), capture(with), before_(std::exchange(host_call_now, this)) {}
+HostCallScope::~HostCallScope() { host_call_now = before_; }
+HostCallScope* HostCallScope::current() noexcept { return host_call_now; }
+
+}  // namespace detail
+
+namespace {
+
+/// Where the thread is, such as the layer whose forward pass is under way.
+std::string with_scope(const std::string& what) {
+    const ScopePath path = Scope::path();
+    return path.empty() ? what : fmt::format("{}, in {}", what, path.str());
+}
+
+}  // namespace
+
+void Capture::refuse(const std::string& what) {
+    state_->refused = with_scope(what);
+    end(what, "a replay would not do it again", "leave it out of the recorded step, or do it before or after");
+}
+
+void Capture::refuse(const std::string& what, std::string_view since, std::string_view instead) {
+    state_->refused = with_scope(fmt::format("{} ({})", what, instead));
+    end(what, since, instead);
+}
+
+void Capture::end(const std::string& what, std::string_view since, std::string_view instead) {
+    if (state_->when_refused == WhenRefused::fail)
+        throw Unsupported(fmt::format("record: {} cannot be recorded, since {}; {}", what, since, instead));
+    declivity::current = nullptr;
+}
+
+void Capture::refuse_other_device(const std::string& what) {
+    refuse(what, "a recorded step has one device",
+           fmt::format("record a step for each device, this one is of '{}'", state_->step.device.info.name));
+}
+
+CaptureOf::CaptureOf(std::uint64_t number) {
+    if (Capture::current_number() == number) return;
+    outside_.emplace();
+    if (number == 0) return;
+    auto& all = AtWork::instance();
+    const std::scoped_lock lock(all.mutex);
+    if (const auto found = all.by_number.find(number); found != all.by_number.end())
+        found->second->state().incomplete = true;
+}
+
+bool Capture::incomplete() const {
+    const std::scoped_lock lock(AtWork::instance().mutex);
+    return state_->incomplete;
+}
+
+void Capture::uses(const Buffer& buffer) {
+    if (!buffer || state_->is_own(buffer.block())) return;
+    if (state_->step.input(buffer) != nullptr)
+        return refuse("an input among the tensors of an optimizer or of a norm over many tensors",
+                      "it is another tensor in each call, and such a kernel finds it by an address",
+                      "work on a tensor from before the step, to which the step copies the input (copy_)");
+    state_->step.held.try_emplace(&buffer.block(), buffer);
+}
+
+void Capture::relies_on(const Buffer& buffer) {
+    if (buffer) state_->step.relied_on.emplace_back(buffer, buffer.contents());
+}
+
+void Capture::guard(std::function<bool()> holds) {
+    if (holds) state_->step.guards.push_back(std::move(holds));
+}
+
+bool Capture::varies(const Buffer& buffer) const {
+    if (!buffer) return false;
+    auto& step = state_->step;
+    return state_->is_own(buffer.block()) || step.written.contains(&buffer.block()) ||
+           step.written_by_host_calls.contains(&buffer.block()) || step.input(buffer) != nullptr;
+}
+
+void Capture::launch_at_end(const std::weak_ptr<PendingLaunch>& value) { state_->at_end.push_back(value); }
+void Capture::before_replay(std::function<void()> call) { state_->step.before.push_back(std::move(call)); }
+std::shared_ptr<void>& Capture::attached(const void* key) { return state_->step.attached[key]; }
+
+CapturePause::CapturePause() noexcept : before_(std::exchange(current, nullptr)) {}
+CapturePause::~CapturePause() { current = before_; }
+
+}  // namespace declivity
