@@ -1,28 +1,28 @@
 # cmake -DROOT=<source tree> -P CheckLayers.cmake
 #
 # Reads the #include lines of include/ and src/ and fails, naming file and line, where one breaks the plan of the house:
-# - a floor leans on floors below it: it includes their headers, public or private, and nothing from above;
-# - within a floor only the arrows listed in `sideways` exist, and only to public headers;
+# - a layer leans on layers below it: it includes their headers, public or private, and nothing from above;
+# - within a layer only the arrows listed in `sideways` exist, and only to public headers;
 # - public headers include nothing but <standard headers> and <declivity/...>, runtime/interop.hpp excepted;
 # - kernels stand in cl_kernels/, not in C++ strings, the expression table (src/ops/expr*) excepted;
 # - kernel arguments are set in src/runtime alone;
 # - kernels have no macros of a variable number of arguments, which compilers of OpenCL C may refuse (NVIDIA's does).
 cmake_minimum_required(VERSION 3.25)
 
-set(floor_of_runtime 1)
-set(floor_of_ops 2)
-set(floor_of_tensor 3)
-set(floor_of_nn 4)
-set(floor_of_optim 4)
-set(floor_of_io 4)
-set(floor_of_data 5)
-set(floor_of_train 5)
-set(floor_of_models 5)
-set(floor_of_parallel 5)
-set(floor_of_text 5)
-# Same-floor arrows, from>to.
+set(layer_of_runtime 1)
+set(layer_of_ops 2)
+set(layer_of_tensor 3)
+set(layer_of_nn 4)
+set(layer_of_optim 4)
+set(layer_of_io 4)
+set(layer_of_data 5)
+set(layer_of_train 5)
+set(layer_of_models 5)
+set(layer_of_parallel 5)
+set(layer_of_text 5)
+# Same-layer arrows, from>to.
 set(sideways nn>optim nn>io optim>nn optim>io io>nn io>optim train>data text>data models>text)
-# Public headers that belong to no floor and lean on nothing.
+# Public headers that belong to no layer and lean on nothing.
 set(ground export.hpp version.hpp)
 # Includes every public header; so nothing here may include it.
 set(umbrella declivity.hpp)
@@ -34,18 +34,18 @@ endmacro()
 
 # Complains where the file at hand (of folder `from`) may not include a header of the folder `to`.
 macro(check_arrow to_public to)
-    if(NOT DEFINED floor_of_${to})
-        complain("'${to}' has no floor; give it one in cmake/CheckLayers.cmake")
+    if(NOT DEFINED layer_of_${to})
+        complain("'${to}' has no layer; give it one in cmake/CheckLayers.cmake")
     elseif(from STREQUAL "")
-        complain("a header of no floor includes one of '${to}'")
+        complain("a header of no layer includes one of '${to}'")
     elseif(NOT "${to}" STREQUAL "${from}")
-        if(floor_of_${to} GREATER floor_of_${from})
-            complain("'${from}' (floor ${floor_of_${from}}) includes from '${to}' (floor ${floor_of_${to}}), which is above it")
-        elseif(floor_of_${to} EQUAL floor_of_${from})
+        if(layer_of_${to} GREATER layer_of_${from})
+            complain("'${from}' (layer ${layer_of_${from}}) includes from '${to}' (layer ${layer_of_${to}}), which is above it")
+        elseif(layer_of_${to} EQUAL layer_of_${from})
             if(NOT "${from}>${to}" IN_LIST sideways)
-                complain("'${from}' includes from '${to}', which is on the same floor")
+                complain("'${from}' includes from '${to}', which is on the same layer")
             elseif(NOT ${to_public})
-                complain("'${from}' includes a private header of '${to}', which is on the same floor")
+                complain("'${from}' includes a private header of '${to}', which is on the same layer")
             endif()
         endif()
     endif()
@@ -67,7 +67,7 @@ foreach(file IN LISTS files)
         if(CMAKE_MATCH_1 STREQUAL umbrella)
             continue()
         elseif(NOT CMAKE_MATCH_1 IN_LIST ground)
-            complain("a public header belongs into the folder of a floor")
+            complain("a public header belongs into the folder of a layer")
             continue()
         endif()
     elseif(file MATCHES "^(include/declivity|src)/([^/]+)/")
@@ -75,12 +75,12 @@ foreach(file IN LISTS files)
         if(CMAKE_MATCH_1 STREQUAL "include/declivity")
             set(is_public TRUE)
         endif()
-        if(NOT DEFINED floor_of_${from})
-            complain("'${from}' has no floor; give it one in cmake/CheckLayers.cmake")
+        if(NOT DEFINED layer_of_${from})
+            complain("'${from}' has no layer; give it one in cmake/CheckLayers.cmake")
             continue()
         endif()
     else()
-        complain("a source belongs into the folder of a floor")
+        complain("a source belongs into the folder of a layer")
         continue()
     endif()
     set(is_interop FALSE)
@@ -117,7 +117,7 @@ foreach(file IN LISTS files)
             check_arrow(TRUE ${CMAKE_MATCH_1})
         elseif(header MATCHES "^declivity/([^/]+)$")
             if(NOT CMAKE_MATCH_1 IN_LIST ground)
-                complain("<${header}> belongs to no floor")
+                complain("<${header}> belongs to no layer")
             endif()
         elseif(is_public)
             # Standard C++ headers have neither a folder nor a dot in their names.

@@ -1,4 +1,4 @@
-// Floor 5, private. How digits are written by hand: strokes of the pen, in several styles for each digit.
+// Layer 5, private. How digits are written by hand: strokes of the pen, in several styles for each digit.
 #pragma once
 
 #include <array>

@@ -1,4 +1,4 @@
-// Floor 5, private. Numbers of any type on the host.
+// Layer 5, private. Numbers of any type on the host.
 #pragma once
 
 #include <cstddef>

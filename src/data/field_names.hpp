@@ -1,4 +1,4 @@
-// Floor 5, private. Names of fields.
+// Layer 5, private. Names of fields.
 #pragma once
 
 #include <cstddef>

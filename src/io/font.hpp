@@ -1,4 +1,4 @@
-// Floor 4, private. The small bitmap font of pictures: every printable ASCII character, 5 columns wide.
+// Layer 4, private. The small bitmap font of pictures: every printable ASCII character, 5 columns wide.
 #pragma once
 
 #include <array>

@@ -1,4 +1,4 @@
-// Floor 4, private. Small JSON files, such as what models say of themselves, with errors that tell the place.
+// Layer 4, private. Small JSON files, such as what models say of themselves, with errors that tell the place.
 #pragma once
 
 #include <cstdint>

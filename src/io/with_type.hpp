@@ -1,4 +1,4 @@
-// Floor 4, private. From a type that is known at run time to one of C++.
+// Layer 4, private. From a type that is known at run time to one of C++.
 #pragma once
 
 #include <cstdint>

@@ -1,4 +1,4 @@
-// Floor 5, private. Activations by the names that config.json has for them.
+// Layer 5, private. Activations by the names that config.json has for them.
 #pragma once
 
 #include <string>

@@ -1,4 +1,4 @@
-// Floor 5, private. Checks of the sizes that a config gives.
+// Layer 5, private. Checks of the sizes that a config gives.
 #pragma once
 
 #include <cmath>

@@ -1,4 +1,4 @@
-// Floor 5, private. Fields of a config.json, each checked as it is read.
+// Layer 5, private. Fields of a config.json, each checked as it is read.
 #pragma once
 
 #include <algorithm>

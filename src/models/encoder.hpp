@@ -1,4 +1,4 @@
-// Floor 5, private. Attention in both directions and what stands around it, as BERT and ViT name their parts.
+// Layer 5, private. Attention in both directions and what stands around it, as BERT and ViT name their parts.
 #pragma once
 
 #include <cstdint>

@@ -1,4 +1,4 @@
-// Floor 5, private. What several models are made of.
+// Layer 5, private. What several models are made of.
 #pragma once
 
 #include <cmath>

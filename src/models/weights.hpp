@@ -1,4 +1,4 @@
-// Floor 5, private. Parameters to and from the files that transformers reads and writes.
+// Layer 5, private. Parameters to and from the files that transformers reads and writes.
 #pragma once
 
 #include <cstdint>

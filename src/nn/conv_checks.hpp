@@ -1,4 +1,4 @@
-// Floor 4, private. What constructors of convolutions check, and padding that is not of zeros.
+// Layer 4, private. What constructors of convolutions check, and padding that is not of zeros.
 #pragma once
 
 #include <cstdint>

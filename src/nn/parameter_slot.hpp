@@ -1,4 +1,4 @@
-// Floor 4, private. What a Parameter points to.
+// Layer 4, private. What a Parameter points to.
 #pragma once
 
 #include <declivity/nn/module.hpp>

@@ -1,4 +1,4 @@
-// Floor 2, private. What the values of batch normalisation (batch_norm_values.cpp) ask of its kernels (batch_norm.cpp).
+// Layer 2, private. What the values of batch normalisation (batch_norm_values.cpp) ask of its kernels (batch_norm.cpp).
 #pragma once
 
 #include <declivity/ops/batch_norm.hpp>

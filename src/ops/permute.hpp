@@ -1,4 +1,4 @@
-// Floor 2, private. Copies in another order of axes.
+// Layer 2, private. Copies in another order of axes.
 #pragma once
 
 #include <declivity/ops/view.hpp>

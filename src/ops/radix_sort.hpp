@@ -1,4 +1,4 @@
-// Floor 2, private. Rows in order.
+// Layer 2, private. Rows in order.
 #pragma once
 
 #include <declivity/ops/view.hpp>

@@ -1,4 +1,4 @@
-// Floor 2, private. Random numbers that wait, and calls that draw them again.
+// Layer 2, private. Random numbers that wait, and calls that draw them again.
 #pragma once
 
 #include <cstdint>

@@ -1,4 +1,4 @@
-// Floor 2, private. What kernels of reductions are compiled with.
+// Layer 2, private. What kernels of reductions are compiled with.
 #pragma once
 
 #include <declivity/ops/reduce.hpp>

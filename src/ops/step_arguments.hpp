@@ -1,4 +1,4 @@
-// Floor 2, private. What kernels of optimizers are given beside the tensors.
+// Layer 2, private. What kernels of optimizers are given beside the tensors.
 #pragma once
 
 #include <declivity/ops/view.hpp>

@@ -1,4 +1,4 @@
-// Floor 4, private. What the formulas of several optimizers have in common.
+// Layer 4, private. What the formulas of several optimizers have in common.
 #pragma once
 
 #include <cmath>

@@ -1,4 +1,4 @@
-// Floor 1, private. The memory of a recording: taken from the pool in chunks, and never given to anybody else.
+// Layer 1, private. The memory of a recording: taken from the pool in chunks, and never given to anybody else.
 #pragma once
 
 #include <cstddef>

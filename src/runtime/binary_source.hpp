@@ -1,4 +1,4 @@
-// Floor 1, private. Binaries of new programs, asked from their driver.
+// Layer 1, private. Binaries of new programs, asked from their driver.
 #pragma once
 
 #include <atomic>

@@ -1,4 +1,4 @@
-// Floor 1, private. Program binaries on disk. Nothing here ever fails: what cannot be read or written is compiled.
+// Layer 1, private. Program binaries on disk. Nothing here ever fails: what cannot be read or written is compiled.
 #pragma once
 
 #include <filesystem>

@@ -1,4 +1,4 @@
-// Floor 1, private. Who keeps what a thread enqueues, to be enqueued again (declivity/runtime/command_list.hpp).
+// Layer 1, private. Who keeps what a thread enqueues, to be enqueued again (declivity/runtime/command_list.hpp).
 #pragma once
 
 #include <cstdint>
@@ -74,7 +74,7 @@ class DECLIVITY_API Capture {
     /// What was refused, in words; empty when nothing was.
     [[nodiscard]] const std::string& refused() const;
 
-    // ---- for floors above
+    // ---- for layers above
 
     /// That of this thread; null where there is none, or within a CapturePause.
     static Capture* current() noexcept;

@@ -1,4 +1,4 @@
-// Floor 1, private. What a Recorder collects and a Recording holds.
+// Layer 1, private. What a Recorder collects and a Recording holds.
 #pragma once
 
 #include <array>

@@ -1,4 +1,4 @@
-// Floor 1, private. From times on a device's clock to times on the host's.
+// Layer 1, private. From times on a device's clock to times on the host's.
 #pragma once
 
 #include <cstdint>

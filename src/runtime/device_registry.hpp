@@ -1,4 +1,4 @@
-// Floor 1, private. All devices of this process.
+// Layer 1, private. All devices of this process.
 #pragma once
 
 #include <cstddef>

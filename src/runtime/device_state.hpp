@@ -1,4 +1,4 @@
-// Floor 1, private. The one object a device has in this process. Never destroyed, so that tensors in static storage
+// Layer 1, private. The one object a device has in this process. Never destroyed, so that tensors in static storage
 // may outlive main().
 #pragma once
 

@@ -1,4 +1,4 @@
-// Floor 1, private. The kernel files that the build put into the library (cmake/EmbedKernels.cmake).
+// Layer 1, private. The kernel files that the build put into the library (cmake/EmbedKernels.cmake).
 #pragma once
 
 #include <span>

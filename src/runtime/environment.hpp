@@ -1,4 +1,4 @@
-// Floor 1, private. Environment variables, which the README lists: all of them in one struct, parsed once, when the
+// Layer 1, private. Environment variables, which the README lists: all of them in one struct, parsed once, when the
 // first is needed. One that is empty counts as unset, but where said otherwise. What is not understood is an error
 // where the variable is first needed, never a value by default.
 #pragma once

@@ -1,4 +1,4 @@
-// Floor 1, private. A launch's arguments as the driver wants them.
+// Layer 1, private. A launch's arguments as the driver wants them.
 #pragma once
 
 #include <span>

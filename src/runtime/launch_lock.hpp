@@ -1,4 +1,4 @@
-// Floor 1, private. The lock under which a thread looks at what waits to be launched on a device, and launches it.
+// Layer 1, private. The lock under which a thread looks at what waits to be launched on a device, and launches it.
 #pragma once
 
 #include <atomic>

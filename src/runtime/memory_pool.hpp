@@ -1,4 +1,4 @@
-// Floor 1, private. The memory pool: few large cl_mem ("slabs"), handed out in parts.
+// Layer 1, private. The memory pool: few large cl_mem ("slabs"), handed out in parts.
 #pragma once
 
 #include <atomic>

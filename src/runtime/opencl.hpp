@@ -1,4 +1,4 @@
-// Floor 1, private. OpenCL through CLHPP, and what its errors are called.
+// Layer 1, private. OpenCL through CLHPP, and what its errors are called.
 #pragma once
 
 // 1.1 rather than the 1.2 that the library needs: between 1.2 and 1.9 the 2023 release of CLHPP calls a function of its

@@ -1,4 +1,4 @@
-// Floor 1, private. What floors above keep for each device, found without a lock.
+// Layer 1, private. What layers above keep for each device, found without a lock.
 #pragma once
 
 #include <atomic>

@@ -1,4 +1,4 @@
-// Floor 1, private. DECLIVITY_PROFILE: all that the process does on its devices, in one trace.
+// Layer 1, private. DECLIVITY_PROFILE: all that the process does on its devices, in one trace.
 #pragma once
 
 namespace declivity::detail {

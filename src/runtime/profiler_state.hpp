@@ -1,4 +1,4 @@
-// Floor 1, private. What a profiler knows of one device.
+// Layer 1, private. What a profiler knows of one device.
 #pragma once
 
 #include <cstdint>

@@ -1,4 +1,4 @@
-// Floor 1, private. Compiled programs, in memory and on disk.
+// Layer 1, private. Compiled programs, in memory and on disk.
 #pragma once
 
 #include <condition_variable>

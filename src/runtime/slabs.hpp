@@ -1,4 +1,4 @@
-// Floor 1, private. Large pieces of device memory, and which parts of them are free.
+// Layer 1, private. Large pieces of device memory, and which parts of them are free.
 #pragma once
 
 #include <cstddef>

@@ -1,4 +1,4 @@
-// Floor 1, private. What the host did and when: spans by thread, kept while some profiler runs.
+// Layer 1, private. What the host did and when: spans by thread, kept while some profiler runs.
 #pragma once
 
 #include <atomic>

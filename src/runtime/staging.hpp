@@ -1,4 +1,4 @@
-// Floor 1, private. Host memory through which bytes travel to the device without anybody waiting.
+// Layer 1, private. Host memory through which bytes travel to the device without anybody waiting.
 #pragma once
 
 #include <cstddef>

@@ -1,4 +1,4 @@
-// Floor 1, private. Profiles as files that ui.perfetto.dev and chrome://tracing open (the Trace Event Format).
+// Layer 1, private. Profiles as files that ui.perfetto.dev and chrome://tracing open (the Trace Event Format).
 #pragma once
 
 #include <filesystem>

@@ -1,4 +1,4 @@
-// Floor 1, private. A trace as `declivity profile` needs it: sums by group and device, and no events, so that size does
+// Layer 1, private. A trace as `declivity profile` needs it: sums by group and device, and no events, so that size does
 // not matter.
 #pragma once
 

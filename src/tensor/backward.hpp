@@ -1,4 +1,4 @@
-// Floor 3, private. The one way through the graph, for Tensor::backward and grad().
+// Layer 3, private. The one way through the graph, for Tensor::backward and grad().
 #pragma once
 
 #include <vector>

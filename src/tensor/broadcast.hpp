@@ -1,4 +1,4 @@
-// Floor 3, private. The way back through a broadcast.
+// Layer 3, private. The way back through a broadcast.
 #pragma once
 
 #include <declivity/tensor/functions.hpp>

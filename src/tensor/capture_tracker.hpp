@@ -1,4 +1,4 @@
-// Floor 3, private. What the host has to know and do about a step that is enqueued without it.
+// Layer 3, private. What the host has to know and do about a step that is enqueued without it.
 #pragma once
 
 #include <memory>

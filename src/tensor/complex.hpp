@@ -1,4 +1,4 @@
-// Floor 3, private. Pairs of real and imaginary parts.
+// Layer 3, private. Pairs of real and imaginary parts.
 #pragma once
 
 #include <string_view>

@@ -1,4 +1,4 @@
-// Floor 3, private. The gradients of conv2d as differentiable functions (conv2d.cpp).
+// Layer 3, private. The gradients of conv2d as differentiable functions (conv2d.cpp).
 #pragma once
 
 #include <string_view>

@@ -1,4 +1,4 @@
-// Floor 3, private. What convolutions of any number of spatial axes have in common.
+// Layer 3, private. What convolutions of any number of spatial axes have in common.
 #pragma once
 
 #include <string_view>

@@ -1,4 +1,4 @@
-// Floor 3, private. Functions that are compositions of others first, and have kernels that are faster.
+// Layer 3, private. Functions that are compositions of others first, and have kernels that are faster.
 #pragma once
 
 #include <functional>

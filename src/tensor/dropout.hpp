@@ -1,4 +1,4 @@
-// Floor 3, private. Dropout by a call of random numbers that was taken before.
+// Layer 3, private. Dropout by a call of random numbers that was taken before.
 #pragma once
 
 #include <declivity/ops/random.hpp>

@@ -1,4 +1,4 @@
-// Floor 3, private. Gradients of elementwise functions that can be differentiated again (elementwise_gradients.def).
+// Layer 3, private. Gradients of elementwise functions that can be differentiated again (elementwise_gradients.def).
 #pragma once
 
 #include <array>

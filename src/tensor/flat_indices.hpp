@@ -1,4 +1,4 @@
-// Floor 3, private. From indices to numbers of rows of a table.
+// Layer 3, private. From indices to numbers of rows of a table.
 #pragma once
 
 #include <declivity/ops/shape.hpp>

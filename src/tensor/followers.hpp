@@ -1,4 +1,4 @@
-// Floor 3, private. Tensors that x[...] gave follow x when it takes another value.
+// Layer 3, private. Tensors that x[...] gave follow x when it takes another value.
 #pragma once
 
 #include <memory>

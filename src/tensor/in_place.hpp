@@ -1,4 +1,4 @@
-// Floor 3, private. Tensors that are written in place, in a graph and outside of one.
+// Layer 3, private. Tensors that are written in place, in a graph and outside of one.
 #pragma once
 
 #include <memory>

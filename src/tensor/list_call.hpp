@@ -1,4 +1,4 @@
-// Floor 3, private. What functions of a list of tensors open with.
+// Layer 3, private. What functions of a list of tensors open with.
 #pragma once
 
 #include <span>

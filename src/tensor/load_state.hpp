@@ -1,4 +1,4 @@
-// Floor 3, private. How a state_dict is loaded.
+// Layer 3, private. How a state_dict is loaded.
 #pragma once
 
 #include <string_view>

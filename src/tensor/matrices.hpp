@@ -1,4 +1,4 @@
-// Floor 3, private. Batches of matrices (batch, m, n) of f32 or f64, and what is differentiable of them: what functions
+// Layer 3, private. Batches of matrices (batch, m, n) of f32 or f64, and what is differentiable of them: what functions
 // of linalg.hpp are made of.
 #pragma once
 

@@ -1,4 +1,4 @@
-// Floor 3, private. Labels of classes: the elements that they name, by comparison with all classes.
+// Layer 3, private. Labels of classes: the elements that they name, by comparison with all classes.
 #pragma once
 
 #include <limits>

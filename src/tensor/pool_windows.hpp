@@ -1,4 +1,4 @@
-// Floor 3, private. What pools of one to three spatial axes have in common.
+// Layer 3, private. What pools of one to three spatial axes have in common.
 #pragma once
 
 #include <functional>

@@ -1,4 +1,4 @@
-// Floor 3, private. The type of a result made from tensors and numbers of several types.
+// Layer 3, private. The type of a result made from tensors and numbers of several types.
 #pragma once
 
 #include <optional>

@@ -1,4 +1,4 @@
-// Floor 3, private. Rows of different lengths, one behind the other.
+// Layer 3, private. Rows of different lengths, one behind the other.
 #pragma once
 
 #include <cstdint>

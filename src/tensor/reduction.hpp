@@ -1,4 +1,4 @@
-// Floor 3, private. What losses have in common.
+// Layer 3, private. What losses have in common.
 #pragma once
 
 #include <initializer_list>

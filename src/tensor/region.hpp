@@ -1,4 +1,4 @@
-// Floor 3, private. A part of a tensor: of each axis some elements, or one.
+// Layer 3, private. A part of a tensor: of each axis some elements, or one.
 #pragma once
 
 #include <array>

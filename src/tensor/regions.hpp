@@ -1,4 +1,4 @@
-// Floor 3, private. Boxes of several images, as roi_align and roi_pool take them.
+// Layer 3, private. Boxes of several images, as roi_align and roi_pool take them.
 #pragma once
 
 #include <declivity/ops/shape.hpp>

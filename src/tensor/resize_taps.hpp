@@ -1,4 +1,4 @@
-// Floor 3, private. What an axis of another size is made of: for each place of it a few places of the old one.
+// Layer 3, private. What an axis of another size is made of: for each place of it a few places of the old one.
 #pragma once
 
 #include <cstdint>

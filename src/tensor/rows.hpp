@@ -1,4 +1,4 @@
-// Floor 3, private. Rows of a table by their numbers, elements by their places along an axis, and back: what functions
+// Layer 3, private. Rows of a table by their numbers, elements by their places along an axis, and back: what functions
 // that index are made of.
 #pragma once
 

@@ -1,4 +1,4 @@
-// Floor 3, private. One call of a gradient rule: what a GradientContext stands for.
+// Layer 3, private. One call of a gradient rule: what a GradientContext stands for.
 #pragma once
 
 #include <cstddef>

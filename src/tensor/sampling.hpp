@@ -1,4 +1,4 @@
-// Floor 3, private. Images at places between pixels: sums of a few pixels each, by weights that gradients flow through.
+// Layer 3, private. Images at places between pixels: sums of a few pixels each, by weights that gradients flow through.
 #pragma once
 
 #include <cstdint>

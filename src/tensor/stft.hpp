@@ -1,4 +1,4 @@
-// Floor 3, private. Frames of signals.
+// Layer 3, private. Frames of signals.
 #pragma once
 
 #include <cstdint>

@@ -1,4 +1,4 @@
-// Floor 3, private. What a Tensor points to, and the nodes of the graph.
+// Layer 3, private. What a Tensor points to, and the nodes of the graph.
 #pragma once
 
 #include <atomic>

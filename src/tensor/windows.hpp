@@ -1,4 +1,4 @@
-// Floor 3, private. Windows that slide along an axis, as elements.
+// Layer 3, private. Windows that slide along an axis, as elements.
 #pragma once
 
 #include <cstdint>

@@ -1,4 +1,4 @@
-// Floor 5, private. Tokens beside the model's vocabulary, which are found in a text before it is cut into pieces.
+// Layer 5, private. Tokens beside the model's vocabulary, which are found in a text before it is cut into pieces.
 #pragma once
 
 #include <array>

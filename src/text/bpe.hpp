@@ -1,4 +1,4 @@
-// Floor 5, private. Byte-pair encoding: Sennrich, Haddow, Birch, "Neural Machine Translation of Rare Words with Subword
+// Layer 5, private. Byte-pair encoding: Sennrich, Haddow, Birch, "Neural Machine Translation of Rare Words with Subword
 // Units" (2016).
 #pragma once
 

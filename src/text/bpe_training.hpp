@@ -1,4 +1,4 @@
-// Floor 5, private. Training of byte-pair models: the most frequent pair becomes a token, again and again.
+// Layer 5, private. Training of byte-pair models: the most frequent pair becomes a token, again and again.
 #pragma once
 
 #include "bpe.hpp"

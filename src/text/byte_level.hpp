@@ -1,4 +1,4 @@
-// Floor 5, private. Bytes as printable characters, as GPT-2's tokenizer writes them.
+// Layer 5, private. Bytes as printable characters, as GPT-2's tokenizer writes them.
 #pragma once
 
 #include <array>

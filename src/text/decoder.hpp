@@ -1,4 +1,4 @@
-// Floor 5, private. Decoders: from tokens back to a text.
+// Layer 5, private. Decoders: from tokens back to a text.
 #pragma once
 
 #include <memory>

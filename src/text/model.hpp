@@ -1,4 +1,4 @@
-// Floor 5, private. Models: from a piece of a text to tokens.
+// Layer 5, private. Models: from a piece of a text to tokens.
 #pragma once
 
 #include <cstdint>

@@ -1,4 +1,4 @@
-// Floor 5, private. How often each n-gram of a list of tokens is there.
+// Layer 5, private. How often each n-gram of a list of tokens is there.
 #pragma once
 
 #include <cstddef>

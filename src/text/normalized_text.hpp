@@ -1,4 +1,4 @@
-// Floor 5, private. A text that was changed, each byte of which knows the part of the original that it comes from.
+// Layer 5, private. A text that was changed, each byte of which knows the part of the original that it comes from.
 #pragma once
 
 #include <cstddef>

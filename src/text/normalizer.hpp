@@ -1,4 +1,4 @@
-// Floor 5, private. Normalizers: what is done to a text before it is cut into pieces.
+// Layer 5, private. Normalizers: what is done to a text before it is cut into pieces.
 #pragma once
 
 #include <memory>

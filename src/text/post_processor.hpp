@@ -1,4 +1,4 @@
-// Floor 5, private. Post-processors: special tokens around texts, and pairs put together.
+// Layer 5, private. Post-processors: special tokens around texts, and pairs put together.
 #pragma once
 
 #include <memory>

@@ -1,4 +1,4 @@
-// Floor 5, private. Pre-tokenizers: how a text is cut into pieces, each of which the model sees alone.
+// Layer 5, private. Pre-tokenizers: how a text is cut into pieces, each of which the model sees alone.
 #pragma once
 
 #include <memory>

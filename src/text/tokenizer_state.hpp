@@ -1,4 +1,4 @@
-// Floor 5, private. What a tokenizer is made of.
+// Layer 5, private. What a tokenizer is made of.
 #pragma once
 
 #include <declivity/text/tokenizer.hpp>

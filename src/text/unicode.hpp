@@ -1,4 +1,4 @@
-// Floor 5, private. Characters: UTF-8, categories, case and normal forms, through utf8proc.
+// Layer 5, private. Characters: UTF-8, categories, case and normal forms, through utf8proc.
 #pragma once
 
 #include <cstddef>

@@ -1,4 +1,4 @@
-// Floor 5, private. Unigram: a text is cut into the pieces that are most probable together (Kudo, "Subword
+// Layer 5, private. Unigram: a text is cut into the pieces that are most probable together (Kudo, "Subword
 // Regularization", 2018).
 #pragma once
 

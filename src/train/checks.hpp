@@ -1,4 +1,4 @@
-// Floor 5, private. Mistakes in what a trainer is given.
+// Layer 5, private. Mistakes in what a trainer is given.
 #pragma once
 
 #include <array>

@@ -1,4 +1,4 @@
-// Floor 5, private. One fit of a trainer.
+// Layer 5, private. One fit of a trainer.
 #pragma once
 
 #include <chrono>

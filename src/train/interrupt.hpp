@@ -1,4 +1,4 @@
-// Floor 5, private. Ctrl-C while training.
+// Layer 5, private. Ctrl-C while training.
 #pragma once
 
 #include <csignal>

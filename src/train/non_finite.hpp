@@ -1,4 +1,4 @@
-// Floor 5, private. Finding out where a loss stopped being a number.
+// Layer 5, private. Finding out where a loss stopped being a number.
 #pragma once
 
 #include "trainer_state.hpp"

@@ -1,4 +1,4 @@
-// Floor 5, private. What a person sees of a training.
+// Layer 5, private. What a person sees of a training.
 #pragma once
 
 #include <chrono>

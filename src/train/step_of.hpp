@@ -1,4 +1,4 @@
-// Floor 5, private. What a step of the program's own is handed.
+// Layer 5, private. What a step of the program's own is handed.
 #pragma once
 
 #include <optional>

@@ -1,4 +1,4 @@
-// Floor 5, private. Figures that steps report, added up on the device.
+// Layer 5, private. Figures that steps report, added up on the device.
 #pragma once
 
 #include <cstdint>

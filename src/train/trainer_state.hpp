@@ -1,4 +1,4 @@
-// Floor 5, private. What a Trainer holds.
+// Layer 5, private. What a Trainer holds.
 #pragma once
 
 #include <array>

@@ -1,4 +1,4 @@
-// no-oclgrind: trainings as a whole; floors 1 to 3 are what runs under it
+// no-oclgrind: trainings as a whole; layers 1 to 3 are what runs under it
 // Trainings that draw from generators of the program's own resume to the bit, and a checkpoint that does not fit
 // changes nothing.
 #include <cstdint>

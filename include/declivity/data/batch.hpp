@@ -1,4 +1,4 @@
-// Floor 5. Batch: some examples together, on a device.
+// Layer 5. Batch: some examples together, on a device.
 #pragma once
 
 #include <array>

@@ -1,4 +1,4 @@
-// Floor 5. CIFAR-10 in its binary version: https://www.cs.toronto.edu/~kriz/cifar.html.
+// Layer 5. CIFAR-10 in its binary version: https://www.cs.toronto.edu/~kriz/cifar.html.
 #pragma once
 
 #include <filesystem>

@@ -1,4 +1,4 @@
-// Floor 5. How examples become a batch.
+// Layer 5. How examples become a batch.
 #pragma once
 
 #include <cstdint>

@@ -1,4 +1,4 @@
-// Floor 5. What a data set is: examples by index, on the host. Loaders bring them to a device.
+// Layer 5. What a data set is: examples by index, on the host. Loaders bring them to a device.
 #pragma once
 
 #include <cstdint>

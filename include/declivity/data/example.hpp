@@ -1,4 +1,4 @@
-// Floor 5. Example: one element of a data set, as tensors on the host with the names of their fields.
+// Layer 5. Example: one element of a data set, as tensors on the host with the names of their fields.
 #pragma once
 
 #include <cstddef>

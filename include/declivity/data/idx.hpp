@@ -1,4 +1,4 @@
-// Floor 5. IDX files, the format of MNIST: http://yann.lecun.com/exdb/mnist, at the foot of the page.
+// Layer 5. IDX files, the format of MNIST: http://yann.lecun.com/exdb/mnist, at the foot of the page.
 #pragma once
 
 #include <cstddef>

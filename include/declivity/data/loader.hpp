@@ -1,4 +1,4 @@
-// Floor 5. Loader: examples of a data set as batches on a device.
+// Layer 5. Loader: examples of a data set as batches on a device.
 #pragma once
 
 #include <cstddef>

@@ -1,4 +1,4 @@
-// Floor 5. Random numbers for data: a stream for each (seed, epoch, index), so that what an example looks like
+// Layer 5. Random numbers for data: a stream for each (seed, epoch, index), so that what an example looks like
 // does not depend on the thread that prepares it or on the examples prepared before.
 #pragma once
 

@@ -1,4 +1,4 @@
-// Floor 5. Samplers: which examples an epoch has, and in which order.
+// Layer 5. Samplers: which examples an epoch has, and in which order.
 #pragma once
 
 #include <cstdint>

@@ -1,4 +1,4 @@
-// Floor 5. Handwriting-like digits that the library draws itself: data for a first run that needs no download.
+// Layer 5. Handwriting-like digits that the library draws itself: data for a first run that needs no download.
 #pragma once
 
 #include <array>

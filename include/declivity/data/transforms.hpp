@@ -1,4 +1,4 @@
-// Floor 5. What is done to an example between the data set and the batch: normalising, cropping, flipping.
+// Layer 5. What is done to an example between the data set and the batch: normalising, cropping, flipping.
 #pragma once
 
 #include <cstdint>

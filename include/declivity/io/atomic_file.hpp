@@ -1,4 +1,4 @@
-// Floor 4. Writing a file so that its name always stands for a whole one: the old content or the new.
+// Layer 4. Writing a file so that its name always stands for a whole one: the old content or the new.
 #pragma once
 
 #include <cstddef>

@@ -1,4 +1,4 @@
-// Floor 4. A small canvas for pictures made by programs: rectangles, smooth lines, text, images.
+// Layer 4. A small canvas for pictures made by programs: rectangles, smooth lines, text, images.
 #pragma once
 
 #include <cstdint>

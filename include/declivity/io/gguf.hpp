@@ -1,4 +1,4 @@
-// Floor 4. GGUF, the files of llama.cpp: https://github.com/ggml-org/ggml/blob/master/docs/gguf.md. Read only.
+// Layer 4. GGUF, the files of llama.cpp: https://github.com/ggml-org/ggml/blob/master/docs/gguf.md. Read only.
 #pragma once
 
 #include <cstddef>

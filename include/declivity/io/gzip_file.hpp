@@ -1,4 +1,4 @@
-// Floor 4. Reading a file that may be compressed with gzip, told by its first bytes, not by its name.
+// Layer 4. Reading a file that may be compressed with gzip, told by its first bytes, not by its name.
 #pragma once
 
 #include <cstddef>

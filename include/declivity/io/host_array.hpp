@@ -1,4 +1,4 @@
-// Floor 4. An array on the host: what files hold and tensors are made from.
+// Layer 4. An array on the host: what files hold and tensors are made from.
 #pragma once
 
 #include <concepts>

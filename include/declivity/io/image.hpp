@@ -1,4 +1,4 @@
-// Floor 4. Pictures of 8-bit gray or colour, as they stand in files and on screens.
+// Layer 4. Pictures of 8-bit gray or colour, as they stand in files and on screens.
 #pragma once
 
 #include <cstdint>

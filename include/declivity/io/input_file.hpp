@@ -1,4 +1,4 @@
-// Floor 4. Reading files: errors as exceptions, and nothing allocated for bytes that are not there.
+// Layer 4. Reading files: errors as exceptions, and nothing allocated for bytes that are not there.
 #pragma once
 
 #include <cstddef>

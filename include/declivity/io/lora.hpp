@@ -1,4 +1,4 @@
-// Floor 4. Files of low-rank adapters (nn/lora.hpp), as the Python package PEFT has them.
+// Layer 4. Files of low-rank adapters (nn/lora.hpp), as the Python package PEFT has them.
 #pragma once
 
 #include <filesystem>

@@ -1,4 +1,4 @@
-// Floor 4. PNG files, through libpng.
+// Layer 4. PNG files, through libpng.
 #pragma once
 
 #include <filesystem>

@@ -1,4 +1,4 @@
-// Floor 4. The safetensors format, read and written: https://github.com/huggingface/safetensors.
+// Layer 4. The safetensors format, read and written: https://github.com/huggingface/safetensors.
 #pragma once
 
 #include <filesystem>

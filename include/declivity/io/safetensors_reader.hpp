@@ -1,4 +1,4 @@
-// Floor 4. Safetensors of any size: read one array at a time, from one file or from several, and written as several.
+// Layer 4. Safetensors of any size: read one array at a time, from one file or from several, and written as several.
 #pragma once
 
 #include <cstdint>

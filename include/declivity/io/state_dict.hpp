@@ -1,4 +1,4 @@
-// Floor 4. Tensors by name, to and from safetensors files.
+// Layer 4. Tensors by name, to and from safetensors files.
 #pragma once
 
 #include <filesystem>

@@ -1,4 +1,4 @@
-// Floor 5. BERT, without a head and with one.
+// Layer 5. BERT, without a head and with one.
 #pragma once
 
 #include <cstdint>

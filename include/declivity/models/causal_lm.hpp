@@ -1,4 +1,4 @@
-// Floor 5. What all language models have that write from left to right.
+// Layer 5. What all language models have that write from left to right.
 #pragma once
 
 #include <cstdint>

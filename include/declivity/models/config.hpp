@@ -1,4 +1,4 @@
-// Floor 5. What models of Hugging Face's formats say of themselves in config.json: their sizes. Fields have the names
+// Layer 5. What models of Hugging Face's formats say of themselves in config.json: their sizes. Fields have the names
 // and defaults of the package transformers.
 #pragma once
 

@@ -1,4 +1,4 @@
-// Floor 5. Text generation with a language model and a KV cache, token by token.
+// Layer 5. Text generation with a language model and a KV cache, token by token.
 #pragma once
 
 #include <cstdint>

@@ -1,4 +1,4 @@
-// Floor 5. A network that tells which of some words, or other short sounds, it hears.
+// Layer 5. A network that tells which of some words, or other short sounds, it hears.
 #pragma once
 
 #include <cstdint>

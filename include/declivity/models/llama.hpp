@@ -1,4 +1,4 @@
-// Floor 5. Llama, and models of its form.
+// Layer 5. Llama, and models of its form.
 #pragma once
 
 #include <declivity/models/causal_lm.hpp>

@@ -1,4 +1,4 @@
-// Floor 5. Losses of models that rank items for users from what users chose: nobody says what they do not like, so that
+// Layer 5. Losses of models that rank items for users from what users chose: nobody says what they do not like, so that
 // other items stand for that.
 #pragma once
 

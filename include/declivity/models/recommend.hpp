@@ -1,4 +1,4 @@
-// Floor 5. Models that recommend: what users think of items, from their numbers and from features of both.
+// Layer 5. Models that recommend: what users think of items, from their numbers and from features of both.
 //
 // Numbers of users, items and categories are i32 or i64 and count from 0. They are never looked at on the host: one
 // that there is not gives NaN.

@@ -1,4 +1,4 @@
-// Floor 5. Classifiers of texts: convolutions over words, and a transformer encoder.
+// Layer 5. Classifiers of texts: convolutions over words, and a transformer encoder.
 #pragma once
 
 #include <cstdint>

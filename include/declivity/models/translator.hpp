@@ -1,4 +1,4 @@
-// Floor 5. Translation: an encoder reads, a decoder writes.
+// Layer 5. Translation: an encoder reads, a decoder writes.
 #pragma once
 
 #include <cstdint>

@@ -1,4 +1,4 @@
-// Floor 5. Vision transformer, without a head and with one.
+// Layer 5. Vision transformer, without a head and with one.
 #pragma once
 
 #include <cstdint>

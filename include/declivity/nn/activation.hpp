@@ -1,4 +1,4 @@
-// Floor 4. Activations as layers, beside those of functional.hpp. Names and defaults are PyTorch's.
+// Layer 4. Activations as layers, beside those of functional.hpp. Names and defaults are PyTorch's.
 #pragma once
 
 #include <utility>

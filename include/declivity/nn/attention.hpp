@@ -1,4 +1,4 @@
-// Floor 4. Multi-head attention.
+// Layer 4. Multi-head attention.
 #pragma once
 
 #include <cstdint>

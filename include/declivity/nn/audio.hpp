@@ -1,4 +1,4 @@
-// Floor 4. Spectrograms as layers, which keep their windows and filter banks as buffers, with the names of torchaudio.
+// Layer 4. Spectrograms as layers, which keep their windows and filter banks as buffers, with the names of torchaudio.
 #pragma once
 
 #include <cstdint>

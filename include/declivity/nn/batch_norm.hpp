@@ -1,4 +1,4 @@
-// Floor 4. Batch normalisation.
+// Layer 4. Batch normalisation.
 #pragma once
 
 #include <declivity/nn/callable.hpp>

@@ -1,4 +1,4 @@
-// Floor 4. Bilinear layers.
+// Layer 4. Bilinear layers.
 #pragma once
 
 #include <declivity/nn/callable.hpp>

@@ -1,4 +1,4 @@
-// Floor 4. Callable: a module that is called, with any arguments and any result.
+// Layer 4. Callable: a module that is called, with any arguments and any result.
 #pragma once
 
 #include <concepts>

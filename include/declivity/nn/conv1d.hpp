@@ -1,4 +1,4 @@
-// Floor 4. Convolutions of sequences.
+// Layer 4. Convolutions of sequences.
 #pragma once
 
 #include <declivity/nn/callable.hpp>

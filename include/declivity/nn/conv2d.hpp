@@ -1,4 +1,4 @@
-// Floor 4. Convolutions of images.
+// Layer 4. Convolutions of images.
 #pragma once
 
 #include <declivity/nn/callable.hpp>

@@ -1,4 +1,4 @@
-// Floor 4. Convolutions of volumes, transposed ones of sequences and volumes, and windows as columns.
+// Layer 4. Convolutions of volumes, transposed ones of sequences and volumes, and windows as columns.
 #pragma once
 
 #include <declivity/nn/callable.hpp>

@@ -1,4 +1,4 @@
-// Floor 4. Transposed convolutions of images.
+// Layer 4. Transposed convolutions of images.
 #pragma once
 
 #include <declivity/nn/callable.hpp>

@@ -1,4 +1,4 @@
-// Floor 4. Dropout.
+// Layer 4. Dropout.
 #pragma once
 
 #include <optional>

@@ -1,4 +1,4 @@
-// Floor 4. Embedding: a table whose rows are learned.
+// Layer 4. Embedding: a table whose rows are learned.
 #pragma once
 
 #include <declivity/nn/callable.hpp>

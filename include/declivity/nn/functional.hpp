@@ -1,4 +1,4 @@
-// Floor 4. Layers without parameters: activations, flatten, and any function as a layer.
+// Layer 4. Layers without parameters: activations, flatten, and any function as a layer.
 #pragma once
 
 #include <functional>

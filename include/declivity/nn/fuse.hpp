@@ -1,4 +1,4 @@
-// Floor 4. Batch normalisation of evaluation as a part of the layer before it.
+// Layer 4. Batch normalisation of evaluation as a part of the layer before it.
 #pragma once
 
 #include <declivity/nn/batch_norm.hpp>

@@ -1,4 +1,4 @@
-// Floor 4. Initial values of parameters. All draw from the device's random numbers (manual_seed), or from a generator.
+// Layer 4. Initial values of parameters. All draw from the device's random numbers (manual_seed), or from a generator.
 #pragma once
 
 #include <cstdint>

@@ -1,4 +1,4 @@
-// Floor 4. The cache of keys and values with which a language model writes.
+// Layer 4. The cache of keys and values with which a language model writes.
 #pragma once
 
 #include <cstdint>

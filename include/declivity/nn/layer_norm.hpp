@@ -1,4 +1,4 @@
-// Floor 4. Normalisation of rows.
+// Layer 4. Normalisation of rows.
 #pragma once
 
 #include <cstdint>

@@ -1,4 +1,4 @@
-// Floor 4. Linear layers.
+// Layer 4. Linear layers.
 #pragma once
 
 #include <declivity/nn/callable.hpp>

@@ -1,4 +1,4 @@
-// Floor 4. Low-rank adapters of linear layers (E. Hu et al., LoRA, 2021): fine-tuning of few numbers on a frozen base.
+// Layer 4. Low-rank adapters of linear layers (E. Hu et al., LoRA, 2021): fine-tuning of few numbers on a frozen base.
 #pragma once
 
 #include <cstdint>

@@ -1,4 +1,4 @@
-// Floor 4. Losses as objects, with their options; a Trainer takes them as they are.
+// Layer 4. Losses as objects, with their options; a Trainer takes them as they are.
 #pragma once
 
 #include <declivity/tensor/functions.hpp>

@@ -1,4 +1,4 @@
-// Floor 4. Steps of recurrent networks.
+// Layer 4. Steps of recurrent networks.
 #pragma once
 
 #include <declivity/nn/callable.hpp>

@@ -1,4 +1,4 @@
-// Floor 4. Module: what has parameters, buffers and modules below it.
+// Layer 4. Module: what has parameters, buffers and modules below it.
 #pragma once
 
 #include <cstdint>

@@ -1,4 +1,4 @@
-// Floor 4. ModuleList and ModuleDict: modules of a module, by number and by name.
+// Layer 4. ModuleList and ModuleDict: modules of a module, by number and by name.
 #pragma once
 
 #include <concepts>

@@ -1,4 +1,4 @@
-// Floor 4. All layers.
+// Layer 4. All layers.
 #pragma once
 
 #include <declivity/nn/activation.hpp>

@@ -1,4 +1,4 @@
-// Floor 4. Normalisation of parts of each sample, and of neighbouring channels.
+// Layer 4. Normalisation of parts of each sample, and of neighbouring channels.
 #pragma once
 
 #include <cstdint>

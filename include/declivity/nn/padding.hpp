@@ -1,4 +1,4 @@
-// Floor 4. Layers that pad the last axes.
+// Layer 4. Layers that pad the last axes.
 #pragma once
 
 #include <vector>

@@ -1,4 +1,4 @@
-// Floor 4. Parameter: a trained tensor, as its module computes with it.
+// Layer 4. Parameter: a trained tensor, as its module computes with it.
 #pragma once
 
 #include <memory>

@@ -1,4 +1,4 @@
-// Floor 4. Parametrisations: a module computes with a function of what is trained.
+// Layer 4. Parametrisations: a module computes with a function of what is trained.
 #pragma once
 
 #include <cstdint>

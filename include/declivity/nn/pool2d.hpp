@@ -1,4 +1,4 @@
-// Floor 4. Pooling layers, of sequences, images and volumes: MaxPool2d is MaxPool<2>. More of them: pool_nd.hpp.
+// Layer 4. Pooling layers, of sequences, images and volumes: MaxPool2d is MaxPool<2>. More of them: pool_nd.hpp.
 #pragma once
 
 #include <concepts>

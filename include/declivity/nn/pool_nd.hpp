@@ -1,4 +1,4 @@
-// Floor 4. Pooling layers beside those of pool2d.hpp.
+// Layer 4. Pooling layers beside those of pool2d.hpp.
 #pragma once
 
 #include <declivity/nn/pool2d.hpp>

@@ -1,4 +1,4 @@
-// Floor 4. Recurrent networks over whole sequences, and the cells of the plain and the gated one.
+// Layer 4. Recurrent networks over whole sequences, and the cells of the plain and the gated one.
 #pragma once
 
 #include <cstdint>

@@ -1,4 +1,4 @@
-// Floor 4. Copies of a network on several devices.
+// Layer 4. Copies of a network on several devices.
 #pragma once
 
 #include <concepts>

@@ -1,4 +1,4 @@
-// Floor 4. Sequential: layers one after the other.
+// Layer 4. Sequential: layers one after the other.
 #pragma once
 
 #include <declivity/nn/module_list.hpp>

@@ -1,4 +1,4 @@
-// Floor 4. Weights divided by their largest singular value.
+// Layer 4. Weights divided by their largest singular value.
 #pragma once
 
 #include <cstdint>

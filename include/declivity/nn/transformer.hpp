@@ -1,4 +1,4 @@
-// Floor 4. Transformer layers: those of A. Vaswani et al., Attention is all you need, 2017, with PyTorch's names and
+// Layer 4. Transformer layers: those of A. Vaswani et al., Attention is all you need, 2017, with PyTorch's names and
 // defaults.
 #pragma once
 

@@ -1,4 +1,4 @@
-// Floor 4. Layers that give images another size.
+// Layer 4. Layers that give images another size.
 #pragma once
 
 #include <string>

@@ -1,4 +1,4 @@
-// Floor 2. Evenly spaced numbers.
+// Layer 2. Evenly spaced numbers.
 #pragma once
 
 #include <declivity/ops/scalar.hpp>

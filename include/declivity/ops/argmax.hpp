@@ -1,4 +1,4 @@
-// Floor 2. Position of the largest element.
+// Layer 2. Position of the largest element.
 #pragma once
 
 #include <declivity/ops/view.hpp>

@@ -1,4 +1,4 @@
-// Floor 2. Scaled dot-product attention without a matrix of scores in memory.
+// Layer 2. Scaled dot-product attention without a matrix of scores in memory.
 #pragma once
 
 #include <cstdint>

@@ -1,4 +1,4 @@
-// Floor 2. Batch normalisation (Ioffe, Szegedy 2015) of x (N, C, ...), channel by channel.
+// Layer 2. Batch normalisation (Ioffe, Szegedy 2015) of x (N, C, ...), channel by channel.
 //
 // x, out and their gradients are dense, of one type and shape; the rest is dense, (C), of x's type, or f32 beside f16
 // and bf16, for which what is given is f32. A View without a buffer stands for "none" where a parameter says so.

@@ -1,4 +1,4 @@
-// Floor 2. How well scores fit labels, added up on the device.
+// Layer 2. How well scores fit labels, added up on the device.
 #pragma once
 
 #include <cstdint>

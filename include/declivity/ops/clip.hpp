@@ -1,4 +1,4 @@
-// Floor 2. Clipping gradients by their common norm, and by value.
+// Layer 2. Clipping gradients by their common norm, and by value.
 #pragma once
 
 #include <declivity/ops/multi_tensor.hpp>

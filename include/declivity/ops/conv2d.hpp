@@ -1,4 +1,4 @@
-// Floor 2. Two-dimensional convolution (cross-correlation) and its gradients.
+// Layer 2. Two-dimensional convolution (cross-correlation) and its gradients.
 //
 //   out[n, o, p, q] = bias[o] + sum over c, r, s of
 //                     x[n, c', p * stride[0] + r * dilation[0] - padding[0], q * stride[1] + s * dilation[1] -

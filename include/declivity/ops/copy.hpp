@@ -1,4 +1,4 @@
-// Floor 2. Elements from one view to another.
+// Layer 2. Elements from one view to another.
 #pragma once
 
 #include <string_view>

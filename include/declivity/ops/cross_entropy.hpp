@@ -1,4 +1,4 @@
-// Floor 2. Cross entropy between rows of logits and labels.
+// Layer 2. Cross entropy between rows of logits and labels.
 #pragma once
 
 #include <cstdint>

@@ -1,4 +1,4 @@
-// Floor 2. Connectionist temporal classification (Graves et al. 2006): the loss of sequences of log-probabilities.
+// Layer 2. Connectionist temporal classification (Graves et al. 2006): the loss of sequences of log-probabilities.
 #pragma once
 
 #include <cstdint>

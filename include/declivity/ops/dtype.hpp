@@ -1,4 +1,4 @@
-// Floor 2. Element types.
+// Layer 2. Element types.
 #pragma once
 
 #include <array>

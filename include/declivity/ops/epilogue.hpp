@@ -1,4 +1,4 @@
-// Floor 2. Epilogues: what follows an operation within its kernel.
+// Layer 2. Epilogues: what follows an operation within its kernel.
 #pragma once
 
 #include <memory>
@@ -17,7 +17,7 @@ class Epilogue {
     Epilogue() = default;
     [[nodiscard]] explicit operator bool() const noexcept { return node_ != nullptr; }
 
-    /// For floor 2 itself: an expression of operator_result().
+    /// For layer 2 itself: an expression of operator_result().
     explicit Epilogue(std::shared_ptr<const ExpressionNode> node) : node_(std::move(node)) {}
     [[nodiscard]] const std::shared_ptr<const ExpressionNode>& node() const noexcept { return node_; }
 

@@ -1,4 +1,4 @@
-// Floor 2. Fourier transforms along one axis. Complex numbers are pairs along a last axis of 2.
+// Layer 2. Fourier transforms along one axis. Complex numbers are pairs along a last axis of 2.
 #pragma once
 
 #include <declivity/ops/lazy_array.hpp>

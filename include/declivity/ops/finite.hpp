@@ -1,4 +1,4 @@
-// Floor 2. A guard on the device against losses and gradients that are infinite or NaN.
+// Layer 2. A guard on the device against losses and gradients that are infinite or NaN.
 #pragma once
 
 #include <declivity/ops/multi_tensor.hpp>

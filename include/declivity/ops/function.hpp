@@ -1,4 +1,4 @@
-// Floor 2. The elementwise functions by name.
+// Layer 2. The elementwise functions by name.
 #pragma once
 
 #include <cstddef>

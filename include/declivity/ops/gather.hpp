@@ -1,4 +1,4 @@
-// Floor 2. Elements by their places along an axis, and rows of a table by their numbers.
+// Layer 2. Elements by their places along an axis, and rows of a table by their numbers.
 #pragma once
 
 #include <string_view>

@@ -1,4 +1,4 @@
-// Floor 2. Sums of a few rows of a table each, by weights: operations that wait. All views are dense, f32 or f64, on
+// Layer 2. Sums of a few rows of a table each, by weights: operations that wait. All views are dense, f32 or f64, on
 // one device.
 #pragma once
 

@@ -1,4 +1,4 @@
-// Floor 2. Floating numbers of two bytes on the host.
+// Layer 2. Floating numbers of two bytes on the host.
 #pragma once
 
 #include <bit>

@@ -1,4 +1,4 @@
-// Floor 2. Layer normalisation (Ba, Kiros, Hinton 2016) and root mean square normalisation (Zhang, Sennrich 2019) of
+// Layer 2. Layer normalisation (Ba, Kiros, Hinton 2016) and root mean square normalisation (Zhang, Sennrich 2019) of
 // rows: the last axes of x.
 //
 // All views are dense, f32 or f64, of one type and device. A View without a buffer stands for "none" where a parameter

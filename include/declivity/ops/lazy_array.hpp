@@ -1,4 +1,4 @@
-// Floor 2. Values: elements that are there, or that are computed as soon as somebody needs them. What Tensors stand
+// Layer 2. Values: elements that are there, or that are computed as soon as somebody needs them. What Tensors stand
 // for.
 //
 // Elementwise results stay expressions until then, so that a chain of functions becomes one kernel; the result of an

@@ -1,4 +1,4 @@
-// Floor 2. Factorisations of matrices and what is solved with them: one work-group for each matrix of a batch. All
+// Layer 2. Factorisations of matrices and what is solved with them: one work-group for each matrix of a batch. All
 // wait until they are needed, and none reads an element on the host: a matrix that has no such factorisation gives NaN,
 // and says so in `info`.
 #pragma once

@@ -1,4 +1,4 @@
-// Floor 2. The gates of a long short-term memory cell (Hochreiter, Schmidhuber 1997; forget gate: Gers et al. 2000).
+// Layer 2. The gates of a long short-term memory cell (Hochreiter, Schmidhuber 1997; forget gate: Gers et al. 2000).
 #pragma once
 
 #include <declivity/ops/lazy_array.hpp>

@@ -1,4 +1,4 @@
-// Floor 2. Matrix products.
+// Layer 2. Matrix products.
 #pragma once
 
 #include <optional>

@@ -1,4 +1,4 @@
-// Floor 2. Kernels over many tensors at once: an optimizer's step over all parameters is a few launches, not hundreds.
+// Layer 2. Kernels over many tensors at once: an optimizer's step over all parameters is a few launches, not hundreds.
 #pragma once
 
 #include <functional>

@@ -1,4 +1,4 @@
-// Floor 2. Operations: launches that wait until somebody needs what they compute. What conv2d, matmul, batch_norm and
+// Layer 2. Operations: launches that wait until somebody needs what they compute. What conv2d, matmul, batch_norm and
 // operators of one's own are made of.
 //
 // An operation is data: what it reads, what it writes in place, its outputs, and its attributes. Its launch function

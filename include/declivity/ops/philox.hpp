@@ -1,4 +1,4 @@
-// Floor 2. The counter-based random numbers of the library, on the host: the same bits as the device kernels make.
+// Layer 2. The counter-based random numbers of the library, on the host: the same bits as the device kernels make.
 #pragma once
 
 #include <array>

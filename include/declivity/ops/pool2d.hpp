@@ -1,4 +1,4 @@
-// Floor 2. Two-dimensional pooling and its gradients: operations that wait. All views are dense, f32 or f64, on one
+// Layer 2. Two-dimensional pooling and its gradients: operations that wait. All views are dense, f32 or f64, on one
 // device.
 #pragma once
 

@@ -1,4 +1,4 @@
-// Floor 2. Random numbers on the device.
+// Layer 2. Random numbers on the device.
 #pragma once
 
 #include <cstdint>

@@ -1,4 +1,4 @@
-// Floor 2. Random numbers of distributions whose parameter is a view.
+// Layer 2. Random numbers of distributions whose parameter is a view.
 #pragma once
 
 #include <declivity/ops/random.hpp>

@@ -1,4 +1,4 @@
-// Floor 2. Layers of recurrent networks over whole sequences: a kernel a step, or one for all steps.
+// Layer 2. Layers of recurrent networks over whole sequences: a kernel a step, or one for all steps.
 #pragma once
 
 #include <cstdint>

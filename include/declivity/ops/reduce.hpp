@@ -1,4 +1,4 @@
-// Floor 2. Reductions: many elements to one, over any axes.
+// Layer 2. Reductions: many elements to one, over any axes.
 #pragma once
 
 #include <cstdint>

@@ -1,4 +1,4 @@
-// Floor 2. An axis in another size, as sums of a few elements, and its gradient: operations that wait. All views are
+// Layer 2. An axis in another size, as sums of a few elements, and its gradient: operations that wait. All views are
 // dense, f32 or f64, on one device.
 #pragma once
 

@@ -1,4 +1,4 @@
-// Floor 2. Pooling of regions: an operation that waits. All views are dense, on one device.
+// Layer 2. Pooling of regions: an operation that waits. All views are dense, on one device.
 #pragma once
 
 #include <declivity/ops/shape.hpp>

@@ -1,4 +1,4 @@
-// Floor 2. Numbers of the host's, beside tensors.
+// Layer 2. Numbers of the host's, beside tensors.
 #pragma once
 
 #include <bit>

@@ -1,4 +1,4 @@
-// Floor 2. Sums, products and extremes of all elements up to each, along an axis.
+// Layer 2. Sums, products and extremes of all elements up to each, along an axis.
 #pragma once
 
 #include <cstdint>

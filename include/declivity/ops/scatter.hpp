@@ -1,4 +1,4 @@
-// Floor 2. Elements to places along an axis, and rows to their numbers: sums and other folds of those that meet, or the
+// Layer 2. Elements to places along an axis, and rows to their numbers: sums and other folds of those that meet, or the
 // last of them. Always in the same order, so that results are the same to the bit in every run on a device: GPU-like
 // devices sort the numbers, and of CPU-like ones each work-item has places, or rows, of its own.
 #pragma once

@@ -1,4 +1,4 @@
-// Floor 2. Places in sorted rows.
+// Layer 2. Places in sorted rows.
 #pragma once
 
 #include <string_view>

@@ -1,4 +1,4 @@
-// Floor 2. Shapes and strides: short lists of 64-bit numbers.
+// Layer 2. Shapes and strides: short lists of 64-bit numbers.
 #pragma once
 
 #include <array>

@@ -1,4 +1,4 @@
-// Floor 2. Softmax and its logarithm along one axis.
+// Layer 2. Softmax and its logarithm along one axis.
 #pragma once
 
 #include <cstdint>

@@ -1,4 +1,4 @@
-// Floor 2. The first elements of rows in order.
+// Layer 2. The first elements of rows in order.
 #pragma once
 
 #include <declivity/ops/lazy_array.hpp>

@@ -1,4 +1,4 @@
-// Floor 2. Which strategy serves which shape: measured on the device, kept in a file, explained.
+// Layer 2. Which strategy serves which shape: measured on the device, kept in a file, explained.
 //
 // Heavy operators can be computed in several ways. Until something was measured on a device, rules of thumb choose. The
 // functions here, the program `declivity tune`, or the environment variable DECLIVITY_TUNE=1 (on the first use of a

@@ -1,4 +1,4 @@
-// Floor 2. A View: typed, shaped, strided access to a part of a device buffer. What operators take and give.
+// Layer 2. A View: typed, shaped, strided access to a part of a device buffer. What operators take and give.
 #pragma once
 
 #include <cstdint>

@@ -1,4 +1,4 @@
-// Floor 4. Adadelta.
+// Layer 4. Adadelta.
 #pragma once
 
 #include <vector>

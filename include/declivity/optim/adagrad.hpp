@@ -1,4 +1,4 @@
-// Floor 4. Adagrad.
+// Layer 4. Adagrad.
 #pragma once
 
 #include <vector>

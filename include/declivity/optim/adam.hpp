@@ -1,4 +1,4 @@
-// Floor 4. Adam and AdamW.
+// Layer 4. Adam and AdamW.
 #pragma once
 
 #include <vector>

@@ -1,4 +1,4 @@
-// Floor 4. Optimizer: what SGD, Adam and all others have in common.
+// Layer 4. Optimizer: what SGD, Adam and all others have in common.
 #pragma once
 
 #include <cstdint>

@@ -1,4 +1,4 @@
-// Floor 4. RAdam.
+// Layer 4. RAdam.
 #pragma once
 
 #include <vector>

@@ -1,4 +1,4 @@
-// Floor 4. RMSprop.
+// Layer 4. RMSprop.
 #pragma once
 
 #include <vector>

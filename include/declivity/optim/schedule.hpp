@@ -1,4 +1,4 @@
-// Floor 4. Learning rates that change over time.
+// Layer 4. Learning rates that change over time.
 #pragma once
 
 #include <cstdint>

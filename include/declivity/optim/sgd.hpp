@@ -1,4 +1,4 @@
-// Floor 4. SGD.
+// Layer 4. SGD.
 #pragma once
 
 #include <vector>

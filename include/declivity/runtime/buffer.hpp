@@ -1,4 +1,4 @@
-// Floor 1. Device memory: blocks of the memory pool, and moving bytes between host and device.
+// Layer 1. Device memory: blocks of the memory pool, and moving bytes between host and device.
 #pragma once
 
 #include <cstddef>
@@ -23,7 +23,7 @@ struct Block;
 /// because they run in order; one that the copy queue will write must wait for those readers.
 enum class BufferUse : std::uint8_t { compute, transfer };
 
-/// Who still has to read or write a block, by a launch that is not enqueued yet: floors above that defer launches.
+/// Who still has to read or write a block, by a launch that is not enqueued yet: layers above that defer launches.
 class DECLIVITY_API PendingLaunch {
   public:
     PendingLaunch() = default;
@@ -56,7 +56,7 @@ class DECLIVITY_API Buffer {
     /// How many handles share the block.
     [[nodiscard]] long use_count() const noexcept { return block_.use_count(); }
 
-    /// How often the memory was written in place, for floors that keep values for later and must know whether they are
+    /// How often the memory was written in place, for layers that keep values for later and must know whether they are
     /// stale: a count of bump_version() calls. Who writes memory by a kernel or copy of his own, that others have read
     /// before, calls it.
     [[nodiscard]] std::uint64_t version() const noexcept;

@@ -1,4 +1,4 @@
-// Floor 1. What a device does at most, measured.
+// Layer 1. What a device does at most, measured.
 #pragma once
 
 #include <declivity/runtime/device.hpp>

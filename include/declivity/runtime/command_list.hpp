@@ -1,6 +1,6 @@
-// Floor 1. Recording: what a thread enqueues is kept, to be enqueued again without preparing it again.
+// Layer 1. Recording: what a thread enqueues is kept, to be enqueued again without preparing it again.
 //
-// For steps of tensors see <declivity/tensor/capture.hpp>; this floor knows of buffers and commands alone.
+// For steps of tensors see <declivity/tensor/capture.hpp>; this layer knows of buffers and commands alone.
 #pragma once
 
 #include <cstddef>

@@ -1,4 +1,4 @@
-// Floor 1. OpenCL devices: which there are, what each can do, and the handle through which all work goes.
+// Layer 1. OpenCL devices: which there are, what each can do, and the handle through which all work goes.
 #pragma once
 
 #include <array>
@@ -94,7 +94,7 @@ class DECLIVITY_API Device {
 
     friend bool operator==(const Device& a, const Device& b) noexcept { return a.state_ == b.state_; }
 
-    /// For the floor below only.
+    /// For the layer below only.
     explicit Device(detail::DeviceState* state) : state_(state) {}
     [[nodiscard]] detail::DeviceState& state() const noexcept { return *state_; }
 

@@ -1,4 +1,4 @@
-// Floor 1. Faults of OpenCL drivers that the library knows and keeps clear of. Each is shown by a small kernel, never
+// Layer 1. Faults of OpenCL drivers that the library knows and keeps clear of. Each is shown by a small kernel, never
 // inferred from a name.
 #pragma once
 

@@ -1,4 +1,4 @@
-// Floor 1. The exceptions of the library. Every message names the function that was called, what it wants
+// Layer 1. The exceptions of the library. Every message names the function that was called, what it wants
 // and what it got.
 #pragma once
 

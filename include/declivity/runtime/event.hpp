@@ -1,4 +1,4 @@
-// Floor 1. Events and queues.
+// Layer 1. Events and queues.
 #pragma once
 
 #include <memory>

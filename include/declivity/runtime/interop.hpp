@@ -1,4 +1,4 @@
-// Floor 1. For programs that already use OpenCL: raw handles out of the library and into it. The one public header
+// Layer 1. For programs that already use OpenCL: raw handles out of the library and into it. The one public header
 // that includes OpenCL's own.
 #pragma once
 

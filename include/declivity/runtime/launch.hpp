@@ -1,4 +1,4 @@
-// Floor 1. Compiling and launching kernels: the only way from C++ to a kernel.
+// Layer 1. Compiling and launching kernels: the only way from C++ to a kernel.
 #pragma once
 
 #include <array>

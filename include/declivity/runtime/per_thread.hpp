@@ -1,4 +1,4 @@
-// Floor 1, for the library's own use. Objects that each thread has one of.
+// Layer 1, for the library's own use. Objects that each thread has one of.
 #pragma once
 
 #include <utility>

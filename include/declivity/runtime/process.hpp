@@ -1,4 +1,4 @@
-// Floor 1. What drivers do not survive: fork(), and the end of main().
+// Layer 1. What drivers do not survive: fork(), and the end of main().
 #pragma once
 
 #include <string_view>

@@ -1,4 +1,4 @@
-// Floor 1. How often each kernel ran, how long it took by the device's own clock, and what it did meanwhile.
+// Layer 1. How often each kernel ran, how long it took by the device's own clock, and what it did meanwhile.
 #pragma once
 
 #include <cstddef>

@@ -1,4 +1,4 @@
-// Floor 1. Names for what the program is doing, for error messages and profiles.
+// Layer 1. Names for what the program is doing, for error messages and profiles.
 #pragma once
 
 #include <cstdint>

@@ -1,4 +1,4 @@
-// Floor 3. Reverse-mode differentiation: recording, backward, and how a differentiable function is made.
+// Layer 3. Reverse-mode differentiation: recording, backward, and how a differentiable function is made.
 #pragma once
 
 #include <concepts>
@@ -99,7 +99,7 @@ class DECLIVITY_API GradientContext {
     /// that are differentiated again.
     [[nodiscard]] Tensor output(const Saved& kept, std::string_view function, std::size_t index = 0) const;
 
-    /// For floor 3 itself.
+    /// For layer 3 itself.
     explicit GradientContext(detail::RuleCall& call) : call_(&call) {}
     [[nodiscard]] detail::RuleCall& call() const { return *call_; }
 

@@ -1,4 +1,4 @@
-// Floor 3. Recorded steps: a function of tensors that is called once, and from then on enqueued as a list of commands.
+// Layer 3. Recorded steps: a function of tensors that is called once, and from then on enqueued as a list of commands.
 #pragma once
 
 #include <cstddef>

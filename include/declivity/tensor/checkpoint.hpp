@@ -1,4 +1,4 @@
-// Floor 3. Gradient checkpointing: parts of a network that are computed twice, so that what lies between need not be
+// Layer 3. Gradient checkpointing: parts of a network that are computed twice, so that what lies between need not be
 // kept.
 #pragma once
 

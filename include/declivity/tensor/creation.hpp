@@ -1,4 +1,4 @@
-// Floor 3. New tensors: constants, ranges, random numbers.
+// Layer 3. New tensors: constants, ranges, random numbers.
 #pragma once
 
 #include <concepts>

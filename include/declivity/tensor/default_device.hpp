@@ -1,4 +1,4 @@
-// Floor 3. The default device of a thread, for a while.
+// Layer 3. The default device of a thread, for a while.
 #pragma once
 
 #include <declivity/runtime/device.hpp>

@@ -1,4 +1,4 @@
-// Floor 3. A call of a function of tensors, as data: its name, its inputs, its attributes, and what it gave.
+// Layer 3. A call of a function of tensors, as data: its name, its inputs, its attributes, and what it gave.
 //
 // Each function of the catalogue opens with one. Errors and profiles take its name; whoever watches calls, such as an
 // export, is told of all of it.

@@ -1,4 +1,4 @@
-// Floor 3. The catalogue of differentiable functions: all headers of functions/.
+// Layer 3. The catalogue of differentiable functions: all headers of functions/.
 //
 // Every function checks shapes, types and devices at once and throws
 // ShapeError, TypeError, DeviceError or ValueError with its own name in front. All but convolution and pooling take f16

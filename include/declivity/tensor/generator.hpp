@@ -1,4 +1,4 @@
-// Floor 3. Where random numbers come from.
+// Layer 3. Where random numbers come from.
 #pragma once
 
 #include <cstdint>

@@ -1,4 +1,4 @@
-// Floor 3. Parts of tensors: x[2], x[Slice(1, 3)], x[{0, Slice(), -1}], x[{Ellipsis(), NewAxis(), 0}], x[rows],
+// Layer 3. Parts of tensors: x[2], x[Slice(1, 3)], x[{0, Slice(), -1}], x[{Ellipsis(), NewAxis(), 0}], x[rows],
 // x[mask].
 #pragma once
 

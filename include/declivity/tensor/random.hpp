@@ -1,4 +1,4 @@
-// Floor 3. Random numbers of more distributions than creation.hpp has (uniform, normal, bernoulli of one probability,
+// Layer 3. Random numbers of more distributions than creation.hpp has (uniform, normal, bernoulli of one probability,
 // randint, randperm), and drawing from what tensors hold.
 //
 // All come from Philox by seed and position (generator.hpp), on the device, without a wait: parameters that are tensors

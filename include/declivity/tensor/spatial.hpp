@@ -1,4 +1,4 @@
-// Floor 3. Numbers for the spatial axes of convolutions and pools.
+// Layer 3. Numbers for the spatial axes of convolutions and pools.
 #pragma once
 
 #include <array>

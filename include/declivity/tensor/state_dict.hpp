@@ -1,4 +1,4 @@
-// Floor 3. Tensors by name: what modules and optimizers are saved as.
+// Layer 3. Tensors by name: what modules and optimizers are saved as.
 #pragma once
 
 #include <string>

@@ -1,4 +1,4 @@
-// Floor 3. Tensor: the value that users compute with.
+// Layer 3. Tensor: the value that users compute with.
 #pragma once
 
 #include <concepts>
@@ -206,7 +206,7 @@ class DECLIVITY_API Tensor {
     /// Shape, type, device and the values, shortened as NumPy does. Waits for the device.
     [[nodiscard]] std::string str() const;
 
-    /// For floor 3 itself.
+    /// For layer 3 itself.
     explicit Tensor(std::shared_ptr<detail::TensorState> state) : state_(std::move(state)) {}
     [[nodiscard]] const std::shared_ptr<detail::TensorState>& state() const noexcept { return state_; }
 

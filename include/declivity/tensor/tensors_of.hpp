@@ -1,4 +1,4 @@
-// Floor 3. The tensors of a value: of an argument or a result of a module, whatever its type.
+// Layer 3. The tensors of a value: of an argument or a result of a module, whatever its type.
 #pragma once
 
 #include <array>

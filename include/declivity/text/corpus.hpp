@@ -1,4 +1,4 @@
-// Floor 5. Corpus: texts, one after the other, from memory or from files.
+// Layer 5. Corpus: texts, one after the other, from memory or from files.
 #pragma once
 
 #include <filesystem>

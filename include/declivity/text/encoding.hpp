@@ -1,4 +1,4 @@
-// Floor 5. Encoding: what a tokenizer makes of a text.
+// Layer 5. Encoding: what a tokenizer makes of a text.
 #pragma once
 
 #include <cstddef>

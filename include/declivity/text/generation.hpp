@@ -1,4 +1,4 @@
-// Floor 5. Generation: how the next token is chosen from the logits of a model, step by step.
+// Layer 5. Generation: how the next token is chosen from the logits of a model, step by step.
 #pragma once
 
 #include <cstddef>

@@ -1,4 +1,4 @@
-// Floor 5. Metrics of texts: BLEU, ROUGE, error rates, perplexity.
+// Layer 5. Metrics of texts: BLEU, ROUGE, error rates, perplexity.
 #pragma once
 
 #include <array>

@@ -1,4 +1,4 @@
-// Floor 5. Language models that count n-grams.
+// Layer 5. Language models that count n-grams.
 #pragma once
 
 #include <cstdint>

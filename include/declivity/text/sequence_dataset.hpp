@@ -1,4 +1,4 @@
-// Floor 5. Data sets of windows of a long text, for language models.
+// Layer 5. Data sets of windows of a long text, for language models.
 #pragma once
 
 #include <cstdint>

@@ -1,4 +1,4 @@
-// Floor 5. Tokenizer: from text to ids and back, as Hugging Face's tokenizer.json describes it.
+// Layer 5. Tokenizer: from text to ids and back, as Hugging Face's tokenizer.json describes it.
 #pragma once
 
 #include <cstddef>

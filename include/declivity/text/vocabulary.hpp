@@ -1,4 +1,4 @@
-// Floor 5. Vocabulary: tokens and their numbers.
+// Layer 5. Vocabulary: tokens and their numbers.
 #pragma once
 
 #include <cstdint>

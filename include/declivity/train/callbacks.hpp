@@ -1,4 +1,4 @@
-// Floor 5. What can be hung onto a training: checkpoints, schedules, early stopping, logs, pictures.
+// Layer 5. What can be hung onto a training: checkpoints, schedules, early stopping, logs, pictures.
 #pragma once
 
 #include <filesystem>

@@ -1,4 +1,4 @@
-// Floor 5. Figures: what an epoch or an evaluation came to, by name.
+// Layer 5. Figures: what an epoch or an evaluation came to, by name.
 #pragma once
 
 #include <cstdint>

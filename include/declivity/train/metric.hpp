@@ -1,4 +1,4 @@
-// Floor 5. Metric: a figure of how good a model is, added up on the device batch by batch.
+// Layer 5. Metric: a figure of how good a model is, added up on the device batch by batch.
 #pragma once
 
 #include <cstdint>

@@ -1,4 +1,4 @@
-// Floor 5. Metrics that come with the library.
+// Layer 5. Metrics that come with the library.
 //
 // Scores are (N, C) or (N, C, ...), C classes along the second axis; targets are the numbers of classes, i32, i64 or
 // any integer, (N) or (N, ...).

@@ -1,4 +1,4 @@
-// Floor 5. Pictures of a training: how loss and accuracy went, and what the model makes of examples.
+// Layer 5. Pictures of a training: how loss and accuracy went, and what the model makes of examples.
 #pragma once
 
 #include <span>

@@ -1,4 +1,4 @@
-// Floor 5. Step: what a training step of a program's own says to its trainer.
+// Layer 5. Step: what a training step of a program's own says to its trainer.
 #pragma once
 
 #include <cstdint>

@@ -1,4 +1,4 @@
-// Floor 5. Trainer: trains, evaluates and applies networks.
+// Layer 5. Trainer: trains, evaluates and applies networks.
 #pragma once
 
 #include <concepts>

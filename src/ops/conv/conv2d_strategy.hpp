@@ -1,4 +1,4 @@
-// Floor 2, private. The strategies behind convolutions.
+// Layer 2, private. The strategies behind convolutions.
 #pragma once
 
 #include <array>

@@ -1,4 +1,4 @@
-// Floor 2, private. Strategies of convolutions that read f32 and f64 alone, for f16 and bf16, too.
+// Layer 2, private. Strategies of convolutions that read f32 and f64 alone, for f16 and bf16, too.
 #pragma once
 
 #include "conv2d_strategy.hpp"

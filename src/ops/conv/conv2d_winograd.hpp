@@ -1,4 +1,4 @@
-// Floor 2, private. What Winograd's convolutions share: which problems they serve, and what they cost.
+// Layer 2, private. What Winograd's convolutions share: which problems they serve, and what they cost.
 #pragma once
 
 #include "conv2d_strategy.hpp"

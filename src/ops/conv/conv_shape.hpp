@@ -1,4 +1,4 @@
-// Floor 2, private. What shapes convolutions of any number of spatial axes take and give.
+// Layer 2, private. What shapes convolutions of any number of spatial axes take and give.
 #pragma once
 
 #include <cstdint>

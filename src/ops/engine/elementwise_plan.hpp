@@ -1,4 +1,4 @@
-// Floor 2, private. Expressions over views made ready for a launch: operands, numbers, and kernels that are kept by
+// Layer 2, private. Expressions over views made ready for a launch: operands, numbers, and kernels that are kept by
 // structure.
 #pragma once
 

@@ -1,4 +1,4 @@
-// Floor 2, private. Reductions that end a chain of elementwise functions, so that what they read is never stored.
+// Layer 2, private. Reductions that end a chain of elementwise functions, so that what they read is never stored.
 #pragma once
 
 #include <optional>

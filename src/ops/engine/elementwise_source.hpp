@@ -1,4 +1,4 @@
-// Floor 2, private. Kernels made from expressions over views: what they are made of, and their text.
+// Layer 2, private. Kernels made from expressions over views: what they are made of, and their text.
 #pragma once
 
 #include <string>

@@ -1,4 +1,4 @@
-// Floor 2, private. What kernels of products do to each element of their result before it is stored
+// Layer 2, private. What kernels of products do to each element of their result before it is stored
 // (cl_kernels/lib/epilogue.clh).
 #pragma once
 

@@ -1,4 +1,4 @@
-// Floor 2, private. Elementwise expressions: trees of functions over views, and the kernels made from them.
+// Layer 2, private. Elementwise expressions: trees of functions over views, and the kernels made from them.
 #pragma once
 
 #include <array>

@@ -1,4 +1,4 @@
-// Floor 2, private. What an Expression is made of.
+// Layer 2, private. What an Expression is made of.
 #pragma once
 
 #include <functional>

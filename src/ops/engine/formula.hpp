@@ -1,4 +1,4 @@
-// Floor 2, private. A formula over lists of tensors, such as an optimizer's step: elementwise functions are called once
+// Layer 2, private. A formula over lists of tensors, such as an optimizer's step: elementwise functions are called once
 // of what stands for an element of each list, and one kernel computes them for all elements of all tensors
 // (cl_kernels/engine/formula.cl).
 #pragma once

@@ -1,4 +1,4 @@
-// Floor 2, private. How values wait until they are needed (lazy_array.hpp).
+// Layer 2, private. How values wait until they are needed (lazy_array.hpp).
 #pragma once
 
 namespace declivity::ops {

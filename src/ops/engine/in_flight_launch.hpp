@@ -1,4 +1,4 @@
-// Floor 2, private. What a thread is launching, for others that come while it lets the lock go.
+// Layer 2, private. What a thread is launching, for others that come while it lets the lock go.
 #pragma once
 
 #include <memory>

@@ -1,4 +1,4 @@
-// Floor 2, private. What floors 2 and 3 do with values besides <declivity/ops/lazy_array.hpp>.
+// Layer 2, private. What layers 2 and 3 do with values besides <declivity/ops/lazy_array.hpp>.
 #pragma once
 
 #include <cstdint>

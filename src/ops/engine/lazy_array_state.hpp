@@ -1,4 +1,4 @@
-// Floor 2, private. What a Value stands for: elements, an expression, or an output of an operation.
+// Layer 2, private. What a Value stands for: elements, an expression, or an output of an operation.
 #pragma once
 
 #include <atomic>

@@ -1,4 +1,4 @@
-// Floor 2, private. Makes one kernel of values that wait.
+// Layer 2, private. Makes one kernel of values that wait.
 #pragma once
 
 #include <memory>

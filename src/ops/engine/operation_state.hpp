@@ -1,4 +1,4 @@
-// Floor 2, private. An operation that waits (declivity/ops/operation.hpp).
+// Layer 2, private. An operation that waits (declivity/ops/operation.hpp).
 #pragma once
 
 #include <atomic>

@@ -1,4 +1,4 @@
-// Floor 2, private. Sums of partial results, of several results in one launch (cl_kernels/engine/partial_sums.cl).
+// Layer 2, private. Sums of partial results, of several results in one launch (cl_kernels/engine/partial_sums.cl).
 #pragma once
 
 #include <span>

@@ -1,4 +1,4 @@
-// Floor 2, private. Numbers of the element type as kernel arguments.
+// Layer 2, private. Numbers of the element type as kernel arguments.
 #pragma once
 
 #include <cstddef>

@@ -1,4 +1,4 @@
-// Floor 2, private. Operands of f16 and bf16 for launches that compute in f32.
+// Layer 2, private. Operands of f16 and bf16 for launches that compute in f32.
 #pragma once
 
 #include <declivity/ops/view.hpp>

@@ -1,4 +1,4 @@
-// Floor 2, private. Row operators (softmax, layer normalisation): operations that bring the elements of rows together
+// Layer 2, private. Row operators (softmax, layer normalisation): operations that bring the elements of rows together
 // and write as many. What their rows are made from (the prologue: a scale, a mask, a residual) and what follows their
 // results (the epilogue) become parts of their kernel, which includes cl_kernels/lib/row_program.clh.
 #pragma once

@@ -1,4 +1,4 @@
-// Floor 2, private. How Fourier transforms are launched.
+// Layer 2, private. How Fourier transforms are launched.
 #pragma once
 
 #include <cstdint>

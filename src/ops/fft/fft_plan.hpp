@@ -1,4 +1,4 @@
-// Floor 2, private. How lengths of Fourier transforms are taken apart.
+// Layer 2, private. How lengths of Fourier transforms are taken apart.
 #pragma once
 
 #include <cstdint>

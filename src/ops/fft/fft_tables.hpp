@@ -1,4 +1,4 @@
-// Floor 2, private. Factors of Fourier transforms, computed in double and kept on the device, by length. The least
+// Layer 2, private. Factors of Fourier transforms, computed in double and kept on the device, by length. The least
 // recently made are let go of where there are many.
 #pragma once
 

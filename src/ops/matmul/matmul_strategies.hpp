@@ -1,4 +1,4 @@
-// Floor 2, private. The strategies behind matmul.
+// Layer 2, private. The strategies behind matmul.
 #pragma once
 
 #include <array>

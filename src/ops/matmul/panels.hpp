@@ -1,4 +1,4 @@
-// Floor 2, private. Operands of matrix products, copied into panels (cl_kernels/matmul/panels.cl) for CPU-like devices.
+// Layer 2, private. Operands of matrix products, copied into panels (cl_kernels/matmul/panels.cl) for CPU-like devices.
 #pragma once
 
 #include <optional>

@@ -1,4 +1,4 @@
-// Floor 2, private. Rows along one axis of a dense view.
+// Layer 2, private. Rows along one axis of a dense view.
 #pragma once
 
 #include <declivity/ops/view.hpp>

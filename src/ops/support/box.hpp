@@ -1,4 +1,4 @@
-// Floor 2, private. Parts of a tensor as boxes.
+// Layer 2, private. Parts of a tensor as boxes.
 #pragma once
 
 #include <optional>

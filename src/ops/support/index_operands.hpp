@@ -1,4 +1,4 @@
-// Floor 2, private. What operators that take places or numbers of rows want of their operands.
+// Layer 2, private. What operators that take places or numbers of rows want of their operands.
 #pragma once
 
 #include <string_view>

@@ -1,4 +1,4 @@
-// Floor 2, private. The index space of a strided kernel, in as few axes as possible.
+// Layer 2, private. The index space of a strided kernel, in as few axes as possible.
 #pragma once
 
 #include <array>

@@ -1,4 +1,4 @@
-// Floor 2, private. A list of a few elements, held in place.
+// Layer 2, private. A list of a few elements, held in place.
 #pragma once
 
 #include <array>

@@ -1,4 +1,4 @@
-// Floor 2, private. Numbers that users give as sizes, distances and factors.
+// Layer 2, private. Numbers that users give as sizes, distances and factors.
 #pragma once
 
 #include <algorithm>

@@ -1,4 +1,4 @@
-// Floor 2, private. Numbers of kernels' arguments, work-groups of a size that is compiled in, and local memory as an
+// Layer 2, private. Numbers of kernels' arguments, work-groups of a size that is compiled in, and local memory as an
 // argument.
 #pragma once
 

@@ -1,4 +1,4 @@
-// Floor 2, private. How products are cut into tiles in local memory (cl_kernels/lib/local_tile.clh) for GPU-like
+// Layer 2, private. How products are cut into tiles in local memory (cl_kernels/lib/local_tile.clh) for GPU-like
 // devices.
 #pragma once
 

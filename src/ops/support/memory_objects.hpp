@@ -1,4 +1,4 @@
-// Floor 2, private. Tensors of one launch that lie here and there: pooled memory is in few memory objects, which a
+// Layer 2, private. Tensors of one launch that lie here and there: pooled memory is in few memory objects, which a
 // kernel takes as a whole.
 #pragma once
 

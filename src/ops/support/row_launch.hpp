@@ -1,4 +1,4 @@
-// Floor 2, private. How kernels that bring rows together are launched: softmax, losses, normalisation.
+// Layer 2, private. How kernels that bring rows together are launched: softmax, losses, normalisation.
 #pragma once
 
 #include <array>

@@ -1,4 +1,4 @@
-// Floor 2, private. Memory for short lists.
+// Layer 2, private. Memory for short lists.
 #pragma once
 
 #include <array>

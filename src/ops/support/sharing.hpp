@@ -1,4 +1,4 @@
-// Floor 2, private. Who else may look at a value or at memory: the one place where handles are counted.
+// Layer 2, private. Who else may look at a value or at memory: the one place where handles are counted.
 #pragma once
 
 #include <memory>

@@ -1,4 +1,4 @@
-// Floor 2, private. The ways to compute what an operator computes, behind one interface: an operator declares its
+// Layer 2, private. The ways to compute what an operator computes, behind one interface: an operator declares its
 // strategies, strategy_choice.hpp chooses among them, measures and explains them.
 #pragma once
 

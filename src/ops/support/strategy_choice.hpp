@@ -1,4 +1,4 @@
-// Floor 2, private. Chooses among an operator's strategies, measures and explains them; the choice is the one that the
+// Layer 2, private. Chooses among an operator's strategies, measures and explains them; the choice is the one that the
 // operator's environment variable names if it can serve, otherwise the one that was measured as the fastest, otherwise
 // the first that can serve and pays, otherwise the last one.
 #pragma once

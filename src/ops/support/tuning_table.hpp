@@ -1,4 +1,4 @@
-// Floor 2, private. What was measured on a device, and how strategies are measured. See <declivity/ops/tuning.hpp>.
+// Layer 2, private. What was measured on a device, and how strategies are measured. See <declivity/ops/tuning.hpp>.
 #pragma once
 
 #include <atomic>

@@ -1,4 +1,4 @@
-// Floor 2, private. How vector kernels (cl_kernels/lib/vectors.clh) are shaped for a CPU-like device.
+// Layer 2, private. How vector kernels (cl_kernels/lib/vectors.clh) are shaped for a CPU-like device.
 #pragma once
 
 #include <algorithm>

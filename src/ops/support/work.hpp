@@ -1,4 +1,4 @@
-// Floor 2, private. What operators say of their work, for profiles (runtime/scope.hpp).
+// Layer 2, private. What operators say of their work, for profiles (runtime/scope.hpp).
 #pragma once
 
 #include <declivity/ops/view.hpp>

@@ -1,4 +1,4 @@
-// Floor 2, private. How kernels that bring rows of elements together are cut into work-items: reductions, softmax,
+// Layer 2, private. How kernels that bring rows of elements together are cut into work-items: reductions, softmax,
 // losses, normalisation. The tunables of all of them stand here.
 #pragma once
 

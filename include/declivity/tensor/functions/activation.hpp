@@ -1,4 +1,4 @@
-// Floor 3. Activations, beside relu, leaky_relu, gelu, silu, sigmoid and tanh of elementwise.hpp. Names, defaults and
+// Layer 3. Activations, beside relu, leaky_relu, gelu, silu, sigmoid and tanh of elementwise.hpp. Names, defaults and
 // values at kinks are PyTorch's.
 #pragma once
 

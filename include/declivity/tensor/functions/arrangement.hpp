@@ -1,4 +1,4 @@
-// Floor 3. More functions that change the shape, by their names in PyTorch: all are made of those of shape.hpp.
+// Layer 3. More functions that change the shape, by their names in PyTorch: all are made of those of shape.hpp.
 #pragma once
 
 #include <cstdint>

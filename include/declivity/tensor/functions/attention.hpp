@@ -1,4 +1,4 @@
-// Floor 3. Attention.
+// Layer 3. Attention.
 #pragma once
 
 #include <cstdint>

@@ -1,4 +1,4 @@
-// Floor 3. Spectrograms, with the defaults of torchaudio. All are made of others and differentiable. Signals are
+// Layer 3. Spectrograms, with the defaults of torchaudio. All are made of others and differentiable. Signals are
 // (..., T), real; times stand in the last axis of what is made of them.
 //
 // Windows and filter banks are made in each call where none are given: modules (nn/audio.hpp) keep theirs.

@@ -1,4 +1,4 @@
-// Floor 3. Complex numbers, as pairs along a last axis of 2: real part and imaginary part, as torch.view_as_real lays
+// Layer 3. Complex numbers, as pairs along a last axis of 2: real part and imaginary part, as torch.view_as_real lays
 // them out. There is no complex type; sums, slices and factors of real numbers are those of the pairs. All functions
 // here are made of others.
 #pragma once

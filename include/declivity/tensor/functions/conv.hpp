@@ -1,4 +1,4 @@
-// Floor 3. Convolutions.
+// Layer 3. Convolutions.
 //
 // Functions of images take one image as well, without the axis N in front, and then give one.
 #pragma once

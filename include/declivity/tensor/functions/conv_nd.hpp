@@ -1,4 +1,4 @@
-// Floor 3. Convolutions of volumes, transposed ones of sequences and volumes, and sliding windows as elements.
+// Layer 3. Convolutions of volumes, transposed ones of sequences and volumes, and sliding windows as elements.
 //
 // Functions of batches take one example as well, without the axis N in front, and then give one.
 #pragma once

@@ -1,4 +1,4 @@
-// Floor 3. Dropout.
+// Layer 3. Dropout.
 #pragma once
 
 #include <optional>

@@ -1,4 +1,4 @@
-// Floor 3. Elementwise functions: one line each, all of them made from ops/elementwise_table.def.
+// Layer 3. Elementwise functions: one line each, all of them made from ops/elementwise_table.def.
 //
 // They broadcast as NumPy does, and take tensors of several types, which they bring to one (result_type()); functions
 // of floating numbers compute integers in f32. They take handles by value and let go of them, so that what a chain

@@ -1,4 +1,4 @@
-// Floor 3. Rows of a table by their numbers, one by one and in bags.
+// Layer 3. Rows of a table by their numbers, one by one and in bags.
 //
 // Numbers are i32 or i64, each in [0, V) for a table weight (V, D). One outside gives NaN. Gradients are sums of those
 // of equal numbers, the same to the bit in every run.

@@ -1,4 +1,4 @@
-// Floor 3. Discrete Fourier transforms, by the names of torch.fft.
+// Layer 3. Discrete Fourier transforms, by the names of torch.fft.
 //
 // There is no complex type: complex numbers are pairs along a last axis of 2 (complex.hpp), and `axis` and `axes` count
 // the other axes alone, as if it were not there: -1 is the one before the pairs. Of real arguments they count all.

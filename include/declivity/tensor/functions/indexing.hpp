@@ -1,4 +1,4 @@
-// Floor 3. Elements by their indices, and back.
+// Layer 3. Elements by their indices, and back.
 //
 // Indices are tensors of integers, which count from 0; axes may count from the end. What lies outside of an axis cannot
 // be an error, since kernels compute while the program goes on: it reads as NaN (as 0 from integers), and is not

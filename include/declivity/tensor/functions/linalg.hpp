@@ -1,4 +1,4 @@
-// Floor 3. Linear algebra over matrices in the last two axes, (..., m, n); the axes in front are a batch. Of f32 and
+// Layer 3. Linear algebra over matrices in the last two axes, (..., m, n); the axes in front are a batch. Of f32 and
 // f64; f16 and bf16 are computed in f32 and rounded.
 //
 // Nothing here waits for the device, so that no matrix can be refused for its elements: where a factorisation does not

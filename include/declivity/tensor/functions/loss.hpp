@@ -1,4 +1,4 @@
-// Floor 3. Losses, and the distances that they are made of. Semantics and defaults are PyTorch's, those of boxes and of
+// Layer 3. Losses, and the distances that they are made of. Semantics and defaults are PyTorch's, those of boxes and of
 // sigmoid_focal_loss torchvision's.
 //
 // Inputs and targets have one shape where nothing else is said: a target that broadcasts is nearly always a mistake.

@@ -1,4 +1,4 @@
-// Floor 3. Mathematical functions of each element, beside those of elementwise.hpp: rounding, logarithms, trigonometric
+// Layer 3. Mathematical functions of each element, beside those of elementwise.hpp: rounding, logarithms, trigonometric
 // and hyperbolic functions, the error and gamma functions. Arithmetic in f32 or f64, accurate to a few units of the
 // last place over the whole range (cl_kernels/lib/math.clh, special.clh state the bounds); NaN where there is no real
 // result. Functions of floating numbers compute integers in f32.

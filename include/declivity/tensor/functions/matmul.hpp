@@ -1,4 +1,4 @@
-// Floor 3. Matrix products.
+// Layer 3. Matrix products.
 #pragma once
 
 #include <declivity/tensor/tensor.hpp>

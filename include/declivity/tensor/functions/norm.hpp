@@ -1,4 +1,4 @@
-// Floor 3. Normalisation.
+// Layer 3. Normalisation.
 #pragma once
 
 #include <cstdint>

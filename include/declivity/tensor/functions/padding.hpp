@@ -1,4 +1,4 @@
-// Floor 3. Padding: elements around a tensor, by a number or by what the tensor holds.
+// Layer 3. Padding: elements around a tensor, by a number or by what the tensor holds.
 #pragma once
 
 #include <cstdint>

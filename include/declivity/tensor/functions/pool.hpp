@@ -1,4 +1,4 @@
-// Floor 3. Pooling of images. Those of sequences and volumes: pool_nd.hpp.
+// Layer 3. Pooling of images. Those of sequences and volumes: pool_nd.hpp.
 //
 // One image without the axis N in front is taken as well.
 #pragma once

@@ -1,4 +1,4 @@
-// Floor 3. Pooling over one to three axes: sequences (N, C, L), images (N, C, H, W), volumes (N, C, D, H, W). One
+// Layer 3. Pooling over one to three axes: sequences (N, C, L), images (N, C, H, W), volumes (N, C, D, H, W). One
 // example without the axis N in front is taken as well.
 #pragma once
 

@@ -1,4 +1,4 @@
-// Floor 3. Products of tensors beside matmul: sums over shared indices, of batches of matrices, vectors, and what is
+// Layer 3. Products of tensors beside matmul: sums over shared indices, of batches of matrices, vectors, and what is
 // made of them. Of floating numbers and of integers, which count modulo 2^bits; both operands of one type.
 #pragma once
 

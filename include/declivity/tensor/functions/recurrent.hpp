@@ -1,4 +1,4 @@
-// Floor 3. Recurrent networks: single steps, and layers over whole sequences.
+// Layer 3. Recurrent networks: single steps, and layers over whole sequences.
 #pragma once
 
 #include <cstdint>

@@ -1,4 +1,4 @@
-// Floor 3. Reductions, over all axes when none are given, and the first elements in order.
+// Layer 3. Reductions, over all axes when none are given, and the first elements in order.
 #pragma once
 
 #include <concepts>

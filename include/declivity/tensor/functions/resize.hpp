@@ -1,4 +1,4 @@
-// Floor 3. Images of another size, and images seen through a grid of places.
+// Layer 3. Images of another size, and images seen through a grid of places.
 //
 // Axes are (N, C, L), (N, C, H, W) or (N, C, D, H, W). Pixel i covers [i, i + 1) where corners are not aligned, so that
 // its middle is at i + 0.5; aligned, the middles of the first and the last pixel of both sizes meet.

@@ -1,4 +1,4 @@
-// Floor 3. What the elements up to each of them come to, along an axis: sums, products, extremes.
+// Layer 3. What the elements up to each of them come to, along an axis: sums, products, extremes.
 #pragma once
 
 #include <cstdint>

@@ -1,4 +1,4 @@
-// Floor 3. Functions that change the shape. No data moves, except where a dense copy is needed.
+// Layer 3. Functions that change the shape. No data moves, except where a dense copy is needed.
 #pragma once
 
 #include <cstdint>

@@ -1,4 +1,4 @@
-// Floor 3. Signals in short pieces: windows, and Fourier transforms of windows that slide over a signal, by the names
+// Layer 3. Signals in short pieces: windows, and Fourier transforms of windows that slide over a signal, by the names
 // of torch. All are made of others.
 #pragma once
 

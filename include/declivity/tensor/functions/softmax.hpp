@@ -1,4 +1,4 @@
-// Floor 3. Softmax and its logarithm.
+// Layer 3. Softmax and its logarithm.
 #pragma once
 
 #include <cstdint>

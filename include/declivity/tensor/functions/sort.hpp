@@ -1,4 +1,4 @@
-// Floor 3. Order: sorting, elements by rank, equal elements, places in sorted rows. NaN counts as the largest.
+// Layer 3. Order: sorting, elements by rank, equal elements, places in sorted rows. NaN counts as the largest.
 // Gradients flow through values. Indices are i64.
 #pragma once
 

@@ -1,4 +1,4 @@
-// Floor 3. Figures of data: moments, covariances, differences, integrals, comparisons within a tolerance. All are made
+// Layer 3. Figures of data: moments, covariances, differences, integrals, comparisons within a tolerance. All are made
 // of other functions. NaN counts as any number would, but where a name begins with nan.
 #pragma once
 

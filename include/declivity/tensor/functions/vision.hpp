@@ -1,4 +1,4 @@
-// Floor 3. Functions of detectors: features of regions, convolutions whose filters bend, and boxes. Boxes are
+// Layer 3. Functions of detectors: features of regions, convolutions whose filters bend, and boxes. Boxes are
 // x1, y1, x2, y2 with x1 <= x2 and y1 <= y2. As torchvision has them.
 #pragma once
 
