@@ -25,7 +25,7 @@ class CartPole {
     explicit CartPole(std::uint64_t seed) : random_(seed, 0, 0, data::Purpose::user) { reset(); }
 
     void reset() {
-        for (double& one : state_) one = random_.uniform(-0.05F, 0.05F);
+        for (double& value : state_) value = random_.uniform(-0.05F, 0.05F);
         steps_ = 0;
     }
     /// Whether the pole fell.
@@ -46,7 +46,7 @@ class CartPole {
     }
     [[nodiscard]] std::int64_t steps() const { return steps_; }
     void append_to(std::vector<float>& all) const {
-        for (const double one : state_) all.push_back(static_cast<float>(one));
+        for (const double value : state_) all.push_back(static_cast<float>(value));
     }
 
   private:
@@ -90,14 +90,14 @@ double evaluate(nn::Sequential& model, std::int64_t count, std::uint64_t seed) {
     std::vector<bool> over(carts.size());
     for (std::int64_t step = 0; step < kLongest; ++step) {
         std::vector<float> states;
-        for (const CartPole& one : carts) one.append_to(states);
+        for (const CartPole& cart : carts) cart.append_to(states);
         const std::vector<float> scores = outputs(model, states);
         for (std::size_t i = 0; i < carts.size(); ++i)
             if (!over[i]) over[i] = carts[i].step(best_of(&scores[i * (kActions + 1)]));
-        if (std::ranges::all_of(over, [](bool one) { return one; })) break;
+        if (std::ranges::all_of(over, [](bool flag) { return flag; })) break;
     }
     double steps = 0;
-    for (const CartPole& one : carts) steps += static_cast<double>(one.steps());
+    for (const CartPole& cart : carts) steps += static_cast<double>(cart.steps());
     return steps / static_cast<double>(count);
 }
 
@@ -152,7 +152,7 @@ void ppo(nn::Sequential& model, const Choices& flags, Diary& diary) {
         std::vector<bool> ends;
         for (std::int64_t t = 0; t < kSteps; ++t) {
             std::vector<float> now;
-            for (const CartPole& one : carts) one.append_to(now);
+            for (const CartPole& cart : carts) cart.append_to(now);
             const std::vector<float> scores = outputs(model, now);
             states.insert(states.end(), now.begin(), now.end());
             for (std::size_t i = 0; i < carts.size(); ++i) {
@@ -178,7 +178,7 @@ void ppo(nn::Sequential& model, const Choices& flags, Diary& diary) {
         }
         // Advantages (J. Schulman et al., High-dimensional continuous control ..., 2016).
         std::vector<float> now;
-        for (const CartPole& one : carts) one.append_to(now);
+        for (const CartPole& cart : carts) cart.append_to(now);
         const std::vector<float> after = outputs(model, now);
         std::vector<float> advantages(values.size()), returns(values.size());
         for (std::size_t i = 0; i < kCarts; ++i) {
@@ -232,7 +232,7 @@ void reinforce(nn::Sequential& model, const Choices& flags, Diary& diary) {
         std::vector<bool> over(kCarts);
         for (std::int64_t step = 0; step < kLongest; ++step) {
             std::vector<float> now;
-            for (const CartPole& one : carts) one.append_to(now);
+            for (const CartPole& cart : carts) cart.append_to(now);
             const std::vector<float> scores = outputs(model, now);
             for (std::size_t i = 0; i < kCarts; ++i) {
                 if (over[i]) continue;

@@ -66,7 +66,7 @@ Play play_of(const std::string& whole, std::int64_t count) {
     std::vector<std::pair<std::size_t, std::string>> order;
     for (const auto& [name, all] : speeches) {
         std::size_t lines = 0;
-        for (const auto& one : all) lines += one.size();
+        for (const auto& item : all) lines += item.size();
         order.emplace_back(lines, name);
     }
     std::ranges::sort(order, std::greater());
@@ -76,9 +76,9 @@ Play play_of(const std::string& whole, std::int64_t count) {
     for (std::int64_t i = 0; i < count; ++i) {
         play.speakers.push_back(order[static_cast<std::size_t>(i)].second);
         std::int64_t speech = 0;
-        for (const auto& one : speeches[play.speakers.back()]) {
+        for (const auto& item : speeches[play.speakers.back()]) {
             const bool is_test = ++speech % 6 == 0;
-            for (const std::string& said : one) play.lines.push_back({said, i, is_test});
+            for (const std::string& said : item) play.lines.push_back({said, i, is_test});
         }
     }
     return play;

@@ -104,7 +104,7 @@ int main(int argc, char** argv) {
         for (std::int64_t day = 0; day < days - kYear; ++day)
             square += std::pow(series[static_cast<std::size_t>(day)] - mean, 2);
         const double deviation = std::sqrt(square / static_cast<double>(days - kYear));
-        for (float& one : series) one = static_cast<float>((one - mean) / deviation);
+        for (float& curve : series) curve = static_cast<float>((curve - mean) / deviation);
 
         // The last year is for the test, the one before says when to stop.
         const data::TensorDataset train = windows(series, kDays, days - 2 * kYear),

@@ -40,7 +40,7 @@ int main() {
     trainer.fit(digits, unseen, {.epochs = 2, .batch = 50});
     trainer.save("own_optimizer.safetensors");
     trainer.fit(digits, unseen, {.epochs = 5, .batch = 50});
-    for (const NamedTensor& one : optimizer.state_dict()) std::printf("%s ", one.name.c_str());
+    for (const NamedTensor& tensor : optimizer.state_dict()) std::printf("%s ", tensor.name.c_str());
 
     manual_seed(2);
     nn::Sequential resumed = network();

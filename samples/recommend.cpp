@@ -29,7 +29,7 @@ struct World {
         data::Random random(seed, 0, 0, data::Purpose::user);
         const auto vectors = [&](std::int64_t count, std::int64_t kinds, std::vector<std::int64_t>& kind) {
             std::vector<float> common(at(kinds * kTastes)), all;
-            for (float& one : common) one = 0.5F * random.normal();
+            for (float& value : common) value = 0.5F * random.normal();
             for (std::int64_t i = 0; i < count; ++i) {
                 kind.push_back(random.below(kinds));
                 for (std::int64_t k = 0; k < kTastes; ++k)
@@ -194,7 +194,7 @@ std::vector<float> train_on_choices(Loss loss, const World& world, const Choices
     models::TwoTower model({.user = user, .item = item, .output_dim = 16, .normalize = false});
     optim::AdamW optimizer(model.parameters(), {.lr = 0.01, .weight_decay = 0.2});
     std::vector<float> counts(choices.popularity.begin(), choices.popularity.end());
-    for (float& one : counts) one += 1;  // whom nobody chose may be drawn as well
+    for (float& count : counts) count += 1;  // whom nobody chose may be drawn as well
     const models::NegativeSampler popular(Tensor::from(counts, {kItems}));
     const models::NegativeSampler uniform = models::NegativeSampler::uniform(kItems);
     const Tensor all_items =

@@ -63,7 +63,7 @@ int main() {
     trainer.fit(known, unseen, {.epochs = 5, .batch = 10, .callbacks = {rate}, .record = true});
 
     const double mean = trainer.evaluate(unseen)["iou"];
-    for (const double one : iou->of_classes()) std::printf("%.3f ", one);
+    for (const double class_name : iou->of_classes()) std::printf("%.3f ", class_name);
     std::printf("\nmean intersection over union: %.4f\n", mean);
     return mean > 0.8 ? 0 : 1;
 }

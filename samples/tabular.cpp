@@ -69,8 +69,8 @@ Table read_table(const std::string& path) {
         from = end + 1;
         if (line.find_first_not_of(" \r") == std::string::npos) continue;
         if (table.rows.empty())
-            for (const char one : {';', '\t'})
-                if (line.find(',') == std::string::npos && line.find(one) != std::string::npos) separator = one;
+            for (const char character : {';', '\t'})
+                if (line.find(',') == std::string::npos && line.find(character) != std::string::npos) separator = character;
         table.rows.push_back(cells_of(line, separator));
     }
     if (table.rows.size() < 3) throw ValueError("tabular: expected some rows, got " + path);
@@ -339,8 +339,8 @@ std::pair<double, double> judged(const Columns& columns, const std::vector<std::
 
 std::pair<double, double> mean_and_deviation(const std::vector<double>& values) {
     double mean = 0, square = 0;
-    for (const double one : values) mean += one / static_cast<double>(values.size());
-    for (const double one : values) square += std::pow(one - mean, 2) / static_cast<double>(values.size());
+    for (const double value : values) mean += value / static_cast<double>(values.size());
+    for (const double value : values) square += std::pow(value - mean, 2) / static_cast<double>(values.size());
     return {mean, std::sqrt(square)};
 }
 

@@ -67,7 +67,7 @@ inline Tensor token_loss(const Tensor& scores, const Tensor& target) {
 
 inline std::int64_t numbers_of(const std::vector<Tensor>& parameters) {
     std::int64_t numbers = 0;
-    for (const Tensor& one : parameters) numbers += one.numel();
+    for (const Tensor& parameter : parameters) numbers += parameter.numel();
     return numbers;
 }
 

@@ -201,7 +201,7 @@ int main(int argc, char** argv) {
             std::vector<std::string> source = text::split_whitespace(line);
             const bool to_digits = line.find_first_of("0123456789") == std::string::npos;
             if (!to_digits) source = text::characters(line);
-            if (source.empty() || !std::ranges::all_of(source, [](auto& one) { return vocabulary().has(one); }))
+            if (source.empty() || !std::ranges::all_of(source, [](auto& item) { return vocabulary().has(item); }))
                 std::puts("expected digits, or words such as: forty two thousand seven");
             else
                 std::puts(joined(translated(model, {source, {}, to_digits ? "<digits>" : "<words>"}, beams),

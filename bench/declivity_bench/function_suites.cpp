@@ -17,8 +17,8 @@ std::vector<double> elements(const Tensor& x) { return x.detach().to(DType::f64)
 std::string difference(const std::vector<double>& got, const std::vector<double>& wanted, double tolerance) {
     if (got.size() != wanted.size()) return fmt::format("{} elements, expected {}", got.size(), wanted.size());
     double largest = 1e-30;
-    for (const double one : wanted)
-        if (std::isfinite(one)) largest = std::max(largest, std::abs(one));
+    for (const double value : wanted)
+        if (std::isfinite(value)) largest = std::max(largest, std::abs(value));
     for (std::size_t i = 0; i < got.size(); ++i)
         if (!(got[i] == wanted[i] || std::abs(got[i] - wanted[i]) <= tolerance * largest))
             return fmt::format("element {} is {}, expected {}", i, got[i], wanted[i]);
@@ -30,39 +30,39 @@ std::string difference(const std::vector<double>& got, const std::vector<double>
 void time_functions(Report& report, const std::string& suite, const std::function<std::vector<FunctionCase>()>& cases) {
     report.begin(suite);
     const Device device = report.device();
-    for (const FunctionCase& one : cases()) {
-        if (!report.wants(one.name)) continue;
+    for (const FunctionCase& test_case : cases()) {
+        if (!report.wants(test_case.name)) continue;
         Tensor kept;
         const auto call = [&] {
-            if (!one.backward) {
+            if (!test_case.backward) {
                 const NoGrad none;
-                kept = one.call(one.inputs);
+                kept = test_case.call(test_case.inputs);
                 (void)kept.view();
                 return;
             }
-            std::vector<Tensor> inputs = one.inputs;
+            std::vector<Tensor> inputs = test_case.inputs;
             std::vector<Tensor> leaves;
-            for (std::size_t i = 0; i < one.leaves; ++i)
+            for (std::size_t i = 0; i < test_case.leaves; ++i)
                 leaves.push_back(inputs[i] = inputs[i].detach().set_requires_grad());
             const std::vector<Tensor> made =
-                grad({one.call(inputs)}, leaves, {.output_gradients = {one.inputs.back()}});
+                grad({test_case.call(inputs)}, leaves, {.output_gradients = {test_case.inputs.back()}});
             for (const Tensor& gradient : made) (void)gradient.view();
             kept = made[0];
         };
         std::vector<Contender> peers;
         if (report.with_peers() && has_pytorch()) {
-            const Pytorch peer = pytorch({one.python, one.inputs, one.backward ? one.leaves : 0});
+            const Pytorch peer = pytorch({test_case.python, test_case.inputs, test_case.backward ? test_case.leaves : 0});
             call();
-            if (one.tolerance >= 0)
-                if (const std::string wrong = difference(elements(kept), peer.result, one.tolerance); !wrong.empty()) {
-                    report.fail(one.name, wrong);
+            if (test_case.tolerance >= 0)
+                if (const std::string wrong = difference(elements(kept), peer.result, test_case.tolerance); !wrong.empty()) {
+                    report.fail(test_case.name, wrong);
                     continue;
                 }
             peers.push_back(peer.contender);
         }
-        if (report.with_peers() && one.more_peers)
-            for (Contender& peer : one.more_peers()) peers.push_back(std::move(peer));
-        report.measure({.name = one.name, .flops = one.flops, .bytes = one.bytes},
+        if (report.with_peers() && test_case.more_peers)
+            for (Contender& peer : test_case.more_peers()) peers.push_back(std::move(peer));
+        report.measure({.name = test_case.name, .flops = test_case.flops, .bytes = test_case.bytes},
                        {"ours", [&](int) { call(); }, [device] { device.synchronize(); }}, peers);
     }
     report.end();

@@ -67,7 +67,7 @@ Comparison compare(const Contender& ours, const std::vector<Contender>& peers, i
     std::vector<const Contender*> all{&ours};
     for (const Contender& peer : peers) all.push_back(&peer);
     std::vector<int> calls;
-    for (const Contender* one : all) calls.push_back(calls_for_a_round(*one));
+    for (const Contender* item : all) calls.push_back(calls_for_a_round(*item));
     std::vector<std::vector<double>> times(all.size());
     for (int round = 0; round < rounds; ++round)
         for (std::size_t i = 0; i < all.size(); ++i) {

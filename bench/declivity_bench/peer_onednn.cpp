@@ -74,12 +74,12 @@ std::vector<Contender> contenders(const dnnl::primitive& plain_primitive, const 
     reordered.insert(reordered.end(), from.begin(), from.end());
     const Contender by_plain{"oneDNN-NCHW", runner({direct}), kWait},
         by_reorders{"oneDNN-NCHW", runner(reordered), kWait};
-    const auto best_of_three = [](const Contender& one) {
+    const auto best_of_three = [](const Contender& contender) {
         double best = 1e9;
         for (int i = 0; i < 4; ++i) {
             const auto begin = std::chrono::steady_clock::now();
-            one.call(0);
-            one.wait();
+            contender.call(0);
+            contender.wait();
             if (i > 0)
                 best = std::min(best, std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count());
         }
@@ -196,12 +196,12 @@ std::vector<Contender> onednn_pool2d(const HostPool2d& pool) {
     };
     const auto plain = primitives(Tag::nchw), own = primitives(Tag::nChw16c);
     // Who won stays in the library's own form, made by a forward pass.
-    const auto more = [&](const auto& one) {
+    const auto more = [&](const auto& item) {
         std::unordered_map<int, memory> arguments;
         if (!pool.largest) return arguments;
-        const memory x(one.x, engine()), out(one.out, engine()), workspace(one.workspace, engine());
+        const memory x(item.x, engine()), out(item.out, engine()), workspace(item.workspace, engine());
         std::fill_n(static_cast<float*>(x.get_data_handle()), x.get_desc().get_size() / 4, 0.5F);
-        one.forward.execute(stream(), {{DNNL_ARG_SRC, x}, {DNNL_ARG_DST, out}, {DNNL_ARG_WORKSPACE, workspace}});
+        item.forward.execute(stream(), {{DNNL_ARG_SRC, x}, {DNNL_ARG_DST, out}, {DNNL_ARG_WORKSPACE, workspace}});
         stream().wait();
         arguments[DNNL_ARG_WORKSPACE] = workspace;
         return arguments;

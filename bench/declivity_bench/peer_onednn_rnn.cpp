@@ -94,9 +94,9 @@ Contender contender(const HostRnn& rnn, MakeForward make_forward, MakeBackward m
             [first = Forward(forward), second = Backward(backward), arguments, back, weights_layer, weights_iter,
              bias](int) mutable {
                 // It adds to what the gradients of weights hold.
-                for (memory* one : {&weights_layer, &weights_iter, &bias}) {
-                    auto* numbers = static_cast<float*>(one->get_data_handle());
-                    std::fill_n(numbers, one->get_desc().get_size() / sizeof(float), 0.0F);
+                for (memory* item : {&weights_layer, &weights_iter, &bias}) {
+                    auto* numbers = static_cast<float*>(item->get_data_handle());
+                    std::fill_n(numbers, item->get_desc().get_size() / sizeof(float), 0.0F);
                 }
                 first.execute(stream(), arguments);
                 second.execute(stream(), back);

@@ -22,7 +22,7 @@ std::vector<Contender> in_turn(const std::vector<std::vector<Contender>>& of_set
     std::vector<Contender> peers;
     for (std::size_t peer = 0; !of_sets.empty() && peer < of_sets[0].size(); ++peer) {
         std::vector<Contender> sets;
-        for (const auto& one : of_sets) sets.push_back(one[peer]);
+        for (const auto& set : of_sets) sets.push_back(set[peer]);
         peers.push_back({sets[0].name, [sets](int call) { sets[static_cast<std::size_t>(call) % sets.size()].call(0); },
                          sets[0].wait});
     }

@@ -232,7 +232,7 @@ void time_case(Report& report, const Conv2dCase& c) {
 
 void run(Report& report) {
     report.begin("conv");
-    for (const Conv2dCase& one : conv_cases()) time_case(report, one);
+    for (const Conv2dCase& conv_case : conv_cases()) time_case(report, conv_case);
     report.end();
 }
 

@@ -110,8 +110,8 @@ void time_case(Report& report, const FftCase& one) {
 
 const Suite fft_suite("fft", "Fourier transforms of complex and real numbers, beside FFTW", [](Report& report) {
     report.begin("fft");
-    for (const FftCase& one : cases())
-        if (report.wants(one.name)) time_case(report, one);
+    for (const FftCase& test_case : cases())
+        if (report.wants(test_case.name)) time_case(report, test_case);
     report.end();
 });
 

@@ -139,8 +139,8 @@ void time_case(Report& report, const Named& one) {
 
 void run(Report& report, const char* name, const std::vector<Named>& cases) {
     report.begin(name);
-    for (const Named& one : cases)
-        if (report.wants(one.name)) time_case(report, one);
+    for (const Named& test_case : cases)
+        if (report.wants(test_case.name)) time_case(report, test_case);
     report.end();
 }
 

@@ -57,9 +57,9 @@ struct Lstm {
            bias = zeros({4 * units});
     Lstm() {
         for (std::int64_t t = 0; t < steps; ++t) x.push_back(randn({batch, inputs}));
-        for (Tensor* one : {&weight_input, &weight_hidden, &bias}) {
-            *one = one->clone();
-            one->set_requires_grad();
+        for (Tensor* tensor : {&weight_input, &weight_hidden, &bias}) {
+            *tensor = tensor->clone();
+            tensor->set_requires_grad();
         }
     }
     void step(bool by_hand) {
@@ -75,7 +75,7 @@ struct Lstm {
             state.hidden = sigmoid(gate(3)) * tanh(state.cell);
         }
         sum(state.hidden).backward();
-        for (Tensor* one : {&weight_input, &weight_hidden, &bias}) one->zero_grad();
+        for (Tensor* tensor : {&weight_input, &weight_hidden, &bias}) tensor->zero_grad();
     }
 };
 

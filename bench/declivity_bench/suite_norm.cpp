@@ -107,7 +107,7 @@ void time_case(Report& report, const Case& one, bool forward) {
 void run(Report& report) {
     report.begin("norm");
     for (const bool forward : {true, false})
-        for (const Case& one : cases()) time_case(report, one, forward);
+        for (const Case& test_case : cases()) time_case(report, test_case, forward);
     report.end();
 }
 

@@ -148,7 +148,7 @@ void run(Report& report) {
     report.begin("pool");
     for (const bool largest : {true, false})
         for (const bool forward : {true, false})
-            for (const Case& one : cases()) time_case(report, one, largest, forward);
+            for (const Case& test_case : cases()) time_case(report, test_case, largest, forward);
     report.end();
 }
 

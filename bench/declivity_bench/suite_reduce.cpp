@@ -94,7 +94,7 @@ void time_case(Report& report, const Case& one, Reduce kind) {
 void run(Report& report) {
     report.begin("reduce");
     for (const Reduce kind : {Reduce::sum, Reduce::max})
-        for (const Case& one : cases()) time_case(report, one, kind);
+        for (const Case& test_case : cases()) time_case(report, test_case, kind);
     report.end();
 }
 

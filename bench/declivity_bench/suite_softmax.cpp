@@ -160,9 +160,9 @@ void run(Report& report) {
     report.begin("softmax");
     for (const bool logarithm : {false, true})
         for (const bool forward : {true, false})
-            for (const Case& one : kCases) time_case(report, one, logarithm, forward);
+            for (const Case& test_case : kCases) time_case(report, test_case, logarithm, forward);
     for (const bool forward : {true, false})
-        for (const Case& one : kCases) time_cross_entropy(report, one, forward);
+        for (const Case& item : kCases) time_cross_entropy(report, item, forward);
     report.end();
 }
 

@@ -192,7 +192,7 @@ std::vector<std::int64_t> BucketSampler::indices(const Epoch& of) const {
     shuffle(batches, stream(of, 1));
     batches.push_back(std::move(last));
     std::vector<std::int64_t> out;
-    for (const auto& one : batches) out.insert(out.end(), one.begin(), one.end());
+    for (const auto& item : batches) out.insert(out.end(), item.begin(), item.end());
     return out;
 }
 

@@ -44,8 +44,8 @@ constexpr std::array<Stored, 16> kTypes{{{GgufType::f32, "f32", 1, 4, DType::f32
                                          {GgufType::bf16, "bf16", 1, 2, DType::bf16}}};
 
 const Stored* find(std::uint32_t number) {
-    for (const Stored& one : kTypes)
-        if (static_cast<std::uint32_t>(one.type) == number) return &one;
+    for (const Stored& stored : kTypes)
+        if (static_cast<std::uint32_t>(stored.type) == number) return &stored;
     return nullptr;
 }
 const Stored& stored(GgufType type) { return *find(static_cast<std::uint32_t>(type)); }

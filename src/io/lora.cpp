@@ -45,11 +45,11 @@ void read(const JsonFile& file, const char* key, const char* wants, T& to, Fits 
 nn::LoraOptions read_config(const std::filesystem::path& path) {
     using nlohmann::json;
     const JsonFile file(path);
-    const auto is_number = [](const json& one) { return one.is_number(); };
-    const auto is_bool = [](const json& one) { return one.is_boolean(); };
+    const auto is_number = [](const json& item) { return item.is_number(); };
+    const auto is_bool = [](const json& element) { return element.is_boolean(); };
     nn::LoraOptions options;
     std::string type = "LORA", bias = "none";
-    read(file, "peft_type", "\"LORA\"", type, [](const json& one) { return one.is_string() && one == "LORA"; });
+    read(file, "peft_type", "\"LORA\"", type, [](const json& entry) { return entry.is_string() && entry == "LORA"; });
     read(file, "bias", "\"none\"", bias, [](const json& one) { return one.is_string() && one == "none"; });
     read(file, "r", "a number in 1 .. 65536", options.r, [](const json& one) {
         return one.is_number_integer() && one.get<std::int64_t>() >= 1 && one.get<std::int64_t>() <= 65536;
@@ -66,9 +66,9 @@ nn::LoraOptions read_config(const std::filesystem::path& path) {
     if (const auto found = file.root().find("target_modules"); found != file.root().end() && found->is_string()) {
         if (*found != "all-linear") file.fail("target_modules", "expected a list of names, got a pattern");
     } else {
-        read(file, "target_modules", "a list of names", options.target_modules, [](const json& one) {
-            if (!one.is_array()) return false;
-            for (const json& name : one)
+        read(file, "target_modules", "a list of names", options.target_modules, [](const json& item) {
+            if (!item.is_array()) return false;
+            for (const json& name : item)
                 if (!name.is_string()) return false;
             return true;
         });

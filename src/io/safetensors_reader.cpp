@@ -123,17 +123,17 @@ std::vector<fs::path> save_sharded(const fs::path& folder, const StateDict& stat
     std::vector<StateDict> shards(1);
     std::set<std::string> names;
     std::uint64_t filled = 0, total = 0;
-    for (const NamedTensor& one : state) {
-        if (!one.tensor.defined())
-            throw ValueError(fmt::format("io::save_sharded: expected a tensor as '{}', got an undefined one", one.name));
-        if (!names.insert(one.name).second)
-            throw ValueError(fmt::format("io::save_sharded: expected each name once, got '{}' again", one.name));
-        const std::uint64_t bytes = ops::bytes_of(one.tensor.shape(), one.tensor.dtype());
+    for (const NamedTensor& item : state) {
+        if (!item.tensor.defined())
+            throw ValueError(fmt::format("io::save_sharded: expected a tensor as '{}', got an undefined one", item.name));
+        if (!names.insert(item.name).second)
+            throw ValueError(fmt::format("io::save_sharded: expected each name once, got '{}' again", item.name));
+        const std::uint64_t bytes = ops::bytes_of(item.tensor.shape(), item.tensor.dtype());
         if (filled > 0 && bytes > options.max_shard_size - std::min(filled, options.max_shard_size)) {
             shards.emplace_back();
             filled = 0;
         }
-        shards.back().push_back(one);
+        shards.back().push_back(item);
         filled += bytes;
         total += bytes;
     }
@@ -167,7 +167,7 @@ std::vector<fs::path> save_sharded(const fs::path& folder, const StateDict& stat
         const std::string name = fmt::format("{}-{:05}-of-{:05}{}", options.name, i + 1, shards.size(), kWhole);
         files.push_back(folder / name);
         save(files.back(), shards[i], options.metadata);
-        for (const NamedTensor& one : shards[i]) map[one.name] = name;
+        for (const NamedTensor& shard : shards[i]) map[shard.name] = name;
     }
     const nlohmann::json content{{"metadata", {{"total_size", total}}}, {kMap, std::move(map)}};
     const std::string text = detail::dump_json("io::save_sharded", content, 2) + "\n";

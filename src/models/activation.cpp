@@ -38,15 +38,15 @@ constexpr std::array kAll{Named{"gelu", kGelu},
 }  // namespace
 
 Activation find_activation(const std::string& name) {
-    for (const Named& one : kAll)
-        if (one.name == name) return one.function;
+    for (const Named& item : kAll)
+        if (item.name == name) return item.function;
     return nullptr;
 }
 
 Activation activation_of(const char* field, const std::string& name) {
     if (const Activation found = find_activation(name)) return found;
     std::vector<std::string_view> names;
-    for (const Named& one : kAll) names.push_back(one.name);
+    for (const Named& item : kAll) names.push_back(item.name);
     throw ValueError(fmt::format("{}: expected one of {}, got '{}'", field, fmt::join(names, ", "), name));
 }
 

@@ -55,7 +55,7 @@ void write_tokens(json& config, const Config& from) {
         if (old != config.end() && (*old == value || *old == as_list)) return;
         if (old != config.end() || !value.is_null()) config[key] = value;
     };
-    const auto token = [](const std::optional<std::int64_t>& one) { return one ? json(*one) : json(); };
+    const auto token = [](const std::optional<std::int64_t>& item) { return item ? json(*item) : json(); };
     put("bos_token_id", token(from.bos_token_id), token(from.bos_token_id));
     put("pad_token_id", token(from.pad_token_id), token(from.pad_token_id));
     const json all(from.eos_token_id);
@@ -83,8 +83,8 @@ auto writing(json& config) {
 
 void require_type(const ConfigFile& file, std::initializer_list<const char*> wanted, std::string& type) {
     file.read("model_type", type);
-    for (const char* one : wanted)
-        if (type == one) return;
+    for (const char* character : wanted)
+        if (type == character) return;
     std::string names;
     for (std::size_t i = 0; i < wanted.size(); ++i)
         names += fmt::format("{}'{}'", i == 0 ? "" : i + 1 < wanted.size() ? ", " : " or ", wanted.begin()[i]);

@@ -142,7 +142,7 @@ std::vector<text::GeneratedSequence> Translator::translate(const std::vector<std
     const Tensor memory = encode(read);
     const text::NextLogits next = [&](const text::GenerationStep& step) {
         std::vector<std::int64_t> tokens;
-        for (const auto& one : step.sequences) tokens.insert(tokens.end(), one.begin(), one.end());
+        for (const auto& sequence : step.sequences) tokens.insert(tokens.end(), sequence.begin(), sequence.end());
         const auto rows = static_cast<std::int64_t>(step.sequences.size());
         const Tensor target = Tensor::from(tokens, {rows, static_cast<std::int64_t>(tokens.size()) / rows}, device);
         const Tensor scores = select(decode(target, memory, read), 1, -1).to(DType::f32);

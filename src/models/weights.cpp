@@ -68,7 +68,7 @@ StateDict without_adapters(const nn::Module& module) {
     for (const nn::AdaptedLinear& one : nn::adapted_layers(module))
         for (const NamedTensor& tensor : one.layer->lora()->state_dict()) adapters.insert(same(tensor.tensor));
     StateDict state = module.state_dict();
-    std::erase_if(state, [&](const NamedTensor& one) { return adapters.contains(same(one.tensor)); });
+    std::erase_if(state, [&](const NamedTensor& item) { return adapters.contains(same(item.tensor)); });
     return state;
 }
 

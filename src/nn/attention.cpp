@@ -108,7 +108,7 @@ Tensor MultiheadAttention::mask_of(const AttentionMasks& masks, const Tensor& qu
                                          Shape{batch, keys}.str(), padding.shape().str()));
         padding = reshape(padding, {batch, 1, 1, keys});
     }
-    const auto is_bool = [](const Tensor& one) { return !one.defined() || one.dtype() == DType::boolean; };
+    const auto is_bool = [](const Tensor& tensor) { return !tensor.defined() || tensor.dtype() == DType::boolean; };
     if (is_bool(mask) && is_bool(padding)) {
         if (mask.defined() && padding.defined()) return logical_not(mask | padding);
         return mask.defined() ? logical_not(mask) : padding.defined() ? logical_not(padding) : Tensor();

@@ -119,8 +119,8 @@ void Module::guard_children() const {
 
 void Module::place() {
     const auto move = [](const Tensor& tensor) { tensor.value().view().buffer.move_to_scope(Scope::path()); };
-    for (const OwnParameter& one : parameters_) move(one.slot->tensor);
-    for (const NamedTensor& one : buffers_) move(one.tensor);
+    for (const OwnParameter& parameter : parameters_) move(parameter.slot->tensor);
+    for (const NamedTensor& buffer : buffers_) move(buffer.tensor);
     std::atomic_ref(placed_).store(true, std::memory_order_relaxed);  // several threads may call a module
 }
 

@@ -11,8 +11,8 @@ void convert(const StateDict& tensors, const std::function<Tensor(const Tensor&)
     const NoGrad no_grad;
     std::vector<Tensor> made;
     made.reserve(tensors.size());
-    for (const NamedTensor& one : tensors) {
-        made.push_back(converted(one.tensor));
+    for (const NamedTensor& item : tensors) {
+        made.push_back(converted(item.tensor));
         (void)made.back().view();  // its memory is there from here on
     }
     for (std::size_t i = 0; i < made.size(); ++i) Tensor(tensors[i].tensor).assign(made[i]);

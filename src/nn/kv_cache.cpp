@@ -203,8 +203,8 @@ void KeyValueCache::reorder(const std::vector<std::int64_t>& samples, std::optio
     const std::int64_t whole = cache.page_size.value_or(cache.max_length),
                        places = cache.page_size ? whole : std::clamp<std::int64_t>(length.value_or(whole), 1, whole);
     for (auto* const all : {&cache.keys, &cache.values})
-        for (const Tensor& one : *all) {
-            Tensor used = slice(one, 2, 0, places);
+        for (const Tensor& item : *all) {
+            Tensor used = slice(item, 2, 0, places);
             used.copy_(index_select(used, 0, index));
         }
     cache.lengths.copy_(index_select(cache.lengths, 0, Tensor::from(samples, count(samples), device)));

@@ -131,17 +131,17 @@ std::vector<std::string> add_lora(Module& model, const LoraOptions& options) {
     for (const auto& [name, layer] : found) {
         const Tensor weight = layer->weight();
         adapters.emplace_back(weight.size(1), weight.size(0), options, weight.device());
-        for (const Tensor& one : adapters.back().parameters()) (void)one.view();
+        for (const Tensor& parameter : adapters.back().parameters()) (void)parameter.view();
     }
     if (options.base_dtype) {
         StateDict weights;
         for_each_linear(model, "", [&](const std::string&, Linear& layer) {
-            for (const NamedTensor& one : layer.state_dict())
-                if (is_floating(one.tensor.dtype())) weights.push_back(one);
+            for (const NamedTensor& item : layer.state_dict())
+                if (is_floating(item.tensor.dtype())) weights.push_back(item);
         });
         detail::convert(weights, [&](const Tensor& tensor) { return tensor.to(*options.base_dtype); });
     }
-    for (const Tensor& one : model.parameters()) Tensor(one).set_requires_grad(false);
+    for (const Tensor& parameter : model.parameters()) Tensor(parameter).set_requires_grad(false);
     std::vector<std::string> names;
     for (std::size_t i = 0; i < found.size(); ++i) {
         found[i].layer->add_lora(std::move(adapters[i]));
@@ -160,19 +160,19 @@ std::vector<AdaptedLinear> adapted_layers(const Module& model) {
 
 std::vector<Tensor> lora_parameters(const Module& model) {
     std::vector<Tensor> all;
-    for (const AdaptedLinear& one : adapted_layers(model)) {
-        all.push_back(one.layer->lora()->a());
-        all.push_back(one.layer->lora()->b());
+    for (const AdaptedLinear& adapted_layer : adapted_layers(model)) {
+        all.push_back(adapted_layer.layer->lora()->a());
+        all.push_back(adapted_layer.layer->lora()->b());
     }
     return all;
 }
 
 void merge_lora(Module& model) {
-    for (const AdaptedLinear& one : adapted_layers(model)) one.layer->merge_lora();
+    for (const AdaptedLinear& adapted_layer : adapted_layers(model)) adapted_layer.layer->merge_lora();
 }
 
 void unmerge_lora(Module& model) {
-    for (const AdaptedLinear& one : adapted_layers(model)) one.layer->unmerge_lora();
+    for (const AdaptedLinear& adapted_layer : adapted_layers(model)) adapted_layer.layer->unmerge_lora();
 }
 
 }  // namespace declivity::nn

@@ -23,7 +23,7 @@ std::string joined(std::string_view prefix, std::string_view name) {
 /// Each tensor once, by the first of its names.
 std::vector<NamedTensor> each_once(std::vector<NamedTensor> tensors) {
     std::unordered_set<const void*> seen;
-    std::erase_if(tensors, [&](const NamedTensor& one) { return !seen.insert(one.tensor.state().get()).second; });
+    std::erase_if(tensors, [&](const NamedTensor& item) { return !seen.insert(item.tensor.state().get()).second; });
     return tensors;
 }
 
@@ -118,10 +118,10 @@ std::string Module::type_name() const { return "Module"; }
 void Module::check_name(std::string_view name) const {
     require_in_place();
     const auto taken = [name](const auto& list, auto get) {
-        return std::ranges::any_of(list, [&](const auto& one) { return get(one) == name; });
+        return std::ranges::any_of(list, [&](const auto& item) { return get(item) == name; });
     };
-    const auto of_tensor = [](const auto& one) -> std::string_view { return one.name; };
-    const auto of_child = [](const auto& one) -> std::string_view { return one.first; };
+    const auto of_tensor = [](const auto& item) -> std::string_view { return item.name; };
+    const auto of_child = [](const auto& element) -> std::string_view { return element.first; };
     if (name.empty() || name.find('.') != std::string_view::npos)
         throw ValueError(fmt::format("{}: expected a name without dots, got \"{}\"", type_name(), name));
     if (taken(parameters_, of_tensor) || taken(buffers_, of_tensor) || taken(children_, of_child))
@@ -167,10 +167,10 @@ void Module::collect(std::string_view prefix, std::vector<NamedTensor>* paramete
     require_in_place(prefix);
     guard_children();
     if (parameters != nullptr)
-        for (const OwnParameter& one : parameters_)
-            if (one.slot->parametrized == nullptr) parameters->push_back({joined(prefix, one.name), one.slot->tensor});
+        for (const OwnParameter& parameter : parameters_)
+            if (parameter.slot->parametrized == nullptr) parameters->push_back({joined(prefix, parameter.name), parameter.slot->tensor});
     if (buffers != nullptr)
-        for (const NamedTensor& one : buffers_) buffers->push_back({joined(prefix, one.name), one.tensor});
+        for (const NamedTensor& buffer : buffers_) buffers->push_back({joined(prefix, buffer.name), buffer.tensor});
     for (const auto& [name, child] : children_) child->collect(joined(prefix, name), parameters, buffers);
 }
 
@@ -188,7 +188,7 @@ std::vector<NamedTensor> Module::named_buffers() const {
 
 std::vector<Tensor> Module::parameters() const {
     std::vector<Tensor> out;
-    for (NamedTensor& one : named_parameters()) out.push_back(std::move(one.tensor));
+    for (NamedTensor& named_parameter : named_parameters()) out.push_back(std::move(named_parameter.tensor));
     return out;
 }
 

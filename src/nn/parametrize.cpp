@@ -96,8 +96,8 @@ class ModuleParametrizations {
         const auto found = std::ranges::find(module.parameters_, name, &Module::OwnParameter::name);
         if (found == module.parameters_.end()) {
             std::string all;
-            for (const auto& one : module.parameters_)
-                all += fmt::format("{}\"{}\"", all.empty() ? "" : ", ", one.name);
+            for (const auto& parameter : module.parameters_)
+                all += fmt::format("{}\"{}\"", all.empty() ? "" : ", ", parameter.name);
             throw ValueError(fmt::format("{}: expected a parameter of {} ({}), got \"{}\"", function, module.type_name(),
                                          all.empty() ? "it has none" : all, name));
         }
@@ -105,7 +105,7 @@ class ModuleParametrizations {
     }
     static bool any(const Module& module) {
         return std::ranges::any_of(module.parameters_,
-                                   [](const auto& one) { return one.slot->parametrized != nullptr; });
+                                   [](const auto& item) { return item.slot->parametrized != nullptr; });
     }
     static void add_list(Module& module, std::string_view name, std::unique_ptr<ParametrizationList> list) {
         Module* all = child(module, detail::kChild);
@@ -129,11 +129,11 @@ class ModuleParametrizations {
 
   private:
     static Module* child(Module& module, std::string_view name) {
-        const auto found = std::ranges::find(module.children_, name, [](const auto& one) { return one.first; });
+        const auto found = std::ranges::find(module.children_, name, [](const auto& item) { return item.first; });
         return found == module.children_.end() ? nullptr : found->second.get();
     }
     static void erase(Module& module, std::string_view name) {
-        std::erase_if(module.children_, [name](const auto& one) { return one.first == name; });
+        std::erase_if(module.children_, [name](const auto& item) { return item.first == name; });
     }
     /// Recorded steps, and memory that counts as the module's.
     static void changed(Module& module) {

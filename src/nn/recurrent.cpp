@@ -24,7 +24,7 @@ Tensor with_rows(const char* name, const Tensor& x, const Tensor& hidden, const 
     if (x.rank() < 1 || x.rank() > 2 || x.size(-1) != weight_ih.shape()[1])
         throw ShapeError(
             fmt::format("{0}: expected x (N, {1}) or ({1}), got {2}", name, weight_ih.shape()[1], x.shape().str()));
-    const auto in_rows = [&](const Tensor& one) { return x.rank() == 1 && one.rank() == 1 ? unsqueeze(one, 0) : one; };
+    const auto in_rows = [&](const Tensor& tensor) { return x.rank() == 1 && tensor.rank() == 1 ? unsqueeze(tensor, 0) : tensor; };
     const Tensor rows = in_rows(x);
     const Tensor next =
         step(rows, hidden.defined() ? in_rows(hidden) : zeros({rows.size(0), hidden_size}, {x.dtype(), x.device()}));
@@ -45,9 +45,9 @@ LstmState part_of(const LstmState& state, std::int64_t i) { return {part_of(stat
 Tensor stacked(const std::vector<Tensor>& states) { return stack(states, 0); }
 LstmState stacked(const std::vector<LstmState>& states) {
     std::vector<Tensor> hidden, cell;
-    for (const LstmState& one : states) {
-        hidden.push_back(one.hidden);
-        cell.push_back(one.cell);
+    for (const LstmState& lstm_state : states) {
+        hidden.push_back(lstm_state.hidden);
+        cell.push_back(lstm_state.cell);
     }
     return {stack(hidden, 0), stack(cell, 0)};
 }
@@ -117,7 +117,7 @@ Result RecurrentNetwork<Result, State>::forward(Tensor x, State state, Tensor le
     const std::int64_t directions = options_.bidirectional ? 2 : 1;
     if (single) {
         x = unsqueeze(x, 1);
-        state = changed(state, [](const Tensor& one) { return one.rank() == 2 ? unsqueeze(one, 1) : one; });
+        state = changed(state, [](const Tensor& tensor) { return tensor.rank() == 2 ? unsqueeze(tensor, 1) : tensor; });
     } else if (options_.batch_first) {
         x = transpose(x, 0, 1);
     }
@@ -139,7 +139,7 @@ Result RecurrentNetwork<Result, State>::forward(Tensor x, State state, Tensor le
     auto states = stacked(last);
     if (single) {
         x = squeeze(x, 1);
-        states = changed(states, [](const Tensor& one) { return squeeze(one, 1); });
+        states = changed(states, [](const Tensor& tensor) { return squeeze(tensor, 1); });
     } else if (options_.batch_first) {
         x = transpose(x, 0, 1);
     }
@@ -150,7 +150,7 @@ template <class Result, class State>
 std::int64_t RecurrentNetwork<Result, State>::multiply_adds(const std::vector<Tensor>& inputs,
                                                             const std::vector<Tensor>&) const {
     std::int64_t numbers = 0;
-    for (const RecurrentWeights& one : weights_) numbers += numel_of(one.ih) + numel_of(one.hh) + numel_of(one.hr);
+    for (const RecurrentWeights& weight : weights_) numbers += numel_of(weight.ih) + numel_of(weight.hh) + numel_of(weight.hr);
     return inputs.at(0).numel() / sizes_.input * numbers;
 }
 

@@ -72,8 +72,8 @@ bool UnregisteredCalls::is_external(const Module& module) noexcept {
 
 /// Whether something of it changes in a training: that it is no child makes no difference to a frozen network.
 bool UnregisteredCalls::is_trained(const Module& module) {
-    for (const auto& one : module.parameters_)
-        if (one.slot->tensor.requires_grad()) return true;
+    for (const auto& parameter : module.parameters_)
+        if (parameter.slot->tensor.requires_grad()) return true;
     if (dynamic_cast<const DropoutBase*>(&module) != nullptr) return module.training_;
     return std::ranges::any_of(module.children_, [](const auto& child) { return is_trained(*child.second); });
 }

@@ -293,7 +293,7 @@ void batch_norm_backward(const View& x, const View& mean, const View& scale, con
         const RoundedOutput dx(x_gradient), dweight(weight_gradient), dbias(bias_gradient);
         batch_norm_backward(widened(x), mean, scale, widened(weight), of_batch, widened(result_gradient), dx.exact(),
                             dweight.exact(), dbias.exact());
-        for (const RoundedOutput* one : {&dx, &dweight, &dbias}) one->round();
+        for (const RoundedOutput* rounded_output : {&dx, &dweight, &dbias}) rounded_output->round();
         return;
     }
     if (x.numel() == 0) {

@@ -58,10 +58,10 @@ struct KeptFold {
         });
     }
     [[nodiscard]] bool serves(const FoldedBeside& operands) const {
-        const auto same = [](const From& one, const View& view) {
+        const auto same = [](const From& item, const View& view) {
             const auto memory = view.buffer.weak();
-            return !one.memory.owner_before(memory) && !memory.owner_before(one.memory) && one.offset == view.offset &&
-                   one.shape == view.shape && one.dtype == view.dtype;
+            return !item.memory.owner_before(memory) && !memory.owner_before(item.memory) && item.offset == view.offset &&
+                   item.shape == view.shape && item.dtype == view.dtype;
         };
         return versions == versions_of(operands) && std::ranges::equal(from, operands, same);
     }

@@ -112,7 +112,7 @@ void gather_rows(std::string_view function, const View& table, const View& numbe
     // The widest that whole rows, and where they begin, are multiples of.
     const auto bytes = static_cast<std::int64_t>(size_of(table.dtype));
     const std::int64_t row = table.shape[1] * bytes, starts = table.offset * bytes | out.offset * bytes | row;
-    const Unit* unit = std::ranges::find_if(kUnits, [&](const Unit& one) { return starts % one.bytes == 0; });
+    const Unit* unit = std::ranges::find_if(kUnits, [&](const Unit& item) { return starts % item.bytes == 0; });
     const Sizes sizes{1, numbers.shape[0], table.shape[0], row / unit->bytes, 1};
     launch_gather(sizes.inner == 1 ? "gather" : "gather_rows", sizes, *unit, table, numbers, out, missing);
 }

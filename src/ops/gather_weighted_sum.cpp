@@ -70,7 +70,7 @@ void check(std::string_view function, const View& rows, const View& numbers, con
         throw TypeError(fmt::format("{}: expected numbers of i64, got {}", function, name_of(numbers.dtype)));
     require_same_device(function, rows, numbers);
     require_alike(function, "rows", rows, "the other operand", other);
-    for (const View* one : {&rows, &numbers, &other}) require_dense(function, "an operand", *one);
+    for (const View* view : {&rows, &numbers, &other}) require_dense(function, "an operand", *view);
 }
 
 }  // namespace

@@ -108,7 +108,7 @@ void radix_sort(const View& x, bool falling, const View& values, const View& pla
         const bool first = pass == 0, last = pass + 1 == passes;
         const std::int32_t shift = pass * bits;
         // Where there is no such operand, another stands for it, which the pass does not touch.
-        const auto or_counts = [&](const View& one) { return or_else(one, counts); };
+        const auto or_counts = [&](const View& view) { return or_else(view, counts); };
         std::vector<Argument> count{
             sizes, shift, x.argument(), counts.argument(), held.argument(), or_counts(keys[0]), or_counts(keys[1])};
         std::vector<Argument> place = count;

@@ -175,7 +175,7 @@ Work work_of(const Operands& in, std::initializer_list<const View*> others) {
     Work work{.flops = static_cast<double>(in.gates.numel()) * static_cast<double>(2 * in.weight.shape[1]),
               .bytes = bytes_of(in.gates) + bytes_of(in.weight),
               .f64 = in.gates.dtype == DType::f64};
-    for (const View* one : others) work.bytes += bytes_of(*one);
+    for (const View* other : others) work.bytes += bytes_of(*other);
     return work;
 }
 

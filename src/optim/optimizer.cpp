@@ -30,7 +30,7 @@ Tensor& Update::operator[](std::string_view state) {
     const auto found = std::ranges::find(states_, state, &NamedTensor::name);
     if (found == states_.end()) {
         std::string names;
-        for (const NamedTensor& one : states_) names += (names.empty() ? "" : ", ") + one.name;
+        for (const NamedTensor& tensor : states_) names += (names.empty() ? "" : ", ") + tensor.name;
         throw ValueError(fmt::format("{}: expected the name of a tensor that is kept beside parameters ({}), got '{}'",
                                      optimizer_, names.empty() ? "there is none" : names, state));
     }

@@ -106,9 +106,9 @@ std::optional<Tensor> taken(Given& from, const std::string& name) {
 /// The tensors of a state by name. @throws ValueError for a name that comes twice
 Given by_name(const StateDict& state) {
     Given all;
-    for (const NamedTensor& one : state)
-        if (!all.emplace(one.name, one.tensor).second)
-            throw ValueError(fmt::format("load_state_dict: expected each name once, got '{}' again", one.name));
+    for (const NamedTensor& item : state)
+        if (!all.emplace(item.name, item.tensor).second)
+            throw ValueError(fmt::format("load_state_dict: expected each name once, got '{}' again", item.name));
     return all;
 }
 
@@ -175,8 +175,8 @@ void Optimizer::load_state_dict(const StateDict& state) {
             else if (steps) complete.push_back({name, *steps});
         }
     }
-    for (const NamedTensor& one : state)
-        if (const auto found = given.find(one.name); found != given.end()) complete.push_back(one);
+    for (const NamedTensor& tensor : state)
+        if (const auto found = given.find(tensor.name); found != given.end()) complete.push_back(tensor);
     detail::load_state(state_->name, state_dict(), complete);
     for (std::size_t index = 0; index < groups.size(); ++index) {
         state_->groups[index].initial_rate = rates[index].second;
@@ -293,8 +293,8 @@ void Optimizer::load_torch_state_dict(const StateDict& state) {
             if (!group.masters.empty()) own.push_back({by_own_name + "master", group.parameters[i].detach().to(dtype)});
         }
     }
-    for (const NamedTensor& one : state)
-        if (given.contains(one.name)) own.push_back(one);  // which is refused by its name
+    for (const NamedTensor& tensor : state)
+        if (given.contains(tensor.name)) own.push_back(tensor);  // which is refused by its name
     load_state_dict(own);
 }
 

@@ -84,7 +84,7 @@ void Buffer::add_reader(const std::weak_ptr<PendingLaunch>& reader) const {
     const std::lock_guard lock(block_->readers_mutex);
     auto& readers = block_->readers;
     if (readers.size() >= block_->many_readers) {
-        std::erase_if(readers, [](const auto& one) { return one.expired(); });
+        std::erase_if(readers, [](const auto& item) { return item.expired(); });
         block_->many_readers = std::max<std::size_t>(8, readers.size() * 2);
     }
     readers.push_back(reader);
@@ -131,8 +131,8 @@ bool Buffer::is_unshared(long handles, const PendingLaunch* reader) const {
         const std::lock_guard lock(block_->readers_mutex);
         readers = block_->readers;
     }
-    return std::ranges::none_of(readers, [&](const auto& one) {
-        const auto other = one.lock();
+    return std::ranges::none_of(readers, [&](const auto& item) {
+        const auto other = item.lock();
         return other && other.get() != reader && other->pending();
     });
 }
@@ -259,7 +259,7 @@ cl::Event ReadUnderWay::start(const Buffer& source, std::size_t offset, std::spa
 void DeviceState::know(const std::shared_ptr<ReadUnderWay>& read) {
     std::vector<std::shared_ptr<ReadUnderWay>> over;  // freed behind the lock
     const std::scoped_lock lock(reads_mutex_);
-    const auto ended = std::ranges::partition(reads_, [](const auto& one) { return one->pending(); });
+    const auto ended = std::ranges::partition(reads_, [](const auto& item) { return item->pending(); });
     over.assign(ended.begin(), ended.end());
     reads_.erase(ended.begin(), ended.end());
     reads_.push_back(read);

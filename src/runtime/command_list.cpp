@@ -36,7 +36,7 @@ std::uint64_t CommandListState::memory() const {
 bool CommandListState::stale() const {
     const std::scoped_lock lock(mutex_);
     return !step_ ||
-           std::ranges::any_of(step_->relied_on, [](const auto& one) { return one.first.contents() != one.second; });
+           std::ranges::any_of(step_->relied_on, [](const auto& item) { return item.first.contents() != item.second; });
 }
 
 bool CommandListState::guards_hold() const {
@@ -246,7 +246,7 @@ namespace detail {
 
 void DeviceState::know(const std::shared_ptr<CommandListState>& command_list) {
     const std::scoped_lock lock(command_lists_mutex_);
-    std::erase_if(command_lists_, [](const auto& one) { return one.expired(); });
+    std::erase_if(command_lists_, [](const auto& item) { return item.expired(); });
     command_lists_.push_back(command_list);
 }
 
@@ -254,11 +254,11 @@ void DeviceState::drop_command_lists() noexcept {
     std::vector<std::shared_ptr<CommandListState>> all;  // freed behind the lock
     try {
         const std::scoped_lock lock(command_lists_mutex_);
-        for (const auto& one : command_lists_)
-            if (auto still = one.lock()) all.push_back(std::move(still));
+        for (const auto& command_list : command_lists_)
+            if (auto still = command_list.lock()) all.push_back(std::move(still));
     } catch (...) {  // no host memory: those that were found
     }
-    for (const auto& one : all) one->drop();
+    for (const auto& item : all) item->drop();
 }
 
 }  // namespace detail

@@ -354,7 +354,7 @@ Device find(std::string_view asked, std::string_view what) {
     for (std::size_t i = 0; i < found.size(); ++i)
         if (matches(found[i].info)) return Device(&registry.state(i));
     std::vector<std::string> names;
-    for (const auto& one : found) names.push_back(fmt::format("{} '{}'", one.info.id, one.info.name));
+    for (const auto& match : found) names.push_back(fmt::format("{} '{}'", match.info.id, match.info.name));
     throw DeviceError(fmt::format("{}: expected \"gpu\", \"cpu\", an id or part of a name, got \"{}\"; there is {}", asked,
                                   what, fmt::join(names, ", ")));
 }
@@ -417,14 +417,14 @@ std::string memory_summary(const Device& device) {
     const auto scopes = device.memory_by_scope();
     std::size_t width = 6;
     std::uint64_t all = 0;  // other threads may have gone on since the figures
-    for (const ScopeMemory& one : scopes) all += one.bytes;
-    for (const ScopeMemory& one : scopes)
-        width = std::max(width, one.scope.empty() ? std::string_view("outside of modules").size() : one.scope.size());
+    for (const ScopeMemory& scope : scopes) all += scope.bytes;
+    for (const ScopeMemory& scope_memory : scopes)
+        width = std::max(width, scope_memory.scope.empty() ? std::string_view("outside of modules").size() : scope_memory.scope.size());
     out += fmt::format("{:<{}}  {:>10}  {:>7}  {:>5}\n", "module", width, "in use", "blocks", "%");
-    for (const ScopeMemory& one : scopes)
-        out += fmt::format("{:<{}}  {:>10}  {:>7}  {:>5.1f}\n", one.scope.empty() ? "outside of modules" : one.scope,
-                           width, detail::readable_bytes(one.bytes), one.blocks,
-                           100 * static_cast<double>(one.bytes) / static_cast<double>(all));
+    for (const ScopeMemory& scope_memory : scopes)
+        out += fmt::format("{:<{}}  {:>10}  {:>7}  {:>5.1f}\n", scope_memory.scope.empty() ? "outside of modules" : scope_memory.scope,
+                           width, detail::readable_bytes(scope_memory.bytes), scope_memory.blocks,
+                           100 * static_cast<double>(scope_memory.bytes) / static_cast<double>(all));
     return out;
 }
 

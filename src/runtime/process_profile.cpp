@@ -45,15 +45,15 @@ void write_at_exit() {
     try {
         const std::scoped_lock lock(all.mutex);
         std::vector<TraceDevice> devices;
-        for (const auto& one : all.devices) {
-            one->device.change_profilers([](Profilers& of) { of.of_process = nullptr; });
+        for (const auto& item : all.devices) {
+            item->device.change_profilers([](Profilers& of) { of.of_process = nullptr; });
             try {
-                one->collect(true);
+                item->collect(true);
             } catch (const std::exception& error) {  // a lost device: what was read before is still told
                 complain(error);
             }
-            one->stop();
-            devices.push_back({one.get(), {}});
+            item->stop();
+            devices.push_back({item.get(), {}});
         }
         write_trace(all.path, devices);
     } catch (const std::exception& error) {

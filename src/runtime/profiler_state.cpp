@@ -115,8 +115,8 @@ void ProfilerState::collect(bool all) {
         throw_status(error.err(), "profile", device.info.name);
     }
     pending_.resize(kept);
-    std::erase_if(tallies_, [this](const auto& one) {
-        const Tally& tally = one.second;
+    std::erase_if(tallies_, [this](const auto& item) {
+        const Tally& tally = item.second;
         if (!tally.run->closed.load(std::memory_order_acquire) || tally.waiting > 0) return false;
         credit(tally);
         return true;
@@ -172,7 +172,7 @@ void ProfilerState::credit(const Tally& tally) {
     }
     if (kernels.empty()) return;
     const auto& [main, all] =
-        *std::ranges::max_element(kernels, {}, [](const auto& one) { return one.second.seconds; });
+        *std::ranges::max_element(kernels, {}, [](const auto& kernel) { return kernel.second.seconds; });
     const Work& work = tally.run->work;
     Sum& sum = sums[names[main]];
     sum.flops += work.flops;

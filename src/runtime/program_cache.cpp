@@ -72,7 +72,7 @@ std::string describe_arguments(const cl::Program& program) {
             clCreateKernelsInProgram(program(), static_cast<cl_uint>(raw.size()), raw.data(), nullptr);
         if (status != CL_SUCCESS) throw cl::Error(status, "clCreateKernelsInProgram");
         std::vector<cl::Kernel> kernels;
-        for (cl_kernel one : raw) kernels.emplace_back(one);
+        for (cl_kernel item : raw) kernels.emplace_back(item);
         for (const cl::Kernel& kernel : kernels) {
             lines += kernel.getInfo<CL_KERNEL_FUNCTION_NAME>() + ' ';
             for (unsigned index = 0; index < kernel.getInfo<CL_KERNEL_NUM_ARGS>(); ++index)

@@ -104,28 +104,28 @@ void write_commands(TraceFile& out, ProfilerState& profile, int process, const C
     std::vector<std::string> names;
     for (const std::string& text : profile.names) names.push_back(quoted(text));
     std::vector<const CommandRecord*> sorted;
-    for (const CommandRecord& one : profile.commands) sorted.push_back(&one);
-    std::ranges::stable_sort(sorted, {}, [](const CommandRecord* one) { return one->start; });
-    for (const CommandRecord* one : sorted) {
-        const std::int64_t start = profile.clock.to_host(one->start);
+    for (const CommandRecord& command : profile.commands) sorted.push_back(&command);
+    std::ranges::stable_sort(sorted, {}, [](const CommandRecord* command_record) { return command_record->start; });
+    for (const CommandRecord* command_record : sorted) {
+        const std::int64_t start = profile.clock.to_host(command_record->start);
         std::string text = fmt::format(
             R"("ph":"X","cat":"{}","name":{},"pid":{},"tid":{},"ts":{},"dur":{},"args":{{"scope":{},"operator":{})",
-            one->launch ? "kernel" : "copy", names[one->name], process, one->transfer ? kCopyQueue : kComputeQueue,
-            clock.at(start), Clock::us(static_cast<std::int64_t>(one->end - one->start)), names[one->scope],
-            names[one->operator_]);
-        if (one->enqueued != 0) text += fmt::format(R"(,"enqueued":{})", clock.at(one->enqueued));
-        if (one->flops > 0) text += fmt::format(R"(,"flops":{})", one->flops);
-        if (one->bytes > 0) text += fmt::format(R"(,"bytes":{})", one->bytes);
-        if (one->f64) text += R"(,"f64":true)";
-        if (one->launch && one->global[0] != 0)
-            text += fmt::format(R"(,"global":[{},{},{}])", one->global[0], one->global[1], one->global[2]);
-        if (one->local[0] != 0)
-            text += fmt::format(R"(,"local":[{},{},{}])", one->local[0], one->local[1], one->local[2]);
+            command_record->launch ? "kernel" : "copy", names[command_record->name], process, command_record->transfer ? kCopyQueue : kComputeQueue,
+            clock.at(start), Clock::us(static_cast<std::int64_t>(command_record->end - command_record->start)), names[command_record->scope],
+            names[command_record->operator_]);
+        if (command_record->enqueued != 0) text += fmt::format(R"(,"enqueued":{})", clock.at(command_record->enqueued));
+        if (command_record->flops > 0) text += fmt::format(R"(,"flops":{})", command_record->flops);
+        if (command_record->bytes > 0) text += fmt::format(R"(,"bytes":{})", command_record->bytes);
+        if (command_record->f64) text += R"(,"f64":true)";
+        if (command_record->launch && command_record->global[0] != 0)
+            text += fmt::format(R"(,"global":[{},{},{}])", command_record->global[0], command_record->global[1], command_record->global[2]);
+        if (command_record->local[0] != 0)
+            text += fmt::format(R"(,"local":[{},{},{}])", command_record->local[0], command_record->local[1], command_record->local[2]);
         out.event(text + "}");
     }
-    for (const MemoryRecord& one : profile.memory)
+    for (const MemoryRecord& memory_record : profile.memory)
         out.event(fmt::format(R"("ph":"C","name":"memory","pid":{},"ts":{},"args":{{"in use":{},"cached":{}}})",
-                              process, clock.at(one.at), one.in_use, one.cached));
+                              process, clock.at(memory_record.at), memory_record.in_use, memory_record.cached));
 }
 
 /// A line across all tracks where something was left out, so that its end is not taken for that of the program.

@@ -171,10 +171,10 @@ class Reader : public nlohmann::json_sax<json> {
         if (const auto left_out = about.find("left_out"); left_out != about.end() && left_out->is_object())
             summary_.commands_left_out = static_cast<std::uint64_t>(std::min(number(*left_out, "commands", 0), kMax));
         if (const auto list = about.find("devices"); list != about.end() && list->is_array())
-            for (const json& one : *list)
-                if (one.is_object())
-                    if (const auto device = devices_.find(number(one, "pid", 0)); device != devices_.end())
-                        describe(device->second, one);
+            for (const json& item : *list)
+                if (item.is_object())
+                    if (const auto device = devices_.find(number(item, "pid", 0)); device != devices_.end())
+                        describe(device->second, item);
         for (auto& [pid, device] : devices_) summary_.devices.push_back(std::move(device));
     }
 

@@ -95,9 +95,9 @@ Tensor broadcast_to(const Tensor& x, const Shape& shape) {
 std::vector<Tensor> broadcast_tensors(const std::vector<Tensor>& tensors) {
     LIST_CALL("broadcast_tensors", tensors, {"count", static_cast<std::int64_t>(tensors.size())});
     Shape shape = tensors[0].shape();
-    for (const Tensor& one : tensors) shape = broadcast_shapes("broadcast_tensors", shape, one.shape());
+    for (const Tensor& tensor : tensors) shape = broadcast_shapes("broadcast_tensors", shape, tensor.shape());
     std::vector<Tensor> all;
-    for (const Tensor& one : tensors) all.push_back(expand(one, shape));
+    for (const Tensor& tensor : tensors) all.push_back(expand(tensor, shape));
     call.results(all);
     return all;
 }
@@ -305,10 +305,10 @@ std::vector<Tensor> meshgrid(const std::vector<Tensor>& axes, std::string_view i
     const auto rank = static_cast<int>(axes.size());
     const bool exchanged = indexing == "xy" && rank > 1;
     Shape whole;
-    for (const Tensor& one : axes) {
-        if (one.rank() > 1)
-            throw ShapeError(fmt::format("meshgrid: expected tensors of one axis, got {}", one.shape().str()));
-        whole.push_back(one.numel());
+    for (const Tensor& axis : axes) {
+        if (axis.rank() > 1)
+            throw ShapeError(fmt::format("meshgrid: expected tensors of one axis, got {}", axis.shape().str()));
+        whole.push_back(axis.numel());
     }
     if (exchanged) std::swap(whole[0], whole[1]);
     std::vector<Tensor> all;

@@ -425,7 +425,7 @@ class Backward {
         refusal->scope = node.scope;
         refusal->sequence = next_sequence();
         refusal->edges = node.edges;
-        for (const Tensor& one : incoming) refusal->edges.push_back(edge_of(one));
+        for (const Tensor& tensor : incoming) refusal->edges.push_back(edge_of(tensor));
         refusal->outputs.push_back({out.shape(), out.dtype(), out.device()});
         refusal->rule = [name = node.name](const GradientContext&) -> std::vector<Tensor> {
             throw Unsupported(

@@ -303,8 +303,8 @@ struct CapturedStep::State {
         }
         if (own.fingerprint && made.fingerprint() != *own.fingerprint) {
             own.alike = 0;
-            for (const auto& one : kept)
-                if (one.get() != &own) one->start_over();
+            for (const auto& kept_item : kept)
+                if (kept_item.get() != &own) kept_item->start_over();
             if (++own.anew > kMaxAnew) {
                 refuse("a step whose commands are others from call to call");
                 return false;
@@ -394,7 +394,7 @@ struct CapturedStep::State {
             try {
                 return capture(given, signature);
             } catch (...) {
-                std::erase_if(kept, [&](const auto& one) { return one->inputs == signature; });
+                std::erase_if(kept, [&](const auto& kept_item) { return kept_item->inputs == signature; });
                 throw;
             }
         }
@@ -422,13 +422,13 @@ struct CapturedStep::State {
 };
 
 void host_call(const std::vector<Tensor>& reads, const std::function<void()>& call) {
-    for (const Tensor& one : reads) {
-        detail::require_defined("host_call", one);
+    for (const Tensor& read : reads) {
+        detail::require_defined("host_call", read);
         const auto* const notes = detail::CaptureTracker::current();
-        if (notes != nullptr && notes->of_input(*Capture::current(), one.value()))
+        if (notes != nullptr && notes->of_input(*Capture::current(), read.value()))
             Capture::current()->refuse("a host_call that reads an input", "that is another tensor in each call",
                                         "let it read a clone()");
-        (void)one.value().view();
+        (void)read.value().view();
     }
     host_call(call);
 }

@@ -75,7 +75,7 @@ struct Recomputation {
 
     std::vector<Tensor> operator()() const {
         std::vector<Tensor> given_again;
-        for (const Unchanged& one : kept) given_again.push_back(one.get());  // looks at all of them
+        for (const Unchanged& kept_item : kept) given_again.push_back(kept_item.get());  // looks at all of them
         given_again.resize(inputs);
         const FlagScope second(again);
         const ops::RandomReplay replay(random);
@@ -105,8 +105,8 @@ OwnResults take_over(std::vector<Tensor>& outputs, std::uint64_t first, const st
     for (std::size_t i = 0; i < outputs.size(); ++i) {
         const TensorState& state = *outputs[i].state();
         if (!state.node || state.node->sequence <= first) continue;
-        const auto same = [&](const Tensor& one) {
-            return one.state()->node == state.node && one.state()->output == state.output;
+        const auto same = [&](const Tensor& item) {
+            return item.state()->node == state.node && item.state()->output == state.output;
         };
         const auto at = static_cast<std::size_t>(std::ranges::find_if(own.tensors, same) - own.tensors.begin());
         if (at == own.tensors.size()) {

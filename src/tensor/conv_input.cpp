@@ -39,7 +39,7 @@ ConvPadding::Sides ConvPadding::of(std::string_view function, const Dims& kernel
     ops::require_int32_range(function, "the padding", sides_.begins);
     ops::require_int32_range(function, "the padding", sides_.ends);
     if (same_) {
-        if (std::ranges::any_of(stride, [](std::int64_t one) { return one != 1; }))
+        if (std::ranges::any_of(stride, [](std::int64_t number) { return number != 1; }))
             throw ValueError(
                 fmt::format("{}: expected a stride of 1 with the padding \"same\", got {}", function, stride.str()));
         Sides sides{Dims::filled(axes, 0), Dims::filled(axes, 0)};
@@ -57,7 +57,7 @@ ConvPadding::Sides ConvPadding::of(std::string_view function, const Dims& kernel
                                          ? sides_.begins.str()
                                          : fmt::format("{} and {}", sides_.begins.str(), sides_.ends.str())));
     const auto negative = [](const Dims& numbers) {
-        return std::ranges::any_of(numbers, [](std::int64_t one) { return one < 0; });
+        return std::ranges::any_of(numbers, [](std::int64_t number) { return number < 0; });
     };
     if (!(sides.begins == sides.ends) && (negative(sides.begins) || negative(sides.ends)))
         throw ValueError(fmt::format("{}: expected a padding of at least 0, got {} and {}", function, sides.begins.str(),

@@ -58,8 +58,8 @@ struct Parsed {
 /// "..." as labels of the last `count` axes of it.
 Labels written_out(const Labels& labels, int count) {
     Labels all;
-    for (const int one : labels) {
-        if (one >= 0) all.push_back(one);
+    for (const int number : labels) {
+        if (number >= 0) all.push_back(number);
         else
             for (int axis = count - 1; axis >= 0; --axis) all.push_back(kRest + axis);
     }
@@ -95,8 +95,8 @@ Parsed parse(std::string_view equation, const std::vector<Tensor>& operands) {
         if (rest) made.result = written_out({-1}, widest);
         std::array<int, kRest> times{};
         for (const Labels& term : terms)
-            for (const int one : term)
-                if (one >= 0) ++times[static_cast<std::size_t>(one)];
+            for (const int number : term)
+                if (number >= 0) ++times[static_cast<std::size_t>(number)];
         for (int c = 0; c < kRest; ++c)
             if (times[static_cast<std::size_t>(c)] == 1) made.result.push_back(c);
         return made;

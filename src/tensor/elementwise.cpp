@@ -111,8 +111,8 @@ struct Rule {
     }
 
     [[nodiscard]] Tensor by_text(std::size_t input, const Tensor& g) const {
-        const auto expression_of = [&](const Saved& one) {
-            const ops::LazyArray value = one.value(info().name);
+        const auto expression_of = [&](const Saved& saved) {
+            const ops::LazyArray value = saved.value(info().name);
             return value ? Expression(value) : Expression();
         };
         const std::array<Expression, 3> of{expression_of(saved[0]), expression_of(saved[1]), expression_of(saved[2])};
@@ -161,14 +161,14 @@ class Operands {
         const Tensor* first = nullptr;
         if (inputs.size() > made_.size())
             throw ValueError(fmt::format("{}: expected {} tensors, got {}", name, row.inputs, inputs.size()));
-        for (const TensorOrScalar& one : inputs) {
-            if (one.is_scalar()) continue;
-            if (!one.tensor().defined())
+        for (const TensorOrScalar& input : inputs) {
+            if (input.is_scalar()) continue;
+            if (!input.tensor().defined())
                 throw ValueError(fmt::format("{}: expected {}, got an undefined one", name,
                                              row.inputs == 1   ? "a tensor"
                                              : row.inputs == 2 ? "2 tensors"
                                                                : "3 tensors"));
-            if (first == nullptr) first = &one.tensor();
+            if (first == nullptr) first = &input.tensor();
         }
         if (first == nullptr) throw ValueError(fmt::format("{}: expected a tensor among its inputs, got numbers", name));
         const std::size_t condition = row.domain == ops::Domain::choose ? 1 : 0;
@@ -206,7 +206,7 @@ class Operands {
     /// A comparison with a number that is above or below all of an integer type is that of 1 and 0, or of 0 and 1.
     bool compares_beyond(std::span<const TensorOrScalar> inputs, DType type) {
         if (!is_integer(type) || inputs.size() != 2) return false;
-        const auto number = std::ranges::find_if(inputs, [](const TensorOrScalar& one) { return one.is_scalar(); });
+        const auto number = std::ranges::find_if(inputs, [](const TensorOrScalar& input) { return input.is_scalar(); });
         if (number == inputs.end() || number->scalar().fits(type)) return false;
         const bool above = number->scalar().to_double() > 0;
         for (std::size_t i = 0; i < 2; ++i) {
@@ -230,13 +230,13 @@ class Operands {
         if (alike && row.domain != ops::Domain::real && parameters.empty()) return std::nullopt;
         detail::Promotion promotion;
         try {
-            for (const TensorOrScalar& one : inputs) promotion.add(one);
-            for (const Scalar& one : parameters) promotion.add(one);
+            for (const TensorOrScalar& input : inputs) promotion.add(input);
+            for (const Scalar& parameter : parameters) promotion.add(parameter);
         } catch (const TypeError&) {
             std::string got;
-            for (const TensorOrScalar& one : inputs)
+            for (const TensorOrScalar& input : inputs)
                 got += fmt::format("{}{}", got.empty() ? "" : ", ",
-                                   name_of(one.is_scalar() ? dtype_of(one.scalar()) : one.tensor().dtype()));
+                                   name_of(input.is_scalar() ? dtype_of(input.scalar()) : input.tensor().dtype()));
             throw TypeError(
                 fmt::format("{}: expected types that one type holds, got {} (convert with .to(DType))", name, got));
         }
@@ -359,8 +359,8 @@ Tensor elementwise(Function function, std::span<const TensorOrScalar> inputs, st
     if (operands.rounds_single()) {
         const DType type = operands[count - 1].dtype();
         std::vector<TensorOrScalar> wide(inputs.begin(), inputs.end());
-        for (TensorOrScalar& one : wide)
-            if (!one.is_scalar() && one.tensor().dtype() != DType::boolean) one = one.tensor().to(compute_type(type));
+        for (TensorOrScalar& tensor_or_scalar : wide)
+            if (!tensor_or_scalar.is_scalar() && tensor_or_scalar.tensor().dtype() != DType::boolean) tensor_or_scalar = tensor_or_scalar.tensor().to(compute_type(type));
         const Tensor made = elementwise(function, wide, parameters, called);
         return call.result(made.dtype() == DType::boolean ? made : made.to(type));
     }

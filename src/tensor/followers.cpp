@@ -14,8 +14,8 @@ std::vector<std::pair<std::shared_ptr<TensorState>, std::shared_ptr<const Region
     std::vector<std::pair<std::shared_ptr<TensorState>, std::shared_ptr<const Region>>> out;
     if (!whole.followers) return out;
     const auto lock = lock_tensor(whole);
-    for (const Follower& one : *whole.followers)
-        if (auto part = one.part.lock()) out.emplace_back(std::move(part), one.region);
+    for (const Follower& follower : *whole.followers)
+        if (auto part = follower.part.lock()) out.emplace_back(std::move(part), follower.region);
     return out;
 }
 
@@ -25,7 +25,7 @@ void follow(const Tensor& whole, const Tensor& part, std::shared_ptr<const Regio
     const auto lock = lock_tensor(*whole.state());  // parts of one tensor may be made by several threads
     auto& all = whole.state()->followers;
     if (!all) all = std::make_shared<std::vector<Follower>>();
-    if (all->size() == all->capacity()) std::erase_if(*all, [](const Follower& one) { return one.part.expired(); });
+    if (all->size() == all->capacity()) std::erase_if(*all, [](const Follower& item) { return item.part.expired(); });
     all->push_back({part.state(), std::move(region)});
 }
 

@@ -54,9 +54,9 @@ Tensor mirrored(const Tensor& a) {
 void require_options(const char* name, const Tensor& a, const RankOptions& options) {
     if (options.hermitian) detail::require_square(name, "a", a);
     else detail::require_matrices(name, "a", a);
-    for (const auto& one : {options.atol, options.rtol})
-        if (one && !(*one >= 0))
-            throw ValueError(fmt::format("{}: expected tolerances of at least 0, got {}", name, *one));
+    for (const auto& item : {options.atol, options.rtol})
+        if (item && !(*item >= 0))
+            throw ValueError(fmt::format("{}: expected tolerances of at least 0, got {}", name, *item));
 }
 
 /// Golub, Pereyra, The differentiation of pseudo-inverses, 1973, for matrices of a rank that stays.

@@ -51,7 +51,7 @@ std::map<std::string, std::size_t> prefixes_beyond(const std::vector<std::string
 /// Advice where names fit but for a common prefix; empty where they do not.
 std::string prefix_hint(const LoadedState& names) {
     const auto most = [](const std::map<std::string, std::size_t>& counts) {
-        const auto found = std::ranges::max_element(counts, {}, [](const auto& one) { return one.second; });
+        const auto found = std::ranges::max_element(counts, {}, [](const auto& count) { return count.second; });
         return found == counts.end() ? std::pair<std::string, std::size_t>() : std::pair(found->first, found->second);
     };
     const auto [given, given_count] = most(prefixes_beyond(names.unexpected, names.missing));
@@ -79,39 +79,39 @@ struct Load {
 
 LoadedState load_state(std::string_view owner, const StateDict& own, const StateDict& state, bool strict) {
     std::unordered_map<std::string_view, const Tensor*> given;
-    for (const NamedTensor& one : state)
-        if (!given.emplace(one.name, &one.tensor).second)
-            throw ValueError(fmt::format("load_state_dict: expected each name once, got '{}' again", one.name));
+    for (const NamedTensor& item : state)
+        if (!given.emplace(item.name, &item.tensor).second)
+            throw ValueError(fmt::format("load_state_dict: expected each name once, got '{}' again", item.name));
     std::vector<Load> loads;
     std::unordered_map<const void*, std::size_t> place_of;  // by tensor, which may have several names
-    for (const NamedTensor& one : own) {
-        const auto found = given.find(one.name);
+    for (const NamedTensor& item : own) {
+        const auto found = given.find(item.name);
         if (found == given.end()) continue;
         const Tensor& from = *found->second;
-        require_like(one, from);
-        const auto [place, is_first] = place_of.try_emplace(one.tensor.state().get(), loads.size());
-        if (is_first) loads.push_back({one.tensor, &from, one.name});
+        require_like(item, from);
+        const auto [place, is_first] = place_of.try_emplace(item.tensor.state().get(), loads.size());
+        if (is_first) loads.push_back({item.tensor, &from, item.name});
         const Load& before = loads[place->second];
         if (!is_first && before.from->state() != from.state() && bytes_of(*before.from) != bytes_of(from))
             throw ValueError(
                 fmt::format("load_state_dict: expected the same values for '{}' and '{}', which are one "
                             "tensor here, got others",
-                            before.name, one.name));
+                            before.name, item.name));
     }
     LoadedState names;
-    for (const NamedTensor& one : own)
-        if (given.erase(one.name) == 0 && !place_of.contains(one.tensor.state().get()))
-            names.missing.push_back(one.name);
-    for (const NamedTensor& one : state)
-        if (given.contains(one.name)) names.unexpected.push_back(one.name);
+    for (const NamedTensor& element : own)
+        if (given.erase(element.name) == 0 && !place_of.contains(element.tensor.state().get()))
+            names.missing.push_back(element.name);
+    for (const NamedTensor& tensor : state)
+        if (given.contains(tensor.name)) names.unexpected.push_back(tensor.name);
     if (strict && !names.complete())
         throw ValueError(fmt::format("load_state_dict: expected the names of this {}; missing: [{}], unexpected: [{}]{}",
                                      owner, fmt::join(names.missing, ", "), fmt::join(names.unexpected, ", "),
                                      prefix_hint(names)));
     const NoGrad no_grad;
     // A value that is pending is computed before the first is written: one that fails leaves the owner as it was.
-    for (const Load& one : loads) (void)one.from->view();
-    for (Load& one : loads) one.to.copy_(*one.from);
+    for (const Load& load : loads) (void)load.from->view();
+    for (Load& element : loads) element.to.copy_(*element.from);
     return names;
 }
 

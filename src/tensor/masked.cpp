@@ -138,20 +138,20 @@ struct Advanced {
 
     Advanced(const char* name, const Tensor& x, const std::vector<Tensor>& given) {
         std::vector<Tensor> all;
-        for (const Tensor& one : given) {
-            if (!one.defined() || one.dtype() != DType::boolean) {
-                all.push_back(one);
+        for (const Tensor& operand : given) {
+            if (!operand.defined() || operand.dtype() != DType::boolean) {
+                all.push_back(operand);
                 continue;
             }
             // Its places, a column for each of its axes.
-            for (int i = 0; i < one.rank(); ++i) {
+            for (int i = 0; i < operand.rank(); ++i) {
                 const auto at = static_cast<int>(all.size()) + i;
-                if (at >= x.rank() || x.shape()[at] != one.shape()[i])
+                if (at >= x.rank() || x.shape()[at] != operand.shape()[i])
                     throw ShapeError(fmt::format("{}: expected a mask of axes of x, {}, got {} at axis {}", name,
-                                                 x.shape().str(), one.shape().str(), all.size()));
+                                                 x.shape().str(), operand.shape().str(), all.size()));
             }
-            const Tensor places = nonzero(one);
-            for (int i = 0; i < one.rank(); ++i) all.push_back(select(places, 1, i));
+            const Tensor places = nonzero(operand);
+            for (int i = 0; i < operand.rank(); ++i) all.push_back(select(places, 1, i));
         }
         if (static_cast<int>(all.size()) > x.rank())
             throw ShapeError(fmt::format("{}: expected at most {} indices (x is {}), got {}", name, x.rank(),

@@ -70,8 +70,8 @@ class Pair {
 void require_pair(const char* name, const TensorOrScalar& a, const TensorOrScalar& b) {
     if (a.is_scalar() && b.is_scalar())
         throw ValueError(fmt::format("{}: expected a tensor among its inputs, got numbers", name));
-    for (const TensorOrScalar* one : {&a, &b})
-        if (!one->is_scalar() && !one->tensor().defined())
+    for (const TensorOrScalar* tensor_or_scalar : {&a, &b})
+        if (!tensor_or_scalar->is_scalar() && !tensor_or_scalar->tensor().defined())
             throw ValueError(fmt::format("{}: expected 2 tensors, got an undefined one", name));
 }
 
@@ -85,8 +85,8 @@ struct Operands {
 /// one, f32 for integers.
 Operands of_one_type(const char* name, const TensorOrScalar& a, const TensorOrScalar& b, bool real) {
     require_pair(name, a, b);
-    const auto own = [](const TensorOrScalar& one) {
-        return name_of(one.is_scalar() ? dtype_of(one.scalar()) : one.tensor().dtype());
+    const auto own = [](const TensorOrScalar& tensor_or_scalar) {
+        return name_of(tensor_or_scalar.is_scalar() ? dtype_of(tensor_or_scalar.scalar()) : tensor_or_scalar.tensor().dtype());
     };
     DType type = DType::f32;
     try {
@@ -98,8 +98,8 @@ Operands of_one_type(const char* name, const TensorOrScalar& a, const TensorOrSc
     if (real && !is_floating(type)) type = DType::f32;
     const Device device = a.is_scalar() ? b.tensor().device() : a.tensor().device();
     const DType computed = compute_type(type);
-    const auto made = [&](const TensorOrScalar& one) {
-        return one.is_scalar() ? full({}, one.scalar(), {computed, device}) : one.tensor().to(computed);
+    const auto made = [&](const TensorOrScalar& item) {
+        return item.is_scalar() ? full({}, item.scalar(), {computed, device}) : item.tensor().to(computed);
     };
     return {made(a), made(b), type};
 }
@@ -161,7 +161,7 @@ Tensor addcdiv(const Tensor& x, const Tensor& a, const Tensor& b, Scalar value) 
 }
 
 Tensor pow(const Tensor& x, Scalar exponent) {
-    const auto of = [](Function function, const Tensor& one) { return elementwise(function, {one}, {}, "pow"); };
+    const auto of = [](Function function, const Tensor& tensor) { return elementwise(function, {tensor}, {}, "pow"); };
     const double p = exponent.to_double();
     if (!x.defined() || !is_floating(x.dtype()) || !is_floating(result_type(x, exponent)))
         return elementwise(Function::pow_scalar, {x}, {exponent}, "pow");

@@ -90,8 +90,8 @@ Tensor linear_rows(const Tensor& x, const Tensor& weight, const Tensor& bias) {
         throw TypeError(fmt::format("linear: expected f32, f64, f16 or bf16 as x, got {} (convert with .to(DType::f32))",
                                     name_of(x.dtype())));
     // Weights that are kept in half the memory: as wide as x for this product, and once more for its gradient.
-    const auto widened = [&](const Tensor& one) {
-        return x.dtype() == DType::f32 && is_16bit_float(one.dtype()) ? one.to(x.dtype()) : one;
+    const auto widened = [&](const Tensor& tensor) {
+        return x.dtype() == DType::f32 && is_16bit_float(tensor.dtype()) ? tensor.to(x.dtype()) : tensor;
     };
     const Tensor wide = widened(weight);
     const ops::View &in = x.value().view(), &factor = wide.value().view();

@@ -27,11 +27,11 @@ Tensor counted(std::int64_t count, const Device& device) { return arange(0, coun
 }  // namespace
 
 bool PoolWindows::dilated() const {
-    return std::ranges::any_of(dilation, [](std::int64_t one) { return one != 1; });
+    return std::ranges::any_of(dilation, [](std::int64_t number) { return number != 1; });
 }
 
 bool PoolWindows::is_padded() const {
-    return std::ranges::any_of(padding, [](std::int64_t one) { return one != 0; });
+    return std::ranges::any_of(padding, [](std::int64_t number) { return number != 0; });
 }
 
 void require_windows(std::string_view name, const PoolWindows& windows) {

@@ -272,7 +272,7 @@ Tensor chain_matmul(const std::vector<Tensor>& matrices) {
     }
     const DType type = all[0].dtype();
     if (count > 2)
-        for (Tensor& one : all) one = widened(one);
+        for (Tensor& item : all) item = widened(item);
     // The cheapest way to each part of the chain from those of shorter ones (Cormen et al., 14.2).
     std::vector<std::vector<double>> cost(count, std::vector<double>(count, 0));
     std::vector<std::vector<std::size_t>> cut(count, std::vector<std::size_t>(count, 0));

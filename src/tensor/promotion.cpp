@@ -24,10 +24,10 @@ std::optional<DType> Promotion::result() const { return raised(raised(of_tensors
 }  // namespace detail
 
 DType result_type(const TensorOrScalar& a, const TensorOrScalar& b) {
-    for (const TensorOrScalar* one : {&a, &b})
-        if (!one->is_scalar() && !one->tensor().defined())
+    for (const TensorOrScalar* tensor_or_scalar : {&a, &b})
+        if (!tensor_or_scalar->is_scalar() && !tensor_or_scalar->tensor().defined())
             throw ValueError(fmt::format("result_type: expected tensors or numbers, got an undefined tensor as {}",
-                                         one == &a ? "a" : "b"));
+                                         tensor_or_scalar == &a ? "a" : "b"));
     detail::Promotion promotion;
     promotion.add(a);
     promotion.add(b);

@@ -124,7 +124,7 @@ std::vector<Tensor> by_kernels(const Kind& kind, const std::vector<Tensor>& in) 
         [kind, lstm, gru, saved = std::move(saved), y = Saved::result(made.y),
          kept = keeps ? made.kept : ops::LazyArray()](const GradientContext& context) {
             std::vector<Tensor> kept_in;
-            for (const Saved& one : saved) kept_in.push_back(one.get(kind.name));
+            for (const Saved& item : saved) kept_in.push_back(item.get(kind.name));
             const Tensor states = y.get(kind.name);
             const ops::RecurrentGradients of = ops::recurrent_backward(
                 kind.cell, operands_of(kept_in), kind.reverse, states.dense_view(), kept ? kept.view() : ops::View(),

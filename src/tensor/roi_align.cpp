@@ -98,10 +98,10 @@ std::vector<std::int64_t> max_samples(const std::vector<Side>& sides, std::int64
     if (sampling_ratio > 0) return {sampling_ratio, sampling_ratio};
     const auto most = stack({max(sides[0].samples), max(sides[1].samples)}).to(DType::f32).to_vector<float>();
     std::vector<std::int64_t> both;
-    for (const float one : most) {
-        if (!(one < 1e6F))
-            throw ValueError(fmt::format("roi_align: expected boxes of fewer than 10^6 samples in a bin, got {}", one));
-        both.push_back(std::max<std::int64_t>(1, static_cast<std::int64_t>(one)));
+    for (const float value : most) {
+        if (!(value < 1e6F))
+            throw ValueError(fmt::format("roi_align: expected boxes of fewer than 10^6 samples in a bin, got {}", value));
+        both.push_back(std::max<std::int64_t>(1, static_cast<std::int64_t>(value)));
     }
     return both;
 }

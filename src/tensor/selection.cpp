@@ -83,7 +83,7 @@ void TensorSelection::write(const TensorOrScalar& value) {
         if (!given.defined()) throw ValueError("operator[]=: expected a tensor or a number, got an undefined tensor");
         given = given.to(x.device()).to(x.dtype());
         Tensor made;
-        const auto masks = std::ranges::count_if(tensors_, [](const Tensor& one) { return one.defined(); });
+        const auto masks = std::ranges::count_if(tensors_, [](const Tensor& item) { return item.defined(); });
         if (tensors_.empty()) {
             made = expand(given, x.shape());
         } else if (given.rank() == 0 && masks == 1 && tensors_.back().dtype() == DType::boolean) {

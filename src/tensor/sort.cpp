@@ -144,7 +144,7 @@ Tensor quantile(const Tensor& x, const std::vector<double>& q, std::int64_t axis
     call.require_defined({"x"});
     if (q.empty()) throw ValueError("quantile: expected at least one q, got none");
     std::vector<Tensor> each;
-    for (const double one : q) each.push_back(quantile(x, one, axis, keep_axis, interpolation));
+    for (const double value : q) each.push_back(quantile(x, value, axis, keep_axis, interpolation));
     return call.result(stack(each));
 }
 
@@ -296,8 +296,8 @@ Bounds bounds_of(const char* name, const Tensor& flat, Bounds asked, double arou
     if (!(low <= high) || !std::isfinite(low) || !std::isfinite(high))
         throw ValueError(fmt::format("{}: expected a finite range with low <= high, got {} and {}", name, low, high));
     if (low == high && low == 0 && flat.numel() > 0) {
-        const auto number = [](const Tensor& one) {
-            return one.dtype() == DType::f64 ? one.item<double>() : static_cast<double>(one.item<float>());
+        const auto number = [](const Tensor& tensor) {
+            return tensor.dtype() == DType::f64 ? tensor.item<double>() : static_cast<double>(tensor.item<float>());
         };
         low = number(min(flat));
         high = number(max(flat));

@@ -66,7 +66,7 @@ const AddedToken* AddedVocabulary::token(std::int64_t id) const {
 
 std::size_t AddedVocabulary::beyond(const Model& model) const {
     return static_cast<std::size_t>(
-        std::ranges::count_if(tokens_, [&](const auto& one) { return !model.table().id(one.second.content); }));
+        std::ranges::count_if(tokens_, [&](const auto& token) { return !model.table().id(token.second.content); }));
 }
 
 void AddedVocabulary::split(std::string_view text, bool normalized, std::vector<Found>& out) const {

@@ -28,16 +28,16 @@ struct Statistics {
         hypothesis += length;
         // The length that is nearest; the shorter one of two.
         std::int64_t nearest = static_cast<std::int64_t>(references[0].size());
-        for (const Tokens& one : references) {
-            const auto size = static_cast<std::int64_t>(one.size());
+        for (const Tokens& item : references) {
+            const auto size = static_cast<std::int64_t>(item.size());
             if (std::pair(std::abs(size - length), size) < std::pair(std::abs(nearest - length), nearest))
                 nearest = size;
         }
         reference += nearest;
         for (std::size_t order = 0; order < matches.size(); ++order) {
             NgramCounts most;
-            for (const Tokens& one : references)
-                for (const auto& [key, count] : count_ngrams(one, order + 1)) {
+            for (const Tokens& item : references)
+                for (const auto& [key, count] : count_ngrams(item, order + 1)) {
                     std::int64_t& so_far = most[key];
                     so_far = std::max(so_far, count);
                 }

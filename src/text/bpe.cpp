@@ -166,7 +166,7 @@ void Bpe::merge(std::vector<Symbol>& symbols, data::Random* dropout) const {
             skipped.push_back(top);
             continue;
         }
-        for (const Candidate& one : skipped) queue.push(one);
+        for (const Candidate& candidate : skipped) queue.push(candidate);
         skipped.clear();
         Symbol& left = symbols[static_cast<std::size_t>(top.at)];
         if (left.length == 0 || left.after < 0) continue;

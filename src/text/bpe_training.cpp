@@ -48,7 +48,7 @@ std::vector<Word> words_of(TokenTable& table, const Model::Counts& counts, const
                            const std::string& suffix) {
     // In a fixed order, whatever that of the map is.
     std::vector<const Model::Counts::value_type*> order;
-    for (const auto& one : counts) order.push_back(&one);
+    for (const auto& count : counts) order.push_back(&count);
     std::ranges::sort(order, [](const auto* a, const auto* b) { return a->first < b->first; });
     std::vector<Word> out;
     for (const auto* entry : order) {

@@ -69,12 +69,12 @@ io::HostArray stack(const std::vector<Encoding>& encodings, std::vector<std::int
 
 void set_sequence(Encoding& encoding, std::int64_t id) {
     encoding.sequence_ids.assign(encoding.size(), id);
-    for (Encoding& one : encoding.overflowing) set_sequence(one, id);
+    for (Encoding& item : encoding.overflowing) set_sequence(item, id);
 }
 
 void set_type(Encoding& encoding, std::int64_t id) {
     encoding.type_ids.assign(encoding.size(), id);
-    for (Encoding& one : encoding.overflowing) set_type(one, id);
+    for (Encoding& item : encoding.overflowing) set_type(item, id);
 }
 
 void merge(Encoding& encoding, const Encoding& other) {
@@ -138,7 +138,7 @@ void truncate(Encoding& encoding, std::size_t length, std::size_t stride, Side d
 }
 
 void pad(Encoding& encoding, std::size_t length, const Padding& padding) {
-    for (Encoding& one : encoding.overflowing) pad(one, length, padding);
+    for (Encoding& item : encoding.overflowing) pad(item, length, padding);
     if (encoding.size() >= length) return;
     Encoding filling;
     const std::size_t count = length - encoding.size();

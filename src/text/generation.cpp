@@ -118,7 +118,7 @@ std::vector<GeneratedSequence> without_beams(Model& model, const Prompts& prompt
     std::vector<GeneratedSequence> out(running.size());
     for (std::int64_t step = 0; step < options.max_new_tokens && !running.empty(); ++step) {
         std::vector<Beam> beams;
-        for (const Running& one : running) beams.push_back(one.beam);
+        for (const Running& item : running) beams.push_back(item.beam);
         const std::vector<std::vector<float>> logits = model(beams);
         std::vector<Running> next;
         for (std::size_t i = 0; i < running.size(); ++i) {
@@ -140,7 +140,7 @@ std::vector<GeneratedSequence> without_beams(Model& model, const Prompts& prompt
         }
         running = std::move(next);
     }
-    for (Running& one : running) out[one.index] = made_of(one.beam, FinishReason::length, one.text);
+    for (Running& item : running) out[item.index] = made_of(item.beam, FinishReason::length, item.text);
     return out;
 }
 
@@ -200,11 +200,11 @@ std::vector<GeneratedSequence> with_beams(Model& model, const std::vector<std::i
                     candidates.push_back(
                         {running[beam].score + log_p[token], 0, beam, static_cast<std::int64_t>(token)});
         }
-        for (Candidate& one : candidates) {
-            one.order = one.score;
+        for (Candidate& candidate : candidates) {
+            candidate.order = candidate.score;
             // The largest of log probabilities plus Gumbel noise are a draw without replacement (Kool et al. 2019).
             if (options.do_sample)
-                one.order -= std::log(-std::log((static_cast<double>(random.word()) + 0.5) * 0x1p-32));
+                candidate.order -= std::log(-std::log((static_cast<double>(random.word()) + 0.5) * 0x1p-32));
         }
         // Twice as many as there are beams, so that enough are left where some end; and one more for each further end.
         const std::size_t wanted =
@@ -331,7 +331,7 @@ std::vector<GeneratedSequence> generate(const NextLogits& next, const Prompts& p
     std::vector<GeneratedSequence> out;
     for (std::size_t i = 0; i < prompts.size(); ++i) {
         Model model(next, options);
-        for (GeneratedSequence& one : with_beams(model, prompts[i], i, options)) out.push_back(std::move(one));
+        for (GeneratedSequence& beam : with_beams(model, prompts[i], i, options)) out.push_back(std::move(beam));
     }
     return out;
 }

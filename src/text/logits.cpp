@@ -22,7 +22,7 @@ void require(bool holds, const char* name, const char* wanted, T got) {
 
 std::vector<double> probabilities(std::span<const float> logits) {
     std::vector<double> out = log_softmax(logits);
-    for (double& one : out) one = std::exp(one);
+    for (double& output : out) output = std::exp(output);
     return out;
 }
 
@@ -167,13 +167,13 @@ std::vector<double> log_softmax(std::span<const float> logits) {
     if (!std::isfinite(largest)) {
         // All at -infinity have no probabilities; those at +infinity have all of it.
         const auto many = static_cast<double>(std::ranges::count(out, largest));
-        for (double& one : out)
-            one = largest > 0 && one == largest ? -std::log(many) : -std::numeric_limits<double>::infinity();
+        for (double& output : out)
+            output = largest > 0 && output == largest ? -std::log(many) : -std::numeric_limits<double>::infinity();
         return out;
     }
     double sum = 0;
-    for (const double one : out) sum += std::exp(one - largest);
-    for (double& one : out) one -= largest + std::log(sum);
+    for (const double output : out) sum += std::exp(output - largest);
+    for (double& output : out) output -= largest + std::log(sum);
     return out;
 }
 
@@ -187,7 +187,7 @@ std::int64_t argmax(std::span<const float> logits) {
 std::int64_t sample(std::span<const float> logits, data::Random& random) {
     const std::vector<double> p = probabilities(logits);
     double sum = 0;
-    for (const double one : p) sum += one;
+    for (const double value : p) sum += value;
     if (!(sum > 0)) throw ValueError("sample: expected a token with a probability above 0, got none");
     const std::uint64_t high = random.word(), low = random.word();
     double left = static_cast<double>((high << 32 | low) >> 11) * 0x1p-53 * sum;

@@ -196,7 +196,7 @@ double character_error_rate(std::span<const std::string> hypotheses, std::span<c
 double perplexity(std::span<const double> log_probabilities) {
     if (log_probabilities.empty()) throw ValueError("perplexity: expected at least one log probability, got none");
     double sum = 0;
-    for (const double one : log_probabilities) sum += one;
+    for (const double log_probability : log_probabilities) sum += log_probability;
     return std::exp(-sum / static_cast<double>(log_probabilities.size()));
 }
 

@@ -83,9 +83,9 @@ void NormalizedText::transform(std::span<const Change> changes) {
     std::size_t at = 0;  // of what is still to be replaced
     std::string characters;
     const auto size_at = [&] { return at < text_.size() ? bytes_of(static_cast<unsigned char>(text_[at])) : 0; };
-    for (const Change& one : changes) {
+    for (const Change& item : changes) {
         Offsets from;
-        if (one.change > 0) {
+        if (item.change > 0) {
             if (at > 0) from = original({at - 1, at});
             if (at > 0 && spans_.empty()) {  // a byte of it is there, the whole character is meant
                 const std::size_t size = decode_before(text_, at).size;
@@ -95,10 +95,10 @@ void NormalizedText::transform(std::span<const Change> changes) {
             const std::size_t size = size_at();
             from = original({at, at + size});
             at += size;
-            for (std::int32_t left = one.change; left < 0; ++left) at += size_at();
+            for (std::int32_t left = item.change; left < 0; ++left) at += size_at();
         }
         characters.clear();
-        text::append(characters, one.c);
+        text::append(characters, item.c);
         out.append(characters, from);
     }
     assign(std::move(out));

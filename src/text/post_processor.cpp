@@ -49,7 +49,7 @@ std::optional<std::size_t> retreat(std::string_view text, std::size_t at, std::s
 
 /// Leaves the spaces around tokens out of their offsets.
 void trim_offsets(Encoding& encoding, Texts texts, bool add_prefix_space) {
-    for (Encoding& one : encoding.overflowing) trim_offsets(one, texts, add_prefix_space);
+    for (Encoding& item : encoding.overflowing) trim_offsets(item, texts, add_prefix_space);
     for (std::size_t i = 0; i < encoding.size(); ++i) {
         if (encoding.sequence_ids[i] < 0) continue;
         const std::string_view text = texts[static_cast<std::size_t>(encoding.sequence_ids[i])];
@@ -76,7 +76,7 @@ class ByteLevel : public PostProcessor {
     [[nodiscard]] std::size_t added(bool) const override { return 0; }
     void apply(std::vector<Encoding>& encodings, Texts texts, bool) const override {
         if (trim_)
-            for (Encoding& one : encodings) trim_offsets(one, texts, add_prefix_space_);
+            for (Encoding& encoding : encodings) trim_offsets(encoding, texts, add_prefix_space_);
         for (std::size_t i = 0; i < encodings.size(); ++i) set_sequence(encodings[i], static_cast<std::int64_t>(i));
     }
 

@@ -174,7 +174,7 @@ class Metaspace : public PreTokenizer {
         first_ = scheme == "first";
         const char32_t c = decode_at(replacement_, 0).c;
         if (of.boolean("split", true))
-            split_ = split(find_characters([c](char32_t one) { return one == c; }), Behavior::merged_with_next);
+            split_ = split(find_characters([c](char32_t item) { return item == c; }), Behavior::merged_with_next);
     }
     void apply(Pieces& pieces) const override {
         rewrite(pieces, [&](Range piece, NormalizedText& out) {

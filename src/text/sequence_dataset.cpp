@@ -233,7 +233,7 @@ std::vector<data::Field> SequenceDataset::fields() const {
 
 std::vector<std::int64_t> SequenceDataset::lengths() const {
     std::vector<std::int64_t> out;
-    for (const auto& one : sequences_) out.push_back(static_cast<std::int64_t>(one.size()));
+    for (const auto& sequence : sequences_) out.push_back(static_cast<std::int64_t>(sequence.size()));
     return out;
 }
 

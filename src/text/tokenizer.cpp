@@ -149,13 +149,13 @@ Encoding Tokenizer::State::finish(std::vector<Encoding> encodings, std::span<con
 void Tokenizer::State::pad_all(std::vector<Encoding>& encodings) const {
     if (!padding) return;
     std::size_t length = 0;
-    for (const Encoding& one : encodings) length = std::max(length, one.size());
+    for (const Encoding& encoding : encodings) length = std::max(length, encoding.size());
     if (padding->length) length = static_cast<std::size_t>(*padding->length);
     if (padding->pad_to_multiple_of) {
         const auto multiple = static_cast<std::size_t>(*padding->pad_to_multiple_of);
         length = (length + multiple - 1) / multiple * multiple;
     }
-    for (Encoding& one : encodings) pad(one, length, *padding);
+    for (Encoding& encoding : encodings) pad(encoding, length, *padding);
 }
 
 Encoding Tokenizer::State::encode(std::span<const std::string_view> texts, const EncodeOptions& options) const {
@@ -228,9 +228,9 @@ std::vector<std::int64_t> Tokenizer::ids(std::string_view text, const EncodeOpti
     state_->post_processor->apply(around, {&nothing, 1}, true);
     std::vector<std::int64_t> all;
     all.reserve(out.size() + 4);
-    for (const Encoding& one : around)
-        for (std::size_t i = 0; i < one.size(); ++i) {
-            if (one.special_tokens_mask[i] != 0) all.push_back(one.ids[i]);
+    for (const Encoding& encoding : around)
+        for (std::size_t i = 0; i < encoding.size(); ++i) {
+            if (encoding.special_tokens_mask[i] != 0) all.push_back(encoding.ids[i]);
             else all.insert(all.end(), out.begin(), out.end());
         }
     return all;

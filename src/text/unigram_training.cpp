@@ -127,8 +127,8 @@ ScoredPieces seed(const std::vector<Word>& words, const TrainOptions& options) {
     if (longer.size() > room) longer.resize(room);
     single.insert(single.end(), longer.begin(), longer.end());
     double sum = 0;
-    for (const auto& one : single) sum += one.second;
-    for (auto& one : single) one.second = std::log(one.second) - std::log(sum);
+    for (const auto& item : single) sum += item.second;
+    for (auto& item : single) item.second = std::log(item.second) - std::log(sum);
     return single;
 }
 
@@ -146,7 +146,7 @@ ScoredPieces improve(const Pieces& pieces, const std::vector<Word>& words) {
         sum += out.back().second;
     }
     // The digamma function in place of the logarithm prefers few pieces (a Dirichlet prior).
-    for (auto& one : out) one.second = digamma(one.second) - digamma(sum);
+    for (auto& output : out) output.second = digamma(output.second) - digamma(sum);
     return out;
 }
 

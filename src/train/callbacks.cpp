@@ -71,7 +71,7 @@ void Checkpoint::on_end(Trainer& trainer) {
 }
 
 void LearningRate::on_begin(Trainer& trainer) {
-    const auto is_ours = [this](const NamedOptimizer& one) { return one.name == optimizer_; };
+    const auto is_ours = [this](const NamedOptimizer& named_optimizer) { return named_optimizer.name == optimizer_; };
     if (!optimizer_.empty() && std::ranges::none_of(trainer.optimizers(), is_ours))
         throw ValueError(fmt::format("LearningRate: expected an optimizer of the trainer, got '{}'", optimizer_));
 }

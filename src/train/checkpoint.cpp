@@ -44,7 +44,7 @@ json to_json(const EpochMetrics& metrics) {
 template <class Named>
 std::vector<std::string> names_of(const std::vector<Named>& all) {
     std::vector<std::string> names;
-    for (const Named& one : all) names.push_back(one.name);
+    for (const Named& item : all) names.push_back(item.name);
     return names;
 }
 
@@ -75,9 +75,9 @@ void Trainer::save(const std::filesystem::path& path) const {
     for (const auto& [name, optimizer] : state.optimizers)
         for (const auto& [tensor_name, tensor] : optimizer.state_dict())
             content.arrays.emplace(prefix_of(state, "optimizers", name) + tensor_name, io::to_host(tensor));
-    for (const NamedMetric& one : state.metrics)
-        for (const auto& [tensor_name, tensor] : one.metric->state())
-            content.arrays.emplace(fmt::format("metrics.{}.{}", one.name, tensor_name), io::to_host(tensor));
+    for (const NamedMetric& named_metric : state.metrics)
+        for (const auto& [tensor_name, tensor] : named_metric.metric->state())
+            content.arrays.emplace(fmt::format("metrics.{}.{}", named_metric.name, tensor_name), io::to_host(tensor));
     content.arrays.emplace("trainer.totals", io::to_host(state.totals));
     content.arrays.emplace("trainer.sums", io::to_host(state.sums.values()));
     const Progress& progress = state.progress;
@@ -241,9 +241,9 @@ class RecordReader {
         if (saved != wanted)
             throw ValueError(fmt::format("Trainer::load: expected a checkpoint with the generators {}, got {}{}", wanted,
                                          saved, in_file()));
-        for (const NamedGenerator& one : state.generators) {
-            const json& place = list(generators, one.name.c_str(), 2);
-            out.generators.emplace_back(whole(place[0], one.name), whole(place[1], one.name));
+        for (const NamedGenerator& generator : state.generators) {
+            const json& place = list(generators, generator.name.c_str(), 2);
+            out.generators.emplace_back(whole(place[0], generator.name), whole(place[1], generator.name));
         }
     }
 
@@ -329,8 +329,8 @@ Tensor old_totals(const io::Safetensors& content, const Trainer::State& state, c
 class Before {
   public:
     explicit Before(const Trainer::State& state) {
-        for (const NamedModule& one : state.modules) modules_.push_back(copy_of(one.module.state_dict()));
-        for (const NamedOptimizer& one : state.optimizers) optimizers_.push_back(copy_of(one.optimizer.state_dict()));
+        for (const NamedModule& named_module : state.modules) modules_.push_back(copy_of(named_module.module.state_dict()));
+        for (const NamedOptimizer& named_optimizer : state.optimizers) optimizers_.push_back(copy_of(named_optimizer.optimizer.state_dict()));
     }
     void restore(const Trainer::State& state) const {
         for (std::size_t i = 0; i < modules_.size(); ++i) state.modules[i].module.load_state_dict(modules_[i]);
@@ -367,10 +367,10 @@ void Trainer::load(const std::filesystem::path& path) {
                               : tensor_of(content, "trainer.totals", state.totals, path.string());
     const Tensor sums = tensor_of(content, "trainer.sums", state.sums.values(), path.string());
     std::vector<std::pair<Tensor, Tensor>> metrics;  // states, and what they become
-    for (const NamedMetric& one : state.metrics)
-        for (const auto& [name, tensor] : one.metric->state())
+    for (const NamedMetric& named_metric : state.metrics)
+        for (const auto& [name, tensor] : named_metric.metric->state())
             metrics.emplace_back(
-                tensor, tensor_of(content, fmt::format("metrics.{}.{}", one.name, name), tensor, path.string()));
+                tensor, tensor_of(content, fmt::format("metrics.{}.{}", named_metric.name, name), tensor, path.string()));
     const Before before(state);
     try {
         for (const auto& [name, module] : state.modules)

@@ -28,8 +28,8 @@ DType type_of(const nn::Module& model) {
 
 Tensor outputs_of(const Model& model, DType dtype, std::vector<Tensor> inputs) {
     if (!is_16bit_float(dtype)) return model(inputs);
-    for (Tensor& one : inputs)
-        if (one.defined() && is_floating(one.dtype())) one = one.to(dtype);
+    for (Tensor& input : inputs)
+        if (input.defined() && is_floating(input.dtype())) input = input.to(dtype);
     const Tensor out = model(inputs);
     return out.to(compute_type(out.dtype()));
 }

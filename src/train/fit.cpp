@@ -177,7 +177,7 @@ void Fit::begin_epoch() {
     if (progress.batch == 0) {
         state_.totals.fill_(0);
         state_.sums.reset();
-        for (const NamedMetric& one : state_.metrics) one.metric->reset();
+        for (const NamedMetric& named_metric : state_.metrics) named_metric.metric->reset();
     }
     loader_.start(static_cast<std::uint64_t>(progress.epoch), progress.batch);
     bar_.start_epoch(progress.epoch + 1, options_.epochs, loader_.batches());
@@ -190,8 +190,8 @@ void Fit::begin_epoch() {
         std::vector<Tensor> buffers, always{state_.totals, state_.sums.values()};
         for (const auto& [name, module] : state_.modules)
             for (const auto& [path, buffer] : module.named_buffers()) buffers.push_back(buffer);
-        for (const NamedMetric& one : state_.metrics)
-            for (const auto& [path, tensor] : one.metric->state()) always.push_back(tensor);
+        for (const NamedMetric& named_metric : state_.metrics)
+            for (const auto& [path, tensor] : named_metric.metric->state()) always.push_back(tensor);
         rollback_.emplace(buffers, always, state_.guard);
     }
     step_.confirm();  // callbacks may have changed what a step does
@@ -349,7 +349,7 @@ void Fit::accumulated() {
     save_for_rollback();
     // Replayed batches have gradients for the same parameters each time; without a replay each step finds out which.
     if (!options_.record.value_or(true) || !step_.refused().empty())
-        for (Accumulated& one : sums_) one.used = false;
+        for (Accumulated& sum : sums_) sum.used = false;
     const bool may_capture = options_.record.value_or(true);
     if (may_capture) begin_({});
     else begin_group();
@@ -361,7 +361,7 @@ void Fit::accumulated() {
 void Fit::begin_group() {
     const NoGrad no_grad;
     trainer_.optimizer().zero_grad();
-    for (Accumulated& one : sums_) one.sum.zero_();
+    for (Accumulated& accumulated : sums_) accumulated.sum.zero_();
     weights_.zero_();
 }
 
@@ -374,18 +374,18 @@ void Fit::add_gradients(const data::Batch& batch) {
     outcome.loss.backward();
     const NoGrad no_grad;
     sums_of_losses_ = weight.is_sum;
-    for (Accumulated& one : sums_) {
-        Tensor gradient = one.parameter.grad();
+    for (Accumulated& accumulated : sums_) {
+        Tensor gradient = accumulated.parameter.grad();
         if (!gradient.defined()) continue;
-        gradient = gradient.detach().to(one.sum.dtype());
+        gradient = gradient.detach().to(accumulated.sum.dtype());
         if (!weight.is_sum && !weight.tensor.defined()) {
             gradient = gradient * weight.count;
         } else if (!weight.is_sum) {  // gradients of a mean over nothing may be NaN, and count for nothing
             const Tensor by = weight.tensor.to(gradient.dtype());
             gradient = where(by == 0, 0, gradient * by);
         }
-        one.sum.add_(gradient);
-        one.used = true;
+        accumulated.sum.add_(gradient);
+        accumulated.used = true;
     }
     weights_.add_(weight.on(state_.device));
     state_.measure(outcome, batch, state_.classification, state_.totals, state_.noted, state_.sums);
@@ -396,10 +396,10 @@ void Fit::apply_gradients() {
         if (const std::string why = not_capture_safe(); !why.empty()) capture->refuse(why);
     const NoGrad no_grad;
     const Tensor divisor = where(weights_ == 0, 1, weights_);
-    for (Accumulated& one : sums_) {
-        if (!one.used) continue;
-        if (!sums_of_losses_) one.sum.div_(divisor.to(one.sum.dtype()));
-        one.parameter.set_grad(one.sum.to(one.parameter.dtype()));
+    for (Accumulated& accumulated : sums_) {
+        if (!accumulated.used) continue;
+        if (!sums_of_losses_) accumulated.sum.div_(divisor.to(accumulated.sum.dtype()));
+        accumulated.parameter.set_grad(accumulated.sum.to(accumulated.parameter.dtype()));
     }
     ops::skip_weightless(weights_.view(), state_.guard.view());
     update();
@@ -449,13 +449,13 @@ std::string Fit::not_capture_safe() const {
     const optim::Optimizer& optimizer = state_.optimizers[0].optimizer;
     if (optimizer.capture_safe() != typeid(optimizer))
         return "the optimizer does not say that it is capture_safe (Optimizer::capture_safe, FitOptions::record)";
-    for (const NamedMetric& one : state_.metrics) {
-        const Metric& metric = *one.metric;
-        if (one.of || metric.capture_safe() != typeid(metric))
+    for (const NamedMetric& named_metric : state_.metrics) {
+        const Metric& metric = *named_metric.metric;
+        if (named_metric.of || metric.capture_safe() != typeid(metric))
             return fmt::format(
                 "the metric '{}' does not say that it is capture_safe (Metric::capture_safe, "
                 "FitOptions::record)",
-                one.name);
+                named_metric.name);
     }
     return {};
 }

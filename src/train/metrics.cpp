@@ -131,9 +131,9 @@ const std::type_info& MeanIoU::capture_safe() const { return typeid(MeanIoU); }
 
 double MeanIoU::value(const States& states) const {
     double sum = 0, counted = 0;
-    for (const double one : intersection_over_union(states.numbers("counts"), static_cast<std::size_t>(classes())))
-        if (!std::isnan(one)) {
-            sum += one;
+    for (const double item : intersection_over_union(states.numbers("counts"), static_cast<std::size_t>(classes())))
+        if (!std::isnan(item)) {
+            sum += item;
             ++counted;
         }
     return ratio(sum, counted);

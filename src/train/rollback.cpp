@@ -34,7 +34,7 @@ Rollback::Rollback(const std::vector<Tensor>& buffers, const std::vector<Tensor>
 }
 
 void Rollback::add(const Tensor& tensor, bool changes) {
-    const auto same = [&](const Kept& one) { return one.tensor.state() == tensor.state(); };
+    const auto same = [&](const Kept& kept) { return kept.tensor.state() == tensor.state(); };
     // A buffer on another device than the guard stays as it is.
     if (!(tensor.device() == guard_.device()) || std::ranges::any_of(kept_, same)) return;
     const NoGrad no_grad;
@@ -47,9 +47,9 @@ void Rollback::add(const Tensor& tensor, bool changes) {
 
 std::size_t Rollback::find_changed() {
     std::size_t changing = 0;
-    for (Kept& one : kept_) {
-        one.changes = one.changes || one.tensor.view().buffer.version() != one.version;
-        changing += one.changes ? 1 : 0;
+    for (Kept& kept_item : kept_) {
+        kept_item.changes = kept_item.changes || kept_item.tensor.view().buffer.version() != kept_item.version;
+        changing += kept_item.changes ? 1 : 0;
     }
     return changing;
 }
@@ -58,15 +58,15 @@ void Rollback::save() {
     const NoGrad no_grad;
     (void)capture_guard([this] { return find_changed(); });
     std::vector<ops::View> from, to;
-    for (Kept& one : kept_) {
-        if (!one.changes) continue;
-        const auto words = words_of(one.tensor), copy = words_of(one.copy);
+    for (Kept& kept_item : kept_) {
+        if (!kept_item.changes) continue;
+        const auto words = words_of(kept_item.tensor), copy = words_of(kept_item.copy);
         if (words && copy) {
             from.push_back(*words);
             to.push_back(*copy);
-            one.copy.bump_version();
+            kept_item.copy.bump_version();
         } else {
-            one.copy.copy_(where(reshape(slice(guard_, 0, 0, 1), {}) > 0, one.copy, one.tensor));
+            kept_item.copy.copy_(where(reshape(slice(guard_, 0, 0, 1), {}) > 0, kept_item.copy, kept_item.tensor));
         }
     }
     if (from.empty()) return;
@@ -77,8 +77,8 @@ void Rollback::save() {
 
 void Rollback::restore() {
     const NoGrad no_grad;
-    for (Kept& one : kept_)
-        if (one.changes || one.tensor.view().buffer.version() != one.version) one.tensor.detach().copy_(one.copy);
+    for (Kept& kept_item : kept_)
+        if (kept_item.changes || kept_item.tensor.view().buffer.version() != kept_item.version) kept_item.tensor.detach().copy_(kept_item.copy);
 }
 
 }  // namespace declivity::train

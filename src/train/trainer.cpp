@@ -51,15 +51,15 @@ class EvaluationMode {
 class MetricsAside {
   public:
     explicit MetricsAside(const std::vector<NamedMetric>& metrics) : metrics_(metrics) {
-        for (const NamedMetric& one : metrics_) {
-            for (const auto& [name, tensor] : one.metric->state()) before_.push_back(tensor.clone());
-            one.metric->reset();
+        for (const NamedMetric& named_metric : metrics_) {
+            for (const auto& [name, tensor] : named_metric.metric->state()) before_.push_back(tensor.clone());
+            named_metric.metric->reset();
         }
     }
     ~MetricsAside() {
         std::size_t at = 0;
-        for (const NamedMetric& one : metrics_)
-            for (const auto& [name, tensor] : one.metric->state()) Tensor(tensor).copy_(before_[at++]);
+        for (const NamedMetric& named_metric : metrics_)
+            for (const auto& [name, tensor] : named_metric.metric->state()) Tensor(tensor).copy_(before_[at++]);
     }
     MetricsAside(const MetricsAside&) = delete;
     MetricsAside& operator=(const MetricsAside&) = delete;
@@ -98,10 +98,10 @@ Trainer::Trainer(Model model, optim::Optimizer& optimizer, ModelOptions options)
 
 Trainer::Trainer(Parts parts, TrainStep step) {
     if (!step) throw ValueError("Trainer: expected a step, got an empty function");
-    for (const NamedMetric& one : parts.metrics)
-        if (one.of)
+    for (const NamedMetric& metric : parts.metrics)
+        if (metric.of)
             throw ValueError(fmt::format(
-                "Trainer: expected metrics that the step updates by itself, got '{}' with NamedMetric::of", one.name));
+                "Trainer: expected metrics that the step updates by itself, got '{}' with NamedMetric::of", metric.name));
     state_ = std::make_unique<State>(std::move(parts.modules), std::move(parts.optimizers), std::move(parts.metrics),
                                      std::move(parts.generators));
     state_->step = std::move(step);
@@ -184,8 +184,8 @@ Evaluation Trainer::evaluate(const data::DatasetRef& dataset, const EvaluateOpti
     if (classification.value_or(false) && !std::isfinite(totals_on_host[0]))
         require_labels(state_->loss, last.output, last.target.dtype(), noted);
     std::vector<io::HostArray> metric_states;
-    for (const NamedMetric& one : state_->metrics)
-        for (const auto& [name, tensor] : one.metric->state()) metric_states.push_back(io::to_host(tensor));
+    for (const NamedMetric& named_metric : state_->metrics)
+        for (const auto& [name, tensor] : named_metric.metric->state()) metric_states.push_back(io::to_host(tensor));
     append_metrics(evaluation, "", *state_, classification.value_or(false), totals_on_host, sums,
                    sums.values().to_vector<float>(), metric_states);
     return evaluation;

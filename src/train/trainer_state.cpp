@@ -34,7 +34,7 @@ void check_names(std::string_view what, const std::vector<std::string>& names) {
 template <class Named>
 std::vector<std::string> names_of(const std::vector<Named>& all) {
     std::vector<std::string> names;
-    for (const Named& one : all) names.push_back(one.name);
+    for (const Named& item : all) names.push_back(item.name);
     return names;
 }
 
@@ -61,9 +61,9 @@ Trainer::State::State(std::vector<NamedModule> of, std::vector<NamedOptimizer> b
     check_names("optimizers", names_of(optimizers));
     check_names("metrics", names_of(metrics));
     check_names("generators", names_of(generators));
-    for (const NamedMetric& one : metrics) {
-        if (!one.metric) throw ValueError(fmt::format("Trainer: expected a metric as '{}', got null", one.name));
-        one.metric->to(device);
+    for (const NamedMetric& named_metric : metrics) {
+        if (!named_metric.metric) throw ValueError(fmt::format("Trainer: expected a metric as '{}', got null", named_metric.name));
+        named_metric.metric->to(device);
     }
 }
 
@@ -83,7 +83,7 @@ Tensor Trainer::State::output_of(const data::Batch& batch) const {
 Trainer::State::Outcome Trainer::State::outcome_of(const data::Batch& batch) const {
     Outcome out;
     out.output = output_of(batch);
-    const bool metrics_ask = std::ranges::any_of(metrics, [](const NamedMetric& one) { return !one.of; });
+    const bool metrics_ask = std::ranges::any_of(metrics, [](const NamedMetric& metric) { return !metric.of; });
     if (loss || metrics_ask) {
         if (!target.empty()) {
             out.target = batch[target];
@@ -121,13 +121,13 @@ void Trainer::State::measure(const Outcome& outcome, const data::Batch& batch, s
     } else {
         sums_of.add("loss", outcome.loss, outcome.weight);
     }
-    for (const NamedMetric& one : metrics) {
-        if (!one.of) {
-            one.metric->update(outcome.output, outcome.target);
+    for (const NamedMetric& named_metric : metrics) {
+        if (!named_metric.of) {
+            named_metric.metric->update(outcome.output, outcome.target);
             continue;
         }
-        const auto [output, wanted] = one.of(outcome.output, batch);
-        one.metric->update(output, wanted);
+        const auto [output, wanted] = named_metric.of(outcome.output, batch);
+        named_metric.metric->update(output, wanted);
     }
 }
 
@@ -145,14 +145,14 @@ void append_metrics(Metrics& metrics, const std::string& prefix, const Trainer::
     }
     sums.append(metrics, prefix, sums_on_host);
     std::size_t at = 0;
-    for (const NamedMetric& one : state.metrics) {
+    for (const NamedMetric& named_metric : state.metrics) {
         std::vector<std::string> names;
         std::vector<io::HostArray> arrays;
-        for (const auto& [name, tensor] : one.metric->state()) {
+        for (const auto& [name, tensor] : named_metric.metric->state()) {
             names.push_back(name);
             arrays.push_back(metric_states[at++]);
         }
-        metrics.add(prefix + one.name, one.metric->compute(Metric::States(std::move(names), std::move(arrays))));
+        metrics.add(prefix + named_metric.name, named_metric.metric->compute(Metric::States(std::move(names), std::move(arrays))));
     }
 }
 
@@ -166,8 +166,8 @@ Report::~Report() {
 void Report::ask(const Trainer::State& state) {
     wait();
     std::vector<Tensor> tensors{state.guard, state.noted, state.totals, state.sums.values()};
-    for (const NamedMetric& one : state.metrics)
-        for (const auto& [name, tensor] : one.metric->state()) tensors.push_back(tensor);
+    for (const NamedMetric& named_metric : state.metrics)
+        for (const auto& [name, tensor] : named_metric.metric->state()) tensors.push_back(tensor);
     arrays_.resize(tensors.size());
     for (std::size_t i = 0; i < tensors.size(); ++i) {
         const ops::View& view = tensors[i].view();

@@ -43,8 +43,8 @@ TEST_CASE("collate: pad puts each example into the corner of the largest") {
         const Example batch = pad({.values = {{"table", -2.5}, {"words", 77}}, .multiple = multiple})(examples);
         REQUIRE(batch.names() == std::vector<std::string>{"table", "words", "y", "table_length"});
         Shape most{0, 0, 2};
-        for (const Example& one : examples)
-            for (int axis = 0; axis < 2; ++axis) most[axis] = std::max(most[axis], one["table"].shape[axis]);
+        for (const Example& example : examples)
+            for (int axis = 0; axis < 2; ++axis) most[axis] = std::max(most[axis], example["table"].shape[axis]);
         most[0] = (most[0] + multiple - 1) / multiple * multiple;
         REQUIRE(batch["table"].shape == Shape{13, most[0], most[1], 2});
         const auto all = batch["table"].as<double>();

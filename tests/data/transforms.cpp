@@ -179,8 +179,8 @@ TEST_CASE("transforms: several fields are changed alike") {
 TEST_CASE("transforms: of images and of examples, together and refused") {
     Example example = segmentation(2, 2);
     Random random(0, 0, 0);
-    const Transform doubled = [](Example& one, Random&) {
-        for (std::uint8_t& value : one["mask"].as<std::uint8_t>()) value = static_cast<std::uint8_t>(2 * value);
+    const Transform doubled = [](Example& item, Random&) {
+        for (std::uint8_t& value : item["mask"].as<std::uint8_t>()) value = static_cast<std::uint8_t>(2 * value);
     };
     const Transform mixed = compose({normalize({0.0F}, {0.5F}), doubled});
     mixed(example, random);

@@ -7,8 +7,8 @@
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
     static const declivity::fuzz::Target& target = []() -> const declivity::fuzz::Target& {
-        for (const auto& one : declivity::fuzz::targets())
-            if (one.name == DECLIVITY_FUZZ_TARGET) return one;
+        for (const auto& item : declivity::fuzz::targets())
+            if (item.name == DECLIVITY_FUZZ_TARGET) return item;
         std::abort();
     }();
     target.run({data, size});

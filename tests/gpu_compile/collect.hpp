@@ -34,8 +34,8 @@ inline void dense_copy(const Tensor& strided) { (void)ops::dense_copy_if_needed(
 inline void backward(const Tensor& result, const std::vector<Tensor>& leaves) {
     const Tensor gradient = of(result.dtype(), result.shape());
     result.backward(gradient);
-    for (const Tensor& one : leaves)
-        if (one.grad().defined()) compute(one.grad());
+    for (const Tensor& item : leaves)
+        if (item.grad().defined()) compute(item.grad());
 }
 
 /// Calls of all rows of the elementwise table over operands of one type.

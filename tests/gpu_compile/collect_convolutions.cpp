@@ -48,12 +48,12 @@ std::vector<Convolution> convolutions() {
 void convolution_strategies() {
     const Device device = Device::best();
     for (const DType dtype : kFloats)
-        for (const Convolution& one : convolutions())
+        for (const Convolution& item : convolutions())
             for (const auto direction :
                  {Conv2dDirection::forward, Conv2dDirection::backward_input, Conv2dDirection::backward_weights}) {
                 const Conv2dProblem problem =
-                    conv2d_problem("collect", direction, dtype, KernelStyle::simt, one.x, one.weight, one.options);
-                const Shape out = conv2d_shape("collect", one.x, one.weight, one.options);
+                    conv2d_problem("collect", direction, dtype, KernelStyle::simt, item.x, item.weight, item.options);
+                const Shape out = conv2d_shape("collect", item.x, item.weight, item.options);
                 const bool forward = direction == Conv2dDirection::forward;
                 for (const Conv2dStrategy* strategy : conv2d_strategies()) {
                     // Others serve halves by their kernels of f32.
@@ -61,19 +61,19 @@ void convolution_strategies() {
                     if (!strategy->is_applicable(problem, device)) continue;
                     const std::vector<std::string> variants = strategy->variants(problem, device);
                     for (const std::string& variant : variants) {
-                        Conv2dOperands operands{View::make(device, dtype, one.x), View::make(device, dtype, one.weight),
+                        Conv2dOperands operands{View::make(device, dtype, item.x), View::make(device, dtype, item.weight),
                                                 View::make(device, dtype, out)};
-                        const bool tailed = one.epilogues && direction != Conv2dDirection::backward_weights &&
+                        const bool tailed = item.epilogues && direction != Conv2dDirection::backward_weights &&
                                             takes_epilogues(variants, variant) &&
                                             strategy->fuses_epilogue(problem, device, variant);
                         for (const KernelEpilogue& epilogue :
                              epilogues(forward ? operands.out : operands.x, EpilogueOf::convolution, tailed)) {
                             operands.epilogue = epilogue;
-                            if (forward) operands.bias = View::make(device, dtype, {one.weight[0]});
+                            if (forward) operands.bias = View::make(device, dtype, {item.weight[0]});
                             strategy->run(problem, operands, variant);
                         }
                         if (direction != Conv2dDirection::backward_weights) continue;
-                        conv2d_backward_bias(operands.out, View::make(device, dtype, {one.weight[0]}));
+                        conv2d_backward_bias(operands.out, View::make(device, dtype, {item.weight[0]}));
                     }
                 }
             }

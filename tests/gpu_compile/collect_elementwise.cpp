@@ -104,7 +104,7 @@ void index_spaces() {
             for (int i = 0; i < 5; ++i)
                 kept.push_back(sum), sum = exp(sum * 0.5 + laid(dtype, shape, i % 2 == 0) * of(dtype, stretched));
             compute(sum);
-            for (const Tensor& one : kept) compute(one);
+            for (const Tensor& kept_item : kept) compute(kept_item);
         }
         // Copies: dense ones of strided operands, rows of wider matrices, parts put together.
         dense_copy(permute(of(dtype, {33, 65}), {1, 0}));

@@ -135,7 +135,7 @@ void optimizers() {
     for (const DType dtype : kReals) {
         const auto parameters = [&] {
             std::vector<Tensor> list{leaf(dtype, {7, 33}), leaf(dtype, {5000})};
-            for (Tensor& one : list) backward(one * 1.0, {});
+            for (Tensor& item : list) backward(item * 1.0, {});
             return list;
         };
         for (const double momentum : {0.0, 0.9})

@@ -281,8 +281,8 @@ TEST_CASE("gguf: lists take as much memory as the file, and have the values of e
     CHECK(std::get<double>(at(12, 0)) == 1e300);
     CHECK_THROWS_AS((void)at(12, 1), ValueError);
     std::size_t count = 0;
-    for (const GgufValue& one : std::get<GgufList>(reader.metadata().at("k8").value))
-        count += std::get<std::string>(one.value).size();
+    for (const GgufValue& gguf_value : std::get<GgufList>(reader.metadata().at("k8").value))
+        count += std::get<std::string>(gguf_value.value).size();
     CHECK(count == 3);
 
     // 16 million numbers of a byte, in 16 MB.

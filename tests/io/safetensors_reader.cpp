@@ -28,9 +28,9 @@ StateDict some_state() {
 
 void check_same(const StateDict& got, const StateDict& wanted) {
     REQUIRE(got.size() == wanted.size());
-    for (const NamedTensor& one : wanted)
+    for (const NamedTensor& item : wanted)
         for (const NamedTensor& other : got)
-            if (other.name == one.name) CHECK_UNARY(to_host(other.tensor) == to_host(one.tensor));
+            if (other.name == item.name) CHECK_UNARY(to_host(other.tensor) == to_host(item.tensor));
 }
 
 std::string index_refusal(const fs::path& folder, const std::string& text) {

@@ -102,7 +102,7 @@ struct Reference {
                     total += weight;
                     for (std::size_t d = 0; d < width; ++d) sum[d] += weight * part(v[j], of)[d];
                 }
-                for (const double one : sum) y.push_back(one / total);
+                for (const double value : sum) y.push_back(value / total);
             }
             out.push_back(y);
         }
@@ -142,13 +142,13 @@ Row gpt2_reference(const Weights& weights, const std::vector<std::int64_t>& toke
         for (std::size_t t = 0; t < x.size(); ++t) {
             x[t] = plus(x[t], of.linear(name + ".attn.c_proj", y[t]));
             Row inner = of.linear(name + ".mlp.c_fc", of.norm(name + ".ln_2", x[t], 1e-5, true));
-            for (double& one : inner) one = gelu_new(one);
+            for (double& value : inner) value = gelu_new(value);
             x[t] = plus(x[t], of.linear(name + ".mlp.c_proj", inner));
         }
     }
     Row out;
     for (const Row& row : x)
-        for (const double one : of.linear("lm_head", of.norm("transformer.ln_f", row, 1e-5, true))) out.push_back(one);
+        for (const double value : of.linear("lm_head", of.norm("transformer.ln_f", row, 1e-5, true))) out.push_back(value);
     return out;
 }
 
@@ -190,8 +190,8 @@ Row llama_reference(const Weights& weights, const std::vector<std::int64_t>& tok
     }
     Row out;
     for (const Row& row : x)
-        for (const double one : of.linear("lm_head", of.norm("model.norm", row, config.rms_norm_eps, false)))
-            out.push_back(one);
+        for (const double value : of.linear("lm_head", of.norm("model.norm", row, config.rms_norm_eps, false)))
+            out.push_back(value);
     return out;
 }
 
@@ -301,7 +301,7 @@ TEST_CASE("causal models: training makes the loss smaller, by way of all layers"
         const Tensor loss = cross_entropy(reshape(model(before), {6, 11}), reshape(next, {6}));
         optimizer.zero_grad();
         loss.backward();
-        for (const Tensor& one : model.parameters()) CHECK(one.grad().defined());
+        for (const Tensor& parameter : model.parameters()) CHECK(parameter.grad().defined());
         optimizer.step();
         (step == 0 ? first : last) = values(loss)[0];
     }
@@ -314,11 +314,11 @@ TEST_CASE("causal models: layers that are computed again have the same gradients
         model.set_gradient_checkpointing(again);
         manual_seed(4);
         const Tensor loss = cross_entropy(flatten(model(slice(text, 1, 0, 6)), 0, 1), flatten(slice(text, 1, 1, 7), 0));
-        for (Tensor one : model.parameters()) one.zero_grad();
+        for (Tensor parameter : model.parameters()) parameter.zero_grad();
         loss.backward();
         std::vector<double> all;
-        for (const Tensor& one : model.parameters())
-            for (const double value : values(one.grad())) all.push_back(value);
+        for (const Tensor& parameter : model.parameters())
+            for (const double value : values(parameter.grad())) all.push_back(value);
         return all;
     };
     manual_seed(3);
@@ -342,7 +342,7 @@ TEST_CASE("causal models: layers that are computed again have the same gradients
         const std::uint64_t before = test::device().memory().in_use;
         sum(wide(long_text)).backward();
         test::device().synchronize();
-        for (Tensor one : wide.parameters()) one.zero_grad();
+        for (Tensor parameter : wide.parameters()) parameter.zero_grad();
         return static_cast<double>(test::device().memory().peak - before);
     };
     (void)peak_of(false);
@@ -374,9 +374,9 @@ TEST_CASE("causal models: files that would give another model are refused") {
         return true;
     };
     CHECK(saves("llama", [](auto&) {}));
-    CHECK(saves("llama", [](auto& one) { one.attention_bias = one.mlp_bias = true; }));
-    CHECK(saves("mistral", [](auto& one) { one.sliding_window = 4; }));
-    CHECK(saves("qwen2", [](auto& one) { one.sliding_window = 4, one.max_window_layers = 1, one.qkv_bias = true; }));
+    CHECK(saves("llama", [](auto& item) { item.attention_bias = item.mlp_bias = true; }));
+    CHECK(saves("mistral", [](auto& element) { element.sliding_window = 4; }));
+    CHECK(saves("qwen2", [](auto& entry) { entry.sliding_window = 4, entry.max_window_layers = 1, entry.qkv_bias = true; }));
     CHECK_FALSE(saves("llama", [](auto& one) { one.sliding_window = 4; }));
     CHECK_FALSE(saves("llama", [](auto& one) { one.qkv_bias = true; }));
     CHECK_FALSE(saves("mistral", [](auto& one) { one.max_window_layers = 1; }));

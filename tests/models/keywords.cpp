@@ -105,15 +105,15 @@ Planes log_mels(const models::KeywordCNNConfig& config, const Row& samples) {
                 y.values[m * frames + t] += std::max(0.0, std::min(up, down)) * (re * re + im * im);
             }
         }
-    for (double& one : y.values) one = std::log(one);
+    for (double& value : y.values) value = std::log(value);
     return y;
 }
 
 Row logits(const models::KeywordCNNConfig& config, const Weights& w, const Row& samples) {
     Planes x = log_mels(config, samples);
     double mean = 0;
-    for (const double one : x.values) mean += one / static_cast<double>(x.values.size());
-    for (double& one : x.values) one -= mean;
+    for (const double value : x.values) mean += value / static_cast<double>(x.values.size());
+    for (double& value : x.values) value -= mean;
     normalise(w, "norm", x, false);
     std::swap(x.channels, x.height);  // one channel of (mels, frames)
     const auto channels = static_cast<std::size_t>(config.channels);
@@ -168,21 +168,21 @@ TEST_CASE("the network for keywords") {
         const auto reference = [&] {
             const Weights w = weights_of(model);
             Row out;
-            for (const Row& one : command_lists)
-                for (const double v : logits(config, w, one)) out.push_back(v);
+            for (const Row& command_list : command_lists)
+                for (const double v : logits(config, w, command_list)) out.push_back(v);
             return out;
         };
         const Tensor y = model(samples);
         CHECK(difference(y, reference(), {dtype == DType::f64 ? 1e-9 : 2e-4, 1e-4}) == "");
         Row mels;
-        for (const Row& one : command_lists)
-            for (const double v : log_mels(config, one).values) mels.push_back(v);
+        for (const Row& command_list : command_lists)
+            for (const double v : log_mels(config, command_list).values) mels.push_back(v);
         CHECK(difference(model.features(samples), mels, {dtype == DType::f64 ? 1e-9 : 1e-3, 1e-4}) == "");
         if (dtype != DType::f64) continue;
         const Row factors = random_values(y.numel(), 77);
         y.backward(tensor(factors, y.shape(), dtype));
         std::vector<Tensor> gradients;
-        for (const Tensor& one : model.parameters()) gradients.push_back(one.grad());
+        for (const Tensor& parameter : model.parameters()) gradients.push_back(parameter.grad());
         const auto loss = [&] {
             const Row out = reference();
             double total = 0;

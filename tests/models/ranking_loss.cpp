@@ -27,7 +27,7 @@ namespace {
 /// -log softmax of the first, whose others are given.
 double first_loss(const Row& scores) {
     double total = 0;
-    for (const double one : scores) total += std::exp(one - scores[0]);
+    for (const double score : scores) total += std::exp(score - scores[0]);
     return std::log(total);
 }
 

@@ -48,10 +48,10 @@ void compare(const nn::Module& model, const std::function<Tensor()>& call, const
     const Row factors = random_values(y.numel(), 77);
     y.backward(tensor(factors, y.shape(), dtype));
     std::vector<Tensor> parameters, gradients;
-    for (const Tensor& one : model.parameters()) {
-        CHECK(one.grad().defined());
-        gradients.push_back(one.grad());
-        parameters.push_back(one);
+    for (const Tensor& parameter : model.parameters()) {
+        CHECK(parameter.grad().defined());
+        gradients.push_back(parameter.grad());
+        parameters.push_back(parameter);
     }
     const auto loss = [&] {
         const Row out = reference(weights_of(model));
@@ -65,21 +65,21 @@ Row mlp(const Weights& weights, const std::string& name, Row x, bool relu_at_end
     for (int layer = 0; weights.contains(name + "." + std::to_string(layer) + ".weight"); layer += 2) {
         const std::string at = name + "." + std::to_string(layer);
         if (layer > 0)
-            for (double& one : x) one = std::max(one, 0.0);
+            for (double& value : x) value = std::max(value, 0.0);
         Row y = weights.at(at + ".bias");
         for (std::size_t o = 0; o < y.size(); ++o)
             y[o] += product(row_of(weights.at(at + ".weight"), static_cast<std::int64_t>(o), x.size()), x);
         x = y;
     }
     if (relu_at_end)
-        for (double& one : x) one = std::max(one, 0.0);
+        for (double& value : x) value = std::max(value, 0.0);
     return x;
 }
 
 Numbers drawn_numbers(std::size_t count, std::int64_t below, std::uint64_t seed) {
     Numbers out;
-    for (const double one : random_values(static_cast<std::int64_t>(count), seed, 0, static_cast<double>(below)))
-        out.push_back(std::min(below - 1, static_cast<std::int64_t>(one)));
+    for (const double random_value : random_values(static_cast<std::int64_t>(count), seed, 0, static_cast<double>(below)))
+        out.push_back(std::min(below - 1, static_cast<std::int64_t>(random_value)));
     return out;
 }
 
@@ -107,7 +107,7 @@ Row tower(const Weights& weights, const std::string& name, const Numbers& ids, s
 
 Row of_length_one(Row x) {
     const double length = std::sqrt(product(x, x));
-    for (double& one : x) one /= length;
+    for (double& value : x) value /= length;
     return x;
 }
 

@@ -160,10 +160,10 @@ TEST_CASE("Translator: no token sees padding of the source or what follows in th
 
     const std::vector<Tensor> weights = model.attention_to_source(tokens(padded, 1), tokens(target, 1));
     REQUIRE(weights.size() == 2);
-    for (const Tensor& one : weights) {
-        REQUIRE(one.shape() == Shape{1, 2, 5, 9});
-        check_close(sum(one, {3}), Values(10, 1.0), exact());
-        check_close(slice(one, 3, 4, 9), Values(50, 0.0), 0);
+    for (const Tensor& weight : weights) {
+        REQUIRE(weight.shape() == Shape{1, 2, 5, 9});
+        check_close(sum(weight, {3}), Values(10, 1.0), exact());
+        check_close(slice(weight, 3, 4, 9), Values(50, 0.0), 0);
     }
     CHECK(std::abs(values(weights[0])[0] - values(weights[1])[0]) > 1e-6);
     // The head is the target's table, once among the parameters.

@@ -130,7 +130,7 @@ TEST_CASE("tensors_of lists the tensors of a value") {
     const Tensor a = ones({1}), b = ones({2}), c = ones({3});
     const auto sizes = [](const auto& value) {
         std::vector<std::int64_t> out;
-        for (const Tensor& one : tensors_of(value)) out.push_back(one.defined() ? one.numel() : 0);
+        for (const Tensor& tensor : tensors_of(value)) out.push_back(tensor.defined() ? tensor.numel() : 0);
         return out;
     };
     using Sizes = std::vector<std::int64_t>;
@@ -295,7 +295,7 @@ TEST_CASE("hooks and recorded steps") {
     const int number =
         layer.register_forward_hook([](nn::Layer&, const auto&, Tensor& result) { result = result * 2; });
     std::vector<double> doubled = plain;
-    for (double& one : doubled) one *= 2;
+    for (double& value : doubled) value *= 2;
     CHECK(values(step(x)) == doubled);
     CHECK(values(step(x)) == doubled);
     CHECK(step.replayed() == 2);

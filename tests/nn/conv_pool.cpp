@@ -32,7 +32,7 @@ Layer& named(Layer&& layer, const std::string& name) {
 
 double largest(const Tensor& x) {
     double most = 0;
-    for (const double one : values(x)) most = std::max(most, std::abs(one));
+    for (const double value : values(x)) most = std::max(most, std::abs(value));
     return most;
 }
 
@@ -57,7 +57,7 @@ TEST_CASE("layers: Conv3d and transposed convolutions") {
     CHECK(conv.weight().shape() == Shape{6, 2, 2, 3, 1});
     CHECK(conv.bias().shape() == Shape{6});
     const double bound = 1 / std::sqrt(12.0);
-    for (const Tensor& one : {conv.weight(), conv.bias()}) CHECK(largest(one) <= bound);
+    for (const Tensor& tensor : {conv.weight(), conv.bias()}) CHECK(largest(tensor) <= bound);
     CHECK(largest(conv.weight()) > 0.8 * bound);
     same(conv(cube()),
          conv3d(cube(), conv.weight(), conv.bias(), {.stride = {1, 2, 1}, .padding = {1, 0, 0}, .groups = 2}));

@@ -34,7 +34,7 @@ std::string entries(const nn::Module& module) {
 std::pair<double, double> spread(const Tensor& tensor) {
     double largest = 0, squares = 0;
     const auto all = values(tensor);
-    for (const double one : all) largest = std::max(largest, std::abs(one)), squares += one * one;
+    for (const double item : all) largest = std::max(largest, std::abs(item)), squares += item * item;
     return {largest, std::sqrt(squares / static_cast<double>(all.size()))};
 }
 
@@ -81,10 +81,10 @@ TEST_CASE("layers: names of parameters and buffers are PyTorch's") {
 
 TEST_CASE("layers: initial values are drawn as PyTorch draws them") {
     manual_seed(3);
-    for (const Tensor& one : nn::Conv1d(30, 40, 5, {.groups = 2}).parameters()) check_uniform(one, 1 / std::sqrt(75.0));
-    for (const Tensor& one : nn::ConvTranspose2d(40, 60, {5, 3}, {.groups = 2}).parameters())
-        check_uniform(one, 1 / std::sqrt(450.0));
-    for (const Tensor& one : nn::LSTMCell(20, 30).parameters()) check_uniform(one, 1 / std::sqrt(30.0));
+    for (const Tensor& tensor : nn::Conv1d(30, 40, 5, {.groups = 2}).parameters()) check_uniform(tensor, 1 / std::sqrt(75.0));
+    for (const Tensor& item : nn::ConvTranspose2d(40, 60, {5, 3}, {.groups = 2}).parameters())
+        check_uniform(item, 1 / std::sqrt(450.0));
+    for (const Tensor& parameter : nn::LSTMCell(20, 30).parameters()) check_uniform(parameter, 1 / std::sqrt(30.0));
     const Tensor table = nn::Embedding(50, 40, {.padding_idx = -2}).weight();
     CHECK(spread(table).second == doctest::Approx(std::sqrt(49.0 / 50)).epsilon(0.05));
     CHECK(spread(slice(table, 0, 48, 49)).first == 0);
@@ -181,7 +181,7 @@ TEST_CASE("LSTMCell: a state that is left out is zeros; a sequence, plain and re
           values(lstm_cell(x, {hidden, zero}, parameters[0], parameters[1], parameters[2], parameters[3]).hidden));
     const auto run = [&](const std::vector<Tensor>& in) {
         LstmState state;
-        for (const Tensor& one : in) state = cell(one, state);
+        for (const Tensor& input : in) state = cell(input, state);
         return std::vector{state.hidden, state.cell};
     };
     const NoGrad no_grad;

@@ -34,14 +34,14 @@ struct Net : nn::Layer {
 void fill_adapters(nn::Module& model) {
     const NoGrad no_grad;
     std::uint64_t seed = 90;
-    for (const Tensor& one : nn::lora_parameters(model))
-        Tensor(one).copy_(random_tensor(one.shape(), ++seed).to(one.dtype()));
+    for (const Tensor& lora_parameter : nn::lora_parameters(model))
+        Tensor(lora_parameter).copy_(random_tensor(lora_parameter.shape(), ++seed).to(lora_parameter.dtype()));
 }
 
 void check_untouched(const Net& net) {
     CHECK(nn::adapted_layers(net).empty());
     CHECK(net.parameters().size() == 3);
-    for (const Tensor& one : net.parameters()) CHECK(one.requires_grad());
+    for (const Tensor& parameter : net.parameters()) CHECK(parameter.requires_grad());
 }
 
 void write(const std::filesystem::path& path, const std::string& text) {
@@ -105,9 +105,9 @@ TEST_CASE("lora: frozen weights of half precision under adapters of f32") {
         Net half, whole;
         half.load_state_dict(whole.state_dict());
         for (nn::Linear* layer : {&whole.q_proj, &whole.head})  // the same numbers, rounded
-            for (Tensor one : {layer->weight(), layer->bias()}) {
+            for (Tensor tensor : {layer->weight(), layer->bias()}) {
                 const NoGrad no_grad;
-                if (one.defined()) one.copy_(one.to(dtype).to(DType::f32));
+                if (tensor.defined()) tensor.copy_(tensor.to(dtype).to(DType::f32));
             }
         std::vector<std::vector<double>> results, gradients;
         for (Net* net : {&half, &whole}) {
@@ -137,20 +137,20 @@ TEST_CASE("lora: adapters of any type in a model that is all of half precision")
             Net net, wide;
             net.to(dtype);
             StateDict state = net.state_dict();
-            for (NamedTensor& one : state) one.tensor = one.tensor.to(DType::f32);
+            for (NamedTensor& item : state) item.tensor = item.tensor.to(DType::f32);
             wide.load_state_dict(state);
-            for (Net* const one : {&net, &wide}) {
-                nn::add_lora(*one, {.r = 2, .dtype = one == &net ? of_adapter : DType::f32});
-                fill_adapters(*one);
+            for (Net* const item : {&net, &wide}) {
+                nn::add_lora(*item, {.r = 2, .dtype = item == &net ? of_adapter : DType::f32});
+                fill_adapters(*item);
             }
             Tensor x = random_tensor({4, 5}, 1).to(dtype);
             const Tensor y = net(x);
             CHECK(y.dtype() == dtype);
             CHECK(difference(y.to(DType::f32), values(wide(x.to(DType::f32))), {2e-2, 2e-2}) == "");
             sum(square(y)).backward();
-            for (const Tensor& one : nn::lora_parameters(net)) {
-                CHECK(one.grad().dtype() == of_adapter);
-                CHECK(sum(square(one.grad().to(DType::f32))).item<float>() > 0);
+            for (const Tensor& lora_parameter : nn::lora_parameters(net)) {
+                CHECK(lora_parameter.grad().dtype() == of_adapter);
+                CHECK(sum(square(lora_parameter.grad().to(DType::f32))).item<float>() > 0);
             }
             nn::merge_lora(net);
             CHECK(difference(net(x).to(DType::f32), values(y.to(DType::f32)), {3e-2, 3e-2}) == "");
@@ -171,8 +171,8 @@ TEST_CASE("lora: files with PEFT's names") {
     Net other;
     other.load_state_dict([&] {
         StateDict base;
-        for (const NamedTensor& one : net.state_dict())
-            if (one.name.find(".lora.") == std::string::npos) base.push_back(one);
+        for (const NamedTensor& tensor : net.state_dict())
+            if (tensor.name.find(".lora.") == std::string::npos) base.push_back(tensor);
         return base;
     }());
     io::load_lora(other, folder.path());
@@ -286,9 +286,9 @@ TEST_CASE("lora: adapters that find no memory change nothing") {
         if (options.base_dtype && test::widest() != DType::f64) continue;
         CHECK_THROWS_AS(nn::add_lora(model, options), OutOfMemory);
         CHECK(nn::adapted_layers(model).empty());
-        for (const Tensor& one : model.parameters()) {
-            CHECK(one.requires_grad());
-            CHECK(one.dtype() == DType::f32);
+        for (const Tensor& parameter : model.parameters()) {
+            CHECK(parameter.requires_grad());
+            CHECK(parameter.dtype() == DType::f32);
         }
     }
     CHECK(values(model.first.weight()) == before);

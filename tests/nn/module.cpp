@@ -28,7 +28,7 @@ struct Block : nn::Layer {
 
 std::vector<std::string> names(const std::vector<NamedTensor>& tensors) {
     std::vector<std::string> out;
-    for (const auto& one : tensors) out.push_back(one.name);
+    for (const auto& item : tensors) out.push_back(item.name);
     return out;
 }
 
@@ -211,7 +211,7 @@ TEST_CASE("load_state_dict: names that fit but for a common prefix are told so")
     };
     const auto with_prefix = [&](const std::string& prefix) {
         StateDict state;
-        for (const NamedTensor& one : model.state_dict()) state.push_back({prefix + one.name, one.tensor.clone()});
+        for (const NamedTensor& item : model.state_dict()) state.push_back({prefix + item.name, item.tensor.clone()});
         return state;
     };
     CHECK(refused(with_prefix("module."))
@@ -238,11 +238,11 @@ TEST_CASE("a move or a conversion that finds no memory leaves the module as it w
     nn::Sequential model(nn::Linear(256, 256), nn::Linear(256, 256), nn::Linear(256, 256));
     const Device before = model.parameters()[0].device();
     CHECK_THROWS_AS(model.to(limited("600K")), OutOfMemory);
-    for (const Tensor& one : model.parameters()) CHECK(one.device() == before);
+    for (const Tensor& parameter : model.parameters()) CHECK(parameter.device() == before);
     model.to(limited("2M"));
     if (test::widest() != DType::f64) return;
     const std::vector<double> weight = test::values(model.parameters()[0]);
     CHECK_THROWS_AS(model.to(DType::f64), OutOfMemory);
-    for (const Tensor& one : model.parameters()) CHECK(one.dtype() == DType::f32);
+    for (const Tensor& parameter : model.parameters()) CHECK(parameter.dtype() == DType::f32);
     CHECK(test::values(model.parameters()[0]) == weight);
 }

@@ -45,7 +45,7 @@ struct Net : nn::Layer {
 
 std::vector<std::string> names(const std::vector<NamedTensor>& tensors) {
     std::vector<std::string> out;
-    for (const auto& one : tensors) out.push_back(one.name);
+    for (const auto& item : tensors) out.push_back(item.name);
     return out;
 }
 

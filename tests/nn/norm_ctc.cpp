@@ -131,7 +131,7 @@ TEST_CASE("Embedding and EmbeddingBag: options, and tables that are there alread
 
     CHECK(entries(nn::EmbeddingBag(5, 2)) == "weight [5, 2]; ");
     nn::EmbeddingBag sums(5, 3, {.mode = BagMode::sum, .padding_idx = -1});
-    for (const double one : values(select(sums.weight(), 0, 4))) CHECK(one == 0);
+    for (const double value : values(select(sums.weight(), 0, 4))) CHECK(value == 0);
     same(sums(numbers), embedding_bag(numbers, sums.weight(), {}, {}, {.mode = BagMode::sum, .padding_idx = 4}));
     const Tensor row = reshape(numbers, {6}), offsets = Tensor::from<std::int64_t>({0, 4, 6}, {3}),
                  weights = random_tensor({6}, 2);
@@ -153,8 +153,8 @@ TEST_CASE("Bilinear, CTCLoss and others call their functions") {
     nn::Bilinear layer(4, 3, 5);
     CHECK(entries(layer) == "weight [5, 4, 3]; bias [5]; ");
     CHECK(entries(nn::Bilinear(4, 3, 5, {.bias = false})) == "weight [5, 4, 3]; ");
-    for (const Tensor& one : nn::Bilinear(16, 9, 8).parameters())
-        for (const double value : values(one)) CHECK(std::abs(value) <= 0.25);
+    for (const Tensor& parameter : nn::Bilinear(16, 9, 8).parameters())
+        for (const double value : values(parameter)) CHECK(std::abs(value) <= 0.25);
     const Tensor a = random_tensor({2, 4}, 1), b = random_tensor({2, 3}, 2);
     same(layer(a, b), bilinear(a, b, layer.weight(), layer.bias()));
     CHECK(layer.multiply_adds({a, b}, {layer(a, b)}) == 2 * (5 * 4 * 3 + 5 * 3));
@@ -190,7 +190,7 @@ TEST_CASE("SpectralNorm: the largest singular value is 1") {
           "parametrizations.weight.original [2, 2]; parametrizations.weight.0._u [2]; "
           "parametrizations.weight.0._v [2]; ");
     std::vector<double> wanted = matrix;
-    for (double& one : wanted) one /= 3;
+    for (double& value : wanted) value /= 3;
     CHECK(difference(layer.weight(), wanted, {1e-5, 1e-5}) == "");
     // In evaluation the buffers stay; in training they follow the weight.
     const auto buffers = [&] { return values(layer.named_buffers()[0].tensor); };

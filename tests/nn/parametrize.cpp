@@ -59,7 +59,7 @@ struct Mix : nn::Layer {
 
 std::vector<std::string> names(const std::vector<NamedTensor>& tensors) {
     std::vector<std::string> out;
-    for (const auto& one : tensors) out.push_back(one.name);
+    for (const auto& tensor : tensors) out.push_back(tensor.name);
     return out;
 }
 
@@ -201,8 +201,8 @@ TEST_CASE("LoRA: W + alpha / rank B A, of which the base is frozen") {
         CHECK(parameters[3].tensor.shape() == Shape{4, 2});
         // A trained step moves B alone at first, and A behind it.
         std::vector<Tensor> trained;
-        for (const auto& one : parameters)
-            if (one.tensor.requires_grad()) trained.push_back(one.tensor);
+        for (const auto& parameter : parameters)
+            if (parameter.tensor.requires_grad()) trained.push_back(parameter.tensor);
         optim::SGD optimizer(trained, {.lr = 0.05});
         const auto frozen = values(base);
         for (int step = 0; step < 3; ++step) {
@@ -231,7 +231,7 @@ TEST_CASE("LoRA draws A as PyTorch does") {
     nn::lora(layer, "weight", {.rank = 30});
     double largest = 0, squares = 0;
     const auto a = values(layer.named_parameters()[2].tensor);
-    for (const double one : a) largest = std::max(largest, std::abs(one)), squares += one * one;
+    for (const double value : a) largest = std::max(largest, std::abs(value)), squares += value * value;
     const double bound = 1 / std::sqrt(50.0);  // kaiming_uniform_ with a = sqrt(5)
     CHECK(largest <= bound);
     CHECK(largest > 0.99 * bound);
@@ -246,7 +246,7 @@ TEST_CASE("weight norm: g v / |v|, with a norm for each element of an axis") {
                 const double one = v[static_cast<std::size_t>(i * columns + j)];
                 out[static_cast<std::size_t>(dim < 0 ? 0 : dim == 0 ? i : j)] += one * one;
             }
-        for (double& one : out) one = std::sqrt(one);
+        for (double& output : out) output = std::sqrt(output);
         return out;
     };
     for (const int dim : {0, 1, -1}) {
@@ -274,7 +274,7 @@ TEST_CASE("weight norm: g v / |v|, with a norm for each element of an axis") {
         // The gradient for v is orthogonal to v in each row that is normalised.
         if (dim == 0) {
             const auto gv = values(sum(v.grad() * v, {1}));
-            for (const double one : gv) CHECK(std::abs(one) < 1e-4);
+            for (const double value : gv) CHECK(std::abs(value) < 1e-4);
         }
         nn::remove_parametrizations(layer, "weight");
         CHECK(difference(layer(x), tripled, {1e-5, 1e-5}) == "");
@@ -302,7 +302,7 @@ TEST_CASE("parametrisations: second-order gradients") {
         const auto penalty = [&](bool graph) {
             const std::vector<Tensor> first = grad({sum(tanh(layer(x)))}, trained, {.create_graph = graph});
             Tensor total = zeros({}, {DType::f64});
-            for (const Tensor& one : first) total = total + sum(square(one));
+            for (const Tensor& tensor : first) total = total + sum(square(tensor));
             return total;
         };
         const std::vector<Tensor> second = grad({penalty(true)}, trained);
@@ -338,8 +338,8 @@ std::vector<std::vector<double>> trained(bool captured_steps) {
     nn::register_parametrization(model[4], "w", Symmetric());
     nn::register_parametrization(model[4], "w", Scaled());
     std::vector<Tensor> parameters;
-    for (const Tensor& one : model.parameters())
-        if (one.requires_grad()) parameters.push_back(one);
+    for (const Tensor& parameter : model.parameters())
+        if (parameter.requires_grad()) parameters.push_back(parameter);
     optim::Adam optimizer(parameters, {.lr = 0.02});
     const auto step = [&](const std::vector<Tensor>& in) {
         optimizer.zero_grad();
@@ -356,7 +356,7 @@ std::vector<std::vector<double>> trained(bool captured_steps) {
         out.push_back(values(captured_steps ? any_requires_grad(in)[0] : step(in)[0]));
     }
     if (captured_steps) CHECK(captured.replayed() == 5);
-    for (const Tensor& one : model.parameters()) out.push_back(values(one));
+    for (const Tensor& parameter : model.parameters()) out.push_back(values(parameter));
     CHECK(model.not_capture_safe().empty());
     return out;
 }

@@ -85,7 +85,7 @@ Matrix descended(const Matrix& w, const Matrix& x, double rate) {
 
 std::vector<std::string> names(const std::vector<NamedTensor>& tensors) {
     std::vector<std::string> out;
-    for (const auto& one : tensors) out.push_back(one.name);
+    for (const auto& tensor : tensors) out.push_back(tensor.name);
     return out;
 }
 
@@ -157,16 +157,16 @@ TEST_CASE("tied weights: saved and loaded under both their names") {
     CHECK(values(c.decoder.weight) == values(a.encoder.weight()));
     CHECK(c.parameters().size() == 1);
     auto one_name = loaded;
-    std::erase_if(one_name, [](const NamedTensor& one) { return one.name == "decoder.weight"; });
+    std::erase_if(one_name, [](const NamedTensor& tensor) { return tensor.name == "decoder.weight"; });
     Autoencoder d;
     d.load_state_dict(one_name);  // as files from elsewhere have it, under either name
     CHECK(values(d(x)) == wanted);
     auto other_name = loaded;
-    std::erase_if(other_name, [](const NamedTensor& one) { return one.name == "encoder.weight"; });
+    std::erase_if(other_name, [](const NamedTensor& item) { return item.name == "encoder.weight"; });
     Autoencoder e;
     e.load_state_dict(other_name);
     CHECK(values(e(x)) == wanted);
-    std::erase_if(other_name, [](const NamedTensor& one) { return one.name == "decoder.weight"; });
+    std::erase_if(other_name, [](const NamedTensor& element) { return element.name == "decoder.weight"; });
     CHECK_THROWS_WITH_AS(e.load_state_dict(other_name), doctest::Contains("missing: [encoder.weight, decoder.weight]"),
                          ValueError);
     // Values that differ are refused, strict or not, and nothing is loaded.

@@ -257,7 +257,7 @@ TEST_CASE("transformer: a network of both learns to turn sequences round") {
     nn::Linear head(width, tokens);
     std::vector<Tensor> all;
     for (const nn::Module* module : std::initializer_list<const nn::Module*>{&embedding, &encoder, &decoder, &head})
-        for (const Tensor& one : module->parameters()) all.push_back(one);
+        for (const Tensor& parameter : module->parameters()) all.push_back(parameter);
     const Tensor places = normal({length, width}).set_requires_grad();
     all.push_back(places);
     optim::Adam optimizer(all, {.lr = 0.01});

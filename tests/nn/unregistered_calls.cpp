@@ -106,7 +106,7 @@ TEST_CASE("unregistered calls: the same class is told of a few times at most") {
 
 TEST_CASE("unregistered calls: children, shared modules, functions and frozen networks are not reported") {
     nn::Linear frozen(4, 4), external(4, 4), inference(4, 4), alone(4, 4);
-    for (Tensor& one : frozen.parameters()) one.set_requires_grad(false);
+    for (Tensor& parameter : frozen.parameters()) parameter.set_requires_grad(false);
     external.set_external();
     CHECK(external.external());
     nn::Linear moved = std::move(external);

@@ -26,25 +26,25 @@ std::vector<double> mixed(const std::vector<double>& before, const std::vector<d
 }  // namespace
 
 TEST_CASE("batch_norm, its statistics and its gradients agree with the reference") {
-    for (const BatchNormCase& one : batch_norm_cases()) {
-        if (one.large && small_cases()) continue;
+    for (const BatchNormCase& batch_norm_case : batch_norm_cases()) {
+        if (batch_norm_case.large && small_cases()) continue;
         for (const DType dtype : floats()) {
-            const Shape channels{one.channels()};
-            Tensor x = random_tensor(one.shape, 1, dtype, -1, 3).set_requires_grad();
+            const Shape channels{batch_norm_case.channels()};
+            Tensor x = random_tensor(batch_norm_case.shape, 1, dtype, -1, 3).set_requires_grad();
             Tensor weight = random_tensor(channels, 2, dtype, 0.5, 2).set_requires_grad(),
                    bias = random_tensor(channels, 3, dtype).set_requires_grad();
-            const Tensor g = random_tensor(one.shape, 4, dtype);
+            const Tensor g = random_tensor(batch_norm_case.shape, 4, dtype);
             const auto elements = values(x), gradient = values(g), weights = values(weight), biases = values(bias);
-            const auto mean_before = random_values(one.channels(), 5),
-                       variance_before = random_values(one.channels(), 6, 0.5, 1.5);
-            const auto expected = reference_batch_norm(one, elements, weights, biases, gradient, 1e-5);
+            const auto mean_before = random_values(batch_norm_case.channels(), 5),
+                       variance_before = random_values(batch_norm_case.channels(), 6, 0.5, 1.5);
+            const auto expected = reference_batch_norm(batch_norm_case, elements, weights, biases, gradient, 1e-5);
             BatchNormReference given;
             given.mean = mean_before;
             given.variance = variance_before;
-            const auto evaluated = reference_batch_norm(one, elements, weights, biases, gradient, 1e-5, &given);
+            const auto evaluated = reference_batch_norm(batch_norm_case, elements, weights, biases, gradient, 1e-5, &given);
             for (const KernelStyle style : families()) {
                 const ops::KernelStyleScope scope(style);
-                CAPTURE(one.name);
+                CAPTURE(batch_norm_case.name);
                 CAPTURE(name_of(dtype));
                 CAPTURE(style == KernelStyle::simd ? "CPU-like" : "GPU-like");
                 for (const bool training : {true, false}) {
@@ -55,19 +55,19 @@ TEST_CASE("batch_norm, its statistics and its gradients agree with the reference
                     const Tensor y =
                         batch_norm(x, weight, bias, mean, variance, {.training = training, .momentum = 0.2});
                     const auto& wanted = training ? expected : evaluated;
-                    const double sums = std::sqrt(static_cast<double>(one.terms()));
-                    CHECK(difference(y, wanted.y, one.tolerance(dtype, 2)) == "");
+                    const double sums = std::sqrt(static_cast<double>(batch_norm_case.terms()));
+                    CHECK(difference(y, wanted.y, batch_norm_case.tolerance(dtype, 2)) == "");
                     y.backward(g);
-                    CHECK(difference(x.grad(), wanted.dx, one.tolerance(dtype, 2)) == "");
-                    CHECK(difference(weight.grad(), wanted.dweight, one.tolerance(dtype, sums)) == "");
-                    CHECK(difference(bias.grad(), wanted.dbias, one.tolerance(dtype, sums)) == "");
-                    const auto terms = static_cast<double>(one.terms());
+                    CHECK(difference(x.grad(), wanted.dx, batch_norm_case.tolerance(dtype, 2)) == "");
+                    CHECK(difference(weight.grad(), wanted.dweight, batch_norm_case.tolerance(dtype, sums)) == "");
+                    CHECK(difference(bias.grad(), wanted.dbias, batch_norm_case.tolerance(dtype, sums)) == "");
+                    const auto terms = static_cast<double>(batch_norm_case.terms());
                     CHECK(difference(mean, training ? mixed(mean_before, expected.mean, 0.2) : mean_before,
-                                     one.tolerance(dtype)) == "");
+                                     batch_norm_case.tolerance(dtype)) == "");
                     CHECK(difference(variance,
                                      training ? mixed(variance_before, expected.variance, 0.2, terms / (terms - 1))
                                               : variance_before,
-                                     one.tolerance(dtype)) == "");
+                                     batch_norm_case.tolerance(dtype)) == "");
                 }
             }
         }

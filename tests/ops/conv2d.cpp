@@ -193,7 +193,7 @@ TEST_CASE("conv2d: every variant of the strategies for CPU-like devices") {
     }
     for (const char* name : {"winograd4 own", "winograd4 apart"}) CHECK(served[name] > 0);
     const auto ends = [&](std::string_view end) {
-        return std::ranges::any_of(served, [&](const auto& one) { return one.first.ends_with(end); });
+        return std::ranges::any_of(served, [&](const auto& item) { return item.first.ends_with(end); });
     };
     if (!small_cases()) CHECK((ends(" packed") && ends(" in_place")));
 }

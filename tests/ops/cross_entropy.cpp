@@ -15,23 +15,23 @@ using namespace declivity::test;
 namespace {}
 
 TEST_CASE("cross entropy and its gradient agree with the reference") {
-    for (const CrossEntropyCase& one : cross_entropy_cases()) {
-        if (one.large && small_cases()) continue;
-        const auto labels = one.labels();
-        const Tensor narrow = Tensor::from(labels, {one.rows});
+    for (const CrossEntropyCase& cross_entropy_case : cross_entropy_cases()) {
+        if (cross_entropy_case.large && small_cases()) continue;
+        const auto labels = cross_entropy_case.labels();
+        const Tensor narrow = Tensor::from(labels, {cross_entropy_case.rows});
         for (const DType dtype : floats()) {
-            Tensor x = random_tensor({one.rows, one.classes}, 1, dtype, -8, 8).set_requires_grad();
-            const auto expected = reference_cross_entropy(values(x), one.classes, labels, one.options);
+            Tensor x = random_tensor({cross_entropy_case.rows, cross_entropy_case.classes}, 1, dtype, -8, 8).set_requires_grad();
+            const auto expected = reference_cross_entropy(values(x), cross_entropy_case.classes, labels, cross_entropy_case.options);
             for (const KernelStyle style : families()) {
                 const ops::KernelStyleScope scope(style);
-                CAPTURE(one.name);
+                CAPTURE(cross_entropy_case.name);
                 CAPTURE(name_of(dtype));
                 CAPTURE(style == KernelStyle::simd ? "CPU-like" : "GPU-like");
                 x.zero_grad();
-                const Tensor loss = cross_entropy(x, dtype == DType::f64 ? narrow.to(DType::i64) : narrow, one.options);
-                CHECK(difference(loss, expected.loss, one.tolerance(dtype)) == "");
+                const Tensor loss = cross_entropy(x, dtype == DType::f64 ? narrow.to(DType::i64) : narrow, cross_entropy_case.options);
+                CHECK(difference(loss, expected.loss, cross_entropy_case.tolerance(dtype)) == "");
                 loss.backward(ones_like(loss));
-                CHECK(difference(x.grad(), expected.gradient, one.tolerance(dtype)) == "");
+                CHECK(difference(x.grad(), expected.gradient, cross_entropy_case.tolerance(dtype)) == "");
             }
         }
     }

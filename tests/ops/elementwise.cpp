@@ -488,7 +488,7 @@ TEST_CASE("elementwise: trees of functions run as one") {
     for (const double value : {3.0, 4.0}) {
         const Expression with[] = {Expression::constant(value, DType::f32), x};
         std::vector<double> product_with;
-        for (const double one : va) product_with.push_back(as_type(value * one, DType::f32));
+        for (const double item : va) product_with.push_back(as_type(value * item, DType::f32));
         CHECK(difference(Tensor(ops::evaluate(Expression::apply(Function::mul, with), device())), product_with, {}) ==
               "");
     }

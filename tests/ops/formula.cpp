@@ -53,7 +53,7 @@ TEST_CASE("formula: roles trade places, and a number fills one") {
     ops::Formula(trace, {{0, b.value()}, {1, a.value()}, {2, (0 * c + Tensor(trace.number(1, DType::f32))).value()}})
         .launch(tensors, progress_view(device(), DType::f32, 0, 7), guard_view(device()));
     std::swap(lists.host[0], lists.host[1]);
-    for (auto& one : lists.host[2]) std::fill(one.begin(), one.end(), 7);
+    for (auto& list : lists.host[2]) std::fill(list.begin(), list.end(), 7);
     for (std::size_t role = 0; role < 3; ++role) CHECK(lists.check(role, {}) == "");
 }
 

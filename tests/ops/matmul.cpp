@@ -70,13 +70,13 @@ void check_all(const char* strategy, DType dtype) {
     const bool local = strategy == std::string_view("tiled"), gemv = strategy == std::string_view("gemv"),
                few = small_cases() || (local && dtype == DType::f64);
     int number = 0;
-    for (const MatmulCase& one : matmul_cases()) {
+    for (const MatmulCase& matmul_case : matmul_cases()) {
         // CLBlast's own kernels are its own to check: a simulated device takes minutes for them.
         if (small_cases() && strategy == std::string_view("clblast") && number++ % 4 != 1) continue;
         // And each of its tiles is much work for a simulated device.
-        if (small_cases() && local && (one.batch > 3 || (dtype == DType::f64 && one.batch > 1))) continue;
-        if (gemv && std::min(one.m, one.n) > 4) continue;  // another strategy serves these
-        if (!one.large || (!few && one.flops() < 2e7)) check(one, dtype);
+        if (small_cases() && local && (matmul_case.batch > 3 || (dtype == DType::f64 && matmul_case.batch > 1))) continue;
+        if (gemv && std::min(matmul_case.m, matmul_case.n) > 4) continue;  // another strategy serves these
+        if (!matmul_case.large || (!few && matmul_case.flops() < 2e7)) check(matmul_case, dtype);
     }
 }
 
@@ -131,14 +131,14 @@ TEST_CASE("matmul: stream, few rows along the lines of both") {
     const ops::KernelStyleScope style(KernelStyle::simd);
     std::vector<DType> types = floats();
     types.insert(types.end(), {DType::f16, DType::bf16});
-    for (const MatmulCase& one : {MatmulCase{1, 1, 1, 1, OperandStrides::dense, OperandStrides::transposed},
+    for (const MatmulCase& matmul_case : {MatmulCase{1, 1, 1, 1, OperandStrides::dense, OperandStrides::transposed},
                                   {3, 2, 5, 7, OperandStrides::dense, OperandStrides::transposed},
                                   {2, 3, 70, 97, OperandStrides::sliced, OperandStrides::transposed, true},
                                   {3, 4, 33, 300, OperandStrides::repeated, OperandStrides::transposed},
                                   {2, 1, 257, 128, OperandStrides::dense, OperandStrides::transposed, true},
                                   {2, 3, 19, 1, OperandStrides::sliced, OperandStrides::sliced}})
         for (const DType dtype : types)
-            if (!small_cases() || (!one.large && dtype != DType::bf16)) check(one, dtype);
+            if (!small_cases() || (!matmul_case.large && dtype != DType::bf16)) check(matmul_case, dtype);
 }
 
 TEST_CASE("matmul: f16 and bf16, added up in f32 and rounded once") {
@@ -167,11 +167,11 @@ TEST_CASE("matmul: f16 and bf16, added up in f32 and rounded once") {
         if (small_cases())
             cases = gemv ? std::vector<MatmulCase>{{1, 1, 20, 16, OperandStrides::dense, OperandStrides::transposed}}
                          : std::vector<MatmulCase>{{1, 5, 18, 8, OperandStrides::transposed, OperandStrides::dense}};
-        for (const MatmulCase& one : cases) {
-            if (gemv && std::min(one.m, one.n) > 4) continue;
+        for (const MatmulCase& test_case : cases) {
+            if (gemv && std::min(test_case.m, test_case.n) > 4) continue;
             for (const DType dtype : {DType::f16, DType::bf16}) {
-                if ((small_cases() || local) && (dtype == DType::bf16) != (one.m % 2 == 0)) continue;
-                check(one, dtype);
+                if ((small_cases() || local) && (dtype == DType::bf16) != (test_case.m % 2 == 0)) continue;
+                check(test_case, dtype);
             }
         }
     }
@@ -246,20 +246,20 @@ TEST_CASE("matmul: tiled, every tile and way to read, with sums as a whole and i
     for (const char* in_parts : {"64x64x3", "32x32x1000"}) variants.emplace_back(in_parts);
     if (small_cases()) variants = {"128x128", "64x64", "16x64", "32x32x2"};
     std::size_t number = 0;
-    for (const MatmulCase& one : cases)
+    for (const MatmulCase& test_case : cases)
         for (const std::string& variant : variants)
             for (const DType dtype : floats()) {
                 if (dtype == DType::f64 && (!device().info().fp64 || small_cases() || variant != "64x64")) continue;
                 // Each is a kernel that takes seconds to compile for a CPU: halves go through a third of them.
                 if (is_16bit_float(dtype) && number++ % 3 != 0 && !all_cases()) continue;
-                CAPTURE(one.name());
+                CAPTURE(test_case.name());
                 CAPTURE(variant);
-                const auto a = matmul_operand(one.a, one.batch, one.m, one.k, 1, dtype),
-                           b = matmul_operand(one.b, one.batch, one.k, one.n, 2, dtype);
-                const Guarded result({one.batch, one.m, one.n}, dtype);
+                const auto a = matmul_operand(test_case.a, test_case.batch, test_case.m, test_case.k, 1, dtype),
+                           b = matmul_operand(test_case.b, test_case.batch, test_case.k, test_case.n, 2, dtype);
+                const Guarded result({test_case.batch, test_case.m, test_case.n}, dtype);
                 ops::matmul_tiled().run(ops::matmul_problem(a.view, b.view), {a.view, b.view, result.out}, variant);
-                CHECK(difference(Tensor(result.out), matmul_reference(one, a.elements, b.elements),
-                                 one.allowed(dtype)) == "");
+                CHECK(difference(Tensor(result.out), matmul_reference(test_case, a.elements, b.elements),
+                                 test_case.allowed(dtype)) == "");
                 CHECK(result.intact());
             }
 }
@@ -298,9 +298,9 @@ TEST_CASE("matmul: the strategy chosen by itself") {
     const Environment none("DECLIVITY_MATMUL", std::nullopt);
     for (const KernelStyle style : families()) {
         const ops::KernelStyleScope scope(style);
-        for (const MatmulCase& one : matmul_cases())
-            if (!small_cases() || (!one.large && (style == KernelStyle::simd || one.batch == 1)))
-                check(one, DType::f32);
+        for (const MatmulCase& matmul_case : matmul_cases())
+            if (!small_cases() || (!matmul_case.large && (style == KernelStyle::simd || matmul_case.batch == 1)))
+                check(matmul_case, DType::f32);
     }
 }
 
@@ -411,17 +411,17 @@ TEST_CASE("matmul: an epilogue runs over the product") {
                                 {1, 9, 50, small_cases() ? 20 : 1100, OperandStrides::dense, OperandStrides::transposed},
                                 {3, 16, 96, 3},
                                 {1, 3, 8, 40, OperandStrides::dense, OperandStrides::transposed}};
-    for (const MatmulCase& one : cases) {
-        const auto a = matmul_operand(one.a, one.batch, one.m, one.k, 1, DType::f32),
-                   b = matmul_operand(one.b, one.batch, one.k, one.n, 2, DType::f32);
-        const Shape shape{one.batch, one.m, one.n};
-        const auto product = matmul_reference(one, a.elements, b.elements);
-        const Tensor bias = random_tensor({one.n}, 3), row_bias = random_tensor({one.m, 1}, 4),
+    for (const MatmulCase& test_case : cases) {
+        const auto a = matmul_operand(test_case.a, test_case.batch, test_case.m, test_case.k, 1, DType::f32),
+                   b = matmul_operand(test_case.b, test_case.batch, test_case.k, test_case.n, 2, DType::f32);
+        const Shape shape{test_case.batch, test_case.m, test_case.n};
+        const auto product = matmul_reference(test_case, a.elements, b.elements);
+        const Tensor bias = random_tensor({test_case.n}, 3), row_bias = random_tensor({test_case.m, 1}, 4),
                      residual = random_tensor(shape, 5);
-        for (const Epilogue& epilogue : tails_for(one, bias, row_bias, residual, shape)) {
+        for (const Epilogue& epilogue : tails_for(test_case, bias, row_bias, residual, shape)) {
             // Kernels with an activation of their own take long to compile.
-            if (epilogue.defines && &one != &cases[1] && &one != &cases[3]) continue;
-            CAPTURE(one.name());
+            if (epilogue.defines && &test_case != &cases[1] && &test_case != &cases[3]) continue;
+            CAPTURE(test_case.name());
             CAPTURE(epilogue.name);
             CHECK(ops::kernel_epilogue(ops::epilogue_of(epilogue.expression), View::make(device(), DType::f32, shape))
                       .has_value() == epilogue.fused);
@@ -432,13 +432,13 @@ TEST_CASE("matmul: an epilogue runs over the product") {
                 // The others do not apply it themselves.
                 const bool knows = strategy == "blocked" || strategy == "dot" || strategy == "tiled" ||
                                    strategy == "gemv" || strategy == "packed";
-                if (small_cases() && (&one != &cases[3] || (!knows && strategy != "register_tiled"))) continue;
+                if (small_cases() && (&test_case != &cases[3] || (!knows && strategy != "register_tiled"))) continue;
                 CAPTURE(strategy);
                 const Environment set("DECLIVITY_MATMUL", std::string(strategy));
                 const auto style = family_for(strategy);
                 const Guarded result(shape, DType::f32);
                 ops::matmul(a.view, b.view, result.out, ops::epilogue_of(epilogue.expression));
-                CHECK(difference(Tensor(result.out), wanted, tolerance(DType::f32, static_cast<double>(one.k + 2))) ==
+                CHECK(difference(Tensor(result.out), wanted, tolerance(DType::f32, static_cast<double>(test_case.k + 2))) ==
                       "");
                 CHECK(result.intact());
             }

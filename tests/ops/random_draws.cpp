@@ -95,7 +95,7 @@ double poisson_number(double rate, std::uint64_t block) {
 /// Of as many elements, spread evenly in their logarithm, and some where the methods change.
 Tensor parameters(std::int64_t count, DType dtype, double low, double high) {
     std::vector<double> all = random_values(count, 11, std::log(low), std::log(high));
-    for (double& one : all) one = std::exp(one);
+    for (double& item : all) item = std::exp(item);
     for (std::size_t i = 0; i < all.size(); i += 50) all[i] = low < 1 ? 1 : 10;  // where the methods change
     return tensor(all, {count}, dtype);
 }

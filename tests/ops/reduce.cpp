@@ -32,17 +32,17 @@ void check(const ReduceCase& one, Reduce kind, const Tensor& x, const std::vecto
 
 TEST_CASE("reductions of floats agree with the reference") {
     int number = 0;
-    for (const ReduceCase& one : reduce_cases()) {
+    for (const ReduceCase& reduce_case : reduce_cases()) {
         ++number;
-        if (one.large && small_cases()) continue;
+        if (reduce_case.large && small_cases()) continue;
         for (const DType dtype : floats()) {
-            const Tensor x = one.input(dtype);
+            const Tensor x = reduce_case.input(dtype);
             const auto elements = values(x);
             // Each size of a group is a kernel to compile on some drivers, so GPU-like minima and means take turns.
             for (const Reduce kind : kKinds) {
-                if (has_family(KernelStyle::simd)) check(one, kind, x, elements, KernelStyle::simd);
+                if (has_family(KernelStyle::simd)) check(reduce_case, kind, x, elements, KernelStyle::simd);
                 if (kind == Reduce::sum || kind == Reduce::max || number % 5 == 0)
-                    check(one, kind, x, elements, KernelStyle::simt);
+                    check(reduce_case, kind, x, elements, KernelStyle::simt);
             }
         }
     }
@@ -50,27 +50,27 @@ TEST_CASE("reductions of floats agree with the reference") {
 
 TEST_CASE("reductions of halves are those of f32, rounded once") {
     int number = 0;
-    for (const ReduceCase& one : reduce_cases()) {
-        if (one.large && (small_cases() || one.shape.numel() > 1'000'000)) continue;
-        if (one.shape.numel() == 0 || (small_cases() && number++ % 6 != 0)) continue;
-        const DType dtype = one.shape.numel() % 2 == 0 ? DType::f16 : DType::bf16;
-        const Tensor x = one.input(dtype, 3, -1, 2);
+    for (const ReduceCase& reduce_case : reduce_cases()) {
+        if (reduce_case.large && (small_cases() || reduce_case.shape.numel() > 1'000'000)) continue;
+        if (reduce_case.shape.numel() == 0 || (small_cases() && number++ % 6 != 0)) continue;
+        const DType dtype = reduce_case.shape.numel() % 2 == 0 ? DType::f16 : DType::bf16;
+        const Tensor x = reduce_case.input(dtype, 3, -1, 2);
         const auto elements = values(x);
         for (const KernelStyle style : families())
             for (const Reduce kind : {Reduce::sum, Reduce::mean, Reduce::max}) {
                 if (small_cases() && kind == Reduce::mean) continue;
                 const ops::KernelStyleScope scope(style);
                 CAPTURE(style == KernelStyle::simd ? "CPU-like" : "GPU-like");
-                CAPTURE(one.name);
+                CAPTURE(reduce_case.name);
                 CAPTURE(ops::name_of(kind));
                 CAPTURE(name_of(dtype));
-                Tolerance allowed = one.tolerance(kind, DType::f32);
+                Tolerance allowed = reduce_case.tolerance(kind, DType::f32);
                 // Half a unit of the last place.
                 if (kind != Reduce::max)
                     allowed.relative += dtype == DType::f16 ? 0x1.01p-11 : 0x1.01p-8, allowed.absolute += 0x1p-25;
-                const Tensor result(ops::reduce(kind, x.view(), one.axes, false));
+                const Tensor result(ops::reduce(kind, x.view(), reduce_case.axes, false));
                 CHECK(result.dtype() == dtype);
-                CHECK(difference(result, reference_reduce(kind, elements, one.shape, one.axes), allowed) == "");
+                CHECK(difference(result, reference_reduce(kind, elements, reduce_case.shape, reduce_case.axes), allowed) == "");
             }
     }
     // Far more than f16 could count in steps of one, and a mean whose sum is too large for it.
@@ -86,15 +86,15 @@ TEST_CASE("reductions of integers are exact") {
     const ReduceCase rows{.name = "rows", .shape = {5, 95}, .axes = {1}},
         columns{.name = "columns", .shape = {9, 5}, .axes = {0}};
     const ReduceCase many{.name = "many", .shape = {1'000'003}, .large = true};
-    for (const ReduceCase& one : {rows, columns, many}) {
-        if (one.large && small_cases()) continue;
+    for (const ReduceCase& reduce_case : {rows, columns, many}) {
+        if (reduce_case.large && small_cases()) continue;
         for (const DType dtype : {DType::i8, DType::u8, DType::i32, DType::i64, DType::boolean}) {
             const bool is_signed = dtype != DType::u8 && dtype != DType::boolean;
-            const Tensor x = one.input(dtype, 2, is_signed ? -120 : 0, dtype == DType::boolean ? 2 : 120);
+            const Tensor x = reduce_case.input(dtype, 2, is_signed ? -120 : 0, dtype == DType::boolean ? 2 : 120);
             const auto elements = values(x);
             for (const Reduce kind : {Reduce::sum, Reduce::max, Reduce::min}) {
-                if (has_family(KernelStyle::simd)) check(one, kind, x, elements, KernelStyle::simd);
-                if (kind == Reduce::sum || dtype == DType::i32) check(one, kind, x, elements, KernelStyle::simt);
+                if (has_family(KernelStyle::simd)) check(reduce_case, kind, x, elements, KernelStyle::simd);
+                if (kind == Reduce::sum || dtype == DType::i32) check(reduce_case, kind, x, elements, KernelStyle::simt);
             }
         }
     }
@@ -186,37 +186,37 @@ TEST_CASE("reductions of nothing") {
 
 TEST_CASE("gradients of reductions") {
     if (widest() != DType::f64) return;
-    for (const ReduceCase& one : reduce_cases()) {
-        if (one.large || one.shape.numel() == 0 || (small_cases() && one.shape.numel() > 50)) continue;
-        CAPTURE(one.name);
-        const Tensor x = one.input(DType::f64, 8);
-        CHECK(gradient_difference([&](const auto& in) { return sum(in[0], one.axes); }, {x}) == "");
-        CHECK(gradient_difference([&](const auto& in) { return mean(in[0], one.axes, true); }, {x}) == "");
-        CHECK(gradient_difference([&](const auto& in) { return max(in[0], one.axes); }, {x}) == "");
-        CHECK(gradient_difference([&](const auto& in) { return min(in[0], one.axes, true); }, {x}) == "");
+    for (const ReduceCase& reduce_case : reduce_cases()) {
+        if (reduce_case.large || reduce_case.shape.numel() == 0 || (small_cases() && reduce_case.shape.numel() > 50)) continue;
+        CAPTURE(reduce_case.name);
+        const Tensor x = reduce_case.input(DType::f64, 8);
+        CHECK(gradient_difference([&](const auto& in) { return sum(in[0], reduce_case.axes); }, {x}) == "");
+        CHECK(gradient_difference([&](const auto& in) { return mean(in[0], reduce_case.axes, true); }, {x}) == "");
+        CHECK(gradient_difference([&](const auto& in) { return max(in[0], reduce_case.axes); }, {x}) == "");
+        CHECK(gradient_difference([&](const auto& in) { return min(in[0], reduce_case.axes, true); }, {x}) == "");
     }
 }
 
 TEST_CASE("argmax agrees with the reference") {
-    for (const ArgmaxCase& one : argmax_cases()) {
-        if (one.large && small_cases()) continue;
+    for (const ArgmaxCase& argmax_case : argmax_cases()) {
+        if (argmax_case.large && small_cases()) continue;
         for (const DType dtype : {DType::f32, DType::f64, DType::i32, DType::i64, DType::i8, DType::u8, DType::boolean,
                                   DType::f16, DType::bf16}) {
             if (dtype == DType::f64 && widest() != DType::f64) continue;
-            if (!is_floating(dtype) && one.shape.rank() != 2) continue;  // each type is a kernel of its own
-            if (is_16bit_float(dtype) && (one.shape.numel() > 10000 || one.shape.rank() != 2))
+            if (!is_floating(dtype) && argmax_case.shape.rank() != 2) continue;  // each type is a kernel of its own
+            if (is_16bit_float(dtype) && (argmax_case.shape.numel() > 10000 || argmax_case.shape.rank() != 2))
                 continue;  // they are cast first
-            const Tensor x = random_tensor(one.shape, 9, dtype, is_floating(dtype) ? -1 : 0,
+            const Tensor x = random_tensor(argmax_case.shape, 9, dtype, is_floating(dtype) ? -1 : 0,
                                            is_floating(dtype)        ? 1
                                            : dtype == DType::boolean ? 2
                                                                      : 120);
-            const auto expected = reference_argmax(values(x), one.shape, one.axis);
+            const auto expected = reference_argmax(values(x), argmax_case.shape, argmax_case.axis);
             for (const KernelStyle style : families()) {
                 const ops::KernelStyleScope scope(style);
-                CAPTURE(one.shape.str());
+                CAPTURE(argmax_case.shape.str());
                 CAPTURE(name_of(dtype));
                 CAPTURE(style == KernelStyle::simd ? "CPU-like" : "GPU-like");
-                CHECK(values(argmax(x, one.axis)) == expected);
+                CHECK(values(argmax(x, argmax_case.axis)) == expected);
             }
         }
     }

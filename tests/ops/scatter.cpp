@@ -77,42 +77,42 @@ Tensor result_of(ops::Fold fold, const Tensor& x, const Tensor& numbers, const R
 }  // namespace
 
 TEST_CASE("sums of rows by their numbers, and the last ones") {
-    for (const Rows& one : cases()) {
-        CAPTURE(one.name);
-        const std::vector<std::int64_t> numbers = numbers_of(one);
-        std::vector<double> last(static_cast<std::size_t>(one.size), -1);
+    for (const Rows& test_case : cases()) {
+        CAPTURE(test_case.name);
+        const std::vector<std::int64_t> numbers = numbers_of(test_case);
+        std::vector<double> last(static_cast<std::size_t>(test_case.size), -1);
         for (std::size_t i = 0; i < numbers.size(); ++i)
-            if (numbers[i] >= 0 && numbers[i] < one.size)
+            if (numbers[i] >= 0 && numbers[i] < test_case.size)
                 last[static_cast<std::size_t>(numbers[i])] = static_cast<double>(i);
         for (const DType dtype : {DType::f32, DType::f64, DType::f16, DType::bf16, DType::i8, DType::u16, DType::i64}) {
             if (dtype == DType::f64 && !device().info().fp64) continue;
             CAPTURE(name_of(dtype));
             const bool whole = !is_floating(dtype);
-            std::vector<double> elements = random_values(one.count * one.taken, 1, whole ? 0 : -1, whole ? 2 : 1);
+            std::vector<double> elements = random_values(test_case.count * test_case.taken, 1, whole ? 0 : -1, whole ? 2 : 1);
             if (whole)
                 for (double& element : elements) element = std::floor(element);
-            const Tensor x = tensor(elements, {one.count, one.taken}, dtype);
+            const Tensor x = tensor(elements, {test_case.count, test_case.taken}, dtype);
             elements = values(x);
-            std::vector<double> wanted = folded(ops::Fold::sum, elements, numbers, one);
+            std::vector<double> wanted = folded(ops::Fold::sum, elements, numbers, test_case);
             if (dtype == DType::i8)
                 for (double& sum : wanted) sum = static_cast<std::int8_t>(static_cast<std::int64_t>(sum));
             if (dtype == DType::u16)
                 for (double& sum : wanted) sum = static_cast<std::uint16_t>(static_cast<std::int64_t>(sum));
-            const auto most = static_cast<double>(one.high < 0.01 ? one.count : 20 * one.count / one.size + 1);
+            const auto most = static_cast<double>(test_case.high < 0.01 ? test_case.count : 20 * test_case.count / test_case.size + 1);
             const double rounding = dtype == DType::f16 ? 1e-3 : 8e-3;  // once, at the end
             const Tolerance allowed = whole            ? Tolerance{0, 0}
                                       : is_16bit_float(dtype) ? Tolerance{rounding, rounding}
                                                        : tolerance(dtype, most, 4);
             for (const DType place : {DType::i32, DType::i64}) {
-                const Tensor at = Tensor::from<std::int64_t>(numbers, {one.count}).to(place);
+                const Tensor at = Tensor::from<std::int64_t>(numbers, {test_case.count}).to(place);
                 for (const KernelStyle style : families()) {
                     const ops::KernelStyleScope scope(style);
                     CAPTURE(style == KernelStyle::simd ? "CPU-like" : "GPU-like");
-                    const Tensor sums = result_of(ops::Fold::sum, x, at, one);
+                    const Tensor sums = result_of(ops::Fold::sum, x, at, test_case);
                     CHECK(difference(sums, wanted, allowed) == "");
-                    CHECK(difference(result_of(ops::Fold::sum, x, at, one), values(sums), {0, 0}) == "");
+                    CHECK(difference(result_of(ops::Fold::sum, x, at, test_case), values(sums), {0, 0}) == "");
                     if (dtype != DType::f32) continue;
-                    const ops::View out = ops::View::make(x.device(), DType::i64, {one.size});
+                    const ops::View out = ops::View::make(x.device(), DType::i64, {test_case.size});
                     ops::last_rows("last_rows", at.view(), out);
                     CHECK(difference(Tensor(out), last, {0, 0}) == "");
                 }
@@ -123,17 +123,17 @@ TEST_CASE("sums of rows by their numbers, and the last ones") {
 }
 
 TEST_CASE("sums onto what there is") {
-    for (const Rows& one : cases()) {
-        if (one.name == "crowded") continue;
-        CAPTURE(one.name);
-        const std::vector<std::int64_t> numbers = numbers_of(one);
+    for (const Rows& test_case : cases()) {
+        if (test_case.name == "crowded") continue;
+        CAPTURE(test_case.name);
+        const std::vector<std::int64_t> numbers = numbers_of(test_case);
         for (const DType dtype : {DType::f32, DType::bf16, DType::i32}) {
             CAPTURE(name_of(dtype));
             const double scale = dtype == DType::i32 ? 100 : 1;
-            const Tensor x = random_tensor({one.count, one.taken}, 1, dtype, -scale, scale),
-                         base = random_tensor({one.size, one.taken}, 2, dtype, -scale, scale),
-                         at = Tensor::from<std::int64_t>(numbers, {one.count});
-            std::vector<double> wanted = folded(ops::Fold::sum, values(x), numbers, one);
+            const Tensor x = random_tensor({test_case.count, test_case.taken}, 1, dtype, -scale, scale),
+                         base = random_tensor({test_case.size, test_case.taken}, 2, dtype, -scale, scale),
+                         at = Tensor::from<std::int64_t>(numbers, {test_case.count});
+            std::vector<double> wanted = folded(ops::Fold::sum, values(x), numbers, test_case);
             const std::vector<double> before = values(base);
             for (std::size_t i = 0; i < wanted.size(); ++i) wanted[i] += before[i];
             const Tolerance allowed = dtype == DType::i32    ? Tolerance{0, 0}
@@ -142,7 +142,7 @@ TEST_CASE("sums onto what there is") {
             for (const KernelStyle style : families()) {
                 const ops::KernelStyleScope scope(style);
                 CAPTURE(style == KernelStyle::simd ? "CPU-like" : "GPU-like");
-                const ops::View out = ops::View::make(x.device(), dtype, {one.size, one.taken}), onto = base.view();
+                const ops::View out = ops::View::make(x.device(), dtype, {test_case.size, test_case.taken}), onto = base.view();
                 ops::sum_rows("sum_rows", x.view(), at.view(), out, &onto);
                 CHECK(difference(Tensor(out), wanted, allowed) == "");
             }
@@ -163,26 +163,26 @@ TEST_CASE("sums and writes at places along the middle axis") {
                                {"blocks of columns", 1, 30, 200, 301},
                                {"blocks of the axis", 1, 7001, 9001, 3},
                                {"blocks of rows", 97, 41, 50, 19}});
-    for (const Along& one : all)
+    for (const Along& item : all)
         for (const DType dtype : {DType::f32, DType::f64, DType::f16, DType::bf16, DType::i8, DType::i64}) {
             if (dtype == DType::f64 && !device().info().fp64) continue;
-            CAPTURE(one.name);
+            CAPTURE(item.name);
             CAPTURE(name_of(dtype));
-            const Shape table{one.outer, one.size, one.inner}, given{one.outer, one.taken, one.inner};
+            const Shape table{item.outer, item.size, item.inner}, given{item.outer, item.taken, item.inner};
             const double scale = is_floating(dtype) ? 1 : 9;
             const Tensor x = random_tensor(given, 1, dtype, -scale, scale),
                          base = random_tensor(table, 2, dtype, -scale, scale);
             const std::vector<double> elements = values(x), before = values(base);
             std::vector<std::int64_t> places;
-            const auto size = static_cast<double>(one.size);
+            const auto size = static_cast<double>(item.size);
             for (const double place : random_values(given.numel(), 3, -0.05 * size, 1.05 * size + 0.5))
                 places.push_back(static_cast<std::int64_t>(std::floor(place)));
             std::vector<double> sums = before, none(before.size(), 0), last = before;
             for (std::int64_t e = 0; e < given.numel(); ++e) {
                 const std::int64_t place = places[static_cast<std::size_t>(e)];
-                if (place < 0 || place >= one.size) continue;
-                const std::int64_t o = e / one.inner / one.taken;
-                const auto to = static_cast<std::size_t>((o * one.size + place) * one.inner + e % one.inner);
+                if (place < 0 || place >= item.size) continue;
+                const std::int64_t o = e / item.inner / item.taken;
+                const auto to = static_cast<std::size_t>((o * item.size + place) * item.inner + e % item.inner);
                 sums[to] += elements[static_cast<std::size_t>(e)];
                 none[to] += elements[static_cast<std::size_t>(e)];
                 last[to] = elements[static_cast<std::size_t>(e)];
@@ -194,7 +194,7 @@ TEST_CASE("sums and writes at places along the middle axis") {
             const Tolerance allowed = !is_floating(dtype) ? Tolerance{0, 0}
                                       : is_16bit_float(dtype)
                                           ? Tolerance{rounding, rounding}
-                                          : tolerance(dtype, 20 * static_cast<double>(one.taken) / size + 1, 4);
+                                          : tolerance(dtype, 20 * static_cast<double>(item.taken) / size + 1, 4);
             for (const DType place : {DType::i32, DType::i64}) {
                 const Tensor at = Tensor::from<std::int64_t>(places, given).to(place);
                 for (const KernelStyle style : families()) {
@@ -239,19 +239,19 @@ TEST_CASE("nothing scattered leaves what there is") {
 }
 
 TEST_CASE("products, largest and smallest rows of each number") {
-    for (const Rows& one : cases()) {
-        if (one.name == "crowded") continue;
-        CAPTURE(one.name);
-        const std::vector<std::int64_t> numbers = numbers_of(one);
-        const Tensor x = random_tensor({one.count, one.taken}, 1, DType::f32, 0.9, 1.1),
-                     at = Tensor::from<std::int64_t>(numbers, {one.count});
+    for (const Rows& test_case : cases()) {
+        if (test_case.name == "crowded") continue;
+        CAPTURE(test_case.name);
+        const std::vector<std::int64_t> numbers = numbers_of(test_case);
+        const Tensor x = random_tensor({test_case.count, test_case.taken}, 1, DType::f32, 0.9, 1.1),
+                     at = Tensor::from<std::int64_t>(numbers, {test_case.count});
         for (const ops::Fold fold : {ops::Fold::product, ops::Fold::largest, ops::Fold::smallest}) {
             CAPTURE(static_cast<int>(fold));
-            const std::vector<double> wanted = folded(fold, values(x), numbers, one);
+            const std::vector<double> wanted = folded(fold, values(x), numbers, test_case);
             for (const KernelStyle style : families()) {
                 const ops::KernelStyleScope scope(style);
                 CAPTURE(style == KernelStyle::simd ? "CPU-like" : "GPU-like");
-                CHECK(difference(result_of(fold, x, at, one), wanted,
+                CHECK(difference(result_of(fold, x, at, test_case), wanted,
                                  tolerance(DType::f32, fold == ops::Fold::product ? 2000 : 1, 4)) == "");
             }
         }

@@ -24,27 +24,27 @@ Tensor backward_of(const Tensor& y, Tensor& x, const Tensor& gradient) {
 }  // namespace
 
 TEST_CASE("softmax and its gradient agree with the reference") {
-    for (const SoftmaxCase& one : softmax_cases()) {
-        if (one.large && small_cases()) continue;
+    for (const SoftmaxCase& softmax_case : softmax_cases()) {
+        if (softmax_case.large && small_cases()) continue;
         for (const DType dtype : floats()) {
-            Tensor x = random_tensor(one.shape, 1, dtype, -8, 8).set_requires_grad();
-            const Tensor g = random_tensor(one.shape, 2, dtype);
+            Tensor x = random_tensor(softmax_case.shape, 1, dtype, -8, 8).set_requires_grad();
+            const Tensor g = random_tensor(softmax_case.shape, 2, dtype);
             const auto elements = values(x), gradient = values(g);
             for (const KernelStyle style : families()) {
                 const ops::KernelStyleScope scope(style);
-                CAPTURE(one.name);
+                CAPTURE(softmax_case.name);
                 CAPTURE(name_of(dtype));
                 CAPTURE(style == KernelStyle::simd ? "CPU-like" : "GPU-like");
-                const Tensor y = softmax(x, one.axis), log_y = log_softmax(x, one.axis);
-                CHECK(difference(y, reference_softmax(elements, one.shape, one.axis), one.tolerance(dtype)) == "");
-                CHECK(difference(log_y, reference_log_softmax(elements, one.shape, one.axis),
-                                 one.tolerance(dtype, 8)) == "");
+                const Tensor y = softmax(x, softmax_case.axis), log_y = log_softmax(x, softmax_case.axis);
+                CHECK(difference(y, reference_softmax(elements, softmax_case.shape, softmax_case.axis), softmax_case.tolerance(dtype)) == "");
+                CHECK(difference(log_y, reference_log_softmax(elements, softmax_case.shape, softmax_case.axis),
+                                 softmax_case.tolerance(dtype, 8)) == "");
                 CHECK(difference(backward_of(y, x, g),
-                                 reference_softmax_backward(false, elements, gradient, one.shape, one.axis),
-                                 one.tolerance(dtype)) == "");
+                                 reference_softmax_backward(false, elements, gradient, softmax_case.shape, softmax_case.axis),
+                                 softmax_case.tolerance(dtype)) == "");
                 CHECK(difference(backward_of(log_y, x, g),
-                                 reference_softmax_backward(true, elements, gradient, one.shape, one.axis),
-                                 one.tolerance(dtype, 8)) == "");
+                                 reference_softmax_backward(true, elements, gradient, softmax_case.shape, softmax_case.axis),
+                                 softmax_case.tolerance(dtype, 8)) == "");
             }
         }
     }

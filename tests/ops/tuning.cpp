@@ -169,8 +169,8 @@ TEST_CASE("tuning: a choice follows the file, as far as it makes sense") {
         const Tensor few = random_tensor({1, 8, 200}, 3), weights = random_tensor({1, 200, 100}, 4);
         const ops::MatmulProblem changing = ops::matmul_problem(few.view(), weights.view()),
                                  constant = changing.with_constants(true);
-        const auto serves = [](const ops::MatmulProblem& one) {
-            return std::string(ops::choose_matmul(one, default_device()).strategy->name());
+        const auto serves = [](const ops::MatmulProblem& item) {
+            return std::string(ops::choose_matmul(item, default_device()).strategy->name());
         };
         own.table.put(ops::tuning_key(changing), entry_for("tiled"));
         CHECK(serves(changing) == "tiled");

@@ -114,5 +114,5 @@ TEST_CASE("clipping: gradients of a sum, which may be one tensor, are scaled onc
     sum(a + b).backward();
     const double norm = std::sqrt(8.0);
     CHECK(optim::clip_grad_norm({a, b}, 1).item<float>() == doctest::Approx(norm));
-    for (const Tensor& one : {a, b}) CHECK(values(one.grad())[3] == doctest::Approx(1 / norm).epsilon(1e-5));
+    for (const Tensor& tensor : {a, b}) CHECK(values(tensor.grad())[3] == doctest::Approx(1 / norm).epsilon(1e-5));
 }

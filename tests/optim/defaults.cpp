@@ -70,7 +70,7 @@ TEST_CASE("weights of AdamW decay whatever options are given, those of Adam and 
     optim::AdamW optimizer({p}, {.lr = 0.1});
     optimizer.add_group({q}, {.lr = 0.2});
     optimizer.add_group({r}, {.lr = 0.1, .weight_decay = 0});
-    for (Tensor one : {p, q, r}) one.set_grad(zeros_like(one));
+    for (Tensor tensor : {p, q, r}) tensor.set_grad(zeros_like(tensor));
     optimizer.step();
     CHECK(test::values(p)[0] == doctest::Approx(99.9).epsilon(1e-6));
     CHECK(test::values(q)[0] == doctest::Approx(99.8).epsilon(1e-6));

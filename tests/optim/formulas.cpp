@@ -155,9 +155,9 @@ const std::vector<Shape>& shapes() {
 }  // namespace
 
 TEST_CASE("optimizers: every formula with every setting, in f32 and f64") {
-    for (const Case& one : cases())
+    for (const Case& test_case : cases())
         for (const DType dtype : test::floats()) {
-            CAPTURE(one.name);
+            CAPTURE(test_case.name);
             CAPTURE(name_of(dtype));
             std::vector<Tensor> parameters;
             std::vector<std::vector<double>> wanted;
@@ -165,16 +165,16 @@ TEST_CASE("optimizers: every formula with every setting, in f32 and f64") {
             for (std::size_t i = 0; i < shapes().size(); ++i) {
                 parameters.push_back(test::random_tensor(shapes()[i], i + 1, dtype).set_requires_grad());
                 wanted.push_back(values(parameters.back()));
-                kept.emplace_back(wanted.back().size(), Slots{one.initial, 0, 0});
+                kept.emplace_back(wanted.back().size(), Slots{test_case.initial, 0, 0});
             }
-            const auto optimizer = one.make(parameters);
+            const auto optimizer = test_case.make(parameters);
             for (int t = 1; t <= 9; ++t) {  // RAdam begins to divide in the sixth
                 for (std::size_t i = 0; i < shapes().size(); ++i) {
                     const Tensor g = test::random_tensor(shapes()[i], 100 * static_cast<std::uint64_t>(t) + i, dtype);
                     parameters[i].set_grad(g);
                     const auto gradient = values(g);
                     for (std::size_t k = 0; k < gradient.size(); ++k)
-                        one.step(wanted[i][k], gradient[k], kept[i][k], t);
+                        test_case.step(wanted[i][k], gradient[k], kept[i][k], t);
                 }
                 optimizer->step();
             }
@@ -187,10 +187,10 @@ TEST_CASE("optimizers: every formula with every setting, in f32 and f64") {
 TEST_CASE("optimizers: after many steps the corrections are exact") {
     for (const int before : {99, 5000}) {
         CAPTURE(before);
-        for (const Case& one : {adam({.lr = 1}), radam({.lr = 1})}) {
-            CAPTURE(one.name);
+        for (const Case& test_case : {adam({.lr = 1}), radam({.lr = 1})}) {
+            CAPTURE(test_case.name);
             Tensor p = test::random_tensor({33}, 1).set_requires_grad();
-            const auto optimizer = one.make({p});
+            const auto optimizer = test_case.make({p});
             StateDict state = optimizer->state_dict();
             auto wanted = values(p), m = values(test::random_tensor({33}, 2)), v = m;
             for (double& each : v) each = each * each + 0.25;
@@ -206,7 +206,7 @@ TEST_CASE("optimizers: after many steps the corrections are exact") {
             const auto gradient = values(g);
             for (std::size_t k = 0; k < wanted.size(); ++k) {
                 Slots slots{m[k], v[k], 0};
-                one.step(wanted[k], gradient[k], slots, before + 1);
+                test_case.step(wanted[k], gradient[k], slots, before + 1);
             }
             CHECK(test::difference(p, wanted, {3e-6, 3e-6}) == "");
         }
@@ -214,13 +214,13 @@ TEST_CASE("optimizers: after many steps the corrections are exact") {
 }
 
 TEST_CASE("optimizers: parameters of f16 and bf16 are rounded from f32, to the bit") {
-    for (const Case& one : cases())
+    for (const Case& test_case : cases())
         for (const DType dtype : {DType::f16, DType::bf16}) {
-            CAPTURE(one.name);
+            CAPTURE(test_case.name);
             CAPTURE(name_of(dtype));
             Tensor narrow = test::random_tensor({1031}, 1).to(dtype).clone().set_requires_grad();
             Tensor wide = narrow.detach().to(DType::f32).clone().set_requires_grad();
-            const auto optimizer = one.make({narrow}), other = one.make({wide});
+            const auto optimizer = test_case.make({narrow}), other = test_case.make({wide});
             for (std::uint64_t t = 1; t <= 4; ++t) {
                 const Tensor g = test::random_tensor({1031}, 10 + t).to(dtype);
                 narrow.set_grad(g.clone());

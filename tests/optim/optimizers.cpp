@@ -132,7 +132,7 @@ TEST_CASE("a step over two hundred tensors takes three launches at most") {
         else optimizer = std::make_unique<optim::SGD>(parameters, optim::SGDOptions{.lr = 0.1, .momentum = 0.9});
         const auto step = [&] {
             optimizer->zero_grad();
-            for (const Tensor& one : parameters) Tensor(one).set_grad(ones_like(one));
+            for (const Tensor& parameter : parameters) Tensor(parameter).set_grad(ones_like(parameter));
             device.synchronize();
             Profiler profiler(device);
             optimizer->step();

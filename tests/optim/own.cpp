@@ -76,8 +76,8 @@ void lion_on_host(std::vector<double>& p, std::vector<double>& m, const std::vec
 namespace {
 
 std::vector<double> state_of(const optim::Optimizer& optimizer, const std::string& name) {
-    for (const NamedTensor& one : optimizer.state_dict())
-        if (one.name == name) return values(one.tensor);
+    for (const NamedTensor& item : optimizer.state_dict())
+        if (item.name == name) return values(item.tensor);
     FAIL("no state of this name");
     return {};
 }
@@ -262,7 +262,7 @@ TEST_CASE("optimizers: a step that refuses one group updates none") {
     optim::SGD optimizer({a}, {.lr = 0.5, .momentum = 0.5});
     optimizer.add_group({b}, {.lr = 0.25});
     const auto step = [&] {
-        for (Tensor* const one : {&a, &b}) one->set_grad(ones_like(*one));
+        for (Tensor* const item : {&a, &b}) item->set_grad(ones_like(*item));
         optimizer.step();
     };
     b.assign(full({2}, 5));
@@ -283,8 +283,8 @@ TEST_CASE("optimizers: a recorded step is the plain one to the bit, schedules an
             for (const bool captured : {false, true}) {
                 nn::Sequential model(nn::Linear(5, 33), nn::Linear(33, 2));
                 std::uint64_t seed = 0;
-                for (Tensor one : model.parameters())
-                    one.assign(test::random_tensor(one.shape(), ++seed, DType::f32, -0.5, 0.5).to(dtype));
+                for (Tensor parameter : model.parameters())
+                    parameter.assign(test::random_tensor(parameter.shape(), ++seed, DType::f32, -0.5, 0.5).to(dtype));
                 std::unique_ptr<optim::Optimizer> optimizer;
                 if (kind == 0) optimizer = std::make_unique<optim::Adam>(model.named_parameters());
                 if (kind == 1) optimizer = std::make_unique<Lion>(model.named_parameters(), Lion::Options{.lr = 0.01});
@@ -305,8 +305,8 @@ TEST_CASE("optimizers: a recorded step is the plain one to the bit, schedules an
                     else step(x);
                 }
                 if (captured) CHECK(replayed.replayed() == 5);
-                for (const auto& one : model.state_dict()) found[captured].push_back(values(one.tensor));
-                for (const auto& one : optimizer->state_dict()) found[captured].push_back(values(one.tensor));
+                for (const auto& item : model.state_dict()) found[captured].push_back(values(item.tensor));
+                for (const auto& item : optimizer->state_dict()) found[captured].push_back(values(item.tensor));
             }
             CHECK(found[0] == found[1]);
         }
@@ -318,7 +318,7 @@ TEST_CASE("optimizers: state has the names of parameters, and loads or changes n
     Tensor further = ones({2}, {DType::bf16}).set_requires_grad();
     optimizer.add_group({further}, {.lr = 0.5});
     std::vector<std::string> names;
-    for (const auto& one : optimizer.state_dict()) names.push_back(one.name);
+    for (const auto& item : optimizer.state_dict()) names.push_back(item.name);
     CHECK(names == std::vector<std::string>{
                        "groups.0.learning_rate", "state.0.weight.step", "state.0.weight.m", "state.0.weight.v",
                        "state.0.weight.v_max", "state.0.bias.step", "state.0.bias.m", "state.0.bias.v",
@@ -328,7 +328,7 @@ TEST_CASE("optimizers: state has the names of parameters, and loads or changes n
                          "Adam: expected each parameter by a name of its own, got '0.bias' twice", ValueError);
     const auto all = [&] {
         std::vector<std::vector<double>> out;
-        for (const auto& one : optimizer.state_dict()) out.push_back(values(one.tensor));
+        for (const auto& item : optimizer.state_dict()) out.push_back(values(item.tensor));
         return out;
     };
     const auto before = all();

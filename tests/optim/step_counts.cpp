@@ -52,8 +52,8 @@ void step_of(optim::Optimizer& optimizer, const Tensor& parameter) {
 }
 
 Tensor state_of(const optim::Optimizer& optimizer, const std::string& name) {
-    for (const NamedTensor& one : optimizer.state_dict())
-        if (one.name == name) return one.tensor;
+    for (const NamedTensor& item : optimizer.state_dict())
+        if (item.name == name) return item.tensor;
     FAIL("no state named " << name);
     return {};
 }
@@ -137,9 +137,9 @@ TEST_CASE("step counts: a step launches two kernels, with gradients of all param
     for (const std::size_t every : {1, 1, 3}) {
         optimizer.zero_grad();
         for (std::size_t i = 0; i < parameters.size(); i += every) parameters[i].set_grad(ones_like(parameters[i]));
-        for (const Tensor& one : parameters)
-            if (one.grad().defined()) test::need(one.grad());
-        for (const NamedTensor& one : optimizer.state_dict()) test::need(one.tensor);
+        for (const Tensor& parameter : parameters)
+            if (parameter.grad().defined()) test::need(parameter.grad());
+        for (const NamedTensor& item : optimizer.state_dict()) test::need(item.tensor);
         CHECK(test::launches([&] { optimizer.step(); }) == 2);
     }
 }
@@ -210,8 +210,8 @@ TEST_CASE("step counts: a count may have any real type, and any device") {
     for (const Tensor& step : {full({}, 9, {DType::i64}), full({1}, 9, {DType::i32}), full({}, 9),
                                full({}, 9, {.device = test::fresh_device()})}) {
         StateDict state = optimizer.state_dict();
-        for (NamedTensor& one : state)
-            if (one.name == "state.0.step") one.tensor = step;
+        for (NamedTensor& item : state)
+            if (item.name == "state.0.step") item.tensor = step;
         optimizer.load_state_dict(state);
         CHECK(values(state_of(optimizer, "state.0.step")) == std::vector<double>{9});
         optimizer.load_state_dict(optim::Adam({leaf(1)}).state_dict());
@@ -224,8 +224,8 @@ TEST_CASE("step counts: what is no count is refused, and changes nothing") {
     optim::Adam optimizer({a}, {.lr = 0.5});
     for (const double step : {-3.0, 1.5, static_cast<double>(NAN), HUGE_VAL}) {
         StateDict state = optimizer.state_dict(), torch = optim::Adam({leaf(2)}).torch_state_dict();
-        for (NamedTensor& one : state)
-            if (one.name == "state.0.step") one.tensor = full({}, step);
+        for (NamedTensor& item : state)
+            if (item.name == "state.0.step") item.tensor = full({}, step);
         CHECK_THROWS_WITH_AS(optimizer.load_state_dict(state),
                              doctest::Contains("load_state_dict: expected a whole number of steps of at least 0 as "
                                                "'state.0.step', got "),
@@ -236,9 +236,9 @@ TEST_CASE("step counts: what is no count is refused, and changes nothing") {
         CHECK_THROWS_WITH_AS(optimizer.load_torch_state_dict(torch), doctest::Contains("a whole number of steps"),
                              ValueError);
         StateDict old;
-        for (const NamedTensor& one : optimizer.state_dict())
-            if (one.name.find("rate") == std::string::npos && one.name.find("step") == std::string::npos)
-                old.push_back(one);
+        for (const NamedTensor& tensor : optimizer.state_dict())
+            if (tensor.name.find("rate") == std::string::npos && tensor.name.find("step") == std::string::npos)
+                old.push_back(tensor);
         old.push_back({"groups.0.progress", Tensor::from<float>({0.5F, static_cast<float>(step)}, {2})});
         CHECK_THROWS_AS(optimizer.load_state_dict(old), ValueError);
         CHECK(values(state_of(optimizer, "state.0.step")) == std::vector<double>{0});

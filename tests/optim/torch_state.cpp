@@ -27,13 +27,13 @@ namespace {
 
 std::vector<std::string> names_of(const StateDict& state) {
     std::vector<std::string> names;
-    for (const NamedTensor& one : state) names.push_back(one.name);
+    for (const NamedTensor& item : state) names.push_back(item.name);
     return names;
 }
 
 Tensor state_of(const StateDict& state, const std::string& name) {
-    for (const NamedTensor& one : state)
-        if (one.name == name) return one.tensor;
+    for (const NamedTensor& item : state)
+        if (item.name == name) return item.tensor;
     FAIL("no state named " << name);
     return {};
 }

@@ -80,8 +80,8 @@ std::string compared(const char* what, std::size_t at, const Tensor& got, const 
         return fmt::format("{} {} is {}, expected {}", what, at, name_of(got.dtype()), name_of(wanted.dtype()));
     const auto a = values_of(got), b = values_of(wanted);
     double largest = how.least;
-    for (const double one : b)
-        if (std::isfinite(one)) largest = std::max(largest, std::abs(one));
+    for (const double value : b)
+        if (std::isfinite(value)) largest = std::max(largest, std::abs(value));
     const DType type = rounds ? got.dtype() : wanted.dtype();
     const auto skipped = how.beside != nullptr ? values_of(*how.beside) : std::vector<double>{};
     for (std::size_t i = 0; i < a.size(); ++i) {
@@ -209,8 +209,8 @@ std::string tried(const Adapter& adapter, const Json& call, const Reader& reader
             return text;
     // PyTorch's gradients are those of f32, which holds results that f16 does not.
     for (std::size_t i = 0; variant == "f16" && i < compares; ++i)
-        for (const double one : values_of(reader.tensor(wanted[i])))
-            if (std::isfinite(one) && std::isinf(in_range(DType::f16, one))) return {};
+        for (const double item : values_of(reader.tensor(wanted[i])))
+            if (std::isfinite(item) && std::isinf(in_range(DType::f16, item))) return {};
     if (!call.contains("gradients") || arguments.compares_values_alone() || open) return {};
     if (!variant.empty() && name == "polar") return {};  // whose slope PyTorch drops where the size is 0
     const bool twice = call.contains("second_gradients");
@@ -227,7 +227,7 @@ std::string tried(const Adapter& adapter, const Json& call, const Reader& reader
     // Which element a NaN comes from, PyTorch's functions see in several ways.
     const bool has_nan =
         any && std::ranges::any_of(inputs, [](const Tensor& x) {
-            return std::ranges::any_of(values_of(x.detach()), [](double one) { return std::isnan(one); });
+            return std::ranges::any_of(values_of(x.detach()), [](double value) { return std::isnan(value); });
         });
     for (std::size_t i = 0; i < inputs.size() && i < call["gradients"].size(); ++i) {
         const bool none = call["gradients"][i].is_null();

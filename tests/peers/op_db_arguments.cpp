@@ -11,8 +11,8 @@ namespace declivity::peers {
 namespace {
 
 DType dtype_of_name(const std::string& name) {
-    for (const DType one : kDTypes)
-        if (name_of(one) == name || (one == DType::boolean && name == "bool")) return one;
+    for (const DType d_type : kDTypes)
+        if (name_of(d_type) == name || (d_type == DType::boolean && name == "bool")) return d_type;
     throw std::runtime_error("unknown type " + name);
 }
 
@@ -73,19 +73,19 @@ Tensor Reader::tensor(const Json& json) const {
 }
 
 Arguments::Arguments(const Json& call, const Reader& reader) : reader_(&reader) {
-    for (const Json& one : call["args"]) args_.push_back(one);
+    for (const Json& arg : call["args"]) args_.push_back(arg);
     for (const auto& [name, one] : call["kwargs"].items()) kwargs_[name] = one, used_names_[name] = false;
-    for (const Json& one : call["results"]) results_.push_back(one);
+    for (const Json& result : call["results"]) results_.push_back(result);
     used_.resize(args_.size());
     const auto add = [&](const auto& self, const Json& json) -> void {
         if (is_tensor(json)) {
             Tensor tensor = made(json);
             if (json["grad"].get<bool>()) differentiable_.push_back(tensor);
         } else if (json.is_object() && json.contains("list")) {
-            for (const Json& one : json["list"]) self(self, one);
+            for (const Json& item : json["list"]) self(self, item);
         }
     };
-    for (const Json& one : args_) add(add, one);
+    for (const Json& item : args_) add(add, item);
     for (const auto& [name, one] : kwargs_) add(add, one);
 }
 
@@ -147,9 +147,9 @@ std::vector<Tensor> Arguments::tensors(std::size_t place, const char* name) {
     const Json* json = find(place, name);
     if (json == nullptr || !json->is_object() || !json->contains("list")) throw Untaken("an argument that is no list");
     std::vector<Tensor> all;
-    for (const Json& one : (*json)["list"]) {
-        if (one.is_null()) all.emplace_back();
-        else if (is_tensor(one)) all.push_back(made(one));
+    for (const Json& item : (*json)["list"]) {
+        if (item.is_null()) all.emplace_back();
+        else if (is_tensor(item)) all.push_back(made(item));
         else throw Untaken("a list with others than tensors");
     }
     return all;
@@ -213,9 +213,9 @@ Dims Arguments::dims(std::size_t place, const char* name, const std::optional<Di
     if (json->is_number_integer()) return {json->get<std::int64_t>()};
     if (!json->is_object() || !json->contains("list")) throw Untaken("an argument that is no list");
     Dims all;
-    for (const Json& one : (*json)["list"]) {
-        if (!one.is_number_integer() && !one.is_null()) throw Untaken("a list with others than integers");
-        all.push_back(one.is_null() ? -1 : one.get<std::int64_t>());
+    for (const Json& item : (*json)["list"]) {
+        if (!item.is_number_integer() && !item.is_null()) throw Untaken("a list with others than integers");
+        all.push_back(item.is_null() ? -1 : item.get<std::int64_t>());
     }
     return all;
 }
@@ -225,7 +225,7 @@ std::vector<double> Arguments::numbers(std::size_t place, const char* name) {
     if (json == nullptr || json->is_null()) throw Untaken(fmt::format("{} is missing", name));
     if (!json->is_object() || !json->contains("list")) return {number_of(*json)};
     std::vector<double> all;
-    for (const Json& one : (*json)["list"]) all.push_back(number_of(one));
+    for (const Json& item : (*json)["list"]) all.push_back(number_of(item));
     return all;
 }
 
@@ -241,13 +241,13 @@ std::string said(const Json& call) {
         if (is_tensor(json)) return fmt::format("{}{}", json["dtype"].get<std::string>(), json["shape"].dump());
         if (json.is_object() && json.contains("list")) {
             std::string text;
-            for (const Json& one : json["list"]) text += (text.empty() ? "" : ", ") + self(self, one);
+            for (const Json& item : json["list"]) text += (text.empty() ? "" : ", ") + self(self, item);
             return "[" + text + "]";
         }
         return json.dump();
     };
     std::string text;
-    for (const Json& one : call["args"]) text += (text.empty() ? "" : ", ") + of(of, one);
+    for (const Json& arg : call["args"]) text += (text.empty() ? "" : ", ") + of(of, arg);
     for (const auto& [name, one] : call["kwargs"].items()) text += ", " + name + "=" + of(of, one);
     const std::string variant = call.value("variant", "");
     return call["op"].get<std::string>() + "(" + text + ")" + (variant.empty() ? "" : ", " + variant);

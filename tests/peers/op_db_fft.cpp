@@ -120,7 +120,7 @@ void add_windows(Table& all) {
     const auto add = [&](const char* name,
                          const std::function<Tensor(A&, std::int64_t, bool, const TensorOptions&)>& call) {
         all[std::string("signal.windows.") + name] = [call](A& a) {
-            for (const char* one : {"device", "dtype", "layout", "requires_grad"}) a.ignore(one);
+            for (const char* character : {"device", "dtype", "layout", "requires_grad"}) a.ignore(character);
             const std::int64_t length = a.integer(0, "M");
             return Tensors{call(a, length, !a.flag(9, "sym", true), {a.wanted(0).dtype()})};
         };

@@ -50,7 +50,7 @@ void add_product_functions(Table& all) {
         if (const Json& axes = a.raw(2, "dims"); axes.is_object()) {
             const auto list = [](const Json& json) {
                 Dims made;
-                for (const Json& one : json["list"]) made.push_back(one.get<std::int64_t>());
+                for (const Json& item : json["list"]) made.push_back(item.get<std::int64_t>());
                 return made;
             };
             return Tensors{tensordot(x, y, list(axes["list"][0]), list(axes["list"][1]))};

@@ -123,7 +123,7 @@ void add_embeddings(Table& all) {
 
 std::vector<std::int64_t> lengths_of(A& a, std::size_t place, const char* name) {
     std::vector<std::int64_t> all;
-    for (const double one : a.numbers(place, name)) all.push_back(static_cast<std::int64_t>(one));
+    for (const double number : a.numbers(place, name)) all.push_back(static_cast<std::int64_t>(number));
     return all;
 }
 

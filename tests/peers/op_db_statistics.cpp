@@ -129,7 +129,7 @@ void add_arrangements(Table& all) {
         all[name] = [call = call](A& a) {
             if (!a.raw(0).contains("list")) return Tensors{call(a.tensor(0))};
             Tensors made;
-            for (const Tensor& one : a.tensors(0)) made.push_back(call(one));
+            for (const Tensor& tensor : a.tensors(0)) made.push_back(call(tensor));
             return made;
         };
     const std::pair<const char*, Tensor (*)(const Tensors&)> of_list[] = {
@@ -154,7 +154,7 @@ void add_arrangements(Table& all) {
         if (how.is_number_integer()) return tensor_split(a.tensor(0), how.get<std::int64_t>(), axis);
         if (how.contains("tensor")) throw Untaken("places as a tensor");
         std::vector<std::int64_t> places;
-        for (const Json& one : how["list"]) places.push_back(one.get<std::int64_t>());
+        for (const Json& item : how["list"]) places.push_back(item.get<std::int64_t>());
         return tensor_split(a.tensor(0), places, axis);
     };
     all["take_along_dim"] = [](A& a) {

@@ -115,7 +115,7 @@ TEST_CASE("a replay enqueues kernels, copies and fills in order, in memory of it
     std::vector<Buffer> others;
     for (int i = 0; i < 20; ++i) others.push_back(buffer_of(device, first));
     command_list.replay();
-    for (const Buffer& one : others) CHECK(values_of(one) == first);
+    for (const Buffer& buffer : others) CHECK(values_of(buffer) == first);
 
     CHECK_THROWS_AS(command_list.replace(1, other), ValueError);
     CHECK_THROWS_AS(command_list.replace(0, Buffer(device, 8)), ShapeError);

@@ -76,9 +76,9 @@ TEST_CASE("interop: the library's queue and memory in raw calls") {
     const Foreign foreign(interop::context(device), interop::device_id(device));
     const Buffer before(device, 40), buffer(device, 10 * sizeof(int)),
         after(device, 40);  // neighbours, where it is a pool
-    for (const Buffer& one : {before, buffer, after}) {
+    for (const Buffer& item : {before, buffer, after}) {
         const std::vector<int> zeros(10, 0);
-        upload(one, 0, std::as_bytes(std::span(zeros)));
+        upload(item, 0, std::as_bytes(std::span(zeros)));
     }
     count_up(device, buffer, 5);
     const auto raw = interop::raw(buffer);

@@ -168,8 +168,8 @@ TEST_CASE("pool: an exhausted device is reported with the pool's figures, and go
 TEST_CASE("pool: memory in use is known by scope, and named when it runs out") {
     const Device device = pooled("64M");
     const auto bytes_of = [&](std::string_view scope) {
-        for (const ScopeMemory& one : device.memory_by_scope())
-            if (one.scope == scope) return std::pair(one.bytes, one.blocks);
+        for (const ScopeMemory& scope_memory : device.memory_by_scope())
+            if (scope_memory.scope == scope) return std::pair(scope_memory.bytes, scope_memory.blocks);
         return std::pair(std::uint64_t{0}, std::int64_t{0});
     };
     const Buffer outside(device, 3 * kMega);

@@ -78,7 +78,7 @@ TEST_CASE("process profile: all that was enqueued is in the file when the proces
     CHECK(kernels.size() == 10);
     for (const Json& kernel : kernels) CHECK(kernel.at("args").at("scope") == "Child");
     CHECK(events(trace, "X", "copy").size() == 10);
-    CHECK(std::ranges::count(events(trace, "X", "module"), "Child", [](const Json& one) { return one.at("name"); }) ==
+    CHECK(std::ranges::count(events(trace, "X", "module"), "Child", [](const Json& json) { return json.at("name"); }) ==
           1);
     CHECK_FALSE(events(trace, "C").empty());
 }

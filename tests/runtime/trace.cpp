@@ -44,7 +44,7 @@ Buffer zeros(const Device& device) {
 
 std::vector<std::string> names(const std::vector<Json>& list) {
     std::vector<std::string> out;
-    for (const Json& one : list) out.push_back(one.at("name"));
+    for (const Json& item : list) out.push_back(item.at("name"));
     return out;
 }
 
@@ -70,11 +70,11 @@ TEST_CASE("trace: commands stand on their queues, in order, with what was said o
     const Json trace = trace_of(profiler);
     const auto all = commands(trace);
     std::map<int, double> ends;
-    for (const Json& one : all) {
-        CAPTURE(one);
-        CHECK(one.at("dur") >= 0);
-        CHECK(one.at("ts") >= ends[one.at("tid")] - 1e-3);  // a queue runs in order
-        ends[one.at("tid")] = one.at("ts").get<double>() + one.at("dur").get<double>();
+    for (const Json& item : all) {
+        CAPTURE(item);
+        CHECK(item.at("dur") >= 0);
+        CHECK(item.at("ts") >= ends[item.at("tid")] - 1e-3);  // a queue runs in order
+        ends[item.at("tid")] = item.at("ts").get<double>() + item.at("dur").get<double>();
     }
     const auto kernels = events(trace, "X", "kernel");
     REQUIRE(kernels.size() == 7);
@@ -102,7 +102,7 @@ TEST_CASE("trace: commands stand on their queues, in order, with what was said o
     }
     // Every track that is used has a name.
     std::set<std::string> named;
-    for (const Json& one : events(trace, "M")) named.insert(one.at("args").at("name"));
+    for (const Json& event : events(trace, "M")) named.insert(event.at("args").at("name"));
     for (const std::string name : {"host", "compute queue", "copy queue", "thread 1"})
         CHECK(std::ranges::any_of(named, [&](const auto& is) { return is.starts_with(name.substr(0, 6)); }));
     CHECK(trace.at("otherData").at("devices").at(0).at("name") == device.name());
@@ -143,7 +143,7 @@ TEST_CASE("trace: an operator's work goes to the kernel that took its time, and 
         REQUIRE(kernels.contains("slow_copy"));
         constexpr double rounding = 2e-3;  // of times, which a trace gives by the nanosecond
         const double longest =
-            std::ranges::max_element(kernels, {}, [](const auto& one) { return one.second.time; })->second.time;
+            std::ranges::max_element(kernels, {}, [](const auto& kernel) { return kernel.second.time; })->second.time;
         int credited = 0;
         for (const auto& [name, kernel] : kernels) {
             CAPTURE(name);
@@ -193,7 +193,7 @@ TEST_CASE("trace: spans of scopes, functions and operators nest, thread by threa
     const Json trace = trace_of(profiler);
     const auto spans = events(trace, "X");
     std::vector<Json> host;
-    std::ranges::copy_if(spans, std::back_inserter(host), [](const Json& one) { return one.at("pid") == 1; });
+    std::ranges::copy_if(spans, std::back_inserter(host), [](const Json& json) { return json.at("pid") == 1; });
     CHECK(nesting_fault(host) == "");
     std::map<std::string, int> seen;
     for (const Json& span : host) ++seen[span.at("cat").get<std::string>() + " " + span.at("name").get<std::string>()];
@@ -264,10 +264,10 @@ TEST_CASE("trace: a device that tells its time is believed, if its commands run 
     const auto device_time = [](std::int64_t host) { return static_cast<std::uint64_t>(host + kApart); };
     detail::DeviceClock clock(test::device().state().device, test::device().info().version), other = clock;
     for (std::int64_t host = 1'000'000'000; host < 10'000'000'000; host += 500'000'000)
-        for (auto* one : {&clock, &other}) {
-            one->told(device_time(host) + static_cast<std::uint64_t>(host / 1000), host - 100,
+        for (auto* item : {&clock, &other}) {
+            item->told(device_time(host) + static_cast<std::uint64_t>(host / 1000), host - 100,
                       host + 100);                 // and it drifts
-            one->told(1, host, host + 2'000'000);  // an answer too late to say anything
+            item->told(1, host, host + 2'000'000);  // an answer too late to say anything
         }
     CHECK(clock.to_host(device_time(3'250'000'000) + 3'250'000) == 3'250'000'000);
     CHECK(clock.to_host(device_time(9'500'000'000) + 9'500'000) == 9'500'000'000);
@@ -290,15 +290,15 @@ TEST_CASE("trace: the pool's memory as a counter") {
     count(out, 1);
     std::vector<double> in_use;
     const auto counters = events(trace_of(profiler), "C");
-    for (const Json& one : counters) {
-        CHECK(one.at("name") == "memory");
-        CHECK(one.at("args").at("cached") >= 0);
-        in_use.push_back(one.at("args").at("in use"));
+    for (const Json& counter : counters) {
+        CHECK(counter.at("name") == "memory");
+        CHECK(counter.at("args").at("cached") >= 0);
+        in_use.push_back(counter.at("args").at("in use"));
     }
     REQUIRE(in_use.size() == 3);
     CHECK(in_use[1] - in_use[0] == kLarge);
     CHECK(in_use[2] == in_use[0]);
-    CHECK(std::ranges::is_sorted(counters, {}, [](const Json& one) { return one.at("ts").get<double>(); }));
+    CHECK(std::ranges::is_sorted(counters, {}, [](const Json& json) { return json.at("ts").get<double>(); }));
 }
 
 TEST_CASE("trace: what is too much is left out, and that is said") {

@@ -41,14 +41,14 @@ class Call {
 
 std::vector<Values> values_of(const Tensors& tensors) {
     std::vector<Values> all;
-    for (const Tensor& one : tensors) all.push_back(values(one));
+    for (const Tensor& item : tensors) all.push_back(values(item));
     return all;
 }
 
 /// Copies, so that nothing is shared with another part of the check.
 Tensors fresh(const Tensors& tensors) {
     Tensors all;
-    for (const Tensor& one : tensors) all.push_back(one.detach().clone());
+    for (const Tensor& tensor : tensors) all.push_back(tensor.detach().clone());
     return all;
 }
 
@@ -139,23 +139,23 @@ class Check {
 
     void follows() {
         for (std::size_t k = 0; k < base_.size(); ++k)
-            for (const Following& one : followings()) {
+            for (const Following& following : followings()) {
                 const Tensors plain = call_(fresh(contract_.inputs));
                 if (!is_floating(plain[k].dtype())) continue;
                 const Tensor alone = tensor(base_[k], plain[k].shape(), plain[k].dtype());
-                const Values wanted = values(one.apply(alone));
+                const Values wanted = values(following.apply(alone));
                 // The result is given away, so that it may become a part of the kernel.
                 Tensors inputs = fresh(contract_.inputs);
                 const Tensor got = [&] {
                     Tensors results = call_(inputs);
                     Tensor result = std::move(results[k]);
                     results.clear();
-                    return one.apply(std::move(result));
+                    return following.apply(std::move(result));
                 }();
-                say(std::string("followed by ") + one.name, close(got, wanted, 200));
+                say(std::string("followed by ") + following.name, close(got, wanted, 200));
                 const Tensors held = call_(inputs);
-                const Tensor beside = one.apply(held[k]);
-                say(std::string("followed by ") + one.name + ", held", close(beside, wanted, 200));
+                const Tensor beside = following.apply(held[k]);
+                say(std::string("followed by ") + following.name + ", held", close(beside, wanted, 200));
                 say("held beside what follows", same(held[k], base_[k]));
             }
     }
@@ -165,8 +165,8 @@ class Check {
             Tensors inputs = fresh(contract_.inputs);
             const Tensors waiting = call_(inputs);
             std::vector<bool> alias;  // as slice and reshape give
-            for (const Tensor& one : waiting)
-                alias.push_back(one.value().computed() && one.value().view().buffer == inputs[i].value().view().buffer);
+            for (const Tensor& tensor : waiting)
+                alias.push_back(tensor.value().computed() && tensor.value().view().buffer == inputs[i].value().view().buffer);
             inputs[i].fill_(0);
             for (std::size_t k = 0; k < base_.size(); ++k)
                 if (!alias[k])
@@ -223,8 +223,8 @@ class Check {
     void captured_and_replayed() {
         if (contract_.random) return;  // each replay draws numbers of its own
         const auto doubled = [](Tensors results) {
-            for (Tensor& one : results)
-                if (is_floating(one.dtype())) one = std::move(one) * 2.0;
+            for (Tensor& result : results)
+                if (is_floating(result.dtype())) result = std::move(result) * 2.0;
             return results;
         };
         auto step = capture([&](const Tensors& in) { return doubled(contract_.call(in)); });
@@ -247,9 +247,9 @@ class Check {
 
     static Tensor weighted(const Tensors& results) {
         Tensor all;
-        for (const Tensor& one : results) {
-            if (!one.requires_grad()) continue;
-            const Tensor part = sum(one * residual_for(one));
+        for (const Tensor& result : results) {
+            if (!result.requires_grad()) continue;
+            const Tensor part = sum(result * residual_for(result));
             all = all.defined() ? all + part : part;
         }
         return all;
@@ -315,11 +315,11 @@ class Check {
             }
             for (const DType dtype : {DType::i32, DType::boolean, DType::u8, DType::f16})
                 if (dtype != in.dtype()) strange.push_back(zeros(in.shape(), {dtype}));
-            for (const Tensor& one : strange) {
+            for (const Tensor& tensor : strange) {
                 Tensors inputs = fresh(contract_.inputs);
-                inputs[i] = one;
+                inputs[i] = tensor;
                 const std::string what =
-                    "input " + std::to_string(i) + " of " + std::string(name_of(one.dtype())) + " " + one.shape().str();
+                    "input " + std::to_string(i) + " of " + std::string(name_of(tensor.dtype())) + " " + tensor.shape().str();
                 try {
                     (void)values_of(call_(inputs));
                 } catch (const Error& error) {
@@ -389,10 +389,10 @@ std::vector<std::string> second_order_violations(const Contract& contract) {
         }
         Tensor all;
         std::uint64_t seed = 20;
-        for (const Tensor& one : grad({total}, wanted, {.create_graph = create_graph, .allow_unused = true})) {
+        for (const Tensor& tensor : grad({total}, wanted, {.create_graph = create_graph, .allow_unused = true})) {
             ++seed;
-            if (!one.defined()) continue;
-            const Tensor part = sum(one * random_tensor(one.shape(), seed, DType::f64));
+            if (!tensor.defined()) continue;
+            const Tensor part = sum(tensor * random_tensor(tensor.shape(), seed, DType::f64));
             all = all.defined() ? all + part : part;
         }
         return all;

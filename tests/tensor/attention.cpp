@@ -79,7 +79,7 @@ std::vector<Problem> problems() {
         {"two axes", {10, 8}, {12, 8}, 4},
         {"axes that stretch", {2, 1, 3, 10, 8}, {1, 2, 3, 12, 8}, 8},
     };
-    if (small_cases()) std::erase_if(all, [](const Problem& one) { return !one.small; });
+    if (small_cases()) std::erase_if(all, [](const Problem& item) { return !item.small; });
     if (on_oclgrind()) all.resize(2);
     return all;
 }
@@ -96,7 +96,7 @@ struct Outcome {
 
 Outcome run(const Problem& problem, DType dtype, const std::vector<Tensor>& operands) {
     std::vector<Tensor> leaves;
-    for (const Tensor& one : operands) leaves.push_back(one.clone().set_requires_grad());
+    for (const Tensor& operand : operands) leaves.push_back(operand.clone().set_requires_grad());
     manual_seed(4);
     Tensor y = scaled_dot_product_attention(leaves[0], leaves[1], leaves[2], problem.options(dtype));
     y.backward(random_tensor(y.shape(), 5, dtype));

@@ -45,7 +45,7 @@ std::string message(const std::function<void()>& call) {
 }
 
 bool has(const nn::Module& module, std::string_view name) {
-    return std::ranges::any_of(module.state_dict(), [&](const NamedTensor& one) { return one.name == name; });
+    return std::ranges::any_of(module.state_dict(), [&](const NamedTensor& tensor) { return tensor.name == name; });
 }
 
 double hz_of_slaney(double mel) { return mel < 15 ? mel * 200 / 3 : 1000 * std::exp((mel - 15) * std::log(6.4) / 27); }
@@ -60,10 +60,10 @@ TEST_CASE("audio: windows of no, one and many samples") {
                            kaiser_window(n, periodic, 12, options)};
     };
     for (const bool periodic : {false, true})
-        for (const Tensor& one : all(1, periodic, DType::f32)) CHECK(values(one) == Values{1});
-    for (const Tensor& one : all(0, true, DType::f32)) CHECK(one.shape() == Shape{0});
+        for (const Tensor& item : all(1, periodic, DType::f32)) CHECK(values(item) == Values{1});
+    for (const Tensor& tensor : all(0, true, DType::f32)) CHECK(tensor.shape() == Shape{0});
     for (const DType dtype : {DType::f16, DType::bf16})
-        for (const Tensor& one : all(8, true, dtype)) CHECK(one.dtype() == dtype);
+        for (const Tensor& tensor : all(8, true, dtype)) CHECK(tensor.dtype() == dtype);
     // A periodic window is a symmetric one without its last sample; the middle of a symmetric one is 1.
     for (const DType dtype : floats()) {
         const auto whole = all(33, false, dtype), part = all(32, true, dtype);

@@ -201,32 +201,32 @@ Tolerance within(DType dtype) { return {.absolute = 1e-30, .relative = is_16bit_
 
 TEST_CASE("breakpoints: first and second derivatives are PyTorch's") {
     for (const DType dtype : types())
-        for (const Case& one : pieces()) {
+        for (const Case& piece : pieces()) {
             if (small_cases() && dtype != DType::f32) continue;
-            CAPTURE(one.name);
+            CAPTURE(piece.name);
             CAPTURE(name_of(dtype));
-            const Shape shape{static_cast<std::int64_t>(one.x.size())};
-            const Tensor x = tensor(one.x, shape, dtype).set_requires_grad();
-            CHECK(difference(slope(one.call(x), x, false), one.first, within(dtype)) == "");
-            CHECK(difference(slope(one.call(x), x, true), one.first, within(dtype)) == "");
-            const Tensor first = grad({sum(one.call(x))}, {x}, {.create_graph = true})[0];
-            const Values second = first.requires_grad() ? slope(first, x, false) : Values(one.x.size(), 0);
-            CHECK(difference(second, one.second, within(dtype)) == "");
+            const Shape shape{static_cast<std::int64_t>(piece.x.size())};
+            const Tensor x = tensor(piece.x, shape, dtype).set_requires_grad();
+            CHECK(difference(slope(piece.call(x), x, false), piece.first, within(dtype)) == "");
+            CHECK(difference(slope(piece.call(x), x, true), piece.first, within(dtype)) == "");
+            const Tensor first = grad({sum(piece.call(x))}, {x}, {.create_graph = true})[0];
+            const Values second = first.requires_grad() ? slope(first, x, false) : Values(piece.x.size(), 0);
+            CHECK(difference(second, piece.second, within(dtype)) == "");
         }
 }
 
 TEST_CASE("breakpoints: ties and zeros of two operands are PyTorch's") {
     for (const DType dtype : types())
-        for (const PairCase& one : pairs()) {
+        for (const PairCase& pair : pairs()) {
             if (small_cases() && dtype != DType::f32) continue;
-            CAPTURE(one.name);
+            CAPTURE(pair.name);
             CAPTURE(name_of(dtype));
-            const Shape shape{static_cast<std::int64_t>(one.a.size())};
-            const Tensor a = tensor(one.a, shape, dtype).set_requires_grad(),
-                         b = tensor(one.b, shape, dtype).set_requires_grad();
+            const Shape shape{static_cast<std::int64_t>(pair.a.size())};
+            const Tensor a = tensor(pair.a, shape, dtype).set_requires_grad(),
+                         b = tensor(pair.b, shape, dtype).set_requires_grad();
             for (const bool graph : {false, true}) {
-                CHECK(difference(slope(one.call(a, b), a, graph), one.of_a, within(dtype)) == "");
-                CHECK(difference(slope(one.call(a, b), b, graph), one.of_b, within(dtype)) == "");
+                CHECK(difference(slope(pair.call(a, b), a, graph), pair.of_a, within(dtype)) == "");
+                CHECK(difference(slope(pair.call(a, b), b, graph), pair.of_b, within(dtype)) == "");
             }
         }
 }

@@ -53,7 +53,7 @@ std::vector<Problem> problems() {
         {"a window around", 2, 2, 1, 4, 60, 16, 16, {60, 9}, {.is_causal = false, .scale = 0.3, .window = 5}},
         {"wide heads", 1, 2, 1, 1, 50, 256, 200, {44}},
     };
-    if (small_cases()) std::erase_if(all, [](const Problem& one) { return !one.small; });
+    if (small_cases()) std::erase_if(all, [](const Problem& item) { return !item.small; });
     return all;
 }
 

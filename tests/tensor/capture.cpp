@@ -294,13 +294,13 @@ TEST_CASE("what cannot be recorded is refused in words, or runs plainly") {
          },
          "to let the compute queue wait"},
     };
-    for (const auto& one : cases) {
-        CAPTURE(one.words);
-        auto strict = capture(one.step);
-        CHECK(words_of<Unsupported>([&] { strict(y); }).find(one.words) != std::string::npos);
-        auto lenient = capture(one.step, {.when_refused = WhenRefused::run});
-        for (int i = 0; i < 3; ++i) CHECK(lenient(y).to_vector<float>() == one.step(y).to_vector<float>());
-        CHECK(lenient.refused().find(one.words) != std::string::npos);
+    for (const auto& test_case : cases) {
+        CAPTURE(test_case.words);
+        auto strict = capture(test_case.step);
+        CHECK(words_of<Unsupported>([&] { strict(y); }).find(test_case.words) != std::string::npos);
+        auto lenient = capture(test_case.step, {.when_refused = WhenRefused::run});
+        for (int i = 0; i < 3; ++i) CHECK(lenient(y).to_vector<float>() == test_case.step(y).to_vector<float>());
+        CHECK(lenient.refused().find(test_case.words) != std::string::npos);
         CHECK(lenient.replayed() == 0);
         // Nothing of it stays behind.
         CHECK((y * 2.0).to_vector<float>().size() == 8);
@@ -340,10 +340,10 @@ TEST_CASE("hooks of tensors: what they enqueue is replayed; what they do on the 
         Net net;
         int calls = 0;
         std::vector<Tensor> parameters = net.parameters();
-        for (Tensor& one : parameters) {
-            one.register_hook([](const Tensor& g) { return clamp(g, -0.02, 0.02); });
+        for (Tensor& parameter : parameters) {
+            parameter.register_hook([](const Tensor& g) { return clamp(g, -0.02, 0.02); });
             // A step of the optimizer as soon as the gradient is whole.
-            one.register_post_accumulate_grad_hook([&](Tensor& which) {
+            parameter.register_post_accumulate_grad_hook([&](Tensor& which) {
                 ++calls;
                 which.add_(which.grad() * -0.3);
                 which.zero_grad();
@@ -362,7 +362,7 @@ TEST_CASE("hooks of tensors: what they enqueue is replayed; what they do on the 
         for (int i = 0; i < 5; ++i)
             out.push_back(
                 (captured_ ? step({batch(i), labels(i)}) : commands({batch(i), labels(i)}))[0].to_vector<float>());
-        for (const Tensor& one : parameters) out.push_back(one.to_vector<float>());
+        for (const Tensor& parameter : parameters) out.push_back(parameter.to_vector<float>());
         const auto each = static_cast<int>(parameters.size());
         CHECK(calls == (captured_ ? each : 5 * each));
         CHECK(step.replayed() == (captured_ ? 4 : 0));

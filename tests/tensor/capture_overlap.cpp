@@ -89,9 +89,9 @@ std::int64_t calls(std::uint64_t seed, bool captured, Rows& values) {
                          : kind == 2 && across ? transpose(slice(columns, 1, row, row + 2), 0, 1)
                                                : random_tensor({2, 64}, seed + 10 * call + i));
         }
-        for (const Tensor& one : captured ? made(in) : commands(in)) values.push_back(one.to_vector<float>());
-        for (const Tensor& one : in) values.push_back(one.to_vector<float>());
-        for (const Tensor& one : {all, rows, columns}) values.push_back(one.to_vector<float>());
+        for (const Tensor& command : captured ? made(in) : commands(in)) values.push_back(command.to_vector<float>());
+        for (const Tensor& input : in) values.push_back(input.to_vector<float>());
+        for (const Tensor& tensor : {all, rows, columns}) values.push_back(tensor.to_vector<float>());
     }
     return made.replayed();
 }

@@ -45,7 +45,7 @@ struct KeepRandom {
 TEST_CASE("catalogue: the table has every function of functions.hpp") {
     std::set<std::string> declared, known;
     for (const auto& [header, names] : declared_functions()) declared.insert(names.begin(), names.end());
-    for (const Case& one : cases()) known.insert(one.name);
+    for (const Case& test_case : cases()) known.insert(test_case.name);
     CHECK(declared.size() > 50);
     for (const std::string& name : declared) {
         INFO(name);
@@ -59,15 +59,15 @@ TEST_CASE("catalogue: the table has every function of functions.hpp") {
 
 TEST_CASE("catalogue: values agree with plain C++, dense and strided") {
     const KeepRandom keep;
-    for (const Case& one : cases_of_turn()) {
-        CAPTURE(one.name);
-        const Columns columns = inputs_of(one);
+    for (const Case& test_case : cases_of_turn()) {
+        CAPTURE(test_case.name);
+        const Columns columns = inputs_of(test_case);
         for (const DType dtype : floats()) {
             CAPTURE(name_of(dtype));
-            const Values wanted = one.reference(columns, dtype);
-            const Tolerance allowed = tolerance(dtype, one.terms, 2);
-            CHECK(difference(one.call(tensors_of(one, columns, dtype, Layout::dense)), wanted, allowed) == "");
-            CHECK(difference(one.call(tensors_of(one, columns, dtype, Layout::strided)), wanted, allowed) == "");
+            const Values wanted = test_case.reference(columns, dtype);
+            const Tolerance allowed = tolerance(dtype, test_case.terms, 2);
+            CHECK(difference(test_case.call(tensors_of(test_case, columns, dtype, Layout::dense)), wanted, allowed) == "");
+            CHECK(difference(test_case.call(tensors_of(test_case, columns, dtype, Layout::strided)), wanted, allowed) == "");
         }
     }
 }
@@ -75,31 +75,31 @@ TEST_CASE("catalogue: values agree with plain C++, dense and strided") {
 TEST_CASE("catalogue: gradients agree with central differences, dense and strided") {
     if (!device().info().fp64 || small_cases()) return;  // below, the same kernels run once
     const KeepRandom keep;
-    for (const Case& one : cases_of_turn()) {
-        if (!one.differentiable) continue;
-        CAPTURE(one.name);
-        GradientCheckOptions options{.tolerance = one.loose, .most = small_cases() ? 5 : 30};
-        for (std::size_t i = 0; i < one.inputs.size(); ++i)
-            if (one.inputs[i].kind != Kind::real) options.skip.push_back(static_cast<int>(i));
-        const Columns columns = inputs_of(one);
-        CHECK(gradient_difference(one.call, tensors_of(one, columns, DType::f64, Layout::dense), options) == "");
-        CHECK(gradient_difference(one.call, tensors_of(one, columns, DType::f64, Layout::strided), options) == "");
+    for (const Case& test_case : cases_of_turn()) {
+        if (!test_case.differentiable) continue;
+        CAPTURE(test_case.name);
+        GradientCheckOptions options{.tolerance = test_case.loose, .most = small_cases() ? 5 : 30};
+        for (std::size_t i = 0; i < test_case.inputs.size(); ++i)
+            if (test_case.inputs[i].kind != Kind::real) options.skip.push_back(static_cast<int>(i));
+        const Columns columns = inputs_of(test_case);
+        CHECK(gradient_difference(test_case.call, tensors_of(test_case, columns, DType::f64, Layout::dense), options) == "");
+        CHECK(gradient_difference(test_case.call, tensors_of(test_case, columns, DType::f64, Layout::strided), options) == "");
     }
 }
 
 TEST_CASE("catalogue: gradients of f32 agree with those of f64") {
     if (!device().info().fp64) return test::skip("f64: the device has no double precision");
     const KeepRandom keep;
-    for (const Case& one : cases_of_turn()) {
-        if (!one.differentiable || one.random) continue;
-        CAPTURE(one.name);
-        const Columns columns = inputs_of(one);
+    for (const Case& test_case : cases_of_turn()) {
+        if (!test_case.differentiable || test_case.random) continue;
+        CAPTURE(test_case.name);
+        const Columns columns = inputs_of(test_case);
         std::vector<Values> wanted;
         for (const DType dtype : {DType::f64, DType::f32}) {
-            Tensors inputs = tensors_of(one, columns, dtype, Layout::dense);
+            Tensors inputs = tensors_of(test_case, columns, dtype, Layout::dense);
             for (std::size_t i = 0; i < inputs.size(); ++i)
-                if (one.inputs[i].kind == Kind::real) inputs[i].set_requires_grad();
-            const Tensor out = one.call(inputs);
+                if (test_case.inputs[i].kind == Kind::real) inputs[i].set_requires_grad();
+            const Tensor out = test_case.call(inputs);
             CHECK(out.requires_grad());
             out.backward(random_tensor(out.shape(), 7, dtype));
             for (std::size_t i = 0; i < inputs.size(); ++i) {
@@ -115,33 +115,33 @@ TEST_CASE("catalogue: gradients of f32 agree with those of f64") {
 }
 
 TEST_CASE("catalogue: functions without gradient end the graph") {
-    for (const Case& one : cases()) {
-        if (one.differentiable) continue;
-        CAPTURE(one.name);
-        Tensors inputs = tensors_of(one, inputs_of(one), DType::f32, Layout::dense);
+    for (const Case& test_case : cases()) {
+        if (test_case.differentiable) continue;
+        CAPTURE(test_case.name);
+        Tensors inputs = tensors_of(test_case, inputs_of(test_case), DType::f32, Layout::dense);
         for (Tensor& input : inputs)
             if (is_floating(input.dtype())) input.set_requires_grad();
-        CHECK_FALSE(one.call(inputs).requires_grad());
+        CHECK_FALSE(test_case.call(inputs).requires_grad());
     }
 }
 
 TEST_CASE("catalogue: an undefined tensor is refused by the function that was called") {
     const KeepRandom keep;
-    for (const Case& one : cases()) {
-        const Tensors whole = tensors_of(one, inputs_of(one), DType::f32, Layout::dense);
+    for (const Case& test_case : cases()) {
+        const Tensors whole = tensors_of(test_case, inputs_of(test_case), DType::f32, Layout::dense);
         for (std::size_t i = 0; i < whole.size(); ++i) {
-            if (i >= one.optional && one.says.empty()) continue;
-            CAPTURE(one.name);
+            if (i >= test_case.optional && test_case.says.empty()) continue;
+            CAPTURE(test_case.name);
             CAPTURE(i);
             Tensors inputs = whole;
             inputs[i] = Tensor();
             std::string message = "nothing was thrown";
             try {
-                (void)one.call(inputs);
+                (void)test_case.call(inputs);
             } catch (const Error& error) {
                 message = error.what();
             }
-            CHECK(message.substr(0, message.find(": ")) == (one.says.empty() ? one.name : one.says));
+            CHECK(message.substr(0, message.find(": ")) == (test_case.says.empty() ? test_case.name : test_case.says));
         }
     }
 }

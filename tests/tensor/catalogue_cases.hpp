@@ -340,19 +340,19 @@ inline std::vector<Case> cases() {
             "min", [](Tensor x, const Dims& axes, bool keep) { return min(std::move(x), axes, keep); },
             [](const Values& x) { return *std::ranges::min_element(x); }),
     };
-    const auto add = [&all](Case one) { all.push_back(std::move(one)); };
-    for (Case& one : elementwise_catalogue()) add(std::move(one));
-    for (Case& one : index_catalogue()) add(std::move(one));
-    for (Case& one : linalg_catalogue()) add(std::move(one));
-    for (Case& one : statistics_catalogue()) add(std::move(one));
-    for (Case& one : arrangement_catalogue()) add(std::move(one));
-    for (Case& one : loss_catalogue()) add(std::move(one));
-    for (Case& one : resize_catalogue()) add(std::move(one));
-    for (Case& one : vision_catalogue()) add(std::move(one));
-    for (Case& one : norm_ctc_catalogue()) add(std::move(one));
-    for (Case& one : attention_catalogue()) add(std::move(one));
-    for (Case& one : recurrent_catalogue()) add(std::move(one));
-    for (Case& one : fft_catalogue()) add(std::move(one));
+    const auto add = [&all](Case test_case) { all.push_back(std::move(test_case)); };
+    for (Case& test_case : elementwise_catalogue()) add(std::move(test_case));
+    for (Case& test_case : index_catalogue()) add(std::move(test_case));
+    for (Case& test_case : linalg_catalogue()) add(std::move(test_case));
+    for (Case& test_case : statistics_catalogue()) add(std::move(test_case));
+    for (Case& test_case : arrangement_catalogue()) add(std::move(test_case));
+    for (Case& test_case : loss_catalogue()) add(std::move(test_case));
+    for (Case& test_case : resize_catalogue()) add(std::move(test_case));
+    for (Case& test_case : vision_catalogue()) add(std::move(test_case));
+    for (Case& test_case : norm_ctc_catalogue()) add(std::move(test_case));
+    for (Case& test_case : attention_catalogue()) add(std::move(test_case));
+    for (Case& test_case : recurrent_catalogue()) add(std::move(test_case));
+    for (Case& test_case : fft_catalogue()) add(std::move(test_case));
     for (const auto add_part : {add_convolutions, add_windows, add_pools, add_adaptive_pools, add_unpools})
         add_part(all);
     add({.name = "where",
@@ -730,13 +730,13 @@ inline std::vector<Case> cases() {
              },
          .random = true});
     add_random_cases(all);
-    for (Case& one : all) {
+    for (Case& item : all) {
         for (const char* name : {"conv2d", "batch_norm", "linear", "conv1d", "conv_transpose2d", "layer_norm",
                                  "rms_norm", "lstm_cell", "index"})
-            if (one.name == name) one.optional = 1;
+            if (item.name == name) item.optional = 1;
         for (const char* name : {"cross_entropy", "nll_loss", "multi_margin_loss", "binary_cross_entropy",
                                  "bce_with_logits", "binary_cross_entropy_with_logits", "multilabel_soft_margin_loss"})
-            if (one.name == name) one.optional = 2;
+            if (item.name == name) item.optional = 2;
     }
     return all;
 }

@@ -35,15 +35,15 @@ struct Spectrum {
     }
     [[nodiscard]] Values as_pairs() const {
         Values out;
-        for (const Complex& one : of) {
-            out.push_back(one.real());
-            out.push_back(one.imag());
+        for (const Complex& item : of) {
+            out.push_back(item.real());
+            out.push_back(item.imag());
         }
         return out;
     }
     [[nodiscard]] Values as_reals() const {
         Values out;
-        for (const Complex& one : of) out.push_back(one.real());
+        for (const Complex& item : of) out.push_back(item.real());
         return out;
     }
 };
@@ -106,7 +106,7 @@ inline Spectrum whole(const Spectrum& x, int axis, std::int64_t n) {
     });
 }
 inline Spectrum conjugate(Spectrum x) {
-    for (Complex& one : x.of) one = std::conj(one);
+    for (Complex& complex : x.of) complex = std::conj(complex);
     return x;
 }
 
@@ -171,7 +171,7 @@ inline void add_transforms(std::vector<Case>& all) {
             [=](const Values& x) {
                 const Spectrum y = dft(dft(Spectrum::pairs(x, plane), 2, 6, true, 1), 0, 2, true, 1);
                 Spectrum made = two ? y : dft(y, 1, 4, true, 1);
-                for (Complex& one : made.of) one /= two ? std::sqrt(12) : 48;
+                for (Complex& made_item : made.of) made_item /= two ? std::sqrt(12) : 48;
                 return made.as_pairs();
             },
             50));
@@ -247,7 +247,7 @@ inline void add_frequencies(std::vector<Case>& all) {
                 return x[static_cast<std::size_t>(at[0])] * static_cast<double>(at[0]) / 4;
             });
         }));
-    for (Case* one : {&all[all.size() - 1], &all[all.size() - 2]}) one->says = "dtype";
+    for (Case* test_case : {&all[all.size() - 1], &all[all.size() - 2]}) test_case->says = "dtype";
     const auto moved = [](const Values& x, std::int64_t rows, std::int64_t columns) {
         return table({4, 5}, [&](const Dims& at) {
             return x[static_cast<std::size_t>((at[0] + rows) % 4 * 5 + (at[1] + columns) % 5)];
@@ -285,7 +285,7 @@ inline void add_complex(std::vector<Case>& all) {
     const auto part = [&](const char* name, Tensor (*call)(const Tensor&), const std::function<double(Complex)>& of) {
         all.push_back(of_x(name, pairs, call, [=](const Values& x) {
             Values out;
-            for (const Complex& one : Spectrum::pairs(x, pairs).of) out.push_back(of(one));
+            for (const Complex& pair : Spectrum::pairs(x, pairs).of) out.push_back(of(pair));
             return out;
         }));
     };
@@ -402,7 +402,7 @@ inline void add_short_transforms(std::vector<Case>& all) {
                    .reference =
                        [](const Columns& in, DType) {
                            Spectrum y = exchanged(first_half(framed_dft(in[0], centred(in[1], 8), {8, 3, 4}), 1));
-                           for (Complex& one : y.of) one /= std::sqrt(8);
+                           for (Complex& complex : y.of) complex /= std::sqrt(8);
                            return y.as_pairs();
                        },
                    .terms = 10,
@@ -443,7 +443,7 @@ inline void add_short_transforms(std::vector<Case>& all) {
 
 inline Values powers_of(const Spectrum& x) {
     Values out;
-    for (const Complex& one : x.of) out.push_back(std::norm(one));
+    for (const Complex& complex : x.of) out.push_back(std::norm(complex));
     return out;
 }
 
@@ -495,10 +495,10 @@ inline void add_spectrograms(std::vector<Case>& all) {
         },
         [](const Values& x, const Values& window) {
             double squares = 0;
-            for (const double one : window) squares += one * one;
+            for (const double value : window) squares += value * value;
             Values out;
-            for (const Complex& one : exchanged(first_half(framed_dft(x, window, {16, 8, 8}), 1)).of)
-                out.push_back(std::abs(one) / std::sqrt(squares));
+            for (const Complex& complex : exchanged(first_half(framed_dft(x, window, {16, 8, 8}), 1)).of)
+                out.push_back(std::abs(complex) / std::sqrt(squares));
             return out;
         });
     add(
@@ -506,7 +506,7 @@ inline void add_spectrograms(std::vector<Case>& all) {
         [=](const Tensor& x, const Tensor& window) { return audio::mel_spectrogram(x, mel(window)) * 0.1; },
         [](const Values& x, const Values& window) {
             Values out = mels_of(x, window);
-            for (double& one : out) one *= 0.1;
+            for (double& output : out) output *= 0.1;
             return out;
         });
     add(
@@ -548,7 +548,7 @@ inline void add_spectrograms(std::vector<Case>& all) {
                            Values out;
                            for (const double x : in[0]) out.push_back(20 * (std::log10(std::max(x, 0.2)) - 0.5));
                            const double most = *std::ranges::max_element(out);
-                           for (double& one : out) one = std::max(one, most - 12);
+                           for (double& output : out) output = std::max(output, most - 12);
                            return out;
                        },
                    .terms = 40,

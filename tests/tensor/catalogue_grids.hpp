@@ -104,7 +104,7 @@ inline Values eigenvalues(Grid a) {
 inline Values singular_values(const Grid& a) {
     Values all = eigenvalues(a.m >= a.n ? turned(a) * a : a * turned(a));
     std::ranges::reverse(all);
-    for (double& one : all) one = std::sqrt(std::max(0.0, one));
+    for (double& item : all) item = std::sqrt(std::max(0.0, item));
     return all;
 }
 

@@ -270,17 +270,17 @@ inline void add_indices(std::vector<Case>& all) {
     all.push_back({.name = "scatter",
                    .inputs = {x, index, src},
                    .call = [](const Tensors& in) { return scatter(in[0], 1, in[1], in[2]); },
-                   .reference = scattered([](double& to, double one, int) { to = one; })});
+                   .reference = scattered([](double& to, double value, int) { to = value; })});
     all.push_back({.name = "scatter_add",
                    .inputs = {x, index, src},
                    .call = [](const Tensors& in) { return scatter_add(in[0], 1, in[1], in[2]); },
-                   .reference = scattered([](double& to, double one, int) { to += one; }),
+                   .reference = scattered([](double& to, double value, int) { to += value; }),
                    .terms = 4});
     all.push_back(
         {.name = "scatter_reduce",
          .inputs = {x, index, src},
          .call = [](const Tensors& in) { return scatter_reduce(in[0], 1, in[1], in[2], ScatterReduction::amax); },
-         .reference = scattered([](double& to, double one, int) { to = std::max(to, one); }),
+         .reference = scattered([](double& to, double value, int) { to = std::max(to, value); }),
          .terms = 4});
     all.push_back(
         {.name = "scatter_reduce",
@@ -288,7 +288,7 @@ inline void add_indices(std::vector<Case>& all) {
          .call =
              [](const Tensors& in) { return scatter_reduce(in[0], 1, in[1], in[2], ScatterReduction::mean, false); },
          .reference = scattered(
-             [](double& to, double one, int before) { to = before == 0 ? one : (to * before + one) / (before + 1); }),
+             [](double& to, double value, int before) { to = before == 0 ? value : (to * before + value) / (before + 1); }),
          .terms = 4});
     // Numbers (4) along axis 1.
     const Input numbers{{4}, 0, 5, Kind::label}, rows{{3, 4, 7}};
@@ -317,12 +317,12 @@ inline void add_indices(std::vector<Case>& all) {
     all.push_back({.name = "index_add",
                    .inputs = {x, numbers, rows},
                    .call = [](const Tensors& in) { return index_add(in[0], 1, in[1], in[2], 0.5); },
-                   .reference = by_number([](double& to, double one) { to += 0.5 * one; }),
+                   .reference = by_number([](double& to, double item) { to += 0.5 * item; }),
                    .terms = 4});
     all.push_back({.name = "index_copy",
                    .inputs = {x, numbers, rows},
                    .call = [](const Tensors& in) { return index_copy(in[0], 1, in[1], in[2]); },
-                   .reference = by_number([](double& to, double one) { to = one; })});
+                   .reference = by_number([](double& to, double value) { to = value; })});
     // Numbers from 0 to 4, of which all come several times.
     const Input few{{6, 7}, 0, 5, Kind::label};
     all.push_back({.name = "unique",
@@ -331,7 +331,7 @@ inline void add_indices(std::vector<Case>& all) {
                    .reference =
                        [](const Columns& in, DType) {
                            std::map<double, double> counts;
-                           for (const double one : in[0]) ++counts[one];
+                           for (const double input : in[0]) ++counts[input];
                            Values out;
                            for (const auto& [value, count] : counts) out.push_back(count);
                            return out;
@@ -346,8 +346,8 @@ inline void add_indices(std::vector<Case>& all) {
                            std::set<std::pair<double, double>> columns;
                            for (std::size_t i = 0; i < 11; ++i) columns.insert({in[0][i], in[0][11 + i]});
                            Values out;
-                           for (const auto& one : columns) out.push_back(one.first);
-                           for (const auto& one : columns) out.push_back(one.second);
+                           for (const auto& column : columns) out.push_back(column.first);
+                           for (const auto& column : columns) out.push_back(column.second);
                            return out;
                        },
                    .differentiable = false,
@@ -519,7 +519,7 @@ inline void add_indices(std::vector<Case>& all) {
                    .reference =
                        [](const Columns& in, DType) {
                            Values out(7, 0);
-                           for (const double one : in[0]) out[static_cast<std::size_t>(one)] += 1;
+                           for (const double input : in[0]) out[static_cast<std::size_t>(input)] += 1;
                            return out;
                        },
                    .differentiable = false,

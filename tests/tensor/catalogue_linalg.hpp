@@ -283,13 +283,13 @@ inline void add_norms(std::vector<Case>& all) {
     const double infinity = std::numeric_limits<double>::infinity();
     const auto root = [](const Grid& x) {
         double sum = 0;
-        for (const double one : x.of) sum += one * one;
+        for (const double value : x.of) sum += value * value;
         return Values{std::sqrt(sum)};
     };
     add("fro", root);
     add("nuc", [](const Grid& x) {
         double sum = 0;
-        for (const double one : singular_values(x)) sum += one;
+        for (const double singular_value : singular_values(x)) sum += singular_value;
         return Values{sum};
     });
     add(infinity, [=](const Grid& x) { return Values{std::ranges::max(sums(x))}; });

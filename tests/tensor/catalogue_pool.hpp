@@ -145,7 +145,7 @@ inline void add_pools(std::vector<Case>& all) {
     const auto p_norm = [](double p, double whole) {
         return [=](const Values& inside, double) {
             double sum = 0;
-            for (const double one : inside) sum += std::pow(one, p);
+            for (const double value : inside) sum += std::pow(value, p);
             return std::pow(sum / static_cast<double>(inside.size()) * whole, 1 / p);
         };
     };

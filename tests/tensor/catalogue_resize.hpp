@@ -42,7 +42,7 @@ inline Mix filtered(std::int64_t in, double at, const std::function<double(doubl
         whole += weight;
     }
     if (exclude || stretch != 1)
-        for (auto& one : mix) one.second /= whole;
+        for (auto& item : mix) item.second /= whole;
     return mix;
 }
 

@@ -17,12 +17,12 @@ namespace declivity::test::catalogue {
 
 inline double mean_of(const Values& x) {
     double sum = 0;
-    for (const double one : x) sum += one;
+    for (const double value : x) sum += value;
     return sum / static_cast<double>(x.size());
 }
 inline double variance_of(const Values& x, double correction) {
     double sum = 0;
-    for (const double one : x) sum += (one - mean_of(x)) * (one - mean_of(x));
+    for (const double value : x) sum += (value - mean_of(x)) * (value - mean_of(x));
     return sum / (static_cast<double>(x.size()) - correction);
 }
 

@@ -172,8 +172,8 @@ std::map<std::string, std::string> test_sources() {
 void write(const fs::path& path) {
     std::map<std::string, Facts> facts;
     std::map<std::string, int> seen;
-    for (const Case& one : cases())
-        if (++seen[one.name] <= 3) look_at(one, facts[one.name]);
+    for (const Case& test_case : cases())
+        if (++seen[test_case.name] <= 3) look_at(test_case, facts[test_case.name]);
     const auto sources = test_sources();
     std::ofstream out(path);
     out << "# Catalogue of functions\n\n"

@@ -133,8 +133,8 @@ TEST_CASE("inputs, leaves and results that are given twice: the same bits") {
     const Tensor a = random_tensor({300}, 1).set_requires_grad(), w = random_tensor({300}, 2).set_requires_grad();
     const auto gradients = [&](const std::vector<Tensor>& of) {
         std::vector<std::vector<float>> out;
-        for (const Tensor& one : grad({sum(of[0] * of[1] * 0.3 + of[2] * of[3])}, {a, w}))
-            out.push_back(one.to_vector<float>());
+        for (const Tensor& tensor : grad({sum(of[0] * of[1] * 0.3 + of[2] * of[3])}, {a, w}))
+            out.push_back(tensor.to_vector<float>());
         return out;
     };
     const auto check = [&](const std::function<std::vector<Tensor>(const std::vector<Tensor>&)>& function) {
@@ -161,8 +161,8 @@ TEST_CASE("chains that end in reductions, and normalisation behind functions tha
         std::vector<std::vector<float>> got[2];
         for (const int checkpointed : {0, 1}) {
             const Tensor x = a * b;  // waits
-            for (const Tensor& one : grad({loss(checkpointed == 1 ? checkpoint(function, x) : function(x))}, {a, b, w}))
-                got[checkpointed].push_back(one.to_vector<float>());
+            for (const Tensor& tensor : grad({loss(checkpointed == 1 ? checkpoint(function, x) : function(x))}, {a, b, w}))
+                got[checkpointed].push_back(tensor.to_vector<float>());
         }
         CHECK(got[0] == got[1]);
     };
@@ -220,7 +220,7 @@ TEST_CASE("a graph through a checkpoint is used up, or kept") {
     CHECK(difference(x.grad(),
                      [&] {
                          auto v = values(x);
-                         for (double& one : v) one *= 4;
+                         for (double& value : v) value *= 4;
                          return v;
                      }(),
                      {1e-6, 1e-6}) == "");

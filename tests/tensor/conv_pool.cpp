@@ -47,8 +47,8 @@ std::vector<double> first_largest(const std::vector<double>& x, const Shape& fro
 /// Few different numbers, so that there are ties.
 Tensor with_ties(const Shape& shape, DType dtype) {
     std::vector<float> values;
-    for (const double one : random_values(shape.numel(), 7, 0, 4))
-        values.push_back(static_cast<float>(std::floor(one)));
+    for (const double random_value : random_values(shape.numel(), 7, 0, 4))
+        values.push_back(static_cast<float>(std::floor(random_value)));
     return Tensor::from(values, shape).to(dtype);
 }
 

@@ -31,8 +31,8 @@ Tensor whole(const std::vector<std::int64_t>& numbers, const Shape& shape) {
 
 std::vector<std::int64_t> drawn(std::int64_t count, std::uint64_t seed, double low, double high) {
     std::vector<std::int64_t> all;
-    for (const double one : random_values(count, seed, low, high))
-        all.push_back(static_cast<std::int64_t>(std::floor(one)));
+    for (const double random_value : random_values(count, seed, low, high))
+        all.push_back(static_cast<std::int64_t>(std::floor(random_value)));
     return all;
 }
 
@@ -170,7 +170,7 @@ TEST_CASE("ctc_loss: without an alignment infinite, or 0 without a gradient; lab
         const Tensor some = ctc_loss(never, whole({2, 2}, {1, 2}), {4}, {2});
         some.backward();
         CHECK(std::isfinite(values(some)[0]));
-        for (const double one : values(never.grad())) CHECK(std::isfinite(one));
+        for (const double value : values(never.grad())) CHECK(std::isfinite(value));
     }
 }
 

@@ -97,11 +97,11 @@ std::vector<Case> cases() {
 /// The bits of the result and of all gradients.
 std::vector<std::vector<float>> run(const Case& c, const std::vector<Tensor>& operands) {
     std::vector<Tensor> inputs;
-    for (const Tensor& one : operands) inputs.push_back(one.clone().set_requires_grad());
+    for (const Tensor& operand : operands) inputs.push_back(operand.clone().set_requires_grad());
     const Tensor result = c.call(inputs);
     sum(result * result).backward();
     std::vector<std::vector<float>> out{result.to_vector<float>()};
-    for (const Tensor& one : inputs) out.push_back(one.grad().to_vector<float>());
+    for (const Tensor& input : inputs) out.push_back(input.grad().to_vector<float>());
     return out;
 }
 

@@ -195,7 +195,7 @@ TEST_CASE("elementwise: the catalogue calls the function it is named after") {
     check(clamp(a, -1, 1), {0.5, -1, 1});
     const double nan = std::numeric_limits<double>::quiet_NaN();
     for (const Tensor& lost : {clamp(a, nan, 1), clamp(a, -1, nan), clamp_min(a, nan), clamp_max(a, nan)})
-        for (const double one : values(lost)) CHECK(std::isnan(one));
+        for (const double value : values(lost)) CHECK(std::isnan(value));
     check(equal(a, b), {0, 0, 1});
     check(not_equal(a, b), {1, 1, 0});
     check(less(a, b), {1, 1, 0});

@@ -40,7 +40,7 @@ struct Watch final : CallObserver {
             seen.text += std::string(input.name) + " ";
             seen.inputs.insert(seen.inputs.end(), input.tensors.begin(), input.tensors.end());
         }
-        for (const CallAttribute& one : call.attributes()) seen.text += std::string(one.name) + "=" + one.str() + " ";
+        for (const CallAttribute& attribute : call.attributes()) seen.text += std::string(attribute.name) + "=" + attribute.str() + " ";
         while (!open.empty() && calls[open.back()].depth >= seen.depth) open.pop_back();
         open.push_back(calls.size());
         calls.push_back(std::move(seen));
@@ -54,7 +54,7 @@ struct Watch final : CallObserver {
 };
 
 bool among(const Tensor& tensor, const std::vector<Tensor>& all) {
-    return std::ranges::any_of(all, [&](const Tensor& one) { return one.state() == tensor.state(); });
+    return std::ranges::any_of(all, [&](const Tensor& item) { return item.state() == tensor.state(); });
 }
 
 }  // namespace
@@ -82,7 +82,7 @@ TEST_CASE("function call: name, inputs, attributes and results, as data") {
     CHECK(among(values, watch.calls[5].results));
     CHECK(among(places, watch.calls[5].results));
     // What topk is made of is told as its own.
-    CHECK(std::ranges::any_of(watch.calls, [](const Seen& one) { return one.depth == 1; }));
+    CHECK(std::ranges::any_of(watch.calls, [](const Seen& call) { return call.depth == 1; }));
 }
 
 TEST_CASE("function call: no function of the catalogue goes round it") {

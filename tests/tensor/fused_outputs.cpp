@@ -108,7 +108,7 @@ TEST_CASE("fusion: what is stored on the way has any type, and is rounded before
             need(z);
             const int count = launches([&] { need(h); });
             if (fused) CHECK(count == 0);  // z's kernel stored it
-            for (const Tensor& one : {h, y, z}) both.push_back(values(one));
+            for (const Tensor& tensor : {h, y, z}) both.push_back(values(tensor));
         }
         for (std::size_t i = 0; i < 3; ++i)
             CHECK(difference(both[i], both[i + 3], i == 2 ? tolerance(DType::f32, 2, 100) : Tolerance{}) == "");
@@ -311,12 +311,12 @@ std::vector<std::vector<double>> program(unsigned seed, int steps) {
                 need(slot = slot - 0.25);
                 break;
         }
-        for (Tensor& one : all)
-            if (!one.defined()) one = zeros({kRows, kColumns});
+        for (Tensor& item : all)
+            if (!item.defined()) item = zeros({kRows, kColumns});
         if (all.size() > 7) all.erase(all.begin(), all.begin() + 3);
     }
     std::vector<std::vector<double>> out;
-    for (const Tensor& one : all) out.push_back(values(one));
+    for (const Tensor& item : all) out.push_back(values(item));
     return out;
 }
 

@@ -224,8 +224,8 @@ TEST_CASE("fusion: batch normalisation at inference becomes the scale and shift 
         CHECK(launches([&] { need(net()); }, "elementwise") == 0);
         CHECK(launches([&] { need(net()); }, "batch_norm_scale") == 0);
         // What was folded is made anew when any of the four is written.
-        for (Tensor* one : {&weight, &bias, &mean, &variance}) {
-            one->mul_(1.25);
+        for (Tensor* tensor : {&weight, &bias, &mean, &variance}) {
+            tensor->mul_(1.25);
             CHECK(difference(net(), by_hand(), tolerance(DType::f32, 60)) == "");
         }
     }
@@ -459,7 +459,7 @@ std::vector<std::vector<double>> random_program(unsigned seed, int steps) {
         if (all.size() > 12) all.erase(all.begin(), all.begin() + 4);
     }
     std::vector<std::vector<double>> out;
-    for (const Tensor& one : all) out.push_back(values(one));
+    for (const Tensor& item : all) out.push_back(values(item));
     return out;
 }
 

@@ -153,9 +153,9 @@ TEST_CASE("generator: a recorded step moves it on, to the bits of plain calls") 
             from.set_position(start);
             nn::Sequential model(nn::Linear(6, 5), nn::Dropout(0.5, from));
             std::uint64_t seed = 0;
-            for (const Tensor& one : model.parameters()) {
+            for (const Tensor& parameter : model.parameters()) {
                 const NoGrad none;
-                Tensor(one).copy_(test::random_tensor(one.shape(), ++seed));
+                Tensor(parameter).copy_(test::random_tensor(parameter.shape(), ++seed));
             }
             const auto step = [&](const std::vector<Tensor>& x) {
                 return std::vector{(model(x[0]) + normal({7, 5}, 0, 1, {}, from)).detach(),
@@ -165,7 +165,7 @@ TEST_CASE("generator: a recorded step moves it on, to the bits of plain calls") 
             for (std::uint64_t t = 0; t < 5; ++t) {
                 if (t == 3) from.set_position(1001);
                 const std::vector<Tensor> x{test::random_tensor({7, 6}, 10 + t)};
-                for (const Tensor& one : captured ? replayed(x) : step(x)) found[captured].push_back(values(one));
+                for (const Tensor& tensor : captured ? replayed(x) : step(x)) found[captured].push_back(values(tensor));
                 found[captured].push_back({static_cast<double>(from.position())});
             }
             if (captured) CHECK(replayed.replayed() >= 1);  // from within a block it is recorded anew

@@ -75,7 +75,7 @@ TEST_CASE("hooks of leaves: called when the last use is behind, before what is o
     loss().backward();
     CHECK(log.take() == "gradient of c, c, two, b, one, a, both");
     Values wanted = before;
-    for (double& one : wanted) one *= 3;
+    for (double& value : wanted) value *= 3;
     CHECK(difference(c.grad(), wanted, {1e-6, 1e-6}) == "");
     // The scalar may be the leaf.
     const Tensor scalar = leaf(5, {});
@@ -152,24 +152,24 @@ TEST_CASE("hooks of leaves: an optimizer's step in them is that of all at the en
         std::vector<Tensor> parameters{leaf(1), leaf(2), leaf(3)};
         std::vector<Values> out;
         if (in_hooks)
-            for (Tensor& one : parameters)
-                one.register_post_accumulate_grad_hook([](Tensor& which) {
+            for (Tensor& parameter : parameters)
+                parameter.register_post_accumulate_grad_hook([](Tensor& which) {
                     which.add_(which.grad() * -0.1);
                     which.zero_grad();
                 });
         for (int step = 0; step < 3; ++step) {
             Tensor h = random_tensor({5}, 9);
-            for (const Tensor& one : parameters) h = tanh(h * one) + one * 0.5;
+            for (const Tensor& tensor : parameters) h = tanh(h * tensor) + tensor * 0.5;
             sum(square(h)).backward();
             const NoGrad no_grad;
-            for (Tensor& one : parameters) {
-                CHECK(one.grad().defined() != in_hooks);
+            for (Tensor& tensor : parameters) {
+                CHECK(tensor.grad().defined() != in_hooks);
                 if (in_hooks) continue;
-                one.add_(one.grad() * -0.1);
-                one.zero_grad();
+                tensor.add_(tensor.grad() * -0.1);
+                tensor.zero_grad();
             }
         }
-        for (const Tensor& one : parameters) out.push_back(values(one));
+        for (const Tensor& tensor : parameters) out.push_back(values(tensor));
         return out;
     };
     const auto wanted = run(false), got = run(true);
@@ -204,13 +204,13 @@ TEST_CASE("hooks of leaves: within a checkpoint, before it, behind it") {
             const Tensor in = log.passing("in", x * around);
             sum((checkpointed == 1 ? checkpoint(block, in) : block(in)) * 3.0).backward();
             CHECK(log.take() == "second, first, in, x, around");
-            for (const Tensor& one : {x, first, second, around}) {
-                if (checkpointed == 0) wanted.push_back(values(one.grad()));
+            for (const Tensor& tensor : {x, first, second, around}) {
+                if (checkpointed == 0) wanted.push_back(values(tensor.grad()));
                 else {
-                    CHECK(difference(one.grad(), wanted.front(), {0, 0}) == "");
+                    CHECK(difference(tensor.grad(), wanted.front(), {0, 0}) == "");
                     wanted.erase(wanted.begin());
                 }
-                Tensor(one).zero_grad();
+                Tensor(tensor).zero_grad();
             }
         }
         // A leaf of the checkpoint alone is whole before what lies below the checkpoint is looked at, and not before
@@ -218,7 +218,7 @@ TEST_CASE("hooks of leaves: within a checkpoint, before it, behind it") {
         const Tensor in = log.passing("in", x * 2.0);
         sum(checkpoint([&](const Tensor& t) { return inner(inner(t)); }, in)).backward();
         CHECK(log.take() == "around, first, in, x");
-        for (const Tensor& one : {x, first, around}) Tensor(one).zero_grad();
+        for (const Tensor& tensor : {x, first, around}) Tensor(tensor).zero_grad();
     }
     // What the second call used last is whole before older parts of the second call.
     const Tensor last = leaf(5), old = log.passing("old", x * 2.0);
@@ -237,17 +237,17 @@ TEST_CASE("hooks of leaves: do not launch sums of gradients that wait for compan
     const std::vector<Tensor> filters{leaf(2, {8, 8, 3, 3}), leaf(3, {8, 8, 3, 3}), leaf(4, {8, 8, 3, 3})};
     const auto step = [&] {
         Tensor h = x;
-        for (const Tensor& one : filters) h = relu(conv2d(h, one, {}, {.padding = 1}));
+        for (const Tensor& filter : filters) h = relu(conv2d(h, filter, {}, {.padding = 1}));
         sum(h).backward();
-        for (const Tensor& one : filters) need(one.grad());
-        for (const Tensor& one : filters) Tensor(one).zero_grad();
+        for (const Tensor& filter : filters) need(filter.grad());
+        for (const Tensor& filter : filters) Tensor(filter).zero_grad();
     };
     step();
     const int without = launches(step);
     int calls = 0;
     std::vector<int> numbers;
-    for (const Tensor& one : filters)
-        numbers.push_back(Tensor(one).register_post_accumulate_grad_hook([&](Tensor& which) {
+    for (const Tensor& filter : filters)
+        numbers.push_back(Tensor(filter).register_post_accumulate_grad_hook([&](Tensor& which) {
             ++calls;
             CHECK(which.grad().defined());
         }));

@@ -169,18 +169,18 @@ Tensors inputs_of(DType dtype) {
 /// Result, gradients, and gradients of gradients.
 std::vector<Values> outcomes(const std::function<Tensor(const Tensors&)>& function, DType dtype) {
     Tensors in = inputs_of(dtype);
-    for (Tensor& one : in) one.set_requires_grad();
+    for (Tensor& input : in) input.set_requires_grad();
     const Tensor weights = random_tensor({3, 5}, 7, dtype);
     std::vector<Values> out;
     const Tensor y = function(in);
     out.push_back(values(y));
     const Tensor loss = sum(y * weights);
     const auto first = grad({loss}, in, {.retain_graph = true, .create_graph = true});
-    for (const Tensor& one : first) out.push_back(values(one));
-    for (const Tensor& one : grad({sum(square(first[0])) + sum(first[1] * weights)}, in, {.retain_graph = true}))
-        out.push_back(values(one));
+    for (const Tensor& tensor : first) out.push_back(values(tensor));
+    for (const Tensor& tensor : grad({sum(square(first[0])) + sum(first[1] * weights)}, in, {.retain_graph = true}))
+        out.push_back(values(tensor));
     loss.backward();
-    for (const Tensor& one : in) out.push_back(values(one.grad()));
+    for (const Tensor& input : in) out.push_back(values(input.grad()));
     return out;
 }
 
@@ -216,12 +216,12 @@ TEST_CASE("in place under a graph: in a checkpoint, recorded, and without fusion
 
         auto leaves = [] {
             Tensors in = inputs_of(DType::f32);
-            for (Tensor& one : in) one.set_requires_grad();
+            for (Tensor& input : in) input.set_requires_grad();
             return in;
         };
         const auto step_of = [&](const Tensors& in) {
             return [&](const Tensors& given) {
-                for (const Tensor& one : in) Tensor(one).zero_grad();
+                for (const Tensor& input : in) Tensor(input).zero_grad();
                 const Tensor y = twin.in_place({in[0] * given[0], in[1]});
                 sum(y * given[0]).backward();
                 return Tensors{y.detach()};

@@ -317,7 +317,7 @@ TEST_CASE("linalg: nothing, and batches of nothing") {
         CHECK(linalg::lu(a).p.shape() == shape);
         const Tensor d = linalg::det(a);
         CHECK(d.shape() == front);
-        for (const double one : values(d)) CHECK(one == 1);
+        for (const double value : values(d)) CHECK(value == 1);
         sum(linalg::inv(a)).backward();
         CHECK(a.grad().shape() == shape);
     }

@@ -62,7 +62,7 @@ void check_reductions(const std::string& name, const std::function<Tensor(Reduct
     CAPTURE(name);
     const Tensor losses = call(kNone);
     double total = 0;
-    for (const double one : values(losses)) total += one;
+    for (const double value : values(losses)) total += value;
     const double count = static_cast<double>(losses.numel());
     const Tolerance allowed = tolerance(losses.dtype(), count, 8);
     CHECK(difference(call(Reduction::sum), {total}, allowed) == "");
@@ -147,10 +147,10 @@ TEST_CASE("losses: labels that are ignored, or that there are not") {
     CHECK(slope(strange, [](const Tensor& in) {
               return nll_loss(in, whole({2, -100}, {2}));
           }) == Values{0, 0, -1, 0, 0, 0});
-    for (const double one : slope(strange, [&](const Tensor& in) {
+    for (const double value : slope(strange, [&](const Tensor& in) {
              return cross_entropy(in, whole({2, -100}, {2}), {.label_smoothing = 0}, weight);
          }))
-        CHECK(std::isfinite(one));
+        CHECK(std::isfinite(value));
 }
 
 TEST_CASE("losses: classes of images") {
@@ -203,8 +203,8 @@ TEST_CASE("losses: numbers at their corners") {
     CHECK(difference(poisson_nll_loss(rates, counts, {.full = true, .reduction = kNone}),
                      {e, e - 0.5, e - 1 + stirling}, {1e-6}) == "");
     CHECK(difference(poisson_nll_loss(zeros({1}), ones({1}), {.log_input = false}), {-std::log(1e-8)}, {1e-4}) == "");
-    for (const double one : slope(counts, [&](const Tensor& t) { return poisson_nll_loss(rates, t, {.full = true}); }))
-        CHECK(std::isfinite(one));
+    for (const double count : slope(counts, [&](const Tensor& t) { return poisson_nll_loss(rates, t, {.full = true}); }))
+        CHECK(std::isfinite(count));
 }
 
 TEST_CASE("losses: variances") {
@@ -238,8 +238,8 @@ TEST_CASE("losses: probabilities of 0 and 1, and large logits") {
     CHECK(difference(sigmoid_focal_loss(x, of_x, -1), {0, 0, 200, 200}, {0, 1e-6}) == "");
     CHECK(difference(sigmoid_focal_loss(x, of_x, 0.25, 0), {0, 0, 150, 50}, {0, 1e-6}) == "");
     for (const double gamma : {0.0, 0.5, 1.0, 2.0})
-        for (const double one : slope(x, [&](const Tensor& in) { return sigmoid_focal_loss(in, of_x, 0.25, gamma); }))
-            CHECK(std::isfinite(one));
+        for (const double value : slope(x, [&](const Tensor& in) { return sigmoid_focal_loss(in, of_x, 0.25, gamma); }))
+            CHECK(std::isfinite(value));
     CHECK(difference(soft_margin_loss(x, tensor({1, 1, -1, 1}, {4}), kNone), {0, 1e30, 200, 200}, {0, 1e-6}) == "");
     const Tensor w = random_tensor({3, 1}, 5, DType::f32, 0.5, 2), in = random_tensor({3, 7}, 6),
                  wanted = random_tensor({3, 7}, 7, DType::f32, 0, 1);
@@ -291,9 +291,9 @@ TEST_CASE("losses: distances") {
         CHECK(slope(zeros({2, 3}), [&](const Tensor& in) {
                   return pairwise_distance(in, zeros({2, 3}), p, 0);
               }) == Values(6, 0));
-        for (const double one : slope(tensor({0, 1, 2}, {1, 3}),
+        for (const double value : slope(tensor({0, 1, 2}, {1, 3}),
                                       [&](const Tensor& in) { return pairwise_distance(in, zeros({3}), p, 0); }))
-            CHECK(std::isfinite(one));
+            CHECK(std::isfinite(value));
     }
     Values cosines;
     for (std::size_t n = 0; n < 5; ++n)
@@ -369,10 +369,10 @@ TEST_CASE("losses: boxes") {
     CHECK(box_iou(zeros({0, 4}), zeros({3, 4})).shape() == Shape{0, 3});
     CHECK(generalized_box_iou_loss(zeros({0, 4}), zeros({0, 4}), Reduction::mean).item<float>() == 0);
     // Boxes without area.
-    for (const double one : slope(zeros({1, 4}), [](const Tensor& in) {
+    for (const double zero : slope(zeros({1, 4}), [](const Tensor& in) {
              return generalized_box_iou_loss(in, zeros({1, 4}));
          }))
-        CHECK(std::isfinite(one));
+        CHECK(std::isfinite(zero));
 }
 
 TEST_CASE("losses: no gradient flows to alpha of complete_box_iou_loss") {
@@ -404,10 +404,10 @@ TEST_CASE("losses: second gradients where the first have a corner") {
         Tensor x = at.detach().clone();
         x.set_requires_grad();
         const Tensor first = grad({sum(loss(x))}, {x}, {.create_graph = true})[0];
-        for (const double one : values(first)) CHECK(std::isfinite(one));
+        for (const double value : values(first)) CHECK(std::isfinite(value));
         if (!first.requires_grad()) return;
-        for (const double one : values(grad({sum(square(first))}, {x}, {.allow_unused = true})[0]))
-            CHECK(std::isfinite(one));
+        for (const double value : values(grad({sum(square(first))}, {x}, {.allow_unused = true})[0]))
+            CHECK(std::isfinite(value));
     };
     const Tensor zero = zeros({2, 3}, {DType::f64}), one = ones({2, 3}, {DType::f64});
     finite("pairwise_distance", zero, [&](const Tensor& x) { return pairwise_distance(x, zero, 2, 0); });

@@ -56,7 +56,7 @@ TEST_CASE("lstm_cell: a sequence agrees with its composition, values and gradien
                     const Tensors out = sequence(in, 3);
                     std::vector<std::vector<double>> all{values(out[0]), values(out[1])};
                     sum(out[0] * random_tensor(out[0].shape(), 30, dtype) + square(out[1])).backward();
-                    for (const Tensor& one : in) all.push_back(values(one.grad()));
+                    for (const Tensor& input : in) all.push_back(values(input.grad()));
                     return all;
                 };
                 const auto got = run();
@@ -72,7 +72,7 @@ TEST_CASE("lstm_cell: keeps the contract with both of its results") {
                             .inputs =
                                 [] {
                                     Tensors all;
-                                    for (const Tensor& one : inputs(3, 4, 5, DType::f32)) all.push_back(one.detach());
+                                    for (const Tensor& input : inputs(3, 4, 5, DType::f32)) all.push_back(input.detach());
                                     return all;
                                 }(),
                             .free = std::vector<bool>(7, true),
@@ -89,7 +89,7 @@ TEST_CASE("lstm_cell: without biases, of halves, and errors") {
                     zero = lstm_cell(in[0], {in[1], in[2]}, in[3], in[4], none, none);
     CHECK(difference(plain.hidden, values(zero.hidden), {1e-6, 1e-6}) == "");
     Tensors halves;
-    for (const Tensor& one : in) halves.push_back(one.detach().to(DType::bf16));
+    for (const Tensor& input : in) halves.push_back(input.detach().to(DType::bf16));
     const LstmState half = lstm_cell(halves[0], {halves[1], halves[2]}, halves[3], halves[4]);
     CHECK(half.hidden.dtype() == DType::bf16);
     CHECK(difference(half.hidden, values(plain.hidden), {0.05, 0.05}) == "");

@@ -91,17 +91,17 @@ TEST_CASE("with frozen weights conv2d, linear and matmul keep no input, and the 
         {"conv2d", {2, 3, 5, 5}, {4, 3, 3, 3}, [](const Tensor& x, const Tensor& w) { return conv2d(x, w); }},
         {"linear", {7, 5}, {3, 5}, [](const Tensor& x, const Tensor& w) { return linear(x, w); }},
         {"matmul", {2, 7, 5}, {2, 5, 3}, [](const Tensor& x, const Tensor& w) { return matmul(x, w); }}};
-    for (const Case& one : cases) {
-        CAPTURE(one.name);
+    for (const Case& test_case : cases) {
+        CAPTURE(test_case.name);
         const auto keeps_input = [&](bool frozen, std::vector<double>* gradient) {
-            const Tensor leaf = random_tensor(one.x, 1).set_requires_grad();
-            const Tensor weight = random_tensor(one.weight, 2).set_requires_grad(!frozen);
+            const Tensor leaf = random_tensor(test_case.x, 1).set_requires_grad();
+            const Tensor weight = random_tensor(test_case.weight, 2).set_requires_grad(!frozen);
             std::weak_ptr<detail::Block> memory;
             Tensor y;
             {
                 const Tensor x = leaf * 2.0;
                 memory = x.view().buffer.weak();
-                y = one.function(x, weight);
+                y = test_case.function(x, weight);
                 (void)y.view();
             }
             const bool kept = !memory.expired();

@@ -124,7 +124,7 @@ TEST_CASE("local_response_norm, normalize, channel_shuffle: nothing, halves, mis
     const Tensor y = normalize(nothing);
     CHECK(values(y) == Values(6, 0));
     sum(y).backward();
-    for (const double one : values(nothing.grad())) CHECK(one == doctest::Approx(1e12));
+    for (const double value : values(nothing.grad())) CHECK(value == doctest::Approx(1e12));
     CHECK(values(normalize(full({}, -3), 2, 0)) == Values{-1});
     // Squares that f16 does not hold.
     CHECK(difference(normalize(full({1, 4}, 30000).to(DType::f16)), Values(4, 0.5), {1e-3, 1e-3}) == "");
@@ -291,7 +291,7 @@ TEST_CASE("cdist, pdist, bilinear: equal rows, p of 0, nothing, mistakes") {
     CHECK(values(pdist(x, 1)) == Values{0, 7, 7});
     for (const double p : {1.0, 2.0, 3.0, std::numeric_limits<double>::infinity()}) {
         const Tensor slopes = grad({sum(cdist(x, x.detach(), p))}, {x})[0];
-        for (const double one : values(slopes)) CHECK(std::isfinite(one));
+        for (const double value : values(slopes)) CHECK(std::isfinite(value));
         CHECK(values(slice(slopes, 0, 0, 1)) == values(slice(slopes, 0, 1, 2)));
     }
     CHECK(cdist(zeros({0, 3}), zeros({4, 3})).shape() == Shape{0, 4});

@@ -81,16 +81,16 @@ TEST_CASE("numbers beside f16 and bf16 keep their value") {
         const Tensor x =
             concat({random_tensor({21}, 1, DType::f32, 0.1, 2), tensor({0.333, 0.3, 0.777, 1, 200}, {5})}, 0).to(dtype);
         const Tensor wide = x.to(DType::f32);
-        for (const Case& one : cases()) {
-            CAPTURE(std::string(one.name));
-            const std::vector<double> exact = values(one.call(wide));
+        for (const Case& test_case : cases()) {
+            CAPTURE(std::string(test_case.name));
+            const std::vector<double> exact = values(test_case.call(wide));
             const Tolerance once{.absolute = 1e-6, .relative = (dtype == DType::f16 ? 0x1p-11 : 0x1p-8) * 1.002};
-            const Tensor got = one.call(x);
+            const Tensor got = test_case.call(x);
             CHECK(got.dtype() == dtype);
             CHECK(difference(got, exact, once) == "");
             const ops::FusionScope alone(false);
-            if (std::string(one.name) == "maximum") continue;  // two calls
-            CHECK(difference(one.call(x), exact, once) == "");
+            if (std::string(test_case.name) == "maximum") continue;  // two calls
+            CHECK(difference(test_case.call(x), exact, once) == "");
         }
     }
 }
@@ -100,22 +100,22 @@ TEST_CASE("numbers beside f16 and bf16 keep their value in gradients") {
         CAPTURE(name_of(dtype));
         const Tensor start =
             concat({random_tensor({21}, 1, DType::f32, 0.4, 2), tensor({0.35, 0.8, 1.5}, {3})}, 0).to(dtype);
-        const auto slopes = [&](const Case& one, DType type, bool create_graph) {
+        const auto slopes = [&](const Case& test_case, DType type, bool create_graph) {
             const Tensor x = start.to(type).clone().set_requires_grad();
-            const Tensor y = one.call(x);
+            const Tensor y = test_case.call(x);
             if (!y.requires_grad()) return std::vector<double>{};
             const Tensor g =
                 grad({sum(y.to(DType::f32))}, {x}, {.create_graph = create_graph, .allow_unused = true})[0];
             return g.defined() ? values(g) : std::vector<double>{};
         };
-        for (const Case& one : cases()) {
-            CAPTURE(std::string(one.name));
-            if (std::string(one.name) == "addcdiv") continue;  // its three gradients, each rounded, cancel
+        for (const Case& test_case : cases()) {
+            CAPTURE(std::string(test_case.name));
+            if (std::string(test_case.name) == "addcdiv") continue;  // its three gradients, each rounded, cancel
             // Each result of several calls is rounded, and each of several gradients.
             const Tolerance few{.absolute = 1e-6, .relative = 6 * (dtype == DType::f16 ? 0x1p-11 : 0x1p-8)};
-            const std::vector<double> exact = slopes(one, DType::f32, false);
-            CHECK(difference(slopes(one, dtype, false), exact, few) == "");
-            CHECK(difference(slopes(one, dtype, true), exact, few) == "");
+            const std::vector<double> exact = slopes(test_case, DType::f32, false);
+            CHECK(difference(slopes(test_case, dtype, false), exact, few) == "");
+            CHECK(difference(slopes(test_case, dtype, true), exact, few) == "");
         }
         Tensor x = start.clone().set_requires_grad();
         sum(lerp(x, ones_like(start), 0.999)).backward();

@@ -32,8 +32,8 @@ std::vector<T> numbers() {
         all.push_back(static_cast<T>(i));
         all.push_back(static_cast<T>((std::uint64_t{1} << (sizeof(T) * 4)) + static_cast<std::uint64_t>(i)));
     }
-    for (const double one : random_values(45, 3, 0, 1))
-        all.push_back(static_cast<T>(static_cast<std::uint64_t>(one * 0x1p53) * 0x9e3779b97f4a7c15));
+    for (const double random_value : random_values(45, 3, 0, 1))
+        all.push_back(static_cast<T>(static_cast<std::uint64_t>(random_value * 0x1p53) * 0x9e3779b97f4a7c15));
     return all;
 }
 

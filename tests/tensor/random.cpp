@@ -182,33 +182,33 @@ std::vector<Discrete> discrete() {
 }  // namespace
 
 TEST_CASE("random: continuous distributions, by Kolmogorov and Smirnov") {
-    for (const Continuous& one : continuous())
+    for (const Continuous& item : continuous())
         for (const std::uint64_t seed : kSeeds)
             for (const DType dtype : floats()) {
-                CAPTURE(one.name);
+                CAPTURE(item.name);
                 CAPTURE(seed);
                 CAPTURE(name_of(dtype));
-                const Tensor drawn = one.draw(many(), dtype, Generator(seed, device()));
+                const Tensor drawn = item.draw(many(), dtype, Generator(seed, device()));
                 CHECK(drawn.dtype() == dtype);
-                CHECK(kolmogorov_smirnov(values(drawn), one.cdf) < kMax);
+                CHECK(kolmogorov_smirnov(values(drawn), item.cdf) < kMax);
             }
 }
 
 TEST_CASE("random: whole numbers and choices, by Pearson") {
-    for (const Discrete& one : discrete())
+    for (const Discrete& item : discrete())
         for (const std::uint64_t seed : kSeeds)
             for (const DType dtype : floats()) {
-                CAPTURE(one.name);
+                CAPTURE(item.name);
                 CAPTURE(seed);
                 CAPTURE(name_of(dtype));
-                std::vector<std::int64_t> counts(one.probabilities.size());
-                for (const double number : values(one.draw(many(), dtype, Generator(seed, device())))) {
-                    const double cell = std::round(number * 1e5) * 1e-5 - static_cast<double>(one.first);
+                std::vector<std::int64_t> counts(item.probabilities.size());
+                for (const double number : values(item.draw(many(), dtype, Generator(seed, device())))) {
+                    const double cell = std::round(number * 1e5) * 1e-5 - static_cast<double>(item.first);
                     CHECK_MESSAGE(cell == doctest::Approx(std::round(cell)), "no whole number");
                     if (!(cell >= -0.5)) FAIL("below the first number, or NaN");
                     ++counts[std::min(counts.size() - 1, static_cast<std::size_t>(std::lround(cell)))];
                 }
-                CHECK(chi_squared_excess(counts, one.probabilities) <= 0);
+                CHECK(chi_squared_excess(counts, item.probabilities) <= 0);
             }
 }
 
@@ -235,7 +235,7 @@ TEST_CASE("random: alpha_dropout keeps mean 0 and variance 1") {
             const std::int64_t n = many();
             const auto y = values(call(randn({n / 4, 4}, on(DType::f32), from), 0.3, from));
             double sum = 0, squares = 0;
-            for (const double one : y) sum += one, squares += one * one;
+            for (const double value : y) sum += value, squares += value * value;
             const auto count = static_cast<double>(y.size());
             // The fourth moment is below 5: 4 standard errors.
             CHECK(std::abs(sum / count) < 4 / std::sqrt(count));
@@ -244,13 +244,13 @@ TEST_CASE("random: alpha_dropout keeps mean 0 and variance 1") {
 }
 
 TEST_CASE("random: pairs of neighbours are independent") {
-    for (const Continuous& one : continuous())
+    for (const Continuous& item : continuous())
         for (const std::uint64_t seed : kSeeds) {
-            CAPTURE(one.name);
+            CAPTURE(item.name);
             // Of the values' places in the distribution, uniform: the correlation of neighbours.
             std::vector<double> u;
-            for (const double x : values(one.draw(many(), DType::f32, Generator(seed, device()))))
-                u.push_back((one.cdf(x) - 0.5) * std::sqrt(12.0));
+            for (const double x : values(item.draw(many(), DType::f32, Generator(seed, device()))))
+                u.push_back((item.cdf(x) - 0.5) * std::sqrt(12.0));
             double sum = 0;
             for (std::size_t i = 0; i + 1 < u.size(); ++i) sum += u[i] * u[i + 1];
             CHECK(std::abs(sum) < 4.5 * std::sqrt(static_cast<double>(u.size())));
@@ -258,19 +258,19 @@ TEST_CASE("random: pairs of neighbours are independent") {
 }
 
 TEST_CASE("random: equal seeds give equal numbers, other seeds and positions others, on both families") {
-    for (const Continuous& one : continuous()) {
-        CAPTURE(one.name);
+    for (const Continuous& item : continuous()) {
+        CAPTURE(item.name);
         const Generator first(5, device()), second(5, device()), other(6, device());
-        const auto numbers = values(one.draw(101, DType::f32, first));
-        CHECK(values(one.draw(101, DType::f32, second)) == numbers);
+        const auto numbers = values(item.draw(101, DType::f32, first));
+        CHECK(values(item.draw(101, DType::f32, second)) == numbers);
         CHECK(first.position() == second.position());
-        CHECK(values(one.draw(101, DType::f32, first)) != numbers);
-        CHECK(values(one.draw(101, DType::f32, other)) != numbers);
+        CHECK(values(item.draw(101, DType::f32, first)) != numbers);
+        CHECK(values(item.draw(101, DType::f32, other)) != numbers);
         for (const KernelStyle style : families()) {
             const ops::KernelStyleScope scope(style);
-            const Tensor again = one.draw(101, DType::f32, Generator(5, device()));
+            const Tensor again = item.draw(101, DType::f32, Generator(5, device()));
             // Sums of a row have an order of their own on each.
-            if (one.name == "dirichlet") CHECK(difference(again, numbers, tolerance(DType::f32, 10)) == "");
+            if (item.name == "dirichlet") CHECK(difference(again, numbers, tolerance(DType::f32, 10)) == "");
             else CHECK(values(again) == numbers);
         }
     }
@@ -345,9 +345,9 @@ TEST_CASE("random: gumbel_softmax has the gradient of softmax, hard or not") {
         sum(y * w).backward();
         found.push_back(values(leaf.grad()));
         const auto row = values(sum(y.detach(), {-1}));
-        for (const double one : row) CHECK(one == doctest::Approx(1));
+        for (const double element : row) CHECK(element == doctest::Approx(1));
         if (hard)
-            for (const double one : values(y)) CHECK((std::abs(one) < 1e-6 || std::abs(one - 1) < 1e-6));
+            for (const double value : values(y)) CHECK((std::abs(value) < 1e-6 || std::abs(value - 1) < 1e-6));
     }
     CHECK(found[0] == found[1]);
     // softmax of logits and noise, by hand.

@@ -81,8 +81,8 @@ std::vector<Doubles> all_of(Which which, const Size& size, DType dtype, const Se
         loss = loss.defined() ? loss + part : part;
     }
     loss.backward();
-    for (const Tensor& one : in)
-        if (one.grad().defined()) all.push_back(values(one.grad()));
+    for (const Tensor& input : in)
+        if (input.grad().defined()) all.push_back(values(input.grad()));
     return all;
 }
 
@@ -98,7 +98,7 @@ double logistic(double x) { return 1 / (1 + std::exp(-x)); }
 std::vector<Doubles> reference(Which which, const Size& size, const Tensors& in,
                                const std::vector<std::int64_t>& lengths, bool reverse) {
     std::vector<Doubles> v;
-    for (const Tensor& one : in) v.push_back(values(one));
+    for (const Tensor& input : in) v.push_back(values(input));
     const auto units = static_cast<std::size_t>(size.units), width = static_cast<std::size_t>(size.width),
                rows = static_cast<std::size_t>(size.rows);
     Doubles y(static_cast<std::size_t>(size.steps) * rows * units), last = v[1], cell = v[2];
@@ -212,7 +212,7 @@ TEST_CASE("recurrent layers: keep the contract") {
         for (const bool with_lengths : {false, true}) {
             if (on_oclgrind() && (which != Which::gru || !with_lengths)) continue;
             Tensors in;
-            for (const Tensor& one : inputs(which, size, DType::f32)) in.push_back(one.detach());
+            for (const Tensor& input : inputs(which, size, DType::f32)) in.push_back(input.detach());
             if (which != Which::lstm) in.erase(in.begin() + 2);  // the cell
             if (with_lengths) in.push_back(lengths);
             const bool cell = which == Which::lstm;

@@ -77,7 +77,7 @@ std::vector<double> reduced(const std::vector<double>& elements, const Shape& sh
         else to += elements[i];
     }
     if (kind == ops::Reduce::mean)
-        for (double& one : out) one *= static_cast<double>(out.size()) / static_cast<double>(elements.size());
+        for (double& output : out) output *= static_cast<double>(out.size()) / static_cast<double>(elements.size());
     return out;
 }
 
@@ -110,26 +110,26 @@ TEST_CASE("reductions of chains agree with the reference") {
     for (const KernelStyle style : families()) {
         const ops::KernelStyleScope scope(style);
         for (const DType dtype : {DType::f32, DType::f64, DType::f16}) {
-            for (const Case& one : cases()) {
-                CAPTURE(one.shape.str());
-                CAPTURE(one.other.str());
-                CAPTURE(one.axes.str());
+            for (const Case& test_case : cases()) {
+                CAPTURE(test_case.shape.str());
+                CAPTURE(test_case.other.str());
+                CAPTURE(test_case.axes.str());
                 CAPTURE(name_of(dtype));
                 CAPTURE(style == KernelStyle::simd ? "CPU-like" : "GPU-like");
                 if (small_cases() && dtype == DType::f64) continue;
-                const Tensor x = random_tensor(one.shape, 1, dtype), t = random_tensor(one.other, 2, dtype);
+                const Tensor x = random_tensor(test_case.shape, 1, dtype), t = random_tensor(test_case.other, 2, dtype);
                 auto elements = values(x);
-                const auto others = at_each(t, one.shape);
+                const auto others = at_each(t, test_case.shape);
                 for (std::size_t i = 0; i < elements.size(); ++i)
                     elements[i] = (elements[i] - others[i]) * (elements[i] - others[i]) * 0.5 - 0.1;
                 for (const ops::Reduce kind :
                      {ops::Reduce::sum, ops::Reduce::mean, ops::Reduce::max, ops::Reduce::min}) {
                     if (small_cases() && kind != (dtype == DType::f32 ? ops::Reduce::mean : ops::Reduce::max)) continue;
                     CAPTURE(ops::name_of(kind));
-                    const Tensor y = apply(kind, square(x - t) * 0.5 - 0.1, one.axes);
+                    const Tensor y = apply(kind, square(x - t) * 0.5 - 0.1, test_case.axes);
                     const double eps = dtype == DType::f64 ? 1e-14 : dtype == DType::f32 ? 1e-6 : 2e-3;
-                    const double terms = kind == ops::Reduce::sum ? static_cast<double>(one.shape.numel()) : 1;
-                    CHECK(difference(y, reduced(elements, one.shape, one.axes, kind),
+                    const double terms = kind == ops::Reduce::sum ? static_cast<double>(test_case.shape.numel()) : 1;
+                    CHECK(difference(y, reduced(elements, test_case.shape, test_case.axes, kind),
                                      {8 * eps, 2 * eps * std::sqrt(terms)}) == "");
                 }
             }
@@ -164,7 +164,7 @@ TEST_CASE("what a reduction read without storing is there for others") {
     const auto total = values(sum(y)), again = values(sum(y));
     CHECK(std::abs(total[0] - again[0]) <= 1e-6 * std::abs(total[0]));
     auto expected = values(x);
-    for (double& one : expected) one = one * one + 1;
+    for (double& value : expected) value = value * value + 1;
     CHECK(difference(y, expected, {1e-6, 1e-6}) == "");
 }
 
@@ -179,7 +179,7 @@ TEST_CASE("elements that are written later count as they were") {
 TEST_CASE("counts and sums of integers, bools and nothing") {
     const Tensor x = random_tensor({3, 500}, 1);
     double positive = 0;
-    for (const double one : values(x)) positive += one > 0;
+    for (const double value : values(x)) positive += value > 0;
     const Tensor count = sum(greater(x, zeros({})));
     CHECK(count.dtype() == DType::i64);
     CHECK(count.item<std::int64_t>() == static_cast<std::int64_t>(positive));
@@ -203,7 +203,7 @@ TEST_CASE("gradients through reduced chains") {
     std::vector<std::vector<float>> got[2];
     for (const bool fused : {false, true}) {
         const ops::FusionScope scope(fused);
-        for (const Tensor& one : grad({loss()}, {x, t})) got[fused ? 1 : 0].push_back(one.to_vector<float>());
+        for (const Tensor& tensor : grad({loss()}, {x, t})) got[fused ? 1 : 0].push_back(tensor.to_vector<float>());
     }
     for (std::size_t i = 0; i < 2; ++i)
         for (std::size_t k = 0; k < got[0][i].size(); ++k)

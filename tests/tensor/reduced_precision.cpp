@@ -125,23 +125,23 @@ TEST_CASE("halves: functions without kernels for them compute in f32 and round o
         {"mean", [](const Tensor& x, const Tensor&) { return mean(x, {0}); }},
         {"max", [](const Tensor& x, const Tensor&) { return max(x, {1}); }},
     };
-    for (const Case& one : cases)
+    for (const Case& test_case : cases)
         for (const DType dtype : kHalves) {
             if (small_cases() && dtype == DType::bf16) continue;
-            CAPTURE(one.name);
+            CAPTURE(test_case.name);
             CAPTURE(name_of(dtype));
             Tensor x = random_tensor({3, 5}, 1, dtype, -2, 2), y = random_tensor({3, 5}, 2, dtype, 0, 1);
             Tensor wide = x.to(DType::f32);
             x.set_requires_grad();
             wide.set_requires_grad();
-            const Tensor got = one.call(x, y), exact = one.call(wide, y.to(DType::f32));
+            const Tensor got = test_case.call(x, y), exact = test_case.call(wide, y.to(DType::f32));
             CHECK(got.dtype() == dtype);
             // Within half a unit of the last place where something was rounded on the way as well (mse_loss of
             // products).
             const double unit = dtype == DType::f16 ? 0x1p-10 : 0x1p-7;
             CHECK(difference(got, values(exact),
                              {.absolute = 1e-7,
-                              .relative = one.name == std::string("mse_loss") ? 2 * unit : unit / 2 * 1.001}) == "");
+                              .relative = test_case.name == std::string("mse_loss") ? 2 * unit : unit / 2 * 1.001}) == "");
             sum(got).backward();
             sum(exact).backward();
             CHECK(x.grad().dtype() == dtype);

@@ -121,7 +121,7 @@ bool is_compared(const std::string& chain, const std::string& function) {
 std::vector<float> inputs() {
     std::vector<float> all;
     for (int i = 0; i < 400; ++i) all.push_back(static_cast<float>(i - 200) * 0.013F);
-    for (const float one : {300.F, 250.F, 65000.F, 1e-4F, -1e-4F, 255.9F, 11.F, -11.5F}) all.push_back(one);
+    for (const float value : {300.F, 250.F, 65000.F, 1e-4F, -1e-4F, 255.9F, 11.F, -11.5F}) all.push_back(value);
     return all;
 }
 

@@ -40,20 +40,20 @@ Values of_rows(const Values& x, std::size_t n, const std::function<Values(const 
 
 Values softmax_of(const Values& row, bool logarithm) {
     double most = -INFINITY, sum = 0;
-    for (const double one : row) most = std::max(most, one);
-    for (const double one : row) sum += std::exp(one - most);
+    for (const double element : row) most = std::max(most, element);
+    for (const double element : row) sum += std::exp(element - most);
     Values out;
-    for (const double one : row) out.push_back(logarithm ? one - most - std::log(sum) : std::exp(one - most) / sum);
+    for (const double element : row) out.push_back(logarithm ? element - most - std::log(sum) : std::exp(element - most) / sum);
     return out;
 }
 
 Values norm_of(const Values& row, bool rms) {
     double mean = 0, squares = 0;
     const auto n = static_cast<double>(row.size());
-    for (const double one : row) mean += rms ? 0 : one / n;
-    for (const double one : row) squares += (one - mean) * (one - mean) / n;
+    for (const double element : row) mean += rms ? 0 : element / n;
+    for (const double element : row) squares += (element - mean) * (element - mean) / n;
     Values out;
-    for (const double one : row) out.push_back((one - mean) / std::sqrt(squares + 1e-5));
+    for (const double element : row) out.push_back((element - mean) / std::sqrt(squares + 1e-5));
     return out;
 }
 

@@ -183,7 +183,7 @@ TEST_CASE("scan: sums and products of lines of many sizes, of all types") {
                                            1, 1,  -1, 1, 1,  1, 1, 1, 1,  1, 1, 1, 7, 1,  1, 1, 1, -1, 1, 1},
                                     {40}, DType::i32);
         Values wanted;
-        for (const double one : values(signs)) wanted.push_back(wanted.empty() ? one : wanted.back() * one);
+        for (const double value : values(signs)) wanted.push_back(wanted.empty() ? value : wanted.back() * value);
         CHECK(values(cumprod(signs, 0)) == wanted);
     }
 }

@@ -32,8 +32,8 @@ bool has_gradient(ops::Function function) {
 /// All that tensors call, except for dropout, whose random numbers are no tensor.
 std::vector<const ElementwiseCase*> cases() {
     std::vector<const ElementwiseCase*> all;
-    for (const ElementwiseCase& one : elementwise_cases())
-        if (has_gradient(one.function) && one.function != ops::Function::dropout) all.push_back(&one);
+    for (const ElementwiseCase& elementwise_case : elementwise_cases())
+        if (has_gradient(elementwise_case.function) && elementwise_case.function != ops::Function::dropout) all.push_back(&elementwise_case);
     return all;
 }
 
@@ -92,10 +92,10 @@ std::vector<Tensor> gradients(const ElementwiseCase& one, const std::vector<Tens
 
 TEST_CASE("elementwise gradients: the composition gives what the text gives") {
     for (const DType dtype : floats())
-        for (const ElementwiseCase* one : cases()) {
-            CAPTURE(ops::info(one->function).name);
-            const auto inputs = inputs_of(*one, dtype, 0);
-            const auto by_text = gradients(*one, inputs, false), decomposed = gradients(*one, inputs, true);
+        for (const ElementwiseCase* test_case : cases()) {
+            CAPTURE(ops::info(test_case->function).name);
+            const auto inputs = inputs_of(*test_case, dtype, 0);
+            const auto by_text = gradients(*test_case, inputs, false), decomposed = gradients(*test_case, inputs, true);
             REQUIRE(by_text.size() == decomposed.size());
             const double exact = dtype == DType::f64 ? 1e-12 : 2e-5;
             for (std::size_t i = 0; i < by_text.size(); ++i)
@@ -144,15 +144,15 @@ TEST_CASE("elementwise gradients: at kinks and in corners the composition gives 
 
 TEST_CASE("elementwise gradients: gradients of gradients agree with central differences") {
     if (!default_device().info().fp64) return skip("f64: the device has no double precision");
-    for (const ElementwiseCase* one : cases()) {
-        CAPTURE(ops::info(one->function).name);
-        const auto inputs = inputs_of(*one, DType::f64, 0.01);
+    for (const ElementwiseCase* test_case : cases()) {
+        CAPTURE(ops::info(test_case->function).name);
+        const auto inputs = inputs_of(*test_case, DType::f64, 0.01);
         const auto wanted = with_gradients(inputs);
         // A number that each gradient, and each element of it, has a part in.
         const auto weighted = [&](bool create_graph) {
             Tensor all;
             std::uint64_t seed = 20;
-            for (const Tensor& gradient : gradients(*one, inputs, create_graph)) {
+            for (const Tensor& gradient : gradients(*test_case, inputs, create_graph)) {
                 const Tensor part = sum(gradient * tensor(random_values(15, ++seed), gradient.shape(), DType::f64));
                 all = all.defined() ? all + part : part;
             }

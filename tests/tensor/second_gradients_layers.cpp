@@ -150,8 +150,8 @@ Tensors gradients(const Case& one, const Tensors& inputs, bool create_graph) {
 Tensor weighted(const Tensors& tensors) {
     Tensor all;
     std::uint64_t seed = 20;
-    for (const Tensor& one : tensors) {
-        const Tensor part = sum(one * random_tensor(one.shape(), ++seed, one.dtype()));
+    for (const Tensor& tensor : tensors) {
+        const Tensor part = sum(tensor * random_tensor(tensor.shape(), ++seed, tensor.dtype()));
         all = all.defined() ? all + part : part;
     }
     return all;
@@ -166,12 +166,12 @@ std::string difference_from_numeric(const Tensors& inputs, const Tensors& by_gra
 
 TEST_CASE("gradients of layers: the composition gives what the kernels give") {
     for (const DType dtype : floats())
-        for (const Case& one : cases()) {
-            if (dtype != DType::f64 && one.name == "clone, to") continue;
-            CAPTURE(one.name);
-            const Tensors inputs = inputs_of(one, dtype);
-            const Tensors plain = gradients(one, inputs, false), decomposed = gradients(one, inputs, true);
-            const double exact = (dtype == DType::f64 ? 1e-11 : 1e-4) * one.curvature;
+        for (const Case& test_case : cases()) {
+            if (dtype != DType::f64 && test_case.name == "clone, to") continue;
+            CAPTURE(test_case.name);
+            const Tensors inputs = inputs_of(test_case, dtype);
+            const Tensors plain = gradients(test_case, inputs, false), decomposed = gradients(test_case, inputs, true);
+            const double exact = (dtype == DType::f64 ? 1e-11 : 1e-4) * test_case.curvature;
             for (std::size_t i = 0; i < inputs.size(); ++i)
                 CHECK(difference(decomposed[i], values(plain[i]), {.absolute = exact, .relative = exact}) == "");
         }
@@ -180,25 +180,25 @@ TEST_CASE("gradients of layers: the composition gives what the kernels give") {
 TEST_CASE("gradients of layers: second derivatives agree with central differences") {
     if (!default_device().info().fp64) return skip("f64: the device has no double precision");
     int number = 0;
-    for (const Case& one : cases()) {
+    for (const Case& test_case : cases()) {
         if (small_cases() && ++number % 6 != 1) continue;  // a slow checker looks at the gradients of all of them above
-        CAPTURE(one.name);
-        const Tensors inputs = inputs_of(one, DType::f64);
-        const Tensors second = grad({weighted(gradients(one, inputs, true))}, inputs, {.allow_unused = true});
+        CAPTURE(test_case.name);
+        const Tensors inputs = inputs_of(test_case, DType::f64);
+        const Tensors second = grad({weighted(gradients(test_case, inputs, true))}, inputs, {.allow_unused = true});
         CHECK(difference_from_numeric(inputs, second, 1e-6,
-                                      [&] { return weighted(gradients(one, inputs, false)).item<double>(); }) == "");
+                                      [&] { return weighted(gradients(test_case, inputs, false)).item<double>(); }) == "");
     }
 }
 
 TEST_CASE("gradients of layers: third derivatives, too") {
     if (!default_device().info().fp64) return skip("f64: the device has no double precision");
-    for (const Case& one : cases()) {
-        if (small_cases() || one.name.find(',') != std::string::npos || one.name == "a small network") continue;
-        CAPTURE(one.name);
-        const Tensors inputs = inputs_of(one, DType::f64);
+    for (const Case& test_case : cases()) {
+        if (small_cases() || test_case.name.find(',') != std::string::npos || test_case.name == "a small network") continue;
+        CAPTURE(test_case.name);
+        const Tensors inputs = inputs_of(test_case, DType::f64);
         const auto second = [&](bool create_graph) {
             Tensors all;
-            for (const Tensor& each : grad({weighted(gradients(one, inputs, true))}, inputs,
+            for (const Tensor& each : grad({weighted(gradients(test_case, inputs, true))}, inputs,
                                            {.create_graph = create_graph, .allow_unused = true}))
                 if (each.defined()) all.push_back(each);
             return weighted(all);

@@ -160,48 +160,48 @@ std::size_t offset(const Dims& at) { return static_cast<std::size_t>((at[0] * 4 
 TEST_CASE("selection: elements, dense and strided") {
     const Tensor x = random_tensor(kShape, 1);
     const Values all = values(x);
-    for (const Read& one : reads()) {
-        CAPTURE(one.name);
-        if (std::string(one.name) == "a new axis between tensors") continue;  // below
-        const Values wanted = table(one.shape, [&](const Dims& at) { return all[offset(one.from(at))]; });
+    for (const Read& read : reads()) {
+        CAPTURE(read.name);
+        if (std::string(read.name) == "a new axis between tensors") continue;  // below
+        const Values wanted = table(read.shape, [&](const Dims& at) { return all[offset(read.from(at))]; });
         for (const Tensor& from :
              {x, permute(permute(x, {2, 0, 1}).clone(), {1, 2, 0}), x.to(DType::i32).to(DType::f32)}) {
-            const Tensor y = one.call(from);
-            CHECK(y.shape() == one.shape);
+            const Tensor y = read.call(from);
+            CHECK(y.shape() == read.shape);
             if (&from == &x) CHECK(values(y) == wanted);
         }
-        CHECK(values(one.call(permute(permute(x, {2, 0, 1}).clone(), {1, 2, 0}))) == wanted);
+        CHECK(values(read.call(permute(permute(x, {2, 0, 1}).clone(), {1, 2, 0}))) == wanted);
     }
 }
 
 TEST_CASE("selection: what is written, of numbers and of tensors") {
     const Tensor before = random_tensor(kShape, 1);
-    for (const Read& one : reads()) {
-        CAPTURE(one.name);
-        if (std::string(one.name) == "a new axis between tensors") continue;
+    for (const Read& read : reads()) {
+        CAPTURE(read.name);
+        if (std::string(read.name) == "a new axis between tensors") continue;
         for (const bool number : {true, false}) {
             CAPTURE(number);
             Values wanted = values(before);
-            const Tensor given = random_tensor(one.shape, 2);
+            const Tensor given = random_tensor(read.shape, 2);
             const Values all = values(given);
             std::size_t i = 0;
-            for_each_index(one.shape, [&](const Dims& at) {
-                wanted[offset(one.from(at))] = number ? 2.5 : all[i];
+            for_each_index(read.shape, [&](const Dims& at) {
+                wanted[offset(read.from(at))] = number ? 2.5 : all[i];
                 ++i;
             });
             Tensor x = before.clone();
-            number ? one.write(x, 2.5) : one.write(x, given);
+            number ? read.write(x, 2.5) : read.write(x, given);
             CHECK(values(x) == wanted);
         }
         // A row of values stretches.
         Values wanted = values(before);
-        const Tensor row = random_tensor({one.shape.back()}, 3);
+        const Tensor row = random_tensor({read.shape.back()}, 3);
         const Values all = values(row);
-        for_each_index(one.shape, [&](const Dims& at) {
-            wanted[offset(one.from(at))] = all[static_cast<std::size_t>(at.back())];
+        for_each_index(read.shape, [&](const Dims& at) {
+            wanted[offset(read.from(at))] = all[static_cast<std::size_t>(at.back())];
         });
         Tensor x = before.clone();
-        one.write(x, row);
+        read.write(x, row);
         CHECK(values(x) == wanted);
     }
 }

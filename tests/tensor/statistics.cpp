@@ -224,9 +224,9 @@ TEST_CASE("sinc: all derivatives at 0") {
         // Those of 1 - t^2/6 + t^4/120 - ..., t = pi x.
         const double pi = 3.14159265358979323846;
         const Values wanted{0, -pi * pi / 3, 0, std::pow(pi, 4) / 5};
-        for (const double one : wanted) {
+        for (const double value : wanted) {
             y = grad({y}, {x}, {.output_gradients = {ones({1}, {dtype})}, .create_graph = true})[0];
-            CHECK(difference(y, {one}, tolerance(dtype, 20)) == "");
+            CHECK(difference(y, {value}, tolerance(dtype, 20)) == "");
         }
     }
 }

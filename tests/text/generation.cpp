@@ -25,7 +25,7 @@ using Ids = std::vector<std::int64_t>;
 std::vector<float> random_logits(std::uint64_t seed, std::size_t count) {
     data::Random random(seed, 0, 0, data::Purpose::user);
     std::vector<float> out(count);
-    for (float& one : out) one = 2 * random.normal();
+    for (float& output : out) output = 2 * random.normal();
     return out;
 }
 
@@ -59,7 +59,7 @@ TEST_CASE("generation: which tokens are left") {
         std::iota(order.begin(), order.end(), std::size_t{0});
         std::ranges::sort(order, [&](std::size_t a, std::size_t b) { return logits[a] > logits[b]; });
         std::vector<double> p = log_softmax(logits);
-        for (double& one : p) one = std::exp(one);
+        for (double& value : p) value = std::exp(value);
         CHECK(std::accumulate(p.begin(), p.end(), 0.0) == doctest::Approx(1));
         const auto first = [&](std::size_t count) {
             std::vector<std::size_t> out(order.begin(), order.begin() + static_cast<std::ptrdiff_t>(count));
@@ -76,13 +76,13 @@ TEST_CASE("generation: which tokens are left") {
             CHECK(kept(processed(logits, {.do_sample = true, .top_p = top_p})) == first(count));
         }
         for (const double min_p : {0.05, 0.5, 1.0}) {
-            const auto count = std::ranges::count_if(p, [&](double one) { return one >= min_p * p[order[0]]; });
+            const auto count = std::ranges::count_if(p, [&](double value) { return value >= min_p * p[order[0]]; });
             CHECK(kept(processed(logits, {.do_sample = true, .min_p = min_p})) ==
                   first(static_cast<std::size_t>(count)));
         }
         // Typical: nearest to the entropy first.
         double entropy = 0;
-        for (const double one : p) entropy -= one * std::log(one);
+        for (const double value : p) entropy -= value * std::log(value);
         std::vector<std::size_t> typical = order;
         std::ranges::sort(typical, [&](std::size_t a, std::size_t b) {
             return std::abs(-std::log(p[a]) - entropy) < std::abs(-std::log(p[b]) - entropy);
@@ -284,11 +284,11 @@ TEST_CASE("generation: stop strings, text and tokens as they come") {
     const GenerationOptions options{.max_new_tokens = length,
                                     .stop_strings = {"end!", "end.", "zzz"},
                                     .decode = decode,
-                                    .on_token = [&](const GeneratedToken& one) {
-                                        pieces.emplace_back(one.text);
-                                        tokens.push_back(one.token);
-                                        CHECK(one.sequence == 0);
-                                        CHECK(Ids(one.tokens.begin(), one.tokens.end()) == tokens);
+                                    .on_token = [&](const GeneratedToken& generated_token) {
+                                        pieces.emplace_back(generated_token.text);
+                                        tokens.push_back(generated_token.token);
+                                        CHECK(generated_token.sequence == 0);
+                                        CHECK(Ids(generated_token.tokens.begin(), generated_token.tokens.end()) == tokens);
                                         return true;
                                     }};
     const GeneratedSequence stopped = generate(spelled(1), Ids{1}, options)[0];
@@ -308,9 +308,9 @@ TEST_CASE("generation: stop strings, text and tokens as they come") {
     // A callback ends its own sequence.
     std::vector<std::size_t> sequences;
     const auto two = generate(spelled(1), std::vector<Ids>{{1}, {2}},
-                              {.max_new_tokens = 4, .on_token = [&](const GeneratedToken& one) {
-                                   sequences.push_back(one.sequence);
-                                   return one.sequence == 1 || one.tokens.size() < 2;
+                              {.max_new_tokens = 4, .on_token = [&](const GeneratedToken& item) {
+                                   sequences.push_back(item.sequence);
+                                   return item.sequence == 1 || item.tokens.size() < 2;
                                }});
     CHECK(sequences == std::vector<std::size_t>{0, 1, 0, 1, 1, 1});
     CHECK(two[0].tokens.size() == 2);
@@ -457,7 +457,7 @@ TEST_CASE("generation: few beams go on from the right parents, and may stop earl
     early.early_stopping = true;
     const auto soon = generate(next, prompt, early);
     CHECK(late[0].score >= soon[0].score);
-    for (const GeneratedSequence& one : soon) CHECK(one.finished);
+    for (const GeneratedSequence& generated_sequence : soon) CHECK(generated_sequence.finished);
     before.clear();
     GenerationOptions drawn = options;
     drawn.do_sample = true;

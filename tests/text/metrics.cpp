@@ -48,9 +48,9 @@ std::pair<double, double> plain_ngrams(const Tokens& hypothesis, Tokens referenc
     };
     std::vector<Tokens> left = ngrams(reference);
     double matches = 0, all = 0;
-    for (const Tokens& one : ngrams(hypothesis)) {
+    for (const Tokens& ngram : ngrams(hypothesis)) {
         ++all;
-        const auto at = std::ranges::find(left, one);
+        const auto at = std::ranges::find(left, ngram);
         if (at == left.end()) continue;
         left.erase(at);
         ++matches;

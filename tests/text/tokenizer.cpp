@@ -26,8 +26,8 @@ Json all_facts() {
 }
 
 Tokenizer small(const std::string& name) {
-    for (const Json& one : all_facts())
-        if (one.at("name") == name) return Tokenizer::from_json(one.at("tokenizer").dump());
+    for (const Json& fact : all_facts())
+        if (fact.at("name") == name) return Tokenizer::from_json(fact.at("tokenizer").dump());
     throw std::runtime_error("there is no such tokenizer");
 }
 
@@ -59,14 +59,14 @@ std::string random_text(data::Random& random, std::int64_t pieces) {
 }  // namespace
 
 TEST_CASE("tokenizer: small tokenizers give what the package gives") {
-    for (const Json& one : all_facts()) {
-        const std::string name = one.at("name");
+    for (const Json& fact : all_facts()) {
+        const std::string name = fact.at("name");
         CAPTURE(name);
-        const Tokenizer direct = Tokenizer::from_json(one.at("tokenizer").dump());
+        const Tokenizer direct = Tokenizer::from_json(fact.at("tokenizer").dump());
         const Tokenizer again = Tokenizer::from_json(direct.to_json());
         CHECK(again.to_json() == direct.to_json());
         for (const Tokenizer& tokenizer : {direct, again})
-            for (const Json& call : one.at("calls")) {
+            for (const Json& call : fact.at("calls")) {
                 const std::string text = call.at("text");
                 CAPTURE(text);
                 const Encoding encoding = tokenizer.encode(text);
@@ -173,8 +173,8 @@ TEST_CASE("tokenizer: pairs are merged by rank, from the left") {
 
 TEST_CASE("tokenizer: dropout leaves merges out by its seed alone") {
     Json description;
-    for (const Json& one : all_facts())
-        if (one.at("name") == "gpt2") description = one.at("tokenizer");
+    for (const Json& fact : all_facts())
+        if (fact.at("name") == "gpt2") description = fact.at("tokenizer");
     description["model"]["dropout"] = 0.5;
     const Tokenizer tokenizer = Tokenizer::from_json(description.dump()), plain = small("gpt2");
     const std::string text = "the hello thing than the other hello thing than the other";

@@ -186,8 +186,8 @@ TEST_CASE("tokenizer.json: mini-fuzz") {
     const TempFolder folder;
     const auto path = folder / "tokenizer.json";
     std::ifstream in(source_folder() / "text/tokenizer_facts.json");
-    for (const Json& one : Json::parse(in)) {
-        Json description = one.at("tokenizer");
+    for (const Json& item : Json::parse(in)) {
+        Json description = item.at("tokenizer");
         // Without most of the vocabulary: what is damaged is then the structure.
         if (Json& vocab = description["model"]["vocab"]; vocab.is_object() && vocab.size() > 60) {
             description["model"]["merges"] = {"t h", "th e"};

@@ -242,7 +242,7 @@ TEST_CASE("training: expectation and maximisation make a corpus more probable, a
     CHECK(sum < 1.3);
     CHECK(longer > 10);
     for (const char* character : {"l", "é", "â", "中", "'", "."})
-        CHECK(std::ranges::any_of(pieces, [&](const auto& one) { return one.first == character; }));
+        CHECK(std::ranges::any_of(pieces, [&](const auto& piece) { return piece.first == character; }));
     // Characters alone, with the probabilities they have, are far worse.
     ScoredPieces characters{{"<unk>", 0}};
     std::map<std::string, double> counts;

@@ -11,7 +11,7 @@ namespace {
 
 std::string in_form(std::string_view text, NormalForm form) {
     std::string out;
-    for (const Change& one : normalize(text, form)) append(out, one.c);
+    for (const Change& change : normalize(text, form)) append(out, change.c);
     return out;
 }
 

@@ -32,7 +32,7 @@ TEST_CASE("vocabulary: special tokens first, then the most frequent") {
         CHECK(vocabulary.tokens()[1] == "<pad>");
         CHECK(vocabulary.count(2) == 0);
         CHECK(vocabulary.unk_id() == 0);
-        const auto wanted = std::ranges::count_if(counts, [&](const auto& one) { return one.second >= least; });
+        const auto wanted = std::ranges::count_if(counts, [&](const auto& item) { return item.second >= least; });
         CHECK(vocabulary.size() == 3 + wanted);
         for (std::int64_t id = 3; id < vocabulary.size(); ++id) {
             CHECK(vocabulary.count(id) == counts[vocabulary.token(id)]);

@@ -43,8 +43,8 @@ Report examined(const std::string& arguments, const std::string& environment = "
 
 /// A section of a report.
 Json section(const Report& report, const std::string& name) {
-    for (const Json& one : report.json["sections"])
-        if (one["name"] == name) return one;
+    for (const Json& item : report.json["sections"])
+        if (item["name"] == name) return item;
     FAIL("there is no section ", name);
     return {};
 }
@@ -52,8 +52,8 @@ Json section(const Report& report, const std::string& name) {
 /// The findings of a section with this status.
 std::vector<Json> with_status(const Json& section, const std::string& status) {
     std::vector<Json> out;
-    for (const Json& one : section["findings"])
-        if (one["status"] == status) out.push_back(one);
+    for (const Json& finding : section["findings"])
+        if (finding["status"] == status) out.push_back(finding);
     return out;
 }
 
@@ -95,7 +95,7 @@ TEST_CASE("declivity doctor --json: what the device is, and each check") {
     CHECK(device["family"] == (Device::best().style() == KernelStyle::simd ? "cpu" : "gpu"));
     CHECK(report.json["settings"]["DECLIVITY_STAGING"] == "plain");
     std::vector<std::string> names;
-    for (const Json& one : report.json["sections"]) names.push_back(one["name"]);
+    for (const Json& section : report.json["sections"]) names.push_back(section["name"]);
     CHECK(names == std::vector<std::string>{"device", "arguments", "queues"});
     const Json arguments = section(report, "arguments");
     CHECK(arguments["wrong"] == 0);
@@ -149,7 +149,7 @@ TEST_CASE("declivity doctor: a driver that crashes, hangs or ends the process is
         CHECK(has(wrong[0]["text"], way.text));
         // Each check once, those behind it too.
         std::set<std::string> names;
-        for (const Json& one : arguments["findings"]) names.insert(one["name"]);
+        for (const Json& finding : arguments["findings"]) names.insert(finding["name"]);
         CHECK(names.size() == arguments["findings"].size());
         CHECK(names.size() == 10);
         CHECK(has(report.json["verdict"], "arguments"));
@@ -179,10 +179,10 @@ TEST_CASE("declivity doctor --jobs: several processes find what one does, in the
         const Report report = examined("--only pool2d,arguments,atomics " + arguments);
         std::vector<std::string> all;
         for (const Json& section : report.json["sections"])
-            for (const Json& one : section["findings"]) {
-                CHECK_FALSE(one.contains("at"));
-                all.push_back(section["name"].get<std::string>() + ": " + one["name"].get<std::string>() + ", " +
-                              one["status"].get<std::string>());
+            for (const Json& finding : section["findings"]) {
+                CHECK_FALSE(finding.contains("at"));
+                all.push_back(section["name"].get<std::string>() + ": " + finding["name"].get<std::string>() + ", " +
+                              finding["status"].get<std::string>());
             }
         return all;
     };
@@ -195,7 +195,7 @@ TEST_CASE("declivity doctor --jobs: several processes find what one does, in the
     CHECK(has(pool2d["findings"][1].value("text", ""), "signal 6"));
     CHECK(with_status(pool2d, "right").size() == 31);
     std::set<std::string> names;
-    for (const Json& one : pool2d["findings"]) names.insert(one["name"]);
+    for (const Json& finding : pool2d["findings"]) names.insert(finding["name"]);
     CHECK(names.size() == pool2d["findings"].size());
     CHECK(names.size() == 32);
 }
@@ -213,15 +213,15 @@ Report with_mutations(const std::string& section_name, const std::vector<Mutatio
                       const std::string& options = "") {
     const TempFolder folder;
     std::map<std::string, std::string> sources;
-    for (const Mutation& one : mutations) {
+    for (const Mutation& mutation : mutations) {
         const auto kernels = declivity::detail::embedded_kernels();
-        const auto found = std::ranges::find(kernels, one.file, &declivity::detail::EmbeddedKernel::name);
+        const auto found = std::ranges::find(kernels, mutation.file, &declivity::detail::EmbeddedKernel::name);
         REQUIRE(found != kernels.end());
-        std::string& source = sources.try_emplace(std::string(one.file), found->source).first->second;
-        const std::size_t at = source.find(one.was);
-        CAPTURE(one.was);
+        std::string& source = sources.try_emplace(std::string(mutation.file), found->source).first->second;
+        const std::size_t at = source.find(mutation.was);
+        CAPTURE(mutation.was);
         REQUIRE(at != std::string::npos);
-        source.replace(at, one.was.size(), one.is);
+        source.replace(at, mutation.was.size(), mutation.is);
     }
     for (const auto& [file, source] : sources) std::ofstream(folder / file) << source;
     return examined("--only " + section_name + options, "DECLIVITY_KERNEL_DIR='" + folder.path().string() + "'");
@@ -235,9 +235,9 @@ void check_found(const std::string& section_name, const std::vector<Mutation>& m
     CHECK(has(report.json["verdict"], section_name));
     const auto wrong = with_status(section(report, section_name), "wrong");
     std::string names;
-    for (const Json& one : wrong) names += one["name"].get<std::string>() + "\n";
+    for (const Json& item : wrong) names += item["name"].get<std::string>() + "\n";
     CAPTURE(names);
-    for (const Mutation& one : mutations) CHECK_MESSAGE(has(names, one.check), one.check);
+    for (const Mutation& mutation : mutations) CHECK_MESSAGE(has(names, mutation.check), mutation.check);
 }
 
 }  // namespace

@@ -71,8 +71,8 @@ class Training {
                 test::random_tensor(parameter.shape(), name.size() + static_cast<std::uint64_t>(parameter.numel())) *
                 0.2);
         }
-        for (const NamedTensor& one : model_.state_dict())
-            model_state_.push_back({one.name, one.tensor.detach().clone()});
+        for (const NamedTensor& item : model_.state_dict())
+            model_state_.push_back({item.name, item.tensor.detach().clone()});
         for (const auto& [name, tensor] : optimizer_.state_dict())
             optimizer_state_.push_back({name, tensor.detach().clone()});
         for (const auto& [name, tensor] : model_state_)
@@ -115,7 +115,7 @@ class Training {
     /// All that the step changes, after it.
     std::vector<std::vector<double>> state() {
         std::vector<std::vector<double>> all;
-        for (const NamedTensor& one : model_.state_dict()) all.push_back(test::values(one.tensor));
+        for (const NamedTensor& item : model_.state_dict()) all.push_back(test::values(item.tensor));
         for (const auto& [name, tensor] : optimizer_.state_dict()) all.push_back(test::values(tensor));
         device_.synchronize();
         return all;

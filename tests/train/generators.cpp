@@ -80,8 +80,8 @@ struct Training {
         std::vector<double> all;
         for (const auto& [name, tensor] : model.state_dict())
             for (const double value : test::values(tensor)) all.push_back(value);
-        for (const Generator& one : {masks, noise})
-            all.push_back(static_cast<double>(one.seed())), all.push_back(static_cast<double>(one.position()));
+        for (const Generator& generator : {masks, noise})
+            all.push_back(static_cast<double>(generator.seed())), all.push_back(static_cast<double>(generator.position()));
         return all;
     }
 };

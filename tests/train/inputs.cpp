@@ -109,7 +109,7 @@ data::FunctionDataset sequences(std::int64_t count, std::uint64_t seed) {
         data::Random random(seed, 0, static_cast<std::uint64_t>(index), data::Purpose::user);
         std::vector<float> numbers(static_cast<std::size_t>(1 + random.below(9)));
         float sum = 0;
-        for (float& one : numbers) sum += one = random.normal();
+        for (float& number : numbers) sum += number = random.normal();
         return std::vector{io::HostArray::of({static_cast<std::int64_t>(numbers.size())}, numbers),
                            io::HostArray::of(std::int64_t{sum > 0})};
     });

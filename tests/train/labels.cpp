@@ -30,7 +30,7 @@ struct Labelled : data::ClassificationDataset {
     Shape shape() const override { return {4}; }
     std::int64_t classes() const override { return 3; }
     void do_features(std::int64_t index, std::span<float> features) const override {
-        for (float& one : features) one = feature * static_cast<float>(1 + index % 3);
+        for (float& value : features) value = feature * static_cast<float>(1 + index % 3);
     }
     std::int64_t do_label(std::int64_t index) const override { return labels[static_cast<std::size_t>(index)]; }
 };

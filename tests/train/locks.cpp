@@ -44,7 +44,7 @@ Tensor never_seen(Tensor x) {
 }
 Floats never_seen(Floats x, int number) {
     for (int bits = number + 64; bits > 0; bits /= 2)
-        for (float& one : x) one = bits % 2 == 0 ? one + 1 : one * 0.5F;
+        for (float& value : x) value = bits % 2 == 0 ? value + 1 : value * 0.5F;
     return x;
 }
 
@@ -331,7 +331,7 @@ TEST_CASE("locks: a reader that waits for the device keeps nobody from launching
     event.set();
     reads.join();
     Floats expected = elements(x);
-    for (float& one : expected) one *= 2;
+    for (float& value : expected) value *= 2;
     CHECK(got == expected);
 }
 

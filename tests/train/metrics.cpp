@@ -204,7 +204,7 @@ TEST_CASE("metrics: perplexity") {
             for (std::size_t i = 0; i < targets.size(); ++i) {
                 if (targets[i] == -100) continue;
                 double total = 0;
-                for (const double one : scores[i]) total += std::exp(one);
+                for (const double score : scores[i]) total += std::exp(score);
                 sum += std::log(total) - scores[i][static_cast<std::size_t>(targets[i])];
                 ++counted;
             }

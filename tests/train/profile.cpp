@@ -61,8 +61,8 @@ TEST_CASE("profile of a step: every launch is there, with the module whose funct
     const Json trace = trace_of(profiler);
     std::map<std::string, std::set<std::string>> operators;  // by scope
     std::int64_t launches = 0;
-    for (const Json& one : commands(trace)) {
-        operators[one.at("args").at("scope")].insert(one.at("args").at("operator").get<std::string>());
+    for (const Json& command : commands(trace)) {
+        operators[command.at("args").at("scope")].insert(command.at("args").at("operator").get<std::string>());
         ++launches;
     }
     std::int64_t calls = 0;
@@ -91,10 +91,10 @@ TEST_CASE("profile of a step: every launch is there, with the module whose funct
     }
     std::vector<Json> host;
     std::set<std::string> spans;
-    for (const Json& one : events(trace, "X")) {
-        if (one.at("pid") != 1) continue;
-        host.push_back(one);
-        spans.insert(one.at("cat").get<std::string>() + " " + one.at("name").get<std::string>());
+    for (const Json& event : events(trace, "X")) {
+        if (event.at("pid") != 1) continue;
+        host.push_back(event);
+        spans.insert(event.at("cat").get<std::string>() + " " + event.at("name").get<std::string>());
     }
     CHECK(nesting_fault(host) == "");
     for (const std::string name :
@@ -116,13 +116,13 @@ TEST_CASE("profile of a loader: its threads prepare what the first one waits for
     }
     const Json trace = trace_of(profiler);
     std::map<std::string, std::set<int>> threads;
-    for (const Json& one : events(trace, "X"))
-        if (one.at("pid") == 1) threads[one.at("name")].insert(one.at("tid").get<int>());
+    for (const Json& event : events(trace, "X"))
+        if (event.at("pid") == 1) threads[event.at("name")].insert(event.at("tid").get<int>());
     REQUIRE(threads["next batch"].size() == 1);
     REQUIRE_FALSE(threads["prepare batch"].empty());
     CHECK_FALSE(threads["prepare batch"].contains(*threads["next batch"].begin()));
     int sent = 0;
-    for (const Json& one : events(trace, "X", "copy")) sent += one.at("tid") == 2 ? 1 : 0;
+    for (const Json& event : events(trace, "X", "copy")) sent += event.at("tid") == 2 ? 1 : 0;
     CHECK(sent == 4);  // features and labels of two batches, by the copy queue
 }
 

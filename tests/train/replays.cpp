@@ -209,11 +209,11 @@ TEST_CASE("replays: what a program's own loss, module or optimizer decides from 
              weight.register_hook([calls = 0](const Tensor& g) mutable { return g * (++calls > 5 ? 3.0 : 1.0); });
          }},
     };
-    for (const Case& one : cases) {
-        CAPTURE(std::string(one.why));
-        const auto replays = same_as_plain(one.prepare);
+    for (const Case& test_case : cases) {
+        CAPTURE(std::string(test_case.why));
+        const auto replays = same_as_plain(test_case.prepare);
         CHECK(replays.replayed == 0);
-        CHECK(replays.refused.find(one.why) == 0);
+        CHECK(replays.refused.find(test_case.why) == 0);
     }
 }
 
@@ -317,11 +317,11 @@ TEST_CASE("replays: what callbacks change between steps is noticed at the next")
              training.options.record = true;
          }},
     };
-    for (const Case& one : cases) {
-        CAPTURE(std::string(one.what));
-        const auto replays = same_as_plain(one.prepare);
+    for (const Case& test_case : cases) {
+        CAPTURE(std::string(test_case.what));
+        const auto replays = same_as_plain(test_case.prepare);
         CHECK(replays.replayed > 4);
-        if (std::string(one.what) != "a layer that is not capture_safe") CHECK(replays.replayed < kSteps);
+        if (std::string(test_case.what) != "a layer that is not capture_safe") CHECK(replays.replayed < kSteps);
         else CHECK(replays.refused.find("module '5' (Lambda)") == 0);
     }
 }

@@ -45,7 +45,7 @@ std::vector<std::vector<float>> trained(const Device& device, std::uint64_t seed
         optimizer.zero_grad();
     }
     std::vector<std::vector<float>> all;
-    for (const NamedTensor& one : model.state_dict()) all.push_back(elements(one.tensor));
+    for (const NamedTensor& item : model.state_dict()) all.push_back(elements(item.tensor));
     return all;
 }
 

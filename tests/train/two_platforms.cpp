@@ -47,7 +47,7 @@ class Training {
           labels_(Tensor::from(std::vector<std::int32_t>{0, 1, 2, 3, 4, 2, 1, 0}, {8}, device)) {
         const NoGrad none;
         std::uint64_t seed = 0;
-        for (Tensor& one : model_.parameters()) one.copy_((test::random_tensor(one.shape(), ++seed) * 0.3).to(device));
+        for (Tensor& parameter : model_.parameters()) parameter.copy_((test::random_tensor(parameter.shape(), ++seed) * 0.3).to(device));
     }
 
     void step() {
@@ -82,9 +82,9 @@ std::vector<Interval> intervals(const std::vector<test::Json>& events, const std
 }
 
 std::ptrdiff_t during(const std::vector<Interval>& what, const std::vector<Interval>& others) {
-    return std::ranges::count_if(what, [&](const Interval& one) {
+    return std::ranges::count_if(what, [&](const Interval& interval) {
         return std::ranges::any_of(
-            others, [&](const Interval& other) { return one.begin < other.end && other.begin < one.end; });
+            others, [&](const Interval& other) { return interval.begin < other.end && other.begin < interval.end; });
     });
 }
 

@@ -75,7 +75,7 @@ TEST_CASE("unregistered calls: fit names a layer that is a plain member, and tra
 TEST_CASE("unregistered calls: fit accepts frozen networks, and all modules that it trains itself") {
     nn::Sequential frozen(nn::Linear(4, 3), nn::Dropout(0.5));
     frozen.eval();
-    for (Tensor& one : frozen.parameters()) one.set_requires_grad(false);
+    for (Tensor& parameter : frozen.parameters()) parameter.set_requires_grad(false);
     Beside teacher(frozen);
     CHECK_NOTHROW(fit(teacher));
 

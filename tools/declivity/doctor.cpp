@@ -75,22 +75,22 @@ void print(const SectionReport& report, bool all) {
     fmt::print("{}: {}{}{} ({:.1f} s)\n", report.section->name, report.section->about, counts.empty() ? "" : "; ",
                counts, report.seconds);
     std::size_t width = 0;
-    for (const Json& one : report.findings)
-        if (is(one, Status::fact)) width = std::max(width, one.at("name").get<std::string>().size());
+    for (const Json& finding : report.findings)
+        if (is(finding, Status::fact)) width = std::max(width, finding.at("name").get<std::string>().size());
     // What has the same to say is said once.
     std::map<std::pair<std::string, std::string>, std::vector<std::string>> alike;
-    for (const Json& one : report.findings)
-        alike[{one.at("status").get<std::string>(), text_of(one)}].push_back(one.at("name").get<std::string>());
-    for (const Json& one : report.findings) {
-        const auto name = one.at("name").get<std::string>(), status = one.at("status").get<std::string>();
-        if (is(one, Status::fact)) {
-            fmt::print("  {:<{}}  {}\n", name, width, indented(text_of(one)));
-        } else if (is(one, Status::right)) {
+    for (const Json& finding : report.findings)
+        alike[{finding.at("status").get<std::string>(), text_of(finding)}].push_back(finding.at("name").get<std::string>());
+    for (const Json& json : report.findings) {
+        const auto name = json.at("name").get<std::string>(), status = json.at("status").get<std::string>();
+        if (is(json, Status::fact)) {
+            fmt::print("  {:<{}}  {}\n", name, width, indented(text_of(json)));
+        } else if (is(json, Status::right)) {
             if (all) fmt::print("  right    {}\n", name);
         } else {
-            auto& names = alike[{status, text_of(one)}];
+            auto& names = alike[{status, text_of(json)}];
             if (names.empty()) continue;
-            fmt::print("  {:<8} {}: {}\n", is(one, Status::wrong) ? "WRONG" : status, name, indented(text_of(one)));
+            fmt::print("  {:<8} {}: {}\n", is(json, Status::wrong) ? "WRONG" : status, name, indented(text_of(json)));
             constexpr std::size_t most = 8;
             const std::size_t shown = all ? names.size() : std::min(names.size(), most + 1);
             if (names.size() > 1)
@@ -128,8 +128,8 @@ Verdict judge(const std::vector<SectionReport>& reports, bool partial) {
         const int here = report.count(Status::wrong);
         wrong += here;
         if (here > 0) where.emplace_back(report.section->name);
-        for (const Json& one : report.findings)
-            if (is(one, Status::avoided)) avoided.push_back(one.at("name").get<std::string>());
+        for (const Json& finding : report.findings)
+            if (is(finding, Status::avoided)) avoided.push_back(finding.at("name").get<std::string>());
     }
     if (right + wrong == 0) out.verdict = "Nothing was examined that could be wrong.";
     else if (wrong == 0)
@@ -166,8 +166,8 @@ Verdict judge(const std::vector<SectionReport>& reports, bool partial) {
 
 /// The device as the section `device` has found it; empty when that died.
 Json device_of(const SectionReport& report) {
-    for (const Json& one : report.findings)
-        if (one.contains("figures") && one["figures"].contains("device")) return one["figures"]["device"];
+    for (const Json& finding : report.findings)
+        if (finding.contains("figures") && finding["figures"].contains("device")) return finding["figures"]["device"];
     return Json::object();
 }
 

@@ -28,9 +28,9 @@ std::array<std::vector<T>, 3> operands() {
     };
     for (std::size_t i = 0; i < 3; ++i) {
         out[i] = any_bits<T>(kNumbers / 4, 2 + i);
-        for (T& one : out[i])
-            if (std::isnan(one))
-                one = std::numeric_limits<T>::quiet_NaN();  // what becomes of signaling ones differs among hosts
+        for (T& output : out[i])
+            if (std::isnan(output))
+                output = std::numeric_limits<T>::quiet_NaN();  // what becomes of signaling ones differs among hosts
         while (out[i].size() < kNumbers - 512) out[i].push_back(ordinary());
     }
     // What cancels: fused and unfused differ in all digits.
@@ -152,13 +152,13 @@ std::string roundings(const Device& device, const Floats& x) {
 
 std::string copied_bits(const Device& device) {
     auto wanted = any_bits<float>(kNumbers, 9);
-    for (float& one : wanted)
-        if (std::isnan(one)) one = 1;
+    for (float& value : wanted)
+        if (std::isnan(value)) value = 1;
     std::vector<std::uint32_t> bits;
-    for (const float one : wanted) bits.push_back(std::bit_cast<std::uint32_t>(one));
+    for (const float value : wanted) bits.push_back(std::bit_cast<std::uint32_t>(value));
     const auto copies = apply<float>(arithmetic_kernel(device, "copy"), wanted);
     std::vector<std::uint32_t> copied;
-    for (const float one : copies) copied.push_back(std::bit_cast<std::uint32_t>(one));
+    for (const float copy : copies) copied.push_back(std::bit_cast<std::uint32_t>(copy));
     const std::string wrong = first_difference(copied, bits);
     return wrong.empty() ? first_difference(apply<std::uint32_t>(arithmetic_kernel(device, "bits"), wanted), bits)
                          : wrong;

@@ -49,9 +49,9 @@ void examine_atomics(Examination& e) {
         const auto in = any_bits<int>(5000, 12);
         std::vector<int> wanted{INT32_MAX, INT32_MIN, -1, 0, 0};
         const Buffer from = to_device(device, in), counters = to_device(device, wanted);
-        for (const int one : in) {
-            wanted[0] = std::min(wanted[0], one), wanted[1] = std::max(wanted[1], one);
-            wanted[2] &= one, wanted[3] |= one, wanted[4] ^= one;
+        for (const int input : in) {
+            wanted[0] = std::min(wanted[0], input), wanted[1] = std::max(wanted[1], input);
+            wanted[2] &= input, wanted[3] |= input, wanted[4] ^= input;
         }
         launch(Kernel(device, {"doctor_atomics.cl", "doctor_extrema"}), {{in.size()}},
                {argument<int>(from), argument<int>(counters)});

@@ -131,9 +131,9 @@ std::string long_arithmetic(const Device& device, const std::vector<std::int64_t
 /// Any bits, and what lies in the middle of two neighbours of f32 and beside it.
 std::vector<int> some_ints() {
     auto ints = any_bits<int>(kNumbers, 3);
-    for (const int one : {0, 1, -1, 16777216, 16777217, 16777218, 16777219, -16777217, INT32_MAX, INT32_MIN, 33554434,
+    for (const int number : {0, 1, -1, 16777216, 16777217, 16777218, 16777219, -16777217, INT32_MAX, INT32_MIN, 33554434,
                           33554435, 33554438})
-        ints.push_back(one);
+        ints.push_back(number);
     return ints;
 }
 
@@ -154,10 +154,10 @@ std::vector<float> around_halves() {
         float16 low, high;
         low.bits = static_cast<std::uint16_t>(bits), high.bits = static_cast<std::uint16_t>(bits + 1);
         const float a = low, b = bits == 0x7bff ? 65536.0F : float{high}, middle = a + (b - a) / 2;
-        for (const float one : {a, middle, std::nextafter(middle, 0.0F), std::nextafter(middle, INFINITY)})
-            out.push_back(one), out.push_back(-one);
+        for (const float value : {a, middle, std::nextafter(middle, 0.0F), std::nextafter(middle, INFINITY)})
+            out.push_back(value), out.push_back(-value);
     }
-    for (const float one : {1e-10F, 65519.996F, 65520.0F, 1e30F, INFINITY, -INFINITY, NAN}) out.push_back(one);
+    for (const float value : {1e-10F, 65519.996F, 65520.0F, 1e30F, INFINITY, -INFINITY, NAN}) out.push_back(value);
     return out;
 }
 
@@ -168,9 +168,9 @@ void examine_conversions(Examination& e, const Device& device) {
                                     0.49999997F, 3.99F, -3.99F, 127.5F,   254.5F,     255.5F,        256,   300,
                                     -300,        1e6F,  -1e6F,  16777215, 2147483520, -2147483648.0F};
     auto wide = floats;
-    for (const float one : {2147483648.0F, -3e9F, 3e9F, 1e18F, -1e18F, 9.2233715e18F, 9.223372e18F, -9.223372e18F,
+    for (const float value : {2147483648.0F, -3e9F, 3e9F, 1e18F, -1e18F, 9.2233715e18F, 9.223372e18F, -9.223372e18F,
                             1e19F, -1e20F, INFINITY, -INFINITY, FLT_MAX})
-        wide.push_back(one);
+        wide.push_back(value);
     e.check("f32 to i32: towards zero, saturating, to the nearest even",
             [&] { return floats_to_ints(device, floats, wide); });
     e.check("f32 to u8, saturating", [&] {
@@ -207,7 +207,7 @@ void examine_halves(Examination& e, const Device& device) {
     };
     const auto numbers = around_halves();
     std::vector<std::uint16_t> rounded;
-    for (const float one : numbers) rounded.push_back(narrowed(one));
+    for (const float number : numbers) rounded.push_back(narrowed(number));
     e.check(
         "f16 in integer arithmetic, as the library reads and rounds it: all 65536, ties, numbers too large and too "
         "small",
@@ -229,7 +229,7 @@ void examine_halves(Examination& e, const Device& device) {
             floats.push_back(std::bit_cast<float>(static_cast<std::uint32_t>(0x3f008000U + (i << 16))));
         std::erase_if(floats, [](float x) { return denormal(x); });
         std::vector<std::uint16_t> wanted;
-        for (const float one : floats) wanted.push_back(bfloat16(one).bits);
+        for (const float value : floats) wanted.push_back(bfloat16(value).bits);
         return alike(apply<std::uint16_t>(arithmetic_kernel(device, "to_bf16"), floats), wanted, 7, floats);
     });
     e.check_unused("f16 by vload_half: all 65536",

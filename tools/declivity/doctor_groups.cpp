@@ -35,7 +35,7 @@ std::vector<std::size_t> sizes(const Kernel& kernel, std::size_t most) {
 
 std::vector<int> numbers(std::size_t count, std::uint64_t seed) {
     auto out = any_bits<int>(count, seed);
-    for (int& one : out) one &= 0xfffff;
+    for (int& output : out) output &= 0xfffff;
     return out;
 }
 
@@ -147,8 +147,8 @@ std::string double_buffer(const Device& device) {
     for (const std::size_t size : sizes(kernel, kStatic))
         for (const int steps : {1, 2, 3, 8, 11}) {
             std::vector<float> in;
-            for (const int one : numbers(kGroups * size * static_cast<std::size_t>(steps) * 4, size))
-                in.push_back(static_cast<float>(one % 32));
+            for (const int number : numbers(kGroups * size * static_cast<std::size_t>(steps) * 4, size))
+                in.push_back(static_cast<float>(number % 32));
             const Buffer from = to_device(device, in), to(device, kGroups * size * sizeof(float));
             launch(kernel, {{kGroups * size}, {size}}, {argument<float>(from), steps, argument<float>(to)});
             std::vector<float> wanted;

@@ -93,11 +93,11 @@ template <class T>
 std::vector<T> any_bits(std::size_t count, std::uint64_t seed) {
     std::mt19937_64 engine(seed);
     std::vector<T> out(count);
-    for (T& one : out) {
-        if constexpr (sizeof(T) == 8) one = std::bit_cast<T>(engine());
+    for (T& output : out) {
+        if constexpr (sizeof(T) == 8) output = std::bit_cast<T>(engine());
         else if constexpr (std::is_same_v<T, float>)
-            one = std::bit_cast<float>(static_cast<std::uint32_t>(engine() >> 32));
-        else one = static_cast<T>(engine() >> 32);
+            output = std::bit_cast<float>(static_cast<std::uint32_t>(engine() >> 32));
+        else output = static_cast<T>(engine() >> 32);
     }
     return out;
 }

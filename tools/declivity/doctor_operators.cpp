@@ -197,13 +197,13 @@ void examine_copies(Examination& e) {
                                           {{2, 3, 4, 5, 6}, {4, 2, 0, 3, 1}, 1},
                                           {{1, 257}, {1, 0}, 1},
                                           {{1000, 3}, {1, 0}, 1}};
-    for (const PermutedCase& one : cases)
+    for (const PermutedCase& test_case : cases)
         for (const DType dtype : {DType::f32, DType::u8, DType::i64}) {
-            if (dtype != DType::f32 && one.step > 1) continue;
+            if (dtype != DType::f32 && test_case.step > 1) continue;
             for_families(e,
-                         fmt::format("{} in the order {} by steps of {}, {}", one.shape.str(),
-                                     fmt::join(one.order, " "), one.step, name_of(dtype)),
-                         [&](KernelStyle) { return permuted(one, dtype); });
+                         fmt::format("{} in the order {} by steps of {}, {}", test_case.shape.str(),
+                                     fmt::join(test_case.order, " "), test_case.step, name_of(dtype)),
+                         [&](KernelStyle) { return permuted(test_case, dtype); });
         }
     for_families(e, "concatenation, padding, broadcast", [&](KernelStyle) { return concat_pad_expand(); });
     std::vector<DType> types;

@@ -247,7 +247,7 @@ Json finding_of(const ChildRun& run) {
 
 int SectionReport::count(Status status) const {
     return static_cast<int>(std::ranges::count_if(
-        findings, [&](const Json& one) { return one.at("status").get<std::string>() == name_of(status); }));
+        findings, [&](const Json& finding) { return finding.at("status").get<std::string>() == name_of(status); }));
 }
 
 SectionReport run_apart(const Section& section, Part part, const std::vector<std::string>& arguments,

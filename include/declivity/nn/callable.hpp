@@ -62,7 +62,7 @@ template <class... Values>
 std::vector<Tensor> defined_tensors_of(const Values&... values) {
     std::vector<Tensor> all;
     (declivity::detail::append_tensors_of(all, values), ...);
-    std::erase_if(all, [](const Tensor& one) { return !one.defined(); });
+    std::erase_if(all, [](const Tensor& item) { return !item.defined(); });
     return all;
 }
 

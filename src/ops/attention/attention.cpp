@@ -186,7 +186,7 @@ Work work_of(const Operands& in, const Attention& call, double products, std::in
     Work work{.flops = queries * keys * products * static_cast<double>(in.q.shape[3] + in.v.shape[3]),
               .bytes = bytes_of(in.q) + bytes_of(in.k) + bytes_of(in.v),
               .f64 = in.q.dtype == DType::f64};
-    for (const View& one : others) work.bytes += bytes_of(one);
+    for (const View& other : others) work.bytes += bytes_of(other);
     return work;
 }
 
@@ -202,7 +202,7 @@ EpilogueFused launch_attention(const OperationViews& views, const Attention& cal
         defines.set("LOG_SUMS", log_sums.buffer ? 1 : 0);
         const TileKernel tiles = tile_kernel(y.device(), y.dtype, "attention_tiles", width_of(in), defines);
         std::vector<Argument> arguments = arguments_of(in, call, sizes);
-        for (const View& one : {y, log_sums.buffer ? log_sums : y}) arguments.emplace_back(one.argument());
+        for (const View& view : {y, log_sums.buffer ? log_sums : y}) arguments.emplace_back(view.argument());
         arguments.emplace_back(tiles.shared);
         launch(tiles.kernel, tiles.range(rows, sizes.heads, in.q.shape[0]), arguments);
         return EpilogueFused::no;
@@ -212,8 +212,8 @@ EpilogueFused launch_attention(const OperationViews& views, const Attention& cal
     defines.set("COLUMNS", blocks.columns).set("LOG_SUMS", log_sums.buffer ? 1 : 0);
     const View panels = packed(in.k, blocks);
     std::vector<Argument> arguments = arguments_of(in, call, sizes);
-    for (const Argument& one : {Argument(panels.argument()), Argument(y.argument()), Argument(or_else(log_sums, y))})
-        arguments.push_back(one);
+    for (const Argument& item : {Argument(panels.argument()), Argument(y.argument()), Argument(or_else(log_sums, y))})
+        arguments.push_back(item);
     launch({y.device(), {"attention.cl", "attention", defines}},
            {{to_size(ceil_div(rows, blocks.length())), to_size(sizes.heads), to_size(in.q.shape[0])}, {1, 1, 1}},
            arguments);
@@ -234,7 +234,7 @@ void launch_tiles_backward(const OperationViews& views, const Operands& in, cons
         inner_kernel, {.global = {round_up(to_size(inner.numel()), group), 1, 1}, .local = {group, 1, 1}},
         {sizes, inner.numel(), g.argument(), g.strides[0], g.strides[1], g.strides[2], y.argument(), inner.argument()});
     std::vector<Argument> arguments = arguments_of(in, call, sizes);
-    for (const View* one : {&inner, &log_sums, &g}) arguments.emplace_back(one->argument());
+    for (const View* view : {&inner, &log_sums, &g}) arguments.emplace_back(view->argument());
     for (int axis = 0; axis < 3; ++axis) arguments.emplace_back(g.strides[axis]);
     std::vector<Argument> of_rows = arguments;
     of_rows.emplace_back(q_gradient.argument());
@@ -264,7 +264,7 @@ EpilogueFused launch_backward(const OperationViews& views, const Attention& call
     defines.set("WIDTH", vector_form(q_gradient.device(), q_gradient.dtype).registers >= 32 ? 4 : 2);
     const View k_panels = packed(in.k, blocks), v_panels = packed(in.v, blocks);
     std::vector<Argument> arguments = arguments_of(in, call, sizes);
-    for (const View* one : {&k_panels, &v_panels, &y, &log_sums, &g}) arguments.emplace_back(one->argument());
+    for (const View* view : {&k_panels, &v_panels, &y, &log_sums, &g}) arguments.emplace_back(view->argument());
     for (int axis = 0; axis < 3; ++axis) arguments.emplace_back(g.strides[axis]);
     // Of few heads each in parts, so that all compute units have something to do.
     const std::int64_t heads = sizes.heads * in.q.shape[0], units = q_gradient.device().info().compute_units;
@@ -294,8 +294,8 @@ void check(std::string_view function, const AttentionOperands& in) {
     require_shape(function, "v", in.v, {in.q.shape[0], heads, in.k.shape[2], in.v.shape[3]});
     require_alike(function, "q", in.q, "k", in.k);
     require_alike(function, "q", in.q, "v", in.v);
-    for (const View* one : {&in.q, &in.k, &in.v})
-        if (one->shape[3] > 1 && one->strides[3] != 1)
+    for (const View* view : {&in.q, &in.k, &in.v})
+        if (view->shape[3] > 1 && view->strides[3] != 1)
             throw ShapeError(fmt::format("{}: expected elements of the last axis side by side", function));
     if (in.mask.buffer) {
         require_shape(function, "the mask", in.mask, {in.q.shape[0], in.q.shape[1], in.q.shape[2], in.k.shape[2]});
@@ -312,10 +312,10 @@ void check(std::string_view function, const AttentionOperands& in) {
 /// @throws ShapeError for sizes that kernels could not count
 Attention call_of(const AttentionOperands& in, const AttentionNumbers& numbers) {
     constexpr std::int64_t most = std::int64_t{1} << 30;
-    for (const View* one : {&in.q, &in.k, &in.v, &in.mask})
-        if (one->buffer && (one->shape[1] * one->shape[2] > most || one->strides[2] > most))
+    for (const View* view : {&in.q, &in.k, &in.v, &in.mask})
+        if (view->buffer && (view->shape[1] * view->shape[2] > most || view->strides[2] > most))
             throw ShapeError(
-                fmt::format("attention: expected heads x L and strides up to 2^30, got {}", one->shape.str()));
+                fmt::format("attention: expected heads x L and strides up to 2^30, got {}", view->shape.str()));
     const auto near = [&](std::int64_t distance) { return std::clamp(distance, -most, most); };
     return {numbers.scale,       numbers.dropped,       near(numbers.low),  near(numbers.high),
             near(numbers.shift), numbers.random.offset, numbers.random.skip};

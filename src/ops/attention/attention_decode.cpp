@@ -221,7 +221,7 @@ void check_cache(std::string_view function, const CachedAttentionOperands& in, c
     if (in.k.dtype != like.dtype && !(is_16bit_float(in.k.dtype) && like.dtype == DType::f32))
         throw TypeError(fmt::format("{}: expected k and v of q's type, or halves beside f32, got {} and {}", function,
                                     name_of(in.k.dtype), name_of(like.dtype)));
-    for (const View* one : {&in.k, &in.v}) require_rows(function, *one);
+    for (const View* view : {&in.k, &in.v}) require_rows(function, *view);
     require_shape(function, "lengths", in.lengths, {batch});
     require_dense(function, "lengths", in.lengths);
     require_same_device(function, like, in.lengths);
@@ -270,7 +270,7 @@ void attention_append(const View& k, const View& v, const CachedAttentionOperand
     require_shape(name, "k", k, {k.shape[0], cache.k.shape[1], k.shape[2], cache.k.shape[3]});
     require_shape(name, "v", v, {k.shape[0], cache.k.shape[1], k.shape[2], cache.v.shape[3]});
     require_alike(name, "k", k, "v", v);
-    for (const View* one : {&k, &v}) require_rows(name, *one);
+    for (const View* view : {&k, &v}) require_rows(name, *view);
     operation(name, launch_append, Appending{},
               {.reads = {k, v, cache.lengths, cache.table}, .writes = {cache.k, cache.v}, .outputs = {}});
 }

@@ -229,7 +229,7 @@ Conv2dGradients conv2d_weight_gradients(const View& x, const View& out_gradient,
     backward_weights(x, out_gradient, for_weight, options, for_bias, fuses() ? &sums : nullptr);
     const auto value = [&](const View& gradient) {
         const auto sum =
-            std::ranges::find(sums, gradient.buffer, [](const SplitKPartial& one) { return one.result.buffer; });
+            std::ranges::find(sums, gradient.buffer, [](const SplitKPartial& partial) { return partial.result.buffer; });
         return sum == sums.end() ? LazyArray(gradient) : lazy_reduce_partials(sum->partials, gradient.shape, gradient.dtype);
     };
     return {value(for_weight), for_bias ? value(*for_bias) : LazyArray()};

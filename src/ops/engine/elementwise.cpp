@@ -129,7 +129,7 @@ void evaluate(const Expression& of, const View& out, std::span<const AlsoStored>
     Steps steps = steps_of(over, scratch.memory());
     const Expression expression = of_one_real(over, steps, out.dtype);
     if (expression.node() != over.node()) {
-        for (const AlsoStored& one : also) evaluate(one.part, one.to);
+        for (const AlsoStored& also_stored : also) evaluate(also_stored.part, also_stored.to);
         also = {};
         steps = steps_of(expression, scratch.memory());
     }
@@ -140,8 +140,8 @@ void evaluate(const Expression& of, const View& out, std::span<const AlsoStored>
     require_separate_elements(out);
     if (copied(expression, out)) return;
     Plan plan = plan_of(steps, out.shape, &out, scratch.memory());
-    for (const AlsoStored& one : also)
-        plan.operands.push_back({.view = one.to, .strides = one.to.strides, .stores = steps.find(one.part)});
+    for (const AlsoStored& also_stored : also)
+        plan.operands.push_back({.view = also_stored.to, .strides = also_stored.to.strides, .stores = steps.find(also_stored.part)});
     for (std::size_t i = 1; i < plan.operands.size(); ++i) require_same_device("evaluate", out, plan.operands[i].view);
     merge(out.shape, plan);
 

@@ -47,9 +47,9 @@ Steps with_operands(Steps steps) {
             steps.operand.push_back(-1);
             continue;
         }
-        const auto same = std::ranges::find_if(inputs, [&](const Node* one) {
-            return node->kind == Node::Kind::view && one->kind == Node::Kind::view &&
-                   same_elements(one->view, node->view);
+        const auto same = std::ranges::find_if(inputs, [&](const Node* input) {
+            return node->kind == Node::Kind::view && input->kind == Node::Kind::view &&
+                   same_elements(input->view, node->view);
         });
         steps.operand.push_back(static_cast<int>(same - inputs.begin()));
         if (same == inputs.end()) inputs.push_back(node);
@@ -471,9 +471,9 @@ KernelSpec formula_specification(const Steps& steps, const Plan& plan, const Dev
         // What is made of numbers alone is computed once.
         (node.shape.empty() ? once : code.elements) += std::exchange(code.body, {});
     }
-    for (const StoredRole& one : stored) {
-        use(one.role, one.dtype);
-        code.elements += fmt::format(" r{}[i] = {};", one.role, code.stored(one.dtype, names[one.at]));
+    for (const StoredRole& stored_role : stored) {
+        use(stored_role.role, stored_role.dtype);
+        code.elements += fmt::format(" r{}[i] = {};", stored_role.role, code.stored(stored_role.dtype, names[stored_role.at]));
     }
     for (std::size_t i = 0; i < plan.numbers.size(); ++i) {
         numbers += fmt::format(", const {} n{}", arithmetic_type(plan.number_types[i]), i);

@@ -35,7 +35,7 @@ class InFlightLaunch final : public LaunchLock::Begun {
         else kept_ = operation_->shared_from_this();
         busy.push_back(kept_.get());
         if (batch_ != nullptr)
-            for (const auto& one : *batch_) busy.push_back(one.get());
+            for (const auto& item : *batch_) busy.push_back(item.get());
         if (expression_ != nullptr)
             for_each_view(*expression_, [&](const View& view) { view.buffer.add_reader(kept_); });
     }

@@ -205,18 +205,18 @@ bool Operation::batches_with(const Operation& other) const {
 void Operation::run_batched(const std::optional<View>& place, InFlightLaunch& begun) {
     std::vector<std::shared_ptr<Operation>> all{shared_from_this()};
     auto& waiting = pending_batched();
-    for (const auto& one : waiting)
-        if (auto other = one.lock(); other && other.get() != this && batches_with(*other)) all.push_back(std::move(other));
+    for (const auto& item : waiting)
+        if (auto other = item.lock(); other && other.get() != this && batches_with(*other)) all.push_back(std::move(other));
     begun.batches_with(&all);
     std::vector<OperationViews> each;
-    for (const auto& one : all) {
-        const ResumedScope resumed(one->scope_, one->name_);  // whose memory it is
-        each.push_back(one->views(one.get() == this ? place : std::nullopt, {}));
+    for (const auto& item : all) {
+        const ResumedScope resumed(item->scope_, item->name_);  // whose memory it is
+        each.push_back(item->views(item.get() == this ? place : std::nullopt, {}));
     }
     together_(each);
     for (std::size_t i = 0; i < all.size(); ++i) all[i]->done(each[i], i == 0 && place.has_value());
-    std::erase_if(waiting, [](const auto& one) {
-        const auto other = one.lock();
+    std::erase_if(waiting, [](const auto& item) {
+        const auto other = item.lock();
         return !other || !other->pending();
     });
 }
@@ -267,11 +267,11 @@ LazyArray deferred_batched(std::string_view name, BatchedLaunch launch, Operatio
     for (const View& view : reads) view.buffer.add_reader(made);
     if (Capture* const capture = Capture::current()) capture->launch_at_end(made);
     const std::scoped_lock lock(launch_lock(made->device()));
-    std::erase_if(pending_batched(), [](const auto& one) { return one.expired(); });
+    std::erase_if(pending_batched(), [](const auto& item) { return item.expired(); });
     pending_batched().push_back(made);
     std::size_t bytes = 0;
-    for (const auto& one : pending_batched())
-        if (const auto other = one.lock(); other && other->pending()) bytes += other->bytes();
+    for (const auto& item : pending_batched())
+        if (const auto other = item.lock(); other && other->pending()) bytes += other->bytes();
     if (!fuses() || bytes > max_waiting) made->launch();
     return results[0];
 }

@@ -107,7 +107,7 @@ std::vector<TileConfig> tile_configs(const Device& device, DType dtype, const Ti
     }
     std::ranges::stable_sort(all, {}, &Priced::cost);
     std::vector<TileConfig> cuts;
-    for (const Priced& one : all) cuts.push_back(one.cut);
+    for (const Priced& item : all) cuts.push_back(item.cut);
     return cuts;
 }
 

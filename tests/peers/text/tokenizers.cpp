@@ -41,7 +41,7 @@ Json facts(const Encoding& of, const std::vector<std::string>& texts) {
         offsets.push_back({span.begin, span.end});
     }
     Json overflowing = Json::array();
-    for (const Encoding& one : of.overflowing) overflowing.push_back(facts(one, texts));
+    for (const Encoding& encoding : of.overflowing) overflowing.push_back(facts(encoding, texts));
     return {{"ids", of.ids},
             {"tokens", of.tokens},
             {"offsets", offsets},
@@ -59,7 +59,7 @@ Json sane(Json of, bool inside = false) {
     for (std::size_t i = 0; i < of.at("ids").size(); ++i)
         if (of.at("attention_mask")[i] == 0) of["sequence_ids"][i] = -1;
     if (inside) of["overflowing"] = of["sequence_ids"] = of["type_ids"] = Json::array();
-    for (Json& one : of["overflowing"]) one = sane(one, true);
+    for (Json& json : of["overflowing"]) json = sane(json, true);
     return of;
 }
 
