@@ -47,7 +47,8 @@ int main(int argc, char** argv) {
             model.append(nn::Linear(64, 2));
         } else {
             if (flags.data.empty())
-                sets = {std::make_shared<data::SyntheticDigits>(10000, 1), std::make_shared<data::SyntheticDigits>(2000, 2)};
+                sets = {std::make_shared<data::SyntheticDigits>(10000, 1),
+                        std::make_shared<data::SyntheticDigits>(2000, 2)};
             else
                 sets = {data::load_mnist(flags.data, data::Split::train),
                         data::load_mnist(flags.data, data::Split::test)};

@@ -14,7 +14,8 @@ int main(int argc, char** argv) {
         samples::Sets sets;
         if (flags.data.empty()) {
             std::puts("no --data: drawn digits instead of MNIST");
-            sets = {std::make_shared<data::SyntheticDigits>(20000, 1), std::make_shared<data::SyntheticDigits>(2000, 2)};
+            sets = {std::make_shared<data::SyntheticDigits>(20000, 1),
+                    std::make_shared<data::SyntheticDigits>(2000, 2)};
         } else {
             sets = {data::load_mnist(flags.data, data::Split::train), data::load_mnist(flags.data, data::Split::test)};
         }

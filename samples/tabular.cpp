@@ -70,7 +70,8 @@ Table read_table(const std::string& path) {
         if (line.find_first_not_of(" \r") == std::string::npos) continue;
         if (table.rows.empty())
             for (const char character : {';', '\t'})
-                if (line.find(',') == std::string::npos && line.find(character) != std::string::npos) separator = character;
+                if (line.find(',') == std::string::npos && line.find(character) != std::string::npos)
+                    separator = character;
         table.rows.push_back(cells_of(line, separator));
     }
     if (table.rows.size() < 3) throw ValueError("tabular: expected some rows, got " + path);
@@ -439,8 +440,8 @@ int main(int argc, char** argv) {
         if (!test_file.empty()) {
             const Table other = read_table(test_file);
             if (other.names.size() != table.names.size())
-                throw ValueError("tabular: expected " + std::to_string(table.names.size()) + " columns in " + test_file +
-                                 ", got " + std::to_string(other.names.size()));
+                throw ValueError("tabular: expected " + std::to_string(table.names.size()) + " columns in " +
+                                 test_file + ", got " + std::to_string(other.names.size()));
             table.rows.insert(table.rows.end(), other.rows.begin(), other.rows.end());
         }
         const Columns columns = columns_of(table, target, task);

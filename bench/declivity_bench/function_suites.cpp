@@ -51,10 +51,12 @@ void time_functions(Report& report, const std::string& suite, const std::functio
         };
         std::vector<Contender> peers;
         if (report.with_peers() && has_pytorch()) {
-            const Pytorch peer = pytorch({test_case.python, test_case.inputs, test_case.backward ? test_case.leaves : 0});
+            const Pytorch peer =
+                pytorch({test_case.python, test_case.inputs, test_case.backward ? test_case.leaves : 0});
             call();
             if (test_case.tolerance >= 0)
-                if (const std::string wrong = difference(elements(kept), peer.result, test_case.tolerance); !wrong.empty()) {
+                if (const std::string wrong = difference(elements(kept), peer.result, test_case.tolerance);
+                    !wrong.empty()) {
                     report.fail(test_case.name, wrong);
                     continue;
                 }

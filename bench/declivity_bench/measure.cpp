@@ -36,8 +36,7 @@ int calls_for_a_round(const Contender& contender) {
     for (int calls = 1;;) {
         const double seconds = seconds_of(contender, calls);
         if (seconds >= kMinRound || calls >= 1 << 20) return calls;
-        calls =
-            std::max(calls + 1, static_cast<int>(calls * std::min(8.0, 1.2 * kMinRound / std::max(seconds, 1e-9))));
+        calls = std::max(calls + 1, static_cast<int>(calls * std::min(8.0, 1.2 * kMinRound / std::max(seconds, 1e-9))));
     }
 }
 

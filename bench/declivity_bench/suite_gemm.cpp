@@ -16,8 +16,8 @@
 namespace declivity::bench {
 namespace {
 
-using test::OperandStrides;
 using test::MatmulCase;
+using test::OperandStrides;
 
 struct Named {
     MatmulCase problem;
@@ -25,7 +25,8 @@ struct Named {
 };
 
 std::string letters(const MatmulCase& one) {
-    return fmt::format("{}{}", one.a == OperandStrides::transposed ? 'T' : 'N', one.b == OperandStrides::transposed ? 'T' : 'N');
+    return fmt::format("{}{}", one.a == OperandStrides::transposed ? 'T' : 'N',
+                       one.b == OperandStrides::transposed ? 'T' : 'N');
 }
 
 Named named(const std::string& prefix, const MatmulCase& one, const std::string& group = {}) {
@@ -52,10 +53,12 @@ std::vector<Named> gemm_cases() {
         for (const std::int64_t batch : {1, 8, 32, 64, 128, 256}) {
             const bool tiny = 2.0 * static_cast<double>(batch * in * out) < 4e6;
             const std::string group = tiny ? "launch-bound" : "";
-            cases.push_back(named("dense forward", {.m = batch, .n = out, .k = in, .b = OperandStrides::transposed}, group));
+            cases.push_back(
+                named("dense forward", {.m = batch, .n = out, .k = in, .b = OperandStrides::transposed}, group));
             if (batch == 1) continue;
             cases.push_back(named("dense to input", {.m = batch, .n = in, .k = out}, group));
-            cases.push_back(named("dense to weights", {.m = out, .n = in, .k = batch, .a = OperandStrides::transposed}, group));
+            cases.push_back(
+                named("dense to weights", {.m = out, .n = in, .k = batch, .a = OperandStrides::transposed}, group));
         }
     return cases;
 }
@@ -65,7 +68,8 @@ std::vector<Named> attention_cases() {
     std::vector<Named> cases;
     for (const std::int64_t length : {128, 512})
         for (const std::int64_t heads : {12, 96}) {
-            cases.push_back(named("scores", {.batch = heads, .m = length, .n = length, .k = 64, .b = OperandStrides::transposed}));
+            cases.push_back(
+                named("scores", {.batch = heads, .m = length, .n = length, .k = 64, .b = OperandStrides::transposed}));
             cases.push_back(named("values", {.batch = heads, .m = length, .n = 64, .k = length}));
         }
     return cases;

@@ -162,7 +162,8 @@ void time_permute(Report& report, const std::string& name, const Shape& shape, c
 
 void run(Report& report) {
     report.begin("pointwise");
-    for (const ElementwiseCase& elementwise_case : test::elementwise_cases()) time_case(report, elementwise_case, std::int64_t{1} << 24);
+    for (const ElementwiseCase& elementwise_case : test::elementwise_cases())
+        time_case(report, elementwise_case, std::int64_t{1} << 24);
     for (const bool adam : {true, false}) time_optimizer(report, adam);
     time_permute(report, "transpose 4096 x 4096", {4096, 4096}, {1, 0});
     time_permute(report, "transpose 64 x 500 x 501, inner axes", {64, 500, 501}, {0, 2, 1});

@@ -138,9 +138,9 @@ void time_cross_entropy(Report& report, const Case& one, bool forward) {
         Set& set = sets[static_cast<std::size_t>(number) % sets.size()];
         if (forward) return run_forward(set);
         ops::evaluate_into("bench",
-                   ops::cross_entropy_backward(set.x.view(), set.labels.view(), mean, set.statistics.view(),
-                                               set.divisor.view(), gradient.view()),
-                   set.x_gradient.view());
+                           ops::cross_entropy_backward(set.x.view(), set.labels.view(), mean, set.statistics.view(),
+                                                       set.divisor.view(), gradient.view()),
+                           set.x_gradient.view());
     };
     call(0);
     const CrossEntropyReference reference{static_cast<std::size_t>(one.columns), sets[0].x.to_vector<float>(), labels};

@@ -272,7 +272,8 @@ struct Flip {
 // packed[group][(o, i, j)][c] = weight[group][o][c][first + i * stride_h + j * stride_w], count elements; a work-item
 // each.
 __kernel void conv2d_implicit_gemm_flip(const struct Flip d, const long count, __global const STORED* restrict weight,
-                                const long weight_offset, __global STORED* restrict packed, const long packed_offset) {
+                                        const long weight_offset, __global STORED* restrict packed,
+                                        const long packed_offset) {
     const long at = get_global_id(0);
     if (at >= count) return;
     const long k = at / d.channels, o = k / (d.taps_h * d.taps_w);
@@ -285,9 +286,10 @@ __kernel void conv2d_implicit_gemm_flip(const struct Flip d, const long count, _
 // out[n, o, p, q] = epilogue(bias[o] + sum over parts of partial), in their order; `plane` elements for each o. A
 // work-item each.
 __kernel void conv2d_implicit_gemm_reduce(const long count, const long parts, const long plane, const int filters,
-                                  const int has_bias, __global const REAL* restrict partial, const long partial_offset,
-                                  __global OUTPUT* restrict out, const long out_offset,
-                                  __global const STORED* restrict bias, const long bias_offset, EPILOGUE_PARAMETERS) {
+                                          const int has_bias, __global const REAL* restrict partial,
+                                          const long partial_offset, __global OUTPUT* restrict out,
+                                          const long out_offset, __global const STORED* restrict bias,
+                                          const long bias_offset, EPILOGUE_PARAMETERS) {
     const long at = get_global_id(0);
     if (at >= count) return;
     const struct Epilogue epilogue = EPILOGUE_OF_PARAMETERS;

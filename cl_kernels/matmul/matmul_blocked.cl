@@ -48,9 +48,10 @@ static inline int first_vector(const struct Product d, const int panel) {
 
 // to[k][i] = from[i * across + k * along] for i in [0, width) and k in [0, steps), in rows of `pitch` elements, where
 // only `here` of the `width` are there: behind them anything that is not beyond the operand's end.
-static inline __attribute__((always_inline)) void copy_panel(__global const STORED* from, const struct OperandStrides strides,
-                                                             const int here, __local REAL* to, const int width,
-                                                             const int pitch, const int steps) {
+static inline __attribute__((always_inline)) void copy_panel(__global const STORED* from,
+                                                             const struct OperandStrides strides, const int here,
+                                                             __local REAL* to, const int width, const int pitch,
+                                                             const int steps) {
     if (strides.along == 1) {
         for (int i = 0; i < width; i += 4) {
             __global const STORED* r0 = from + min(i, here - 1) * strides.across;

@@ -32,8 +32,8 @@ const Tensor& Batch::operator[](std::string_view name) const { return tensors_[p
 
 const Tensor& Batch::at(std::int64_t position) const {
     if (position < 0 || std::cmp_greater_equal(position, tensors_.size()))
-        throw ValueError(fmt::format("Batch: expected the position of a field in [0, {}), of {}, got {}", tensors_.size(),
-                                     names(), position));
+        throw ValueError(fmt::format("Batch: expected the position of a field in [0, {}), of {}, got {}",
+                                     tensors_.size(), names(), position));
     return tensors_[static_cast<std::size_t>(position)];
 }
 

@@ -19,9 +19,9 @@ void require_examples(const char* function, std::span<const Example> examples) {
     if (examples.empty()) throw ValueError(fmt::format("{}: expected at least one example, got none", function));
     for (const Example& example : examples)
         if (example.size() != examples[0].size())
-            throw ValueError(fmt::format("{}: expected examples of {} fields, as example {}, got {} fields in example {}",
-                                         function, examples[0].size(), examples[0].index(), example.size(),
-                                         example.index()));
+            throw ValueError(
+                fmt::format("{}: expected examples of {} fields, as example {}, got {} fields in example {}", function,
+                            examples[0].size(), examples[0].index(), example.size(), example.index()));
 }
 
 /// (N, shape...), uninitialised elements zero.

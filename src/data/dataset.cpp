@@ -55,8 +55,8 @@ Example Dataset::example(std::int64_t index) const {
     FieldNames names = names_of("Dataset::example", all);
     std::vector<io::HostArray> arrays = do_example(index);
     if (arrays.size() != all.size())
-        throw ValueError(fmt::format("Dataset::example: expected {} fields of example {}, {}, got {}", all.size(), index,
-                                     *names, arrays.size()));
+        throw ValueError(fmt::format("Dataset::example: expected {} fields of example {}, {}, got {}", all.size(),
+                                     index, *names, arrays.size()));
     for (std::size_t i = 0; i < all.size(); ++i) check_field("Dataset::example", all[i], arrays[i], index);
     return {std::move(names), std::move(arrays), index};
 }
@@ -231,7 +231,8 @@ ConcatDataset::ConcatDataset(std::vector<std::shared_ptr<const Dataset>> parts) 
     if (parts_.empty()) throw ValueError("ConcatDataset: expected at least one data set, got none");
     std::int64_t end = 0;
     for (std::size_t part = 0; part < parts_.size(); ++part) {
-        if (!parts_[part]) throw ValueError(fmt::format("ConcatDataset: expected data sets, got null as number {}", part));
+        if (!parts_[part])
+            throw ValueError(fmt::format("ConcatDataset: expected data sets, got null as number {}", part));
         ends_.push_back(end += parts_[part]->size());
         const std::vector<Field> fields = parts_[part]->fields();
         const FieldNames names = names_of("ConcatDataset", fields);
@@ -242,8 +243,8 @@ ConcatDataset::ConcatDataset(std::vector<std::shared_ptr<const Dataset>> parts) 
         const FieldNames first = names_of("ConcatDataset", fields_);
         if (*names != *first)
             throw ValueError(
-                fmt::format("ConcatDataset: expected data sets of the same fields, got {} and, as number {}, {}", *first,
-                            part, *names));
+                fmt::format("ConcatDataset: expected data sets of the same fields, got {} and, as number {}, {}",
+                            *first, part, *names));
         for (std::size_t i = 0; i < fields.size(); ++i) {
             if (fields[i].dtype != fields_[i].dtype)
                 throw TypeError(fmt::format("ConcatDataset: expected field '{}' of type {}, got {} from number {}",

@@ -39,7 +39,8 @@ std::vector<std::byte> element_of(DType dtype, double value) {
         if constexpr (std::is_integral_v<T>) {
             element = nearest<T>(value);
             if (static_cast<double>(element) != value)
-                throw ValueError(fmt::format("pad: expected a padding value that {} has, got {}", name_of(dtype), value));
+                throw ValueError(
+                    fmt::format("pad: expected a padding value that {} has, got {}", name_of(dtype), value));
         } else {
             element = static_cast<T>(value);
         }

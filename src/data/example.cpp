@@ -40,11 +40,11 @@ void check_field(std::string_view what, const Field& field, const io::HostArray&
         throw TypeError(fmt::format("{}: expected field '{}' of example {} of type {}, got {}", what, field.name, index,
                                     name_of(field.dtype), name_of(array.dtype)));
     if (field.shape && !(array.shape == *field.shape))
-        throw ShapeError(fmt::format("{}: expected field '{}' of example {} of shape {}, got {}", what, field.name, index,
-                                     field.shape->str(), array.shape.str()));
+        throw ShapeError(fmt::format("{}: expected field '{}' of example {} of shape {}, got {}", what, field.name,
+                                     index, field.shape->str(), array.shape.str()));
     if (array.bytes.size() != static_cast<std::size_t>(array.shape.numel()) * size_of(array.dtype))
-        throw ShapeError(fmt::format("{}: expected field '{}' of example {} with {} bytes for its shape {}, got {}", what,
-                                     field.name, index,
+        throw ShapeError(fmt::format("{}: expected field '{}' of example {} with {} bytes for its shape {}, got {}",
+                                     what, field.name, index,
                                      static_cast<std::size_t>(array.shape.numel()) * size_of(array.dtype),
                                      array.shape.str(), array.bytes.size()));
 }

@@ -148,8 +148,9 @@ std::shared_ptr<const InMemoryDataset> load_mnist(const fs::path& folder, Split 
                           fmt::format("IDX type {:#04x} of shape {}, expected bytes (0x08) of shape [count]",
                                       static_cast<int>(labels.type), labels.shape.str()));
     if (labels.shape[0] != images.shape[0])
-        throw FormatError(label_path.string(), kMagicBytes,
-                          fmt::format("{} labels, expected one for each of {} images", labels.shape[0], images.shape[0]));
+        throw FormatError(
+            label_path.string(), kMagicBytes,
+            fmt::format("{} labels, expected one for each of {} images", labels.shape[0], images.shape[0]));
     std::vector<std::int64_t> values;
     values.reserve(labels.bytes.size());
     for (const std::byte byte : labels.bytes) {

@@ -53,7 +53,8 @@ std::size_t image_field(const std::vector<Field>& fields) {
         for (const Field& field : fields)
             all += fmt::format("{}'{}' {} {}", all.empty() ? "" : ", ", field.name, name_of(field.dtype),
                                field.shape->str());
-        throw ShapeError(fmt::format("Loader: expected images (C, H, W) of f32 for a transform, got examples of {}", all));
+        throw ShapeError(
+            fmt::format("Loader: expected images (C, H, W) of f32 for a transform, got examples of {}", all));
     }
     return position;
 }
@@ -99,7 +100,8 @@ struct Loader::State {
         Batches out = sampler->batches(
             {.examples = dataset.size(), .batch = options.batch, .seed = options.seed, .epoch = of_epoch});
         for (const auto& batch : out) {
-            if (batch.empty()) throw ValueError("Loader: expected at least one index a batch from the sampler, got none");
+            if (batch.empty())
+                throw ValueError("Loader: expected at least one index a batch from the sampler, got none");
             for (const std::int64_t index : batch)
                 if (index < 0 || index >= dataset.size())
                     throw ValueError(fmt::format("Loader: expected indices in [0, {}) from the sampler, got {}",
@@ -218,16 +220,17 @@ struct Loader::State {
         for (const std::int64_t index : indices) {
             std::vector<io::HostArray> arrays = dataset.do_example(index);
             if (arrays.size() != fields.size())
-                throw ValueError(fmt::format("Loader: expected {} fields of example {}, {}, got {}", fields.size(), index,
-                                             *names, arrays.size()));
+                throw ValueError(fmt::format("Loader: expected {} fields of example {}, {}, got {}", fields.size(),
+                                             index, *names, arrays.size()));
             for (std::size_t i = 0; i < fields.size(); ++i) check_field("Loader", fields[i], arrays[i], index);
             examples.emplace_back(names, std::move(arrays), index);
             if (!options.transform) continue;
             Random random(options.seed, of_epoch, static_cast<std::uint64_t>(index));
             options.transform(examples.back(), random);
             if (examples.back().size() != fields.size())
-                throw ValueError(fmt::format("Loader: expected a transform that keeps the {} fields of example {}, got {}",
-                                             fields.size(), index, examples.back().size()));
+                throw ValueError(
+                    fmt::format("Loader: expected a transform that keeps the {} fields of example {}, got {}",
+                                fields.size(), index, examples.back().size()));
         }
         return options.collate ? options.collate(examples) : stack(examples);
     }
@@ -305,7 +308,8 @@ std::int64_t Loader::examples() const {
 std::int64_t Loader::examples(std::int64_t batch) const {
     const std::scoped_lock lock(state_->mutex);
     if (batch < 0 || std::cmp_greater_equal(batch, state_->plan.size()))
-        throw ValueError(fmt::format("Loader::examples: expected a batch in [0, {}), got {}", state_->plan.size(), batch));
+        throw ValueError(
+            fmt::format("Loader::examples: expected a batch in [0, {}), got {}", state_->plan.size(), batch));
     return static_cast<std::int64_t>(state_->plan[static_cast<std::size_t>(batch)].size());
 }
 

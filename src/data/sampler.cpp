@@ -109,7 +109,8 @@ WeightedRandomSampler::WeightedRandomSampler(std::vector<double> weights, std::i
                                          weights_[i], i));
     const std::int64_t possible = std::ranges::count_if(weights_, [](double weight) { return weight > 0; });
     if (possible == 0) throw ValueError("WeightedRandomSampler: expected a weight above 0, got none");
-    if (count < 0) throw ValueError(fmt::format("WeightedRandomSampler: expected a count of at least 0, got {}", count));
+    if (count < 0)
+        throw ValueError(fmt::format("WeightedRandomSampler: expected a count of at least 0, got {}", count));
     if (!replacement && count > possible)
         throw ValueError(
             fmt::format("WeightedRandomSampler: expected, without replacement, a count of at most {}, the "
@@ -162,8 +163,8 @@ BucketSampler::BucketSampler(std::vector<std::int64_t> lengths, const BucketSamp
 
 std::vector<std::int64_t> BucketSampler::indices(const Epoch& of) const {
     if (std::cmp_not_equal(lengths_.size(), of.examples))
-        throw ValueError(
-            fmt::format("BucketSampler: expected a length for each of {} examples, got {}", of.examples, lengths_.size()));
+        throw ValueError(fmt::format("BucketSampler: expected a length for each of {} examples, got {}", of.examples,
+                                     lengths_.size()));
     const auto by_length = [this](std::int64_t a, std::int64_t b) {
         return lengths_[static_cast<std::size_t>(a)] < lengths_[static_cast<std::size_t>(b)];
     };

@@ -55,7 +55,8 @@ Image to_image(const io::HostArray& array) {
     array.check("to_image");
     const int rank = array.shape.rank();
     if (rank != 2 && rank != 3)
-        throw ShapeError(fmt::format("to_image: expected an array (C, H, W) or (H, W), got shape {}", array.shape.str()));
+        throw ShapeError(
+            fmt::format("to_image: expected an array (C, H, W) or (H, W), got shape {}", array.shape.str()));
     Image image{rank == 3 ? array.shape[0] : 1, array.shape[rank - 2], array.shape[rank - 1], {}};
     image.pixels.resize(static_cast<std::size_t>(array.shape.numel()));
     to_floats("to_image", array.dtype, array.bytes, image.pixels);
@@ -68,8 +69,8 @@ void from_image(const Image& image, io::HostArray& array) {
                                      image.shape().str(), image.pixels.size()));
     const bool plane = array.shape.rank() == 2;
     if (plane && image.channels != 1)
-        throw ShapeError(
-            fmt::format("from_image: expected an image of one channel for an array (H, W), got {}", image.shape().str()));
+        throw ShapeError(fmt::format("from_image: expected an image of one channel for an array (H, W), got {}",
+                                     image.shape().str()));
     array.shape = plane ? Shape{image.height, image.width} : image.shape();
     array.bytes.resize(image.pixels.size() * size_of(array.dtype));
     from_floats("from_image", array.dtype, image.pixels, array.bytes);

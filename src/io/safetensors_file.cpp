@@ -103,9 +103,9 @@ void check_safetensors_array(const std::string& file, std::uint64_t begin, const
     if (array.dtype != DType::boolean) return;
     for (std::size_t i = 0; i < array.bytes.size(); ++i)
         if (array.bytes[i] > std::byte{1})
-            throw FormatError(
-                file, begin + i,
-                fmt::format("array '{}' has a BOOL of {}, expected 0 or 1", name, std::to_integer<int>(array.bytes[i])));
+            throw FormatError(file, begin + i,
+                              fmt::format("array '{}' has a BOOL of {}, expected 0 or 1", name,
+                                          std::to_integer<int>(array.bytes[i])));
 }
 
 HostArray read_safetensors_array(InputFile& file, const SafetensorsEntry& entry) {

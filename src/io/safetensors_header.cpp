@@ -103,9 +103,10 @@ class Handler {
         } else if (place_ == Place::entry && field_ == "dtype") {
             const auto* type = std::ranges::find(kTypes, value, &std::pair<std::string_view, DType>::first);
             if (type == kTypes.end())
-                fail(fmt::format(
-                    "array '{}' has type '{}', expected F32, F64, F16, BF16, I8, U8, I16, U16, I32, U32, I64, U64 or BOOL",
-                    entry_.name, value));
+                fail(
+                    fmt::format("array '{}' has type '{}', expected F32, F64, F16, BF16, I8, U8, I16, U16, I32, U32, "
+                                "I64, U64 or BOOL",
+                                entry_.name, value));
             entry_.dtype = type->second;
         } else {
             refuse("a text");

@@ -74,7 +74,8 @@ void SafetensorsReader::read_index(const fs::path& path) {
             index.fail(name, fmt::format("array '{}' expected the name of a file, got {}", name, where.type_name()));
         const auto file = where.get<std::string>();
         if (!is_plain_name(file))
-            index.fail(name, fmt::format("array '{}' expected a file in the folder of the index, got '{}'", name, file));
+            index.fail(name,
+                       fmt::format("array '{}' expected a file in the folder of the index, got '{}'", name, file));
         auto known = files.find(file);
         if (known == files.end()) {
             std::map<std::string, std::string> ignored;
@@ -125,7 +126,8 @@ std::vector<fs::path> save_sharded(const fs::path& folder, const StateDict& stat
     std::uint64_t filled = 0, total = 0;
     for (const NamedTensor& item : state) {
         if (!item.tensor.defined())
-            throw ValueError(fmt::format("io::save_sharded: expected a tensor as '{}', got an undefined one", item.name));
+            throw ValueError(
+                fmt::format("io::save_sharded: expected a tensor as '{}', got an undefined one", item.name));
         if (!names.insert(item.name).second)
             throw ValueError(fmt::format("io::save_sharded: expected each name once, got '{}' again", item.name));
         const std::uint64_t bytes = ops::bytes_of(item.tensor.shape(), item.tensor.dtype());

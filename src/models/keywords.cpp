@@ -68,7 +68,8 @@ void KeywordCNNConfig::check() const {
                         "got {}",
                         f_min));
     if (!(dropout >= 0) || !(dropout < 1))
-        throw ValueError(fmt::format("KeywordCNNConfig::dropout: expected at least 0 and less than 1, got {}", dropout));
+        throw ValueError(
+            fmt::format("KeywordCNNConfig::dropout: expected at least 0 and less than 1, got {}", dropout));
 }
 
 KeywordCNN::KeywordCNN(const KeywordCNNConfig& config, const ModelOptions& options)

@@ -46,7 +46,8 @@ void require_log_q(const char* function, const char* name, const Tensor& log_q, 
 
 /// Both are there, or neither. @return whether they are
 bool both(const char* function, const char* names, const Tensor& a, const Tensor& b) {
-    if (a.defined() != b.defined()) throw ValueError(fmt::format("{}: expected both of {}, or neither", function, names));
+    if (a.defined() != b.defined())
+        throw ValueError(fmt::format("{}: expected both of {}, or neither", function, names));
     return a.defined();
 }
 
@@ -167,15 +168,16 @@ NegativeSampler NegativeSampler::log_uniform(std::int64_t count, const TensorOpt
 }
 
 Tensor NegativeSampler::sample(std::int64_t count, const std::optional<Generator>& generator) const {
-    if (count < 1) throw ValueError(fmt::format("NegativeSampler::sample: expected a count of at least 1, got {}", count));
+    if (count < 1)
+        throw ValueError(fmt::format("NegativeSampler::sample: expected a count of at least 1, got {}", count));
     return multinomial(weights_, count, true, generator);
 }
 
 Tensor NegativeSampler::log_probability(const Tensor& items) const {
     if (!items.defined()) throw ValueError("NegativeSampler::log_probability: expected items, got an undefined tensor");
     if (items.dtype() != DType::i64 && items.dtype() != DType::i32)
-        throw TypeError(
-            fmt::format("NegativeSampler::log_probability: expected items of i64 or i32, got {}", name_of(items.dtype())));
+        throw TypeError(fmt::format("NegativeSampler::log_probability: expected items of i64 or i32, got {}",
+                                    name_of(items.dtype())));
     return squeeze(embedding(items, unsqueeze(log_probabilities_, 1)), -1);
 }
 

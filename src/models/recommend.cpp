@@ -27,7 +27,8 @@ void require_fields(const char* config, const std::vector<std::int64_t>& fields)
 }
 
 void require_std(std::string_view field, double std) {
-    if (!(std >= 0) || !std::isfinite(std)) throw ValueError(fmt::format("{}: expected at least 0, got {}", field, std));
+    if (!(std >= 0) || !std::isfinite(std))
+        throw ValueError(fmt::format("{}: expected at least 0, got {}", field, std));
 }
 
 void require_whole(const char* name, const char* what, const Tensor& ids) {
@@ -291,7 +292,8 @@ Tensor DLRM::forward(Tensor dense, Tensor ids) {
     const auto fields = static_cast<std::int64_t>(config_.fields.size());
     ops::require_real("DLRM", "dense", dense.dtype());
     if (dense.rank() != 2 || dense.size(1) != config_.dense_features)
-        throw ShapeError(fmt::format("DLRM: expected dense (N, {}), got {}", config_.dense_features, dense.shape().str()));
+        throw ShapeError(
+            fmt::format("DLRM: expected dense (N, {}), got {}", config_.dense_features, dense.shape().str()));
     if (!ids.defined()) throw ValueError("DLRM: expected ids, got an undefined tensor");
     require_whole("DLRM", "ids", ids);
     if (ids.rank() < 2 || ids.rank() > 3 || ids.size(0) != dense.size(0) || ids.size(1) != fields)

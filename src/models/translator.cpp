@@ -84,8 +84,8 @@ namespace {
 Tensor for_each_target(const char* what, const Tensor& of_source, const Tensor& target) {
     if (of_source.size(0) == target.size(0)) return of_source;
     if (of_source.size(0) != 1)
-        throw ShapeError(
-            fmt::format("Translator: expected {} of {} texts, or of 1, got {}", what, target.size(0), of_source.size(0)));
+        throw ShapeError(fmt::format("Translator: expected {} of {} texts, or of 1, got {}", what, target.size(0),
+                                     of_source.size(0)));
     std::vector<std::int64_t> sizes;
     for (int axis = 0; axis < of_source.rank(); ++axis)
         sizes.push_back(axis == 0 ? target.size(0) : of_source.size(axis));
@@ -132,8 +132,8 @@ std::vector<text::GeneratedSequence> Translator::translate(const std::vector<std
                                              std::tuple("end", &options.eos_token_id, config_.target_vocab_size)})
         for (const std::int64_t one : *tokens)
             if (one < 0 || one >= size)
-                throw ValueError(fmt::format("Translator::translate: expected tokens of the {} in 0 .. {}, got {}", what,
-                                             size - 1, one));
+                throw ValueError(fmt::format("Translator::translate: expected tokens of the {} in 0 .. {}, got {}",
+                                             what, size - 1, one));
     text::check(options);
     const NoGrad no_grad;
     const nn::EvaluationMode evaluation(*this);

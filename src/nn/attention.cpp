@@ -36,9 +36,9 @@ MultiheadAttention::MultiheadAttention(std::int64_t embed_dim, std::int64_t num_
       batch_first_(options.batch_first),
       out_proj_(add("out_proj", [&] {
           if (embed_dim < 1 || num_heads < 1 || embed_dim % num_heads != 0)
-              throw ValueError(
-                  fmt::format("MultiheadAttention: expected num_heads of at least 1 that divide embed_dim, got {} and {}",
-                              num_heads, embed_dim));
+              throw ValueError(fmt::format(
+                  "MultiheadAttention: expected num_heads of at least 1 that divide embed_dim, got {} and {}",
+                  num_heads, embed_dim));
           return Linear(embed_dim, embed_dim, {options.bias, options.dtype, options.device});
       }())) {
     if (!(dropout_ >= 0 && dropout_ <= 1))
@@ -92,8 +92,8 @@ Tensor MultiheadAttention::mask_of(const AttentionMasks& masks, const Tensor& qu
     for (const auto& [what, one] : {std::pair("attn_mask", mask), std::pair("key_padding_mask", padding)})
         if (one.defined() && one.dtype() != DType::boolean && !is_floating(one.dtype()))
             throw TypeError(
-                fmt::format("MultiheadAttention: expected {} of bool, or of floating numbers that are added, got {}", what,
-                            name_of(one.dtype())));
+                fmt::format("MultiheadAttention: expected {} of bool, or of floating numbers that are added, got {}",
+                            what, name_of(one.dtype())));
     if (mask.defined()) {
         if (mask.shape() != Shape{queries, keys} && mask.shape() != Shape{batch * num_heads_, queries, keys})
             throw ShapeError(fmt::format("MultiheadAttention: expected attn_mask {} or {}, got {}",

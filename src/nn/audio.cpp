@@ -70,8 +70,8 @@ MFCC::MFCC(audio::MfccOptions options, const TensorOptions& tensors)
       mel_spectrogram_(add("MelSpectrogram", MelSpectrogram(options.mel_spectrogram, tensors))) {
     options_.mel_spectrogram = {};
     if (options.n_mfcc < 1 || options.n_mfcc > options.mel_spectrogram.n_mels)
-        throw ValueError(fmt::format("MFCC: expected an n_mfcc of 1 to n_mels, {}, got {}", options.mel_spectrogram.n_mels,
-                                     options.n_mfcc));
+        throw ValueError(fmt::format("MFCC: expected an n_mfcc of 1 to n_mels, {}, got {}",
+                                     options.mel_spectrogram.n_mels, options.n_mfcc));
     if (norm_ != "ortho" && norm_ != "backward")
         throw ValueError(fmt::format("MFCC: expected \"ortho\" or \"backward\" as norm, got \"{}\"", norm_));
 }

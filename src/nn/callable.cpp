@@ -85,9 +85,10 @@ void Module::Call::require_defined(const Tensor& first) const {
 }
 
 void Module::Call::runs_hooks() const {
-    if (const auto* const notes = declivity::detail::CaptureTracker::current(); notes != nullptr && !notes->allows_hooks)
+    if (const auto* const notes = declivity::detail::CaptureTracker::current();
+        notes != nullptr && !notes->allows_hooks)
         Capture::current()->refuse("a hook of a module", "a replay would not call it",
-                                    "remove it, or say that hooks only enqueue (CaptureOptions::hooks)");
+                                   "remove it, or say that hooks only enqueue (CaptureOptions::hooks)");
 }
 
 bool Module::Call::observed() noexcept { return observer != nullptr; }
@@ -95,7 +96,7 @@ bool Module::Call::observed() noexcept { return observer != nullptr; }
 void Module::Call::tell(const std::vector<Tensor>& inputs, const std::vector<Tensor>& outputs) const {
     if (Capture* const capture = Capture::current(); capture != nullptr)
         capture->refuse("a call that an observer is told of (nn::ObserveCalls)", "a replay would not tell it",
-                         "end the observer before the step is recorded");
+                        "end the observer before the step is recorded");
     (*observer)(Scope::path(), module_, inputs, outputs);
 }
 

@@ -14,15 +14,16 @@ namespace {
 std::optional<std::int64_t> padding_of(std::string_view layer, std::optional<std::int64_t> padding_idx,
                                        std::int64_t rows) {
     if (padding_idx && (*padding_idx < -rows || *padding_idx >= rows))
-        throw ValueError(fmt::format("{}: expected a padding_idx of one of {} rows, got {}", layer, rows, *padding_idx));
+        throw ValueError(
+            fmt::format("{}: expected a padding_idx of one of {} rows, got {}", layer, rows, *padding_idx));
     if (padding_idx && *padding_idx < 0) *padding_idx += rows;
     return padding_idx;
 }
 
 void require_sizes(std::string_view layer, std::int64_t num_embeddings, std::int64_t embedding_dim) {
     if (num_embeddings < 1 || embedding_dim < 1)
-        throw ValueError(fmt::format("{}: expected num_embeddings and embedding_dim of at least 1, got {} and {}", layer,
-                                     num_embeddings, embedding_dim));
+        throw ValueError(fmt::format("{}: expected num_embeddings and embedding_dim of at least 1, got {} and {}",
+                                     layer, num_embeddings, embedding_dim));
 }
 
 Tensor drawn(std::int64_t rows, std::int64_t columns, const TensorOptions& tensor,

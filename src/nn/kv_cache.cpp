@@ -117,8 +117,8 @@ void KeyValueCache::set_lengths(const Tensor& lengths) {
     const State& cache = state("set_lengths");
     ops::require_shape("KeyValueCache::set_lengths", "lengths", lengths.shape(), {cache.batch});
     if (lengths.dtype() != DType::i64 && lengths.dtype() != DType::i32)
-        throw TypeError(
-            fmt::format("KeyValueCache::set_lengths: expected lengths of i64 or i32, got {}", name_of(lengths.dtype())));
+        throw TypeError(fmt::format("KeyValueCache::set_lengths: expected lengths of i64 or i32, got {}",
+                                    name_of(lengths.dtype())));
     Tensor own = cache.lengths;
     own.copy_(lengths.to(DType::i64));
 }
@@ -150,8 +150,8 @@ Tensor KeyValueCache::attend(std::int64_t layer, const Tensor& query, const Tens
     ops::require_shape("KeyValueCache::attend", "value", value.shape(), wanted);
     if (key.size(2) != cache.last)
         throw ShapeError(
-            fmt::format("KeyValueCache::attend: expected keys of the {} tokens that advance() told of, got {}", cache.last,
-                        key.shape().str()));
+            fmt::format("KeyValueCache::attend: expected keys of the {} tokens that advance() told of, got {}",
+                        cache.last, key.shape().str()));
     const NoGrad no_grad;
     const Tensor &keys = cache.keys[static_cast<std::size_t>(layer)],
                  &values = cache.values[static_cast<std::size_t>(layer)];
@@ -220,7 +220,8 @@ void KeyValueCache::reserve(std::int64_t sample, std::int64_t length) {
     State& cache = state("reserve");
     if (!cache.page_size) throw ValueError("KeyValueCache::reserve: the cache has no pages");
     if (sample < 0 || sample >= cache.batch)
-        throw ValueError(fmt::format("KeyValueCache::reserve: expected one of {} samples, got {}", cache.batch, sample));
+        throw ValueError(
+            fmt::format("KeyValueCache::reserve: expected one of {} samples, got {}", cache.batch, sample));
     if (length < 0 || length > cache.max_length)
         throw ValueError(
             fmt::format("KeyValueCache::reserve: expected a length in 0 .. {}, got {}", cache.max_length, length));
@@ -232,7 +233,8 @@ void KeyValueCache::release(std::int64_t sample) {
     State& cache = state("release");
     if (!cache.page_size) throw ValueError("KeyValueCache::release: the cache has no pages");
     if (sample < 0 || sample >= cache.batch)
-        throw ValueError(fmt::format("KeyValueCache::release: expected one of {} samples, got {}", cache.batch, sample));
+        throw ValueError(
+            fmt::format("KeyValueCache::release: expected one of {} samples, got {}", cache.batch, sample));
     auto& pages = cache.owned[static_cast<std::size_t>(sample)];
     cache.free.insert(cache.free.end(), pages.rbegin(), pages.rend());
     pages.clear();

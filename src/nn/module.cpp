@@ -168,7 +168,8 @@ void Module::collect(std::string_view prefix, std::vector<NamedTensor>* paramete
     guard_children();
     if (parameters != nullptr)
         for (const OwnParameter& parameter : parameters_)
-            if (parameter.slot->parametrized == nullptr) parameters->push_back({joined(prefix, parameter.name), parameter.slot->tensor});
+            if (parameter.slot->parametrized == nullptr)
+                parameters->push_back({joined(prefix, parameter.name), parameter.slot->tensor});
     if (buffers != nullptr)
         for (const NamedTensor& buffer : buffers_) buffers->push_back({joined(prefix, buffer.name), buffer.tensor});
     for (const auto& [name, child] : children_) child->collect(joined(prefix, name), parameters, buffers);
@@ -212,7 +213,8 @@ void Module::to(const Device& device) {
 }
 
 void Module::to(DType dtype) {
-    if (!is_floating(dtype)) throw TypeError(fmt::format("Module::to: expected a floating type, got {}", name_of(dtype)));
+    if (!is_floating(dtype))
+        throw TypeError(fmt::format("Module::to: expected a floating type, got {}", name_of(dtype)));
     forget_places();
     detail::convert(state_dict(),
                     [&](const Tensor& tensor) { return is_floating(tensor.dtype()) ? tensor.to(dtype) : tensor; });

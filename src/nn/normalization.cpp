@@ -10,8 +10,8 @@ namespace declivity::nn {
 GroupNorm::GroupNorm(std::int64_t num_groups, std::int64_t num_channels, const GroupNormOptions& options)
     : num_groups_(num_groups), eps_(options.eps) {
     if (num_groups < 1 || num_channels < 1 || num_channels % num_groups != 0)
-        throw ValueError(fmt::format("GroupNorm: expected num_groups that divide num_channels, got {} and {}", num_groups,
-                                     num_channels));
+        throw ValueError(fmt::format("GroupNorm: expected num_groups that divide num_channels, got {} and {}",
+                                     num_groups, num_channels));
     if (!(eps_ >= 0)) throw ValueError(fmt::format("GroupNorm: expected eps of at least 0, got {}", eps_));
     const TensorOptions tensor{options.dtype, options.device};
     weight_ = parameter("weight", options.affine ? ones({num_channels}, tensor) : Tensor());

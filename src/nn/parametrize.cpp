@@ -67,11 +67,13 @@ constexpr std::string_view kChild = "parametrizations";
 /// @throws ValueError unless `value` can stand where `wanted` does
 void require_like(const Module& module, std::string_view name, const Tensor& wanted, const Tensor& value) {
     if (!value.defined())
-        throw ValueError(fmt::format("register_parametrization: expected a value of '{}' of {}, got an undefined tensor",
-                                     name, module.type_name()));
+        throw ValueError(
+            fmt::format("register_parametrization: expected a value of '{}' of {}, got an undefined tensor", name,
+                        module.type_name()));
     if (!(value.shape() == wanted.shape()) || value.dtype() != wanted.dtype() || value.device() != wanted.device())
         throw ValueError(fmt::format(
-            "register_parametrization: expected a parametrisation that gives '{}' of {} as it is, {} {} on {}, got {} {} "
+            "register_parametrization: expected a parametrisation that gives '{}' of {} as it is, {} {} on {}, got {} "
+            "{} "
             "on {}",
             name, module.type_name(), name_of(wanted.dtype()), wanted.shape().str(), wanted.device().info().id,
             name_of(value.dtype()), value.shape().str(), value.device().info().id));
@@ -98,8 +100,8 @@ class ModuleParametrizations {
             std::string all;
             for (const auto& parameter : module.parameters_)
                 all += fmt::format("{}\"{}\"", all.empty() ? "" : ", ", parameter.name);
-            throw ValueError(fmt::format("{}: expected a parameter of {} ({}), got \"{}\"", function, module.type_name(),
-                                         all.empty() ? "it has none" : all, name));
+            throw ValueError(fmt::format("{}: expected a parameter of {} ({}), got \"{}\"", function,
+                                         module.type_name(), all.empty() ? "it has none" : all, name));
         }
         return found->slot;
     }
@@ -175,9 +177,9 @@ void detail::register_parametrization(Module& module, std::string_view name, Par
     const Tensor value = slot->tensor;
     std::vector<Tensor> originals = calls.right_inverse ? calls.right_inverse(value) : std::vector{value};
     if (originals.size() != calls.originals)
-        throw ValueError(
-            fmt::format("{}: expected a right_inverse that gives {} tensors, as many as the parametrisation takes, got {}",
-                        function, calls.originals, originals.size()));
+        throw ValueError(fmt::format(
+            "{}: expected a right_inverse that gives {} tensors, as many as the parametrisation takes, got {}",
+            function, calls.originals, originals.size()));
     require_like(module, name, value, calls.forward(originals));
     for (Tensor& original : originals) {
         if (original.state() == value.state()) continue;
@@ -198,8 +200,8 @@ void remove_parametrizations(Module& module, std::string_view name, bool leave_p
     constexpr std::string_view function = "remove_parametrizations";
     detail::ParameterSlot& slot = *ModuleParametrizations::slot(function, module, name);
     if (slot.parametrized == nullptr)
-        throw ValueError(fmt::format("{}: expected a parameter that has parametrisations, got '{}' of {}", function, name,
-                                     module.type_name()));
+        throw ValueError(fmt::format("{}: expected a parameter that has parametrisations, got '{}' of {}", function,
+                                     name, module.type_name()));
     const ParametrizationList& list = *slot.parametrized;
     if (!leave_parametrized && list.originals().size() != 1)
         throw ValueError(fmt::format("{}: expected one original to go back to, got {} of '{}'", function,

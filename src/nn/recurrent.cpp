@@ -24,7 +24,9 @@ Tensor with_rows(const char* name, const Tensor& x, const Tensor& hidden, const 
     if (x.rank() < 1 || x.rank() > 2 || x.size(-1) != weight_ih.shape()[1])
         throw ShapeError(
             fmt::format("{0}: expected x (N, {1}) or ({1}), got {2}", name, weight_ih.shape()[1], x.shape().str()));
-    const auto in_rows = [&](const Tensor& tensor) { return x.rank() == 1 && tensor.rank() == 1 ? unsqueeze(tensor, 0) : tensor; };
+    const auto in_rows = [&](const Tensor& tensor) {
+        return x.rank() == 1 && tensor.rank() == 1 ? unsqueeze(tensor, 0) : tensor;
+    };
     const Tensor rows = in_rows(x);
     const Tensor next =
         step(rows, hidden.defined() ? in_rows(hidden) : zeros({rows.size(0), hidden_size}, {x.dtype(), x.device()}));
@@ -150,7 +152,8 @@ template <class Result, class State>
 std::int64_t RecurrentNetwork<Result, State>::multiply_adds(const std::vector<Tensor>& inputs,
                                                             const std::vector<Tensor>&) const {
     std::int64_t numbers = 0;
-    for (const RecurrentWeights& weight : weights_) numbers += numel_of(weight.ih) + numel_of(weight.hh) + numel_of(weight.hr);
+    for (const RecurrentWeights& weight : weights_)
+        numbers += numel_of(weight.ih) + numel_of(weight.hh) + numel_of(weight.hr);
     return inputs.at(0).numel() / sizes_.input * numbers;
 }
 

@@ -20,8 +20,9 @@ void copy_modes(const Module& from, Module& to, const std::string& path) {
     bool same = given.size() == own.size();
     for (std::size_t i = 0; same && i < own.size(); ++i) same = given[i].first == own[i].first;
     if (!same)
-        throw ValueError(fmt::format("replicate: expected a replica with the modules of the model, [{}] in {}, got [{}]",
-                                     text(given), path.empty() ? "it" : fmt::format("'{}'", path), text(own)));
+        throw ValueError(
+            fmt::format("replicate: expected a replica with the modules of the model, [{}] in {}, got [{}]",
+                        text(given), path.empty() ? "it" : fmt::format("'{}'", path), text(own)));
     to.train(from.training());
     for (std::size_t i = 0; i < own.size(); ++i)
         copy_modes(*given[i].second, *own[i].second, path.empty() ? own[i].first : path + "." + own[i].first);
@@ -35,9 +36,9 @@ void copy_to_device(const Module& model, Module& replica, const Device& device) 
     for (std::size_t i = 0; i < std::max(from.size(), to.size()); ++i) {
         const std::string wanted = i < from.size() ? from[i].name : "none", got = i < to.size() ? to[i].name : "none";
         if (wanted != got)
-            throw ValueError(
-                fmt::format("replicate: expected a replica with the parameters and buffers of the model, '{}', got '{}'",
-                            wanted, got));
+            throw ValueError(fmt::format(
+                "replicate: expected a replica with the parameters and buffers of the model, '{}', got '{}'", wanted,
+                got));
         if (!(from[i].tensor.shape() == to[i].tensor.shape()))
             throw ShapeError(fmt::format("replicate: expected a replica whose '{}' has shape {}, got {}", wanted,
                                          from[i].tensor.shape().str(), to[i].tensor.shape().str()));

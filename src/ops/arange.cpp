@@ -27,7 +27,8 @@ void arange(const View& out, Scalar start, Scalar step) {
     require_rank("arange", "out", out, 1, "n");
     require_dense("arange", "out", out);
     if (out.dtype == DType::boolean || is_16bit_float(out.dtype))
-        throw TypeError(fmt::format("arange: expected {}, got {}", is_16bit_float(out.dtype) ? "f32, f64 or integers" : "numbers",
+        throw TypeError(fmt::format("arange: expected {}, got {}",
+                                    is_16bit_float(out.dtype) ? "f32, f64 or integers" : "numbers",
                                     name_of(out.dtype)));
     if (out.numel() == 0) return;
     if (!is_floating(out.dtype)) {

@@ -40,7 +40,8 @@ void argmax(const View& x, int given_axis, const View& out) {
                                      x.shape.str(), axis));
 
     // Reduced in f32, where they keep their order.
-    if (is_16bit_float(x.dtype)) return argmax(evaluate(Expression::cast(x, compute_type(x.dtype)), x.device()), axis, out);
+    if (is_16bit_float(x.dtype))
+        return argmax(evaluate(Expression::cast(x, compute_type(x.dtype)), x.device()), axis, out);
 
     const WorkScope work("argmax", work_each(1, x, out));
     const bool cpu = kernel_style_of(x.device()) == KernelStyle::simd, columns = rows.inner > 1;

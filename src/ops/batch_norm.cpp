@@ -33,7 +33,7 @@ constexpr std::int64_t kGpuShortPlane = 8;   // and neighbouring work-items
 constexpr std::int64_t kWholePlane =
     // elements of neighbouring channels from which these are worth going through alone, in strides of all channels
     256;
-constexpr std::int64_t kWideRun = 1024;      // elements of neighbouring channels that a work-item should take together
+constexpr std::int64_t kWideRun = 1024;     // elements of neighbouring channels that a work-item should take together
 constexpr std::int64_t kMaxWide = 8;        // channels of a work-item
 constexpr std::int64_t kMaxChunks = 65535;  // groups along the second axis that every driver takes
 
@@ -240,7 +240,8 @@ void batch_norm_scale(const View& variance, double eps, const View& scale) {
     require_shape("batch_norm", "the scale", scale, variance.shape);
     require_alike("batch_norm", "the running variance", variance, "the scale", scale);
     Defines defines = real_defines(variance.dtype);
-    defines.set("T", cl_type(variance.dtype)).set("FORM", kernel_style_of(variance.device()) == KernelStyle::simd ? 0 : 2);
+    defines.set("T", cl_type(variance.dtype))
+        .set("FORM", kernel_style_of(variance.device()) == KernelStyle::simd ? 0 : 2);
     defines.set("LANES", vector_lanes(variance.dtype))
         .set("BLOCK", kPlaneBlock)
         .set("COLUMNS", kCpuColumns)

@@ -60,8 +60,8 @@ struct KeptFold {
     [[nodiscard]] bool serves(const FoldedBeside& operands) const {
         const auto same = [](const From& item, const View& view) {
             const auto memory = view.buffer.weak();
-            return !item.memory.owner_before(memory) && !memory.owner_before(item.memory) && item.offset == view.offset &&
-                   item.shape == view.shape && item.dtype == view.dtype;
+            return !item.memory.owner_before(memory) && !memory.owner_before(item.memory) &&
+                   item.offset == view.offset && item.shape == view.shape && item.dtype == view.dtype;
         };
         return versions == versions_of(operands) && std::ranges::equal(from, operands, same);
     }
@@ -161,13 +161,14 @@ EpilogueFused launch_training(const OperationViews& views, const BatchNormTraini
 
 LazyArray batch_norm(const View& x, const View& mean, const View& scale, const View& weight, const View& bias) {
     check_batch_norm(x, mean, scale, weight, bias);
-    return operation("batch_norm",
-                     [](const OperationViews& views, const Normalisation&) {
-                         return launch_normalisation(views.in(0), views.in(1), views.in(2), views.in(3), views.in(4),
-                                                     views.out(0), views.epilogue());
-                     },
-                     Normalisation{},
-                     {.reads = {x, mean, scale, weight, bias}, .outputs = {{x.dtype, x.shape}}, .upcasts_to_f32 = true})[0];
+    return operation(
+        "batch_norm",
+        [](const OperationViews& views, const Normalisation&) {
+            return launch_normalisation(views.in(0), views.in(1), views.in(2), views.in(3), views.in(4), views.out(0),
+                                        views.epilogue());
+        },
+        Normalisation{},
+        {.reads = {x, mean, scale, weight, bias}, .outputs = {{x.dtype, x.shape}}, .upcasts_to_f32 = true})[0];
 }
 
 BatchNormTrained batch_norm_training(const View& x, const View& weight, const View& bias, double eps,
@@ -175,7 +176,8 @@ BatchNormTrained batch_norm_training(const View& x, const View& weight, const Vi
     check_batch_norm(x, {}, {}, weight, bias);
     check_batch_norm_statistics(x, running, {}, {});
     const Shape channels{x.shape[1]};
-    if (!is_16bit_float(x.dtype) && (!fuses() || !is_batch_norm_whole(x))) {  // several kernels, of which the first may begin
+    if (!is_16bit_float(x.dtype) &&
+        (!fuses() || !is_batch_norm_whole(x))) {  // several kernels, of which the first may begin
         const View mean = View::make(x.device(), x.dtype, channels), scale = View::make(x.device(), x.dtype, channels);
         for (const View* view : {&running.mean, &running.variance, &running.batches}) {
             view->buffer.launch_writers();

@@ -54,7 +54,8 @@ void add_classification(const View& scores, const View& labels, const View& loss
     if (noted.dtype != DType::i64)
         throw TypeError(fmt::format("add_classification: expected noted of i64, got {}", name_of(noted.dtype)));
     if (labels.dtype != DType::i32 && labels.dtype != DType::i64)
-        throw TypeError(fmt::format("add_classification: expected labels of i32 or i64, got {}", name_of(labels.dtype)));
+        throw TypeError(
+            fmt::format("add_classification: expected labels of i32 or i64, got {}", name_of(labels.dtype)));
     if (loss.numel() != 1 || scores.shape[1] < 1)
         throw ShapeError(fmt::format("add_classification: expected one loss and at least one class, got {} and {}",
                                      loss.shape.str(), scores.shape.str()));

@@ -36,7 +36,8 @@ void check_logits(const char* function, const View& logits, const CrossEntropy& 
             fmt::format("{}: expected at least one class, got logits of shape {}", function, logits.shape.str()));
     require_dense(function, "logits", logits);
     if (!(options.label_smoothing >= 0 && options.label_smoothing < 1))
-        throw ValueError(fmt::format("{}: expected label_smoothing in [0, 1), got {}", function, options.label_smoothing));
+        throw ValueError(
+            fmt::format("{}: expected label_smoothing in [0, 1), got {}", function, options.label_smoothing));
 }
 
 void check_result(const char* function, std::string_view name, const View& logits, const View& view, const Shape& shape,
@@ -108,7 +109,7 @@ CrossEntropyResults cross_entropy(const View& logits, const View& labels, const 
 }
 
 LazyArray cross_entropy_backward(const View& logits, const View& labels, const CrossEntropy& options,
-                             const View& statistics, const View& divisor, const View& gradient) {
+                                 const View& statistics, const View& divisor, const View& gradient) {
     constexpr auto* function = "cross_entropy_backward";
     check_logits(function, logits, options);
     const std::int64_t n = logits.shape[0];

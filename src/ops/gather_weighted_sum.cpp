@@ -13,7 +13,7 @@
 namespace declivity::ops {
 namespace {
 
-constexpr std::size_t kGroup = 64;         // work-items of a group on GPU-like devices
+constexpr std::size_t kGroup = 64;        // work-items of a group on GPU-like devices
 constexpr std::int64_t kMaxUnrolled = 8;  // rows of a sum that a program is compiled for
 
 /// As the kernels' struct.
@@ -49,7 +49,8 @@ struct None {
 
 EpilogueFused launch_sums(const OperationViews& views, const None&) {
     const View &rows = views.in(0), &numbers = views.in(1), &weights = views.in(2), &out = views.out(0);
-    const WorkScope work("gather_weighted_sum", work_each(2 * static_cast<double>(numbers.shape[1]), out, numbers, weights));
+    const WorkScope work("gather_weighted_sum",
+                         work_each(2 * static_cast<double>(numbers.shape[1]), out, numbers, weights));
     launch_places("gather_weighted_sum", rows, numbers, weights, out, out.numel());
     return EpilogueFused::no;
 }

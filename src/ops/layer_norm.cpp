@@ -134,7 +134,7 @@ LayerNormResults layer_norm(RowNorm kind, LazyArray x, int inner, const View& we
 }
 
 LazyArray layer_norm_input_gradient(RowNorm kind, const View& x, const View& weight, const View& mean, const View& rstd,
-                                const View& out_gradient) {
+                                    const View& out_gradient) {
     constexpr std::string_view function = "layer_norm_backward";
     (void)check_rows(function, x, weight, mean, rstd, out_gradient);
     return operation(

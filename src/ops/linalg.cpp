@@ -83,10 +83,10 @@ void require_passes(std::string_view function, const View& a, double all, std::s
     constexpr double most = 65535;
     if (all / static_cast<double>(group) <= most || kernel_style_of(a.device()) == KernelStyle::simd) return;
     if (!has_fault(a.device(), driver_fault("limited_loops"))) return;
-    throw Unsupported(
-        fmt::format("{}: expected a device whose driver ends no loop early, got {}, where the loops of a kernel end after "
-                    "65535 passes, and matrices of {} x {}, which take more; take smaller ones, or another device",
-                    function, a.device().info().name, a.shape[1], a.shape[2]));
+    throw Unsupported(fmt::format(
+        "{}: expected a device whose driver ends no loop early, got {}, where the loops of a kernel end after "
+        "65535 passes, and matrices of {} x {}, which take more; take smaller ones, or another device",
+        function, a.device().info().name, a.shape[1], a.shape[2]));
 }
 
 struct Nothing {};

@@ -18,8 +18,8 @@ constexpr std::int64_t kPiece =
     4096;  // elements: enough to hide the start of a work-group, small enough to share the work
 constexpr std::size_t kGpuGroup = 128;
 constexpr std::size_t kMaxRoles = 8;  // and memory objects, so that each tensor fits
-constexpr std::int64_t kPlaces = 8;    // numbers of the table: elements times this, and which memory object
-constexpr std::size_t kRowEnd = 3;     // numbers of a row behind its places: elements, piece, number of the tensor
+constexpr std::int64_t kPlaces = 8;   // numbers of the table: elements times this, and which memory object
+constexpr std::size_t kRowEnd = 3;    // numbers of a row behind its places: elements, piece, number of the tensor
 
 }  // namespace
 
@@ -125,7 +125,8 @@ DType MultiTensor::dtype() const { return state_->dtype; }
 void MultiTensor::set(const std::vector<std::vector<View>>& lists, const std::vector<std::int64_t>& numbers) {
     State& state = *state_;
     if (lists.size() != state.roles || lists[0].empty())
-        throw ValueError(fmt::format("MultiTensor::set: expected {} non-empty lists, got {}", state.roles, lists.size()));
+        throw ValueError(
+            fmt::format("MultiTensor::set: expected {} non-empty lists, got {}", state.roles, lists.size()));
     for (const auto& list : lists)
         if (list.size() != lists[0].size())
             throw ValueError(fmt::format("MultiTensor::set: expected as many tensors in each role, got {} and {}",

@@ -126,7 +126,8 @@ EpilogueFused launch_max_backward(const OperationViews& views, const Pool2dParam
 EpilogueFused launch_average(const OperationViews& views, const Pool2dParameters& parameters) {
     const View& out = views.out(0);
     if (out.numel() == 0) return EpilogueFused::no;
-    const bool wide = kernel_style_of(out.device()) == KernelStyle::simd && whole(views.in(0).shape, out.shape, parameters);
+    const bool wide =
+        kernel_style_of(out.device()) == KernelStyle::simd && whole(views.in(0).shape, out.shape, parameters);
     const View x = wide ? widened(views.in(0)) : views.in(0);
     const auto [kernel, range, sizes] = prepare("avg_pool2d_forward", Direction::forward, x.shape, out.shape, x.dtype,
                                                 out.dtype, x.device(), parameters);
@@ -181,7 +182,7 @@ MaxPool2dResults max_pool2d(const View& x, const Pool2dParameters& parameters) {
 }
 
 LazyArray max_pool2d_backward(const View& out_gradient, const View& indices, const Shape& x,
-                          const Pool2dParameters& parameters) {
+                              const Pool2dParameters& parameters) {
     constexpr std::string_view function = "max_pool2d_backward";
     check(function, "the gradient", out_gradient);
     require_shape(function, "the gradient", out_gradient, pool2d_shape(function, x, parameters));

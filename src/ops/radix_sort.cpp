@@ -91,8 +91,7 @@ void radix_sort(const View& x, bool falling, const View& values, const View& pla
         sizes.chunks = ceil_div(n, sizes.each);
     } else {
         const auto units = static_cast<std::int64_t>(device.info().compute_units);
-        sizes.chunks =
-            std::clamp<std::int64_t>(ceil_div(2 * units, rows), 1, std::max<std::int64_t>(1, n / kMinChunk));
+        sizes.chunks = std::clamp<std::int64_t>(ceil_div(2 * units, rows), 1, std::max<std::int64_t>(1, n / kMinChunk));
         sizes.each = ceil_div(n, sizes.chunks);
         sizes.chunks = ceil_div(n, sizes.each);
     }

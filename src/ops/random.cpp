@@ -147,7 +147,8 @@ Expression leaf(Distribution distribution, DType dtype, const Shape& shape, std:
 void refuse_in_host_call(const std::shared_ptr<RandomStream::State>& stream) {
     if (host_call_shares(stream.get()))
         throw Unsupported(
-            "host_call: expected no random numbers of a generator that its step draws from, since a replay draws those of "
+            "host_call: expected no random numbers of a generator that its step draws from, since a replay draws those "
+            "of "
             "the step first; take a Generator of its own, or draw before the step");
 }
 
@@ -188,10 +189,9 @@ RandomCall RandomStream::take(DType dtype, std::int64_t count, const RandomPart&
         RandomPosition& position = state_->position;
         const std::int64_t left_out = ceil_div(static_cast<std::int64_t>(position.words), words_each);  // f64: pairs
         RandomCall call{state_->place, static_cast<std::int64_t>(position.offset), left_out + part.first};
-        if (Capture* const capture = Capture::current();
-            capture != nullptr && capture->host_calls_use(state_.get()))
+        if (Capture* const capture = Capture::current(); capture != nullptr && capture->host_calls_use(state_.get()))
             capture->refuse("random numbers of a generator that a host_call of the step draws from as well",
-                             "a replay draws the step's numbers first", "give the host_call a Generator of its own");
+                            "a replay draws the step's numbers first", "give the host_call a Generator of its own");
         Capture* const capture = Capture::current();
         if (capture != nullptr) {
             const auto [place, offset] = place_captured(*capture, state_);

@@ -274,8 +274,9 @@ RecurrentResults recurrent(RecurrentCell cell, const RecurrentOperands& in, bool
     if (const std::int64_t kept = kept_of(cell); kept > 0)
         outputs.push_back({compute_type(dtype), {gates[0], gates[1], kept, state[1]}, true});
     if (cell == RecurrentCell::lstm) outputs.push_back({dtype, state});
-    const OperationResults results = operation("recurrent", launch_recurrent, Recurrence{cell, reverse},
-                                               {.reads = reads_of(in), .outputs = std::move(outputs), .upcasts_to_f32 = true});
+    const OperationResults results =
+        operation("recurrent", launch_recurrent, Recurrence{cell, reverse},
+                  {.reads = reads_of(in), .outputs = std::move(outputs), .upcasts_to_f32 = true});
     return {results[0], results[1], results[2], results[3]};
 }
 

@@ -24,7 +24,7 @@ namespace {
 
 // Tunables beside those of work_split.hpp; cl_kernels/reduce.cl says what they mean.
 constexpr std::int64_t kBeyondCaches = std::int64_t{1} << 22;  // elements, from which on the order of memory counts
-constexpr std::int64_t kMinInner = 384;    // elements that are then worth a result between two passes
+constexpr std::int64_t kMinInner = 384;      // elements that are then worth a result between two passes
 constexpr std::int64_t kCpuBlock = 2048;     // elements of a partial sum in reduce_rows: 32 in each of 64 lanes
 constexpr std::int64_t kColumnBlock = 64;    // and in reduce_columns, a column
 constexpr std::int64_t kGpuBlock = 64;       // and in reduce_groups, a work-item
@@ -133,9 +133,9 @@ Defines reduce_defines(Reduce kind, DType accumulate) {
 namespace {
 
 Defines defines_of(Reduce kind, const View& x, const View& out, bool contiguous) {
-    Defines defines = x.dtype == DType::f64 ? real_defines(x.dtype)
-                      : is_16bit_float(x.dtype)    ? storage_defines(x.dtype, out.dtype)
-                                            : Defines();
+    Defines defines = x.dtype == DType::f64     ? real_defines(x.dtype)
+                      : is_16bit_float(x.dtype) ? storage_defines(x.dtype, out.dtype)
+                                                : Defines();
     defines.set("T", cl_type(x.dtype)).append(reduce_defines(kind, out.dtype));
     if (contiguous) defines.set("CONTIGUOUS", 1);
     return defines;
@@ -305,7 +305,8 @@ std::string_view name_of(Reduce kind) noexcept {
 
 DType reduced_dtype(Reduce kind, DType x) {
     if (kind == Reduce::mean && !is_floating(x))
-        throw TypeError(fmt::format("mean: expected f32, f64, f16 or bf16 (convert with .to(DType)), got {}", name_of(x)));
+        throw TypeError(
+            fmt::format("mean: expected f32, f64, f16 or bf16 (convert with .to(DType)), got {}", name_of(x)));
     return kind == Reduce::sum ? dtype_info(x).sum : x;
 }
 
@@ -353,8 +354,8 @@ void reduce(Reduce kind, const View& x, const Dims& given_axes, const View& out)
     const std::int64_t elements = x.numel() / out.numel();
     if (elements == 0) {
         if (kind == Reduce::max || kind == Reduce::min)
-            throw ShapeError(fmt::format("{}: expected at least one element to choose from, got {} over axes {}", function,
-                                         x.shape.str(), axes.str()));
+            throw ShapeError(fmt::format("{}: expected at least one element to choose from, got {} over axes {}",
+                                         function, x.shape.str(), axes.str()));
         fill(result, kind == Reduce::sum ? 0 : std::numeric_limits<double>::quiet_NaN());
     } else if (elements == 1) {
         evaluate(Expression::cast(without(x, axes), out.dtype), result);

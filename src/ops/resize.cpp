@@ -14,7 +14,7 @@
 namespace declivity::ops {
 namespace {
 
-constexpr std::size_t kGroup = 64;         // work-items of a group on GPU-like devices
+constexpr std::size_t kGroup = 64;        // work-items of a group on GPU-like devices
 constexpr std::int64_t kMaxUnrolled = 4;  // taps that a program is compiled for
 
 /// As the kernels' struct.

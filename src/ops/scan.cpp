@@ -16,10 +16,10 @@ namespace declivity::ops {
 namespace {
 
 constexpr std::int64_t kMinChunk = 1024;   // elements of a line that are worth a chunk of their own
-constexpr std::int64_t kWidth = 64;          // columns side by side of a work-item on CPU-like devices
+constexpr std::int64_t kWidth = 64;        // columns side by side of a work-item on CPU-like devices
 constexpr std::int64_t kMinForLanes = 32;  // elements of a line that are worth vectors along it
-constexpr std::int64_t kSkip = 16;           // elements of a line that are passed at once where none is a new largest
-constexpr std::size_t kGroup = 64;           // work-items of a group on GPU-like ones
+constexpr std::int64_t kSkip = 16;         // elements of a line that are passed at once where none is a new largest
+constexpr std::size_t kGroup = 64;         // work-items of a group on GPU-like ones
 
 /// As the kernels' struct.
 struct Sizes {

@@ -24,7 +24,8 @@ Kernel kernel_of(const char* name, DType dtype, const View& places, const char* 
     if (is_floating(dtype)) defines = storage_defines(dtype, dtype);
     else defines.set("REAL", cl_type(dtype)).set("WHOLE", 1);
     if (fold != nullptr) defines.set("FOLD", fold);
-    defines.set("CPU", kernel_style_of(places.device()) == KernelStyle::simd ? 1 : 0).set("PLACE", cl_type(places.dtype));
+    defines.set("CPU", kernel_style_of(places.device()) == KernelStyle::simd ? 1 : 0)
+        .set("PLACE", cl_type(places.dtype));
     return {places.device(), {"scatter.cl", name, defines}};
 }
 

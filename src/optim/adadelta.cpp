@@ -15,8 +15,8 @@ void Adadelta::add_group(const Parameters& parameters, const AdadeltaOptions& op
     const auto& [lr, rho, eps, weight_decay, maximize] = options;
     if (!(rho >= 0 && rho <= 1) || !(eps >= 0) || !(weight_decay >= 0))
         throw ValueError(
-            fmt::format("Adadelta: expected rho in [0, 1], eps and weight decay of at least 0, got {}, {}, {}", rho, eps,
-                        weight_decay));
+            fmt::format("Adadelta: expected rho in [0, 1], eps and weight decay of at least 0, got {}, {}, {}", rho,
+                        eps, weight_decay));
     add(parameters, lr, {"v", "d"});
     options_.push_back(options);
 }

@@ -53,7 +53,8 @@ Optimizer::State& Optimizer::checked_state(std::string_view function) const {
 Optimizer::Group& Optimizer::group_of(std::string_view function, std::size_t index) const {
     auto& groups = checked_state(function).groups;
     if (index >= groups.size())
-        throw ValueError(fmt::format("Optimizer::{}: expected a group below {}, got {}", function, groups.size(), index));
+        throw ValueError(
+            fmt::format("Optimizer::{}: expected a group below {}, got {}", function, groups.size(), index));
     return groups[index];
 }
 
@@ -120,8 +121,8 @@ void Optimizer::add(const Parameters& given, double learning_rate, std::vector<S
         ops::require_alike(name, "the first parameter", parameters[0].view(), "another", parameter.view());
         ops::require_dense(name, "parameter", parameter.view());
         if (!seen.insert(parameter.state().get()).second)
-            throw ValueError(
-                fmt::format("{}: expected each parameter once, got one of shape {} twice", name, parameter.shape().str()));
+            throw ValueError(fmt::format("{}: expected each parameter once, got one of shape {} twice", name,
+                                         parameter.shape().str()));
     }
     std::vector<std::string> named = names_of(name, given, count, names);
     const Scope scope("optimizer");  // whose memory it is

@@ -12,12 +12,12 @@ SGD::SGD(const Parameters& parameters, const SGDOptions& options) : Optimizer("S
 void SGD::add_group(const Parameters& parameters, const SGDOptions& options) {
     const auto& [lr, momentum, dampening, weight_decay, nesterov, maximize] = options;
     if (!(momentum >= 0 && momentum <= 1) || !(dampening >= 0 && dampening <= 1) || !(weight_decay >= 0))
-        throw ValueError(
-            fmt::format("SGD: expected momentum and dampening in [0, 1] and a weight decay of at least 0, got {}, {}, {}",
-                        momentum, dampening, weight_decay));
+        throw ValueError(fmt::format(
+            "SGD: expected momentum and dampening in [0, 1] and a weight decay of at least 0, got {}, {}, {}", momentum,
+            dampening, weight_decay));
     if (nesterov && (momentum == 0 || dampening != 0))
-        throw ValueError(
-            fmt::format("SGD: nesterov expected a momentum above 0 and no dampening, got {} and {}", momentum, dampening));
+        throw ValueError(fmt::format("SGD: nesterov expected a momentum above 0 and no dampening, got {} and {}",
+                                     momentum, dampening));
     add(parameters, lr, momentum != 0 ? std::vector<Slot>{"m"} : std::vector<Slot>{});
     options_.push_back(options);
 }

@@ -75,12 +75,12 @@ CaptureState::CaptureState(DeviceState& on, std::vector<BufferRange> with, WhenR
 
 void CaptureState::require_device(const DeviceState& device, std::string_view name) const {
     if (&device != &step.device)
-        throw DeviceError(
-            fmt::format("Recorder: expected {} on '{}', got one on '{}'", name, step.device.info.name, device.info.name));
+        throw DeviceError(fmt::format("Recorder: expected {} on '{}', got one on '{}'", name, step.device.info.name,
+                                      device.info.name));
 }
 
 interop::RawBuffer CaptureState::use(const Buffer& buffer, unsigned argument, std::size_t element_size,
-                                      std::int64_t offset) {
+                                     std::int64_t offset) {
     const Block& block = buffer.block();
     // Where in its buffer a command works belongs to what it does. A table's commands count from the start of the
     // cl_mem, by what is negative.
@@ -128,7 +128,7 @@ void CaptureState::launched_readers(const Buffer& buffer) {
 }
 
 void capture_launch(Capture& capture, const KernelState& kernel, const Range& range,
-                   std::span<const Argument> arguments) {
+                    std::span<const Argument> arguments) {
     CaptureState& state = capture.state();
     if (kernel.device != &state.step.device)
         return capture.refuse_other_device(
@@ -155,7 +155,7 @@ void capture_launch(Capture& capture, const KernelState& kernel, const Range& ra
 }
 
 void capture_copy(Capture& capture, const Buffer& from, std::size_t from_offset, const Buffer& to,
-                 std::size_t to_offset, std::size_t bytes) {
+                  std::size_t to_offset, std::size_t bytes) {
     CaptureState& state = capture.state();
     if (&from.block().device != &state.step.device) return capture.refuse_other_device("copy on another device");
     const CapturedCopy copy{state.use(from, 0, 1, static_cast<std::int64_t>(from_offset)),
@@ -165,7 +165,7 @@ void capture_copy(Capture& capture, const Buffer& from, std::size_t from_offset,
 }
 
 void capture_fill(Capture& capture, const Buffer& to, std::size_t offset, std::size_t bytes,
-                 std::span<const std::byte> pattern) {
+                  std::span<const std::byte> pattern) {
     CaptureState& state = capture.state();
     if (&to.block().device != &state.step.device) return capture.refuse_other_device("fill on another device");
     CapturedFill fill{state.use(to, 0, 1, static_cast<std::int64_t>(offset)), bytes, pattern.size(), {}};
@@ -176,7 +176,7 @@ void capture_fill(Capture& capture, const Buffer& to, std::size_t offset, std::s
 }
 
 void capture_call(Capture& capture, const Device& device, std::string_view name, std::span<const Buffer> buffers,
-                 const interop::Commands& commands) {
+                  const interop::Commands& commands) {
     CaptureState& state = capture.state();
     if (&device.state() != &state.step.device)
         return capture.refuse_other_device(fmt::format("{} on another device", name));

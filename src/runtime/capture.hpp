@@ -62,7 +62,7 @@ class DECLIVITY_API Capture {
     /// @param inputs memory that CommandList::replace() may exchange for other
     /// @throws ValueError when this thread records already
     explicit Capture(const Device& device, std::vector<BufferRange> inputs = {},
-                      WhenRefused when_refused = WhenRefused::fail);
+                     WhenRefused when_refused = WhenRefused::fail);
     /// Without finish() nothing is kept.
     ~Capture();
     Capture(const Capture&) = delete;

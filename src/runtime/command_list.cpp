@@ -73,9 +73,9 @@ void CommandListState::replace(std::size_t index, const BufferRange& with) {
     if (input.buffer == with.buffer && input.offset == with.offset && !input.half_replaced) return;
     if (!with.buffer || with.bytes < input.bytes || with.offset > with.buffer.size() ||
         with.bytes > with.buffer.size() - with.offset)
-        throw ShapeError(
-            fmt::format("Recording::replace: expected memory of at least {} bytes for input {}, got {} at byte {} of {}",
-                        input.bytes, index, with.bytes, with.offset, with.buffer.size()));
+        throw ShapeError(fmt::format(
+            "Recording::replace: expected memory of at least {} bytes for input {}, got {} at byte {} of {}",
+            input.bytes, index, with.bytes, with.offset, with.buffer.size()));
     const Block& block = with.buffer.block();
     if (&block.device != &step_->device)
         throw DeviceError(fmt::format("Recording::replace: expected memory on '{}', got that of '{}'",
@@ -86,10 +86,10 @@ void CommandListState::replace(std::size_t index, const BufferRange& with) {
                         "replay overwrites",
                         index));
     if (!serves(index, with))
-        throw ValueError(
-            fmt::format("Recording::replace: expected memory that is aligned as that of the recording, {} bytes behind a "
-                        "multiple of {}, got byte {}",
-                        input.misalignment, kInputAlignment, block.offset + with.offset));
+        throw ValueError(fmt::format(
+            "Recording::replace: expected memory that is aligned as that of the recording, {} bytes behind a "
+            "multiple of {}, got byte {}",
+            input.misalignment, kInputAlignment, block.offset + with.offset));
     input.half_replaced = true;
     for (const InputUse& use : input.uses) {
         CapturedCommand& command = step_->commands[use.command];
@@ -120,18 +120,20 @@ void CommandListState::replay() {
     refuse_at_exit("Recording::replay");
     if (Capture* const capture = Capture::current())
         capture->refuse("Recording::replay within another recording", "recordings do not nest",
-                         "call it before or after the recorded step");
+                        "call it before or after the recorded step");
     const std::scoped_lock lock(mutex_);
     if (stale())
         throw StaleCapture(
-            "Recording::replay: expected a recording whose constants were not written since and that kept its memory, got "
+            "Recording::replay: expected a recording whose constants were not written since and that kept its memory, "
+            "got "
             "one that is stale; record anew");
     if (replaying_)
         throw ValueError(
             "Recording::replay: expected a recording that is not being replayed, got one within its own replay");
     for (const CapturedInput& input : step_->inputs)
         if (input.half_replaced)
-            throw ValueError("Recording::replay: expected all inputs, got one whose replacement failed; replace it again");
+            throw ValueError(
+                "Recording::replay: expected all inputs, got one whose replacement failed; replace it again");
     struct Replaying {
         bool& flag;
         explicit Replaying(bool& of) : flag(of) { flag = true; }

@@ -184,12 +184,12 @@ class CommandListState {
 
 /// What launches, copies and fills tell a recorder, which is that of this thread.
 void capture_launch(Capture& capture, const KernelState& kernel, const Range& range,
-                   std::span<const Argument> arguments);
+                    std::span<const Argument> arguments);
 void capture_copy(Capture& capture, const Buffer& from, std::size_t from_offset, const Buffer& to,
-                 std::size_t to_offset, std::size_t bytes);
+                  std::size_t to_offset, std::size_t bytes);
 void capture_fill(Capture& capture, const Buffer& to, std::size_t offset, std::size_t bytes,
-                 std::span<const std::byte> pattern);
+                  std::span<const std::byte> pattern);
 void capture_call(Capture& capture, const Device& device, std::string_view name, std::span<const Buffer> buffers,
-                 const interop::Commands& commands);
+                  const interop::Commands& commands);
 
 }  // namespace declivity::detail

@@ -355,8 +355,8 @@ Device find(std::string_view asked, std::string_view what) {
         if (matches(found[i].info)) return Device(&registry.state(i));
     std::vector<std::string> names;
     for (const auto& match : found) names.push_back(fmt::format("{} '{}'", match.info.id, match.info.name));
-    throw DeviceError(fmt::format("{}: expected \"gpu\", \"cpu\", an id or part of a name, got \"{}\"; there is {}", asked,
-                                  what, fmt::join(names, ", ")));
+    throw DeviceError(fmt::format("{}: expected \"gpu\", \"cpu\", an id or part of a name, got \"{}\"; there is {}",
+                                  asked, what, fmt::join(names, ", ")));
 }
 
 }  // namespace
@@ -419,11 +419,13 @@ std::string memory_summary(const Device& device) {
     std::uint64_t all = 0;  // other threads may have gone on since the figures
     for (const ScopeMemory& scope : scopes) all += scope.bytes;
     for (const ScopeMemory& scope_memory : scopes)
-        width = std::max(width, scope_memory.scope.empty() ? std::string_view("outside of modules").size() : scope_memory.scope.size());
+        width = std::max(width, scope_memory.scope.empty() ? std::string_view("outside of modules").size()
+                                                           : scope_memory.scope.size());
     out += fmt::format("{:<{}}  {:>10}  {:>7}  {:>5}\n", "module", width, "in use", "blocks", "%");
     for (const ScopeMemory& scope_memory : scopes)
-        out += fmt::format("{:<{}}  {:>10}  {:>7}  {:>5.1f}\n", scope_memory.scope.empty() ? "outside of modules" : scope_memory.scope,
-                           width, detail::readable_bytes(scope_memory.bytes), scope_memory.blocks,
+        out += fmt::format("{:<{}}  {:>10}  {:>7}  {:>5.1f}\n",
+                           scope_memory.scope.empty() ? "outside of modules" : scope_memory.scope, width,
+                           detail::readable_bytes(scope_memory.bytes), scope_memory.blocks,
                            100 * static_cast<double>(scope_memory.bytes) / static_cast<double>(all));
     return out;
 }

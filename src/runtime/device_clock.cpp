@@ -20,7 +20,7 @@ namespace {
 
 constexpr std::uint64_t kWindow = 1'000'000'000;
 constexpr std::int64_t kLongAnswer = 1'000'000;  // an answer that took longer says too little
-constexpr std::size_t kMaxAnchors = 100'000;    // a day of windows
+constexpr std::size_t kMaxAnchors = 100'000;     // a day of windows
 
 bool tells_time(const std::string& version) {
     if (!DECLIVITY_HAS_DEVICE_TIMER) return false;

@@ -96,9 +96,9 @@ const Environment* parsed() {
     auto* out = new Environment{
         .device = text_of("DECLIVITY_DEVICE"),
         .style = choice("DECLIVITY_FAMILY",
-                         std::array{pair<std::string_view, Families>{"cpu", KernelStyle::simd},
-                                    pair<std::string_view, Families>{"gpu", KernelStyle::simt}},
-                         Families()),
+                        std::array{pair<std::string_view, Families>{"cpu", KernelStyle::simd},
+                                   pair<std::string_view, Families>{"gpu", KernelStyle::simt}},
+                        Families()),
         .staging = choice("DECLIVITY_STAGING",
                           std::array{pair<std::string_view, Stagings>{"plain", Staging::plain},
                                      pair<std::string_view, Stagings>{"pinned", Staging::pinned}},

@@ -48,7 +48,7 @@ enum class Staging : std::uint8_t { plain, pinned };
 
 struct Environment {
     std::string device;                                  // DECLIVITY_DEVICE
-    Setting<std::optional<KernelStyle>> style;               // DECLIVITY_FAMILY: cpu, gpu
+    Setting<std::optional<KernelStyle>> style;           // DECLIVITY_FAMILY: cpu, gpu
     Setting<std::optional<Staging>> staging;             // DECLIVITY_STAGING: plain, pinned
     Setting<bool> exact_pool;                            // DECLIVITY_POOL: exact
     Setting<std::optional<std::uint64_t>> memory_limit;  // DECLIVITY_MEMORY_LIMIT: bytes, or with K, M or G behind

@@ -17,7 +17,7 @@ cl_context context(const Device& device) { return device.state().context(); }
 cl_command_queue compute_queue(const Device& device) {
     if (Capture* const capture = Capture::current())
         capture->refuse("interop::compute_queue", "the library does not see the commands that go there",
-                         "enqueue them by interop::enqueue");
+                        "enqueue them by interop::enqueue");
     return device.state().compute();
 }
 
@@ -72,7 +72,8 @@ Device wrap(cl_context raw_context, cl_command_queue raw_queue) {
 
 Buffer wrap(const Device& device, cl_mem memory, std::size_t offset, std::size_t bytes) {
     if (offset % 16 != 0)
-        throw ValueError(fmt::format("interop::wrap: expected an offset that is a multiple of 16 bytes, got {}", offset));
+        throw ValueError(
+            fmt::format("interop::wrap: expected an offset that is a multiple of 16 bytes, got {}", offset));
     return detail::checked("interop::wrap", device.name(), [&] {
         cl::Buffer own(memory, true);
         cl_context of_memory = nullptr;
@@ -80,13 +81,13 @@ Buffer wrap(const Device& device, cl_mem memory, std::size_t offset, std::size_t
             clGetMemObjectInfo(memory, CL_MEM_CONTEXT, sizeof of_memory, static_cast<void*>(&of_memory), nullptr);
         if (status != CL_SUCCESS) throw cl::Error(status, "context of memory");
         if (of_memory != device.state().context())
-            throw DeviceError(
-                fmt::format("interop::wrap: expected memory of the context of '{}', got that of another", device.name()));
+            throw DeviceError(fmt::format("interop::wrap: expected memory of the context of '{}', got that of another",
+                                          device.name()));
         const std::size_t size = own.getInfo<CL_MEM_SIZE>();
         if (offset > size || bytes > size - offset)
             throw ShapeError(
-                fmt::format("interop::wrap: expected a range inside the memory of {} bytes, got {} bytes at byte {}", size,
-                            bytes, offset));
+                fmt::format("interop::wrap: expected a range inside the memory of {} bytes, got {} bytes at byte {}",
+                            size, bytes, offset));
         return Buffer(std::make_shared<detail::Block>(device.state(), nullptr, own, offset, bytes));
     });
 }

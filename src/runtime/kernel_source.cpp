@@ -126,9 +126,9 @@ void dump_kernel(const KernelSpec& spec) {
     std::ofstream out(path, std::ios::binary);
     out << fmt::format("// kernel: {}\n// file: {}\n// options: {}\n", spec.name, spec.file, kBuildOptions) << program;
     if (!out.flush())
-        throw ValueError(
-            fmt::format("DECLIVITY_DUMP_KERNELS: expected a folder to write to, got \"{}\", where '{}' cannot be written",
-                        folder.string(), path.string()));
+        throw ValueError(fmt::format(
+            "DECLIVITY_DUMP_KERNELS: expected a folder to write to, got \"{}\", where '{}' cannot be written",
+            folder.string(), path.string()));
 }
 
 }  // namespace declivity::detail

@@ -277,7 +277,8 @@ void MemoryPool::throw_exhausted(std::size_t bytes) const {
                         readable_bytes(scopes[i].bytes));
     if (scopes.size() > named) holders += " and others";
     throw OutOfMemory(fmt::format(
-        "memory pool of '{}': expected {} bytes, and {}; in use {} bytes, cached {} bytes, peak {} bytes, device memory "
+        "memory pool of '{}': expected {} bytes, and {}; in use {} bytes, cached {} bytes, peak {} bytes, device "
+        "memory "
         "{} "
         "bytes, "
         "largest single buffer {} bytes. {}{}{}A smaller batch needs less, and so do checkpoint() around parts of the "

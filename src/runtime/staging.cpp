@@ -13,7 +13,7 @@ namespace {
 constexpr std::size_t kSmallest = 4096;
 constexpr std::size_t kLargest = std::size_t{16} << 20;     // larger uploads go in pieces
 constexpr std::size_t kPinned = std::size_t{4} << 20;       // of each size, but
-constexpr std::size_t kFewest = 2, kMax = 16;              // blocks
+constexpr std::size_t kFewest = 2, kMax = 16;               // blocks
 constexpr std::uint64_t kLimit = std::uint64_t{256} << 20;  // beyond this, wait for a copy rather than hold more
 
 bool done(const cl::Event& event) {

@@ -110,17 +110,20 @@ void write_commands(TraceFile& out, ProfilerState& profile, int process, const C
         const std::int64_t start = profile.clock.to_host(command_record->start);
         std::string text = fmt::format(
             R"("ph":"X","cat":"{}","name":{},"pid":{},"tid":{},"ts":{},"dur":{},"args":{{"scope":{},"operator":{})",
-            command_record->launch ? "kernel" : "copy", names[command_record->name], process, command_record->transfer ? kCopyQueue : kComputeQueue,
-            clock.at(start), Clock::us(static_cast<std::int64_t>(command_record->end - command_record->start)), names[command_record->scope],
-            names[command_record->operator_]);
+            command_record->launch ? "kernel" : "copy", names[command_record->name], process,
+            command_record->transfer ? kCopyQueue : kComputeQueue, clock.at(start),
+            Clock::us(static_cast<std::int64_t>(command_record->end - command_record->start)),
+            names[command_record->scope], names[command_record->operator_]);
         if (command_record->enqueued != 0) text += fmt::format(R"(,"enqueued":{})", clock.at(command_record->enqueued));
         if (command_record->flops > 0) text += fmt::format(R"(,"flops":{})", command_record->flops);
         if (command_record->bytes > 0) text += fmt::format(R"(,"bytes":{})", command_record->bytes);
         if (command_record->f64) text += R"(,"f64":true)";
         if (command_record->launch && command_record->global[0] != 0)
-            text += fmt::format(R"(,"global":[{},{},{}])", command_record->global[0], command_record->global[1], command_record->global[2]);
+            text += fmt::format(R"(,"global":[{},{},{}])", command_record->global[0], command_record->global[1],
+                                command_record->global[2]);
         if (command_record->local[0] != 0)
-            text += fmt::format(R"(,"local":[{},{},{}])", command_record->local[0], command_record->local[1], command_record->local[2]);
+            text += fmt::format(R"(,"local":[{},{},{}])", command_record->local[0], command_record->local[1],
+                                command_record->local[2]);
         out.event(text + "}");
     }
     for (const MemoryRecord& memory_record : profile.memory)

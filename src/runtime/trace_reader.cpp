@@ -115,7 +115,8 @@ class Reader : public nlohmann::json_sax<json> {
     double number(const json& of, const char* name, double otherwise = NAN) {
         const auto found = of.find(name);
         if (found == of.end()) {
-            if (std::isnan(otherwise)) fault(fmt::format("expected an event with a number \"{}\", got one without", name));
+            if (std::isnan(otherwise))
+                fault(fmt::format("expected an event with a number \"{}\", got one without", name));
             return otherwise;
         }
         const double value = found->is_number() ? found->get<double>() : NAN;

@@ -68,8 +68,8 @@ Tensor prelu(const Tensor& x, const Tensor& weight) {
     ops::require_real("prelu", "x", x.dtype());
     const std::int64_t channels = x.rank() < 2 ? 1 : x.shape()[1];
     if (weight.dtype() != x.dtype())
-        throw TypeError(
-            fmt::format("prelu: expected a weight of type {}, as x, got {}", name_of(x.dtype()), name_of(weight.dtype())));
+        throw TypeError(fmt::format("prelu: expected a weight of type {}, as x, got {}", name_of(x.dtype()),
+                                    name_of(weight.dtype())));
     if (weight.rank() > 1 || (weight.numel() != 1 && weight.numel() != channels))
         throw ShapeError(fmt::format("prelu: expected a weight of one number, or of {} (axis 1 of x, {}), got {}",
                                      channels, x.shape().str(), weight.shape().str()));

@@ -37,8 +37,8 @@ void require_joinable(const char* name, const std::vector<Tensor>& parts, int al
         Shape shape = part.shape();
         if (shape.rank() == parts[0].rank()) shape[along] = parts[0].size(along);
         if (!(shape == parts[0].shape()))
-            throw ShapeError(fmt::format("{}: expected parts that differ along axis {} only, got {} and {}", name, along,
-                                         parts[0].shape().str(), part.shape().str()));
+            throw ShapeError(fmt::format("{}: expected parts that differ along axis {} only, got {} and {}", name,
+                                         along, parts[0].shape().str(), part.shape().str()));
     }
 }
 

@@ -235,8 +235,8 @@ Tensor scaled_dot_product_attention(const Tensor& query, const Tensor& key, cons
     }
     if (const Shape scores = joined(front.batch, {front.queries, queries, keys});
         mask.defined() && !stretches_to(mask.shape(), scores))
-        throw ShapeError(
-            fmt::format("{}: expected attn_mask that broadcasts to {}, got {}", kName, scores.str(), mask.shape().str()));
+        throw ShapeError(fmt::format("{}: expected attn_mask that broadcasts to {}, got {}", kName, scores.str(),
+                                     mask.shape().str()));
     const std::vector<Tensor> in{
         stretched(query, front, front.queries, queries, query.size(-1)),
         stretched(key, front, front.keys, keys, key.size(-1)), stretched(value, front, front.keys, keys, width),

@@ -159,8 +159,8 @@ Tensor mel_filter_bank(std::int64_t n_freqs, std::int64_t n_mels, std::int64_t s
     constexpr auto* name = "audio::mel_filter_bank";
     ops::require_real(name, "dtype", options.dtype);
     if (n_freqs < 1 || n_mels < 1 || sample_rate < 1)
-        throw ValueError(fmt::format("{}: expected n_freqs, n_mels and sample_rate of at least 1, got {}, {} and {}", name,
-                                     n_freqs, n_mels, sample_rate));
+        throw ValueError(fmt::format("{}: expected n_freqs, n_mels and sample_rate of at least 1, got {}, {} and {}",
+                                     name, n_freqs, n_mels, sample_rate));
     if (!(mel.f_min >= 0) || !(f_max > mel.f_min))
         throw ValueError(fmt::format("{}: expected 0 <= f_min < f_max, got {} and {}", name, mel.f_min, f_max));
     const DType real = compute_type(options.dtype);
@@ -203,7 +203,8 @@ Tensor amplitude_to_db(const Tensor& x, const AmplitudeToDbOptions& options) {
     if (!(options.amin > 0))
         throw ValueError(fmt::format("audio::amplitude_to_db: expected an amin above 0, got {}", options.amin));
     if (options.top_db && !(*options.top_db >= 0))
-        throw ValueError(fmt::format("audio::amplitude_to_db: expected a top_db of at least 0, got {}", *options.top_db));
+        throw ValueError(
+            fmt::format("audio::amplitude_to_db: expected a top_db of at least 0, got {}", *options.top_db));
     Dims axes;
     for (int axis = std::max(0, x.rank() - 3); axis < x.rank(); ++axis) axes.push_back(axis);
     return call.result(detail::decomposed_in_f32(x, [&](const Tensor& wide) { return decibels(wide, options, axes); }));

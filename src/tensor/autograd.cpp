@@ -183,7 +183,7 @@ void join(std::string_view name, const std::vector<Tensor>& inputs, std::span<co
 }  // namespace
 
 std::vector<Tensor> attach_backward(std::string_view name, const std::vector<Tensor>& inputs,
-                                   const std::vector<ops::LazyArray>& results, GradientRule rule, RuleKind kind) {
+                                    const std::vector<ops::LazyArray>& results, GradientRule rule, RuleKind kind) {
     std::vector<Tensor> tensors;
     tensors.reserve(results.size());
     for (const ops::LazyArray& result : results) tensors.emplace_back(result);
@@ -192,7 +192,7 @@ std::vector<Tensor> attach_backward(std::string_view name, const std::vector<Ten
 }
 
 Tensor attach_backward(std::string_view name, const std::vector<Tensor>& inputs, const ops::LazyArray& result,
-                      GradientRule rule, RuleKind kind) {
+                       GradientRule rule, RuleKind kind) {
     Tensor tensor(result);
     join(name, inputs, {&tensor, 1}, std::move(rule), kind);
     return tensor;
@@ -249,7 +249,8 @@ DecompositionScope::~DecompositionScope() { composes = before_; }
 bool by_decomposition() { return composes; }
 
 std::vector<Tensor> decomposed_in_f32(const Decomposition& decomposition, const std::vector<Tensor>& inputs) {
-    const auto half = std::ranges::find_if(inputs, [](const Tensor& x) { return x.defined() && is_16bit_float(x.dtype()); });
+    const auto half =
+        std::ranges::find_if(inputs, [](const Tensor& x) { return x.defined() && is_16bit_float(x.dtype()); });
     if (half == inputs.end()) return decomposition(inputs);
     std::vector<Tensor> wide;
     for (const Tensor& input : inputs) wide.push_back(widened(input));
@@ -269,7 +270,8 @@ Tensor recomputed_in_f32(std::string_view name, const Tensor& x, const std::func
     }();
     return attach_backward(
         name, {x}, made.value(),
-        [name = std::string(name), decomposition = std::move(decomposition), x = Saved(x)](const GradientContext& context) {
+        [name = std::string(name), decomposition = std::move(decomposition),
+         x = Saved(x)](const GradientContext& context) {
             if (grad_enabled()) return gradients_of(name, decomposition, {x}, 1, context);
             const Tensor in = Tensor(x.value(name)).set_requires_grad();
             const EnableGrad command_list;
@@ -288,15 +290,17 @@ Tensor recomputed_in_f32(std::string_view name, const Tensor& x, const std::func
 }  // namespace detail
 
 std::vector<Tensor> attach_backward(std::string_view name, const std::vector<Tensor>& inputs,
-                                   const std::vector<ops::LazyArray>& results, GradientRule rule, Decomposition decomposition) {
+                                    const std::vector<ops::LazyArray>& results, GradientRule rule,
+                                    Decomposition decomposition) {
     if (detail::by_decomposition())
         return detail::decomposed_in_f32(decomposition, inputs);  // what waits in `results` is never launched
-    if (!any_requires_grad(inputs)) return attach_backward(name, inputs, results, std::move(rule), RuleKind::differentiable);
+    if (!any_requires_grad(inputs))
+        return attach_backward(name, inputs, results, std::move(rule), RuleKind::differentiable);
     std::vector<Saved> kept(inputs.begin(), inputs.end());
     return attach_backward(
         name, inputs, results,
-        [name = std::string(name), rule = std::move(rule), decomposition = std::move(decomposition), kept = std::move(kept),
-         count = results.size()](const GradientContext& context) {
+        [name = std::string(name), rule = std::move(rule), decomposition = std::move(decomposition),
+         kept = std::move(kept), count = results.size()](const GradientContext& context) {
             return grad_enabled() ? detail::gradients_of(name, decomposition, kept, count, context) : rule(context);
         },
         RuleKind::differentiable);

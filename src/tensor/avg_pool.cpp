@@ -106,8 +106,8 @@ Tensor avg_pooled(const char* name, const Tensor& given, const PoolWindows& wind
         is_integer(x.dtype()) ? of_integers(x, out, windows)
         : plain
             ? of_reals(x, out, windows)
-            : decomposed_in_f32([&](const std::vector<Tensor>& in) { return std::vector{of_reals(in[0], out, windows)}; },
-                              {x})[0];
+            : decomposed_in_f32(
+                  [&](const std::vector<Tensor>& in) { return std::vector{of_reals(in[0], out, windows)}; }, {x})[0];
     return as_given(y, is_single(given, windows.axes()));
 }
 
@@ -140,8 +140,8 @@ Tensor lp_pool(const char* name, const Tensor& x, double norm_type, const PoolPa
     ops::require_real(name, "x", x.dtype());
     const detail::PoolWindows windows(options);
     if (windows.is_padded() || windows.dilated())
-        throw ValueError(fmt::format("{}: expected no padding and no dilation, got {} and {}", name, windows.padding.str(),
-                                     windows.dilation.str()));
+        throw ValueError(fmt::format("{}: expected no padding and no dilation, got {} and {}", name,
+                                     windows.padding.str(), windows.dilation.str()));
     if (norm_type == 0) throw ValueError(fmt::format("{}: expected a norm type other than 0", name));
     (void)detail::pooled_shape(name, detail::pool_input(name, x, N).shape(), windows);
     return call.result(detail::decomposed_in_f32(

@@ -119,8 +119,8 @@ std::vector<Tensor> split(const Tensor& x, const Dims& sizes, std::int64_t axis)
     const int along = normalize_axis("split", axis, x.rank());
     const bool negative = std::ranges::any_of(sizes, [](std::int64_t size) { return size < 0; });
     if (negative || std::accumulate(sizes.begin(), sizes.end(), std::int64_t{0}) != x.shape()[along])
-        throw ShapeError(fmt::format("split: expected sizes that add up to {} (axis {} of {}), got {}", x.shape()[along],
-                                     along, x.shape().str(), sizes.str()));
+        throw ShapeError(fmt::format("split: expected sizes that add up to {} (axis {} of {}), got {}",
+                                     x.shape()[along], along, x.shape().str(), sizes.str()));
     std::vector<Tensor> parts;
     std::int64_t from = 0;
     for (const std::int64_t size : sizes) {
@@ -243,7 +243,8 @@ Tensor repeat_interleave(const Tensor& x, const Tensor& repeats, std::int64_t ax
     std::vector<std::int64_t> numbers;
     std::int64_t at = 0;
     for (const std::int64_t count : repeats.to(DType::i64).to_vector<std::int64_t>()) {
-        if (count < 0) throw ValueError(fmt::format("repeat_interleave: expected repeats of at least 0, got {}", count));
+        if (count < 0)
+            throw ValueError(fmt::format("repeat_interleave: expected repeats of at least 0, got {}", count));
         numbers.insert(numbers.end(), static_cast<std::size_t>(count), at++);
     }
     const auto total = static_cast<std::int64_t>(numbers.size());
@@ -407,8 +408,8 @@ namespace {
 /// (..., C, H, W) with (a, b, c, ...) as sizes between.
 void require_blocks(const char* name, const Tensor& x, bool fits, std::int64_t block) {
     if (x.rank() < 3 || block < 1 || !fits)
-        throw ShapeError(
-            fmt::format("{}: expected (..., C, H, W) that a factor of {} divides, got {}", name, block, x.shape().str()));
+        throw ShapeError(fmt::format("{}: expected (..., C, H, W) that a factor of {} divides, got {}", name, block,
+                                     x.shape().str()));
 }
 
 Tensor permuted_last(const Tensor& x, int leading, std::initializer_list<int> order) {

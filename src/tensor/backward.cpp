@@ -141,17 +141,17 @@ class Backward {
             if (!output.defined()) throw ValueError(fmt::format("{}: expected a tensor, got an undefined one", name));
             const Edge edge = edge_of(output);
             if (!edge)
-                throw ValueError(
-                    fmt::format("{}: expected a tensor that depends on one that requires a gradient, got one of shape {} "
-                                "that does not (was it made under NoGrad, or detached?)",
-                                name, output.shape().str()));
+                throw ValueError(fmt::format(
+                    "{}: expected a tensor that depends on one that requires a gradient, got one of shape {} "
+                    "that does not (was it made under NoGrad, or detached?)",
+                    name, output.shape().str()));
             Tensor gradient = i < request_.gradients.size() ? request_.gradients[i] : Tensor();
             if (!gradient.defined()) {
                 if (output.numel() != 1)
-                    throw ValueError(
-                        fmt::format("{}: expected a scalar, or a gradient of the output's shape, got a tensor of shape {} "
-                                    "without one",
-                                    name, output.shape().str()));
+                    throw ValueError(fmt::format(
+                        "{}: expected a scalar, or a gradient of the output's shape, got a tensor of shape {} "
+                        "without one",
+                        name, output.shape().str()));
                 gradient = ones_like(output);
             }
             check_gradient(name, gradient, {output.shape(), output.dtype(), output.device()});
@@ -182,8 +182,8 @@ class Backward {
             throw TypeError(fmt::format("{}: expected a gradient of type {}, got {}", name(), name_of(wanted.dtype),
                                         name_of(gradient.dtype())));
         if (!(gradient.device() == wanted.device))
-            throw DeviceError(fmt::format("{}: expected a gradient on '{}', got one on '{}'", name(), wanted.device.name(),
-                                          gradient.device().name()));
+            throw DeviceError(fmt::format("{}: expected a gradient on '{}', got one on '{}'", name(),
+                                          wanted.device.name(), gradient.device().name()));
     }
 
     /// Finds the nodes from which a path leads to an input of grad(): only these are visited.
@@ -286,7 +286,7 @@ class Backward {
     static void require_hooks_allowed() {
         if (const auto* const notes = CaptureTracker::current(); notes != nullptr && !notes->allows_hooks)
             Capture::current()->refuse("a hook of a tensor", "a replay would not call it",
-                                        "remove it, or say that hooks only enqueue (CaptureOptions::hooks)");
+                                       "remove it, or say that hooks only enqueue (CaptureOptions::hooks)");
     }
 
     /// Takes a copy, since a hook may add or remove hooks.
@@ -428,10 +428,10 @@ class Backward {
         for (const Tensor& tensor : incoming) refusal->edges.push_back(edge_of(tensor));
         refusal->outputs.push_back({out.shape(), out.dtype(), out.device()});
         refusal->rule = [name = node.name](const GradientContext&) -> std::vector<Tensor> {
-            throw Unsupported(
-                fmt::format("backward: expected functions that can be differentiated again, got {}, which has no gradient "
-                            "of its gradient",
-                            name));
+            throw Unsupported(fmt::format(
+                "backward: expected functions that can be differentiated again, got {}, which has no gradient "
+                "of its gradient",
+                name));
         };
         out.state()->node = std::move(refusal);
         return out;

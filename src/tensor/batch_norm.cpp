@@ -28,10 +28,10 @@ void check_options(const BatchNormParameters& options) {
 /// By the shape of x, which is what a caller gets wrong: a layer's own tensors fit each other.
 void require_channels(const Tensor& x, std::string_view name, const Tensor& channels) {
     if (channels.defined() && !(channels.shape() == Shape{x.size(1)}))
-        throw ShapeError(
-            fmt::format("batch_norm: expected x (N, C, ...) with as many channels as {} has elements, got x of shape {} "
-                        "and {} of shape {}",
-                        name, x.shape().str(), name, channels.shape().str()));
+        throw ShapeError(fmt::format(
+            "batch_norm: expected x (N, C, ...) with as many channels as {} has elements, got x of shape {} "
+            "and {} of shape {}",
+            name, x.shape().str(), name, channels.shape().str()));
 }
 
 /// A number for each channel, beside x of (N, C, ...): of its type, or f32 beside halves.
@@ -126,7 +126,8 @@ ops::BatchNormRunning running_of(const Tensor& mean, const Tensor& variance, con
                                  const std::optional<double>& momentum) {
     const bool average = !momentum && (mean.defined() || variance.defined());
     if (average && !batches.defined())
-        throw ValueError("batch_norm: expected num_batches_tracked where there is no momentum, got an undefined tensor");
+        throw ValueError(
+            "batch_norm: expected num_batches_tracked where there is no momentum, got an undefined tensor");
     if (average) {
         const NoGrad no_grad;
         Tensor(batches).add_(1);
@@ -156,16 +157,16 @@ Tensor normalised(Tensor x, const Tensor& weight, const Tensor& bias, const Tens
     ops::LazyArray out = std::move(made.out);
     if (!any_requires_grad({x, weight, bias})) return Tensor(out);
     return attach_backward("batch_norm", {x, weight, bias}, out,
-                          Rule{.x = Saved(x),
-                               .weight = Saved(weight),
-                               .running = running,
-                               .mean = made.mean,
-                               .scale = made.scale,
-                               .bias_type = bias.defined() ? bias.dtype() : x.dtype(),
-                               .has_bias = bias.defined(),
-                               .of_batch = options.training,
-                               .eps = options.eps},
-                          RuleKind::differentiable);
+                           Rule{.x = Saved(x),
+                                .weight = Saved(weight),
+                                .running = running,
+                                .mean = made.mean,
+                                .scale = made.scale,
+                                .bias_type = bias.defined() ? bias.dtype() : x.dtype(),
+                                .has_bias = bias.defined(),
+                                .of_batch = options.training,
+                                .eps = options.eps},
+                           RuleKind::differentiable);
 }
 
 }  // namespace

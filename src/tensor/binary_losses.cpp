@@ -97,7 +97,8 @@ Tensor sigmoid_focal_loss(const Tensor& logits, const Tensor& target, double alp
     const DType type = detail::pair_type("sigmoid_focal_loss", logits, target, {}, "logits");
     if (!(alpha >= 0 && alpha <= 1) && alpha != -1)
         throw ValueError(fmt::format("sigmoid_focal_loss: expected an alpha in [0, 1], or -1 for none, got {}", alpha));
-    if (!(gamma >= 0)) throw ValueError(fmt::format("sigmoid_focal_loss: expected a gamma of at least 0, got {}", gamma));
+    if (!(gamma >= 0))
+        throw ValueError(fmt::format("sigmoid_focal_loss: expected a gamma of at least 0, got {}", gamma));
     const Tensor x = widened(logits), t = widened(target).to(compute_type(type));
     // Above 0, where a power below 1 has a gradient.
     const Tensor missed = clamp(sigmoid(-x) * t + sigmoid(x) * (1 - t), 1e-37, std::numeric_limits<double>::infinity());

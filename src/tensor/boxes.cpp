@@ -20,7 +20,8 @@ namespace {
 void require_corners(const char* function, const Tensor& boxes) {
     if (boxes.rank() < 1 || boxes.size(-1) != 4)
         throw ShapeError(fmt::format("{}: expected boxes (..., 4), got {}", function, boxes.shape().str()));
-    if (boxes.dtype() == DType::boolean) throw TypeError(fmt::format("{}: expected numbers as boxes, got bool", function));
+    if (boxes.dtype() == DType::boolean)
+        throw TypeError(fmt::format("{}: expected numbers as boxes, got bool", function));
 }
 
 /// On the host, in the type of the boxes, whose rounding decides at the threshold.
@@ -108,7 +109,8 @@ Tensor box_convert(const Tensor& boxes, std::string_view from, std::string_view 
     ops::require_real("box_convert", "boxes", boxes.dtype());
     for (const std::string_view form : {from, to})
         if (form != "xyxy" && form != "xywh" && form != "cxcywh")
-            throw ValueError(fmt::format("box_convert: expected forms of xyxy, xywh or cxcywh, got {} and {}", from, to));
+            throw ValueError(
+                fmt::format("box_convert: expected forms of xyxy, xywh or cxcywh, got {} and {}", from, to));
     return call.result(detail::decomposed_in_f32(boxes, [&](const Tensor& x) {
         const Tensor first = slice(x, -1, 0, 2), last = slice(x, -1, 2, 4);
         if (from == to) return concat({first, last}, -1);

@@ -32,7 +32,7 @@ Tensor gathered(const Tensor& pages, const Tensor& table) {
 
 /// Inputs query, key, value, lengths and, perhaps undefined, the table.
 Tensor decomposed(const Tensor& query, Tensor key, Tensor value, const Tensor& lengths,
-                const CachedAttentionParameters& options) {
+                  const CachedAttentionParameters& options) {
     if (options.block_table.defined()) {
         key = gathered(key, options.block_table);
         value = gathered(value, options.block_table);

@@ -201,7 +201,7 @@ struct CapturedStep::State {
         for (const Tensor& x : given)
             if (x.requires_grad())
                 capture.refuse("an input that requires a gradient", "a replay builds no graph that leads back to it",
-                                "detach() it, or make it a tensor from before the step");
+                               "detach() it, or make it a tensor from before the step");
         std::vector<Tensor> out = step(fixed.tensors);
         if (const auto undefined = std::ranges::find(out, false, &Tensor::defined); undefined != out.end())
             throw ValueError(fmt::format("record: expected defined tensors from the step, got an undefined one at {}",
@@ -427,7 +427,7 @@ void host_call(const std::vector<Tensor>& reads, const std::function<void()>& ca
         const auto* const notes = detail::CaptureTracker::current();
         if (notes != nullptr && notes->of_input(*Capture::current(), read.value()))
             Capture::current()->refuse("a host_call that reads an input", "that is another tensor in each call",
-                                        "let it read a clone()");
+                                       "let it read a clone()");
         (void)read.value().view();
     }
     host_call(call);

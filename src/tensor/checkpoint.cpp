@@ -158,12 +158,12 @@ std::vector<Tensor> checkpoint(const CheckpointedFunction& function, const std::
         if (edge.leaf) kept.emplace_back(Tensor(edge.leaf));
     // The results own the node, so it keeps no more of them than their shapes.
     node->recompute = detail::Recomputation{.function = function,
-                                     .kept = kept,
-                                     .inputs = inputs.size(),
-                                     .outputs = outputs.size(),
-                                     .random = random,
-                                     .shapes = shapes,
-                                     .places = own.places};
+                                            .kept = kept,
+                                            .inputs = inputs.size(),
+                                            .outputs = outputs.size(),
+                                            .random = random,
+                                            .shapes = shapes,
+                                            .places = own.places};
     return outputs;
 }
 

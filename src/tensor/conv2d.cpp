@@ -24,7 +24,8 @@ Tensor convolved(const Tensor& x, const Tensor& weight, const Tensor& bias, cons
 
 /// The gradient for weights of this shape.
 Tensor weight_gradient(const Tensor& x, const Tensor& g, const Shape& filters, const ops::Conv2dParameters& options) {
-    const ops::LazyArray out = ops::conv2d_weight_gradients(x.dense_view(), g.dense_view(), filters, options, false).weight;
+    const ops::LazyArray out =
+        ops::conv2d_weight_gradients(x.dense_view(), g.dense_view(), filters, options, false).weight;
     if (!any_requires_grad({x, g})) return Tensor(out);
     return attach_backward(
         "conv2d_weight_gradient", {x, g}, out,

@@ -60,8 +60,8 @@ ConvPadding::Sides ConvPadding::of(std::string_view function, const Dims& kernel
         return std::ranges::any_of(numbers, [](std::int64_t number) { return number < 0; });
     };
     if (!(sides.begins == sides.ends) && (negative(sides.begins) || negative(sides.ends)))
-        throw ValueError(fmt::format("{}: expected a padding of at least 0, got {} and {}", function, sides.begins.str(),
-                                     sides.ends.str()));
+        throw ValueError(fmt::format("{}: expected a padding of at least 0, got {} and {}", function,
+                                     sides.begins.str(), sides.ends.str()));
     return sides;
 }
 

@@ -40,9 +40,10 @@ Tensor filled(std::string_view function, const Shape& shape, const Scalar& value
 
 void require_floating(std::string_view function, const TensorOptions& options) {
     if (!is_floating(options.dtype))
-        throw TypeError(fmt::format(
-            "{}: expected a floating type, got {} (whole numbers: uniform(shape, low, high, options), rounded towards 0)",
-            function, name_of(options.dtype)));
+        throw TypeError(
+            fmt::format("{}: expected a floating type, got {} (whole numbers: uniform(shape, low, high, options), "
+                        "rounded towards 0)",
+                        function, name_of(options.dtype)));
 }
 
 /// Where random numbers go.
@@ -139,8 +140,8 @@ std::int64_t count_of(const Scalar& start, const Scalar& end, const Scalar& step
                                      start.str(), end.str(), step.str()));
     const double exact = (end.to_double() - start.to_double()) / step.to_double(), steps = std::ceil(exact);
     if (exact < 0)
-        throw ValueError(fmt::format("arange: expected a step that leads from start to end, got {}, {}, {}", start.str(),
-                                     end.str(), step.str()));
+        throw ValueError(fmt::format("arange: expected a step that leads from start to end, got {}, {}, {}",
+                                     start.str(), end.str(), step.str()));
     if (!(steps < 0x1p63))
         throw ValueError(
             fmt::format("arange: expected a number of elements that fits into 63 bits, got {} of them", steps));
@@ -189,7 +190,8 @@ Tensor normal(const Shape& shape, double mean, double std, const TensorOptions& 
     const FunctionCall call("normal", {}, {{"shape", shape}, {"mean", mean}, {"std", std}, type_of(options)});
     require_floating("normal", options);
     if (!(std >= 0) || !std::isfinite(std) || !std::isfinite(mean))
-        throw ValueError(fmt::format("normal: expected a finite mean and a std of at least 0, got {} and {}", mean, std));
+        throw ValueError(
+            fmt::format("normal: expected a finite mean and a std of at least 0, got {} and {}", mean, std));
     return call.result(random("normal", shape, options, generator, [&](DType dtype, const ops::RandomCall& numbers) {
         return ops::random_normal(dtype, shape, mean, std, numbers);
     }));
@@ -226,8 +228,8 @@ Tensor randint(std::int64_t low, std::int64_t high, const Shape& shape, const Te
     const FunctionCall call("randint", {}, {{"low", low}, {"high", high}, {"shape", shape}, type_of(options)});
     constexpr std::uint64_t most = std::uint64_t{1} << 48;
     if (low >= high || static_cast<std::uint64_t>(high) - static_cast<std::uint64_t>(low) > most)
-        throw ValueError(
-            fmt::format("randint: expected low < high, and at most 2^48 numbers between them, got {} and {}", low, high));
+        throw ValueError(fmt::format(
+            "randint: expected low < high, and at most 2^48 numbers between them, got {} and {}", low, high));
     require_holds("randint", options.dtype, low);
     require_holds("randint", options.dtype, high - 1);
     // Two of 24 bits, which floats hold exactly.

@@ -123,9 +123,9 @@ Tensor of_probabilities(const Tensor& logits, const Tensor& target, const CrossE
 Tensor cross_entropy(const Tensor& logits, const Tensor& target, const CrossEntropyOptions& options,
                      const Tensor& weight) {
     const FunctionCall capture("cross_entropy", {{"logits", logits}, {"target", target}, {"weight", weight}},
-                              {{"reduction", options.reduction},
-                               {"label_smoothing", options.label_smoothing},
-                               {"ignore_index", options.ignore_index}});
+                               {{"reduction", options.reduction},
+                                {"label_smoothing", options.label_smoothing},
+                                {"ignore_index", options.ignore_index}});
     record.require_defined({"logits", "target"});
     if (detail::is_narrow(target)) return record.result(cross_entropy(logits, target.to(DType::i64), options, weight));
     if (logits.rank() == 1) {

@@ -79,8 +79,8 @@ Tensor convolved(const Tensor& x, const Tensor& offset, const Tensor& weight, co
                                       reshape(arange(0, images, 1, {DType::i64, x.device()}), {images, 1, 1, 1}));
     const Shape flat{images * places, 4};
     const Tensor rows = detail::pixel_rows(reshape(x, {images, each, x.size(2), x.size(3)}));
-    Tensor columns =
-        detail::gather_weighted_sum("deform_conv2d", rows, reshape(pixels.numbers, flat), reshape(pixels.weights, flat));
+    Tensor columns = detail::gather_weighted_sum("deform_conv2d", rows, reshape(pixels.numbers, flat),
+                                                 reshape(pixels.weights, flat));
     if (mask.defined()) columns = columns * reshape(mask, {images * places, 1});
     // (N, G, R S, P Q, C / G) as (N, groups, C / groups R S, P Q).
     columns = permute(reshape(columns, {n, og, r * s, p * q, each}), {0, 1, 4, 2, 3});

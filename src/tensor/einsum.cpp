@@ -255,8 +255,8 @@ Tensor einsum(std::string_view equation, const std::vector<Tensor>& operands) {
             if (known == sizes.end()) sizes.emplace_back(label, part.size(label));
             else if (known->second == 1) known->second = part.size(label);
             else if (part.size(label) != 1 && part.size(label) != known->second)
-                throw ShapeError(fmt::format("einsum: expected one size for '{}', got {} and {} in \"{}\"", written(label),
-                                             known->second, part.size(label), equation));
+                throw ShapeError(fmt::format("einsum: expected one size for '{}', got {} and {} in \"{}\"",
+                                             written(label), known->second, part.size(label), equation));
         }
     Named made = parts[0];
     for (std::size_t i = 1; i < parts.size(); ++i) {

@@ -51,7 +51,8 @@ struct Rule {
             }
             Tensor gradient = simple(i, context.gradient());
             if (!gradient.defined())
-                gradient = of.decomposed_alone || grad_enabled() ? decomposed(i, context) : by_text(i, context.gradient());
+                gradient =
+                    of.decomposed_alone || grad_enabled() ? decomposed(i, context) : by_text(i, context.gradient());
             gradients[i] = detail::sum_to(gradient, shapes[i]);
         }
         return gradients;
@@ -106,8 +107,8 @@ struct Rule {
     [[nodiscard]] Tensor kept_exactly(std::size_t input) const {
         const ops::LazyArray value = saved[input].value(info().name);
         if (!value || !is_16bit_float(value.dtype()) || !value.state()->constant) return kept(input);
-        return Tensor(
-            ops::make_lazy(Expression::constant(*value.state()->constant, compute_type(value.dtype())), value.device()));
+        return Tensor(ops::make_lazy(Expression::constant(*value.state()->constant, compute_type(value.dtype())),
+                                     value.device()));
     }
 
     [[nodiscard]] Tensor by_text(std::size_t input, const Tensor& g) const {
@@ -170,7 +171,8 @@ class Operands {
                                                                : "3 tensors"));
             if (first == nullptr) first = &input.tensor();
         }
-        if (first == nullptr) throw ValueError(fmt::format("{}: expected a tensor among its inputs, got numbers", name));
+        if (first == nullptr)
+            throw ValueError(fmt::format("{}: expected a tensor among its inputs, got numbers", name));
         const std::size_t condition = row.domain == ops::Domain::choose ? 1 : 0;
         const std::optional<DType> common =
             common_type(row, name, inputs.subspan(std::min(condition, inputs.size())), parameters);
@@ -360,7 +362,8 @@ Tensor elementwise(Function function, std::span<const TensorOrScalar> inputs, st
         const DType type = operands[count - 1].dtype();
         std::vector<TensorOrScalar> wide(inputs.begin(), inputs.end());
         for (TensorOrScalar& tensor_or_scalar : wide)
-            if (!tensor_or_scalar.is_scalar() && tensor_or_scalar.tensor().dtype() != DType::boolean) tensor_or_scalar = tensor_or_scalar.tensor().to(compute_type(type));
+            if (!tensor_or_scalar.is_scalar() && tensor_or_scalar.tensor().dtype() != DType::boolean)
+                tensor_or_scalar = tensor_or_scalar.tensor().to(compute_type(type));
         const Tensor made = elementwise(function, wide, parameters, called);
         return call.result(made.dtype() == DType::boolean ? made : made.to(type));
     }
@@ -388,7 +391,7 @@ Tensor elementwise(Function function, std::span<const TensorOrScalar> inputs, st
         if (rules.of[i].needs_result) rule.result = Saved::result(result);
     }
     const Tensor out = attach_backward(row.name, operands.all(), result, std::move(rule),
-                                      rules.decomposed ? RuleKind::differentiable : RuleKind::opaque);
+                                       rules.decomposed ? RuleKind::differentiable : RuleKind::opaque);
     if (row.inputs == 1 && row.has_gradient)
         out.state()->node->activation =
             detail::Activation{.function = function, .parameters = {parameters.begin(), parameters.end()}};

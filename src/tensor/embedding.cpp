@@ -78,7 +78,8 @@ Tensor frequencies(const char* name, const Tensor& numbers, const Tensor& like, 
 /// take_rows with a gradient that leaves a row out, or divides those of each number by how many there are.
 Tensor rows_of(const char* name, const Tensor& weight, const Tensor& numbers, std::optional<std::int64_t> padding,
                bool by_frequency) {
-    if ((!padding && !by_frequency) || !any_requires_grad({weight})) return detail::take_rows(name, weight, numbers, kNaN);
+    if ((!padding && !by_frequency) || !any_requires_grad({weight}))
+        return detail::take_rows(name, weight, numbers, kNaN);
     const Tensor rows = [&] {
         const NoGrad values_alone;
         return detail::take_rows(name, weight, numbers, kNaN);

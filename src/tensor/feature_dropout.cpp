@@ -47,7 +47,8 @@ Tensor alpha_dropped(const char* function, const Tensor& x, double p, const Mayb
     call.require_defined({"x"});
     check(function, x, p, generator);
     if (kept > x.rank())
-        throw ShapeError(fmt::format("{}: expected x of 2 axes (N, C) or more, got shape {}", function, x.shape().str()));
+        throw ShapeError(
+            fmt::format("{}: expected x of 2 axes (N, C) or more, got shape {}", function, x.shape().str()));
     if (p == 0) return call.result(x);
     if (p == 1) return call.result(x * 0.0);
     constexpr double low = -1.7580993408473766;  // the limit of selu, -scale * alpha

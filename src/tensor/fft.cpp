@@ -165,10 +165,11 @@ struct Several {
 
 Several several(const char* name, const Tensor& x, int rank, const Dims& sizes, const Dims& axes) {
     if (!sizes.empty() && !axes.empty() && sizes.rank() != axes.rank())
-        throw ValueError(fmt::format("{}: expected as many sizes as axes, got {} and {}", name, sizes.str(), axes.str()));
+        throw ValueError(
+            fmt::format("{}: expected as many sizes as axes, got {} and {}", name, sizes.str(), axes.str()));
     if (sizes.rank() > rank)
-        throw ShapeError(fmt::format("{}: expected no more sizes than x has axes, got {} for x of {}", name, sizes.str(),
-                                     x.shape().str()));
+        throw ShapeError(fmt::format("{}: expected no more sizes than x has axes, got {} for x of {}", name,
+                                     sizes.str(), x.shape().str()));
     Several made;
     if (axes.empty()) {
         const int count = sizes.empty() ? rank : sizes.rank();
@@ -247,12 +248,12 @@ ALONG(hfft, back_along, true, true)
 ALONG(ihfft, real_along, false, true)
 
 // Those over several axes, which are taken one after the other.
-#define OVER(function, ...)                                                                                \
-    Tensor function(const Tensor& given, const Dims& sizes, const Dims& axes, std::string_view norm) {     \
-        constexpr auto* name = "fft::" #function;                                                          \
-        const FunctionCall call(name, {{"x", given}}, {{"sizes", sizes}, {"axes", axes}, {"norm", norm}}); \
-        call.require_defined({"x"});                                                                       \
-        return call.result(detail::decomposed_in_f32(given, [&](const Tensor& x) { return __VA_ARGS__; }));  \
+#define OVER(function, ...)                                                                                 \
+    Tensor function(const Tensor& given, const Dims& sizes, const Dims& axes, std::string_view norm) {      \
+        constexpr auto* name = "fft::" #function;                                                           \
+        const FunctionCall call(name, {{"x", given}}, {{"sizes", sizes}, {"axes", axes}, {"norm", norm}});  \
+        call.require_defined({"x"});                                                                        \
+        return call.result(detail::decomposed_in_f32(given, [&](const Tensor& x) { return __VA_ARGS__; })); \
     }
 OVER(fft2, over(name, x, sizes, axes, false, norm))
 OVER(ifft2, over(name, x, sizes, axes, true, norm))

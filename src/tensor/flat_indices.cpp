@@ -28,8 +28,8 @@ Tensor from_front(const Tensor& places, std::int64_t size) { return places + bit
 
 void require_index(const char* function, const Tensor& index, const Tensor& x) {
     if (!is_integer(index.dtype()))
-        throw TypeError(fmt::format("{}: expected an index of integers, got {} (convert with .to(DType::i64))", function,
-                                    name_of(index.dtype())));
+        throw TypeError(fmt::format("{}: expected an index of integers, got {} (convert with .to(DType::i64))",
+                                    function, name_of(index.dtype())));
     ops::require_same_device(function, x.device(), index.device());
 }
 

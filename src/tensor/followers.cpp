@@ -56,8 +56,7 @@ long count_followers(const TensorState& whole) {
 }
 
 bool shares_memory(const TensorState& tensor) {
-    return tensor.shares && ops::is_shared(tensor.shares) &&
-           ops::is_shared(tensor.shares, 1 + count_followers(tensor));
+    return tensor.shares && ops::is_shared(tensor.shares) && ops::is_shared(tensor.shares, 1 + count_followers(tensor));
 }
 
 }  // namespace declivity::detail

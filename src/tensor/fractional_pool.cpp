@@ -49,10 +49,11 @@ MaxPooled fractional(const char* name, const Tensor& given, const FractionalPool
         const std::int64_t count =
             options.output_ratio ? static_cast<std::int64_t>(static_cast<double>(length) * ratio) : wanted[axis];
         if (kernel[axis] < 1 || count < 1 || count + kernel[axis] - 1 > length)
-            throw ShapeError(fmt::format(
-                "{}: expected an output size of at least 1 and, with the kernel size {}, no more than x has, got {} for "
-                "{} elements along axis {}",
-                name, kernel.str(), count, length, axis));
+            throw ShapeError(
+                fmt::format("{}: expected an output size of at least 1 and, with the kernel size {}, no more than x "
+                            "has, got {} for "
+                            "{} elements along axis {}",
+                            name, kernel.str(), count, length, axis));
         out.push_back(count);
         plane.push_back(length);
     }

@@ -38,8 +38,8 @@ Generator& Generator::set_position(std::uint64_t position) {
 
 Generator Generator::rows(std::int64_t first, std::int64_t end, std::int64_t whole) const {
     if (!(0 <= first && first < end && end <= whole))
-        throw ShapeError(
-            fmt::format("Generator::rows: expected rows [first, end) of a batch, got [{}, {}) of {}", first, end, whole));
+        throw ShapeError(fmt::format("Generator::rows: expected rows [first, end) of a batch, got [{}, {}) of {}",
+                                     first, end, whole));
     Generator out = *this;
     out.rows_ = {first, end, whole};
     return out;

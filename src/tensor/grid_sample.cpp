@@ -103,8 +103,9 @@ Tensor sampled(const Tensor& x, const Tensor& grid, Mode mode, Padding padding, 
     for (int i = 0; i < axes; ++i) first.push_back(1);
     const detail::PixelSamples pixels(samples, sizes, reshape(arange(0, images, 1, {DType::i64, x.device()}), first));
     const Shape flat{images * places, each};
-    const Tensor rows = detail::gather_weighted_sum("grid_sample", detail::pixel_rows(x), reshape(pixels.numbers, flat),
-                                              pixels.weights.defined() ? reshape(pixels.weights, flat) : Tensor());
+    const Tensor rows =
+        detail::gather_weighted_sum("grid_sample", detail::pixel_rows(x), reshape(pixels.numbers, flat),
+                                    pixels.weights.defined() ? reshape(pixels.weights, flat) : Tensor());
     Shape shape{images, x.size(1)};
     for (int i = 0; i < axes; ++i) shape.push_back(grid.size(1 + i));
     Tensor y = reshape(transpose(reshape(rows, {images, places, x.size(1)}), 1, 2), shape);
@@ -150,7 +151,8 @@ Tensor affine_grid(const Tensor& theta, const Shape& size, bool align_corners) {
     ops::require_real("affine_grid", "theta", theta.dtype());
     const int axes = size.rank() - 2;
     if (axes != 2 && axes != 3)
-        throw ShapeError(fmt::format("affine_grid: expected a size (N, C, H, W) or (N, C, D, H, W), got {}", size.str()));
+        throw ShapeError(
+            fmt::format("affine_grid: expected a size (N, C, H, W) or (N, C, D, H, W), got {}", size.str()));
     for (const std::int64_t one : size)
         if (one < 1) throw ShapeError(fmt::format("affine_grid: expected sizes of at least 1, got {}", size.str()));
     ops::require_shape("affine_grid", "theta", theta.shape(), {size[0], axes, axes + 1});

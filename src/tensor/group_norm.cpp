@@ -56,7 +56,8 @@ Tensor of_rows(const Tensor& x, std::int64_t rows, const Tensor& weight, const T
 void require_input(std::string_view function, const Tensor& x, double eps) {
     ops::require_real(function, "x", x.dtype());
     if (x.rank() < 2)
-        throw ShapeError(fmt::format("{}: expected at least 2 axes (N, C, ...) as x, got {}", function, x.shape().str()));
+        throw ShapeError(
+            fmt::format("{}: expected at least 2 axes (N, C, ...) as x, got {}", function, x.shape().str()));
     if (!(eps >= 0)) throw ValueError(fmt::format("{}: expected eps of at least 0, got {}", function, eps));
 }
 
@@ -82,8 +83,8 @@ Tensor group_norm(const Tensor& x, std::int64_t num_groups, const Tensor& weight
     call.require_defined({"x"});
     require_input("group_norm", x, eps);
     if (num_groups < 1 || x.size(1) % num_groups != 0)
-        throw ValueError(fmt::format("group_norm: expected num_groups that divide the {} channels of x, got {}", x.size(1),
-                                     num_groups));
+        throw ValueError(fmt::format("group_norm: expected num_groups that divide the {} channels of x, got {}",
+                                     x.size(1), num_groups));
     require_channels("group_norm", x, "weight", weight);
     require_channels("group_norm", x, "bias", bias);
     return call.result(of_rows(x, x.size(0) * num_groups, weight, bias, eps));
@@ -113,8 +114,8 @@ Tensor instance_norm(const Tensor& x, const Tensor& weight, const Tensor& bias, 
                                       {.training = false, .momentum = options.momentum, .eps = options.eps}));
     }
     if (elements_behind(x.shape(), 2) == 1)
-        throw ShapeError(
-            fmt::format("{}: expected more than one element a channel as x (N, C, ...), got {}", name, x.shape().str()));
+        throw ShapeError(fmt::format("{}: expected more than one element a channel as x (N, C, ...), got {}", name,
+                                     x.shape().str()));
     // The part of a checkpoint that is computed again does not count twice.
     if ((running_mean.defined() || running_var.defined()) && x.numel() > 0 && !detail::running_again())
         update(x, running_mean, running_var, options.momentum);

@@ -37,31 +37,31 @@ bool written_in_graph(const Tensor& tensor, std::string_view function, const Ten
     const TensorState& state = checked_state(tensor.state(), function);
     if (!any_requires_grad({tensor, source})) return false;
     if (state.requires_grad)
-        throw ValueError(
-            fmt::format("{}: expected a tensor whose gradient is not being recorded, got one of shape {} that requires a "
-                        "gradient; write under NoGrad, or to a detach()ed clone",
-                        function, tensor.shape().str()));
+        throw ValueError(fmt::format(
+            "{}: expected a tensor whose gradient is not being recorded, got one of shape {} that requires a "
+            "gradient; write under NoGrad, or to a detach()ed clone",
+            function, tensor.shape().str()));
     if (shares_memory(state))
-        throw ValueError(
-            fmt::format("{}: expected a tensor whose memory no other shares where a graph is recorded, got one of shape "
-                        "{} that is a view, or beside one (x[i], slice, reshape, detach, ...), which would have to "
-                        "change with it; let go of the other, write to a clone(), or to a part of x by x[i] = value "
-                        "or x[i] += value",
-                        function, tensor.shape().str()));
+        throw ValueError(fmt::format(
+            "{}: expected a tensor whose memory no other shares where a graph is recorded, got one of shape "
+            "{} that is a view, or beside one (x[i], slice, reshape, detach, ...), which would have to "
+            "change with it; let go of the other, write to a clone(), or to a part of x by x[i] = value "
+            "or x[i] += value",
+            function, tensor.shape().str()));
     if (CaptureTracker::current() != nullptr && ops::capture_of(state.value) != Capture::current_number())
-        Capture::current()->refuse(
-            fmt::format("{} under a graph to a tensor that was there before the step", function),
-            "it would be another tensor after each call", "write under NoGrad, or to a tensor of the step");
+        Capture::current()->refuse(fmt::format("{} under a graph to a tensor that was there before the step", function),
+                                   "it would be another tensor after each call",
+                                   "write under NoGrad, or to a tensor of the step");
     return true;
 }
 
 void require_own_places(std::string_view function, const ops::View& view) {
     for (int axis = 0; axis < view.rank(); ++axis)
         if (view.shape[axis] > 1 && view.strides[axis] == 0)
-            throw ShapeError(
-                fmt::format("{}: expected a tensor each of whose elements lies in one place, got shape {} with strides {} "
-                            "(write to a clone() of an expanded tensor)",
-                            function, view.shape.str(), view.strides.str()));
+            throw ShapeError(fmt::format(
+                "{}: expected a tensor each of whose elements lies in one place, got shape {} with strides {} "
+                "(write to a clone() of an expanded tensor)",
+                function, view.shape.str(), view.strides.str()));
 }
 
 void require_fits_type_of(std::string_view function, const Tensor& to, const TensorOrScalar& other) {
@@ -70,8 +70,8 @@ void require_fits_type_of(std::string_view function, const Tensor& to, const Ten
                            ? to.dtype()
                            : result_type(to, other);
     if (dtype_info(made).kind > dtype_info(to.dtype()).kind)
-        throw TypeError(fmt::format("{}: expected a result that fits into the tensor's type, {}, got one of {}", function,
-                                    name_of(to.dtype()), name_of(made)));
+        throw TypeError(fmt::format("{}: expected a result that fits into the tensor's type, {}, got one of {}",
+                                    function, name_of(to.dtype()), name_of(made)));
 }
 
 void require_divisible(std::string_view function, const Tensor& to) {
@@ -151,8 +151,8 @@ Tensor own_elements(Tensor source) {
 
 void require_stretches(std::string_view function, const Shape& made, const Shape& wanted, const Tensor& other) {
     if (!(made == wanted))
-        throw ShapeError(
-            fmt::format("{}: expected a shape that stretches to {}, got {}", function, wanted.str(), other.shape().str()));
+        throw ShapeError(fmt::format("{}: expected a shape that stretches to {}, got {}", function, wanted.str(),
+                                     other.shape().str()));
 }
 
 void fill_in_place(std::string_view name, const Tensor& to, const Scalar& value) {

@@ -17,8 +17,8 @@
 
 namespace declivity {
 
-using detail::last_rows;
 using detail::FlatIndices;
+using detail::last_rows;
 using detail::require_index;
 using detail::sum_rows;
 using detail::sum_rows_onto;
@@ -124,9 +124,10 @@ Tensor scatter(const Tensor& x, std::int64_t axis, const Tensor& index, const Te
     const Tensor part = within(src, index.shape());
     // The gradient needs to know which of equal places was the last.
     if (whole_along(x, along, index) && !any_requires_grad({x, src}))
-        return call.result(reshape(detail::write_along("scatter", FlatIndices::around(x, along), FlatIndices::around(part, along),
-                                                       FlatIndices::around(index, along)),
-                                   x.shape()));
+        return call.result(
+            reshape(detail::write_along("scatter", FlatIndices::around(x, along), FlatIndices::around(part, along),
+                                        FlatIndices::around(index, along)),
+                    x.shape()));
     return call.result(
         reshape(with_rows("scatter", column(x), FlatIndices::along(x.shape(), along, index), column(part)), x.shape()));
 }
@@ -248,7 +249,8 @@ Tensor index_select(const Tensor& x, std::int64_t axis, const Tensor& index) {
     Shape shape = x.shape();
     shape[along] = index.numel();
     return call.result(reshape(
-        take_rows("index_select", FlatIndices::table(x, along), FlatIndices::rows(x.shape(), along, index), kMissing), shape));
+        take_rows("index_select", FlatIndices::table(x, along), FlatIndices::rows(x.shape(), along, index), kMissing),
+        shape));
 }
 
 namespace {
@@ -296,8 +298,9 @@ Tensor index_copy(const Tensor& x, std::int64_t axis, const Tensor& index, const
     }
     const int along = normalize_axis("index_copy", axis, x.rank());
     const Tensor rows = source_rows("index_copy", x, along, index, source);
-    return call.result(reshape(
-        with_rows("index_copy", FlatIndices::table(x, along), FlatIndices::rows(x.shape(), along, index), rows), x.shape()));
+    return call.result(
+        reshape(with_rows("index_copy", FlatIndices::table(x, along), FlatIndices::rows(x.shape(), along, index), rows),
+                x.shape()));
 }
 
 Tensor index_fill(const Tensor& x, std::int64_t axis, const Tensor& index, const TensorOrScalar& value) {

@@ -46,15 +46,15 @@ void write_in_graph(const Tensor& whole, Tensor value, const Region& region) {
 /// What is written may follow x (x[0] = x[1]); other views of it would have to change with it.
 void refuse_views_of(const Tensor& whole, const Tensor& given) {
     const auto& shares = whole.state()->shares;
-    if (!any_requires_grad({whole, given}) || whole.state()->requires_grad || !shares || given.state()->shares != shares ||
-        detail::follows(*whole.state(), given))
+    if (!any_requires_grad({whole, given}) || whole.state()->requires_grad || !shares ||
+        given.state()->shares != shares || detail::follows(*whole.state(), given))
         return;
-    throw ValueError(
-        fmt::format("{}: expected a right-hand side with elements of its own where a graph is recorded, got one of shape "
-                    "{} that is a view of x (select, slice, reshape, ...); write x[...] in its place (y[0] = y[1]), or "
-                    "a clone() of it "
-                    "that is made in a line before",
-                    kName, given.shape().str()));
+    throw ValueError(fmt::format(
+        "{}: expected a right-hand side with elements of its own where a graph is recorded, got one of shape "
+        "{} that is a view of x (select, slice, reshape, ...); write x[...] in its place (y[0] = y[1]), or "
+        "a clone() of it "
+        "that is made in a line before",
+        kName, given.shape().str()));
 }
 
 std::shared_ptr<const Region> region_of(const Region& whole, std::span<const Index> indices) {

@@ -170,7 +170,8 @@ Qr qr(const Tensor& a, std::string_view mode) {
     call.require_defined({"a"});
     detail::require_matrices(name, "a", a);
     if (mode != "reduced" && mode != "complete" && mode != "r")
-        throw ValueError(fmt::format("{}: expected \"reduced\", \"complete\" or \"r\" as mode, got \"{}\"", name, mode));
+        throw ValueError(
+            fmt::format("{}: expected \"reduced\", \"complete\" or \"r\" as mode, got \"{}\"", name, mode));
     const Batch batch(a);
     Qr made;
     if (mode == "r") {

@@ -99,8 +99,8 @@ Tensor norm_of_matrices(const char* name, const Tensor& a, const NormOrder& orde
     if (order.number() && (std::abs(p) == 1 || std::abs(p) == kInfinity)) {
         const int summed = std::abs(p) == 1 ? rows : columns, kept = std::abs(p) == 1 ? columns : rows;
         if (a.size(kept) == 0)
-            throw ShapeError(
-                fmt::format("{}: expected rows and columns for the order {}, got {}", name, order.str(), a.shape().str()));
+            throw ShapeError(fmt::format("{}: expected rows and columns for the order {}, got {}", name, order.str(),
+                                         a.shape().str()));
         const Tensor sums = sum(abs(a), {summed}, true);
         const Tensor made = p > 0 ? max(sums, {kept}, true) : min(sums, {kept}, true);
         return keep_axes ? made : squeeze(made, {rows, columns});

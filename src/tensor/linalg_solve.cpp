@@ -198,8 +198,8 @@ LeastSquares lstsq(const Tensor& a, const Tensor& b) {
     detail::require_matrices(name, "b", sides);
     ops::require_alike(name, "a", a.dtype(), a.device(), "b", b.dtype(), b.device());
     if (sides.size(-2) != a.size(-2))
-        throw ShapeError(fmt::format("{}: expected a (..., m, n) and b (..., m, k), got {} and {}", name, a.shape().str(),
-                                     b.shape().str()));
+        throw ShapeError(fmt::format("{}: expected a (..., m, n) and b (..., m, k), got {} and {}", name,
+                                     a.shape().str(), b.shape().str()));
     const auto [matrices, right] = detail::stretched(name, a, sides);
     const Batch batch(matrices), of_b(right);
     const std::int64_t m = a.size(-2), n = a.size(-1);
@@ -229,8 +229,8 @@ Tensor tensorinv(const Tensor& a, std::int64_t ind) {
     Shape first, last;
     for (int axis = 0; axis < a.rank(); ++axis) (axis < ind ? first : last).push_back(a.size(axis));
     if (first.numel() != last.numel())
-        throw ShapeError(fmt::format("{}: expected as many elements in the first {} axes as in the others, got {}", name,
-                                     ind, a.shape().str()));
+        throw ShapeError(fmt::format("{}: expected as many elements in the first {} axes as in the others, got {}",
+                                     name, ind, a.shape().str()));
     Shape shape = last;
     for (const std::int64_t size : first) shape.push_back(size);
     return call.result(reshape(inv(reshape(a, {first.numel(), last.numel()})), shape));

@@ -23,8 +23,8 @@ void require_like(const NamedTensor& own, const Tensor& from) {
     if (!from.defined())
         throw ValueError(fmt::format("load_state_dict: expected a tensor for '{}', got an undefined one", name));
     if (!(from.shape() == to.shape()))
-        throw ShapeError(
-            fmt::format("load_state_dict: expected '{}' of shape {}, got {}", name, to.shape().str(), from.shape().str()));
+        throw ShapeError(fmt::format("load_state_dict: expected '{}' of shape {}, got {}", name, to.shape().str(),
+                                     from.shape().str()));
     if (from.dtype() != to.dtype())
         throw TypeError(fmt::format("load_state_dict: expected '{}' of type {}, got {}", name, name_of(to.dtype()),
                                     name_of(from.dtype())));
@@ -105,9 +105,9 @@ LoadedState load_state(std::string_view owner, const StateDict& own, const State
     for (const NamedTensor& tensor : state)
         if (given.contains(tensor.name)) names.unexpected.push_back(tensor.name);
     if (strict && !names.complete())
-        throw ValueError(fmt::format("load_state_dict: expected the names of this {}; missing: [{}], unexpected: [{}]{}",
-                                     owner, fmt::join(names.missing, ", "), fmt::join(names.unexpected, ", "),
-                                     prefix_hint(names)));
+        throw ValueError(
+            fmt::format("load_state_dict: expected the names of this {}; missing: [{}], unexpected: [{}]{}", owner,
+                        fmt::join(names.missing, ", "), fmt::join(names.unexpected, ", "), prefix_hint(names)));
     const NoGrad no_grad;
     // A value that is pending is computed before the first is written: one that fails leaves the owner as it was.
     for (const Load& load : loads) (void)load.from->view();

@@ -111,8 +111,8 @@ Tensor triplet_margin_loss(const Tensor& anchor, const Tensor& positive, const T
     call.require_defined({"anchor", "positive", "negative"});
     const DType type = detail::loss_type("triplet_margin_loss", "the anchor", anchor, {positive, negative});
     if (anchor.rank() < 1 || anchor.rank() > 2)
-        throw ShapeError(
-            fmt::format("triplet_margin_loss: expected an anchor of shape (N, D) or (D), got {}", anchor.shape().str()));
+        throw ShapeError(fmt::format("triplet_margin_loss: expected an anchor of shape (N, D) or (D), got {}",
+                                     anchor.shape().str()));
     ops::require_shape("triplet_margin_loss", "the positive", positive.shape(), anchor.shape());
     ops::require_shape("triplet_margin_loss", "the negative", negative.shape(), anchor.shape());
     require_norm("triplet_margin_loss", options.p);
@@ -157,7 +157,8 @@ Tensor info_nce(const Tensor& query, const Tensor& keys, double temperature, Red
     ops::require_alike("info_nce", "query", type, query.device(), "keys", keys.dtype(), keys.device());
     ops::require_rank("info_nce", "query", query.shape(), 2, "N, D");
     ops::require_shape("info_nce", "keys", keys.shape(), query.shape());
-    if (!(temperature > 0)) throw ValueError(fmt::format("info_nce: expected a temperature above 0, got {}", temperature));
+    if (!(temperature > 0))
+        throw ValueError(fmt::format("info_nce: expected a temperature above 0, got {}", temperature));
     const Tensor logits = matmul(widened(query) / temperature, transpose(widened(keys)));
     const Tensor own = arange(0, query.size(0), 1, {DType::i64, query.device()});
     return call.result(cross_entropy(logits, own, {.reduction = reduction}).to(type));

@@ -46,7 +46,8 @@ std::int64_t largest_of(const char* name, const Tensor& x) {
     const Tensor wide = x.to(DType::i64);
     const auto most = max(where(wide < 0, negative, wide)).item<std::int64_t>();
     if (most == negative)
-        throw ValueError(fmt::format("{}: expected integers of at least 0, got {}", name, min(wide).item<std::int64_t>()));
+        throw ValueError(
+            fmt::format("{}: expected integers of at least 0, got {}", name, min(wide).item<std::int64_t>()));
     return most;
 }
 

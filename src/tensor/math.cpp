@@ -86,14 +86,15 @@ struct Operands {
 Operands of_one_type(const char* name, const TensorOrScalar& a, const TensorOrScalar& b, bool real) {
     require_pair(name, a, b);
     const auto own = [](const TensorOrScalar& tensor_or_scalar) {
-        return name_of(tensor_or_scalar.is_scalar() ? dtype_of(tensor_or_scalar.scalar()) : tensor_or_scalar.tensor().dtype());
+        return name_of(tensor_or_scalar.is_scalar() ? dtype_of(tensor_or_scalar.scalar())
+                                                    : tensor_or_scalar.tensor().dtype());
     };
     DType type = DType::f32;
     try {
         type = result_type(a, b);
     } catch (const TypeError&) {
-        throw TypeError(fmt::format("{}: expected types that one type holds, got {}, {} (convert with .to(DType))", name,
-                                    own(a), own(b)));
+        throw TypeError(fmt::format("{}: expected types that one type holds, got {}, {} (convert with .to(DType))",
+                                    name, own(a), own(b)));
     }
     if (real && !is_floating(type)) type = DType::f32;
     const Device device = a.is_scalar() ? b.tensor().device() : a.tensor().device();

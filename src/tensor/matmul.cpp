@@ -87,8 +87,8 @@ Tensor product(const Tensor& a, const Tensor& b) {
 /// x (rows, in) times a transposed weight (out, in), and the bias, if there is one, on its way.
 Tensor linear_rows(const Tensor& x, const Tensor& weight, const Tensor& bias) {
     if (!is_floating(x.dtype()))
-        throw TypeError(fmt::format("linear: expected f32, f64, f16 or bf16 as x, got {} (convert with .to(DType::f32))",
-                                    name_of(x.dtype())));
+        throw TypeError(fmt::format(
+            "linear: expected f32, f64, f16 or bf16 as x, got {} (convert with .to(DType::f32))", name_of(x.dtype())));
     // Weights that are kept in half the memory: as wide as x for this product, and once more for its gradient.
     const auto widened = [&](const Tensor& tensor) {
         return x.dtype() == DType::f32 && is_16bit_float(tensor.dtype()) ? tensor.to(x.dtype()) : tensor;
@@ -102,7 +102,7 @@ Tensor linear_rows(const Tensor& x, const Tensor& weight, const Tensor& bias) {
         ops::require_alike("linear", "x", in, "bias", *offset);
     }
     const ops::LazyArray out = ops::matmul(as_batch(in, 1), as_batch(ops::permuted(factor, {1, 0}), 1),
-                                       {x.size(0), weight.size(0)}, offset, detail::use_of(weight));
+                                           {x.size(0), weight.size(0)}, offset, detail::use_of(weight));
     return attach_backward(
         "linear", {x, weight, bias}, out,
         [x = detail::saved_for(weight, x), weight = detail::saved_for(x, weight), type = weight.dtype(),
@@ -127,8 +127,8 @@ Tensor matmul(const Tensor& a, const Tensor& b) {
     const FunctionCall call("matmul", {{"a", a}, {"b", b}});
     call.require_defined({"a", "b"});
     if (a.rank() == 0 || b.rank() == 0)
-        throw ShapeError(
-            fmt::format("matmul: expected tensors of at least one axis, got {} x {}", a.shape().str(), b.shape().str()));
+        throw ShapeError(fmt::format("matmul: expected tensors of at least one axis, got {} x {}", a.shape().str(),
+                                     b.shape().str()));
     if (a.rank() == 1) return call.result(without_axis(matmul(reshape(a, {1, a.numel()}), b), b.rank() == 1 ? -1 : -2));
     if (b.rank() == 1) return call.result(without_axis(matmul(a, reshape(b, {b.numel(), 1})), -1));
     // A matrix on the right: the axes in front of a are more rows, one large product instead of many small ones.
@@ -136,8 +136,8 @@ Tensor matmul(const Tensor& a, const Tensor& b) {
         Shape shape = a.shape();
         shape[shape.rank() - 1] = b.size(1);
         if (a.size(-1) != b.size(0))
-            throw ShapeError(
-                fmt::format("matmul: expected (..., M, K) x (..., K, N), got {} x {}", a.shape().str(), b.shape().str()));
+            throw ShapeError(fmt::format("matmul: expected (..., M, K) x (..., K, N), got {} x {}", a.shape().str(),
+                                         b.shape().str()));
         std::int64_t rows = 1;
         for (int axis = 0; axis + 1 < a.rank(); ++axis) rows *= a.shape()[axis];
         return call.result(reshape(product(reshape(a, {rows, a.size(-1)}), b), shape));
@@ -154,8 +154,8 @@ Tensor linear(const Tensor& x, const Tensor& weight, const Tensor& bias) {
         return call.result(without_axis(rows, -1));
     }
     if (weight.rank() != 2 || x.rank() == 0 || x.size(-1) != weight.size(1))
-        throw ShapeError(fmt::format("linear: expected x (..., in) and weight (out, in), got {} and {}", x.shape().str(),
-                                     weight.shape().str()));
+        throw ShapeError(fmt::format("linear: expected x (..., in) and weight (out, in), got {} and {}",
+                                     x.shape().str(), weight.shape().str()));
     if (bias.defined() && !(bias.shape() == Shape{weight.size(0)}))
         throw ShapeError(fmt::format("linear: expected bias ({}), got {}", weight.size(0), bias.shape().str()));
     if (x.rank() == 2) return call.result(linear_rows(x, weight, bias));

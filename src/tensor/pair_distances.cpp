@@ -46,8 +46,8 @@ Tensor cdist(const Tensor& x1, const Tensor& x2, double p) {
     ops::require_alike("cdist", "x1", x1.dtype(), x1.device(), "x2", x2.dtype(), x2.device());
     require_p("cdist", p);
     if (x1.rank() < 2 || x2.rank() < 2 || x1.size(-1) != x2.size(-1))
-        throw ShapeError(fmt::format("cdist: expected x1 (..., P, M) and x2 (..., R, M), got {} and {}", x1.shape().str(),
-                                     x2.shape().str()));
+        throw ShapeError(fmt::format("cdist: expected x1 (..., P, M) and x2 (..., R, M), got {} and {}",
+                                     x1.shape().str(), x2.shape().str()));
     for (int axis = 3; axis <= std::min(x1.rank(), x2.rank()); ++axis)
         if (x1.size(-axis) != x2.size(-axis) && x1.size(-axis) != 1 && x2.size(-axis) != 1)
             throw ShapeError(fmt::format("cdist: expected axes in front that stretch to one shape, got {} and {}",

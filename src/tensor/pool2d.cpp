@@ -108,7 +108,7 @@ Tensor composed_average(const Tensor& x, const Shape& out, const ops::Pool2dPara
 }
 
 Tensor decomposed(Tensor (*function)(const Tensor&, const Shape&, const ops::Pool2dParameters&), const Tensor& x,
-                const Shape& out, const ops::Pool2dParameters& parameters) {
+                  const Shape& out, const ops::Pool2dParameters& parameters) {
     return detail::decomposed_in_f32(
         [&](const std::vector<Tensor>& in) { return std::vector{function(in[0], out, parameters)}; }, {x})[0];
 }

@@ -39,12 +39,13 @@ void require_windows(std::string_view name, const PoolWindows& windows) {
         const std::int64_t kernel = windows.kernel_size[axis], padding = windows.padding[axis];
         if (kernel < 1 || windows.stride[axis] < 1 || windows.dilation[axis] < 1 || padding < 0 ||
             padding > windows.reach(axis) / 2)
-            throw ValueError(fmt::format(
-                "{}: expected a kernel size of at least 1, a stride of at least 0 (0: the kernel size){} and a padding of "
-                "0 to half the kernel size, got kernel size {}, stride {}{}, padding {}",
-                name, windows.dilated() ? ", a dilation of at least 1" : "", sizes(windows.kernel_size),
-                sizes(windows.stride), windows.dilated() ? ", dilation " + sizes(windows.dilation) : "",
-                sizes(windows.padding)));
+            throw ValueError(
+                fmt::format("{}: expected a kernel size of at least 1, a stride of at least 0 (0: the kernel size){} "
+                            "and a padding of "
+                            "0 to half the kernel size, got kernel size {}, stride {}{}, padding {}",
+                            name, windows.dilated() ? ", a dilation of at least 1" : "", sizes(windows.kernel_size),
+                            sizes(windows.stride), windows.dilated() ? ", dilation " + sizes(windows.dilation) : "",
+                            sizes(windows.padding)));
     }
 }
 
@@ -66,8 +67,8 @@ Shape pooled_shape(std::string_view name, const Shape& x, const PoolWindows& win
         // The last window begins within x or the padding before it.
         if (windows.ceil_mode && (out[2 + axis] - 1) * stride >= size + padding) --out[2 + axis];
         if (size < 1 || out[2 + axis] < 1)
-            throw ShapeError(fmt::format("{}: expected an image of at least the window {}, got x {} with padding {}", name,
-                                         sizes(windows.kernel_size), x.str(), sizes(windows.padding)));
+            throw ShapeError(fmt::format("{}: expected an image of at least the window {}, got x {} with padding {}",
+                                         name, sizes(windows.kernel_size), x.str(), sizes(windows.padding)));
         plane *= size + 2 * windows.kernel_size[axis];
     }
     // Positions within a plane are i32 in the kernels.

@@ -41,8 +41,8 @@ bool is_one(const Scalar& number) { return number.to_double() == 1; }
 Tensor scaled(const char* name, const Tensor& x, const Scalar& by) {
     if (is_one(by)) return x;
     if (!is_floating(x.dtype()) && by.is_floating())
-        throw TypeError(fmt::format("{}: expected whole numbers as beta and alpha of {}, got {}", name, name_of(x.dtype()),
-                                    by.to_double()));
+        throw TypeError(fmt::format("{}: expected whole numbers as beta and alpha of {}, got {}", name,
+                                    name_of(x.dtype()), by.to_double()));
     return x * by;
 }
 
@@ -178,7 +178,8 @@ Tensor tensordot(const Tensor& a, const Tensor& b, const Dims& axes_a, const Dim
         const int at_a = normalize_axis("tensordot", axes_a[i], a.rank());
         const int at_b = normalize_axis("tensordot", axes_b[i], b.rank());
         if (of_a[static_cast<std::size_t>(at_a)] || of_b[static_cast<std::size_t>(at_b)])
-            throw ValueError(fmt::format("tensordot: expected each axis once, got {} and {}", axes_a.str(), axes_b.str()));
+            throw ValueError(
+                fmt::format("tensordot: expected each axis once, got {} and {}", axes_a.str(), axes_b.str()));
         of_a[static_cast<std::size_t>(at_a)] = of_b[static_cast<std::size_t>(at_b)] = true;
         const std::int64_t size_a = left.size(at_a), size_b = right.size(at_b);
         if (size_a != size_b && size_a != 1 && size_b != 1)
@@ -217,8 +218,8 @@ Tensor tensordot(const Tensor& a, const Tensor& b, std::int64_t axes) {
     const FunctionCall call("tensordot", {{"a", a}, {"b", b}}, {{"axes", axes}});
     call.require_defined({"a", "b"});
     if (axes < 0 || axes > a.rank() || axes > b.rank())
-        throw ValueError(fmt::format("tensordot: expected 0 to {} axes of {} and {}, got {}", std::min(a.rank(), b.rank()),
-                                     a.shape().str(), b.shape().str(), axes));
+        throw ValueError(fmt::format("tensordot: expected 0 to {} axes of {} and {}, got {}",
+                                     std::min(a.rank(), b.rank()), a.shape().str(), b.shape().str(), axes));
     Dims of_a, of_b;
     for (std::int64_t i = 0; i < axes; ++i) {
         of_a.push_back(a.rank() - axes + i);
@@ -232,8 +233,8 @@ Tensor kron(const Tensor& a, const Tensor& b) {
     call.require_defined({"a", "b"});
     const int rank = std::max(a.rank(), b.rank());
     if (rank > Dims::kMaxRank / 2)
-        throw ShapeError(fmt::format("kron: expected at most {} axes, got {} and {}", Dims::kMaxRank / 2, a.shape().str(),
-                                     b.shape().str()));
+        throw ShapeError(fmt::format("kron: expected at most {} axes, got {} and {}", Dims::kMaxRank / 2,
+                                     a.shape().str(), b.shape().str()));
     Shape of_a, of_b, result;
     for (int axis = 0; axis < rank; ++axis) {
         const std::int64_t left = axis < rank - a.rank() ? 1 : a.size(axis - rank + a.rank());

@@ -228,8 +228,8 @@ Tensor categorical(const Tensor& logits, std::int64_t axis, const MaybeGenerator
     require_type("categorical", logits.dtype());
     const int along = normalize_axis("categorical", axis, logits.rank());
     if (logits.shape()[along] == 0)
-        throw ShapeError(fmt::format("categorical: expected something to choose from along axis {}, got logits {}", axis,
-                                     logits.shape().str()));
+        throw ShapeError(fmt::format("categorical: expected something to choose from along axis {}, got logits {}",
+                                     axis, logits.shape().str()));
     const Tensor x = parameter(logits);
     return call.result(argmax(x + gumbel_noise(x.shape(), like(x), generator), along));
 }

@@ -33,10 +33,10 @@ Tensor whole_spaced(std::int64_t start, std::int64_t end, std::int64_t steps, co
     const std::int64_t n = std::max<std::int64_t>(1, steps - 1);
     const double largest = std::max(std::abs(static_cast<double>(start)), std::abs(static_cast<double>(end)));
     if (!(3 * largest * static_cast<double>(n) < 0x1p62))
-        throw ValueError(
-            fmt::format("linspace: expected bounds of whole numbers that, times the steps, fit into 62 bits, got {} to {} "
-                        "in {} steps",
-                        start, end, steps));
+        throw ValueError(fmt::format(
+            "linspace: expected bounds of whole numbers that, times the steps, fit into 62 bits, got {} to {} "
+            "in {} steps",
+            start, end, steps));
     const Tensor product = arange(0, steps, 1, {DType::i64, options.device}) * (end - start) + start * n;
     return where(product < 0, -floor_divide(-product, n), floor_divide(product, n)).to(options.dtype);
 }

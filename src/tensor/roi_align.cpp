@@ -100,7 +100,8 @@ std::vector<std::int64_t> max_samples(const std::vector<Side>& sides, std::int64
     std::vector<std::int64_t> both;
     for (const float value : most) {
         if (!(value < 1e6F))
-            throw ValueError(fmt::format("roi_align: expected boxes of fewer than 10^6 samples in a bin, got {}", value));
+            throw ValueError(
+                fmt::format("roi_align: expected boxes of fewer than 10^6 samples in a bin, got {}", value));
         both.push_back(std::max<std::int64_t>(1, static_cast<std::int64_t>(value)));
     }
     return both;

@@ -55,8 +55,8 @@ Tensor rotary_embedding(const Tensor& x, const RotaryParameters& options) {
     Shape rows;
     for (int axis = 0; axis + 1 < x.rank(); ++axis) rows.push_back(x.size(axis));
     if (positions.rank() > rows.rank() || broadcast_shapes(name, positions.shape(), rows) != rows)
-        throw ShapeError(
-            fmt::format("{}: expected positions that broadcast to {}, got {}", name, rows.str(), positions.shape().str()));
+        throw ShapeError(fmt::format("{}: expected positions that broadcast to {}, got {}", name, rows.str(),
+                                     positions.shape().str()));
     const Tensor frequencies =
         options.frequencies.defined() ? options.frequencies.detach() : frequencies_of(dims, options.base, numbers);
     const Tensor angles = angles_of(positions, frequencies) * options.scale;

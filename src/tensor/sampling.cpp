@@ -56,7 +56,8 @@ Tensor gather_weighted_sum(const char* name, const Tensor& rows, const Tensor& n
     if (!weights.defined()) return take_rows(name, rows, reshape(numbers, {places * k}), 0);
     if (by_decomposition()) return decomposed(name, rows, numbers, weights);
     return attach_backward(
-        name, {rows, weights}, {ops::gather_weighted_sum(rows.dense_view(), numbers.dense_view(), weights.dense_view())},
+        name, {rows, weights},
+        {ops::gather_weighted_sum(rows.dense_view(), numbers.dense_view(), weights.dense_view())},
         [name, numbers, saved_rows = Saved(rows), saved_weights = Saved(weights), places, k,
          channels](const GradientContext& context) {
             const Tensor& g = context.gradient();

@@ -81,7 +81,8 @@ Tensor permute(const Tensor& x, const Dims& order) {
     }
     if (!once)
         throw ShapeError(fmt::format("permute: expected each axis of {} once, got {}", x.shape().str(), order.str()));
-    const ops::LazyArray result = ops::view_of(x.value(), [&](const ops::View& view) { return ops::permuted(view, axes); });
+    const ops::LazyArray result =
+        ops::view_of(x.value(), [&](const ops::View& view) { return ops::permuted(view, axes); });
     Dims inverse = axes;
     for (int i = 0; i < axes.rank(); ++i) inverse[static_cast<int>(axes[i])] = i;
     return call.result(alias("permute", x, result, [inverse](const GradientContext& context) {
@@ -137,8 +138,8 @@ Tensor concatenated(const char* name, std::vector<Tensor> parts, std::int64_t ax
         ops::require_same_device(name, parts[0].device(), part.device());
         if (other.rank() == shape.rank()) other[along] = shape[along];
         if (!(other == shape))
-            throw ShapeError(fmt::format("{}: expected parts that differ along axis {} only, got {} and {}", name, along,
-                                         parts[0].shape().str(), part.shape().str()));
+            throw ShapeError(fmt::format("{}: expected parts that differ along axis {} only, got {} and {}", name,
+                                         along, parts[0].shape().str(), part.shape().str()));
         sizes.push_back(part.shape()[along]);
         shape[along] += part.shape()[along];
     }
@@ -151,7 +152,7 @@ Tensor concatenated(const char* name, std::vector<Tensor> parts, std::int64_t ax
     std::int64_t start = 0;
     for (std::size_t i = 0; i < parts.size(); start += sizes[i++])
         ops::evaluate_into(name, detail::release_value(needed ? parts[i] : std::exchange(parts[i], {})),
-                   ops::sliced(result, along, start, sizes[i]));
+                           ops::sliced(result, along, start, sizes[i]));
     if (!needed) return call.result(Tensor(result));
     return call.result(attach_backward(
         name, parts, result,
@@ -181,10 +182,11 @@ Tensor pad(const Tensor& x, const Dims& before, const Dims& after, Scalar value)
         fits = shape[axis] >= 0;
     }
     if (!fits)
-        throw ShapeError(fmt::format(
-            "pad: expected a number before and after each of {} axes, which cut off no more than there is, got {} and {} "
-            "for {}",
-            x.rank(), before.str(), after.str(), x.shape().str()));
+        throw ShapeError(
+            fmt::format("pad: expected a number before and after each of {} axes, which cut off no more than there is, "
+                        "got {} and {} "
+                        "for {}",
+                        x.rank(), before.str(), after.str(), x.shape().str()));
     if (!(shape == x.shape())) {  // what is cut off goes first
         Tensor inner = x;
         Dims front = before, behind = after;

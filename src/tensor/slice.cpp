@@ -33,8 +33,8 @@ Region selected(std::string_view name, const Tensor& x, std::int64_t axis, std::
     const int along = normalize_axis(name, axis, x.rank());
     const std::int64_t size = x.shape()[along];
     if (index < -size || index >= size)
-        throw ShapeError(
-            fmt::format("{}: expected an index from {} to {} along axis {}, got {}", name, -size, size - 1, along, index));
+        throw ShapeError(fmt::format("{}: expected an index from {} to {} along axis {}, got {}", name, -size, size - 1,
+                                     along, index));
     Region region = Region::whole(x.shape());
     region.axes[static_cast<std::size_t>(along)] = {index < 0 ? index + size : index, 1, 1, true};
     return region;

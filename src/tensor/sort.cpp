@@ -40,7 +40,8 @@ Sorted at(const Sorted& both, int along, std::int64_t place, bool keep_axis) {
 
 std::int64_t size_along(const char* name, const Tensor& x, int along) {
     const std::int64_t n = x.rank() == 0 ? 1 : x.shape()[along];
-    if (n == 0) throw ShapeError(fmt::format("{}: expected elements along axis {}, got {}", name, along, x.shape().str()));
+    if (n == 0)
+        throw ShapeError(fmt::format("{}: expected elements along axis {}, got {}", name, along, x.shape().str()));
     return n;
 }
 
@@ -82,7 +83,8 @@ Sorted kthvalue(const Tensor& x, std::int64_t k, std::int64_t axis, bool keep_ax
     const int along = axis_of("kthvalue", x, axis);
     const std::int64_t n = size_along("kthvalue", x, along);
     if (k < 1 || k > n)
-        throw ValueError(fmt::format("kthvalue: expected a k from 1 to {}, the elements of axis {}, got {}", n, along, k));
+        throw ValueError(
+            fmt::format("kthvalue: expected a k from 1 to {}, the elements of axis {}, got {}", n, along, k));
     Sorted both = at(sorted(x, along, false), along, k - 1, keep_axis);
     call.results({both.values, both.indices});
     return both;
@@ -326,8 +328,8 @@ Histogram counted(const Tensor& flat, const Tensor& edges, const HistogramOption
 void require_histogram(const FunctionCall& call, const Tensor& x, const Tensor& weight) {
     call.require_defined({"x"});
     if (x.dtype() != DType::f32 && x.dtype() != DType::f64)
-        throw TypeError(
-            fmt::format("histogram: expected f32 or f64 as x, got {} (convert with .to(DType::f32))", name_of(x.dtype())));
+        throw TypeError(fmt::format("histogram: expected f32 or f64 as x, got {} (convert with .to(DType::f32))",
+                                    name_of(x.dtype())));
     if (!weight.defined()) return;
     ops::require_shape("histogram", "weight", weight.shape(), x.shape());
     if (weight.dtype() != x.dtype())
@@ -376,8 +378,9 @@ Histogram histogram(const Tensor& x, const Tensor& edges, const HistogramOptions
     require_histogram(call, x, options.weight);
     call.require_defined({"x", "edges"});
     if (edges.rank() != 1 || edges.numel() < 2 || edges.dtype() != x.dtype())
-        throw ShapeError(fmt::format("histogram: expected at least 2 edges (bins + 1) in the type of x, {}, got {} of {}",
-                                     name_of(x.dtype()), edges.shape().str(), name_of(edges.dtype())));
+        throw ShapeError(
+            fmt::format("histogram: expected at least 2 edges (bins + 1) in the type of x, {}, got {} of {}",
+                        name_of(x.dtype()), edges.shape().str(), name_of(edges.dtype())));
     const NoGrad no_grad;
     const Histogram made = counted(reshape(x.detach(), {x.numel()}), edges.detach(), options);
     call.results({made.counts, made.edges});

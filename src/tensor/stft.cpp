@@ -58,7 +58,8 @@ Sizes sizes_of(const char* name, std::int64_t n_fft, const std::optional<std::in
                const std::optional<std::int64_t>& win_length, const Tensor& window, const Tensor& x) {
     if (n_fft < 1) throw ValueError(fmt::format("{}: expected an n_fft of at least 1, got {}", name, n_fft));
     const Sizes sizes{hop_length.value_or(n_fft / 4), win_length.value_or(n_fft)};
-    if (sizes.hop < 1) throw ValueError(fmt::format("{}: expected a hop_length of at least 1, got {}", name, sizes.hop));
+    if (sizes.hop < 1)
+        throw ValueError(fmt::format("{}: expected a hop_length of at least 1, got {}", name, sizes.hop));
     if (sizes.window < 1 || sizes.window > n_fft)
         throw ValueError(fmt::format("{}: expected a win_length of 1 to n_fft, {}, got {}", name, n_fft, sizes.window));
     if (window.defined()) {
@@ -139,13 +140,13 @@ Tensor istft(const Tensor& x, std::int64_t n_fft, const IstftOptions& options) {
     ops::require_real("istft", "x", x.dtype());
     detail::require_pairs("istft", "x", x);
     if (x.rank() != 3 && x.rank() != 4)
-        throw ShapeError(fmt::format("istft: expected x (frequencies, frames, 2) or (B, frequencies, frames, 2), got {}",
-                                     x.shape().str()));
+        throw ShapeError(fmt::format(
+            "istft: expected x (frequencies, frames, 2) or (B, frequencies, frames, 2), got {}", x.shape().str()));
     const Sizes sizes = sizes_of("istft", n_fft, hop_length, win_length, window, x);
     const std::int64_t frequencies = onesided && x.size(-3) != n_fft ? n_fft / 2 + 1 : n_fft;
     if (x.size(-3) != frequencies || x.size(-2) == 0)
-        throw ShapeError(fmt::format("istft: expected {} frequencies of n_fft = {}, and frames, got x of {}", frequencies,
-                                     n_fft, x.shape().str()));
+        throw ShapeError(fmt::format("istft: expected {} frequencies of n_fft = {}, and frames, got x of {}",
+                                     frequencies, n_fft, x.shape().str()));
     if (is_16bit_float(x.dtype())) {
         IstftOptions wide = options;
         wide.window = detail::widened(window);

@@ -165,8 +165,8 @@ bool Tensor::requires_grad() const {
 Tensor& Tensor::set_requires_grad(bool wanted) {
     auto& state = checked_state(state_, "set_requires_grad");
     if (state.node)
-        throw ValueError(
-            fmt::format("set_requires_grad: expected a leaf, got the result of {}; detach() it first", state.node->name));
+        throw ValueError(fmt::format("set_requires_grad: expected a leaf, got the result of {}; detach() it first",
+                                     state.node->name));
     if (wanted && !is_floating(state.value.dtype()))
         throw TypeError(
             fmt::format("set_requires_grad: expected f32, f64, f16 or bf16, got {}", name_of(state.value.dtype())));

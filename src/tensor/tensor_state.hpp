@@ -65,9 +65,7 @@ bool shares_memory(const TensorState& tensor);
 std::atomic<bool>& leaves_have_hooks();
 
 /// Whether others have handles to the tensor, or its elements.
-inline bool is_shared(const Tensor& tensor) {
-    return ops::is_shared(tensor.state()) || ops::is_shared(tensor.value());
-}
+inline bool is_shared(const Tensor& tensor) { return ops::is_shared(tensor.state()) || ops::is_shared(tensor.value()); }
 
 /// What is given away may be computed in the place where it goes (ops::store). Others that hold the tensor keep it.
 inline ops::LazyArray release_value(Tensor tensor) {

@@ -82,11 +82,12 @@ void check(const char* name, const UnfoldParameters& options) {
     const auto least = [](const Size2& of, std::int64_t bound) { return of[0] >= bound && of[1] >= bound; };
     if (!least(options.kernel_size, 1) || !least(options.stride, 1) || !least(options.dilation, 1) ||
         !least(options.padding, 0))
-        throw ValueError(fmt::format(
-            "{}: expected a kernel size, stride and dilation of at least 1 and a padding of at least 0, got kernel size "
-            "{} x {}, stride {} x {}, padding {} x {}, dilation {} x {}",
-            name, options.kernel_size[0], options.kernel_size[1], options.stride[0], options.stride[1],
-            options.padding[0], options.padding[1], options.dilation[0], options.dilation[1]));
+        throw ValueError(
+            fmt::format("{}: expected a kernel size, stride and dilation of at least 1 and a padding of at least 0, "
+                        "got kernel size "
+                        "{} x {}, stride {} x {}, padding {} x {}, dilation {} x {}",
+                        name, options.kernel_size[0], options.kernel_size[1], options.stride[0], options.stride[1],
+                        options.padding[0], options.padding[1], options.dilation[0], options.dilation[1]));
 }
 
 /// How many windows there are along both axes of an image.
@@ -96,11 +97,12 @@ Size2 windows_of(const char* name, const Size2& image, const UnfoldParameters& o
         const std::int64_t room =
             image[i] + 2 * options.padding[i] - options.dilation[i] * (options.kernel_size[i] - 1) - 1;
         if (image[i] < 1 || room < 0)
-            throw ShapeError(fmt::format(
-                "{}: expected an image at least as large as a window, got {} x {} with padding {} x {} and windows of {} "
-                "x {} with dilation {} x {}",
-                name, image[0], image[1], options.padding[0], options.padding[1], options.kernel_size[0],
-                options.kernel_size[1], options.dilation[0], options.dilation[1]));
+            throw ShapeError(
+                fmt::format("{}: expected an image at least as large as a window, got {} x {} with padding {} x {} and "
+                            "windows of {} "
+                            "x {} with dilation {} x {}",
+                            name, image[0], image[1], options.padding[0], options.padding[1], options.kernel_size[0],
+                            options.kernel_size[1], options.dilation[0], options.dilation[1]));
         windows[i] = room / options.stride[i] + 1;
     }
     return windows;
@@ -139,7 +141,8 @@ Tensor fold(const Tensor& x, Size2 output_size, const UnfoldParameters& options)
     call.require_defined({"x"});
     check("fold", options);
     if (x.rank() != 2 && x.rank() != 3)
-        throw ShapeError(fmt::format("fold: expected x (N, C R S, windows) or (C R S, windows), got {}", x.shape().str()));
+        throw ShapeError(
+            fmt::format("fold: expected x (N, C R S, windows) or (C R S, windows), got {}", x.shape().str()));
     const Size2 windows = windows_of("fold", output_size, options);
     const Tensor in = x.rank() == 2 ? unsqueeze(x, 0) : x;
     const std::int64_t area = kernel[0] * kernel[1], channels = in.size(1) / area;

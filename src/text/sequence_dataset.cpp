@@ -158,8 +158,9 @@ WindowDataset::WindowDataset(const std::filesystem::path& tokens, const WindowOp
     source->file->read(size - kTrailer, std::as_writable_bytes(std::span(&count, 1)));
     const std::uint64_t between = size - kHeader - kTrailer;
     if (between % bytes != 0 || between / bytes != count)
-        throw FormatError(name, size - kTrailer,
-                          fmt::format("expected {} tokens of {} bytes before this, got {} bytes", count, bytes, between));
+        throw FormatError(
+            name, size - kTrailer,
+            fmt::format("expected {} tokens of {} bytes before this, got {} bytes", count, bytes, between));
     source->bytes = bytes;
     source->count = static_cast<std::int64_t>(count);
     check(options, source->count);

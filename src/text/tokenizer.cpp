@@ -16,10 +16,10 @@ namespace {
 void check(const Truncation& truncation) {
     if (truncation.max_length < 0 || truncation.stride < 0 ||
         (truncation.stride > 0 && truncation.stride >= truncation.max_length))
-        throw ValueError(
-            fmt::format("Tokenizer::set_truncation: expected a max_length of at least 0 and a stride from 0 to below it, "
-                        "got {} and {}",
-                        truncation.max_length, truncation.stride));
+        throw ValueError(fmt::format(
+            "Tokenizer::set_truncation: expected a max_length of at least 0 and a stride from 0 to below it, "
+            "got {} and {}",
+            truncation.max_length, truncation.stride));
 }
 
 std::optional<data::Random> dropout_of(const EncodeOptions& options) {
@@ -100,8 +100,8 @@ Encoding Tokenizer::State::finish(std::vector<Encoding> encodings, std::span<con
         const auto wanted = static_cast<std::size_t>(truncation->max_length),
                    stride = static_cast<std::size_t>(truncation->stride);
         if (wanted < extra)
-            throw ValueError(
-                fmt::format("Tokenizer: expected a truncation to at least the {} special tokens, got {}", extra, wanted));
+            throw ValueError(fmt::format("Tokenizer: expected a truncation to at least the {} special tokens, got {}",
+                                         extra, wanted));
         const std::size_t room = wanted - extra, total = encodings[0].size() + (pair ? encodings[1].size() : 0);
         const auto cut = [&](std::size_t which, std::size_t length) {
             truncate(encodings[which], length, stride, truncation->direction);

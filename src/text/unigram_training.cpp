@@ -213,9 +213,9 @@ ScoredPieces train_pieces(const Model::Counts& counts, const TrainOptions& optio
     alphabet.erase(std::unique(alphabet.begin(), alphabet.end()), alphabet.end());
     const std::int64_t room = options.vocab_size - static_cast<std::int64_t>(out.size());
     if (room < static_cast<std::int64_t>(alphabet.size()))
-        throw ValueError(
-            fmt::format("train_new: expected a vocab_size of at least {}, for {} special tokens and {} characters, got {}",
-                        out.size() + alphabet.size(), out.size(), alphabet.size(), options.vocab_size));
+        throw ValueError(fmt::format(
+            "train_new: expected a vocab_size of at least {}, for {} special tokens and {} characters, got {}",
+            out.size() + alphabet.size(), out.size(), alphabet.size(), options.vocab_size));
     const auto wanted = static_cast<std::size_t>(room);
     // Somewhat more than wanted are left for the last round to choose from.
     const std::size_t enough = wanted + wanted / 10;

@@ -52,7 +52,8 @@ namespace {
 
 Vocabulary of_counts(const Model::Counts& counts, const VocabularyOptions& options) {
     if (options.min_frequency < 1)
-        throw ValueError(fmt::format("Vocabulary: expected a min_frequency of at least 1, got {}", options.min_frequency));
+        throw ValueError(
+            fmt::format("Vocabulary: expected a min_frequency of at least 1, got {}", options.min_frequency));
     require_not_empty("Vocabulary", "specials", options.specials);
     if (options.unk_token) require_not_empty("Vocabulary", "an unk_token", {*options.unk_token});
     std::vector<std::string> tokens = options.specials;

@@ -21,8 +21,8 @@ void require_set_of(std::string_view callback, const std::string& figure, const 
         std::ranges::any_of(sets, [&](const std::string& set) { return figure.starts_with(set + "_"); }))
         return;
     for (std::string& set : sets) set += "_...";
-    throw ValueError(fmt::format("{}: expected a figure of this training ({}, learning_rate, seconds), got '{}'", callback,
-                                 fmt::join(sets, ", "), figure));
+    throw ValueError(fmt::format("{}: expected a figure of this training ({}, learning_rate, seconds), got '{}'",
+                                 callback, fmt::join(sets, ", "), figure));
 }
 
 double figure_of(std::string_view callback, const EpochMetrics& metrics, const std::string& name) {
@@ -36,8 +36,9 @@ double figure_of(std::string_view callback, const EpochMetrics& metrics, const s
 
 Checkpoint::Checkpoint(CheckpointOptions options) : options_(std::move(options)) {
     if (options_.every_steps < 0 || (options_.every_steps > 0 && options_.last.empty()))
-        throw ValueError(fmt::format(
-            "Checkpoint: expected every_steps of at least 0, and a path as `last` with it, got {}", options_.every_steps));
+        throw ValueError(
+            fmt::format("Checkpoint: expected every_steps of at least 0, and a path as `last` with it, got {}",
+                        options_.every_steps));
 }
 
 void Checkpoint::on_begin(Trainer& trainer) {

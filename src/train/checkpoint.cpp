@@ -239,8 +239,8 @@ class RecordReader {
         std::vector<std::string> wanted = names_of(state.generators);
         std::ranges::sort(wanted);  // as the keys of an object are
         if (saved != wanted)
-            throw ValueError(fmt::format("Trainer::load: expected a checkpoint with the generators {}, got {}{}", wanted,
-                                         saved, in_file()));
+            throw ValueError(fmt::format("Trainer::load: expected a checkpoint with the generators {}, got {}{}",
+                                         wanted, saved, in_file()));
         for (const NamedGenerator& generator : state.generators) {
             const json& place = list(generators, generator.name.c_str(), 2);
             out.generators.emplace_back(whole(place[0], generator.name), whole(place[1], generator.name));
@@ -329,8 +329,10 @@ Tensor old_totals(const io::Safetensors& content, const Trainer::State& state, c
 class Before {
   public:
     explicit Before(const Trainer::State& state) {
-        for (const NamedModule& named_module : state.modules) modules_.push_back(copy_of(named_module.module.state_dict()));
-        for (const NamedOptimizer& named_optimizer : state.optimizers) optimizers_.push_back(copy_of(named_optimizer.optimizer.state_dict()));
+        for (const NamedModule& named_module : state.modules)
+            modules_.push_back(copy_of(named_module.module.state_dict()));
+        for (const NamedOptimizer& named_optimizer : state.optimizers)
+            optimizers_.push_back(copy_of(named_optimizer.optimizer.state_dict()));
     }
     void restore(const Trainer::State& state) const {
         for (std::size_t i = 0; i < modules_.size(); ++i) state.modules[i].module.load_state_dict(modules_[i]);
@@ -369,8 +371,8 @@ void Trainer::load(const std::filesystem::path& path) {
     std::vector<std::pair<Tensor, Tensor>> metrics;  // states, and what they become
     for (const NamedMetric& named_metric : state.metrics)
         for (const auto& [name, tensor] : named_metric.metric->state())
-            metrics.emplace_back(
-                tensor, tensor_of(content, fmt::format("metrics.{}.{}", named_metric.name, name), tensor, path.string()));
+            metrics.emplace_back(tensor, tensor_of(content, fmt::format("metrics.{}.{}", named_metric.name, name),
+                                                   tensor, path.string()));
     const Before before(state);
     try {
         for (const auto& [name, module] : state.modules)

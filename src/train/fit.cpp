@@ -46,11 +46,12 @@ void check(const FitOptions& options, const Trainer::State& state) {
         throw ValueError(
             fmt::format("Trainer::fit: expected a clip_norm above 0, or 0 for no clipping, got {}", options.clip_norm));
     if (options.accumulate < 1)
-        throw ValueError(
-            fmt::format("Trainer::fit: expected accumulate, batches a step, of at least 1, got {}", options.accumulate));
+        throw ValueError(fmt::format("Trainer::fit: expected accumulate, batches a step, of at least 1, got {}",
+                                     options.accumulate));
     if (!state.of_model() && (options.accumulate != 1 || options.clip_norm != 0))
         throw ValueError(
-            "Trainer::fit: expected accumulate and clip_norm with a model and a loss alone; a step of the program's own "
+            "Trainer::fit: expected accumulate and clip_norm with a model and a loss alone; a step of the program's "
+            "own "
             "adds gradients up and clips them by itself");
     for (const auto& callback : options.callbacks)
         if (!callback) throw ValueError("Trainer::fit: expected callbacks, got a null pointer among them");
@@ -117,14 +118,16 @@ Fit::Fit(Trainer& trainer, Trainer::State& state, const data::Dataset& train,
                             "none of them 'train', got '{}'",
                             name));
     if (!state.of_model() && !state.evaluate && !validation.empty())
-        throw ValueError("Trainer::fit: expected, for validation sets, a trainer with Parts::evaluate, got one without");
+        throw ValueError(
+            "Trainer::fit: expected, for validation sets, a trainer with Parts::evaluate, got one without");
     const Trainer::State::Run run{options.seed, options.batch, train.size(), options.accumulate, options.shuffle};
     if (state_.progress.batch > 0 && !(run == state_.run))
-        throw ValueError(fmt::format(
-            "Trainer::fit: the training stands in the middle of an epoch of {} examples in batches of {}, "
-            "seed {}, {} batches a step; expected to go on with the same, got {} examples, batch {}, seed {}, {} a step",
-            state_.run.examples, state_.run.batch, state_.run.seed, state_.run.accumulate, run.examples, run.batch,
-            run.seed, run.accumulate));
+        throw ValueError(
+            fmt::format("Trainer::fit: the training stands in the middle of an epoch of {} examples in batches of {}, "
+                        "seed {}, {} batches a step; expected to go on with the same, got {} examples, batch {}, seed "
+                        "{}, {} a step",
+                        state_.run.examples, state_.run.batch, state_.run.seed, state_.run.accumulate, run.examples,
+                        run.batch, run.seed, run.accumulate));
     state_.run = run;
     state_.validation_sets.clear();
     for (const auto& [name, set] : validation) state_.validation_sets.push_back(name);

@@ -40,7 +40,8 @@ const std::type_info& Metric::capture_safe() const { return typeid(void); }
 Tensor Metric::state(std::string_view name, const Shape& shape, DType dtype) {
     const auto is = [name](const auto& item) { return item.first == name; };
     if (name.empty() || name.find('.') != std::string_view::npos || std::ranges::any_of(states_, is))
-        throw ValueError(fmt::format("Metric: expected a name without a dot, and each once, for a state, got '{}'", name));
+        throw ValueError(
+            fmt::format("Metric: expected a name without a dot, and each once, for a state, got '{}'", name));
     states_.emplace_back(name, zeros(shape, {dtype, device_}));
     return states_.back().second;
 }

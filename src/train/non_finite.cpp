@@ -81,11 +81,11 @@ void throw_loss_not_finite(const Trainer::State& state, const data::Batch& batch
     if (output.defined() && target.defined() && (layer.empty() || layer == "loss"))
         if (const auto label = refused_label(state.loss, output, target.dtype(),
                                              target.rank() > 1 ? suspects(output, target) : suspects(noted)))
-            throw ValueError(
-                fmt::format("Trainer: expected labels in [0, {}), as many as the model has outputs, got label {} at step "
-                            "{} (epoch {}, batch {}). "
-                            "The parameters are those from before the step",
-                            output.size(1), *label, step, epoch, batch.number));
+            throw ValueError(fmt::format(
+                "Trainer: expected labels in [0, {}), as many as the model has outputs, got label {} at step "
+                "{} (epoch {}, batch {}). "
+                "The parameters are those from before the step",
+                output.size(1), *label, step, epoch, batch.number));
     const bool of_data = layer == "input" || layer.starts_with("field ");
     const bool of_gradient = layer.starts_with(kGradientOf);
     throw NonFiniteLoss(

@@ -78,7 +78,8 @@ void Rollback::save() {
 void Rollback::restore() {
     const NoGrad no_grad;
     for (Kept& kept_item : kept_)
-        if (kept_item.changes || kept_item.tensor.view().buffer.version() != kept_item.version) kept_item.tensor.detach().copy_(kept_item.copy);
+        if (kept_item.changes || kept_item.tensor.view().buffer.version() != kept_item.version)
+            kept_item.tensor.detach().copy_(kept_item.copy);
 }
 
 }  // namespace declivity::train

@@ -20,7 +20,8 @@ namespace declivity::train {
 namespace {
 
 void require_batch(std::string_view function, std::int64_t batch) {
-    if (batch < 1) throw ValueError(fmt::format("Trainer::{}: expected a batch of at least 1, got {}", function, batch));
+    if (batch < 1)
+        throw ValueError(fmt::format("Trainer::{}: expected a batch of at least 1, got {}", function, batch));
 }
 
 /// The modules in evaluation mode; in the end each of them, and each below it, has the mode that it had.
@@ -100,8 +101,9 @@ Trainer::Trainer(Parts parts, TrainStep step) {
     if (!step) throw ValueError("Trainer: expected a step, got an empty function");
     for (const NamedMetric& metric : parts.metrics)
         if (metric.of)
-            throw ValueError(fmt::format(
-                "Trainer: expected metrics that the step updates by itself, got '{}' with NamedMetric::of", metric.name));
+            throw ValueError(
+                fmt::format("Trainer: expected metrics that the step updates by itself, got '{}' with NamedMetric::of",
+                            metric.name));
     state_ = std::make_unique<State>(std::move(parts.modules), std::move(parts.optimizers), std::move(parts.metrics),
                                      std::move(parts.generators));
     state_->step = std::move(step);
@@ -115,7 +117,8 @@ const Progress& Trainer::progress() const { return state_->progress; }
 const Replays& Trainer::replays() const { return state_->replays; }
 nn::Module& Trainer::model() const { return state_->modules[0].module; }
 optim::Optimizer& Trainer::optimizer() const {
-    if (state_->optimizers.empty()) throw ValueError("Trainer::optimizer: expected a trainer with one, got one without");
+    if (state_->optimizers.empty())
+        throw ValueError("Trainer::optimizer: expected a trainer with one, got one without");
     return state_->optimizers[0].optimizer;
 }
 const std::vector<NamedModule>& Trainer::modules() const { return state_->modules; }

@@ -62,7 +62,8 @@ Trainer::State::State(std::vector<NamedModule> of, std::vector<NamedOptimizer> b
     check_names("metrics", names_of(metrics));
     check_names("generators", names_of(generators));
     for (const NamedMetric& named_metric : metrics) {
-        if (!named_metric.metric) throw ValueError(fmt::format("Trainer: expected a metric as '{}', got null", named_metric.name));
+        if (!named_metric.metric)
+            throw ValueError(fmt::format("Trainer: expected a metric as '{}', got null", named_metric.name));
         named_metric.metric->to(device);
     }
 }
@@ -152,7 +153,8 @@ void append_metrics(Metrics& metrics, const std::string& prefix, const Trainer::
             names.push_back(name);
             arrays.push_back(metric_states[at++]);
         }
-        metrics.add(prefix + named_metric.name, named_metric.metric->compute(Metric::States(std::move(names), std::move(arrays))));
+        metrics.add(prefix + named_metric.name,
+                    named_metric.metric->compute(Metric::States(std::move(names), std::move(arrays))));
     }
 }
 

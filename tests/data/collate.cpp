@@ -93,7 +93,8 @@ TEST_CASE("collate: what does not fit together is refused by name") {
                          "pad: expected field 'table' of example 102 with 3 axes, got shape [1, 2]", ShapeError);
     examples[2]["table"] = io::HostArray::of({1, 2, 2}, std::vector<float>(4));
     CHECK_THROWS_WITH_AS((void)pad({.values = {{"table", 0}, {"words", 0}}})(examples),
-                         "pad: expected field 'table' of example 102 of type f64, as in example 100, got f32", TypeError);
+                         "pad: expected field 'table' of example 102 of type f64, as in example 100, got f32",
+                         TypeError);
     CHECK_THROWS_WITH_AS((void)stack(std::span(examples).subspan(1)), doctest::Contains("of example 102"), Error);
     CHECK_THROWS_WITH_AS((void)pad({.values = {{"word", 0}}})(examples),
                          "pad: expected the name of a field, one of [\"table\", \"words\", \"y\"], got 'word'",

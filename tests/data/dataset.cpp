@@ -41,7 +41,8 @@ TEST_CASE("dataset: wrong indices, sizes and labels") {
     std::vector<float> two(2), three(3);
     CHECK_THROWS_WITH_AS(set.read(2, two), "Dataset::read: expected an index in [0, 2), got 2", ValueError);
     CHECK_THROWS_AS(set.read(-1, two), ValueError);
-    CHECK_THROWS_WITH_AS(set.read(0, three), "Dataset::read: expected room for 2 values of shape [2], got 3", ShapeError);
+    CHECK_THROWS_WITH_AS(set.read(0, three), "Dataset::read: expected room for 2 values of shape [2], got 3",
+                         ShapeError);
     CHECK_THROWS_AS((void)set.label(2), ValueError);
     using Floats = std::vector<float>;
     CHECK_THROWS_AS(InMemoryDataset({2}, Floats{1, 2, 3}, {0, 1}, 2), ShapeError);

@@ -167,10 +167,11 @@ TEST_CASE("a transform of an image may give another shape, the same for all") {
     data::Loader uneven(set, {.transform = [](data::Image& image, data::Random&) {
                             if (image.pixels[0] == 3) image = {1, 1, 1, {0}};
                         }});
-    CHECK_THROWS_WITH_AS((void)run(uneven, 0),
-                         "Loader: expected field 'image' of example 3 of shape [1, 2, 2], as in example 0, got [1, 1, 1] "
-                         "from the transform",
-                         ShapeError);
+    CHECK_THROWS_WITH_AS(
+        (void)run(uneven, 0),
+        "Loader: expected field 'image' of example 3 of shape [1, 2, 2], as in example 0, got [1, 1, 1] "
+        "from the transform",
+        ShapeError);
     data::Loader reshaping(set, {.transform = [](data::Image& image, data::Random&) { image.width = 1; }});
     CHECK_THROWS_WITH_AS((void)run(reshaping, 0), doctest::Contains("with as many pixels as its shape [1, 2, 1] has"),
                          ShapeError);
@@ -204,8 +205,8 @@ TEST_CASE("fields of any types and shapes come as they are") {
             CHECK(mask.shape() == batch[0].shape());
             CHECK(point.shape() == Shape{batch.size});
         }
-        CHECK_THROWS_WITH_AS((void)batch.tensors<5>(), doctest::Contains("Batch::tensors: expected 5 fields, got a batch"),
-                             ValueError);
+        CHECK_THROWS_WITH_AS((void)batch.tensors<5>(),
+                             doctest::Contains("Batch::tensors: expected 5 fields, got a batch"), ValueError);
         CHECK_THROWS_WITH_AS((void)batch["masks"], doctest::Contains("one of [\"mask\", \"count\""), ValueError);
         CHECK_THROWS_AS((void)batch[-1], ValueError);
         CHECK_THROWS_AS((void)batch[9], ValueError);
@@ -218,10 +219,11 @@ TEST_CASE("fields of any types and shapes come as they are") {
 TEST_CASE("examples of different sizes are padded, or refused by name") {
     const auto set = growing(5);
     data::Loader stacking(set, {.batch = 2});
-    CHECK_THROWS_WITH_AS((void)stacking.epoch(0).begin(),
-                         "stack: expected field 'image' of example 1 of shape [1, 2, 3], as in example 0, got [1, 3, 3] "
-                         "(data::pad fills up fields that are named)",
-                         ShapeError);
+    CHECK_THROWS_WITH_AS(
+        (void)stacking.epoch(0).begin(),
+        "stack: expected field 'image' of example 1 of shape [1, 2, 3], as in example 0, got [1, 3, 3] "
+        "(data::pad fills up fields that are named)",
+        ShapeError);
     data::Loader loader(
         set, {.batch = 2, .collate = data::pad({.values = {{"image", -1}, {"tokens", 7}}, .lengths_of = {"tokens"}})});
     loader.start(0, 1);
@@ -239,8 +241,8 @@ TEST_CASE("examples of different sizes are padded, or refused by name") {
 TEST_CASE("a loader may hold its data set") {
     data::Loader loader(std::make_shared<const Numbers>(6), {.batch = 4});
     CHECK(run(loader, 0).sizes == std::vector<std::int64_t>{4, 2});
-    CHECK_THROWS_WITH_AS(data::Loader(std::shared_ptr<const data::Dataset>(), {}), "Loader: expected a data set, got null",
-                         ValueError);
+    CHECK_THROWS_WITH_AS(data::Loader(std::shared_ptr<const data::Dataset>(), {}),
+                         "Loader: expected a data set, got null", ValueError);
 }
 
 TEST_CASE("errors of examples arrive at their batch; wrong options are refused") {
@@ -282,9 +284,9 @@ TEST_CASE("what data sets, transforms and collate functions give is looked at, a
                              doctest::Contains("expected field 'a' of example 0 of shape [3], got [2]"), ShapeError);
         CHECK_THROWS_WITH_AS(loader_of({{.name = "a"}, {.name = "b"}}, two, options),
                              doctest::Contains("expected 2 fields of example 0"), ValueError);
-        CHECK_THROWS_WITH_AS(loader_of({{.name = "a"}}, {DType::f32, {4}, std::vector<std::byte>(8)}, options),
-                             doctest::Contains("expected field 'a' of example 0 with 16 bytes for its shape [4], got 8"),
-                             ShapeError);
+        CHECK_THROWS_WITH_AS(
+            loader_of({{.name = "a"}}, {DType::f32, {4}, std::vector<std::byte>(8)}, options),
+            doctest::Contains("expected field 'a' of example 0 with 16 bytes for its shape [4], got 8"), ShapeError);
     }
     CHECK_THROWS_WITH_AS(
         loader_of({{.name = "a"}}, two, {.transform = [](data::Example& e, data::Random&) { e.arrays().clear(); }}),
@@ -305,7 +307,8 @@ TEST_CASE("what data sets, transforms and collate functions give is looked at, a
               }});
     changing.start(0);
     (void)changing.next();
-    CHECK_THROWS_WITH_AS((void)changing.next(), doctest::Contains("expected the same fields for each batch"), ValueError);
+    CHECK_THROWS_WITH_AS((void)changing.next(), doctest::Contains("expected the same fields for each batch"),
+                         ValueError);
     const auto flat = data::InMemoryDataset({4}, std::vector<float>(8), {0, 1}, 2);
     CHECK_THROWS_WITH_AS(data::Loader(flat, {.transform = data::random_horizontal_flip()}),
                          doctest::Contains("got examples of 'features' f32 [4], 'label' i64 []"), ShapeError);

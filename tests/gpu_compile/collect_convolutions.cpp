@@ -57,12 +57,13 @@ void convolution_strategies() {
                 const bool forward = direction == Conv2dDirection::forward;
                 for (const Conv2dStrategy* strategy : conv2d_strategies()) {
                     // Others serve halves by their kernels of f32.
-                    if (is_16bit_float(dtype) && strategy != &conv2d_implicit_gemm() && strategy != &conv2d_direct()) continue;
+                    if (is_16bit_float(dtype) && strategy != &conv2d_implicit_gemm() && strategy != &conv2d_direct())
+                        continue;
                     if (!strategy->is_applicable(problem, device)) continue;
                     const std::vector<std::string> variants = strategy->variants(problem, device);
                     for (const std::string& variant : variants) {
-                        Conv2dOperands operands{View::make(device, dtype, item.x), View::make(device, dtype, item.weight),
-                                                View::make(device, dtype, out)};
+                        Conv2dOperands operands{View::make(device, dtype, item.x),
+                                                View::make(device, dtype, item.weight), View::make(device, dtype, out)};
                         const bool tailed = item.epilogues && direction != Conv2dDirection::backward_weights &&
                                             takes_epilogues(variants, variant) &&
                                             strategy->fuses_epilogue(problem, device, variant);

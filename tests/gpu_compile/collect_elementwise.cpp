@@ -61,7 +61,8 @@ void elementwise_functions() {
     for (const DType dtype : kFloats)
         for (const auto& chain : all) {
             // Reduced are computed as f32.
-            if (!all_combinations() && is_16bit_float(dtype) && &chain != &all.front() && &chain != &all.back()) continue;
+            if (!all_combinations() && is_16bit_float(dtype) && &chain != &all.front() && &chain != &all.back())
+                continue;
             const std::vector<Tensor> leaves{leaf(dtype, {6, 40}), leaf(dtype, {6, 40})};
             backward(chain(leaves[0], leaves[1]), leaves);
         }

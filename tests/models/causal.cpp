@@ -148,7 +148,8 @@ Row gpt2_reference(const Weights& weights, const std::vector<std::int64_t>& toke
     }
     Row out;
     for (const Row& row : x)
-        for (const double value : of.linear("lm_head", of.norm("transformer.ln_f", row, 1e-5, true))) out.push_back(value);
+        for (const double value : of.linear("lm_head", of.norm("transformer.ln_f", row, 1e-5, true)))
+            out.push_back(value);
     return out;
 }
 
@@ -376,7 +377,8 @@ TEST_CASE("causal models: files that would give another model are refused") {
     CHECK(saves("llama", [](auto&) {}));
     CHECK(saves("llama", [](auto& item) { item.attention_bias = item.mlp_bias = true; }));
     CHECK(saves("mistral", [](auto& element) { element.sliding_window = 4; }));
-    CHECK(saves("qwen2", [](auto& entry) { entry.sliding_window = 4, entry.max_window_layers = 1, entry.qkv_bias = true; }));
+    CHECK(saves("qwen2",
+                [](auto& entry) { entry.sliding_window = 4, entry.max_window_layers = 1, entry.qkv_bias = true; }));
     CHECK_FALSE(saves("llama", [](auto& one) { one.sliding_window = 4; }));
     CHECK_FALSE(saves("llama", [](auto& one) { one.qkv_bias = true; }));
     CHECK_FALSE(saves("mistral", [](auto& one) { one.max_window_layers = 1; }));

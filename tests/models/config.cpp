@@ -203,7 +203,8 @@ TEST_CASE("config.json: fields that no member stands for are written back") {
     CHECK(again.eos_token_id == std::vector<std::int64_t>{6, 8});
     CHECK(!again.bos_token_id);
     CHECK(again.n_embd == 24);
-    CHECK(refusal<GPT2Config>(R"({"eos_token_id":[1,"x"]})") == R"(at byte 1: 'eos_token_id' expected a token, got "x")");
+    CHECK(refusal<GPT2Config>(R"({"eos_token_id":[1,"x"]})") ==
+          R"(at byte 1: 'eos_token_id' expected a token, got "x")");
     for (const char* text : {"", "{", "nonsense", "1 2"}) {
         config.other_fields["own"] = text;
         CHECK_THROWS_AS(config.save(folder / "config.json"), ValueError);

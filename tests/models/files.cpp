@@ -257,7 +257,8 @@ TEST_CASE("model folders: adapters that are merged leave nothing in the files") 
     {
         const NoGrad no_grad;
         std::uint64_t seed = 7;
-        for (const Tensor& lora_parameter : nn::lora_parameters(model)) Tensor(lora_parameter).copy_(random_tensor(lora_parameter.shape(), ++seed));
+        for (const Tensor& lora_parameter : nn::lora_parameters(model))
+            Tensor(lora_parameter).copy_(random_tensor(lora_parameter.shape(), ++seed));
     }
     nn::merge_lora(model);
     model.save_pretrained(folder / "m");

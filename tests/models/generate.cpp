@@ -328,10 +328,11 @@ TEST_CASE("generate: a callback per token, and what does not fit") {
     const Tokens prompt{1, 2, 3};
     const auto whole = generate(model, prompt, {.max_new_tokens = 8})[0];
     Tokens seen;
-    const auto stopped = generate(model, prompt, {.max_new_tokens = 8, .on_token = [&](const GeneratedToken& generated_token) {
-                                                      seen.push_back(generated_token.token);
-                                                      return seen.size() < 5;
-                                                  }})[0];
+    const auto stopped =
+        generate(model, prompt, {.max_new_tokens = 8, .on_token = [&](const GeneratedToken& generated_token) {
+                                     seen.push_back(generated_token.token);
+                                     return seen.size() < 5;
+                                 }})[0];
     CHECK(seen == Tokens(whole.tokens.begin(), whole.tokens.begin() + 5));
     CHECK(stopped.tokens == seen);
     CHECK(stopped.reason == FinishReason::callback);

@@ -78,7 +78,8 @@ Row mlp(const Weights& weights, const std::string& name, Row x, bool relu_at_end
 
 Numbers drawn_numbers(std::size_t count, std::int64_t below, std::uint64_t seed) {
     Numbers out;
-    for (const double random_value : random_values(static_cast<std::int64_t>(count), seed, 0, static_cast<double>(below)))
+    for (const double random_value :
+         random_values(static_cast<std::int64_t>(count), seed, 0, static_cast<double>(below)))
         out.push_back(std::min(below - 1, static_cast<std::int64_t>(random_value)));
     return out;
 }

@@ -238,7 +238,8 @@ TEST_CASE("Classifiers and the translator refuse what they cannot take, by name"
     models::TextCNN cnn({.vocab_size = 5, .embedding_dim = 4, .num_filters = 2});
     CHECK_THROWS_WITH_AS(cnn(Tensor::from<std::int64_t>({1, 2}, {2})),
                          "TextCNN: expected input_ids (N, L), got [2] (in TextCNN)", ShapeError);
-    CHECK_THROWS_WITH_AS(cnn(ones({2, 3})), "TextCNN: expected input_ids of i64 or i32, got f32 (in TextCNN)", TypeError);
+    CHECK_THROWS_WITH_AS(cnn(ones({2, 3})), "TextCNN: expected input_ids of i64 or i32, got f32 (in TextCNN)",
+                         TypeError);
     models::Translator model(
         {.source_vocab_size = 5, .target_vocab_size = 5, .d_model = 8, .nhead = 2, .max_length = 4});
     CHECK_THROWS_WITH_AS(model(tokens({1, 2, 3, 4, 1}, 1), tokens({1}, 1)),

@@ -107,8 +107,8 @@ TEST_CASE("layers: padding") {
     same(named(nn::CircularPad2d(3), "CircularPad2d")(image()), pad(image(), {3, 3, 3, 3}, PadMode::circular));
     same(named(nn::ZeroPad2d(1), "ZeroPad2d")(image()), pad(image(), {1, 1, 1, 1}));
     same(named(nn::ConstantPad1d({1, -2}, 3.5), "ConstantPad1d")(line()), pad(line(), {1, -2}, PadMode::constant, 3.5));
-    CHECK_THROWS_WITH_AS(nn::CircularPad2d({1, 2}), "CircularPad2d: expected 4 numbers, a pair for each axis, got [1, 2]",
-                         ValueError);
+    CHECK_THROWS_WITH_AS(nn::CircularPad2d({1, 2}),
+                         "CircularPad2d: expected 4 numbers, a pair for each axis, got [1, 2]", ValueError);
 }
 
 TEST_CASE("layers: pools of all ranks") {

@@ -81,7 +81,8 @@ TEST_CASE("layers: names of parameters and buffers are PyTorch's") {
 
 TEST_CASE("layers: initial values are drawn as PyTorch draws them") {
     manual_seed(3);
-    for (const Tensor& tensor : nn::Conv1d(30, 40, 5, {.groups = 2}).parameters()) check_uniform(tensor, 1 / std::sqrt(75.0));
+    for (const Tensor& tensor : nn::Conv1d(30, 40, 5, {.groups = 2}).parameters())
+        check_uniform(tensor, 1 / std::sqrt(75.0));
     for (const Tensor& item : nn::ConvTranspose2d(40, 60, {5, 3}, {.groups = 2}).parameters())
         check_uniform(item, 1 / std::sqrt(450.0));
     for (const Tensor& parameter : nn::LSTMCell(20, 30).parameters()) check_uniform(parameter, 1 / std::sqrt(30.0));
@@ -212,8 +213,8 @@ TEST_CASE("layers: mistakes are refused by name") {
     CHECK_THROWS_WITH_AS(nn::Dropout(1.5), "Dropout: expected p in [0, 1], got 1.5", ValueError);
     CHECK_THROWS_WITH_AS(nn::MaxPool2d(3, {.padding = 2}), doctest::Contains("MaxPool2d: expected a kernel size"),
                          ValueError);
-    CHECK_THROWS_WITH_AS(nn::LayerNorm({3, 0}), "LayerNorm: expected sizes of at least 1 as normalized_shape, got [3, 0]",
-                         ValueError);
+    CHECK_THROWS_WITH_AS(nn::LayerNorm({3, 0}),
+                         "LayerNorm: expected sizes of at least 1 as normalized_shape, got [3, 0]", ValueError);
     CHECK_THROWS_WITH_AS(nn::RMSNorm(Shape{}), "RMSNorm: expected sizes of at least 1 as normalized_shape, got []",
                          ValueError);
     CHECK_THROWS_WITH_AS(nn::LayerNorm(3, {.eps = -1}), "LayerNorm: expected eps of at least 0, got -1", ValueError);

@@ -87,7 +87,8 @@ TEST_CASE("GroupNorm, InstanceNorm, LocalResponseNorm: names, values, running st
     CHECK_THROWS_WITH_AS(nn::InstanceNorm1d(6)(image),
                          "InstanceNorm1d: expected x (N, C, L) or (C, L), got [2, 6, 5, 3] (in InstanceNorm1d)",
                          ShapeError);
-    CHECK_THROWS_WITH_AS(nn::LocalResponseNorm(0), "LocalResponseNorm: expected a size of at least 1, got 0", ValueError);
+    CHECK_THROWS_WITH_AS(nn::LocalResponseNorm(0), "LocalResponseNorm: expected a size of at least 1, got 0",
+                         ValueError);
 }
 
 TEST_CASE("InstanceNorm: a recorded step updates the running statistics") {
@@ -142,7 +143,8 @@ TEST_CASE("Embedding and EmbeddingBag: options, and tables that are there alread
     CHECK_FALSE(last(row, offsets).requires_grad());
     CHECK(last.not_capture_safe().empty());
     CHECK_THROWS_WITH_AS(nn::EmbeddingBag(0, 3),
-                         "EmbeddingBag: expected num_embeddings and embedding_dim of at least 1, got 0 and 3", ValueError);
+                         "EmbeddingBag: expected num_embeddings and embedding_dim of at least 1, got 0 and 3",
+                         ValueError);
     CHECK_THROWS_AS(nn::EmbeddingBag(5, 3, {.padding_idx = 5}), ValueError);
     CHECK_THROWS_AS(nn::Embedding::from_pretrained(zeros({3})), ShapeError);
     CHECK_THROWS_AS(nn::Embedding::from_pretrained(Tensor()), ValueError);

@@ -143,7 +143,8 @@ TEST_CASE("a module that was moved from says so") {
     nn::Linear linear(5, 3), second(std::move(linear));
     CHECK_THROWS_WITH_AS((void)linear(x), "Linear: expected a module, got one that was moved from", ValueError);
     nn::Linear third(std::move(linear));
-    CHECK_THROWS_WITH_AS((void)third.state_dict(), "Linear: expected a module, got one that was moved from", ValueError);
+    CHECK_THROWS_WITH_AS((void)third.state_dict(), "Linear: expected a module, got one that was moved from",
+                         ValueError);
     CHECK_THROWS_WITH_AS((void)nn::Sequential(nn::ReLU(), std::move(linear)),
                          "Linear '1': expected a module, got one that was moved from", ValueError);
     nn::ReLU relu_layer, taken(std::move(relu_layer));

@@ -141,9 +141,9 @@ TEST_CASE("parametrisations: several in a row, one with parameters, one with a r
 
 TEST_CASE("parametrisations: mistakes are refused by name, and change nothing") {
     nn::Linear layer(3, 2);
-    CHECK_THROWS_WITH_AS(nn::register_parametrization(layer, "wieght", Symmetric()),
-                         "register_parametrization: expected a parameter of Linear (\"weight\", \"bias\"), got \"wieght\"",
-                         ValueError);
+    CHECK_THROWS_WITH_AS(
+        nn::register_parametrization(layer, "wieght", Symmetric()),
+        "register_parametrization: expected a parameter of Linear (\"weight\", \"bias\"), got \"wieght\"", ValueError);
     CHECK_THROWS_AS(nn::register_parametrization(layer, "weight", Symmetric()), ShapeError);  // 2 x 3 plus 3 x 2
     struct Other : nn::Layer {
         Tensor forward(Tensor w) override { return sum(w); }
@@ -153,9 +153,9 @@ TEST_CASE("parametrisations: mistakes are refused by name, and change nothing") 
         doctest::Contains("register_parametrization: expected a parametrisation that gives 'weight' of Linear "
                           "as it is, f32 [2, 3]"),
         ValueError);
-    CHECK_THROWS_WITH_AS(nn::remove_parametrizations(layer, "weight"),
-                         "remove_parametrizations: expected a parameter that has parametrisations, got 'weight' of Linear",
-                         ValueError);
+    CHECK_THROWS_WITH_AS(
+        nn::remove_parametrizations(layer, "weight"),
+        "remove_parametrizations: expected a parameter that has parametrisations, got 'weight' of Linear", ValueError);
     struct Pair : nn::Callable<Tensor(Tensor, Tensor)> {
         Tensor forward(Tensor a, Tensor b) override { return a * b; }
     };
@@ -169,7 +169,8 @@ TEST_CASE("parametrisations: mistakes are refused by name, and change nothing") 
     CHECK_THROWS_WITH_AS(nn::remove_parametrizations(layer, "weight", false),
                          "remove_parametrizations: expected one original to go back to, got 2 of 'weight'", ValueError);
     CHECK_THROWS_AS(nn::lora(layer, "bias"), ShapeError);
-    CHECK_THROWS_WITH_AS(nn::lora(layer, "weight", {.rank = 0}), "LoRA: expected a rank of at least 1, got 0", ValueError);
+    CHECK_THROWS_WITH_AS(nn::lora(layer, "weight", {.rank = 0}), "LoRA: expected a rank of at least 1, got 0",
+                         ValueError);
     Mix mix;
     CHECK_THROWS_WITH_AS(nn::register_parametrization(mix, "plain", Scaled()),
                          "register_parametrization: expected a parameter that its module keeps as nn::Parameter, got "

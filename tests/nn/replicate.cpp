@@ -82,9 +82,9 @@ TEST_CASE("replicas: of another type, in place, with parametrisations, and mista
     CHECK(values((*replicas[0])(x)) == values((*model)(x)));
     CHECK_FALSE(replicas[0]->named_parameters()[1].tensor.requires_grad());
 
-    CHECK_THROWS_WITH_AS(nn::replicate([] { return nn::Linear(4, 3, {.bias = false}); }, nn::Linear(4, 3), here),
-                         "replicate: expected a replica with the parameters and buffers of the model, 'bias', got 'none'",
-                         ValueError);
+    CHECK_THROWS_WITH_AS(
+        nn::replicate([] { return nn::Linear(4, 3, {.bias = false}); }, nn::Linear(4, 3), here),
+        "replicate: expected a replica with the parameters and buffers of the model, 'bias', got 'none'", ValueError);
     CHECK_THROWS_WITH_AS(nn::replicate([] { return nn::Linear(5, 3); }, nn::Linear(4, 3), here),
                          "replicate: expected a replica whose 'weight' has shape [3, 4], got [3, 5]", ShapeError);
     CHECK_THROWS_WITH_AS(

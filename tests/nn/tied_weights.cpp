@@ -174,10 +174,11 @@ TEST_CASE("tied weights: saved and loaded under both their names") {
     for (auto& [name, tensor] : two_values)
         if (name == "decoder.weight") tensor = tensor + 1;
     for (const bool strict : {true, false})
-        CHECK_THROWS_WITH_AS(d.load_state_dict(two_values, strict),
-                             "load_state_dict: expected the same values for 'encoder.weight' and 'decoder.weight', which "
-                             "are one tensor here, got others",
-                             ValueError);
+        CHECK_THROWS_WITH_AS(
+            d.load_state_dict(two_values, strict),
+            "load_state_dict: expected the same values for 'encoder.weight' and 'decoder.weight', which "
+            "are one tensor here, got others",
+            ValueError);
     CHECK(values(d(x)) == wanted);
     // Not-a-number equals itself: bits are compared.
     auto broken = loaded;

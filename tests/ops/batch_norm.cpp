@@ -41,7 +41,8 @@ TEST_CASE("batch_norm, its statistics and its gradients agree with the reference
             BatchNormReference given;
             given.mean = mean_before;
             given.variance = variance_before;
-            const auto evaluated = reference_batch_norm(batch_norm_case, elements, weights, biases, gradient, 1e-5, &given);
+            const auto evaluated =
+                reference_batch_norm(batch_norm_case, elements, weights, biases, gradient, 1e-5, &given);
             for (const KernelStyle style : families()) {
                 const ops::KernelStyleScope scope(style);
                 CAPTURE(batch_norm_case.name);
@@ -148,16 +149,19 @@ TEST_CASE("what batch_norm refuses") {
                          "batch_norm: expected at least 2 axes (N, C, ...) as x, got [4]", ShapeError);
     CHECK_THROWS_WITH_AS(batch_norm(zeros({1, 3}), c, c, c, c),
                          "batch_norm: expected at least two elements a channel to train on, got [1, 3]", ShapeError);
-    CHECK_THROWS_WITH_AS(batch_norm(x, zeros({4}), c, c, c),
-                         "batch_norm: expected x (N, C, ...) with as many channels as the weight has elements, got x of "
-                         "shape [4, 3] and the weight of shape [4]",
-                         ShapeError);
+    CHECK_THROWS_WITH_AS(
+        batch_norm(x, zeros({4}), c, c, c),
+        "batch_norm: expected x (N, C, ...) with as many channels as the weight has elements, got x of "
+        "shape [4, 3] and the weight of shape [4]",
+        ShapeError);
     CHECK_THROWS_WITH_AS(batch_norm(x, c, c, c, {}, {.training = false}),
-                         "batch_norm: expected running statistics to evaluate with, got an undefined tensor", ValueError);
-    CHECK_THROWS_WITH_AS(batch_norm(x, c, c, c, zeros({2}), {.training = false}),
-                         "batch_norm: expected x (N, C, ...) with as many channels as the running variance has elements, "
-                         "got x of shape [4, 3] and the running variance of shape [2]",
-                         ShapeError);
+                         "batch_norm: expected running statistics to evaluate with, got an undefined tensor",
+                         ValueError);
+    CHECK_THROWS_WITH_AS(
+        batch_norm(x, c, c, c, zeros({2}), {.training = false}),
+        "batch_norm: expected x (N, C, ...) with as many channels as the running variance has elements, "
+        "got x of shape [4, 3] and the running variance of shape [2]",
+        ShapeError);
     CHECK_THROWS_WITH_AS(batch_norm(x, c.to(DType::bf16), c, c, c),
                          "batch_norm: expected x and the weight of one type, got f32 and bf16", TypeError);
     CHECK_THROWS_WITH_AS(batch_norm(x.to(DType::i32), c, c, c, c),

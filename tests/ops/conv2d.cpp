@@ -216,8 +216,8 @@ TEST_CASE("conv2d: the public functions compute each case, and the gradient of t
                                    const Tolerance& allowed) {
                 if (c.x[0] == 0)
                     return difference(result, wanted, allowed);  // there is nothing to choose a strategy for
-                return wrong_by(*ops::choose_conv2d(problem_of(c, dtype, style, direction), x.device()).strategy,
-                                dtype, result, wanted, allowed);
+                return wrong_by(*ops::choose_conv2d(problem_of(c, dtype, style, direction), x.device()).strategy, dtype,
+                                result, wanted, allowed);
             };
             CHECK(wrong(Conv2dDirection::forward, forward, biased_out, c.forward_tolerance(dtype)) == "");
             CHECK(wrong(Conv2dDirection::backward_input, for_x, dx, c.input_tolerance(dtype)) == "");
@@ -365,7 +365,8 @@ TEST_CASE("conv2d: epilogues within the kernels, and behind them") {
                 const ops::KernelEpilogue epilogue{
                     .alpha = 2, .beta = -1, .residual = residual.view(), .activation = ops::Function::tanh};
                 REQUIRE(ops::conv2d_implicit_gemm().fuses_epilogue(problem, x.device(), variant));
-                ops::conv2d_implicit_gemm().run(problem, {x.view(), weight.view(), out.view(), bias.view(), epilogue}, variant);
+                ops::conv2d_implicit_gemm().run(problem, {x.view(), weight.view(), out.view(), bias.view(), epilogue},
+                                                variant);
                 auto all = expected;
                 for (std::size_t i = 0; i < all.size(); ++i) all[i] = std::tanh(2 * all[i] - added[i]);
                 CHECK(difference(out, all, c.forward_tolerance(DType::f32)) == "");
@@ -423,7 +424,8 @@ TEST_CASE("conv2d: epilogues within each kernel that knows them") {
                 for (const ops::Conv2dStrategy* strategy : ops::conv2d_strategies()) {
                     CAPTURE(strategy->name());
                     const auto problem = problem_of(c, DType::f32, style, direction);
-                    if (!strategy->is_applicable(problem, x.device()) || !strategy->fuses_epilogue(problem, x.device(), {}))
+                    if (!strategy->is_applicable(problem, x.device()) ||
+                        !strategy->fuses_epilogue(problem, x.device(), {}))
                         continue;
                     const auto check_epilogue = [&](const ops::KernelEpilogue& epilogue, const auto& wanted) {
                         const Tensor result = unwritten(shape, DType::f32);
@@ -548,13 +550,13 @@ TEST_CASE("conv2d: Winograd's error stays small over many channels, and it can b
         problem_of(large, DType::f32, KernelStyle::simd, Conv2dDirection::backward_weights), device));
     CHECK(!ops::conv2d_winograd2().is_applicable(
         problem_of(large, DType::f32, KernelStyle::simd, Conv2dDirection::backward_weights), device));
-    CHECK(!ops::conv2d_winograd4().is_profitable(problem_of(large, DType::f64, KernelStyle::simd, Conv2dDirection::forward),
-                                        device));
-    CHECK(!ops::conv2d_winograd4().is_profitable(problem_of(c, DType::f32, KernelStyle::simd, Conv2dDirection::backward_input),
-                                        device));
+    CHECK(!ops::conv2d_winograd4().is_profitable(
+        problem_of(large, DType::f64, KernelStyle::simd, Conv2dDirection::forward), device));
+    CHECK(!ops::conv2d_winograd4().is_profitable(
+        problem_of(c, DType::f32, KernelStyle::simd, Conv2dDirection::backward_input), device));
     const test::Environment without("DECLIVITY_WINOGRAD", "0");
-    CHECK(!ops::conv2d_winograd4().is_applicable(problem_of(large, DType::f32, KernelStyle::simd, Conv2dDirection::forward),
-                                             device));
+    CHECK(!ops::conv2d_winograd4().is_applicable(
+        problem_of(large, DType::f32, KernelStyle::simd, Conv2dDirection::forward), device));
     CHECK(!ops::choose_conv2d(problem_of(large, DType::f32, KernelStyle::simd, Conv2dDirection::forward), device)
                .strategy->name()
                .starts_with("winograd"));
@@ -575,11 +577,12 @@ TEST_CASE("conv2d: what does not fit is refused, by name") {
         forward(x, zeros({6, 3, 3, 3}), bias, out),
         "conv2d_forward: expected a weight of 4 input channels for x [2, 4, 5, 6] in 1 group, got [6, 3, 3, 3]",
         ShapeError);
-    CHECK_THROWS_WITH_AS(forward(x, weight, bias, out, {.groups = 4}),
-                         "conv2d_forward: expected groups that divide the channels of x and the filters, at least one of "
-                         "each, got 4 groups "
-                         "for x [2, 4, 5, 6] and weight [6, 4, 3, 3]",
-                         ValueError);
+    CHECK_THROWS_WITH_AS(
+        forward(x, weight, bias, out, {.groups = 4}),
+        "conv2d_forward: expected groups that divide the channels of x and the filters, at least one of "
+        "each, got 4 groups "
+        "for x [2, 4, 5, 6] and weight [6, 4, 3, 3]",
+        ValueError);
     CHECK_THROWS_AS(forward(x, weight, bias, out, {.groups = 0}), ValueError);
     CHECK_THROWS_AS(forward(x, zeros({0, 4, 3, 3}), zeros({0}), zeros({2, 0, 3, 4})), ValueError);
     CHECK_THROWS_WITH_AS(forward(x, weight, bias, out, {.stride = {1, 0}}),
@@ -587,11 +590,11 @@ TEST_CASE("conv2d: what does not fit is refused, by name") {
     CHECK_THROWS_WITH_AS(forward(x, weight, bias, out, {.padding = {-1, 0}}),
                          "conv2d_forward: expected a padding of at least 0 along each axis, got [-1, 0]", ValueError);
     CHECK_THROWS_AS(forward(x, weight, bias, out, {.dilation = {0, 1}}), ValueError);
-    CHECK_THROWS_WITH_AS(
-        forward(x, weight, bias, out, {.dilation = {3, 1}}),
-        "conv2d_forward: expected an x at least as large as the filter, got x [2, 4, 5, 6] with padding [0, 0] and weight "
-        "[6, 4, 3, 3] with dilation [3, 1]",
-        ShapeError);
+    CHECK_THROWS_WITH_AS(forward(x, weight, bias, out, {.dilation = {3, 1}}),
+                         "conv2d_forward: expected an x at least as large as the filter, got x [2, 4, 5, 6] with "
+                         "padding [0, 0] and weight "
+                         "[6, 4, 3, 3] with dilation [3, 1]",
+                         ShapeError);
     CHECK_THROWS_AS(forward(zeros({2, 4, 0, 6}), weight, bias, out), ShapeError);
     CHECK_THROWS_WITH_AS(forward(x, weight, zeros({5}), out), "conv2d_forward: expected bias of shape [6], got [5]",
                          ShapeError);

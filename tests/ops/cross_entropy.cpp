@@ -20,15 +20,18 @@ TEST_CASE("cross entropy and its gradient agree with the reference") {
         const auto labels = cross_entropy_case.labels();
         const Tensor narrow = Tensor::from(labels, {cross_entropy_case.rows});
         for (const DType dtype : floats()) {
-            Tensor x = random_tensor({cross_entropy_case.rows, cross_entropy_case.classes}, 1, dtype, -8, 8).set_requires_grad();
-            const auto expected = reference_cross_entropy(values(x), cross_entropy_case.classes, labels, cross_entropy_case.options);
+            Tensor x = random_tensor({cross_entropy_case.rows, cross_entropy_case.classes}, 1, dtype, -8, 8)
+                           .set_requires_grad();
+            const auto expected =
+                reference_cross_entropy(values(x), cross_entropy_case.classes, labels, cross_entropy_case.options);
             for (const KernelStyle style : families()) {
                 const ops::KernelStyleScope scope(style);
                 CAPTURE(cross_entropy_case.name);
                 CAPTURE(name_of(dtype));
                 CAPTURE(style == KernelStyle::simd ? "CPU-like" : "GPU-like");
                 x.zero_grad();
-                const Tensor loss = cross_entropy(x, dtype == DType::f64 ? narrow.to(DType::i64) : narrow, cross_entropy_case.options);
+                const Tensor loss =
+                    cross_entropy(x, dtype == DType::f64 ? narrow.to(DType::i64) : narrow, cross_entropy_case.options);
                 CHECK(difference(loss, expected.loss, cross_entropy_case.tolerance(dtype)) == "");
                 loss.backward(ones_like(loss));
                 CHECK(difference(x.grad(), expected.gradient, cross_entropy_case.tolerance(dtype)) == "");
@@ -135,9 +138,9 @@ TEST_CASE("what cross entropy refuses") {
     CHECK_THROWS_WITH_AS(cross_entropy(x, zeros({2})),
                          "cross_entropy: expected labels of an integer type (i8 to i64, u8 to u64), got f32",
                          TypeError);
-    CHECK_THROWS_WITH_AS(cross_entropy(x.to(DType::i32), labels),
-                         "cross_entropy: expected f32, f64, f16 or bf16 as logits, got i32 (convert with .to(DType::f32))",
-                         TypeError);
+    CHECK_THROWS_WITH_AS(
+        cross_entropy(x.to(DType::i32), labels),
+        "cross_entropy: expected f32, f64, f16 or bf16 as logits, got i32 (convert with .to(DType::f32))", TypeError);
     CHECK_THROWS_WITH_AS(cross_entropy(x, labels, {.label_smoothing = 1}),
                          "cross_entropy: expected label_smoothing in [0, 1), got 1", ValueError);
     CHECK_THROWS_WITH_AS(cross_entropy(zeros({2, 0}), labels),

@@ -74,7 +74,8 @@ void check_all(const char* strategy, DType dtype) {
         // CLBlast's own kernels are its own to check: a simulated device takes minutes for them.
         if (small_cases() && strategy == std::string_view("clblast") && number++ % 4 != 1) continue;
         // And each of its tiles is much work for a simulated device.
-        if (small_cases() && local && (matmul_case.batch > 3 || (dtype == DType::f64 && matmul_case.batch > 1))) continue;
+        if (small_cases() && local && (matmul_case.batch > 3 || (dtype == DType::f64 && matmul_case.batch > 1)))
+            continue;
         if (gemv && std::min(matmul_case.m, matmul_case.n) > 4) continue;  // another strategy serves these
         if (!matmul_case.large || (!few && matmul_case.flops() < 2e7)) check(matmul_case, dtype);
     }
@@ -132,11 +133,11 @@ TEST_CASE("matmul: stream, few rows along the lines of both") {
     std::vector<DType> types = floats();
     types.insert(types.end(), {DType::f16, DType::bf16});
     for (const MatmulCase& matmul_case : {MatmulCase{1, 1, 1, 1, OperandStrides::dense, OperandStrides::transposed},
-                                  {3, 2, 5, 7, OperandStrides::dense, OperandStrides::transposed},
-                                  {2, 3, 70, 97, OperandStrides::sliced, OperandStrides::transposed, true},
-                                  {3, 4, 33, 300, OperandStrides::repeated, OperandStrides::transposed},
-                                  {2, 1, 257, 128, OperandStrides::dense, OperandStrides::transposed, true},
-                                  {2, 3, 19, 1, OperandStrides::sliced, OperandStrides::sliced}})
+                                          {3, 2, 5, 7, OperandStrides::dense, OperandStrides::transposed},
+                                          {2, 3, 70, 97, OperandStrides::sliced, OperandStrides::transposed, true},
+                                          {3, 4, 33, 300, OperandStrides::repeated, OperandStrides::transposed},
+                                          {2, 1, 257, 128, OperandStrides::dense, OperandStrides::transposed, true},
+                                          {2, 3, 19, 1, OperandStrides::sliced, OperandStrides::sliced}})
         for (const DType dtype : types)
             if (!small_cases() || (!matmul_case.large && dtype != DType::bf16)) check(matmul_case, dtype);
 }
@@ -161,8 +162,8 @@ TEST_CASE("matmul: f16 and bf16, added up in f32 and rounded once") {
                                        {1, 1, 6, 5, OperandStrides::transposed, OperandStrides::scattered},
                                        {4, 130, 260, 100, OperandStrides::dense, OperandStrides::sliced, true}});
         if (gemv)
-            cases.insert(cases.end(),
-                         {{2, 1, 20, 16, OperandStrides::dense, OperandStrides::transposed}, {1, 2, 5, 50000, OperandStrides::dense, OperandStrides::dense, true}});
+            cases.insert(cases.end(), {{2, 1, 20, 16, OperandStrides::dense, OperandStrides::transposed},
+                                       {1, 2, 5, 50000, OperandStrides::dense, OperandStrides::dense, true}});
         // A few for slow checkers.
         if (small_cases())
             cases = gemv ? std::vector<MatmulCase>{{1, 1, 20, 16, OperandStrides::dense, OperandStrides::transposed}}
@@ -407,10 +408,11 @@ std::vector<Epilogue> tails_for(const MatmulCase& one, const Tensor& bias, const
 
 TEST_CASE("matmul: an epilogue runs over the product") {
     // Several blocks of k, edges of panels and tiles, operands that each strategy can take.
-    const MatmulCase cases[] = {{2, 5, 6, 7, OperandStrides::dense, OperandStrides::transposed},
-                                {1, 9, 50, small_cases() ? 20 : 1100, OperandStrides::dense, OperandStrides::transposed},
-                                {3, 16, 96, 3},
-                                {1, 3, 8, 40, OperandStrides::dense, OperandStrides::transposed}};
+    const MatmulCase cases[] = {
+        {2, 5, 6, 7, OperandStrides::dense, OperandStrides::transposed},
+        {1, 9, 50, small_cases() ? 20 : 1100, OperandStrides::dense, OperandStrides::transposed},
+        {3, 16, 96, 3},
+        {1, 3, 8, 40, OperandStrides::dense, OperandStrides::transposed}};
     for (const MatmulCase& test_case : cases) {
         const auto a = matmul_operand(test_case.a, test_case.batch, test_case.m, test_case.k, 1, DType::f32),
                    b = matmul_operand(test_case.b, test_case.batch, test_case.k, test_case.n, 2, DType::f32);
@@ -438,8 +440,8 @@ TEST_CASE("matmul: an epilogue runs over the product") {
                 const auto style = family_for(strategy);
                 const Guarded result(shape, DType::f32);
                 ops::matmul(a.view, b.view, result.out, ops::epilogue_of(epilogue.expression));
-                CHECK(difference(Tensor(result.out), wanted, tolerance(DType::f32, static_cast<double>(test_case.k + 2))) ==
-                      "");
+                CHECK(difference(Tensor(result.out), wanted,
+                                 tolerance(DType::f32, static_cast<double>(test_case.k + 2))) == "");
                 CHECK(result.intact());
             }
         }
@@ -568,8 +570,8 @@ TEST_CASE("matmul: what does not fit is refused") {
     const View square = random_tensor({1, 4, 4}, 1).view();
     CHECK_THROWS_AS(ops::matmul(square, random_tensor({1, 4, 4}, 1).view(), square), ValueError);
     const Environment wrong("DECLIVITY_MATMUL", "fast");
-    CHECK_THROWS_WITH_AS(
-        ops::matmul(a, b, out),
-        "DECLIVITY_MATMUL: expected one of stream, packed, gemv, local, dot, split, blocked, clblast, tiled, got \"fast\"",
-        ValueError);
+    CHECK_THROWS_WITH_AS(ops::matmul(a, b, out),
+                         "DECLIVITY_MATMUL: expected one of stream, packed, gemv, local, dot, split, blocked, clblast, "
+                         "tiled, got \"fast\"",
+                         ValueError);
 }

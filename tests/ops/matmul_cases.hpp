@@ -126,7 +126,8 @@ inline const std::vector<MatmulCase>& matmul_cases() {
         {1, 3, 50, 1024, OperandStrides::dense, OperandStrides::transposed, true},
         {1, 33, 47, 129, OperandStrides::dense, OperandStrides::dense, true},
         {1, 64, 64, 64, OperandStrides::dense, OperandStrides::transposed, true},
-        {1, 128, 10, 3136, OperandStrides::dense, OperandStrides::transposed, true},  // the dense layer behind two pooled convolutions
+        {1, 128, 10, 3136, OperandStrides::dense, OperandStrides::transposed,
+         true},  // the dense layer behind two pooled convolutions
         {1, 10, 3136, 128, OperandStrides::transposed, OperandStrides::dense, true},  // and the gradient of its weights
         {8, 37, 41, 65, OperandStrides::transposed, OperandStrides::dense, true},
         {5, 100, 90, 70, OperandStrides::sliced, OperandStrides::transposed, true},

@@ -339,8 +339,8 @@ TEST_CASE("random: within an expression numbers have the bits of those that are 
     CHECK(values(Tensor(ops::dense_copy_if_needed(part))) == stored(normal_leaf, DType::f32, {3, 7}, call));
     if (!device().info().fp64) return;
     // Among numbers of f64 those of f32 stay what they are.
-    CHECK(beside_zeros(Expression::cast(normal_leaf(DType::f32, {3, 7}, call), DType::f64), {3, 7}, KernelStyle::simd) ==
-          stored(normal_leaf, DType::f32, {3, 7}, call));
+    CHECK(beside_zeros(Expression::cast(normal_leaf(DType::f32, {3, 7}, call), DType::f64), {3, 7},
+                       KernelStyle::simd) == stored(normal_leaf, DType::f32, {3, 7}, call));
 }
 
 TEST_CASE("random: what does not fit is refused") {

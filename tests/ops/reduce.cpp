@@ -17,7 +17,8 @@ namespace {
 
 constexpr Reduce kKinds[] = {Reduce::sum, Reduce::mean, Reduce::max, Reduce::min};
 
-void check(const ReduceCase& one, Reduce kind, const Tensor& x, const std::vector<double>& elements, KernelStyle style) {
+void check(const ReduceCase& one, Reduce kind, const Tensor& x, const std::vector<double>& elements,
+           KernelStyle style) {
     const ops::KernelStyleScope scope(style);
     CAPTURE(style == KernelStyle::simd ? "CPU-like" : "GPU-like");
     CAPTURE(one.name);
@@ -70,7 +71,8 @@ TEST_CASE("reductions of halves are those of f32, rounded once") {
                     allowed.relative += dtype == DType::f16 ? 0x1.01p-11 : 0x1.01p-8, allowed.absolute += 0x1p-25;
                 const Tensor result(ops::reduce(kind, x.view(), reduce_case.axes, false));
                 CHECK(result.dtype() == dtype);
-                CHECK(difference(result, reference_reduce(kind, elements, reduce_case.shape, reduce_case.axes), allowed) == "");
+                CHECK(difference(result, reference_reduce(kind, elements, reduce_case.shape, reduce_case.axes),
+                                 allowed) == "");
             }
     }
     // Far more than f16 could count in steps of one, and a mean whose sum is too large for it.
@@ -94,7 +96,8 @@ TEST_CASE("reductions of integers are exact") {
             const auto elements = values(x);
             for (const Reduce kind : {Reduce::sum, Reduce::max, Reduce::min}) {
                 if (has_family(KernelStyle::simd)) check(reduce_case, kind, x, elements, KernelStyle::simd);
-                if (kind == Reduce::sum || dtype == DType::i32) check(reduce_case, kind, x, elements, KernelStyle::simt);
+                if (kind == Reduce::sum || dtype == DType::i32)
+                    check(reduce_case, kind, x, elements, KernelStyle::simt);
             }
         }
     }
@@ -187,7 +190,8 @@ TEST_CASE("reductions of nothing") {
 TEST_CASE("gradients of reductions") {
     if (widest() != DType::f64) return;
     for (const ReduceCase& reduce_case : reduce_cases()) {
-        if (reduce_case.large || reduce_case.shape.numel() == 0 || (small_cases() && reduce_case.shape.numel() > 50)) continue;
+        if (reduce_case.large || reduce_case.shape.numel() == 0 || (small_cases() && reduce_case.shape.numel() > 50))
+            continue;
         CAPTURE(reduce_case.name);
         const Tensor x = reduce_case.input(DType::f64, 8);
         CHECK(gradient_difference([&](const auto& in) { return sum(in[0], reduce_case.axes); }, {x}) == "");
@@ -273,8 +277,8 @@ TEST_CASE("what reductions refuse") {
     CHECK_THROWS_WITH_AS(sum(x, {1, -1}), "sum: expected each axis once, got [1, -1] for 2 axes", ShapeError);
     CHECK(sum(full({}, 3), {-1}).item<float>() == 3);
     CHECK_THROWS_WITH_AS(sum(zeros({}), {1}), "sum: expected an axis in [-1, 0], got 1", ShapeError);
-    CHECK_THROWS_WITH_AS(mean(x.to(DType::i32)), "mean: expected f32, f64, f16 or bf16 (convert with .to(DType)), got i32",
-                         TypeError);
+    CHECK_THROWS_WITH_AS(mean(x.to(DType::i32)),
+                         "mean: expected f32, f64, f16 or bf16 (convert with .to(DType)), got i32", TypeError);
     CHECK_THROWS_WITH_AS(max(Tensor()), "max: expected a tensor, got an undefined one", ValueError);
     CHECK_THROWS_WITH_AS(ops::reduce(Reduce::sum, x.view(), {0}, zeros({2}).view()),
                          "sum: expected an output of shape [3], got [2]", ShapeError);

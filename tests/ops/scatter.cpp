@@ -88,7 +88,8 @@ TEST_CASE("sums of rows by their numbers, and the last ones") {
             if (dtype == DType::f64 && !device().info().fp64) continue;
             CAPTURE(name_of(dtype));
             const bool whole = !is_floating(dtype);
-            std::vector<double> elements = random_values(test_case.count * test_case.taken, 1, whole ? 0 : -1, whole ? 2 : 1);
+            std::vector<double> elements =
+                random_values(test_case.count * test_case.taken, 1, whole ? 0 : -1, whole ? 2 : 1);
             if (whole)
                 for (double& element : elements) element = std::floor(element);
             const Tensor x = tensor(elements, {test_case.count, test_case.taken}, dtype);
@@ -98,11 +99,12 @@ TEST_CASE("sums of rows by their numbers, and the last ones") {
                 for (double& sum : wanted) sum = static_cast<std::int8_t>(static_cast<std::int64_t>(sum));
             if (dtype == DType::u16)
                 for (double& sum : wanted) sum = static_cast<std::uint16_t>(static_cast<std::int64_t>(sum));
-            const auto most = static_cast<double>(test_case.high < 0.01 ? test_case.count : 20 * test_case.count / test_case.size + 1);
+            const auto most = static_cast<double>(test_case.high < 0.01 ? test_case.count
+                                                                        : 20 * test_case.count / test_case.size + 1);
             const double rounding = dtype == DType::f16 ? 1e-3 : 8e-3;  // once, at the end
-            const Tolerance allowed = whole            ? Tolerance{0, 0}
+            const Tolerance allowed = whole                   ? Tolerance{0, 0}
                                       : is_16bit_float(dtype) ? Tolerance{rounding, rounding}
-                                                       : tolerance(dtype, most, 4);
+                                                              : tolerance(dtype, most, 4);
             for (const DType place : {DType::i32, DType::i64}) {
                 const Tensor at = Tensor::from<std::int64_t>(numbers, {test_case.count}).to(place);
                 for (const KernelStyle style : families()) {
@@ -142,7 +144,8 @@ TEST_CASE("sums onto what there is") {
             for (const KernelStyle style : families()) {
                 const ops::KernelStyleScope scope(style);
                 CAPTURE(style == KernelStyle::simd ? "CPU-like" : "GPU-like");
-                const ops::View out = ops::View::make(x.device(), dtype, {test_case.size, test_case.taken}), onto = base.view();
+                const ops::View out = ops::View::make(x.device(), dtype, {test_case.size, test_case.taken}),
+                                onto = base.view();
                 ops::sum_rows("sum_rows", x.view(), at.view(), out, &onto);
                 CHECK(difference(Tensor(out), wanted, allowed) == "");
             }

@@ -36,15 +36,18 @@ TEST_CASE("softmax and its gradient agree with the reference") {
                 CAPTURE(name_of(dtype));
                 CAPTURE(style == KernelStyle::simd ? "CPU-like" : "GPU-like");
                 const Tensor y = softmax(x, softmax_case.axis), log_y = log_softmax(x, softmax_case.axis);
-                CHECK(difference(y, reference_softmax(elements, softmax_case.shape, softmax_case.axis), softmax_case.tolerance(dtype)) == "");
+                CHECK(difference(y, reference_softmax(elements, softmax_case.shape, softmax_case.axis),
+                                 softmax_case.tolerance(dtype)) == "");
                 CHECK(difference(log_y, reference_log_softmax(elements, softmax_case.shape, softmax_case.axis),
                                  softmax_case.tolerance(dtype, 8)) == "");
-                CHECK(difference(backward_of(y, x, g),
-                                 reference_softmax_backward(false, elements, gradient, softmax_case.shape, softmax_case.axis),
-                                 softmax_case.tolerance(dtype)) == "");
-                CHECK(difference(backward_of(log_y, x, g),
-                                 reference_softmax_backward(true, elements, gradient, softmax_case.shape, softmax_case.axis),
-                                 softmax_case.tolerance(dtype, 8)) == "");
+                CHECK(difference(
+                          backward_of(y, x, g),
+                          reference_softmax_backward(false, elements, gradient, softmax_case.shape, softmax_case.axis),
+                          softmax_case.tolerance(dtype)) == "");
+                CHECK(difference(
+                          backward_of(log_y, x, g),
+                          reference_softmax_backward(true, elements, gradient, softmax_case.shape, softmax_case.axis),
+                          softmax_case.tolerance(dtype, 8)) == "");
             }
         }
     }

@@ -75,9 +75,9 @@ TEST_CASE("weights of AdamW decay whatever options are given, those of Adam and 
     CHECK(test::values(p)[0] == doctest::Approx(99.9).epsilon(1e-6));
     CHECK(test::values(q)[0] == doctest::Approx(99.8).epsilon(1e-6));
     CHECK(test::values(r)[0] == 100);
-    CHECK_THROWS_WITH_AS(optim::AdamW({zeros({1}).set_requires_grad()}, {.beta1 = 1}),
-                         "AdamW: expected betas in [0, 1), eps and weight decay of at least 0, got 1, 0.999, 1e-08, 0.01",
-                         ValueError);
+    CHECK_THROWS_WITH_AS(
+        optim::AdamW({zeros({1}).set_requires_grad()}, {.beta1 = 1}),
+        "AdamW: expected betas in [0, 1), eps and weight decay of at least 0, got 1, 0.999, 1e-08, 0.01", ValueError);
 }
 
 TEST_CASE("defaults of optimizers are PyTorch's") {

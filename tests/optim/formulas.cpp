@@ -240,10 +240,13 @@ TEST_CASE("optimizers: settings out of range are refused by name") {
                          "RMSprop: expected alpha in [0, 1], eps, weight decay and momentum of at least 0, got -0.1, "
                          "1e-08, 0, 0",
                          ValueError);
-    CHECK_THROWS_WITH_AS(optim::Adagrad(p, {.lr_decay = -1}), doctest::Contains("Adagrad: expected lr_decay"), ValueError);
+    CHECK_THROWS_WITH_AS(optim::Adagrad(p, {.lr_decay = -1}), doctest::Contains("Adagrad: expected lr_decay"),
+                         ValueError);
     CHECK_THROWS_WITH_AS(optim::Adadelta(p, {.rho = 2}), doctest::Contains("Adadelta: expected rho in [0, 1]"),
                          ValueError);
-    CHECK_THROWS_WITH_AS(optim::RAdam(p, {.beta2 = 1}), doctest::Contains("RAdam: expected betas in [0, 1)"), ValueError);
-    CHECK_THROWS_WITH_AS(optim::RAdam(p, {.lr = -1}), "RAdam: expected a learning rate of at least 0, got -1", ValueError);
+    CHECK_THROWS_WITH_AS(optim::RAdam(p, {.beta2 = 1}), doctest::Contains("RAdam: expected betas in [0, 1)"),
+                         ValueError);
+    CHECK_THROWS_WITH_AS(optim::RAdam(p, {.lr = -1}), "RAdam: expected a learning rate of at least 0, got -1",
+                         ValueError);
     CHECK_THROWS_AS(optim::SGD(p, {.momentum = NAN}), ValueError);
 }

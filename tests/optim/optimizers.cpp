@@ -217,10 +217,11 @@ TEST_CASE("clipping scales all gradients by their common norm") {
            there = ones({2}, {.device = test::fresh_device()}).set_requires_grad();
     here.set_grad(ones_like(here));
     there.set_grad(ones_like(there));
-    CHECK_THROWS_WITH_AS(optim::clip_grad_norm({here, there}, 1),
-                         doctest::Contains("clip_grad_norm: expected the gradients of parameters on one device, got some "
-                                           "on '"),
-                         DeviceError);
+    CHECK_THROWS_WITH_AS(
+        optim::clip_grad_norm({here, there}, 1),
+        doctest::Contains("clip_grad_norm: expected the gradients of parameters on one device, got some "
+                          "on '"),
+        DeviceError);
 }
 
 TEST_CASE("schedules") {

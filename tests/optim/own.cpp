@@ -181,7 +181,8 @@ TEST_CASE("own optimizer: what a formula may not do is refused by name, and noth
     refuse([](optim::Update& x) { x["s"] = x.gradient > 0; }, "got one of bool");
     refuse([](optim::Update& x) { x["m"] = Tensor(); }, "Given: expected a new 'm'");
     refuse([](optim::Update&) {}, "Given: expected update() to assign a new parameter");
-    refuse([](optim::Update& x) { x.parameter = x.parameter + slice(x.gradient, 0, 0, 1); }, "Given: expected a formula");
+    refuse([](optim::Update& x) { x.parameter = x.parameter + slice(x.gradient, 0, 0, 1); },
+           "Given: expected a formula");
     refuse([&](optim::Update& x) { x.parameter = x.parameter + sum(elsewhere); }, "a tensor of another place");
     refuse([](optim::Update& x) { x.parameter = x.parameter + uniform({2}); }, "random numbers");
     for (const Shape& shape : {Shape{1}, Shape{7}, Shape{1, 2}, Shape{3}})
@@ -200,20 +201,21 @@ TEST_CASE("own optimizer: what a formula may not do is refused by name, and noth
     refuse([](optim::Update& x) { x.parameter = reshape(x.parameter, {-1}); },
            "got one that needs elements or their places (a sum, a product of matrices, reshape");
     refuse([](optim::Update& x) { x.parameter = expand(x.lr, {2}); }, "got one that needs elements or their places");
-    refuse(
-        [](optim::Update&) {},
-        "Given: expected update() to assign a new parameter (x.parameter = ...), made by elementwise functions, got the "
-        "one that was there");
+    refuse([](optim::Update&) {},
+           "Given: expected update() to assign a new parameter (x.parameter = ...), made by elementwise functions, got "
+           "the "
+           "one that was there");
     Tensor kept;
     Given keeping({p}, [&](optim::Update& x) {
         kept = x.gradient * 2.0;
         x.parameter = x.parameter * 1.0;
     });
     keeping.step();
-    CHECK_THROWS_WITH_AS((void)kept.to_vector<float>(),
-                         doctest::Contains("Optimizer::update: expected what it is given, and what is made of that, to be "
-                                           "used within it"),
-                         ValueError);
+    CHECK_THROWS_WITH_AS(
+        (void)kept.to_vector<float>(),
+        doctest::Contains("Optimizer::update: expected what it is given, and what is made of that, to be "
+                          "used within it"),
+        ValueError);
     // It was the formula alone.
     Given good({p}, [](optim::Update& x) {
         x["m"] = x.gradient;
@@ -378,7 +380,8 @@ TEST_CASE("optimizers: state keeps learning rates in double") {
         StateDict state = make(0.01).state_dict();
         state.push_back(state.front());
         CHECK_THROWS_WITH_AS(to.load_state_dict(state),
-                             "load_state_dict: expected each name once, got 'groups.0.learning_rate' again", ValueError);
+                             "load_state_dict: expected each name once, got 'groups.0.learning_rate' again",
+                             ValueError);
         state.pop_back();
         state.front().tensor = ones({2});
         CHECK_THROWS_WITH_AS(

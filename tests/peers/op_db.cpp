@@ -94,7 +94,8 @@ std::string compared(const char* what, std::size_t at, const Tensor& got, const 
         double off = how.loose * allowed(type, target, largest);
         if (how.by_largest && rounds) off += 4 * how.loose * half_unit(type) * largest;
         if (a[i] != target && !(std::abs(a[i] - target) <= off))
-            return fmt::format("{} {}: element {} of {} is {}, expected {}", what, at, i, got.shape().str(), a[i], b[i]);
+            return fmt::format("{} {}: element {} of {} is {}, expected {}", what, at, i, got.shape().str(), a[i],
+                               b[i]);
     }
     return {};
 }

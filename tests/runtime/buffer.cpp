@@ -263,7 +263,8 @@ TEST_CASE("buffer: wrong ranges, patterns and handles are refused") {
     const Buffer buffer(device, 100), none;
     Bytes bytes(50);
     CHECK_THROWS_WITH_AS(upload(buffer, 51, bytes),
-                         "upload: expected a range inside the buffer of 100 bytes, got 50 bytes at byte 51", ShapeError);
+                         "upload: expected a range inside the buffer of 100 bytes, got 50 bytes at byte 51",
+                         ShapeError);
     CHECK_THROWS_AS(upload(buffer, ~std::size_t{0}, bytes), ShapeError);
     CHECK_THROWS_AS(read(buffer, 51, bytes), ShapeError);
     CHECK_THROWS_AS((void)download(buffer, 101, {}), ShapeError);

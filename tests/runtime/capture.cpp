@@ -212,9 +212,7 @@ TEST_CASE("an input may be a part of its memory, and be replaced by another part
     constexpr std::size_t kRow = 64;  // floats: 256 bytes, so that each row lies alike
     const auto values = random_floats(4 * kRow, 1);
     const Buffer all = buffer_of(device, values), out(device, kRow * sizeof(float));
-    const auto row = [&](std::size_t at) {
-        return BufferRange(all, at * kRow * sizeof(float), kRow * sizeof(float));
-    };
+    const auto row = [&](std::size_t at) { return BufferRange(all, at * kRow * sizeof(float), kRow * sizeof(float)); };
     const auto expected = [&](std::size_t at) {
         std::vector<float> want(values.begin() + static_cast<std::ptrdiff_t>(at * kRow),
                                 values.begin() + static_cast<std::ptrdiff_t>((at + 1) * kRow));

@@ -122,7 +122,8 @@ TEST_CASE("environment: strategies") {
     for (const auto& call : {std::function<void()>(product), std::function<void()>(convolution)})
         CHECK(complaint("DECLIVITY_TUNE", "yes", call) == "DECLIVITY_TUNE: expected 0 or 1, got \"yes\"");
     if (test::device().style() == KernelStyle::simd)
-        CHECK(complaint("DECLIVITY_WINOGRAD", "off", convolution) == "DECLIVITY_WINOGRAD: expected 0 or 1, got \"off\"");
+        CHECK(complaint("DECLIVITY_WINOGRAD", "off", convolution) ==
+              "DECLIVITY_WINOGRAD: expected 0 or 1, got \"off\"");
     for (const char* name : {"DECLIVITY_MATMUL", "DECLIVITY_CONV2D", "DECLIVITY_TUNE", "DECLIVITY_WINOGRAD"}) {
         CHECK(complaint(name, "", product) == "nothing");
         CHECK(complaint(name, "", convolution) == "nothing");

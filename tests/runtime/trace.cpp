@@ -266,7 +266,7 @@ TEST_CASE("trace: a device that tells its time is believed, if its commands run 
     for (std::int64_t host = 1'000'000'000; host < 10'000'000'000; host += 500'000'000)
         for (auto* item : {&clock, &other}) {
             item->told(device_time(host) + static_cast<std::uint64_t>(host / 1000), host - 100,
-                      host + 100);                 // and it drifts
+                       host + 100);                 // and it drifts
             item->told(1, host, host + 2'000'000);  // an answer too late to say anything
         }
     CHECK(clock.to_host(device_time(3'250'000'000) + 3'250'000) == 3'250'000'000);

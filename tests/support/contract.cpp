@@ -87,8 +87,9 @@ Tolerance half_tolerance(DType dtype, double terms) {
 }
 
 std::string close(const Tensor& got, const Values& wanted, double terms = 40) {
-    return difference(got, wanted,
-                      is_16bit_float(got.dtype()) ? half_tolerance(got.dtype(), terms) : tolerance(got.dtype(), terms, 4));
+    return difference(
+        got, wanted,
+        is_16bit_float(got.dtype()) ? half_tolerance(got.dtype(), terms) : tolerance(got.dtype(), terms, 4));
 }
 
 /// To the bit, but for halves: where a chain is cut decides how often they are rounded.
@@ -166,7 +167,8 @@ class Check {
             const Tensors waiting = call_(inputs);
             std::vector<bool> alias;  // as slice and reshape give
             for (const Tensor& tensor : waiting)
-                alias.push_back(tensor.value().computed() && tensor.value().view().buffer == inputs[i].value().view().buffer);
+                alias.push_back(tensor.value().computed() &&
+                                tensor.value().view().buffer == inputs[i].value().view().buffer);
             inputs[i].fill_(0);
             for (std::size_t k = 0; k < base_.size(); ++k)
                 if (!alias[k])
@@ -318,8 +320,8 @@ class Check {
             for (const Tensor& tensor : strange) {
                 Tensors inputs = fresh(contract_.inputs);
                 inputs[i] = tensor;
-                const std::string what =
-                    "input " + std::to_string(i) + " of " + std::string(name_of(tensor.dtype())) + " " + tensor.shape().str();
+                const std::string what = "input " + std::to_string(i) + " of " + std::string(name_of(tensor.dtype())) +
+                                         " " + tensor.shape().str();
                 try {
                     (void)values_of(call_(inputs));
                 } catch (const Error& error) {

@@ -133,7 +133,8 @@ TEST_CASE("attention: values and gradients of both families against the composit
                 const Outcome got = run(problem, dtype, operands);
                 Tolerance allowed = tolerance(dtype, static_cast<double>(problem.k[-2]), 4);
                 // The gradient is made from y as it was rounded.
-                if (is_16bit_float(dtype)) allowed = {dtype == DType::f16 ? 0.01 : 0.08, dtype == DType::f16 ? 0.004 : 0.03};
+                if (is_16bit_float(dtype))
+                    allowed = {dtype == DType::f16 ? 0.01 : 0.08, dtype == DType::f16 ? 0.004 : 0.03};
                 CHECK(difference(got.y, values(wanted.y), allowed) == "");
                 for (std::size_t i = 0; i < 3; ++i)
                     CHECK(difference(got.gradients[i], values(wanted.gradients[i]), allowed) == "");

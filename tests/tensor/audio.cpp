@@ -141,7 +141,8 @@ TEST_CASE("audio: short transforms refuse sizes that do not belong together") {
            "audio::spectrogram: expected a power above 0, got 0");
     begins([&] { (void)audio::mel_filter_bank(5, 3, 1000, {.f_min = 600}); },
            "audio::mel_filter_bank: expected 0 <= f_min < f_max, got 600 and 500");
-    begins([&] { (void)audio::mfcc(x, {.n_mfcc = 200}); }, "audio::mfcc: expected an n_mfcc of 1 to n_mels, 128, got 200");
+    begins([&] { (void)audio::mfcc(x, {.n_mfcc = 200}); },
+           "audio::mfcc: expected an n_mfcc of 1 to n_mels, 128, got 200");
     begins([&] { (void)audio::amplitude_to_db(x, {.amin = 0}); },
            "audio::amplitude_to_db: expected an amin above 0, got 0");
     begins([&] { (void)nn::MFCC({.norm = "other"}); }, "MFCC: expected \"ortho\" or \"backward\" as norm");

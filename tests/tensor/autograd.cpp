@@ -251,7 +251,8 @@ TEST_CASE("backward: what it refuses") {
         "backward: expected a scalar, or a gradient of the output's shape, got a tensor of shape [2] without one",
         ValueError);
     CHECK_THROWS_WITH_AS(y.backward(ones({3})), "backward: expected a gradient of shape [2], got [3]", ShapeError);
-    CHECK_THROWS_WITH_AS(y.backward(ones({2, 1})), "backward: expected a gradient of shape [2], got [2, 1]", ShapeError);
+    CHECK_THROWS_WITH_AS(y.backward(ones({2, 1})), "backward: expected a gradient of shape [2], got [2, 1]",
+                         ShapeError);
     CHECK_THROWS_WITH_AS(sum(y).backward(ones({1})), "backward: expected a gradient of shape [], got [1]", ShapeError);
     CHECK_THROWS_WITH_AS(y.backward(ones({2}, {DType::i32})), "backward: expected a gradient of type f32, got i32",
                          TypeError);
@@ -384,7 +385,8 @@ TEST_CASE("grad: what it refuses") {
     const GradOptions keep{.retain_graph = true};
     CHECK_THROWS_WITH_AS(
         grad({y}, {x}, keep),
-        "grad: expected a scalar, or a gradient of the output's shape, got a tensor of shape [2] without one", ValueError);
+        "grad: expected a scalar, or a gradient of the output's shape, got a tensor of shape [2] without one",
+        ValueError);
     CHECK_THROWS_WITH_AS(grad({y}, {x}, {.output_gradients = {ones({1, 2})}, .retain_graph = true}),
                          "grad: expected a gradient of shape [2], got [1, 2]", ShapeError);
     CHECK_THROWS_WITH_AS(grad({y}, {x}, {.output_gradients = {ones({2}, {DType::i64})}, .retain_graph = true}),
@@ -566,9 +568,11 @@ TEST_CASE("hooks: may take themselves away, and must fit") {
     CHECK_THROWS_WITH_AS(sum(k).backward(), "hook: expected a gradient of type f32, got i32", TypeError);
     Tensor plain = tensor({1}, {1});
     CHECK_THROWS_WITH_AS(plain.register_hook({}),
-                         "register_hook: expected a tensor that requires a gradient, got one that does not", ValueError);
+                         "register_hook: expected a tensor that requires a gradient, got one that does not",
+                         ValueError);
     CHECK_THROWS_WITH_AS(x.register_hook({}), "register_hook: expected a function, got an empty one", ValueError);
-    CHECK_THROWS_WITH_AS(Tensor().register_hook({}), "register_hook: expected a tensor, got an undefined one", ValueError);
+    CHECK_THROWS_WITH_AS(Tensor().register_hook({}), "register_hook: expected a tensor, got an undefined one",
+                         ValueError);
 }
 
 TEST_CASE("several threads record and go through graphs of their own over shared leaves") {

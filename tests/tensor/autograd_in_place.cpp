@@ -19,7 +19,8 @@ TEST_CASE("in place: leaves whose gradient is recorded are not written, and what
     Tensor x = leaf({1, 2}, {2});
     Tensor plain = tensor({5, 6}, {2});
     const std::string rest =
-        ": expected a tensor whose gradient is not being recorded, got one of shape [2] that requires a gradient; write "
+        ": expected a tensor whose gradient is not being recorded, got one of shape [2] that requires a gradient; "
+        "write "
         "under "
         "NoGrad, or to a detach()ed clone";
     CHECK_THROWS_WITH_AS(x.fill_(1), ("fill_" + rest).c_str(), ValueError);
@@ -30,9 +31,11 @@ TEST_CASE("in place: leaves whose gradient is recorded are not written, and what
     CHECK_THROWS_WITH_AS(x.sub_(plain), ("sub_" + rest).c_str(), ValueError);
     CHECK_THROWS_WITH_AS(x.div_(plain), ("div_" + rest).c_str(), ValueError);
     CHECK_THROWS_WITH_AS(x.copy_(plain), ("copy_" + rest).c_str(), ValueError);
-    CHECK_THROWS_WITH_AS(plain.add_(ones({3, 2})), "add_: expected a shape that stretches to [2], got [3, 2]", ShapeError);
+    CHECK_THROWS_WITH_AS(plain.add_(ones({3, 2})), "add_: expected a shape that stretches to [2], got [3, 2]",
+                         ShapeError);
     CHECK_THROWS_WITH_AS(plain.copy_(ones({1, 2})), "copy_: expected the source of shape [2], got [1, 2]", ShapeError);
-    CHECK_THROWS_WITH_AS(plain.copy_(ones({2}, {DType::i32})), "copy_: expected a source of type f32, got i32", TypeError);
+    CHECK_THROWS_WITH_AS(plain.copy_(ones({2}, {DType::i32})), "copy_: expected a source of type f32, got i32",
+                         TypeError);
     CHECK_THROWS_WITH_AS(Tensor().fill_(1), "fill_: expected a tensor, got an undefined one", ValueError);
     CHECK_THROWS_WITH_AS(plain.add_(Tensor()), "add_: expected a tensor, got an undefined one", ValueError);
     CHECK(values(plain) == Values{5, 6});

@@ -539,7 +539,7 @@ TEST_CASE("a recorded step that calls itself is refused") {
         }
         CapturedStep* first = nullptr;
         CapturedStep second([&](const std::vector<Tensor>& in) { return ++depth > 100 ? in : (*first)({in[0] * 2.0}); },
-                        {.when_refused = when});
+                            {.when_refused = when});
         CapturedStep through([&](const std::vector<Tensor>& in) { return second(in); }, {.when_refused = when});
         first = &through;
         CHECK_THROWS_WITH_AS(through({ones({4})}), doctest::Contains(says), ValueError);

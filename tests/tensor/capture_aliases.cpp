@@ -311,7 +311,7 @@ TEST_CASE("a gradient in the memory of an input is refused, or run") {
         auto failing = capture([&](const Tensor& x) { return w.set_grad(gradient(x)), x * 2.0; });
         CHECK_THROWS_AS((void)failing(T(1)), Unsupported);
         auto running = capture([&](const Tensor& x) { return w.set_grad(gradient(x)), x * 2.0; },
-                              {.when_refused = WhenRefused::run});
+                               {.when_refused = WhenRefused::run});
         for (int i = 0; i < 3; ++i) {
             const Tensor x = T(i);
             CHECK(vec(running(x)) == vec(x * 2.0));
@@ -339,7 +339,8 @@ TEST_CASE("a refused step passes its input on, however that lies") {
 
 TEST_CASE("a step may ask after its own recording") {
     CapturedStep* self = nullptr;
-    auto step = capture([&](const std::vector<Tensor>& in) { return (void)self->replayed(), std::vector{in[0] + 1.0}; });
+    auto step =
+        capture([&](const std::vector<Tensor>& in) { return (void)self->replayed(), std::vector{in[0] + 1.0}; });
     self = &step;
     for (int i = 0; i < 3; ++i) CHECK(vec(step({T(i)})[0]) == vec(T(i) + 1.0));
 }

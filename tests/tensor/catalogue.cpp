@@ -66,8 +66,10 @@ TEST_CASE("catalogue: values agree with plain C++, dense and strided") {
             CAPTURE(name_of(dtype));
             const Values wanted = test_case.reference(columns, dtype);
             const Tolerance allowed = tolerance(dtype, test_case.terms, 2);
-            CHECK(difference(test_case.call(tensors_of(test_case, columns, dtype, Layout::dense)), wanted, allowed) == "");
-            CHECK(difference(test_case.call(tensors_of(test_case, columns, dtype, Layout::strided)), wanted, allowed) == "");
+            CHECK(difference(test_case.call(tensors_of(test_case, columns, dtype, Layout::dense)), wanted, allowed) ==
+                  "");
+            CHECK(difference(test_case.call(tensors_of(test_case, columns, dtype, Layout::strided)), wanted, allowed) ==
+                  "");
         }
     }
 }
@@ -82,8 +84,10 @@ TEST_CASE("catalogue: gradients agree with central differences, dense and stride
         for (std::size_t i = 0; i < test_case.inputs.size(); ++i)
             if (test_case.inputs[i].kind != Kind::real) options.skip.push_back(static_cast<int>(i));
         const Columns columns = inputs_of(test_case);
-        CHECK(gradient_difference(test_case.call, tensors_of(test_case, columns, DType::f64, Layout::dense), options) == "");
-        CHECK(gradient_difference(test_case.call, tensors_of(test_case, columns, DType::f64, Layout::strided), options) == "");
+        CHECK(gradient_difference(test_case.call, tensors_of(test_case, columns, DType::f64, Layout::dense), options) ==
+              "");
+        CHECK(gradient_difference(test_case.call, tensors_of(test_case, columns, DType::f64, Layout::strided),
+                                  options) == "");
     }
 }
 

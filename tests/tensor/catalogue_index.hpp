@@ -287,8 +287,9 @@ inline void add_indices(std::vector<Case>& all) {
          .inputs = {x, index, src},
          .call =
              [](const Tensors& in) { return scatter_reduce(in[0], 1, in[1], in[2], ScatterReduction::mean, false); },
-         .reference = scattered(
-             [](double& to, double value, int before) { to = before == 0 ? value : (to * before + value) / (before + 1); }),
+         .reference = scattered([](double& to, double value, int before) {
+             to = before == 0 ? value : (to * before + value) / (before + 1);
+         }),
          .terms = 4});
     // Numbers (4) along axis 1.
     const Input numbers{{4}, 0, 5, Kind::label}, rows{{3, 4, 7}};

@@ -161,7 +161,8 @@ TEST_CASE("chains that end in reductions, and normalisation behind functions tha
         std::vector<std::vector<float>> got[2];
         for (const int checkpointed : {0, 1}) {
             const Tensor x = a * b;  // waits
-            for (const Tensor& tensor : grad({loss(checkpointed == 1 ? checkpoint(function, x) : function(x))}, {a, b, w}))
+            for (const Tensor& tensor :
+                 grad({loss(checkpointed == 1 ? checkpoint(function, x) : function(x))}, {a, b, w}))
                 got[checkpointed].push_back(tensor.to_vector<float>());
         }
         CHECK(got[0] == got[1]);
@@ -259,10 +260,11 @@ TEST_CASE("what a checkpoint refuses") {
             },
             x));
         draws = 2;
-        CHECK_THROWS_WITH_AS(y.backward(),
-                             "random numbers: a function that is called again expected others than the first time (called "
-                             "by dropout)",
-                             ValueError);
+        CHECK_THROWS_WITH_AS(
+            y.backward(),
+            "random numbers: a function that is called again expected others than the first time (called "
+            "by dropout)",
+            ValueError);
     }
     int calls = 0;
     const Tensor y = sum(checkpoint(

@@ -85,7 +85,8 @@ Contract of(std::string name, std::function<Tensor(const Tensor&)> call, bool di
 }
 
 bool says(const std::vector<std::string>& sentences, std::string_view words) {
-    return std::ranges::any_of(sentences, [&](const std::string& sentence) { return sentence.find(words) != std::string::npos; });
+    return std::ranges::any_of(sentences,
+                               [&](const std::string& sentence) { return sentence.find(words) != std::string::npos; });
 }
 
 }  // namespace

@@ -150,11 +150,12 @@ TEST_CASE("arange: what it refuses") {
                          ValueError);
     CHECK_THROWS_WITH_AS(arange(NAN, 3), "arange: expected finite bounds and a finite step other than 0, got nan, 3, 1",
                          ValueError);
-    CHECK_THROWS_WITH_AS(arange(0, 3, NAN), "arange: expected finite bounds and a finite step other than 0, got 0, 3, nan",
-                         ValueError);
+    CHECK_THROWS_WITH_AS(arange(0, 3, NAN),
+                         "arange: expected finite bounds and a finite step other than 0, got 0, 3, nan", ValueError);
     CHECK_THROWS_AS(arange(0, 3, INFINITY), ValueError);
     CHECK_THROWS_WITH_AS(arange(0, 1e300),
-                         "arange: expected a number of elements that fits into 63 bits, got 1e+300 of them", ValueError);
+                         "arange: expected a number of elements that fits into 63 bits, got 1e+300 of them",
+                         ValueError);
     CHECK_THROWS_WITH_AS(arange(0, 3, 0.5, {DType::i32}), "arange: expected a whole number that fits into i64, got 0.5",
                          ValueError);
     CHECK_THROWS_WITH_AS(arange(0, 257, 1, {DType::u8}), "arange: expected a whole number that fits into u8, got 256",
@@ -204,7 +205,8 @@ TEST_CASE("from the host and back: wrong sizes and types") {
                          "Tensor::from: expected 6 values for shape [2, 3], got 5", ShapeError);
     CHECK_THROWS_WITH_AS(Tensor::from(std::vector<std::int64_t>(7), {2, 3}),
                          "Tensor::from: expected 6 values for shape [2, 3], got 7", ShapeError);
-    CHECK_THROWS_WITH_AS(Tensor::from<float>({}, {}), "Tensor::from: expected 1 values for shape [], got 0", ShapeError);
+    CHECK_THROWS_WITH_AS(Tensor::from<float>({}, {}), "Tensor::from: expected 1 values for shape [], got 0",
+                         ShapeError);
     CHECK_THROWS_WITH_AS(Tensor::from<float>({1}, {0}), "Tensor::from: expected 0 values for shape [0], got 1",
                          ShapeError);
     CHECK_THROWS_AS(Tensor::from<float>({1}, {-1}), ShapeError);
@@ -214,10 +216,10 @@ TEST_CASE("from the host and back: wrong sizes and types") {
 
     const Tensor x = tensor({1, 2, 3, 4, 5, 6}, {2, 3});
     std::vector<float> five(5), seven(7);
-    CHECK_THROWS_WITH_AS(x.copy_to(std::span<float>(five)), "copy_to: expected room for 6 elements (shape [2, 3]), got 5",
-                         ShapeError);
-    CHECK_THROWS_WITH_AS(x.copy_to(std::span<float>(seven)), "copy_to: expected room for 6 elements (shape [2, 3]), got 7",
-                         ShapeError);
+    CHECK_THROWS_WITH_AS(x.copy_to(std::span<float>(five)),
+                         "copy_to: expected room for 6 elements (shape [2, 3]), got 5", ShapeError);
+    CHECK_THROWS_WITH_AS(x.copy_to(std::span<float>(seven)),
+                         "copy_to: expected room for 6 elements (shape [2, 3]), got 7", ShapeError);
     CHECK_THROWS_WITH_AS((void)x.to_vector<double>(), "to_vector: expected the tensor's type, f32, got f64", TypeError);
     CHECK_THROWS_WITH_AS((void)x.to_vector<std::int32_t>(), "to_vector: expected the tensor's type, f32, got i32",
                          TypeError);
@@ -231,8 +233,8 @@ TEST_CASE("item: the only element") {
     CHECK(Tensor::from<bool>({true}, {}).item<bool>());
     CHECK(Tensor::from<bool>({true}, {}).item<std::uint8_t>() == 1);
     CHECK(slice(tensor({1, 2, 3}, {3}), 0, 1, 2).item<float>() == 2);
-    CHECK_THROWS_WITH_AS((void)tensor({1, 2}, {2}).item<float>(), "item: expected a tensor of one element, got shape [2]",
-                         ShapeError);
+    CHECK_THROWS_WITH_AS((void)tensor({1, 2}, {2}).item<float>(),
+                         "item: expected a tensor of one element, got shape [2]", ShapeError);
     CHECK_THROWS_WITH_AS((void)zeros({0}).item<float>(), "item: expected a tensor of one element, got shape [0]",
                          ShapeError);
     CHECK_THROWS_WITH_AS((void)tensor({1}, {1}).item<double>(), "item: expected the tensor's type, f32, got f64",
@@ -362,15 +364,16 @@ TEST_CASE("random: moments and bounds") {
 TEST_CASE("random: what it refuses") {
     const KeepRandom keep;
     CHECK_THROWS_WITH_AS(uniform({2}, 1, 0), "uniform: expected finite bounds, low <= high, got 1 and 0", ValueError);
-    CHECK_THROWS_WITH_AS(uniform({2}, NAN, 0), "uniform: expected finite bounds, low <= high, got nan and 0", ValueError);
+    CHECK_THROWS_WITH_AS(uniform({2}, NAN, 0), "uniform: expected finite bounds, low <= high, got nan and 0",
+                         ValueError);
     CHECK_THROWS_WITH_AS(uniform({2}, 0, INFINITY), "uniform: expected finite bounds, low <= high, got 0 and inf",
                          ValueError);
     CHECK_THROWS_WITH_AS(normal({2}, 0, -1), "normal: expected a finite mean and a std of at least 0, got 0 and -1",
                          ValueError);
     CHECK_THROWS_WITH_AS(normal({2}, 0, NAN), "normal: expected a finite mean and a std of at least 0, got 0 and nan",
                          ValueError);
-    CHECK_THROWS_WITH_AS(normal({2}, INFINITY, 1), "normal: expected a finite mean and a std of at least 0, got inf and 1",
-                         ValueError);
+    CHECK_THROWS_WITH_AS(normal({2}, INFINITY, 1),
+                         "normal: expected a finite mean and a std of at least 0, got inf and 1", ValueError);
     CHECK_THROWS_WITH_AS(bernoulli({2}, 1.5), "bernoulli: expected a probability in [0, 1], got 1.5", ValueError);
     CHECK_THROWS_WITH_AS(bernoulli({2}, -0.1), "bernoulli: expected a probability in [0, 1], got -0.1", ValueError);
     CHECK_THROWS_AS(bernoulli({2}, NAN), ValueError);

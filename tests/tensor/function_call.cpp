@@ -40,7 +40,8 @@ struct Watch final : CallObserver {
             seen.text += std::string(input.name) + " ";
             seen.inputs.insert(seen.inputs.end(), input.tensors.begin(), input.tensors.end());
         }
-        for (const CallAttribute& attribute : call.attributes()) seen.text += std::string(attribute.name) + "=" + attribute.str() + " ";
+        for (const CallAttribute& attribute : call.attributes())
+            seen.text += std::string(attribute.name) + "=" + attribute.str() + " ";
         while (!open.empty() && calls[open.back()].depth >= seen.depth) open.pop_back();
         open.push_back(calls.size());
         calls.push_back(std::move(seen));
@@ -149,8 +150,8 @@ TEST_CASE("function call: an error names the function that was called") {
         }
     };
     CHECK_THROWS_WITH_AS(Own::outer({}), "outer: expected a tensor, got an undefined one", ValueError);
-    CHECK_THROWS_WITH_AS(Own::outer(x), "reshape: expected a shape of 6 elements (as [2, 3]), got [5] (called by outer)",
-                         ShapeError);
+    CHECK_THROWS_WITH_AS(Own::outer(x),
+                         "reshape: expected a shape of 6 elements (as [2, 3]), got [5] (called by outer)", ShapeError);
     const Scope scope("Net");
     CHECK_THROWS_WITH_AS(Own::outer(x),
                          "reshape: expected a shape of 6 elements (as [2, 3]), got [5] (called by outer, in Net)",
@@ -202,7 +203,9 @@ TEST_CASE("function call: errors speak of what was called and of what it was giv
     const Tensor x = zeros({2, 3, 9}), weight = zeros({5, 4, 3});
     CHECK(words([&] { (void)conv1d(x, weight); }) ==
           "conv1d: expected a weight of 3 input channels for x [2, 3, 9] in 1 group, got [5, 4, 3]");
-    CHECK(words([&] { (void)conv1d(x, zeros({5, 3, 3}), zeros({4})); }) == "conv1d: expected bias of shape [5], got [4]");
+    CHECK(words([&] {
+              (void)conv1d(x, zeros({5, 3, 3}), zeros({4}));
+          }) == "conv1d: expected bias of shape [5], got [4]");
     CHECK(words([&] {
               (void)conv1d(zeros({2, 3, 2}), zeros({5, 3, 3}));
           }) ==

@@ -206,7 +206,7 @@ TEST_CASE("fusion: no result takes the place of what somebody may still ask for"
         const Scalar two[] = {2};
         const auto twice = [&] {
             return Tensor(ops::make_lazy(ops::Expression::apply(ops::Function::mul_scalar, std::array{elements}, two),
-                                        default_device()));
+                                         default_device()));
         };
         times_two(twice());
         times_two(twice());

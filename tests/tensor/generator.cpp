@@ -297,10 +297,11 @@ TEST_CASE("generator: what does not fit is refused by name") {
                          "Generator::rows: expected rows [first, end) of a batch, got [3, 3) of 5", ShapeError);
     CHECK_THROWS_AS((void)from.rows(-1, 3, 5), ShapeError);
     CHECK_THROWS_AS((void)from.rows(1, 6, 5), ShapeError);
-    CHECK_THROWS_WITH_AS((void)rand({4, 2}, {}, from.rows(1, 4, 5)),
-                         doctest::Contains("rand: expected a tensor of 3 rows from a generator of rows [1, 4) of 5, got "
-                                           "shape [4, 2]"),
-                         ShapeError);
+    CHECK_THROWS_WITH_AS(
+        (void)rand({4, 2}, {}, from.rows(1, 4, 5)),
+        doctest::Contains("rand: expected a tensor of 3 rows from a generator of rows [1, 4) of 5, got "
+                          "shape [4, 2]"),
+        ShapeError);
     CHECK_THROWS_AS((void)rand({}, {}, from.rows(1, 4, 5)), ShapeError);
     CHECK_THROWS_WITH_AS((void)randperm(3, {DType::i64}, from.rows(1, 4, 5)),
                          doctest::Contains("randperm: expected a generator of all rows"), ShapeError);

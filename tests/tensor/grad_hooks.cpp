@@ -267,10 +267,11 @@ TEST_CASE("hooks of leaves: do not launch sums of gradients that wait for compan
 TEST_CASE("hooks of leaves: what may have one") {
     Tensor w = leaf(1);
     const auto nothing = [](Tensor&) {};
-    CHECK_THROWS_WITH_AS((w * 2.0).register_post_accumulate_grad_hook(nothing),
-                         "register_post_accumulate_grad_hook: expected a leaf, got the result of mul_scalar, which has no "
-                         "grad",
-                         ValueError);
+    CHECK_THROWS_WITH_AS(
+        (w * 2.0).register_post_accumulate_grad_hook(nothing),
+        "register_post_accumulate_grad_hook: expected a leaf, got the result of mul_scalar, which has no "
+        "grad",
+        ValueError);
     CHECK_THROWS_WITH_AS(zeros({2}).register_post_accumulate_grad_hook(nothing),
                          "register_post_accumulate_grad_hook: expected a tensor that requires a gradient, got one that "
                          "does not",

@@ -287,9 +287,10 @@ TEST_CASE("in place under a graph: hooks belong to the value that they were give
 
 TEST_CASE("in place under a graph: what is refused, in words") {
     Tensor w = random_tensor({2, 3}, 1).set_requires_grad(), plain = zeros({2, 3});
-    CHECK(contains(words([&] { w.add_(plain); }),
-                   "add_: expected a tensor whose gradient is not being recorded, got one of shape [2, 3] that requires a "
-                   "gradient; write under NoGrad"));
+    CHECK(contains(
+        words([&] { w.add_(plain); }),
+        "add_: expected a tensor whose gradient is not being recorded, got one of shape [2, 3] that requires a "
+        "gradient; write under NoGrad"));
     constexpr auto* shared = "expected a tensor whose memory no other shares where a graph is recorded";
     const auto refused = [&](Tensor x, const std::string& name, const std::function<void(Tensor&)>& write) {
         return words([&] { write(x); }).starts_with(name + ": " + shared);

@@ -165,7 +165,8 @@ TEST_CASE("indexing: parts of an expanded tensor are not written, with and witho
         const Tensor b = ones({3}).set_requires_grad(graph);
         Tensor e = expand(b * 1, {4, 3});
         const char* wanted =
-            "operator[]=: expected a tensor each of whose elements lies in one place, got shape [4, 3] with strides [0, "
+            "operator[]=: expected a tensor each of whose elements lies in one place, got shape [4, 3] with strides "
+            "[0, "
             "1] (write to a clone() of an expanded tensor)";
         CHECK(complaint([&] { e[1] = 5; }) == wanted);
         CHECK(complaint([&] { e[1] = zeros({3}); }) == wanted);
@@ -184,10 +185,11 @@ TEST_CASE("indexing: parts of an expanded tensor are not written, with and witho
 TEST_CASE("indexing: what a graph refuses on the right-hand side it says in words") {
     const Tensor leaf = random_tensor({4, 3}, 1).set_requires_grad();
     Tensor y = leaf * 2;
-    CHECK(complaint([&] { y[0] = select(y, 0, 1); }) ==
-          "operator[]=: expected a right-hand side with elements of its own where a graph is recorded, got one of shape "
-          "[3] that is a view of x (select, slice, reshape, ...); write x[...] in its place (y[0] = y[1]), or a "
-          "clone() of it that is made in a line before");
+    CHECK(
+        complaint([&] { y[0] = select(y, 0, 1); }) ==
+        "operator[]=: expected a right-hand side with elements of its own where a graph is recorded, got one of shape "
+        "[3] that is a view of x (select, slice, reshape, ...); write x[...] in its place (y[0] = y[1]), or a "
+        "clone() of it that is made in a line before");
     const Tensor own = select(y, 0, 1).clone();
     y[0] = own;
     CHECK(values(y[0]) == values(leaf[1] * 2));

@@ -99,10 +99,11 @@ TEST_CASE("a gradient's graph may end in a user's destructor that asks for gradi
             Tensor other = ones({1}).set_requires_grad();
             other.set_grad(ones({1}));
             Tensor source = ones({3}).set_requires_grad();
-            w.set_grad(attach_backward("held", {source}, (source.detach() * 1.0).value(),
-                                      [held = std::make_shared<Looks>(other, &looked)](const GradientContext& context) {
-                                          return std::vector{context.gradient()};
-                                      }));
+            w.set_grad(
+                attach_backward("held", {source}, (source.detach() * 1.0).value(),
+                                [held = std::make_shared<Looks>(other, &looked)](const GradientContext& context) {
+                                    return std::vector{context.gradient()};
+                                }));
             if (way == 0) w.zero_grad();
             else if (way == 1) w.set_grad(ones({3}));
             else w.assign(ones({3}));

@@ -203,7 +203,8 @@ TEST_CASE("losses: numbers at their corners") {
     CHECK(difference(poisson_nll_loss(rates, counts, {.full = true, .reduction = kNone}),
                      {e, e - 0.5, e - 1 + stirling}, {1e-6}) == "");
     CHECK(difference(poisson_nll_loss(zeros({1}), ones({1}), {.log_input = false}), {-std::log(1e-8)}, {1e-4}) == "");
-    for (const double count : slope(counts, [&](const Tensor& t) { return poisson_nll_loss(rates, t, {.full = true}); }))
+    for (const double count :
+         slope(counts, [&](const Tensor& t) { return poisson_nll_loss(rates, t, {.full = true}); }))
         CHECK(std::isfinite(count));
 }
 
@@ -292,7 +293,7 @@ TEST_CASE("losses: distances") {
                   return pairwise_distance(in, zeros({2, 3}), p, 0);
               }) == Values(6, 0));
         for (const double value : slope(tensor({0, 1, 2}, {1, 3}),
-                                      [&](const Tensor& in) { return pairwise_distance(in, zeros({3}), p, 0); }))
+                                        [&](const Tensor& in) { return pairwise_distance(in, zeros({3}), p, 0); }))
             CHECK(std::isfinite(value));
     }
     Values cosines;
@@ -556,7 +557,8 @@ TEST_CASE("losses: wrong arguments") {
     says("ShapeError cross_entropy: expected the weight of shape [3], got [2]",
          [&] { (void)cross_entropy(x, labels, {}, row); });
     says(
-        "TypeError cross_entropy: expected f32, f64, f16 or bf16 as probabilities, got i32 (convert with .to(DType::f32))",
+        "TypeError cross_entropy: expected f32, f64, f16 or bf16 as probabilities, got i32 (convert with "
+        ".to(DType::f32))",
         [&] { (void)cross_entropy(x, ints); });
     says("ValueError cross_entropy: expected label_smoothing in [0, 1), got 1",
          [&] { (void)cross_entropy(x, x, {.label_smoothing = 1}); });

@@ -72,7 +72,8 @@ TEST_CASE("lstm_cell: keeps the contract with both of its results") {
                             .inputs =
                                 [] {
                                     Tensors all;
-                                    for (const Tensor& input : inputs(3, 4, 5, DType::f32)) all.push_back(input.detach());
+                                    for (const Tensor& input : inputs(3, 4, 5, DType::f32))
+                                        all.push_back(input.detach());
                                     return all;
                                 }(),
                             .free = std::vector<bool>(7, true),

@@ -29,8 +29,8 @@ using namespace declivity;
 using namespace declivity::test;
 using ops::EpilogueFused;
 using ops::FusionScope;
-using ops::OperationViews;
 using ops::LazyArray;
+using ops::OperationViews;
 using ops::View;
 
 namespace {
@@ -262,16 +262,17 @@ TEST_CASE("operation: an epilogue behind it that fails leaves its output") {
         return ops::operation("nothing", [](const OperationViews&, const int&) { return EpilogueFused::no; }, 0,
                               {.reads = {}, .outputs = {{DType::f32, {2}}}});
     };
-    CHECK_THROWS_WITH_AS(nothing(), "operation: expected a view that \"nothing\" reads or writes, got none", ValueError);
+    CHECK_THROWS_WITH_AS(nothing(), "operation: expected a view that \"nothing\" reads or writes, got none",
+                         ValueError);
     const auto twice = [&] {
         return ops::operation("twice", [](const OperationViews&, const int&) { return EpilogueFused::no; }, 0,
                               {.reads = {x.view()}, .writes = {x.view()}, .outputs = {{DType::f32, {2}}}});
     };
-    CHECK_THROWS_WITH_AS(twice(), "operation: expected memory that \"twice\" writes among its writes alone, got it twice",
-                         ValueError);
+    CHECK_THROWS_WITH_AS(
+        twice(), "operation: expected memory that \"twice\" writes among its writes alone, got it twice", ValueError);
     const auto company = [&] {
         return ops::deferred_batched("several", [](std::span<const OperationViews>) {},
-                                         {.reads = {x.view()}, .outputs = {{DType::f32, {2}}, {DType::f32, {2}}}});
+                                     {.reads = {x.view()}, .outputs = {{DType::f32, {2}}, {DType::f32, {2}}}});
     };
     CHECK_THROWS_WITH_AS(company(),
                          "deferred_batched: expected one output of \"several\" and nothing that it writes in place, "
@@ -281,8 +282,8 @@ TEST_CASE("operation: an epilogue behind it that fails leaves its output") {
         return ops::operation("blind", [](const OperationViews&, const int&) { return EpilogueFused::no; }, 0,
                               {.reads = {x.view()}, .outputs = {}});
     };
-    CHECK_THROWS_WITH_AS(no_output(), "operation: expected 1 to 4 outputs of \"blind\", or memory that it writes, got 0",
-                         ValueError);
+    CHECK_THROWS_WITH_AS(
+        no_output(), "operation: expected 1 to 4 outputs of \"blind\", or memory that it writes, got 0", ValueError);
 }
 
 TEST_CASE("operation: two expressions over one of its outputs") {
@@ -464,7 +465,7 @@ TEST_CASE("store: what waits is computed where it is to go") {
         Tensor place = cache({3, 8});
         CHECK_THROWS_AS(place.copy_(relu(matmul(x, w))), ShapeError);
         CHECK_THROWS_AS(place.copy_(x.to(DType::i32)), TypeError);
-        CHECK_THROWS_WITH_AS(ops::evaluate_into("put", LazyArray(x.view()), cache({8, 3}).view()), doctest::Contains("put: expected"),
-                             ShapeError);
+        CHECK_THROWS_WITH_AS(ops::evaluate_into("put", LazyArray(x.view()), cache({8, 3}).view()),
+                             doctest::Contains("put: expected"), ShapeError);
     }
 }

@@ -28,8 +28,8 @@
 
 using namespace declivity;
 using namespace declivity::test;
-using ops::KernelStyleScope;
 using ops::FusionScope;
+using ops::KernelStyleScope;
 
 namespace {
 

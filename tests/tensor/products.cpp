@@ -91,7 +91,7 @@ TEST_CASE("products: beta of 0 does not read the input; the cheapest order of a 
     const Tensor a = random_tensor({2, 3, 4}, 1), b = random_tensor({2, 4, 5}, 2);
     const Tensor broken = full({5}, nan);
     for (const Tensor& tensor : {baddbmm(broken, a, b, {.beta = 0}), addbmm(broken, a, b, {.beta = 0}),
-                              addmm(broken, select(a, 0, 0), select(b, 0, 0), {.beta = 0})})
+                                 addmm(broken, select(a, 0, 0), select(b, 0, 0), {.beta = 0})})
         for (const double x : values(tensor)) CHECK(std::isfinite(x));
     CHECK(std::isnan(values(baddbmm(broken, a, b))[0]));
     CHECK_THROWS_AS(

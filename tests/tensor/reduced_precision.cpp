@@ -141,7 +141,8 @@ TEST_CASE("halves: functions without kernels for them compute in f32 and round o
             const double unit = dtype == DType::f16 ? 0x1p-10 : 0x1p-7;
             CHECK(difference(got, values(exact),
                              {.absolute = 1e-7,
-                              .relative = test_case.name == std::string("mse_loss") ? 2 * unit : unit / 2 * 1.001}) == "");
+                              .relative = test_case.name == std::string("mse_loss") ? 2 * unit : unit / 2 * 1.001}) ==
+                  "");
             sum(got).backward();
             sum(exact).backward();
             CHECK(x.grad().dtype() == dtype);
@@ -197,7 +198,8 @@ TEST_CASE("halves: products and their gradients") {
         }
         CHECK_THROWS_WITH_AS(
             matmul(x, transpose(wide_w)),
-            ("matmul: expected a and b of one type, got " + std::string(name_of(dtype)) + " and f32").c_str(), TypeError);
+            ("matmul: expected a and b of one type, got " + std::string(name_of(dtype)) + " and f32").c_str(),
+            TypeError);
     }
 }
 

@@ -70,7 +70,8 @@ TEST_CASE("halves: every function of the catalogue rounds its result once") {
             CAPTURE(name_of(dtype));
             const Tensors narrow = tensors_of(one, columns, dtype, Layout::dense);
             Tensors wide;
-            for (const Tensor& input : narrow) wide.push_back(is_16bit_float(input.dtype()) ? input.to(DType::f32) : input);
+            for (const Tensor& input : narrow)
+                wide.push_back(is_16bit_float(input.dtype()) ? input.to(DType::f32) : input);
             const Tensor exact = one.call(wide);
             const Values wanted = values(exact);
             const auto agrees = [&](const Tensor& got) {

@@ -43,7 +43,8 @@ Values softmax_of(const Values& row, bool logarithm) {
     for (const double element : row) most = std::max(most, element);
     for (const double element : row) sum += std::exp(element - most);
     Values out;
-    for (const double element : row) out.push_back(logarithm ? element - most - std::log(sum) : std::exp(element - most) / sum);
+    for (const double element : row)
+        out.push_back(logarithm ? element - most - std::log(sum) : std::exp(element - most) / sum);
     return out;
 }
 

@@ -33,7 +33,8 @@ bool has_gradient(ops::Function function) {
 std::vector<const ElementwiseCase*> cases() {
     std::vector<const ElementwiseCase*> all;
     for (const ElementwiseCase& elementwise_case : elementwise_cases())
-        if (has_gradient(elementwise_case.function) && elementwise_case.function != ops::Function::dropout) all.push_back(&elementwise_case);
+        if (has_gradient(elementwise_case.function) && elementwise_case.function != ops::Function::dropout)
+            all.push_back(&elementwise_case);
     return all;
 }
 

@@ -185,15 +185,17 @@ TEST_CASE("gradients of layers: second derivatives agree with central difference
         CAPTURE(test_case.name);
         const Tensors inputs = inputs_of(test_case, DType::f64);
         const Tensors second = grad({weighted(gradients(test_case, inputs, true))}, inputs, {.allow_unused = true});
-        CHECK(difference_from_numeric(inputs, second, 1e-6,
-                                      [&] { return weighted(gradients(test_case, inputs, false)).item<double>(); }) == "");
+        CHECK(difference_from_numeric(inputs, second, 1e-6, [&] {
+                  return weighted(gradients(test_case, inputs, false)).item<double>();
+              }) == "");
     }
 }
 
 TEST_CASE("gradients of layers: third derivatives, too") {
     if (!default_device().info().fp64) return skip("f64: the device has no double precision");
     for (const Case& test_case : cases()) {
-        if (small_cases() || test_case.name.find(',') != std::string::npos || test_case.name == "a small network") continue;
+        if (small_cases() || test_case.name.find(',') != std::string::npos || test_case.name == "a small network")
+            continue;
         CAPTURE(test_case.name);
         const Tensors inputs = inputs_of(test_case, DType::f64);
         const auto second = [&](bool create_graph) {
@@ -250,10 +252,10 @@ TEST_CASE("gradients of layers: what is not finite, and what is left out, with a
     const Tensor first = grad({y}, {weight}, {.output_gradients = {factor * 1.0}, .create_graph = true})[0];
     const auto second = values(grad({sum(first)}, {factor})[0]);
     CHECK(second == std::vector<double>{1, 1, 0, 0, 1, 1});
-    CHECK_THROWS_WITH_AS(
-        conv_transpose2d(random_tensor({1, 1, 3, 3}, 1), random_tensor({1, 1, 3, 3}, 2), {},
-                         {.output_padding = 2, .dilation = 2}),
-        "conv_transpose2d: expected an output padding of at least 0 that is less than the stride or the dilation, got 2 "
-        "for stride 1 and dilation 2",
-        ValueError);
+    CHECK_THROWS_WITH_AS(conv_transpose2d(random_tensor({1, 1, 3, 3}, 1), random_tensor({1, 1, 3, 3}, 2), {},
+                                          {.output_padding = 2, .dilation = 2}),
+                         "conv_transpose2d: expected an output padding of at least 0 that is less than the stride or "
+                         "the dilation, got 2 "
+                         "for stride 1 and dilation 2",
+                         ValueError);
 }

@@ -281,16 +281,17 @@ TEST_CASE("generation: stop strings, text and tokens as they come") {
     CHECK(!all.finished);
     std::vector<std::string> pieces;
     std::vector<std::int64_t> tokens;
-    const GenerationOptions options{.max_new_tokens = length,
-                                    .stop_strings = {"end!", "end.", "zzz"},
-                                    .decode = decode,
-                                    .on_token = [&](const GeneratedToken& generated_token) {
-                                        pieces.emplace_back(generated_token.text);
-                                        tokens.push_back(generated_token.token);
-                                        CHECK(generated_token.sequence == 0);
-                                        CHECK(Ids(generated_token.tokens.begin(), generated_token.tokens.end()) == tokens);
-                                        return true;
-                                    }};
+    const GenerationOptions options{
+        .max_new_tokens = length,
+        .stop_strings = {"end!", "end.", "zzz"},
+        .decode = decode,
+        .on_token = [&](const GeneratedToken& generated_token) {
+            pieces.emplace_back(generated_token.text);
+            tokens.push_back(generated_token.token);
+            CHECK(generated_token.sequence == 0);
+            CHECK(Ids(generated_token.tokens.begin(), generated_token.tokens.end()) == tokens);
+            return true;
+        }};
     const GeneratedSequence stopped = generate(spelled(1), Ids{1}, options)[0];
     CHECK(stopped.text == "ab\u00e9 the ");
     CHECK(decode(stopped.tokens) == "ab\u00e9 the end.");

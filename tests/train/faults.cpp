@@ -125,7 +125,7 @@ class Training {
 
     bool send_ahead = false;            ///< each step sends its batch by the copy queue
     bool replay = false;                ///< steps are recorded once
-    bool recapture = false;           ///< each is recorded
+    bool recapture = false;             ///< each is recorded
     std::function<void()> at_end = {};  ///< of each step
 
   private:

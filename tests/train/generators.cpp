@@ -81,7 +81,8 @@ struct Training {
         for (const auto& [name, tensor] : model.state_dict())
             for (const double value : test::values(tensor)) all.push_back(value);
         for (const Generator& generator : {masks, noise})
-            all.push_back(static_cast<double>(generator.seed())), all.push_back(static_cast<double>(generator.position()));
+            all.push_back(static_cast<double>(generator.seed())),
+                all.push_back(static_cast<double>(generator.position()));
         return all;
     }
 };
@@ -136,9 +137,9 @@ TEST_CASE("checkpoints: one that does not fit changes nothing, whichever part it
     CHECK_THROWS_AS(trainer_of(wider)->load(folder / "c"), ShapeError);  // its second module, once the first was loaded
     CHECK(test::values(first.weight()) == before);
     CHECK(test::values(optimizer.state_dict().front().tensor) == velocity);
-    CHECK_THROWS_WITH_AS(trainer_of(second, {{"noise", generator}})->load(folder / "c"),
-                         doctest::Contains("Trainer::load: expected a checkpoint with the generators [\"noise\"], got []"),
-                         ValueError);
+    CHECK_THROWS_WITH_AS(
+        trainer_of(second, {{"noise", generator}})->load(folder / "c"),
+        doctest::Contains("Trainer::load: expected a checkpoint with the generators [\"noise\"], got []"), ValueError);
     CHECK_THROWS_AS(trainer_of(second, {{"noise", generator}, {"noise", generator}}), ValueError);
     trainer->load(folder / "c");
     CHECK(test::values(first.weight()) != before);

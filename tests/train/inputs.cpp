@@ -266,10 +266,11 @@ TEST_CASE("several inputs: padded sequences with their lengths, validated and re
 
 TEST_CASE("several inputs: mistakes are said in words") {
     const auto set = triples(20, 1);
-    CHECK_THROWS_WITH_AS(Training(1, {.inputs = {"a", "b", "scale", "y"}}),
-                         "Trainer: expected 3 inputs at most, as many as the model takes, got [\"a\", \"b\", \"scale\", "
-                         "\"y\"]",
-                         ValueError);
+    CHECK_THROWS_WITH_AS(
+        Training(1, {.inputs = {"a", "b", "scale", "y"}}),
+        "Trainer: expected 3 inputs at most, as many as the model takes, got [\"a\", \"b\", \"scale\", "
+        "\"y\"]",
+        ValueError);
     Training misspelt(1, {.inputs = {"a", "bb"}});
     CHECK_THROWS_WITH_AS(misspelt.trainer.fit(set, quiet(1)), doctest::Contains("got 'bb'"), ValueError);
     Training no_target(1, {.target = "z"});

@@ -149,7 +149,8 @@ TEST_CASE("mistakes: optimizers and their parameters") {
           "Optimizer::set_learning_rate: expected a group below 1, got 3");
     CHECK(complaint([&] { (void)optimizer.learning_rate(1); }) ==
           "Optimizer::learning_rate: expected a group below 1, got 1");
-    CHECK(complaint([&] { (void)optimizer.parameters(2); }) == "Optimizer::parameters: expected a group below 1, got 2");
+    CHECK(complaint([&] { (void)optimizer.parameters(2); }) ==
+          "Optimizer::parameters: expected a group below 1, got 2");
     CHECK(complaint([&] { optim::apply({}, 1, optimizer); }) == "apply: expected a schedule, got an empty function");
     const Tensor leaf = ones({2}).set_requires_grad();
     CHECK(complaint([&] { optim::SGD({leaf, ones({2})}); }) == "nothing");  // a frozen one
@@ -179,12 +180,13 @@ TEST_CASE("mistakes: modules") {
     nn::BatchNorm2d norm(4);
     for (const bool training : {true, false}) {
         norm.train(training);
-        CHECK(complaint([&] {
-                  norm(ones({2, 3, 2, 2}));
-              }) ==
-              "batch_norm: expected x (N, C, ...) with as many channels as the running mean has elements, got x of shape "
-              "[2, 3, 2, 2] and the "
-              "running mean of shape [4] (in BatchNorm2d)");
+        CHECK(
+            complaint([&] {
+                norm(ones({2, 3, 2, 2}));
+            }) ==
+            "batch_norm: expected x (N, C, ...) with as many channels as the running mean has elements, got x of shape "
+            "[2, 3, 2, 2] and the "
+            "running mean of shape [4] (in BatchNorm2d)");
     }
     CHECK(complaint([] { nn::BatchNorm2d(0); }) == "BatchNorm: expected num_features of at least 1, got 0");
     CHECK(complaint([] { nn::MaxPool2d(0); }).starts_with("MaxPool2d: expected a kernel size of at least 1"));
@@ -201,8 +203,9 @@ TEST_CASE("mistakes: modules") {
 }
 
 TEST_CASE("mistakes: shapes and types of new tensors") {
-    CHECK(
-        complaint([] { (void)rand({4}, {.dtype = DType::i32}); }).starts_with("rand: expected a floating type, got i32"));
+    CHECK(complaint([] {
+              (void)rand({4}, {.dtype = DType::i32});
+          }).starts_with("rand: expected a floating type, got i32"));
     CHECK(complaint([] {
               (void)randn({4}, {.dtype = DType::i64});
           }).starts_with("randn: expected a floating type, got i64"));
@@ -233,21 +236,24 @@ TEST_CASE("a figure of a validation set that there is not is refused before the 
         return std::make_shared<train::Checkpoint>(
             train::CheckpointOptions{.best = "never.safetensors", .monitor = {figure, train::Monitor::Better::higher}});
     };
-    CHECK(fit(best("test_accuracy"), {{"easy", set}, {"hard", set}}) ==
-          std::pair(std::string("Checkpoint (monitor of best): expected a figure of this training (train_..., easy_..., "
-                                "hard_..., learning_rate, seconds), got 'test_accuracy'"),
-                    std::int64_t{0}));
-    CHECK(fit(std::make_shared<train::EarlyStopping>(2), {}) ==
-          std::pair(std::string("EarlyStopping: expected a figure of this training (train_..., learning_rate, seconds), "
-                                "got 'test_loss'"),
-                    std::int64_t{0}));
+    CHECK(
+        fit(best("test_accuracy"), {{"easy", set}, {"hard", set}}) ==
+        std::pair(std::string("Checkpoint (monitor of best): expected a figure of this training (train_..., easy_..., "
+                              "hard_..., learning_rate, seconds), got 'test_accuracy'"),
+                  std::int64_t{0}));
+    CHECK(
+        fit(std::make_shared<train::EarlyStopping>(2), {}) ==
+        std::pair(std::string("EarlyStopping: expected a figure of this training (train_..., learning_rate, seconds), "
+                              "got 'test_loss'"),
+                  std::int64_t{0}));
     CHECK(fit(std::make_shared<train::LearningCurvePicture>("never.png",
                                                             train::LearningCurveOptions{.losses = {"easy_loss"}}),
               {{"hard", set}})
               .first.starts_with("LearningCurvePicture: expected a figure of this training (train_..., hard_..., "));
     // What is measured is known behind the first epoch alone.
     CHECK(fit(best("hard_bleu"), {{"hard", set}})
-              .first.starts_with("Checkpoint (monitor of best): expected the name of a figure, one of [\"train_loss\", "));
+              .first.starts_with(
+                  "Checkpoint (monitor of best): expected the name of a figure, one of [\"train_loss\", "));
     CHECK(fit(std::make_shared<train::EarlyStopping>(2, 0, train::Monitor{"hard_loss"}), {{"hard", set}}).first ==
           "nothing");
 }

@@ -389,10 +389,11 @@ TEST_CASE("several validation sets, and what goes by their figures") {
                  train::CheckpointOptions{.best = folder.path() / "b", .monitor = {"tst_loss"}}),
              std::make_shared<train::LearningCurvePicture>(folder.path() / "c.png",
                                                            train::LearningCurveOptions{.losses = {"tst_loss"}})})
-        CHECK_THROWS_WITH_AS(misspelt(callback),
-                             doctest::Contains("expected a figure of this training (train_..., test_..., learning_rate, "
-                                               "seconds), got 'tst_loss'"),
-                             ValueError);
+        CHECK_THROWS_WITH_AS(
+            misspelt(callback),
+            doctest::Contains("expected a figure of this training (train_..., test_..., learning_rate, "
+                              "seconds), got 'tst_loss'"),
+            ValueError);
     for (const char* name : {"", "train", "near"})
         CHECK_THROWS_WITH_AS(trainer.fit(set, {{"near", first}, {name, second}}, quiet(9)),
                              doctest::Contains("Trainer::fit: expected names of validation sets"), ValueError);

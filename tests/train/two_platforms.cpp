@@ -47,7 +47,8 @@ class Training {
           labels_(Tensor::from(std::vector<std::int32_t>{0, 1, 2, 3, 4, 2, 1, 0}, {8}, device)) {
         const NoGrad none;
         std::uint64_t seed = 0;
-        for (Tensor& parameter : model_.parameters()) parameter.copy_((test::random_tensor(parameter.shape(), ++seed) * 0.3).to(device));
+        for (Tensor& parameter : model_.parameters())
+            parameter.copy_((test::random_tensor(parameter.shape(), ++seed) * 0.3).to(device));
     }
 
     void step() {

@@ -80,7 +80,8 @@ void print(const SectionReport& report, bool all) {
     // What has the same to say is said once.
     std::map<std::pair<std::string, std::string>, std::vector<std::string>> alike;
     for (const Json& finding : report.findings)
-        alike[{finding.at("status").get<std::string>(), text_of(finding)}].push_back(finding.at("name").get<std::string>());
+        alike[{finding.at("status").get<std::string>(), text_of(finding)}].push_back(
+            finding.at("name").get<std::string>());
     for (const Json& json : report.findings) {
         const auto name = json.at("name").get<std::string>(), status = json.at("status").get<std::string>();
         if (is(json, Status::fact)) {

@@ -131,8 +131,8 @@ std::string long_arithmetic(const Device& device, const std::vector<std::int64_t
 /// Any bits, and what lies in the middle of two neighbours of f32 and beside it.
 std::vector<int> some_ints() {
     auto ints = any_bits<int>(kNumbers, 3);
-    for (const int number : {0, 1, -1, 16777216, 16777217, 16777218, 16777219, -16777217, INT32_MAX, INT32_MIN, 33554434,
-                          33554435, 33554438})
+    for (const int number : {0, 1, -1, 16777216, 16777217, 16777218, 16777219, -16777217, INT32_MAX, INT32_MIN,
+                             33554434, 33554435, 33554438})
         ints.push_back(number);
     return ints;
 }
@@ -169,7 +169,7 @@ void examine_conversions(Examination& e, const Device& device) {
                                     -300,        1e6F,  -1e6F,  16777215, 2147483520, -2147483648.0F};
     auto wide = floats;
     for (const float value : {2147483648.0F, -3e9F, 3e9F, 1e18F, -1e18F, 9.2233715e18F, 9.223372e18F, -9.223372e18F,
-                            1e19F, -1e20F, INFINITY, -INFINITY, FLT_MAX})
+                              1e19F, -1e20F, INFINITY, -INFINITY, FLT_MAX})
         wide.push_back(value);
     e.check("f32 to i32: towards zero, saturating, to the nearest even",
             [&] { return floats_to_ints(device, floats, wide); });

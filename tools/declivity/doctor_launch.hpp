@@ -69,8 +69,8 @@ std::string first_difference(const std::vector<T>& got, const std::vector<T>& wa
         return fmt::format("{} of {} are wrong, first of {}: {:a} ({}), expected {:a} ({})", wrong, wanted.size(),
                            of(first), got[first], got[first], wanted[first], wanted[first]);
     else
-        return fmt::format("{} of {} are wrong, first of {}: {}, expected {}", wrong, wanted.size(), of(first), got[first],
-                           wanted[first]);
+        return fmt::format("{} of {} are wrong, first of {}: {}, expected {}", wrong, wanted.size(), of(first),
+                           got[first], wanted[first]);
 }
 template <class T>
 std::string first_difference(const std::vector<T>& got, const std::vector<T>& wanted) {

@@ -293,9 +293,11 @@ std::string choices(const Device& device) {
 void examine_random(Examination& e) {
     const Device device = e.device();
     e.check("blocks of Philox, to the bit", [&] { return philox_blocks(device); });
-    for_families(e, "uniform numbers, to the bit, across 2^32 blocks", [&](KernelStyle) { return uniform_numbers(device); });
+    for_families(e, "uniform numbers, to the bit, across 2^32 blocks",
+                 [&](KernelStyle) { return uniform_numbers(device); });
     for_families(e, "normal numbers", [&](KernelStyle) { return normal_numbers(device); });
-    for_families(e, "choices with a probability, dropout and its gradient", [&](KernelStyle) { return choices(device); });
+    for_families(e, "choices with a probability, dropout and its gradient",
+                 [&](KernelStyle) { return choices(device); });
 }
 
 void examine_reduce(Examination& e) {

@@ -39,7 +39,7 @@ namespace declivity::tools::doctor {
 namespace {
 
 constexpr int kMaxDeaths = 20, kMaxOfNoHarm = 300, kMaxHangs = 2;  // of a section
-constexpr std::size_t kMaxPrinted = 16384;                           // bytes that are kept of what a driver prints
+constexpr std::size_t kMaxPrinted = 16384;                         // bytes that are kept of what a driver prints
 
 std::string dump(const Json& json) { return json.dump(-1, ' ', false, Json::error_handler_t::replace); }
 

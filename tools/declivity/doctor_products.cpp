@@ -113,8 +113,8 @@ Product product_of(const test::MatmulCase& one, DType dtype) {
 }
 
 /// One strategy in the form for a family, with each variant where these are asked for.
-void examine_strategy(Examination& e, const ops::MatmulStrategy& strategy, KernelStyle style, const test::MatmulCase& one,
-                      DType dtype, const Product& in, bool variants, Served& served) {
+void examine_strategy(Examination& e, const ops::MatmulStrategy& strategy, KernelStyle style,
+                      const test::MatmulCase& one, DType dtype, const Product& in, bool variants, Served& served) {
     const Device device = e.device();
     const std::string_view name = strategy.name();
     const Guarded result(Shape{one.batch, one.m, one.n}, dtype);
@@ -182,8 +182,8 @@ std::string with_epilogue(const ops::MatmulStrategy& strategy, const test::Matmu
 }
 
 /// As the library's functions ask for it: with what follows a product on the way, where a strategy knows how.
-void examine_epilogue(Examination& e, const ops::MatmulStrategy& strategy, KernelStyle style, const test::MatmulCase& one,
-                      bool relu) {
+void examine_epilogue(Examination& e, const ops::MatmulStrategy& strategy, KernelStyle style,
+                      const test::MatmulCase& one, bool relu) {
     const auto a = test::matmul_operand(one.a, one.batch, one.m, one.k, 1, DType::f32),
                b = test::matmul_operand(one.b, one.batch, one.k, one.n, 2, DType::f32);
     const Guarded result({one.batch, one.m, one.n}, DType::f32);
@@ -322,8 +322,7 @@ class Convolution {
 void examine_strategy(Examination& e, const ops::Conv2dStrategy& strategy, KernelStyle style, Conv2dDirection direction,
                       DType dtype, Convolution& convolution, Served& served) {
     const test::Conv2dCase& c = convolution.c;
-    const ops::Conv2dProblem problem =
-        ops::conv2d_problem("doctor", direction, dtype, style, c.x, c.weight, c.options);
+    const ops::Conv2dProblem problem = ops::conv2d_problem("doctor", direction, dtype, style, c.x, c.weight, c.options);
     served.expect(strategy.name());
     if (!strategy.is_applicable(problem, e.device())) return;
     served.count(strategy.name());

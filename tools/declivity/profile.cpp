@@ -95,7 +95,8 @@ int run(const Options& options) {
     detail::parse_environment_again();
     const detail::TraceSummary trace = detail::read_trace(options.file, options.by);
     if (trace.devices.empty())
-        throw ValueError(fmt::format("profile: expected a trace with commands of a device, got none in {}", options.file));
+        throw ValueError(
+            fmt::format("profile: expected a trace with commands of a device, got none in {}", options.file));
     for (std::size_t i = 0; i < trace.devices.size(); ++i) {
         if (i > 0) fmt::print("\n");
         print(trace.devices[i], options.by, !options.no_ceiling);

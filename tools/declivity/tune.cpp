@@ -20,7 +20,8 @@ namespace {
 using Task = std::variant<ops::Conv2dShape, ops::MatmulShape>;
 
 constexpr const char* kGrammar =
-    "expected 'conv2d N C H W K R S [stride A[,B]] [padding A[,B]] [dilation A[,B]] [groups G] [f64]' or 'matmul BATCH M "
+    "expected 'conv2d N C H W K R S [stride A[,B]] [padding A[,B]] [dilation A[,B]] [groups G] [f64]' or 'matmul BATCH "
+    "M "
     "N K [NN|NT|TN|TT] [f64|f16|bf16]'";
 
 [[noreturn]] void refuse(const std::vector<std::string>& words) {

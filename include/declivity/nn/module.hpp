@@ -167,9 +167,8 @@ class DECLIVITY_API Module {
     const M& guarded(M Owner::*member) const {
         const M& now = static_cast<const Owner&>(*this).*member;
         if (is_capturing())
-            add_capture_guard([here = lifetime_token_.watch(), owner = &static_cast<const Owner&>(*this), member, value = now] {
-                return !here.expired() && owner->*member == value;
-            });
+            add_capture_guard([here = lifetime_token_.watch(), owner = &static_cast<const Owner&>(*this), member,
+                               value = now] { return !here.expired() && owner->*member == value; });
         return now;
     }
 

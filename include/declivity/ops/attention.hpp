@@ -63,7 +63,8 @@ struct CachedAttentionNumbers {
 /// y (B, Lq, G H, E) of q's type; 0 where no key counts. Keys are cut into splits, which work side by side (T. Dao et
 /// al., Flash-Decoding for long-context inference, 2023). An operation that waits.
 /// @throws TypeError, ShapeError, DeviceError for operands that do not belong together
-DECLIVITY_API LazyArray cached_attention(const CachedAttentionOperands& operands, const CachedAttentionNumbers& numbers);
+DECLIVITY_API LazyArray cached_attention(const CachedAttentionOperands& operands,
+                                         const CachedAttentionNumbers& numbers);
 
 /// Writes k (B, H, T, D) and v (B, H, T, E) as keys lengths[b] - T to lengths[b] - 1 of each sample into the keys and
 /// values of `cache`, whose q is not used; what has no place there is left out. An operation that waits.

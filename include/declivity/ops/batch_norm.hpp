@@ -45,7 +45,7 @@ DECLIVITY_API void batch_norm(const View& x, const View& mean, const View& scale
 
 /// The same as a value, launched when it is needed: with elementwise functions that follow it becomes one kernel.
 DECLIVITY_API LazyArray batch_norm(const View& x, const View& mean, const View& scale, const View& weight,
-                               const View& bias);
+                                   const View& bias);
 
 /// What normalisation in training gives.
 struct BatchNormTrained {

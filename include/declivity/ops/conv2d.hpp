@@ -42,7 +42,7 @@ DECLIVITY_API void conv2d_forward(const View& x, const View& weight, const std::
 
 /// The same as a value, launched when it is needed: elementwise functions that follow become its epilogue.
 DECLIVITY_API LazyArray conv2d(const View& x, const View& weight, const std::optional<View>& bias,
-                           const Conv2dParameters& options, OperandUse weights = OperandUse::variable);
+                               const Conv2dParameters& options, OperandUse weights = OperandUse::variable);
 
 /// The gradient for x, from that of the output and the weights, changed by `epilogue`: so it may go on to what x was
 /// made of by an activation (Expression::gradient of operator_result()). Overwrites `x_gradient`.
@@ -51,7 +51,7 @@ DECLIVITY_API void conv2d_backward_input(const View& out_gradient, const View& w
 
 /// The same as a value, of the shape of x.
 DECLIVITY_API LazyArray conv2d_input_gradient(const View& out_gradient, const View& weight, const Shape& x,
-                                          const Conv2dParameters& options);
+                                              const Conv2dParameters& options);
 
 /// The gradient for the weights, from x and that of the output, and with it that for the bias (O), if it is wanted: on
 /// the way where the strategy can, otherwise as conv2d_backward_bias. Overwrites both. An infinity or NaN in x may

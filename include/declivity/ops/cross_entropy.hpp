@@ -35,6 +35,6 @@ DECLIVITY_API CrossEntropyResults cross_entropy(const View& logits, const View& 
 /// The gradient for the logits, from that of the loss, which has its shape.
 /// @param divisor may be none where the losses stay as they are
 DECLIVITY_API LazyArray cross_entropy_backward(const View& logits, const View& labels, const CrossEntropy& options,
-                                           const View& statistics, const View& divisor, const View& gradient);
+                                               const View& statistics, const View& divisor, const View& gradient);
 
 }  // namespace declivity::ops

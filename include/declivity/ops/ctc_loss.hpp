@@ -25,6 +25,6 @@ struct CtcResults {
 DECLIVITY_API CtcResults ctc_loss(const CtcOperands& operands);
 /// The gradient for log_probs, from that of the losses.
 DECLIVITY_API LazyArray ctc_loss_backward(const CtcOperands& operands, const View& alphas, const View& losses,
-                                      const View& gradient);
+                                          const View& gradient);
 
 }  // namespace declivity::ops

@@ -31,7 +31,7 @@ DECLIVITY_API LayerNormResults layer_norm(RowNorm kind, LazyArray x, int inner, 
 
 /// The gradient for x, from that of the result. Weight may be none. Rows are as many as means.
 DECLIVITY_API LazyArray layer_norm_input_gradient(RowNorm kind, const View& x, const View& weight, const View& mean,
-                                              const View& rstd, const View& out_gradient);
+                                                  const View& rstd, const View& out_gradient);
 
 struct LayerNormGradients {
     LazyArray weight, bias;  ///< (n)

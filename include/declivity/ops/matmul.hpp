@@ -32,6 +32,6 @@ DECLIVITY_API void matmul(const View& a, const View& b, const View& out, const E
 /// @param shape of the result: (M, N) behind any axes that make up the batch
 /// @param bias a number for each column (N)
 DECLIVITY_API LazyArray matmul(const View& a, const View& b, const Shape& shape,
-                           const std::optional<View>& bias = std::nullopt, OperandUse right = OperandUse::variable);
+                               const std::optional<View>& bias = std::nullopt, OperandUse right = OperandUse::variable);
 
 }  // namespace declivity::ops

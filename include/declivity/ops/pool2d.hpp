@@ -35,10 +35,11 @@ struct MaxPool2dResults {
 DECLIVITY_API MaxPool2dResults max_pool2d(const View& x, const Pool2dParameters& parameters);
 /// The gradient for x of shape `x`: the sum of those of the windows that an element won.
 DECLIVITY_API LazyArray max_pool2d_backward(const View& out_gradient, const View& indices, const Shape& x,
-                                        const Pool2dParameters& parameters);
+                                            const Pool2dParameters& parameters);
 
 /// The mean of each window, over the whole window or over the part inside x (count_include_pad).
 DECLIVITY_API LazyArray avg_pool2d(const View& x, const Pool2dParameters& parameters);
-DECLIVITY_API LazyArray avg_pool2d_backward(const View& out_gradient, const Shape& x, const Pool2dParameters& parameters);
+DECLIVITY_API LazyArray avg_pool2d_backward(const View& out_gradient, const Shape& x,
+                                            const Pool2dParameters& parameters);
 
 }  // namespace declivity::ops

@@ -17,6 +17,6 @@ namespace declivity::ops {
 DECLIVITY_API LazyArray resample(const View& x, const View& places, const View& weights);
 /// The gradient for x of n elements along that axis, always summed up in the same order.
 DECLIVITY_API LazyArray resample_backward(const View& out_gradient, const View& places, const View& weights,
-                                      std::int64_t n);
+                                          std::int64_t n);
 
 }  // namespace declivity::ops

@@ -14,6 +14,6 @@ namespace declivity::ops {
 /// @param images (K), i64; outside of [0, N): no pixels
 /// @return (K, C, P, Q), i32
 DECLIVITY_API LazyArray roi_pool_places(const View& x, const View& boxes, const View& images, Size2 output_size,
-                                    double scale);
+                                        double scale);
 
 }  // namespace declivity::ops

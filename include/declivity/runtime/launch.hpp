@@ -134,9 +134,10 @@ class DECLIVITY_API Argument {
     /// disagree: some want the bytes up to the last member, some those of sizeof.
     template <class T>
     requires std::is_class_v<T> && std::is_trivially_copyable_v<T> Argument(const T& value) : kind_(Kind::value) {
-        static_assert(detail::Unpadded<T>,
-                      "a struct for a kernel expected no padding: order its members by size, and add members where bytes "
-                      "are left over");
+        static_assert(
+            detail::Unpadded<T>,
+            "a struct for a kernel expected no padding: order its members by size, and add members where bytes "
+            "are left over");
         keep(&value, sizeof(T));
     }
     Argument(const RawArgument& raw) : kind_(Kind::value) { keep(raw.data, raw.bytes); }

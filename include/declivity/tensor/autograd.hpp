@@ -116,12 +116,12 @@ enum class RuleKind : std::uint8_t { opaque, differentiable };
 
 /// Joins a result to the graph: the way every differentiable function ends. `inputs` may hold undefined tensors.
 /// When no input requires a gradient, or recording is off, the rule is dropped.
-DECLIVITY_API Tensor attach_backward(std::string_view name, const std::vector<Tensor>& inputs, const ops::LazyArray& result,
-                                    GradientRule rule, RuleKind kind = RuleKind::opaque);
+DECLIVITY_API Tensor attach_backward(std::string_view name, const std::vector<Tensor>& inputs,
+                                     const ops::LazyArray& result, GradientRule rule, RuleKind kind = RuleKind::opaque);
 /// The same for several results.
 DECLIVITY_API std::vector<Tensor> attach_backward(std::string_view name, const std::vector<Tensor>& inputs,
-                                                 const std::vector<ops::LazyArray>& results, GradientRule rule,
-                                                 RuleKind kind = RuleKind::opaque);
+                                                  const std::vector<ops::LazyArray>& results, GradientRule rule,
+                                                  RuleKind kind = RuleKind::opaque);
 
 /// A function of tensors, made of others that are differentiable.
 using Decomposition = std::function<std::vector<Tensor>(const std::vector<Tensor>& inputs)>;
@@ -131,8 +131,8 @@ using Decomposition = std::function<std::vector<Tensor>(const std::vector<Tensor
 /// the function differentiable to any order. The inputs are kept for that.
 /// @param composition from the inputs to the results; must not look at anything that is written meanwhile
 DECLIVITY_API std::vector<Tensor> attach_backward(std::string_view name, const std::vector<Tensor>& inputs,
-                                                 const std::vector<ops::LazyArray>& results, GradientRule rule,
-                                                 Decomposition decomposition);
+                                                  const std::vector<ops::LazyArray>& results, GradientRule rule,
+                                                  Decomposition decomposition);
 
 /// Whether a function of these inputs would be recorded: only then a rule's values need to be kept.
 DECLIVITY_API bool any_requires_grad(const std::vector<Tensor>& inputs);
@@ -163,7 +163,7 @@ class DECLIVITY_API Saved {
   private:
     [[nodiscard]] std::uint64_t wanted_version() const;
     void require_intact(std::string_view function) const;
-    ops::LazyArray value_;                        // its elements then: the tensor may stand for others later
+    ops::LazyArray value_;                    // its elements then: the tensor may stand for others later
     Tensor leaf_;                             // that requires a gradient
     std::shared_ptr<detail::GradNode> node_;  // that made it, if it is no leaf
     std::size_t output_ = 0;

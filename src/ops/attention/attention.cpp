@@ -287,8 +287,8 @@ void check(std::string_view function, const AttentionOperands& in) {
     require_rank(function, "k", in.k, 4, "B, heads, L, D");
     const std::int64_t heads = in.k.shape[1];
     if (heads == 0 || in.q.shape[1] % heads != 0)
-        throw ShapeError(fmt::format("{}: expected heads of q that are a multiple of those of k, got {} and {}", function,
-                                     in.q.shape[1], heads));
+        throw ShapeError(fmt::format("{}: expected heads of q that are a multiple of those of k, got {} and {}",
+                                     function, in.q.shape[1], heads));
     require_shape(function, "k", in.k, {in.q.shape[0], heads, in.k.shape[2], in.q.shape[3]});
     require_rank(function, "v", in.v, 4, "B, heads, L, E");
     require_shape(function, "v", in.v, {in.q.shape[0], heads, in.k.shape[2], in.v.shape[3]});

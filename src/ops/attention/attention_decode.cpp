@@ -19,7 +19,7 @@ namespace {
 
 constexpr std::int64_t kCpuRows = 8, kGpuRows = 4;  // of a piece of work: their sums lie in registers, or near
 constexpr std::int64_t kTile = 64, kItems = 128, kLanes = 8, kShares = 16;  // attention_decode_groups.cl
-constexpr std::int64_t kMinKeys = 128;                                    // of a split
+constexpr std::int64_t kMinKeys = 128;                                      // of a split
 constexpr std::int64_t kMaxSplits = 64;
 
 /// Attributes of the operation.
@@ -133,8 +133,7 @@ EpilogueFused launch_decode(const OperationViews& views, const Decoding& call) {
     const bool cpu = kernel_style_of(device) == KernelStyle::simd;
     std::int64_t max_rows = cpu ? kCpuRows : kGpuRows;
     constexpr std::int64_t max_local = std::int64_t{31} << 10;
-    while (!cpu && max_rows > 1 &&
-           local_elements(q, v, max_rows, kItems) > block_elements(device, q.dtype, max_local))
+    while (!cpu && max_rows > 1 && local_elements(q, v, max_rows, kItems) > block_elements(device, q.dtype, max_local))
         max_rows /= 2;
     const Cut pieces = cut(sizes, batch, max_rows, std::int64_t{device.info().compute_units} * 4);
     sizes.splits = narrow(pieces.splits);

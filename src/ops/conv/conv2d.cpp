@@ -148,7 +148,7 @@ struct Conv2dAttributes {
 }  // namespace
 
 LazyArray conv2d(const View& x, const View& weight, const std::optional<View>& bias, const Conv2dParameters& options,
-             OperandUse weights) {
+                 OperandUse weights) {
     constexpr std::string_view function = "conv2d";
     require_real(function, "x", x.dtype);
     require_alike(function, "x", x, "weight", weight);
@@ -171,7 +171,7 @@ LazyArray conv2d(const View& x, const View& weight, const std::optional<View>& b
 }
 
 LazyArray conv2d_input_gradient(const View& out_gradient, const View& weight, const Shape& x,
-                            const Conv2dParameters& options) {
+                                const Conv2dParameters& options) {
     constexpr std::string_view function = "conv2d_backward_input";
     require_real(function, "out_gradient", out_gradient.dtype);
     require_alike(function, "out_gradient", out_gradient, "weight", weight);
@@ -228,9 +228,10 @@ Conv2dGradients conv2d_weight_gradients(const View& x, const View& out_gradient,
     std::vector<SplitKPartial> sums;
     backward_weights(x, out_gradient, for_weight, options, for_bias, fuses() ? &sums : nullptr);
     const auto value = [&](const View& gradient) {
-        const auto sum =
-            std::ranges::find(sums, gradient.buffer, [](const SplitKPartial& partial) { return partial.result.buffer; });
-        return sum == sums.end() ? LazyArray(gradient) : lazy_reduce_partials(sum->partials, gradient.shape, gradient.dtype);
+        const auto sum = std::ranges::find(sums, gradient.buffer,
+                                           [](const SplitKPartial& partial) { return partial.result.buffer; });
+        return sum == sums.end() ? LazyArray(gradient)
+                                 : lazy_reduce_partials(sum->partials, gradient.shape, gradient.dtype);
     };
     return {value(for_weight), for_bias ? value(*for_bias) : LazyArray()};
 }

@@ -96,11 +96,11 @@ std::optional<Plan> plan_of(const Conv2dProblem& problem, std::int64_t vector, s
                        copy_size = phases_in * phase_size;
     // When planes are not cut into bands, there is room for several.
     const std::int64_t each = copy_size + phases_out * made_size + sums;
-    const std::int64_t lot =
-        band < rows ? 1
-                    : std::clamp<std::int64_t>(std::min((block - at.margin - at.behind - vector) / each,
-                                                        weights ? ceil_div(problem.channels, 4) : kMaxLot),
-                                               1, kMaxLot);
+    const std::int64_t lot = band < rows
+                                 ? 1
+                                 : std::clamp<std::int64_t>(std::min((block - at.margin - at.behind - vector) / each,
+                                                                     weights ? ceil_div(problem.channels, 4) : kMaxLot),
+                                                            1, kMaxLot);
     const std::int64_t before = at.margin + lot * copy_size + at.behind,
                        before_sums = before + lot * phases_out * made_size;
     return Plan{{.planes = problem.images * problem.channels,

@@ -15,7 +15,7 @@ namespace {
 
 constexpr std::int64_t kBlockBytes = 64 * 1024;  // of local memory: a band, tables, filters
 constexpr std::int64_t kMaxTaps = 49;
-constexpr std::int64_t kGroupsPerUnit = 4;    // so that all compute units end at about the same time
+constexpr std::int64_t kGroupsPerUnit = 4;   // so that all compute units end at about the same time
 constexpr std::int64_t kMaxWidth = 1 << 15;  // numbers are 32 bits wide
 
 /// As the struct of the kernels.

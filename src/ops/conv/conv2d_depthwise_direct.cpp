@@ -11,7 +11,7 @@ namespace declivity::ops {
 namespace {
 
 constexpr std::int64_t kMaxTaps = 49;  // each a sum of a work-item of backward_weights
-constexpr std::int64_t kDown = 4;       // DOWN
+constexpr std::int64_t kDown = 4;      // DOWN
 
 /// As the struct of the kernels.
 struct Depthwise {

@@ -6,7 +6,7 @@
 namespace declivity::ops {
 namespace {
 
-constexpr std::size_t kGroup = 64;     // work-items
+constexpr std::size_t kGroup = 64;    // work-items
 constexpr double kMaxMeasured = 2e9;  // multiply-adds
 
 /// As the struct Conv2d of the kernels.

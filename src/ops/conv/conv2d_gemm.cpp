@@ -23,8 +23,8 @@ constexpr std::int64_t kBlockK = 256;             // a panel of windows and one 
 constexpr std::int64_t kFlipChannels = 16, kFlipPanels = 4;  // FLIP_CHANNELS, FLIP_PANELS
 constexpr std::int64_t kFewPositions = 1024;  // with so few, packing the weights costs more than their use in place
 constexpr double kGain = 0.92;                // that a later tile must promise
-constexpr std::int64_t kMaxTaps = 128;       // of backward_weights: the sums of a tile lie in local memory for each
-constexpr std::int64_t kMaxPanels = 16;      // of a work-group
+constexpr std::int64_t kMaxTaps = 128;        // of backward_weights: the sums of a tile lie in local memory for each
+constexpr std::int64_t kMaxPanels = 16;       // of a work-group
 
 // Few, because each is a kernel to compile: for 32 registers, and for 16.
 constexpr std::array kTiles{RegisterTile{6, 4},  RegisterTile{8, 3}, RegisterTile{12, 2},
@@ -132,7 +132,7 @@ Split search_split(std::int64_t positions, std::int64_t filters, std::int64_t k,
 
 Split choose_split(std::int64_t positions, std::int64_t filters, std::int64_t k, std::int64_t groups,
                    const RegisterTile& tile, std::int64_t lanes, std::int64_t max_panels, std::int64_t units) {
-    const std::array key{positions, filters,     k,    groups, std::int64_t{tile.rows}, std::int64_t{tile.vectors},
+    const std::array key{positions, filters,    k,    groups, std::int64_t{tile.rows}, std::int64_t{tile.vectors},
                          lanes,     max_panels, units};
     return remembered<Split>(
         key, [&] { return search_split(positions, filters, k, groups, tile, lanes, max_panels, units); });
@@ -155,8 +155,8 @@ std::int64_t max_steps(const RegisterTile& tile, std::int64_t lanes, std::int64_
 
 /// Whether weights of backward_input can be used in place, flipped.
 bool may_flip_in_place(const Conv2dProblem& problem, std::int64_t max_k) {
-    return problem.direction == Conv2dDirection::backward_input && !is_16bit_float(problem.dtype) && problem.taps() > 1 &&
-           problem.taps() <= max_k && problem.stride[0] * problem.stride[1] == 1;
+    return problem.direction == Conv2dDirection::backward_input && !is_16bit_float(problem.dtype) &&
+           problem.taps() > 1 && problem.taps() <= max_k && problem.stride[0] * problem.stride[1] == 1;
 }
 
 bool packs_weights(const Conv2dSum& sum, const Conv2dProblem& problem, std::int64_t positions, std::int64_t max_k,
@@ -277,8 +277,9 @@ class Conv2dGemm final : public Conv2dStrategy {
 
     /// Positions within a plane are 32-bit numbers here.
     [[nodiscard]] bool is_applicable(const Conv2dProblem& problem, const Device& device) const override {
-        if (problem.style != KernelStyle::simd || (problem.direction == Conv2dDirection::backward_weights &&
-                                                   (problem.taps() > kMaxTaps || !is_applicable_to_weights(problem, device))))
+        if (problem.style != KernelStyle::simd ||
+            (problem.direction == Conv2dDirection::backward_weights &&
+             (problem.taps() > kMaxTaps || !is_applicable_to_weights(problem, device))))
             return false;
         std::array<std::int64_t, 2> reach{};
         for (std::size_t i = 0; i < 2; ++i) {

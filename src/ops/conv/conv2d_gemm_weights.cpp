@@ -18,7 +18,7 @@ constexpr std::int64_t kBlockK =
     // first cache
     200;
 constexpr std::int64_t kGroupsPerUnit = 4;  // so that all compute units end at about the same time
-constexpr std::int64_t kMinRows = 96;     // of a work-group; with fewer, copying dout costs too much
+constexpr std::int64_t kMinRows = 96;       // of a work-group; with fewer, copying dout costs too much
 constexpr std::int64_t kManyRows = 128;     // with so many, copying is cheap
 
 /// As the struct of the kernel.

@@ -75,8 +75,8 @@ View flipped(const Conv2dProblem& problem, const Conv2dSum& sum, const View& wei
                     .first = narrow(vertical.at * problem.filter[1] + horizontal.at),
                     .stride_h = narrow(vertical.by * problem.filter[1]),
                     .stride_w = narrow(horizontal.by)};
-    const Kernel kernel =
-        kernel_of(weight.device(), "conv2d_implicit_gemm_flip", Stage::flip, storage_defines(weight.dtype, weight.dtype));
+    const Kernel kernel = kernel_of(weight.device(), "conv2d_implicit_gemm_flip", Stage::flip,
+                                    storage_defines(weight.dtype, weight.dtype));
     launch(kernel, items_of(kernel, count), {flip, count, weight.argument(), packed.argument()});
     return packed;
 }

@@ -50,8 +50,8 @@ template <class Each>
 std::string in_all_directions(const Device& device, const Conv2dShape& shape, Each each) {
     std::string text;
     for (const Conv2dDirection direction : kDirections) {
-        const Conv2dProblem problem =
-            conv2d_problem("tune", direction, shape.dtype, kernel_style_of(device), shape.x, shape.weight, shape.options);
+        const Conv2dProblem problem = conv2d_problem("tune", direction, shape.dtype, kernel_style_of(device), shape.x,
+                                                     shape.weight, shape.options);
         if (problem.images > 0) text += each(problem);
     }
     return text;

@@ -41,7 +41,8 @@ void Conv2dUpcast::run(const Conv2dProblem& problem, const Conv2dOperands& opera
     wide_operands.sums = &sums;
     of_.run(wide(problem), wide_operands, variant);
     const auto round = [&](const View& exact, const View& result) {
-        const auto sum = std::ranges::find(sums, exact.buffer, [](const SplitKPartial& partial) { return partial.result.buffer; });
+        const auto sum =
+            std::ranges::find(sums, exact.buffer, [](const SplitKPartial& partial) { return partial.result.buffer; });
         if (sum != sums.end()) reduce_partials(problem, operands, sum->partials, result);
         else evaluate(Expression::cast(exact, result.dtype), result);
     };

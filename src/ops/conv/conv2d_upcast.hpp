@@ -20,7 +20,8 @@ class Conv2dUpcast final : public Conv2dStrategy {
         return of_.is_applicable(wide(problem), device);
     }
     [[nodiscard]] bool is_profitable(const Conv2dProblem& problem, const Device& device) const override {
-        return (!is_16bit_float(problem.dtype) || halves_ == Reduced::where_profitable) && of_.is_profitable(wide(problem), device);
+        return (!is_16bit_float(problem.dtype) || halves_ == Reduced::where_profitable) &&
+               of_.is_profitable(wide(problem), device);
     }
     /// What it made of a copy would be kept with that.
     [[nodiscard]] bool keeps_constants(const Conv2dProblem& problem) const override {

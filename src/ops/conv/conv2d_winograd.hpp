@@ -16,8 +16,8 @@ std::int64_t cheapest(const Conv2dProblem& problem);
 /// registers, and for 16.
 inline constexpr std::array kRegisterTiles{RegisterTile{12, 2}, RegisterTile{8, 3}, RegisterTile{6, 2},
                                            RegisterTile{4, 3}};
-constexpr double kGain = 0.9;            // that a later one must promise
-constexpr std::int64_t kElements = 36;   // of a transformed tile
+constexpr double kGain = 0.9;           // that a later one must promise
+constexpr std::int64_t kElements = 36;  // of a transformed tile
 constexpr std::int64_t kMaxTiles = 48;  // of a unit
 constexpr std::int64_t kGroupsPerUnit =
     2;  // so that all compute units end at about the same time; each group has a slice of memory

@@ -14,7 +14,7 @@ namespace {
 
 constexpr std::int64_t kTile = 2, kElements = 16;
 constexpr std::int64_t kTransformedBytes = 4 << 20;  // of inputs and products at a time, that stay in the last cache
-constexpr std::int64_t kMinColumns = 96;           // tiles at a time, so that the weights are used often enough
+constexpr std::int64_t kMinColumns = 96;             // tiles at a time, so that the weights are used often enough
 constexpr std::int64_t kSpread = 16;                 // elements, about a cache line
 constexpr std::int64_t kWork = 1 << 14;              // transformed elements that are worth a work-item
 
@@ -95,9 +95,8 @@ void convolve(const Conv2dProblem& problem, const Conv2dOperands& operands) {
     const View weights = transformed(plan, d, operands.weight);
 
     // As many tiles at a time as stay in the last cache.
-    const std::int64_t fitting =
-        std::max(kMinColumns, kTransformedBytes /
-                                    ((d.channels + d.filters) * kElements * static_cast<std::int64_t>(size_of(dtype))));
+    const std::int64_t fitting = std::max(kMinColumns, kTransformedBytes / ((d.channels + d.filters) * kElements *
+                                                                            static_cast<std::int64_t>(size_of(dtype))));
     const std::int64_t all_panels = ceil_div(tiles, columns),
                        max_panels = std::clamp<std::int64_t>(fitting / columns, 1, all_panels);
     const std::int64_t panels = ceil_div(all_panels, ceil_div(all_panels, max_panels));

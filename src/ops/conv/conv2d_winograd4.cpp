@@ -16,11 +16,11 @@ namespace {
 
 using namespace winograd;
 
-constexpr std::int64_t kScratchBytes = 768 * 1024;              // of a unit, that stay in the second cache
+constexpr std::int64_t kScratchBytes = 768 * 1024;          // of a unit, that stay in the second cache
 constexpr std::int64_t kMinTilesNear = 16, kMinTiles = 48;  // of a unit: all weights are read for each
-constexpr std::int64_t kNear = 1 << 18;                         // elements of weights that stay in the second cache
-constexpr std::int64_t kChannels = 7;                           // CHANNELS
-constexpr std::int64_t kMinUnits = 3;                         // of a work-item that transforms the weights for itself
+constexpr std::int64_t kNear = 1 << 18;                     // elements of weights that stay in the second cache
+constexpr std::int64_t kChannels = 7;                       // CHANNELS
+constexpr std::int64_t kMinUnits = 3;                       // of a work-item that transforms the weights for itself
 
 /// As the struct of the kernels.
 struct Winograd {

@@ -12,7 +12,7 @@ namespace declivity::ops::winograd {
 namespace {
 
 constexpr std::int64_t kScratchBytes = 960 * 1024;  // of a work-item, that stay in the second cache
-constexpr std::int64_t kMinTiles = 12;            // of a unit: all sums are read and written for each
+constexpr std::int64_t kMinTiles = 12;              // of a unit: all sums are read and written for each
 
 /// As the struct of the kernel.
 struct Gradient {
@@ -67,8 +67,8 @@ Plan plan_of(const Conv2dProblem& problem, const Device& device) {
     const std::int64_t pairs = plan.parts.filters_each * plan.parts.channels_each, parts = plan.parts.count();
     plan.x_row = plan.parts.channels_each;
     plan.dout_row = ceil_div(plan.parts.filters_each, plan.form.vector) * plan.form.vector;
-    const std::int64_t fitting = std::clamp(
-        (kScratchBytes / (bytes * kElements) - pairs) / (plan.x_row + plan.dout_row), kMinTiles, kMaxTiles);
+    const std::int64_t fitting =
+        std::clamp((kScratchBytes / (bytes * kElements) - pairs) / (plan.x_row + plan.dout_row), kMinTiles, kMaxTiles);
     const std::int64_t grid = block_elements(device, problem.dtype, kGridBytes) / plan.form.vector;
     plan.cut = cut_units(problem.output, problem.images, problem.images, fitting, grid);
     const std::int64_t units = plan.cut.count, tiles = plan.cut.tiles();

@@ -42,8 +42,9 @@ Shape conv_shape(std::string_view function, const Shape& x, const Shape& weight,
                         "{} groups for x {} and weight {}",
                         function, groups, x.str(), weight.str()));
     if (weight[1] != channels / groups)
-        throw ShapeError(fmt::format("{}: expected a weight of {} input channels for x {} in {} group{}, got {}", function,
-                                     channels / groups, x.str(), groups, groups == 1 ? "" : "s", weight.str()));
+        throw ShapeError(fmt::format("{}: expected a weight of {} input channels for x {} in {} group{}, got {}",
+                                     function, channels / groups, x.str(), groups, groups == 1 ? "" : "s",
+                                     weight.str()));
     Shape out = x;
     out[1] = filters;
     for (int i = 0; i < axes; ++i) {

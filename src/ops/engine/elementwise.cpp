@@ -141,7 +141,8 @@ void evaluate(const Expression& of, const View& out, std::span<const AlsoStored>
     if (copied(expression, out)) return;
     Plan plan = plan_of(steps, out.shape, &out, scratch.memory());
     for (const AlsoStored& also_stored : also)
-        plan.operands.push_back({.view = also_stored.to, .strides = also_stored.to.strides, .stores = steps.find(also_stored.part)});
+        plan.operands.push_back(
+            {.view = also_stored.to, .strides = also_stored.to.strides, .stores = steps.find(also_stored.part)});
     for (std::size_t i = 1; i < plan.operands.size(); ++i) require_same_device("evaluate", out, plan.operands[i].view);
     merge(out.shape, plan);
 

@@ -15,7 +15,7 @@ namespace {
 // Tunables beside those of work_split.hpp; cl_kernels/engine/elementwise_reduce.cl says what they mean.
 constexpr std::int64_t kCpuBlock = 1024;
 constexpr std::int64_t kGpuBlock = 64;
-constexpr std::int64_t kMinColumns = 64;   // elements of a row that are worth not to store it
+constexpr std::int64_t kMinColumns = 64;    // elements of a row that are worth not to store it
 constexpr std::int64_t kMaxGroups = 65535;  // in the second dimension: more, and some GPUs refuse the launch
 
 bool contains(const Dims& axes, int axis) { return std::ranges::find(axes, axis) != axes.end(); }

@@ -430,8 +430,8 @@ KernelSpec elementwise_specification(const Steps& steps, const Plan& plan, const
     return {"elementwise.cl", "elementwise", std::move(defines)};
 }
 
-KernelSpec elementwise_reduce_specification(const Steps& steps, const Plan& plan, const Device& device, KernelStyle style,
-                                            const Defines& reduction) {
+KernelSpec elementwise_reduce_specification(const Steps& steps, const Plan& plan, const Device& device,
+                                            KernelStyle style, const Defines& reduction) {
     auto [code, result, defines] = generate(steps, plan, device, style, "BLOCK");
     if (steps.nodes.back()->dtype == DType::boolean) result = fmt::format("({}) != 0", result);
     else if (exceeds_type(*steps.nodes.back()) || is_number(*steps.nodes.back()))
@@ -473,7 +473,8 @@ KernelSpec formula_specification(const Steps& steps, const Plan& plan, const Dev
     }
     for (const StoredRole& stored_role : stored) {
         use(stored_role.role, stored_role.dtype);
-        code.elements += fmt::format(" r{}[i] = {};", stored_role.role, code.stored(stored_role.dtype, names[stored_role.at]));
+        code.elements +=
+            fmt::format(" r{}[i] = {};", stored_role.role, code.stored(stored_role.dtype, names[stored_role.at]));
     }
     for (std::size_t i = 0; i < plan.numbers.size(); ++i) {
         numbers += fmt::format(", const {} n{}", arithmetic_type(plan.number_types[i]), i);

@@ -68,8 +68,8 @@ KernelSpec elementwise_specification(const Steps& steps, const Plan& plan, const
 
 /// Of cl_kernels/engine/elementwise_reduce.cl, besides what the reduction itself defines. Results have the type of
 /// operand 0.
-KernelSpec elementwise_reduce_specification(const Steps& steps, const Plan& plan, const Device& device, KernelStyle style,
-                                            const Defines& reduction);
+KernelSpec elementwise_reduce_specification(const Steps& steps, const Plan& plan, const Device& device,
+                                            KernelStyle style, const Defines& reduction);
 
 /// What kernels that include cl_kernels/lib/row_program.clh are compiled with. @param out what they store
 Defines row_defines(const Steps& steps, const Plan& plan, const Device& device, KernelStyle style, DType out);

@@ -22,15 +22,15 @@ struct ExpressionNode {
     DType dtype = {};
     Shape shape = {};
     View view = {};          // kind view; random: where seed and base lie
-    LazyArray source = {};       // kind value
+    LazyArray source = {};   // kind value
     Scalar value = {};       // kind constant
     Function function = {};  // kinds apply, gradient
     int input = 0;           // kind gradient: with respect to which input
     // apply: the function's; gradient: g, then the function's, then y (empty if unused); cast: one
     InlineVector<Expression, 5> inputs = {};
     InlineVector<Scalar, 3> parameters = {};  // random: low, width and most; mean and deviation; probability
-    Distribution distribution = {};        // kind random
-    std::int64_t random_offset = 0;        // numbers of the call that are left out, behind the base
+    Distribution distribution = {};           // kind random
+    std::int64_t random_offset = 0;           // numbers of the call that are left out, behind the base
 };
 
 // What a kernel may grow to. All its arguments together have 1024 bytes (the least that OpenCL grants): 9 operands of
@@ -65,7 +65,7 @@ bool may_reuse_memory(const Expression& expression, DType dtype, const Shape& sh
 /// type and shape, the expression alone leads to it, and nobody but `reader` still has to read it. @param handles to
 /// the expression itself
 std::optional<View> find_donatable_input(const Expression& expression, long handles, DType dtype, const Shape& shape,
-                                    const PendingLaunch* reader);
+                                         const PendingLaunch* reader);
 
 /// Whether a kernel of its own can compute it.
 bool fits_one_kernel(const Expression& expression);

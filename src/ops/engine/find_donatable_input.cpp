@@ -32,7 +32,7 @@ bool may_reuse_memory(const Expression& expression, DType dtype, const Shape& sh
 }
 
 std::optional<View> find_donatable_input(const Expression& expression, long handles, DType dtype, const Shape& shape,
-                                    const PendingLaunch* reader) {
+                                         const PendingLaunch* reader) {
     if (!may_reuse_memory(expression, dtype, shape)) return std::nullopt;
     const Steps steps = steps_of(expression);
     // Nodes to which only this expression leads. Those that others are made from come behind them.

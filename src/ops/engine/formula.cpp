@@ -38,8 +38,9 @@ LazyArray stand_in(int place, const Shape& shape, DType dtype, const Device& dev
 }
 
 [[noreturn]] void refuse(std::string_view name, std::string_view what) {
-    throw ValueError(fmt::format(
-        "{}: expected a formula of elementwise functions of what it is given and of numbers, got {} in it", name, what));
+    throw ValueError(
+        fmt::format("{}: expected a formula of elementwise functions of what it is given and of numbers, got {} in it",
+                    name, what));
 }
 
 /// Brings a formula to one expression over leaves that stand for roles and numbers.

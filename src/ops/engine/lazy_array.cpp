@@ -116,7 +116,8 @@ void LazyArrayState::compute(const std::optional<View>& place) {
     computed_as(out);
 }
 
-void LazyArrayState::compute_behind(LazyArrayState& first, const Expression& epilogue, const std::optional<View>& place) {
+void LazyArrayState::compute_behind(LazyArrayState& first, const Expression& epilogue,
+                                    const std::optional<View>& place) {
     const View out = place ? *place : View::make(device, dtype, shape);
     if (first.operation->run(out, epilogue_of(epilogue)) == EpilogueFused::no) {
         try {

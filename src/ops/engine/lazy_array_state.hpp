@@ -53,7 +53,7 @@ struct LazyArrayState final : PendingLaunch, std::enable_shared_from_this<LazyAr
     Expression expression = {};                 // until then
     std::shared_ptr<Operation> operation = {};  // or this
     std::size_t output = 0;                     // of the operation
-    LazyArray base = {};                            // or this, whose elements it is in another layout
+    LazyArray base = {};                        // or this, whose elements it is in another layout
     int stands_for = -1;   // or it stands for elements of a formula (formula.hpp), and never has any
     Measure measure = {};  // of the expression
     bool inlined = false;  // a kernel computed it without storing it

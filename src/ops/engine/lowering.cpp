@@ -146,8 +146,9 @@ bool Lowering::settle_operations(const Expression& expression, const LazyArraySt
     for (const Reference& reference : references_) {
         if (!reference.below_operation) continue;
         const LazyArrayState& state = *reference.state;
-        const bool fits = result != nullptr && state.shape == result->shape &&
-                          (state.dtype == result->dtype || (state.fuses_epilogue() && state.operation->fuses_output_cast()));
+        const bool fits =
+            result != nullptr && state.shape == result->shape &&
+            (state.dtype == result->dtype || (state.fuses_epilogue() && state.operation->fuses_output_cast()));
         // Where others want what lies between the operation and here, that is where its epilogue ends.
         if (is_shared(reference) || (state.is_opaque() && !(fits && state.fuses_epilogue()))) {
             reference.state->compute();

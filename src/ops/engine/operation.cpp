@@ -93,8 +93,8 @@ Operation::Operation(std::string_view name, const std::optional<OperationCall>& 
     for (const View& view : operands.writes) {
         // Memory keeps its writers, which keep what they read.
         if (view.buffer && std::ranges::any_of(reads_, [&](const View& read) { return read.buffer == view.buffer; }))
-            throw ValueError(
-                fmt::format("operation: expected memory that \"{}\" writes among its writes alone, got it twice", name));
+            throw ValueError(fmt::format(
+                "operation: expected memory that \"{}\" writes among its writes alone, got it twice", name));
         writes_.emplace_back(view);
     }
 }
@@ -163,7 +163,7 @@ EpilogueFused Operation::run_upcast(const OperationViews& views) const {
     const bool first_rounded = !outputs_.empty() && rounds(0);
     for (std::size_t i = 0; i < outputs_.size(); ++i)
         outs.push_back(rounds(i) && !(i == 0 && fuses_output_cast_) ? View::make(device_, DType::f32, outputs_[i].shape)
-                                                              : views.out(i));
+                                                                    : views.out(i));
     Epilogue behind = views.epilogue();
     if (first_rounded) {
         const Expression rounded =
@@ -206,7 +206,8 @@ void Operation::run_batched(const std::optional<View>& place, InFlightLaunch& be
     std::vector<std::shared_ptr<Operation>> all{shared_from_this()};
     auto& waiting = pending_batched();
     for (const auto& item : waiting)
-        if (auto other = item.lock(); other && other.get() != this && batches_with(*other)) all.push_back(std::move(other));
+        if (auto other = item.lock(); other && other.get() != this && batches_with(*other))
+            all.push_back(std::move(other));
     begun.batches_with(&all);
     std::vector<OperationViews> each;
     for (const auto& item : all) {

@@ -15,7 +15,7 @@
 namespace declivity::ops {
 namespace {
 
-constexpr std::int64_t kMaxSums = 22;  // a device need take no more than 1024 bytes of arguments
+constexpr std::int64_t kMaxSums = 22;   // a device need take no more than 1024 bytes of arguments
 constexpr std::int64_t kCpuEach = 256;  // elements
 constexpr std::size_t kGroup = 64;      // work-items, on GPU-like devices
 

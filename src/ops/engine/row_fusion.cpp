@@ -196,9 +196,8 @@ void launch_fused(const Fusion& fusion, const View& x, const View& stored, const
     const bool cpu = style == KernelStyle::simd, prologue = steps.before > 0;
     const std::int64_t n = plan.sizes.back(), rows = plan.sizes.numel() / n;
     const bool kept = !cpu && prologue && keeps_rows(device, dtype, rows, n);
-    const std::string form =
-        fmt::format("{} {} {} {} {} {} {} ", own.name, own.defines.text(), static_cast<int>(style), steps.before,
-                    bool(stored.buffer), kept, static_cast<int>(out.dtype));
+    const std::string form = fmt::format("{} {} {} {} {} {} {} ", own.name, own.defines.text(), static_cast<int>(style),
+                                         steps.before, bool(stored.buffer), kept, static_cast<int>(out.dtype));
     const Kernel kernel = kernel_of_structure(form, steps, plan, device, [&] {
         Defines defines = row_defines(steps, plan, device, style, out.dtype);
         defines.set("FUSED", 1).set("STORE_ROW", stored.buffer ? 1 : 0).set("KEPT", kept ? 1 : 0);

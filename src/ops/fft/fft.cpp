@@ -102,8 +102,8 @@ void check(std::string_view function, const View& x, std::int64_t n) {
 
 void check_pairs(std::string_view function, const View& x) {
     if (x.rank() < 2 || x.shape[x.rank() - 1] != 2)
-        throw ShapeError(fmt::format("{}: expected complex numbers as pairs along a last axis of 2, got x of {}", function,
-                                     x.shape.str()));
+        throw ShapeError(fmt::format("{}: expected complex numbers as pairs along a last axis of 2, got x of {}",
+                                     function, x.shape.str()));
 }
 
 }  // namespace

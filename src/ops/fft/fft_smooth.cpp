@@ -91,8 +91,8 @@ bool launch_rows(const View& x, const FftLines& lines, const View& out, const Ff
                  std::int32_t real = 0) {
     const Device device = x.device();
     const std::int64_t width = vector_form(device, x.dtype).vector, n = lines.n, m = n / width;
-    if (kernel_style_of(device) == KernelStyle::simt || lines.inner != 1 || lines.step != 2 || n % width != 0 || m < width ||
-        2 * n * static_cast<std::int64_t>(size_of(x.dtype)) > kRowsBytes)
+    if (kernel_style_of(device) == KernelStyle::simt || lines.inner != 1 || lines.step != 2 || n % width != 0 ||
+        m < width || 2 * n * static_cast<std::int64_t>(size_of(x.dtype)) > kRowsBytes)
         return false;
     const FftPasses passes = fft_passes(m, true);
     if (passes.count < 2) return false;

@@ -188,7 +188,8 @@ View fft_chirp_spectrum(const Device& device, DType dtype, std::int64_t n, std::
             if (j > 0) signal[static_cast<std::size_t>(padded - j)] = chirp(j, n);
         }
         std::vector<double> all;
-        for (const Complex& complex : transformed(std::move(signal))) append(all, complex / static_cast<double>(padded));
+        for (const Complex& complex : transformed(std::move(signal)))
+            append(all, complex / static_cast<double>(padded));
         return all;
     });
 }

@@ -20,8 +20,8 @@ std::array<std::int64_t, 3> strides_of(const View& view) { return {view.strides[
 
 void check(const View& a, const View& b) {
     if (!is_floating(a.dtype))
-        throw TypeError(fmt::format("matmul: expected f32, f64, f16 or bf16 as a, got {} (convert with .to(DType::f32))",
-                                    name_of(a.dtype)));
+        throw TypeError(fmt::format(
+            "matmul: expected f32, f64, f16 or bf16 as a, got {} (convert with .to(DType::f32))", name_of(a.dtype)));
     require_alike("matmul", "a", a, "b", b);
     require_rank("matmul", "a", a, 3, "batch, M, K");
     require_rank("matmul", "b", b, 3, "batch, K, N");

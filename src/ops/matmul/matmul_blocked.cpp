@@ -17,11 +17,11 @@ namespace {
 constexpr std::int64_t kBlockBytes = std::int64_t{704} << 10;  // of a second cache, beside what passes through it
 constexpr std::int64_t kSmallBytes = 16 * 1024;                // of a, that stay in the first cache
 constexpr std::int64_t kBlockK = 384;                          // a panel of a then fills half of the first cache
-constexpr std::int64_t kMaxRows = 1024, kMaxColumns = 384;   // of a work-group
+constexpr std::int64_t kMaxRows = 1024, kMaxColumns = 384;     // of a work-group
 constexpr std::int64_t kRowsCopied = 64;                       // at a time: some cache lines side by side
 constexpr std::int64_t kGroupsPerUnit =
     2;  // of sums that are cut into parts, so that all compute units end at about the same time
-constexpr std::int64_t kMaxGroupsPerUnit = 8;         // among which the cut is searched
+constexpr std::int64_t kMaxGroupsPerUnit = 8;          // among which the cut is searched
 constexpr std::int64_t kWork = std::int64_t{1} << 20;  // multiply-adds that are worth a work-group
 constexpr std::int64_t kPartOfK = 512;                 // of a sum that is cut into parts
 // Sums are cut into parts when they are that long, and longer than so many results.

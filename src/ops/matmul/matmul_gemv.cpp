@@ -31,8 +31,10 @@ void multiply(const MatmulProblem& problem, const MatmulOperands& operands) {
     const View &matrix = few_rows ? b : a, &vectors = few_rows ? a : b;
     // The stride of an axis of one element may be anything.
     const auto stride = [](std::int64_t size, std::int64_t said) { return size == 1 ? 0 : said; };
-    const OperandStrides a_strides{.batch = stride(batch, a.strides[0]), .across = stride(m, a.strides[1]), .along = a.strides[2]};
-    const OperandStrides b_strides{.batch = stride(batch, b.strides[0]), .across = stride(n, b.strides[2]), .along = b.strides[1]};
+    const OperandStrides a_strides{
+        .batch = stride(batch, a.strides[0]), .across = stride(m, a.strides[1]), .along = a.strides[2]};
+    const OperandStrides b_strides{
+        .batch = stride(batch, b.strides[0]), .across = stride(n, b.strides[2]), .along = b.strides[1]};
     Gemv d{.lines = few_rows ? n : m,
            .k = k,
            .batch = batch,
@@ -49,7 +51,9 @@ void multiply(const MatmulProblem& problem, const MatmulOperands& operands) {
     const std::int64_t few = few_rows ? m : n;
     const bool across =
         d.matrix.across == 1 && d.matrix.along != 1;  // neighbours in memory belong to neighbouring lines
-    const auto by_four = [](const OperandStrides& strides) { return strides.along == 1 && strides.across % 4 == 0 && strides.batch % 4 == 0; };
+    const auto by_four = [](const OperandStrides& strides) {
+        return strides.along == 1 && strides.across % 4 == 0 && strides.batch % 4 == 0;
+    };
     const bool wide = k % 4 == 0 && by_four(d.matrix) && by_four(d.vectors) && begins_aligned(a) && begins_aligned(b);
 
     const auto defines_for = [&](const View& to) {

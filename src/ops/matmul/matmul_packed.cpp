@@ -105,8 +105,7 @@ class MatmulPacked final : public MatmulStrategy {
     }
     /// In the place of `blocked`, whose results it gives to the bit.
     [[nodiscard]] bool is_profitable(const MatmulProblem& problem, const Device& device) const override {
-        if (!problem.constant_b || problem.batch != 1 || problem.m > kMaxRows ||
-            problem.n * problem.k < kMinElements)
+        if (!problem.constant_b || problem.batch != 1 || problem.m > kMaxRows || problem.n * problem.k < kMinElements)
             return false;
         const std::array others{&matmul_stream(), &matmul_dot(), &matmul_split()};
         return std::ranges::none_of(others, [&](const MatmulStrategy* other) {

@@ -42,9 +42,9 @@ void with_random_operands(const Device& device, const MatmulProblem& p,
 }
 
 const StrategySet<MatmulStrategy>& strategy_set() {
-    static const std::array<const MatmulStrategy*, 9> all{&matmul_stream(),  &matmul_packed(),  &matmul_gemv(),
-                                                          &matmul_tiled(),   &matmul_dot(),     &matmul_split(),
-                                                          &matmul_blocked(), &matmul_clblast(), &matmul_register_tiled()};
+    static const std::array<const MatmulStrategy*, 9> all{
+        &matmul_stream(), &matmul_packed(),  &matmul_gemv(),    &matmul_tiled(),         &matmul_dot(),
+        &matmul_split(),  &matmul_blocked(), &matmul_clblast(), &matmul_register_tiled()};
     static const StrategySet<MatmulStrategy> set{
         "DECLIVITY_MATMUL", [] { return declivity::detail::environment().matmul; }, all, with_random_operands};
     return set;

@@ -13,8 +13,8 @@ namespace declivity::ops {
 inline void require_indices(std::string_view function, std::string_view name, const View& places) {
     require_dense(function, name, places);
     if (places.dtype != DType::i32 && places.dtype != DType::i64)
-        throw TypeError(
-            fmt::format("{}: expected {} of type i32 or i64, got {}", function, name, declivity::name_of(places.dtype)));
+        throw TypeError(fmt::format("{}: expected {} of type i32 or i64, got {}", function, name,
+                                    declivity::name_of(places.dtype)));
 }
 
 /// @throws ShapeError unless dense, DeviceError unless where the places are

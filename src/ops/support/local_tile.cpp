@@ -16,9 +16,9 @@ constexpr std::array kTiles{LocalTile{16, 16, 2, 2, 8}, LocalTile{16, 8, 2, 2, 8
                             LocalTile{8, 16, 2, 1, 8},  LocalTile{8, 8, 1, 1, 8},  LocalTile{4, 16, 1, 1, 16},
                             LocalTile{16, 4, 1, 1, 16}};
 
-constexpr std::int64_t kMaxSumBytes = 256;  // of a work-item, in registers
+constexpr std::int64_t kMaxSumBytes = 256;   // of a work-item, in registers
 constexpr std::int64_t kItemsPerUnit = 512;  // work-items that keep a compute unit busy with as many sums each
-constexpr std::int64_t kMinPart = 128;     // steps of k that are worth a work-group
+constexpr std::int64_t kMinPart = 128;       // steps of k that are worth a work-group
 constexpr std::int64_t kMaxPartials = std::int64_t{64} << 20;  // bytes
 // Costs are counted in multiply-adds of a compute unit.
 constexpr double kLoad = 0.7;        // a vector read from local memory, for one multiply-add with it
@@ -80,7 +80,7 @@ bool local_tiles_fit(const Device& device, DType dtype) {
 }
 
 std::vector<TileConfig> tile_configs(const Device& device, DType dtype, const TiledGemm& product,
-                                 std::string_view variant) {
+                                     std::string_view variant) {
     struct Priced {
         TileConfig cut;
         double cost;

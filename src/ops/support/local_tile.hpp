@@ -41,7 +41,7 @@ bool local_tiles_fit(const Device& device, DType dtype);
 /// The ways to cut a product, the one of least cost by rule of thumb first; never empty where local_tiles_fit(). A
 /// variant "64x64" names the tile, "64x64x4" the number of parts as well.
 std::vector<TileConfig> tile_configs(const Device& device, DType dtype, const TiledGemm& product,
-                                 std::string_view variant);
+                                     std::string_view variant);
 
 /// The variants that are worth a measurement.
 std::vector<std::string> local_variants(const Device& device, DType dtype, const TiledGemm& product);

@@ -70,9 +70,9 @@ Strides dense_strides(const Shape& shape) {
 
 int normalize_axis(std::string_view function, std::int64_t axis, int rank) {
     if (axis < -rank || axis >= rank)
-        throw ShapeError(rank == 0
-                             ? fmt::format("{}: expected a tensor that has axes, got one of shape []", function)
-                             : fmt::format("{}: expected an axis in [{}, {}], got {}", function, -rank, rank - 1, axis));
+        throw ShapeError(
+            rank == 0 ? fmt::format("{}: expected a tensor that has axes, got one of shape []", function)
+                      : fmt::format("{}: expected an axis in [{}, {}], got {}", function, -rank, rank - 1, axis));
     return static_cast<int>(axis < 0 ? axis + rank : axis);
 }
 
@@ -82,7 +82,8 @@ Shape broadcast_shapes(std::string_view function, const Shape& a, const Shape& b
         const std::int64_t size_a = i <= a.rank() ? a[a.rank() - i] : 1;
         const std::int64_t size_b = i <= b.rank() ? b[b.rank() - i] : 1;
         if (size_a != size_b && size_a != 1 && size_b != 1)
-            throw ShapeError(fmt::format("{}: expected shapes that broadcast, got {} and {}", function, a.str(), b.str()));
+            throw ShapeError(
+                fmt::format("{}: expected shapes that broadcast, got {} and {}", function, a.str(), b.str()));
         out[out.rank() - i] = size_a == 1 ? size_b : size_a;
     }
     return out;

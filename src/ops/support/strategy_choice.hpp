@@ -63,7 +63,8 @@ const S& named(const StrategySet<S>& set, std::string_view name) {
 template <class S>
 StrategyChoice<S> by_rule(const StrategySet<S>& set, const typename S::Problem& problem, const Device& device) {
     for (const S* strategy : set.strategies)
-        if (strategy->is_applicable(problem, device) && strategy->is_profitable(problem, device)) return {strategy, "", kByRule};
+        if (strategy->is_applicable(problem, device) && strategy->is_profitable(problem, device))
+            return {strategy, "", kByRule};
     return {set.strategies.back(), "", kLast};
 }
 
@@ -220,7 +221,8 @@ std::string explain_strategies(const StrategySet<S>& set, const typename S::Prob
         const auto entry = TuningTable::of(device).find(key);
         if (entry) text += describe(*entry);
         for (const S* strategy : set.strategies) {
-            if (!strategy->is_applicable(one, device)) text += fmt::format("  {:<24} cannot serve it\n", strategy->name());
+            if (!strategy->is_applicable(one, device))
+                text += fmt::format("  {:<24} cannot serve it\n", strategy->name());
             else if (!entry)
                 text += fmt::format("  {:<24} can serve it{}\n", strategy->name(),
                                     strategy->is_profitable(one, device) ? "" : "; by rule of thumb it does not pay");
