@@ -94,7 +94,7 @@ void Buffer::add_reader(const std::weak_ptr<PendingLaunch>& reader) const {
 void Buffer::launch_readers() const {
     if (!block_) return;
     if (Capture* const capture = Capture::current()) capture->state().launched_readers(*this);
-    // RestartLowering until there are none: while this thread waits for one, another may let the launch lock go to compile, and
+    // Again until there are none: while this thread waits for one, another may let the launch lock go to compile, and
     // what that one has begun becomes a reader then.
     while (block_->has_readers.load(std::memory_order_acquire)) {
         detail::refuse_after_fork("write in place");

@@ -16,7 +16,7 @@ using detail::recomputed_in_f32;
 namespace {
 
 /// The halves of an axis.
-struct Reduced {
+struct GluHalves {
     Tensor first, second;
 };
 void require_16bit_float(std::string_view function, const Tensor& x, std::int64_t axis) {
@@ -27,7 +27,7 @@ void require_16bit_float(std::string_view function, const Tensor& x, std::int64_
             fmt::format("{}: expected an axis of even size, got axis {} of {}", function, at, x.shape().str()));
 }
 
-Reduced halves_of(std::string_view function, const Tensor& x, std::int64_t axis) {
+GluHalves halves_of(std::string_view function, const Tensor& x, std::int64_t axis) {
     const int at = normalize_axis(function, axis, x.rank());
     const std::int64_t size = x.shape()[at];
     return {slice(x, at, 0, size / 2), slice(x, at, size / 2, size)};

@@ -85,7 +85,7 @@ Tensor like_without(const Tensor& y, int along) {
     return zeros(shape, {y.dtype(), y.device()});
 }
 
-/// Reduced are computed in f32, and rounded once.
+/// f16 and bf16 values are computed in f32, and rounded once.
 Tensor rounded_as(const Tensor& y, const Tensor& made) { return is_16bit_float(y.dtype()) ? made.to(y.dtype()) : made; }
 
 }  // namespace

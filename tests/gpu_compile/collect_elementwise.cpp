@@ -60,7 +60,7 @@ void elementwise_functions() {
     const auto all = chains();
     for (const DType dtype : kFloats)
         for (const auto& chain : all) {
-            // Reduced are computed as f32.
+            // f16 and bf16 values are computed as f32.
             if (!all_combinations() && is_16bit_float(dtype) && &chain != &all.front() && &chain != &all.back())
                 continue;
             const std::vector<Tensor> leaves{leaf(dtype, {6, 40}), leaf(dtype, {6, 40})};

@@ -256,8 +256,8 @@ class Conv2dBanded final : public Conv2dStrategy {
 
 const Conv2dStrategy& conv2d_banded() {
     static const banded::Conv2dBanded strategy;
-    static const Conv2dUpcast widened(strategy, Conv2dUpcast::Reduced::where_measured);
-    return widened;
+    static const Conv2dUpcast upcast(strategy, Conv2dUpcast::When::measured);
+    return upcast;
 }
 
 }  // namespace declivity::ops

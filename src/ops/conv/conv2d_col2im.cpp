@@ -99,8 +99,8 @@ class Conv2dCol2im final : public Conv2dStrategy {
 
 const Conv2dStrategy& conv2d_col2im() {
     static const Conv2dCol2im strategy;
-    static const Conv2dUpcast widened(strategy, Conv2dUpcast::Reduced::where_measured);
-    return widened;
+    static const Conv2dUpcast upcast(strategy, Conv2dUpcast::When::measured);
+    return upcast;
 }
 
 }  // namespace declivity::ops

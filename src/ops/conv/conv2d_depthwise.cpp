@@ -220,8 +220,8 @@ class Conv2dDepthwise final : public Conv2dStrategy {
 
 const Conv2dStrategy& conv2d_depthwise() {
     static const Conv2dDepthwise strategy;
-    static const Conv2dUpcast widened(strategy, Conv2dUpcast::Reduced::where_profitable);
-    return widened;
+    static const Conv2dUpcast upcast(strategy, Conv2dUpcast::When::profitable);
+    return upcast;
 }
 
 }  // namespace declivity::ops

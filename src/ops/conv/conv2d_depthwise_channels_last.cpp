@@ -183,8 +183,8 @@ class Conv2dDepthwiseChannelsLast final : public Conv2dStrategy {
 
 const Conv2dStrategy& conv2d_depthwise_channels_last() {
     static const Conv2dDepthwiseChannelsLast strategy;
-    static const Conv2dUpcast widened(strategy, Conv2dUpcast::Reduced::where_profitable);
-    return widened;
+    static const Conv2dUpcast upcast(strategy, Conv2dUpcast::When::profitable);
+    return upcast;
 }
 
 }  // namespace declivity::ops

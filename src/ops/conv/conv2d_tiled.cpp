@@ -294,8 +294,8 @@ class Conv2dTiled final : public Conv2dStrategy {
 
 const Conv2dStrategy& conv2d_tiled() {
     static const tiled::Conv2dTiled strategy;
-    static const Conv2dUpcast widened(strategy, Conv2dUpcast::Reduced::where_profitable);
-    return widened;
+    static const Conv2dUpcast upcast(strategy, Conv2dUpcast::When::profitable);
+    return upcast;
 }
 
 }  // namespace declivity::ops

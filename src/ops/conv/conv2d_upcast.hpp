@@ -11,16 +11,16 @@ namespace declivity::ops {
 class Conv2dUpcast final : public Conv2dStrategy {
   public:
     /// Of halves: whether it may serve by rule of thumb, or only where it was measured to be the fastest.
-    enum class Reduced : bool { where_measured, where_profitable };
+    enum class When : bool { measured, profitable };
 
-    constexpr Conv2dUpcast(const Conv2dStrategy& of, Reduced halves) : of_(of), halves_(halves) {}
+    constexpr Conv2dUpcast(const Conv2dStrategy& of, When when) : of_(of), when_(when) {}
 
     [[nodiscard]] std::string_view name() const override { return of_.name(); }
     [[nodiscard]] bool is_applicable(const Conv2dProblem& problem, const Device& device) const override {
         return of_.is_applicable(wide(problem), device);
     }
     [[nodiscard]] bool is_profitable(const Conv2dProblem& problem, const Device& device) const override {
-        return (!is_16bit_float(problem.dtype) || halves_ == Reduced::where_profitable) &&
+        return (!is_16bit_float(problem.dtype) || when_ == When::profitable) &&
                of_.is_profitable(wide(problem), device);
     }
     /// What it made of a copy would be kept with that.
@@ -49,7 +49,7 @@ class Conv2dUpcast final : public Conv2dStrategy {
     static Conv2dProblem wide(const Conv2dProblem& problem);
 
     const Conv2dStrategy& of_;
-    Reduced halves_;
+    When when_;
 };
 
 }  // namespace declivity::ops

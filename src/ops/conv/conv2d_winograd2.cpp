@@ -144,8 +144,8 @@ class Conv2dWinograd2 final : public Conv2dStrategy {
 
 const Conv2dStrategy& conv2d_winograd2() {
     static const Conv2dWinograd2 strategy;
-    static const Conv2dUpcast widened(strategy, Conv2dUpcast::Reduced::where_measured);
-    return widened;
+    static const Conv2dUpcast upcast(strategy, Conv2dUpcast::When::measured);
+    return upcast;
 }
 
 }  // namespace declivity::ops

@@ -222,8 +222,8 @@ class Conv2dWinograd4 final : public Conv2dStrategy {
 
 const Conv2dStrategy& conv2d_winograd4() {
     static const Conv2dWinograd4 strategy;
-    static const Conv2dUpcast widened(strategy, Conv2dUpcast::Reduced::where_measured);
-    return widened;
+    static const Conv2dUpcast upcast(strategy, Conv2dUpcast::When::measured);
+    return upcast;
 }
 
 }  // namespace declivity::ops

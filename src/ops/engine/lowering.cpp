@@ -197,7 +197,7 @@ Expression Lowering::lower(LazyArrayState& state) {
 
 namespace {
 
-/// Reduced in f32: what is made in each kernel from half of the bytes is not worth to be stored.
+/// f16 and bf16 values in f32: what is made in each kernel from half of the bytes is not worth to be stored.
 bool upcasts_to_f32(const Expression& expression) {
     const Node& node = *expression.node();
     return node.kind == Kind::cast && is_16bit_float(node.inputs[0].dtype()) && !is_16bit_float(node.dtype);

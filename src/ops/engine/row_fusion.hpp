@@ -17,7 +17,7 @@ struct RowInput {
     LazyArray waiting;  ///< OperationOperands::prologue
 };
 
-/// Reduced come as f32 where they wait, to be converted as the rows are read, and as they are where elements are there
+/// f16 and bf16 values come as f32 where they wait, to be converted as the rows are read, and as they are where elements are there
 /// (OperationOperands::upcasts_to_f32).
 /// @param x given away, where nobody else is to have its elements
 /// @param inner the first axis of a row

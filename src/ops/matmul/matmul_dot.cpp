@@ -84,7 +84,7 @@ class MatmulDot final : public MatmulStrategy {
   public:
     [[nodiscard]] std::string_view name() const override { return "dot"; }
 
-    /// Reduced would be converted again for each tile.
+    /// f16 and bf16 values would be converted again for each tile.
     [[nodiscard]] bool is_applicable(const MatmulProblem& problem, const Device&) const override {
         return problem.style == KernelStyle::simd && !is_16bit_float(problem.dtype) &&
                (problem.k == 1 || (problem.a_strides[2] == 1 && problem.b_strides[1] == 1));
