@@ -1,4 +1,5 @@
-// out[i] = start + i * step, i in [0, n).
+// out[i] = start + i * step, i in [0, n). global (n)
+//
 //   OUT      type of out
 //   COMPUTE  type of the arithmetic: OUT for floating types, long for integers
 #ifdef REAL_IS_DOUBLE

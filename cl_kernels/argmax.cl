@@ -1,15 +1,15 @@
-// out[o, k] = the first c for which x[o, c, k] is largest; a NaN is larger than all else.
+// out[o, k] = the smallest c for which x[o, c, k] is largest; a NaN is larger than all other values.
 //
 // x[o, c, k] with o in [0, outer), c in [0, n), k in [0, inner), dense; a row is one (o, k).
 //
-//   FORM     0 CPU-like, inner == 1: a work-item takes `each` rows. global (row groups)
-//            1 CPU-like, inner > 1: a work-item takes COLUMNS neighbouring k of `each` o. global (column blocks, o
+//   FORM     0 simd style, inner == 1: a work-item takes `each` rows. global (row groups)
+//            1 simd style, inner > 1: a work-item takes COLUMNS neighbouring k of `each` o. global (column blocks, o
 //              groups)
-//            2 GPU-like: several work-items a row. global (row groups * local size)
+//            2 simt style: several work-items per row. global (row groups * local size)
 //   T        type of x
-//   LANES    form 0: elements of a vector
-//   BLOCK    form 0: elements whose largest is found before anybody asks where it stands
-//   COLUMNS  form 1
+//   LANES    form 0: elements per vector
+//   BLOCK    form 0: elements whose maximum is found before its index is searched
+//   COLUMNS  form 1: neighbouring k per work-item
 #ifdef REAL_IS_DOUBLE
 #pragma OPENCL EXTENSION cl_khr_fp64 : enable
 #endif

@@ -1,29 +1,32 @@
-// y[n, c, l] = (x[n, c, l] - mean[c]) scale[c] weight[c] + bias[c],  scale[c] = 1 / sqrt(variance[c] + epsilon)
+// Batch normalisation, forward
 //
-// and backwards, with g the gradient of y, B[c] = sum of g, W[c] = sum of g (x - mean) scale, both over n and l:
+//   y[n, c, l] = (x[n, c, l] - mean[c]) scale[c] weight[c] + bias[c],  scale[c] = 1 / sqrt(variance[c] + epsilon)
+//
+// and backward, with g the gradient of y, B[c] = sum of g, W[c] = sum of g (x - mean) scale, both over n and l:
+//
 //   dbias = B,  dweight = W,  dx = scale weight (g - B / M - (x - mean) scale W / M),  M = N L,
-//   where the terms over M are left out unless mean and variance are those of x.
+//   without the terms over M unless mean and variance are those of x.
 //
 // x[n, c, l] with n in [0, N), c in [0, C), l in [0, L), dense.
 //
-// Sums over n and l run over the `positions` of a column, in two passes: chunk number s of `chunk` positions gives the
-// pair of parts parts[2 (s columns + column)], and one work-item a channel combines these. Where a column is a channel
-// and one chunk takes all its positions, kernels named _whole do both, and what follows from the sums while the channel
-// is still in the cache.
+// Sums over n and l run over the `positions` of a column, in two passes: chunk s of `chunk` positions gives a pair of
+// partial results, parts[2 (s columns + column)] and the next element, and one work-item per channel combines them. If
+// a column is a channel and one chunk covers all its positions, the kernels named _whole do both passes and the
+// elementwise part while the channel is in the cache.
 //
-//   FORM     how columns lie:
-//            0 CPU-like, long planes: a column is a channel, its positions are (n, l), vectors along l.
-//              global (C, chunks)
-//            1 CPU-like, short planes: a column is one (c, l), its positions are n, vectors across columns.
-//              global (column blocks, chunks)
-//            2 GPU-like: either of them, several work-items a column. global (column groups * local size, chunks)
-//   REAL, T  float or double
-//   LANES    form 0: elements of a vector
-//   BLOCK    forms 0 and 1: positions whose mean is taken before their deviations from it, still in the cache
-//   COLUMNS  form 1: columns of a work-item
-//   MAX_WIDE  form 0: channels of a work-item. Where planes are small it takes several, so that it reads longer
-//              stretches
-//   EPILOGUE, ... (epilogue_stored.clh)  of batch_norm_whole: what follows it
+//   FORM      meaning of a column:
+//             0 simd style, large planes: a column is a channel, its positions are (n, l), vectors along l.
+//               global (C, chunks)
+//             1 simd style, small planes: a column is one (c, l), its positions are n, vectors across columns.
+//               global (column blocks, chunks)
+//             2 simt style: either, several work-items per column. global (column groups * local size, chunks)
+//   REAL, T   float or double
+//   LANES     form 0: elements per vector
+//   BLOCK     forms 0 and 1: positions whose mean is computed before their deviations from it, while in the cache
+//   COLUMNS   form 1: columns per work-item
+//   MAX_WIDE  form 0: maximum number of channels per work-item; several if planes are small, for longer contiguous
+//             reads
+//   EPILOGUE, ...  epilogue of batch_norm_whole (epilogue_stored.clh)
 #include "noinline.clh"
 #include "math.clh"
 #if FORM == 2
@@ -104,8 +107,8 @@ __kernel void batch_norm_gradient_sums(const struct Sizes sizes, __global const 
     epsilon, momentum, running, parts_base, parts_offset, means, means_offset, scales, scales_offset, running_mean, \
         running_mean_offset, running_variance, running_variance_offset, batches, batches_offset
 
-// running: bit 0, there is a running mean; bit 1, a running variance; bit 2, batches are counted; bit 3, they are
-// counted already, and momentum is one over their number.
+// running: bit 0, there is a running mean; bit 1, a running variance; bit 2, `batches` is to be incremented; bit 3, it
+// has been incremented already, and momentum is 1 / batches.
 static inline void finish_statistics(const long c, const REAL mean, const REAL squares, const long count,
                                      STATISTICS_PARAMETERS) {
     means[means_offset + c] = mean;
@@ -175,7 +178,8 @@ __kernel void batch_norm_scale(const REAL epsilon, __global const REAL* restrict
 
 // ---- elementwise
 
-// affine: bit 0, there is a weight; bit 1, a bias. The mean stands in for what there is not.
+// affine: bit 0, there is a weight; bit 1, a bias. A missing argument is replaced by the buffer of the mean and not
+// read.
 __kernel void batch_norm(const struct Sizes sizes, SPREAD, const long chunk, const int affine,
                          __global const REAL* restrict x_base, const long x_offset, __global const REAL* restrict means,
                          const long means_offset, __global const REAL* restrict scales, const long scales_offset,
@@ -211,13 +215,14 @@ __kernel void batch_norm_backward_input(const struct Sizes sizes, SPREAD, const 
                   GRADIENT)
 }
 
-// ---- whole: columns are channels, one chunk. The parts are what a column's own work-items keep there between the two
-//   passes.
+// ---- whole: columns are channels, and there is one chunk. `parts` passes the sums from the first pass to the second
+// of
+//   the same work-items.
 
-// Channels of a work-item of forms 0 and 1.
+// Channels per work-item in forms 0 and 1.
 #define ITEM_CHANNELS (FORM == 1 ? (long)COLUMNS : sizes.wide)
 
-// flags: bit 0, there is a weight; bit 1, of_batch; bit 2, dx is computed too (forms 0 and 2).
+// flags: bit 0, there is a weight; bit 1, of_batch; bit 2, dx is computed as well (forms 0 and 2).
 #define BACKWARD_PARAMETERS                                                                                           \
     const int flags, __global const REAL *restrict x_base, const long x_offset, __global const REAL *restrict g_base, \
         const long g_offset, __global const REAL *restrict means, const long means_offset,                            \

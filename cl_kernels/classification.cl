@@ -1,14 +1,18 @@
-// totals[0] += loss * w, totals[2] += w, both unless w is 0, where w = weight[0] if there is one, else `number`; a
-// loss that is a sum is added as it is. totals[1] += number of rows n with argmax over c of scores[n][c] == labels[n];
-// totals[3] += rows whose label is not ignored. noted[0] += 1; if the loss is infinite or NaN, w is not 0, some label
-// lies outside [0, C)
-// and is not ignored, and noted[1] == 0: noted[1] = noted[0], noted[2] = the first such label, noted[3] = the first
-// that differs from it, or the same once more.
+// Training metrics of a classification batch, accumulated on the device.
 //
-// One work-group, so that the sums have one order; its items take every GROUP-th row.
+//   totals[0] += loss * w and totals[2] += w, unless w is 0; w is weight[0] if `has_weight`, otherwise `number`. With
+//                `is_sum` the loss is added unscaled
+//   totals[1] += number of rows n with argmax over c of scores[n][c] == labels[n]
+//   totals[3] += number of rows whose label is not ignored
+//   noted[0] += 1. If the loss is infinite or NaN, w is not 0, some label that is not ignored is outside [0, C), and
+//               noted[1] == 0: noted[1] = noted[0], noted[2] = the first such label, noted[3] = the first such label
+//               that differs from it, or the same label again
+//
+// One work-group, so that sums have a fixed order; its work-items process every GROUP-th row.
+//
 //   REAL   type of the scores
 //   LABEL  int or long
-//   GROUP  work-items, a power of two (CPU 1, GPU up to 256)
+//   GROUP  work-items, a power of two: 1 in simd style, up to 256 in simt style
 #include "math.clh"
 #include "not_finite.clh"
 

@@ -1,12 +1,14 @@
-// clip_partial:  partial[piece] = sum of the squares of a piece's elements
-// clip_factor:   norm[0] = sqrt(sum of partial), norm[1] = min(1, max_norm / (norm[0] + 1e-6)), NaN where the norm is
-//                NaN. One work-item, so that the order of the sum never changes.
-// clip_scale:    every element times norm[1]
-// clip_value:    every element clamped to [-limit, limit]; NaN stays NaN
+// Gradient clipping by global norm and by value, over many tensors (multi_tensor.clh).
+//
+//   clip_partial:  partial[piece] = sum of squares of the elements of a piece
+//   clip_factor:   norm[0] = sqrt(sum of partial), norm[1] = min(1, max_norm / (norm[0] + 1e-6)), NaN if the norm is
+//                  NaN. One work-item, so that the order of the sum is fixed
+//   clip_scale:    multiplies every element by norm[1]
+//   clip_value:    clamps every element to [-limit, limit]; NaN stays NaN
 #include "math.clh"
 #include "multi_tensor.clh"
 
-#define LANES 8  // sums kept apart, since the order of float additions may not be changed by the compiler
+#define LANES 8  // separate accumulators, since the compiler may not reorder float additions
 
 __kernel void clip_partial(MULTI_TENSOR_PARAMETERS, __global REAL* restrict partial_base, const long partial_offset) {
     __global const REAL* x = MULTI_TENSOR_POINTER(0);
@@ -42,7 +44,7 @@ __kernel void clip_factor(const long pieces, __global const REAL* restrict parti
     const REAL norm = sqrt(sum);
     norm_base[norm_offset] = norm;
     const REAL factor = max_norm / (norm + REAL_C(1e-6));
-    // fmin would give 1 for a factor that is NaN.
+    // fmin would return 1 for a NaN factor.
     norm_base[norm_offset + 1] = factor > 1 ? (REAL)1 : factor;
 }
 
@@ -54,6 +56,6 @@ __kernel void clip_scale(MULTI_TENSOR_PARAMETERS, __global const REAL* restrict 
 
 __kernel void clip_value(MULTI_TENSOR_PARAMETERS, const REAL limit) {
     __global REAL* x = MULTI_TENSOR_POINTER(0);
-    // Comparisons with NaN are false, so that it stays.
+    // Comparisons with NaN are false, so NaN stays.
     MULTI_TENSOR_LOOP x[i] = x[i] > limit ? limit : x[i] < -limit ? -limit : x[i];
 }

@@ -1,14 +1,18 @@
-// loss[i] = (1 - e) (log s - (x[i, t] - m)) + e (log s - mean over c of (x[i, c] - m))
-//   with t = label[i], m = max over c of x[i, c], s = sum over c of exp(x[i, c] - m), e the label smoothing
-// dx[i, c] = g[i] (exp(x[i, c] - m - log s) - e / C - (1 - e) [c == t])
+// Softmax cross-entropy with label smoothing, forward and backward:
 //
-// x[i, c] with i in [0, N), c in [0, C), dense. An ignored label gives 0, one outside [0, C) NaN.
+//   loss[i] = (1 - e) (log s - (x[i, t] - m)) + e (log s - mean over c of (x[i, c] - m))
+//     with t = label[i], m = max over c of x[i, c], s = sum over c of exp(x[i, c] - m), e the label smoothing
+//   dx[i, c] = g[i] (exp(x[i, c] - m - log s) - e / C - (1 - e) [c == t])
 //
-//   FORM     0 CPU-like: a work-item takes `each` rows. global (row groups)
-//            1 GPU-like: several work-items a row. global (row groups * local size)
+// x[i, c] with i in [0, N), c in [0, C), dense. An ignored label gives 0, a label outside [0, C) NaN. The array
+// `statistics` (N, 2) saves m and log s for the backward kernel.
+//
+//   FORM     0 simd style: a work-item takes `each` rows. global (row groups)
+//            1 simt style: several work-items per row. global (row groups * local size)
 //            cross_entropy_total is one group (one work-item in form 0)
-//   REAL, T  float or double;  LABEL  int or long
-//   LANES    form 0: elements of a vector
+//   REAL, T  float or double
+//   LABEL    int or long
+//   LANES    form 0: elements per vector
 #include "noinline.clh"
 #include "math.clh"
 
@@ -26,7 +30,7 @@ ROW_SUM(row_sum_exp, EXPONENTIAL)
 ROW_SUM(row_sum_differences, DIFFERENCE)
 HORIZONTAL_ROWS(each_largest, T, LANES, LARGER)
 HORIZONTAL_ROWS(each_sum, T, LANES, ADDED)
-#define MAX_CLASSES (4 * LANES)  // of rows that are taken LANES at a time
+#define MAX_CLASSES (4 * LANES)  // of rows that are processed LANES at a time
 #else
 #include "row_group.clh"
 
@@ -34,13 +38,13 @@ ROW_GROUP_COMBINE(group_max, REAL, LARGER)
 ROW_GROUP_COMBINE(group_sum, REAL, ADDED)
 #endif
 
-// The label of its own type: an int made a long, and compared with a constant, is what some drivers get wrong
-// (extended_constant_compare).
+// The label is compared in its own type (driver workaround): some drivers compare an int extended to long with a
+// constant incorrectly (extended_constant_compare).
 #define VALID(label) ((label) >= 0 && (label) < C)
 
 static inline REAL loss_of(const REAL log_sum, const REAL chosen, const REAL mean, const REAL smoothing) {
     const REAL loss = log_sum - chosen;
-    // Not 0 * infinity: a class of probability 0 counts only where smoothing makes it count.
+    // Avoids 0 * infinity: without smoothing, a class of probability 0 must not contribute.
     return smoothing > 0 ? (1 - smoothing) * loss + smoothing * (log_sum - mean) : loss;
 }
 
@@ -60,13 +64,13 @@ static inline REAL loss_of(const REAL log_sum, const REAL chosen, const REAL mea
     x_base, x_offset, labels_base, labels_offset, statistics_base, statistics_offset, g, g_offset, divisor, \
         divisor_offset, dx_base, dx_offset
 
-// per_row: each row has a gradient of its own; otherwise there is one, and a divisor.
+// per_row: each row has its own gradient; otherwise there is one gradient and a divisor.
 #define ROW_GRADIENT(row) (per_row ? g[g_offset + (row)] : g[g_offset] / divisor[divisor_offset])
 
 #if FORM == 0
 
-// LANES rows of few classes: bringing the elements of a row together takes longer than all else, and for LANES rows at
-// once hardly longer than for one. m and log s of row i go to statistics[2 i] and [2 i + 1], the means of x - m to
+// Statistics of LANES rows with few classes: the horizontal reductions dominate, and for LANES rows at once they take
+// hardly longer than for one. m and log s of row i are written to statistics[2 i] and [2 i + 1], the means of x - m to
 // `means`.
 NOINLINE void few_classes(__global const REAL* x, const int C, const REAL smoothing, __global REAL* statistics,
                           REAL* means) {
@@ -107,7 +111,7 @@ NOINLINE void cross_entropy_part(const size_t id0, const long N, const long C, c
                                  const long each, FORWARD_BUFFERS) {
     const long last = min(N, ((long)id0 + 1) * each);
     long row = id0 * each;
-    // As long as whole vectors can be read.
+    // As long as whole vectors are readable.
     for (; C <= MAX_CLASSES && row + LANES <= last && (row + LANES - 1) * C + (C + LANES - 1) / LANES * LANES <= N * C;
          row += LANES) {
         __global const REAL* x = x_base + x_offset + row * C;
@@ -163,7 +167,7 @@ NOINLINE void cross_entropy_backward_part(const size_t id0, const long N, const 
         }
         const REAL scale = per_row ? g[g_offset + row] : shared;
         long c = 0;
-        // What is written beyond the row belongs to the next ones of this work-item.
+        // Elements written past the row belong to this work-item's next rows.
         for (; c < C && c + LANES <= (last - row) * C; c += LANES)
             row_store(scale * (d_exp((ROW_LOAD(x + c) - m) - log_sum) - base), dx + c);
         if (c < C && c + LANES <= (N - row) * C) {
@@ -228,7 +232,7 @@ __kernel void cross_entropy_backward(const long N, const long C, const long igno
 
 #endif
 
-// total = sum of losses / divisor, the number of rows that are not ignored for a mean, or 1.
+// total = sum of losses / divisor; divisor is the number of rows that are not ignored for a mean, otherwise 1.
 __kernel void cross_entropy_total(const long N, const long ignore, const int mean, __local REAL* shared,
                                   __global const REAL* restrict losses_base, const long losses_offset,
                                   __global const LABEL* restrict labels_base, const long labels_offset,

@@ -1,19 +1,21 @@
-// Connectionist temporal classification (Graves et al. 2006): of sequences of log-probabilities x (T, N, C) the loss of
-// one target each, summed over its alignments, and its gradient.
+// Connectionist temporal classification (CTC) loss (Graves et al. 2006) of sequences of log-probabilities x (T, N, C)
+// with one target each, summed over all alignments, and its gradient.
 //
-// A target of L labels has 2 L + 1 states: its labels, with blanks around them. All numbers are logarithms.
+// A target of L labels has 2 L + 1 states: its labels with blanks around them. All values are logarithms.
 //
-//   alpha[t][s] = x[t][of s] + sum of exp of alpha[t - 1] of s, s - 1 and, for a label unlike the last, s - 2
-//   loss        = -(sum of exp of alpha[length - 1] of the last two states)
-//   beta        the same from the other end, without x[t] itself
-//   dx[t][c]    = -g sum of exp(alpha + beta + loss) over the states of c
+//   alpha[t][s] = x[t][label of s] + logsumexp of alpha[t - 1] at s, s - 1 and, for a label that differs from the label
+//                 before it, s - 2
+//   loss        = -(logsumexp of alpha[length - 1] at the last two states)
+//   beta        the same recursion backward in time, without x[t] itself
+//   dx[t][c]    = -g sum of exp(alpha + beta + loss) over the states with label c
 //
-// ctc_alpha, ctc_beta go along a sequence, its steps one after the other; ctc_gradient brings the states of a class
-// together: the first of equal labels follows the others by `chains`, so that sums are always in the same order.
+// ctc_alpha and ctc_beta process the steps of a sequence in order. ctc_gradient sums over the states of each class:
+// equal labels are linked by `chains`, and the sum of a class is computed from its first label, so that its order is
+// fixed.
 //
-//   FORM     0 CPU-like: a work-item takes a sequence, global (N); ctc_gradient: a step of it, global (T, N)
-//            1 GPU-like: a group takes a sequence, global (local size, N); ctc_gradient: a work-item takes a label of a
-//              step, or the blank, global (1 + S, T, N)
+//   FORM     0 simd style: a work-item takes a sequence, global (N); ctc_gradient: one step of it, global (T, N)
+//            1 simt style: a group takes a sequence, global (local size, N); ctc_gradient: a work-item takes one label
+//              of a step, or the blank, global (1 + S, T, N)
 //   REAL     float or double
 #include "noinline.clh"
 #include "math.clh"
@@ -30,7 +32,7 @@ struct Ctc {
 #define WAIT barrier(CLK_GLOBAL_MEM_FENCE);
 #endif
 
-// What all kernels read: the lengths, and where the sequence's own begins.
+// Common parameters: the lengths, and the data of sequence n.
 #define PARAMETERS                                                                                             \
     const struct Ctc sizes, __global const REAL *restrict x, const long x_offset,                              \
         __global const long *restrict targets_base, const long targets_offset,                                 \
@@ -85,9 +87,9 @@ PART void alpha_part(const long n, const int lane, const int lanes, PARAMETERS, 
     losses[losses_offset + n] = -log_sum(last[states - 1], labels > 0 ? last[states - 2] : -INFINITY, -INFINITY);
 }
 
-// posts (N, T, 2 S + 1): -g exp(alpha + beta + loss). `after` (N, 2, 2 S + 1): beta + x of this step and of the one
-// behind. chains (N, S): one more than the place of the next equal label, or 0, for the first of them; its complement
-// for the others.
+// posts (N, T, 2 S + 1): -g exp(alpha + beta + loss). `after` (N, 2, 2 S + 1): beta + x of this step and of the next
+// one, double-buffered. chains (N, S): for the first of equal labels one plus the index of the next equal label, or 0;
+// for the others the bitwise complement of that.
 PART void beta_part(const long n, const int lane, const int lanes, PARAMETERS, __global const REAL* losses,
                     const long losses_offset, __global const REAL* g, const long g_offset, __global REAL* after,
                     const long after_offset, __global REAL* posts, const long posts_offset, __global int* chains,
@@ -117,14 +119,14 @@ PART void beta_part(const long n, const int lane, const int lanes, PARAMETERS, _
                     log_sum(behind[s], s + 1 < states ? behind[s + 1] : -INFINITY, skips ? behind[s + 2] : -INFINITY);
             }
             own[s] = ways + emission(sizes, x + x_offset, t, n, label);
-            // No alignment at all: what flows to it is not a number, or nothing.
+            // No alignment exists: the gradient is NaN, or 0 if g is 0.
             post[s] = loss == INFINITY ? (factor == 0 ? 0 : NAN) : -factor * d_exp(alpha[s] + ways + loss);
         }
         WAIT
     }
 }
 
-// The blank (k 0), or a label (k - 1) with all that are equal to it, of one step.
+// Gradient at one step of the blank (k == 0), or of label k - 1 and all labels equal to it.
 static inline void gradient_of(const long k, const long t, const long n, const struct Ctc sizes,
                                __global const long* targets, const long labels, __global const REAL* post,
                                __global const int* chain, __global REAL* dx) {

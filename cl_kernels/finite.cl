@@ -1,9 +1,14 @@
-// check_finite:    guard[1] += 1; if some losses[i] is infinite or NaN and guard[0] == 0: guard[0] = guard[1]. One
-//                  work-item. A mark of a skipped step, guard[0] == SKIPPED, is cleared first.
-// check_weighted:  the same for one loss and the weight that it was divided by: with a weight of 0 the loss counts for
-//                  nothing, and, where `skips`, guard[0] = SKIPPED.
-// skip_weightless: guard[0] = SKIPPED if weights[0] == 0 and guard[0] == 0. end_skip takes it back. One work-item.
-// count_step:      steps[tensors[i]] += 1 for each i below n, unless guard[0] is set. One work-group of any size.
+// Detection of non-finite losses and skipped steps through a guard on the device: guard[0] is the first bad step, or
+// SKIPPED, or 0; guard[1] counts the steps.
+//
+//   check_finite:    guard[1] += 1; if some losses[i] is infinite or NaN and guard[0] == 0: guard[0] = guard[1]. Clears
+//                    the mark of a skipped step, guard[0] == SKIPPED, first. One work-item
+//   check_weighted:  the same for one loss and the weight it was divided by: with a weight of 0 the loss is ignored,
+//                    and, if `skips`, guard[0] = SKIPPED
+//   skip_weightless: guard[0] = SKIPPED if weights[0] == 0 and guard[0] == 0. One work-item
+//   end_skip:        clears SKIPPED
+//   count_step:      steps[tensors[i]] += 1 for each i below n, unless guard[0] is set. One work-group of any size
+//
 //   REAL  type of losses and steps
 #include "math.clh"
 #include "not_finite.clh"

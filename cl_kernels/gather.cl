@@ -1,23 +1,23 @@
-// Elements by their places along an axis, and rows of a table by their numbers. Bits are moved, so that the types are
-// those of their size.
+// Gather along an axis, and lookup of rows of a table. Elements are copied bitwise, so kernels are specialised by
+// element size only.
 //
 //   gather:       out[o][i][k] = x[o][places[o][i][k]][k], for x (outer, size, inner), places and out (outer, taken,
 //                 inner)
 //   gather_rows:  out[i] = table[places[i]], for table (size, inner), out (taken, inner); `outer` is 1
-//   A place outside of [0, size) gives what `low` and `high` hold, the halves of an element of 8 bytes; of smaller ones
-//   `low`, repeated.
+//   An index outside [0, size) gives the fill value in `low` and `high`: the two words of an 8-byte element; for
+//   smaller ones `low`, which repeats the element
 //
-//   CPU    1: a work-item takes `each` pairs of o and i, global size (ceil(outer * taken / each)); 0: an element each,
-//          global size (outer * taken * inner), rounded up to the local size
-//   UNIT   uchar, ushort, uint, ulong: an element; or, in gather_rows, uint4: several neighbouring ones
-//   MISSING  of low and high, a UNIT
-//   PLACE  int or long
+//   CPU      1 simd style: a work-item takes `each` pairs of o and i, global (ceil(outer * taken / each))
+//            0 simt style: one element each, global (outer * taken * inner), rounded up to the local size
+//   UNIT     uchar, ushort, uint, ulong: an element; in gather_rows also uint4: several contiguous ones
+//   MISSING  the fill value as a UNIT, an expression of low and high
+//   PLACE    type of the indices: int or long
 
 struct Gather {
     long outer, taken, size, inner, each;
 };
 
-// Without %: a pair of / and % becomes an instruction (freeze) that Oclgrind does not know.
+// Without %: clang turns a pair of / and % into a freeze instruction, which Oclgrind does not support.
 #define ELEMENT(e)                               \
     const long e = get_global_id(0);             \
     const long at = e / sizes.inner;             \

@@ -1,15 +1,16 @@
-// Sums of K rows of a table (V, D) for each of N places, by numbers (N, K) and weights (N, K); and their gradient
+// Weighted sums of K rows of a table (V, D) for each of N positions, with indices `numbers` (N, K) and weights (N, K),
+// and the gradient of the weights:
 //
-//   gather_weighted_sum:          out[i][d] = sum over k of weights[i][k] rows[numbers[i][k]][d]
+//   gather_weighted_sum:    out[i][d] = sum over k of weights[i][k] rows[numbers[i][k]][d]
 //   weighted_rows_weights:  out[i][k] = sum over d of g[i][d] rows[numbers[i][k]][d]
 //
-// Numbers outside of [0, V) count for nothing.
+// Indices outside [0, V) contribute 0. `by` is the weights in the first kernel, g in the second.
 //
-//   FORM     0 CPU-like: a work-item takes `each` places; global (ceil(N / each))
-//            2 GPU-like: an element of the result each; global (elements, rounded up to the local size)
-//   ROWS     K, or 0: known at run time
+//   FORM     0 simd style: a work-item takes `each` positions. global (ceil(N / each))
+//            2 simt style: one element of the result each. global (elements, rounded up to the local size)
+//   ROWS     K if known at compile time, otherwise 0
 //   REAL, T  float or double
-//   LANES    FORM 0: elements of a vector
+//   LANES    form 0: elements per vector
 #include "noinline.clh"
 #include "math.clh"
 

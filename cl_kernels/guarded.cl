@@ -1,8 +1,11 @@
-// check_tensors: guard[0] = max(guard[1], 1) if some element is infinite or NaN and guard[0] == 0. Each work-group
-//                looks at one piece; those that find one write the same value.
-// save_tensors:  role 1 = role 0, word by word, unless guard[0] > 0.
-//   REAL      unsigned integer as wide as an element (ushort, uint, ulong)
-//   EXPONENT  of check_tensors: the bits that are all set in what is infinite or NaN
+// Guarded steps over many tensors (multi_tensor.clh).
+//
+//   check_tensors: guard[0] = max(guard[1], 1) if some element is infinite or NaN and guard[0] == 0. Each work-group
+//                  checks one piece; those that find one write the same value
+//   save_tensors:  copies role 0 to role 1 unless guard[0] > 0
+//
+//   REAL      unsigned integer of the size of an element (ushort, uint, ulong)
+//   EXPONENT  check_tensors: the exponent bits, all of which are set if an element is infinite or NaN
 #include "multi_tensor.clh"
 
 #ifdef EXPONENT

@@ -1,19 +1,19 @@
-// Layer normalisation of rows x (rows, n): y = (x - mean) rstd weight + bias, mean and variance over the row, which
-// takes two passes, rstd = 1 / sqrt(variance + epsilon); and its gradients
+// Layer normalisation of rows x (rows, n): y = (x - mean) rstd weight + bias, with mean and variance over the row,
+// computed in two passes, and rstd = 1 / sqrt(variance + epsilon). Gradients:
 //
 //   dx = rstd (w - mean of w - h mean of w h),  h = (x - mean) rstd,  w = g weight
 //   dweight = sum over rows of g h,  dbias = sum over rows of g
 //
-//   FORM     0 CPU-like: a work-item takes `each` rows, global (row groups);
-//              layer_norm_columns: COLUMNS neighbouring columns of `each` rows, global (column blocks, row groups)
-//            2 GPU-like: several work-items a row, global (row groups * local size);
-//              layer_norm_columns: a column of `each` rows, global (n, row groups)
-//            layer_norm itself as row_program.clh says
-//   RMS      1: without a mean (root mean square normalisation), which is 0 then
-//   WEIGHT, BIAS  whether there is one; otherwise another buffer stands in
+//   FORM     0 simd style: a work-item takes `each` rows. global (row groups);
+//              layer_norm_columns: COLUMNS neighbouring columns of `each` rows. global (column blocks, row groups)
+//            2 simt style: several work-items per row. global (row groups * local size);
+//              layer_norm_columns: one column of `each` rows. global (n, row groups)
+//            layer_norm itself is written over row_program.clh
+//   RMS      1: RMS normalisation, without a mean (0 is used)
+//   WEIGHT, BIAS  1 if there is one; otherwise the argument may be any buffer
 //   REAL, T  float or double
-//   LANES    FORM 0: elements of a vector
-//   COLUMNS  FORM 0
+//   LANES    form 0: elements per vector
+//   COLUMNS  form 0: columns per work-item of layer_norm_columns
 #include "noinline.clh"
 #include "math.clh"
 
@@ -28,14 +28,14 @@
 #define BIASED(v, bias) (v)
 #endif
 
-// Of the forward kernels, before what row_program.clh has.
+// Parameters of the forward kernel, before those of row_program.clh.
 #define OWN_PARAMETERS                                                                             \
     const REAL epsilon, __global const REAL *restrict weight, const long weight_offset,            \
         __global const REAL *restrict bias, const long bias_offset, __global REAL *restrict means, \
         const long means_offset, __global REAL *restrict rstds, const long rstds_offset
 #define OWN_ARGUMENTS epsilon, weight, weight_offset, bias, bias_offset, means, means_offset, rstds, rstds_offset
 
-// Of the backward kernels: what is read, and the rows of it.
+// Parameters of layer_norm_backward, and its pointers for one row.
 #define BACKWARD_PARAMETERS                                                                                \
     __global const REAL *restrict x_base, const long x_offset, __global const REAL *restrict g_base,       \
         const long g_offset, __global const REAL *restrict weight_base, const long weight_offset,          \
@@ -50,7 +50,7 @@
     __global const REAL* weight = weight_base + weight_offset; \
     __global REAL* dx = dx_base + dx_offset + row * n;         \
     const REAL mean = means[means_offset + row], rstd = rstds[rstds_offset + row];
-// Those of layer_norm_columns.
+// Parameters of layer_norm_columns (dweight and dbias, partial sums over blocks of rows), and its pointers for one row.
 #define COLUMNS_PARAMETERS                                                                             \
     __global const REAL *restrict x_base, const long x_offset, __global const REAL *restrict g_base,   \
         const long g_offset, __global const REAL *restrict means, const long means_offset,             \
@@ -98,7 +98,7 @@ __kernel void layer_norm(OWN_PARAMETERS, ROW_PARAMETERS) {
     layer_norm_part(get_global_id(0), OWN_ARGUMENTS, ROW_ARGUMENTS);
 }
 
-// Sums over a row of w and of w h, where m is the row's mean.
+// Sums over a row of w and of w h (before the factor rstd); m is the row's mean.
 #if WEIGHT
 #define ROW_OF_SUMS(NAME, TERM)                                                                                        \
     static inline REAL NAME(__global const REAL* g, __global const REAL* weight, __global const REAL* x, const long n, \
@@ -191,7 +191,7 @@ __kernel void layer_norm_columns(const long rows, const long n, const long each,
 #include "row_program.clh"
 ROW_GROUP_COMBINE(group_sum, REAL, ADDED)
 
-// Work-items behind the last row go along with it up to the barriers, and write nothing.
+// Work-items past the last row take part in all barriers and write nothing.
 
 __kernel void layer_norm(OWN_PARAMETERS, ROW_PARAMETERS) {
     ROW_POINTERS

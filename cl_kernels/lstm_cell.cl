@@ -1,18 +1,18 @@
-// The gates of a long short-term memory cell (Hochreiter, Schmidhuber 1997; forget gate: Gers et al. 2000), for a batch
-// (N, H). Gates (N, 4 H) are sums of two products, a + b, in the order input, forget, cell, output:
+// Pointwise part of an LSTM cell (Hochreiter, Schmidhuber 1997; forget gate: Gers et al. 2000) for a batch (N, H). The
+// gates (N, 4 H) are sums of two matrix products, a + b, in the order input, forget, cell, output:
 //
 //   i = sigmoid, f = sigmoid, u = tanh, o = sigmoid of the gates;  c' = f c + i u,  h' = o tanh(c')
 //
-// and from the gradients of h' and c' those of the gates' sums and of c.
+// The backward kernel computes the gradients of the gates' sums and of c from those of h' and c'.
 //
-//   FORM     0 CPU-like: a work-item takes `each` rows, global (row groups)
-//            2 GPU-like: an element each, global (N * H)
+//   FORM     0 simd style: a work-item takes `each` rows. global (row groups)
+//            2 simt style: one element each. global (N * H)
 //   REAL, T  float or double
-//   LANES    FORM 0: elements of a vector
+//   LANES    form 0: elements per vector
 #include "noinline.clh"
 #include "math.clh"
 
-// Code for an element of type V, read by READ(p) and stored by STORE(v, p), at column k of H.
+// Code for elements of type V, loaded by READ(p) and stored by STORE(v, p), at column k of H.
 #define FORWARD(V, READ, STORE)                                       \
     const V i = d_sigmoid(READ(a + k) + READ(b + k));                 \
     const V f = d_sigmoid(READ(a + H + k) + READ(b + H + k));         \
@@ -39,7 +39,7 @@
 #define READ_ONE(p) (*(p))
 #define STORE_ONE(v, p) (*(p) = (v))
 
-// What the kernels read and write, and the rows of it.
+// Parameters of the kernels, and pointers for one row.
 #define STATE_PARAMETERS                                                                             \
     __global const REAL *restrict a_base, const long a_offset, __global const REAL *restrict b_base, \
         const long b_offset, __global const REAL *restrict c_base, const long c_offset

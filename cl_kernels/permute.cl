@@ -1,12 +1,13 @@
-// to[o, a, b] = from[o, a, b]: a copy between arrays of which one has neighbours along a (from) and the other along b
-// (to).
+// Transposing copy: to[o, a, b] = from[o, a, b], where a is contiguous in `from` and b is contiguous in `to`. simd
+// style.
 //
-// The axes are size[0 .. rank): outer ones o, then a, then b; strides in elements. Tiles of LANES x LANES elements
-// are transposed in registers, so that both sides are read and written in whole vectors.
+// The axes are size[0 .. rank): outer axes o, then a, then b; strides in elements. Tiles of LANES x LANES elements are
+// transposed in registers, so that both sides are accessed in whole vectors.
 //
 //   global size  (blocks of a, number of o): a work-item takes BLOCK of a and all b
-//   T       uint or ulong: any type of 4 or 8 bytes;  LANES  elements of a vector, 16 or 8
-//   BLOCK   elements each way of a block of squares: lines of memory that are in use at the same time
+//   T            uint or ulong: any type of 4 or 8 bytes
+//   LANES        elements per vector, 16 or 8
+//   BLOCK        elements per side of a cache block: limits the number of memory lines in use at the same time
 #define PASTE_(a, b) a##b
 #define PASTE(a, b) PASTE_(a, b)
 #define VEC PASTE(T, LANES)

@@ -1,32 +1,34 @@
-// Pooling over windows of WINDOW_H x WINDOW_W that move by STRIDE_H, STRIDE_W over x (planes, H, W) padded by
-// PADDING_H, PADDING_W; out (planes, P, Q). A plane is one channel of one example.
+// Max and average pooling over windows of WINDOW_H x WINDOW_W with strides STRIDE_H, STRIDE_W over x (planes, H, W)
+// padded by PADDING_H, PADDING_W; out (planes, P, Q). A plane is one channel of one example.
 //
-//   max_pool2d_forward:   out[i][p][q] = max of x over the window; winners[i][p][q] = h * W + w of its first place
-//   max_pool2d_backward:  x_gradient[i][h][w] = sum of g[i][p][q] over the windows that (h, w) won
+//   max_pool2d_forward:   out[i][p][q] = max of x over the window; winners[i][p][q] = h * W + w of its first occurrence
+//   max_pool2d_backward:  x_gradient[i][h][w] = sum of g[i][p][q] over the windows whose winner is (h, w)
 //   avg_pool2d_forward:   out[i][p][q] = sum of x over the window / count
-//   avg_pool2d_backward:  x_gradient[i][h][w] = sum of g[i][p][q] / count over the windows that hold (h, w)
+//   avg_pool2d_backward:  x_gradient[i][h][w] = sum of g[i][p][q] / count over the windows that contain (h, w)
 //   ..._whole:            the same for one window as large as the plane, without padding (P = Q = 1)
 //
-// No sum is shared by two work-items, and all add in the order of p, q: results are the same to the bit in every run.
+// Each sum is computed by one work-item in the order of p, q: results are bitwise reproducible.
 //
-//   LANES    elements of a vector on CPU-like devices; 0 on GPU-like ones
-//            CPU-like: a work-item takes `each` rows of the result, or planes (global size (ceil(rows / each))), or, in
-//            max_pool2d_backward, `each` planes and BAND rows of them (ceil(planes / each), ceil(H / BAND)).
-//            GPU-like: an element of the result each, global size (columns, rows), rounded up to the local size
+//   LANES    elements per vector in simd style; 0 selects simt style
+//            simd: a work-item takes `each` rows of the result, or planes, global (ceil(rows / each));
+//            max_pool2d_backward: `each` planes and BAND rows of them, global (ceil(planes / each), ceil(H / BAND))
+//            simt: one element of the result each, global (columns, rows), rounded up to the local size
 //   MAX      1: max_pool2d, 0: avg_pool2d
-//   COUNT_PADDING  1: count is the window's area; 0: only what lies inside x
-//   NO_WINNERS     defined: max_pool2d_forward does not write them; another buffer stands in
-//   REAL     type of the arithmetic (math.clh); STORED, OUTPUT  those of what is read and of the result (storage.clh)
+//   WHOLE    defined: the kernels ..._whole
+//   COUNT_PADDING   1: count is the window's area; 0: the part of it inside x
+//   NO_WINNERS      defined: max_pool2d_forward does not write winners, which may be any buffer
+//   REAL            type of the arithmetic (math.clh)
+//   STORED, OUTPUT  types of operands and result in memory (storage.clh)
 #include "noinline.clh"
 #include "math.clh"
 #include "storage.clh"
 
 struct Pool {
-    long rows, each;  // rows of the result in all planes, or planes; those of a work-item
-    long elements;    // of what is read, in all planes
+    long rows, each;  // rows of the result in all planes, or planes; number per work-item
+    long elements;    // of the operand, in all planes
     int H, W, P, Q;
-    int band;    // max_pool2d_backward: rows of x_gradient of a work-item
-    int unused;  // no padding
+    int band;    // max_pool2d_backward: rows of x_gradient per work-item
+    int unused;  // avoids padding of the struct
 };
 
 #ifdef NO_WINNERS
@@ -35,7 +37,8 @@ struct Pool {
 #define NOTE_WINNER(statement) statement
 #endif
 
-// Rows are split without %: a pair of / and % becomes an instruction (freeze) that Oclgrind does not know.
+// Row indices are split without %: clang turns a pair of / and % into a freeze instruction, which Oclgrind does not
+// support.
 
 #ifndef WHOLE
 
@@ -53,7 +56,7 @@ struct Best {
 #define EDGE NOINLINE  // vectors do most of the work
 #endif
 
-// One window of a plane x, rows first_h to last_h of it.
+// Maximum of one window of a plane x, over its rows first_h to last_h.
 EDGE struct Best max_of_window(__global const STORED* x, const int W, const int first_h, const int last_h,
                                const int q) {
     const int first_w = max(q * STRIDE_W - PADDING_W, 0), last_w = min(q * STRIDE_W - PADDING_W + WINDOW_W, W);
@@ -76,7 +79,7 @@ EDGE REAL sum_of_window(__global const STORED* x, const int W, const int first_h
     return sum;
 }
 
-// What a window's sum is divided by.
+// The factor 1 / count of a window.
 static inline REAL share(const int p, const int q, const int H, const int W) {
 #if COUNT_PADDING
     return (REAL)1 / (REAL)(WINDOW_H * WINDOW_W);
@@ -87,7 +90,7 @@ static inline REAL share(const int p, const int q, const int H, const int W) {
 #endif
 }
 
-// The average's gradient at column w, of the rows first_p to last_p of a plane g that hold its row.
+// avg_pool2d gradient at column w, from the rows first_p to last_p of a plane g whose windows contain the row.
 EDGE REAL sum_of_shares(__global const STORED* g, const struct Pool* pool, const int first_p, const int last_p,
                         const int w) {
     const int first_q = FIRST_WINDOW(w, PADDING_W, WINDOW_W, STRIDE_W),
@@ -167,10 +170,10 @@ __kernel void avg_pool2d_backward(const struct Pool pool, __global const STORED*
 #define T REAL
 #include "row.clh"
 
-// A vector may read on over the ends of its row, as long as it stays inside the planes; what it finds there is masked
-// or not stored. Where it would leave them (in the first and last rows of all), elements are computed one by one.
+// A vector may read past the ends of its row as long as it stays inside the planes; elements outside the row are masked
+// or not stored. Where it would leave the planes (in the very first and last rows), elements are computed one by one.
 
-#define IVEC ROW_PASTE(D_INT, LANES)  // as wide as the elements, as comparisons of them are
+#define IVEC ROW_PASTE(D_INT, LANES)  // integers of the width of REAL, as comparison results are
 #define TO_REALS(v) ROW_PASTE(convert_, ROW_VEC)(v)
 #define INSIDE(at, size) (((at) >= 0) & ((at) < (size)))
 #include "shuffles.clh"
@@ -225,7 +228,7 @@ static inline void store_ints(const INTS v, __global int* to, const int count) {
     const long end = min(pool.rows, ((long)id0 + 1) * pool.each); \
     for (long row = id0 * pool.each; row < end; ++row)
 
-// The same as row `line` of a plane of `height` rows, without a division for each.
+// The same, with `line`, the row index within a plane of `height` rows, computed without a division per row.
 #define THESE_LINES(height)                                                      \
     const long begin = id0 * pool.each, end = min(pool.rows, begin + pool.each); \
     long plane = begin / (height);                                               \
@@ -240,7 +243,7 @@ ROW_HORIZONTAL(first_of, SMALLER)
 #undef T
 #define T REAL
 
-// Elements compared in LANES columns; then the columns among themselves.
+// Elements are compared in LANES columns, then the columns with each other.
 __kernel void max_pool2d_forward_whole(const struct Pool pool, __global const STORED* restrict x_base,
                                        const long x_offset, __global OUTPUT* restrict out, const long out_offset,
                                        __global int* restrict winners, const long winners_offset) {
@@ -278,7 +281,7 @@ __kernel void max_pool2d_forward_whole(const struct Pool pool, __global const ST
 #define FIRST(v, w, m) (v)
 ROW_SUM(row_sum, FIRST)
 
-// Of halves on a copy in REAL.
+// For 16-bit types the operand is first copied to REAL.
 __kernel void avg_pool2d_forward_whole(const struct Pool pool, __global const STORED* restrict x, const long x_offset,
                                        __global OUTPUT* restrict out, const long out_offset) {
     const size_t id0 = get_global_id(0);
@@ -301,7 +304,7 @@ __kernel void avg_pool2d_backward_whole(const struct Pool pool, __global const S
 
 #else
 
-// LANES elements, STRIDE_W apart.
+// Loads LANES elements with a distance of STRIDE_W.
 #if STRIDE_W == 1
 #define LOAD_STRIDED(p) LOAD_ROW(p)
 #elif STRIDE_W == 2
@@ -320,8 +323,8 @@ static inline ROW_VEC load_even(__global const STORED* p) {
 #endif
 #endif
 
-// The windows q to q + LANES of rows first_h to last_h: whether vectors can read what they hold. Elements that are
-// gathered one by one anyway are worth it only in whole vectors.
+// True if vectors may read all elements of windows q to q + LANES in rows first_h to last_h. With a stride above 2,
+// elements are gathered one by one, which is worthwhile for whole vectors only.
 #define READABLE(start)                                                                                      \
     ((start) + first_h * pool.W + q * STRIDE_W - PADDING_W >= 0 && (STRIDE_W <= 2 || pool.Q - q >= LANES) && \
      (start) + (last_h - 1) * pool.W + (q + LANES) * STRIDE_W - PADDING_W + WINDOW_W <= pool.elements)
@@ -374,8 +377,8 @@ __kernel void max_pool2d_forward(const struct Pool pool, __global const STORED* 
                             winners_offset);
 }
 
-// A work-item clears the rows of its band and adds each window's gradient where its winner lies. A window at the edge
-// of a band is looked at by two, but its winner is in one.
+// A work-item clears the rows of its band and adds the gradient of each window at its winner. A window at the border of
+// a band is visited by two work-items, but its winner is in one band.
 NOINLINE void max_pool2d_backward_part(const size_t id0, const size_t id1, const struct Pool pool,
                                        __global const STORED* restrict g_base, const long g_offset,
                                        __global const int* restrict winners_base, const long winners_offset,
@@ -453,8 +456,8 @@ __kernel void avg_pool2d_forward(const struct Pool pool, __global const STORED* 
     avg_pool2d_forward_part(get_global_id(0), pool, x_base, x_offset, out_base, out_offset);
 }
 
-// Lane k of phase b is column w + b + STRIDE_W k, which lies at place `rest` of the window `first` + k, and further
-// right in those before it.
+// Sums for the columns w + b + STRIDE_W k in lanes k, phase b. Such a column is at offset `rest` of window `first` + k,
+// and further right in the windows before it.
 #if STRIDE_W <= 2
 static inline ROW_VEC phase_of_shares(__global const STORED* g, const struct Pool* pool, const int first_p,
                                       const int last_p, const int w, const int b) {

@@ -1,21 +1,22 @@
-// Rows of n numbers in order, with the places that they come from: a stable radix sort from the lowest digit on, of
-// keys whose order as unsigned numbers is that of the numbers. NaN counts as larger than all else, -0 as 0.
+// Stable LSD radix sort of rows of n numbers, with the source indices (argsort). Keys are unsigned integers in the
+// order of the numbers; NaN is the largest, -0 equals 0.
 //
-// A pass goes through chunks of a row: `radix_count` counts the digits of each chunk, and each chunk then writes its
-// elements, in order, behind those of smaller digits and those of the same digit in chunks before it. The first pass
-// makes keys of x; the last writes what is asked for, the first k of each row. A pass between them that finds one digit
-// only leaves its row where it is, as do most of those of whole numbers, which seldom fill their type.
+// Each pass processes chunks of a row: `radix_count` counts the digits per chunk, then `radix_place` writes the
+// elements of each chunk, in order, after those with smaller digits and those with the same digit in previous chunks.
+// The first pass makes keys of x; the last one writes the result, the first k of each row. A pass between them that
+// finds one digit only leaves its row in place, which is common for integers, as they seldom use the full range of
+// their type.
 //
-//   GROUPED 0   CPU-like: a work-item a chunk, digits of 8 bits. global (chunks, rows)
-//           1   GPU-like: a group a chunk of ITEMS elements for each of its work-items, which take ITEMS neighbours
-//               each; digits of 4 bits. global (chunks * local size, rows). `radix_offsets` (rows * local size)
-//               makes sums of counts before.
-//   T, KEY      type of x, and the unsigned one of its size; KEY_BITS
+//   GROUPED 0   simd style: a work-item per chunk, digits of 8 bits. global (chunks, rows)
+//           1   simt style: a group per chunk, with ITEMS contiguous elements for each of its work-items; digits of 4
+//               bits. global (chunks * local size, rows). `radix_offsets`, global (rows * local size), computes prefix
+//               sums of the counts in between
+//   T, KEY      type of x, and the unsigned type of its size, of KEY_BITS bits
 //   KIND        of T: 0 unsigned, 1 signed, 2 floating
-//   FALLING     1: the largest first
-//   FIRST, LAST whether the pass is that
-//   counts      (rows, chunks, 256), or (rows, 16, chunks)
-//   held        (passes, rows), which of two buffers a row's keys and places lie in before a pass
+//   FALLING     1: descending order
+//   FIRST, LAST 1 if the pass is the first, or the last
+//   counts      (rows, chunks, 256), or (rows, 16, chunks) if GROUPED
+//   held        (passes, rows), which of two buffers has a row's keys and indices before a pass
 #ifdef REAL_IS_DOUBLE
 #pragma OPENCL EXTENSION cl_khr_fp64 : enable
 #endif
@@ -50,7 +51,7 @@ static inline KEY key_of(const T x) {
 #endif
 #define PASS (shift / DIGIT_BITS)
 
-// One element to its place `at` in the row.
+// Writes one element to position `at` of the row.
 #if LAST
 #define PUT(at, key, place)             \
     if ((long)(at) < k) {               \
@@ -69,7 +70,7 @@ struct Sort {
     long n, k, chunks, each;
 };
 
-// What all are given; pointers that a pass does not use are those of another operand.
+// Parameters of all kernels; pointers that a pass does not use point to another operand.
 #define PARAMETERS                                                                                         \
     const struct Sort sizes, const int shift, __global const T *restrict x_base, const long x_offset,      \
         __global uint *restrict counts_base, const long counts_offset, __global uchar *restrict held_base, \
@@ -102,7 +103,7 @@ struct Sort {
     __global uint* to_places = second ? places0 : places1;                  \
     __global T* out_values = out_values_base + out_values_offset + row * k; \
     __global long* out_places = out_places_base + out_places_offset + row * k
-// Says where the next pass finds the row: one of those who go through it does.
+// Sets the buffer in which the next pass finds the row; `one` is true for one work-item of the row.
 #if LAST
 #define HOLD(one, where)
 #else
@@ -168,14 +169,14 @@ __kernel void radix_count(PARAMETERS, __local uint* shared) {
     const long chunk = get_group_id(0), lane = get_local_id(0);
     if (lane < DIGITS) shared[lane] = 0;
     barrier(CLK_LOCAL_MEM_FENCE);
-    // In any order: they are only counted.
+    // The order is irrelevant for counting.
     const long to = min(n, (chunk + 1) * sizes.each);
     for (long i = chunk * sizes.each + lane; i < to; i += get_local_size(0)) atomic_inc(&shared[DIGIT(KEY_AT(i))]);
     barrier(CLK_LOCAL_MEM_FENCE);
     if (lane < DIGITS) counts_base[counts_offset + (row * DIGITS + lane) * sizes.chunks + chunk] = shared[lane];
 }
 
-// What lanes before this one have; sums gets the total behind the last. Reached by all.
+// Exclusive prefix sum of `own` over the lanes; all work-items must call it.
 static inline uint sum_before(const uint own, __local uint* sums) {
     const int lane = get_local_id(0), lanes = get_local_size(0);
     sums[lane] = own;
@@ -191,7 +192,7 @@ static inline uint sum_before(const uint own, __local uint* sums) {
     return before;
 }
 
-// counts (rows, 16 * chunks) become sums of those before.
+// Replaces counts (rows, 16 * chunks) by their exclusive prefix sums along each row.
 __kernel void radix_offsets(const long chunks, __global uint* restrict counts, const long counts_offset,
                             __local uint* sums) {
     const long lane = get_local_id(0), lanes = get_local_size(0), many = chunks * DIGITS;
@@ -213,13 +214,14 @@ __kernel void radix_place(PLACE_PARAMETERS, __local uint* own, __local uint* sum
     PLACE_ROW;
     const int lane = get_local_id(0), lanes = get_local_size(0);
     const long chunk = get_group_id(0);
-    // Of one digit only where each has none or all before it. The same for the whole group.
+    // There is only one digit if none of the offsets is between 0 and n. Uniform for the whole group.
     __global const uint* smaller = counts_base + counts_offset + row * DIGITS * sizes.chunks;
     int stays = !FIRST && !LAST;
     for (int d = 1; d < DIGITS; ++d) stays &= smaller[d * sizes.chunks] == 0 || smaller[d * sizes.chunks] == (uint)n;
     HOLD(chunk == 0 && lane == 0, stays ? second : !second);
     if (stays) return;
-    // A column of counters for each work-item: its digits, then how many elements of the chunk come before them.
+    // own[digit][lane]: counts of each work-item's digits, then the number of elements of the chunk that come before
+    // them.
     for (int d = 0; d < DIGITS; ++d) own[d * lanes + lane] = 0;
     const long from = min(n, chunk * sizes.each + (long)lane * ITEMS), to = min(n, from + ITEMS);
     for (long i = from; i < to; ++i) own[DIGIT(KEY_AT(i)) * lanes + lane] += 1;
@@ -233,7 +235,7 @@ __kernel void radix_place(PLACE_PARAMETERS, __local uint* own, __local uint* sum
         before += one;
     }
     barrier(CLK_LOCAL_MEM_FENCE);
-    // Where the first of each digit goes, less how many of the chunk come before it.
+    // Position of the first element of each digit, minus the number of elements of the chunk that come before it.
     if (lane < DIGITS)
         sums[lane] = counts_base[counts_offset + (row * DIGITS + lane) * sizes.chunks + chunk] - own[lane * lanes];
     barrier(CLK_LOCAL_MEM_FENCE);

@@ -1,28 +1,26 @@
 // out[o] = combine over r of x[o, r], for every output o and all reduced positions r.
 //
-// The host merges and orders the axes (src/ops/reduce.cpp): the kept ones enumerate the outputs 0 .. outputs - 1, the
-// reduced ones the positions 0 .. elements - 1, innermost axis last. Positions may be cut into chunks: chunk number s
-// covers positions s * chunk .. and writes its result to out + s * split_stride, for a second pass over the chunks.
+// The host merges and orders the axes (src/ops/reduce.cpp): the kept axes enumerate the outputs 0 .. outputs - 1, the
+// reduced ones the positions 0 .. elements - 1, innermost axis last. Positions may be split into chunks: chunk s covers
+// `chunk` positions from s * chunk and writes its result to out + s * split_stride, for a second pass over the chunks.
 //
-//   FORM      0 reduce_rows     CPU-like, reduced axis contiguous: vectors along it. global (output groups, chunks)
-//             1 reduce_columns  CPU-like, kept axis contiguous: vectors across outputs. global (column blocks, row
+//   FORM      0 reduce_rows     simd style, reduced axis contiguous: vectors along it. global (output groups, chunks)
+//             1 reduce_columns  simd style, kept axis contiguous: vectors across outputs. global (column blocks, row
 //                               groups, chunks)
 //               reduce_wide_columns  the same for many columns, along whole rows of x
-//               reach: elements of x from its first to its last, which vectors may read although they belong to others
-//             2 reduce_groups   GPU-like: several work-items share an output. global (output groups * local size,
-//                               chunks)
+//               reach: elements of x from its first to its last, which vectors may read even if they are not reduced
+//             2 reduce_groups   simt style: several work-items per output. global (output groups * local size, chunks)
 //   T, ACC    type of x; type of accumulation and result
 //   STORED_AS  x is f16 or bf16 (storage.clh)
-//   COMBINE   0 sum, 1 max, 2 min;  IDENTITY its neutral element
-//   FLOATING_SUM  the sum is divided by `divisor` at the end (1, or the number of elements for a mean), and partial
-//             sums are added with their rounding errors kept (TwoSum: Knuth, The Art of Computer Programming 2, 4.2.2)
-//   KEPT_RANK, REDUCED_RANK  form 2: numbers of axes, so that no index into the layout is a variable: GPUs would keep a
-//                            copy of it in memory
-//   CONTIGUOUS  neighbours along the vector's axis (kept in form 1, reduced otherwise) are neighbours in x
-//   BLOCK     positions that go into one partial sum
-//   LANES     forms 0 and 1: elements of a vector, 8 or 16
-//   VECTORS, UNROLL  reduce_columns: vectors across, and positions at a time
-//   WIDE      reduce_wide_columns: most columns of a work-item, whose sums wait in the nearest cache
+//   COMBINE, FLOATING_SUM   reduction.clh
+//   IDENTITY  neutral element of the reduction
+//   KEPT_RANK, REDUCED_RANK  form 2: numbers of axes, so that the layout is never read at a variable index: GPUs would
+//                            keep a copy of it in memory
+//   CONTIGUOUS  defined if elements along the vector's axis (kept in form 1, reduced otherwise) are contiguous in x
+//   BLOCK     positions per partial sum
+//   LANES     forms 0 and 1: elements per vector, 8 or 16
+//   VECTORS, UNROLL  reduce_columns: vectors across outputs, and positions at a time
+//   WIDE      reduce_wide_columns: maximum number of columns per work-item, whose sums stay in the L1 cache
 #ifdef REAL_IS_DOUBLE
 #pragma OPENCL EXTENSION cl_khr_fp64 : enable
 #endif
@@ -65,7 +63,7 @@ struct Layout {
 #define STEP(stride) stride
 #endif
 
-// Offset in x of a position of all reduced axes but the innermost.
+// Offset in x of a position of all reduced axes except the innermost.
 static inline long reduced_row(const struct Layout* layout, long row) {
     long at = 0;
     EACH_AXIS
@@ -76,7 +74,7 @@ static inline long reduced_row(const struct Layout* layout, long row) {
     return at;
 }
 
-// Offsets in x and out of a position of the first `rank` kept axes, which are all in form 2.
+// Offsets in x and out of a position of the first `rank` kept axes; in form 2 of all.
 static inline long2 kept_position(const struct Layout* layout, long position, const int rank) {
     long2 at = (long2)(0);
 #if FORM == 2
@@ -196,7 +194,7 @@ static inline ACC reduce_positions(const struct Layout* layout, __global const T
 #define NUMBERS ((VEC)(0, 1, 2, 3, 4, 5, 6, 7))
 #endif
 
-// One row of at most BLOCK / 4 elements.
+// Reduces one row of at most BLOCK / 4 elements.
 static inline ACC reduce_short_row(__global const T* p, const long count, const long step) {
     VEC a = (VEC)(IDENTITY);
     long i = 0;
@@ -209,7 +207,7 @@ static inline ACC reduce_short_row(__global const T* p, const long count, const 
     return combined;
 }
 
-// LANES of them, which may be read up to LANES elements beyond their ends.
+// Reduces LANES such rows, which may be read up to LANES elements past their ends.
 static inline VEC reduce_short_rows(__global const T* p, const long count, const long step, const long row_step) {
     ACC columns[LANES * LANES];
     const long whole = count / LANES * LANES;
@@ -231,7 +229,7 @@ NOINLINE void reduce_rows_part(const size_t id0, const size_t id1, const struct 
     const long last = min(outputs, ((long)id0 + 1) * outputs_each);
     long output = id0 * outputs_each;
     if (layout.reduced_rank == 1 && end - split * chunk <= BLOCK / 4) {
-        // Short rows, that one vector of sums is accurate enough for. Their places are found for a run of them.
+        // Short rows: one vector of sums is accurate enough. Offsets are computed for a run of outputs.
         const int axis = (int)layout.kept_rank - 1;
         const long length = layout.kept_size[axis], step = STEP(layout.reduced_x[0]);
         while (output < last) {
@@ -276,7 +274,7 @@ __kernel void reduce_rows(const struct Layout layout, const long outputs, const 
 
 #define STORE PASTE(vstore, LANES)
 
-// The first `valid` elements of a vector; the others repeat the last of them.
+// The first `valid` elements of a vector; the remaining lanes repeat the last of them.
 static inline VEC load_first(__global const T* p, const long step, const int valid) {
 #define LOAD_FIRST(i) TAKEN(p[min(i, valid - 1) * step])
     return (VEC)(PASTE(LIST, LANES)(LOAD_FIRST, 0));
@@ -284,8 +282,8 @@ static inline VEC load_first(__global const T* p, const long step, const int val
 
 #ifdef WIDE
 
-// A row is added to the sums of all before: reading follows the memory, where a work-item that walks down
-// a narrow column would touch a page of it with each step.
+// Adds row by row to the sums of all columns: reads are sequential in memory, whereas going down a narrow column would
+// touch another page at each step.
 NOINLINE void reduce_wide_columns_part(const size_t id0, const size_t id1, const size_t id2,
                                        const struct Layout layout_in, const long rows, const long rows_each,
                                        const long elements, const long chunk, const long split_stride,
@@ -347,8 +345,8 @@ __kernel void reduce_wide_columns(const struct Layout layout_in, const long rows
 
 #define WIDTH (VECTORS * LANES)
 
-// reach: elements of x from its first to its last. A vector at the right edge reads beyond its columns, into the
-// next row, wherever there is one.
+// reach: elements of x from its first to its last. A vector at the right edge reads past its columns, into the next
+// row, unless x ends there.
 NOINLINE void reduce_columns_part(const size_t id0, const size_t id1, const size_t id2, const struct Layout layout_in,
                                   const long rows, const long rows_each, const long elements, const long chunk,
                                   const long split_stride, const long divisor, const long reach,
@@ -384,7 +382,7 @@ NOINLINE void reduce_columns_part(const size_t id0, const size_t id1, const size
                 for (int v = 0; v < VECTORS; ++v) part[u][v] = (VEC)(IDENTITY);
             long whole = count;
             if (valid < WIDTH) {
-                const long room = reach - p_at - (WIDTH - 1) * step;  // whole vectors start in front of it
+                const long room = reach - p_at - (WIDTH - 1) * step;  // positions at which whole vectors are readable
                 whole = room <= 0 ? 0 : stride == 0 ? count : min(count, (room - 1) / stride + 1);
             }
             long r = 0;
@@ -445,7 +443,7 @@ __kernel void reduce_groups(const struct Layout layout_in, const long outputs, c
     long position = split * chunk + group.lane;
     if (axis == 0) {
         while (position < end) {
-            // Four loads under way at a time.
+            // Four loads in flight at a time.
             ACC a = IDENTITY, b = a, c = a, d = a;
             int k = 0;
             for (; k < BLOCK && position + 3 * lanes < end; k += 4, position += 4 * lanes) {
@@ -461,7 +459,8 @@ __kernel void reduce_groups(const struct Layout layout_in, const long outputs, c
             ADD_BLOCK(ACC, total, low, a);
         }
     } else {
-        // Column and offset of the row go along, since a division a step would cost more than the memory.
+        // Column and row offset are updated incrementally, since a division per step would cost more than the memory
+        // access.
         const long rows_on = lanes / length, columns_on = lanes % length;
         long row = position / length;
         long column = position - row * length;

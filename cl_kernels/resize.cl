@@ -1,18 +1,18 @@
-// An axis in another size: of x (outer, n, inner), places (m, K) and weights (m, K)
+// Resampling of an axis: for x (outer, n, inner), indices `places` (m, K) and weights (m, K)
 //
 //   resize:           y[a][i][b] = sum over k of weights[i][k] x[a][places[i][k]][b]
 //   resize_backward:  x_gradient[a][j][b] = sum of weights[i][k] g[a][i][b] over i, k with places[i][k] = j, in order
-//   ..._line          the same for inner = 1, on CPU-like devices
+//   ..._line          the same for inner = 1, simd style only
 //
-// Places rise along both axes, so that those that name j stand in neighbouring rows. Weights of 0 count for nothing,
-// even against what is no number.
+// Indices ascend along both axes of `places`, so that those equal to j are in neighbouring rows. A weight of 0
+// contributes 0 even if the element is NaN or infinite.
 //
-//   FORM     0 CPU-like: a work-item takes `each` rows: (a, i) or (a, j); of ..._line: a; global (ceil(rows / each))
-//            2 GPU-like: an element of the result each, global (elements of a, rounded up to the local size, outer)
-//   TAPS     K, or 0: known at run time
-//   WEIGHTS  0: all are 1; another buffer stands in
+//   FORM     0 simd style: a work-item takes `each` rows: (a, i) or (a, j); ..._line: a. global (ceil(rows / each))
+//            2 simt style: one element of the result each. global (elements of a, rounded up to the local size, outer)
+//   TAPS     K if known at compile time, otherwise 0
+//   WEIGHTS  0: all weights are 1, and the argument may be any buffer
 //   REAL, T  float or double
-//   LANES    FORM 0: elements of a vector
+//   LANES    form 0: elements per vector
 #include "noinline.clh"
 #include "math.clh"
 
@@ -43,7 +43,7 @@ struct Resize {
     places += places_offset;                                 \
     weights += weights_offset;
 
-// The first row of places that ends at j or behind.
+// The first row of `places` whose last index is at least j.
 static inline int first_row(__global const int* places, const int m, const int taps, const int j) {
     int low = 0, high = m;
     while (low < high) {
@@ -58,7 +58,7 @@ static inline int first_row(__global const int* places, const int m, const int t
 
 #include "row.clh"
 
-// A row of the result, sums of V by LOAD: first of vectors, then of single elements.
+// Computes a row of the result; SUM(LOAD) adds to `sum`: first for vectors, then for single elements.
 #define ROW_OF(SUM)                            \
     int c = 0;                                 \
     for (; c + LANES <= s.inner; c += LANES) { \
@@ -133,7 +133,7 @@ NOINLINE void resize_backward_part(const size_t id0, PARAMETERS) {
 
 __kernel void resize_backward(PARAMETERS) { resize_backward_part(get_global_id(0), ARGUMENTS); }
 
-// A work-item has the line to itself, so it adds where the places say.
+// A work-item owns the whole line, so it scatters.
 NOINLINE void resize_backward_line_part(const size_t id0, PARAMETERS) {
     POINTERS
     const long last = min(s.rows, ((long)id0 + 1) * s.each);

@@ -1,12 +1,12 @@
-// Where the largest pixels stand: in each of P x Q bins of box k, of channel c of its image,
+// RoI max pooling: the index of the largest pixel in each of P x Q bins of box k, for each channel c of its image,
 //
-//   out[k][c][p][q] = h * W + w of the first of the largest x[images[k]][c][h][w], or -1 where the bin has no pixel
+//   out[k][c][p][q] = h * W + w of the first of the largest x[images[k]][c][h][w], or -1 if the bin has no pixel
 //
-// A box of corners round(scale * x1), ..., both ends belonging to it, has bins of floor(p height / P) to
-// ceil((p + 1) height / P), cut to the image. NaN is the largest.
+// A box with corners round(scale * x1), ..., inclusive at both ends, has bins from floor(p height / P) to
+// ceil((p + 1) height / P), clipped to the image. NaN is the largest.
 //
 //   global (elements of out, rounded up to the local size)
-//   FORM   0 CPU-like, 2 GPU-like
+//   FORM   0 simd style, 2 simt style
 //   REAL   float or double
 #include "noinline.clh"
 #include "math.clh"
@@ -14,16 +14,16 @@
 struct RoiPool {
     long total, images;
     int channels, H, W, P, Q;
-    int unused;  // no padding
+    int unused;  // avoids padding of the struct
 };
 
-// To the nearest whole number, halves away from 0.
+// Rounds to the nearest integer, halfway cases away from 0.
 static inline int rounded(const REAL v) {
     const REAL whole = floor(fabs(v)), up = fabs(v) - whole >= (REAL)0.5 ? whole + 1 : whole;
     return (int)(v < 0 ? -up : up);
 }
 
-// One end of a bin, within the image. In whole numbers: a quotient of REAL may fall on the other side of one.
+// One end of a bin, clipped to the image. Integer arithmetic: a quotient in REAL may round across an integer.
 static inline int bin_end(const long end, const int start, const int size) {
     return (int)clamp(end + start, 0l, (long)size);
 }

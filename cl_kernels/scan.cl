@@ -1,26 +1,27 @@
-// Of each line of x (outer, n, inner) along the middle axis, what its elements up to each of them come to.
+// Inclusive scan (cumulative operation) along the middle axis of x (outer, n, inner):
+// out[o, j, i] = fold of x[o, 0, i], ..., x[o, j, i].
 //
-// A line is cut into chunks, so that all work-items have something to do: `scan_totals` folds each chunk but the last,
-// `scan` starts each with the totals of those before it.
+// A line is split into chunks for parallelism: `scan_totals` folds each chunk but the last, and `scan` starts each
+// chunk with the totals of the chunks before it.
 //
 //   global    (blocks of columns, chunks, outer); a block is WIDTH columns of the inner axis
-//   WIDTH     on CPU-like devices several, whose elements lie side by side; otherwise 1
-//   SINGLE    1: the form for GPU-like devices, where scan_groups.cl takes long lines: a work-item for each line, one
-//             chunk; global (lines)
-//   REAL      type of the arithmetic; STORED, OUTPUT  those in memory (storage.clh). WHOLE: REAL is an integer
+//   WIDTH     several in simd style, with contiguous elements; otherwise 1
+//   SINGLE    1: simt style, where scan_groups.cl processes long lines: a work-item per line, one chunk; global (lines)
+//   REAL            type of the arithmetic; WHOLE is defined if it is an integer type
+//   STORED, OUTPUT  types in memory (storage.clh)
 //   FOLD      scan.clh
-//   PLACES    of 3 and 4: places of i64 beside the values
-//   SKIP      with PLACES, on CPU-like devices and one column: so many elements that change nothing are passed at once,
-//             which is what most of them are where there is no order; otherwise 1
-//   LANES     of 0 and 1, on CPU-like devices where elements of a line lie side by side: 8 or 16 at a time, in vectors,
-//             which are scanned within by shifts of 1, 2, 4, 8; otherwise 1
+//   PLACES    FOLD 3 and 4, defined: i64 indices are written as well as values
+//   SKIP      with PLACES, simd style and one column: that many elements are skipped at once if none of them changes
+//             the result, which is so for most elements in random order; otherwise 1
+//   LANES     FOLD 0 and 1, simd style with contiguous lines: 8 or 16 elements at a time, in vectors, which are scanned
+//             by shifts of 1, 2, 4, 8; otherwise 1
 #include "scan.clh"
 
 #ifndef SKIP
 #define SKIP 1
 #endif
 #if SKIP > 1
-// Whether none of the next SKIP elements takes the place of `all`.
+// True if none of the next SKIP elements replaces `all`.
 static inline int all_stay(const REAL all, __global const STORED* next) {
     int stay = 1;
     for (int k = 0; k < SKIP; ++k) {
@@ -53,9 +54,9 @@ struct Scan {
 #define V PASTE(REAL, LANES)
 #define LOAD_LANES(p) PASTE(vload, LANES)(0, p)
 #define STORE_LANES(v, p) PASTE(vstore, LANES)(v, 0, p)
-#define NOTHING ((REAL)FOLD)  // 0 of sums, 1 of products
+#define NOTHING ((REAL)FOLD)  // neutral element: 0 of sums, 1 of products
 
-// Lane by lane, which compilers make shuffles of: Oclgrind cannot read vectors that are put together from vectors.
+// Element by element; compilers turn this into shuffles. Oclgrind cannot read vectors composed of vectors.
 #if LANES == 16
 #define LAST_LANE(v) ((v).sf)
 static inline V scanned(V v) {
@@ -182,7 +183,7 @@ __kernel void scan(const struct Scan sizes, __global const STORED* restrict x, c
         place[k] = from;
 #endif
     }
-    // From the nearest chunk back to the first, so that what stands behind is known to stand behind.
+    // From the previous chunk back to the first, so that the right operand always comes after the left one.
     for (long before = chunk - 1; before >= 0; --before) {
         const long at = ((long)get_global_id(2) * sizes.chunks + before) * sizes.inner + first;
         for (int k = 0; k < width; ++k) {

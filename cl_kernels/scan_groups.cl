@@ -1,25 +1,26 @@
-// As scan.cl, for GPU-like devices, where a line is worth a work-group or several: of each line of x (outer, n, inner)
-// along the middle axis, what its elements up to each of them come to.
+// Inclusive scan along the middle axis of x (outer, n, inner), with one or several work-groups per line. simt style,
+// for long lines; scan.cl has the other forms.
 //
-// A line is cut into chunks of `tiles` tiles of GROUP * EACH elements. A work-item has EACH of them that lie side by
-// side; a tile passes through local memory, so that neighbouring work-items read and write neighbouring elements.
+// A line is split into chunks of `tiles` tiles of GROUP * EACH elements. A work-item has EACH contiguous elements of a
+// tile; tiles pass through local memory, so that neighbouring work-items access neighbouring elements.
 //
-//   scan_group_totals   what each chunk but the last comes to; a group for each chunk of each line
-//   scan_group_carries  of the totals of a line, what they come to up to each; a group for each line
-//   scan_groups         the result, from the carries; a group for each chunk of each line
+//   scan_group_totals   folds each chunk but the last; a group per chunk of each line
+//   scan_group_carries  inclusive scan of the totals of a line; a group per line
+//   scan_groups         the result, from the carries; a group per chunk of each line
 //
-//   GROUP   a power of two; EACH
-//   HELD    the type that elements have in registers: REAL, or a wider one of the same values
-//   PLACES  of FOLD 3 and 4: places of i64 beside the values
+//   GROUP   work-items per group, a power of two
+//   EACH    elements per work-item and tile
+//   HELD    type of elements in registers: REAL, or a wider type with the same values
+//   PLACES  FOLD 3 and 4, defined: i64 indices are written as well as values
 #include "scan.clh"
 
-#define ROW (EACH + 1)  // in local memory: neighbouring work-items read from different banks
+#define ROW (EACH + 1)  // in local memory: padded by one, so that neighbouring work-items read from different banks
 
 struct Lines {
     long n, inner, chunks, tiles, lines;
 };
 
-// a and, behind it, b: a value and, with PLACES, where it stands.
+// A folded value and, with PLACES, its index. folded(a, b): b comes after a.
 struct Folded {
     HELD value;
 #ifdef PLACES
@@ -75,12 +76,12 @@ static inline struct Folded folded(const struct Folded a, const struct Folded b)
     __global const STORED* line = x + x_offset + first;
 #define TILE (GROUP * EACH)
 
-// The elements of a tile that begins at element `at` of the line, in local memory.
+// Loads the tile that begins at element `at` of the line to local memory.
 #define LOAD_TILE                                                                                                \
     for (int e = item; e < TILE; e += GROUP)                                                                     \
         elements[e / EACH * ROW + e % EACH] = at + e < sizes.n ? LOADED(line[(at + e) * sizes.inner]) : (REAL)0; \
     barrier(CLK_LOCAL_MEM_FENCE);
-// Of a work-item: where its elements begin and how many there are; `all` is what they come to.
+// The elements of a work-item: `own` is the index of the first, `count` their number, `all` their fold.
 #define OWN_ELEMENTS                                             \
     const long own = at + item * EACH;                           \
     const int count = (int)clamp(sizes.n - own, 0l, (long)EACH); \
@@ -89,7 +90,7 @@ static inline struct Folded folded(const struct Folded a, const struct Folded b)
         MADE(next, elements[item * ROW + k], own + k)            \
         all = folded(all, next);                                 \
     }
-// Each item's value becomes what all up to it come to. Those behind the end of the line have no part in it.
+// Inclusive scan over the items' values. Items past the end of the line do not affect those before it.
 #define SCAN_ITEMS                                            \
     for (int distance = 1; distance < GROUP; distance *= 2) { \
         barrier(CLK_LOCAL_MEM_FENCE);                         \
@@ -109,7 +110,7 @@ __kernel void scan_group_totals(const struct Lines sizes, __global const STORED*
     ITEMS
     CHUNK_OF_LINE
     MADE(sum, 0, 0)
-    // The last chunk's total serves nobody; all of the others are whole.
+    // The total of the last chunk is not needed; all other chunks are complete.
     const long tiles = chunk + 1 < sizes.chunks ? sizes.tiles : 0;
     for (long tile = 0; tile < tiles; ++tile) {
         const long at = (chunk * sizes.tiles + tile) * TILE;
@@ -144,7 +145,7 @@ __kernel void scan_group_carries(const struct Lines sizes, TOTALS) {
     MADE(carry, 0, 0)
     for (long at = 0; at < count; at += GROUP) {
         MADE(all, 0, 0)
-        if (at + item < count) {  // those behind the end have no part in what comes before it
+        if (at + item < count) {  // items past the end do not affect those before it
             TOTAL_AT(own, first + at + item)
             all = own;
         }

@@ -1,33 +1,35 @@
-// Elements to places along an axis, and rows to their numbers: sums and other folds of those that meet, or the last.
+// Scatter along an axis, and scatter of rows to a table: sum and other reductions of elements with the same index, or
+// the last of them. All results are deterministic.
 //
-//   scatter:      out[row][places[row][i]] = x[row][i], for x and places (rows, taken), out (rows, size); no place
-//                 twice
-//   sum_along:    CPU-like devices: table[o][v][k] = base[o][v][k] + the sum of x[o][i][k] with places[o][i][k] == v,
-//                 in the order of i, for x and places (outer, taken, inner), base and table (outer, size, inner). A
-//                 work-item owns a block of the table: `rows`, `owned` of the axis and `columns` neighbouring ones.
-//                 global (blocks of the axis, of columns, of rows)
-//   write_along:  as that; the last x takes the place of base
-//   along_numbers: numbers[o][i][k]: that of the table's element in one row of all, or -1
-//   number_keys:  keys[i] = number and i, or the largest key for what counts for nothing; in their order, keys of equal
-//                 numbers stand together, in the order of i. global (keys)
-//   sort_keys:    one step of a bitonic sort (Batcher 1968) of a power of two of keys: those `reach` apart are put in
-//                 order, rising in every other block of `block` keys. global (keys / 2)
-//   fold_sorted:  out[number] = FOLD of x[i] over the keys of each number, in the order of i: the work-items of its
-//                 first key take them all; `based`: and, before them, of what out holds. global (keys * taken)
-//   write_sorted: out[number] = x[i] of the largest i of each number. global (keys)
-//   last_sorted:  out[number] = the largest i of each number. global (keys)
-//   sum_owned, last_owned: the same for CPU-like devices without sorting: a work-item goes through the numbers of a
-//                 chunk of rows, in order, and takes those that it owns, `owned` neighbouring ones, into the chunk's
-//                 own table. global (owners, chunks)
-//   add_tables:   out = base + the sum of the chunks' tables. global (ceil(elements / each))
-//   Without `based`, base is 0 and not read.
+//   scatter:       out[row][places[row][i]] = x[row][i], for x and places (rows, taken), out (rows, size); indices are
+//                  unique
+//   sum_along:     simd style: table[o][v][k] = base[o][v][k] + the sum of x[o][i][k] with places[o][i][k] == v, in the
+//                  order of i, for x and places (outer, taken, inner), base and table (outer, size, inner). A work-item
+//                  owns a block of the table: `rows` outer rows, `owned` elements of the axis, `columns` inner columns.
+//                  global (blocks of the axis, of columns, of rows)
+//   write_along:   the same, but the last x replaces base
+//   along_numbers: numbers[o][i][k] = flat index of its element in the table, or -1 if out of range
+//   number_keys:   keys[i] = index << 32 | i, or the largest key for an index out of range. Sorting the keys makes
+//                  those with equal index contiguous, in the order of i. global (keys)
+//   sort_keys:     one step of a bitonic sort (Batcher 1968) of a power of two of keys: compares and exchanges keys
+//                  `reach` apart, ascending in every other block of `block` keys. global (keys / 2)
+//   fold_sorted:   out[index] = FOLD of x[i] over the keys with that index, in the order of i, starting from out if
+//                  `based`. The work-items of the first key of an index process all of them. global (keys * taken)
+//   write_sorted:  out[index] = x[i] of the largest i with that index. global (keys)
+//   last_sorted:   out[index] = the largest i with that index. global (keys)
+//   sum_owned, last_owned: the same in simd style, without sorting: a work-item goes through the indices of a chunk of
+//                  rows, in order, and accumulates those that it owns, `owned` neighbouring ones, to the table of the
+//                  chunk. global (owners, chunks)
+//   add_tables:    out = base + the sum of the chunks' tables. global (ceil(elements / each))
 //
-//   CPU      scatter: 1: a work-item takes `each` rows, global size (ceil(rows / each));
-//            0: an element each, global size (rows * taken), rounded up to the local size
-//   REAL     float or double; STORED, OUTPUT  the types of x and out in memory (storage.clh), which are one
-//   PLACE    int or long
-//   WHOLE    REAL is an integer
-//   FOLD     ADDED, MULTIPLIED, LARGER or SMALLER
+// Without `based`, base is 0 and not read.
+//
+//   CPU      scatter: 1 simd style: a work-item takes `each` rows, global (ceil(rows / each));
+//            0 simt style: one element each, global (rows * taken), rounded up to the local size
+//   REAL            float or double, or an integer type if WHOLE is defined
+//   STORED, OUTPUT  types of x and out in memory (storage.clh), which are the same
+//   PLACE    type of the indices: int or long
+//   FOLD     ADDED, MULTIPLIED, LARGER or SMALLER (combine.clh)
 #ifndef WHOLE
 #include "math.clh"
 #endif
@@ -40,7 +42,7 @@
 #ifdef WHOLE
 #define NOTHING ((REAL)0)
 #else
-#define NOTHING (-(REAL)0)  // what changes no sum, not even -0
+#define NOTHING (-(REAL)0)  // neutral element of the sum, even for -0
 #endif
 
 struct Scatter {
@@ -50,7 +52,7 @@ struct Scatter {
 __kernel void scatter(const struct Scatter sizes, __global const STORED* restrict x, const long x_offset,
                       __global const PLACE* restrict places, const long places_offset, __global OUTPUT* restrict out,
                       const long out_offset) {
-    // Without %: a pair of / and % becomes an instruction (freeze) that Oclgrind does not know.
+    // Without %: clang turns a pair of / and % into a freeze instruction, which Oclgrind does not support.
 #if CPU
     const long first = (long)get_global_id(0) * sizes.each, end = min(sizes.rows, first + sizes.each);
     for (long row = first; row < end; ++row)
@@ -71,16 +73,16 @@ struct Along {
     long rows, owned, columns;
 };
 
-// The block of a work-item. A place that nobody else writes stands for those of others: without a branch, which would
-// be mistaken every other time.
+// The block of a work-item. Elements of other blocks are handled without a branch, which would be mispredicted often:
+// they leave element `low` of the own block unchanged.
 #define OWN_BLOCK                                                                                             \
     const long low = (long)get_global_id(0) * sizes.owned, high = min(sizes.size, low + sizes.owned);         \
     const long left = (long)get_global_id(1) * sizes.columns, right = min(sizes.inner, left + sizes.columns); \
     const long top = (long)get_global_id(2) * sizes.rows, bottom = min(sizes.outer, top + sizes.rows);        \
     if (low >= high) return;
 
-// Each element of the table begins as the one before it, or as 0, and takes what comes in the order in which it comes.
-//   FIRST, UPDATED   what is made of `earlier`, the element of `base`; of `old`, that of the table, and `one` of x
+// Initialises each element of the table from `base`, or with 0, and then applies x in order.
+//   FIRST, UPDATED   expressions of `earlier`, the element of `base`; of `old`, that of the table, and `one` of x
 #define ALONG(TABLE, FIRST, UPDATED)                                                       \
     OWN_BLOCK                                                                              \
     for (long o = top; o < bottom; ++o) {                                                  \
@@ -134,7 +136,7 @@ __kernel void number_keys(const long count, const long keys_count, const long si
                           __global ulong* restrict keys, const long keys_offset) {
     const long i = get_global_id(0);
     if (i >= keys_count) return;
-    // Compared as what it is: DriverFault "extended_constant_compare".
+    // Compared in its own type (driver workaround "extended_constant_compare").
     const PLACE number = i < count ? numbers[numbers_offset + i] : (PLACE)-1;
     keys[keys_offset + i] = number >= 0 && (long)number < size ? (ulong)(long)number << 32 | (ulong)i : NO_KEY;
 }
@@ -177,8 +179,7 @@ __kernel void fold_sorted(const long taken, const long count, __global const ulo
     *to = ROUNDED(all);
 }
 
-// The place of the last key of its number among `count`, or nothing. Behind the last one there is none: the kernels
-// have no more items than there are keys that count.
+// Returns unless `at` is the last of `count` keys with its index. There are no work-items past the last valid key.
 #define LAST_KEY                              \
     const long at = get_global_id(0);         \
     if (at >= count) return;                  \
@@ -201,7 +202,7 @@ __kernel void last_sorted(const long count, __global const ulong* restrict keys,
 
 struct Owned {
     long count, taken, size;
-    long owned, chunk;  // numbers of a work-item, rows of a chunk
+    long owned, chunk;  // indices per work-item, rows per chunk
 };
 
 #define OWN_NUMBERS                                                                                    \
@@ -252,7 +253,7 @@ __kernel void last_owned(const struct Owned sizes, __global const PLACE* restric
                          __global long* restrict out, const long out_offset) {
     OWN_NUMBERS
     for (long e = low; e < high; ++e) out[out_offset + e] = -1;
-    long first = -1;  // what stands at `low`
+    long first = -1;  // value at `low`
     for (long i = from; i < to; ++i) {
         const long number = numbers[numbers_offset + i];
         const int mine = (number >= low) & (number < high);

@@ -1,14 +1,15 @@
-// out[row][i] = the first place of sorted[row] (n elements, rising) at which stands what is not less than
-// values[row][i] (RIGHT: what is larger), for taken values a row. NaN counts as the largest.
+// Binary search (searchsorted): out[row][i] = the first index at which sorted[row] (n ascending elements) is not less
+// than values[row][i] (RIGHT: is greater), for `taken` values per row. NaN is the largest.
 //
-//   global   (taken, rows), the first rounded up
-//   T        type of both; REAL_IS_DOUBLE where it is double
-//   SHARED   1: one row for all
+//   global   (taken, rows), the first rounded up to the local size
+//   T        type of both operands
+//   SHARED   1: one sorted row for all rows of values
+//   RIGHT    1: upper bound
 #ifdef REAL_IS_DOUBLE
 #pragma OPENCL EXTENSION cl_khr_fp64 : enable
 #endif
 
-// Whether a comes before b.
+// True if a comes before b.
 #define BEFORE(a, b) (((a) < (b)) | (((b) != (b)) & ((a) == (a))))
 
 __kernel void search(const long n, const long taken, __global const T* restrict sorted, const long sorted_offset,

@@ -1,18 +1,19 @@
-// y = exp(x - m) / s  or  log y = (x - m) - log(s),  m = max over c of x[c], s = sum over c of exp(x[c] - m),
-// and the gradients  dx = y (g - sum of g y)  or  dx = g - exp(log y) sum of g.
+// Softmax and log-softmax:
+//   y = exp(x - m) / s  or  log y = (x - m) - log(s),  m = max over c of x[c], s = sum over c of exp(x[c] - m),
+// and their gradients  dx = y (g - sum of g y)  or  dx = g - exp(log y) sum of g.
 //
 // x[o, c, k] with o in [0, outer), c in [0, n) along the axis, k in [0, inner), dense; a row is one (o, k).
 //
-//   FORM     0 CPU-like, inner == 1: a work-item takes `each` rows. global (row groups)
-//            1 CPU-like, inner > 1: a work-item takes COLUMNS neighbouring k of `each` o. global (column blocks, o
+//   FORM     0 simd style, inner == 1: a work-item takes `each` rows. global (row groups)
+//            1 simd style, inner > 1: a work-item takes COLUMNS neighbouring k of `each` o. global (column blocks, o
 //              groups)
-//            2 GPU-like: several work-items a row. global (row groups * local size)
-//   LOG      1 for the logarithm
-//            Where rows strides side by side (inner == 1), as row_program.clh says
-//   INNER    form 2: 1 where inner > 1
+//            2 simt style: several work-items per row. global (row groups * local size)
+//            With inner == 1 the forward kernel is written over row_program.clh and may be fused
+//   LOG      1: log-softmax
+//   INNER    form 2: 1 if inner > 1
 //   REAL, T  float or double
-//   LANES    form 0: elements of a vector
-//   COLUMNS  form 1
+//   LANES    form 0: elements per vector
+//   COLUMNS  form 1: neighbouring k per work-item
 #include "noinline.clh"
 #include "math.clh"
 
@@ -32,9 +33,9 @@ ROW_SUM(row_sum_exp, EXPONENTIAL)
 
 #define STORE(v, p) row_store(v, p)
 
-// Code for each vector of a row, at c. The last `rest` elements of it: a whole vector too, where what it writes beyond
-// the row belongs to the next ones of this work-item, which come later; the first elements of a vector where LANES of
-// them can be read; one by one otherwise.
+// Code for each vector of a row, at c. The last `rest` elements are processed as a whole vector (WHOLE) if the elements
+// past the row belong to this work-item's next rows, which are written later; as the first elements of a vector (REST)
+// if LANES elements are readable; otherwise one by one (ONE).
 #define OVER_ROW(VECTOR, WHOLE, REST, ONE)          \
     {                                               \
         long c = 0;                                 \
@@ -77,8 +78,8 @@ NOINLINE void softmax_part(const size_t id0, ROW_PARAMETERS) {
 #ifdef FUSED
         PUT_ROW(, powers[c] * scale)
 #else
-        // Of what was just stored in parts the last elements are read one by one: a vector would not find them
-        // together.
+        // The last elements are read one by one: they may have been stored in parts, and store forwarding to a vector
+        // load would fail.
         long c = 0;
         for (; c < n && c + LANES <= own; c += LANES) STORE(ROW_LOAD(y + c) * scale, y + c);
         for (; c < n; ++c) y[c] *= scale;
@@ -216,10 +217,10 @@ __kernel void softmax_backward(const long inner, const long outer, const long n,
 ROW_GROUP_COMBINE(group_max, REAL, LARGER)
 ROW_GROUP_COMBINE(group_sum, REAL, ADDED)
 
-// Work-items behind the last row go along with it up to the barriers, and write nothing.
+// Work-items past the last row use its data, take part in all barriers, and write nothing.
 #define START(g, rows, inner) ((min((g).row, (rows)-1) / (inner)) * n * (inner) + min((g).row, (rows)-1) % (inner))
 
-#if INNER  // plain, with rows that are columns in memory
+#if INNER  // not fused, strided rows
 
 __kernel void softmax(const long inner, const long outer, const long n, const int lanes, const int lane_stride,
                       __local REAL* shared, __global const REAL* restrict x_base, const long x_offset,

@@ -1,10 +1,10 @@
-// The k first of each row of x (rows, n) in falling order, or rising: values[row][i], places[row][i]. NaN counts as
-// larger than all else; of equal elements that of the lower place comes first.
+// Top k of each row of x (rows, n) in descending or ascending order: values[row][i], places[row][i]. NaN is the
+// largest; of equal elements the one with the smaller index comes first.
 //
-//   FORM     0: a work-item takes `each` rows, each by a heap of k that lies in the results. global (row groups)
-//            2: the work-items of a group share a row: k times the first of those that follow the one before. global
+//   FORM     0 simd style: a work-item takes `each` rows, with a heap of k elements in the results. global (row groups)
+//            2 simt style: a group per row, which k times selects the first element after the previous one. global
 //              (rows * local size), a power of two
-//   LARGEST  1: falling, 0: rising
+//   LARGEST  1: descending, 0: ascending
 //   T        type of x
 #ifdef REAL_IS_DOUBLE
 #pragma OPENCL EXTENSION cl_khr_fp64 : enable
@@ -12,7 +12,7 @@
 
 #include "combine.clh"
 
-// Whether a at place i comes before b at place j.
+// True if a at index i comes before b at index j.
 #if LARGEST
 #define AHEAD(a, b) (((a) > (b)) | (IS_NAN(a) & !IS_NAN(b)))
 #else
@@ -24,7 +24,7 @@ static inline int before(const T a, const long i, const T b, const long j) {
 
 #if FORM == 0
 
-// Lets what stands at `at` sink in a heap of `count`, at whose top is the last in order.
+// Sifts down the element `at` of a heap of `count` elements; its top is the last one in order.
 static inline void sink(__global T* values, __global long* places, long at, const long count) {
     const T value = values[at];
     const long place = places[at];
@@ -80,11 +80,11 @@ __kernel void topk(const long rows, const long n, const long k, __local T* share
     const long row = get_group_id(0);
     const int lane = get_local_id(0), lanes = get_local_size(0);
     __global const T* x = x_base + x_offset + row * n;
-    T last = x[0];  // the one before, from the second turn on
+    T last = x[0];  // the previous element, from the second iteration on
     long last_place = -1;
     for (long i = 0; i < k; ++i) {
         T best = x[0];
-        long place = -1;  // none
+        long place = -1;  // none yet
         for (long c = lane; c < n; c += lanes) {
             const T value = x[c];
             if ((i == 0 || before(last, last_place, value, c)) && (place < 0 || before(value, c, best, place))) {

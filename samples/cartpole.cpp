@@ -1,6 +1,6 @@
-// A network learns to balance a pole on a cart (A. Barto, R. Sutton, C. Anderson, 1983) by trying: with PPO (J.
-// Schulman et al., Proximal policy optimization algorithms, 2017), REINFORCE (R. Williams, 1992) or DQN with replay (V.
-// Mnih et al., 2015).
+// Reinforcement learning on the cart-pole task (A. Barto, R. Sutton, C. Anderson, 1983) with PPO (J. Schulman et al.,
+// Proximal policy optimization algorithms, 2017), REINFORCE (R. Williams, 1992) or DQN with a replay buffer (V. Mnih et
+// al., 2015).
 //
 //     ./cartpole --method ppo --curve cartpole.png
 #include <algorithm>
@@ -18,8 +18,8 @@ namespace {
 
 constexpr std::int64_t kState = 4, kActions = 2, kLongest = 500;
 
-/// The cart runs on a rail, pushed to the left or right 50 times a second; an episode ends when the pole leans by 12
-/// degrees, the cart is 2.4 m away, or after 500 steps. Each step is worth 1.
+/// The cart moves on a rail and is pushed left or right 50 times a second. An episode ends when the pole leans by 12
+/// degrees, the cart is 2.4 m away, or after 500 steps. The reward is 1 per step.
 class CartPole {
   public:
     explicit CartPole(std::uint64_t seed) : random_(seed, 0, 0, data::Purpose::user) { reset(); }
@@ -28,7 +28,7 @@ class CartPole {
         for (double& value : state_) value = random_.uniform(-0.05F, 0.05F);
         steps_ = 0;
     }
-    /// Whether the pole fell.
+    /// Returns true if the pole fell.
     bool step(std::int64_t action) {
         constexpr double gravity = 9.8, cart = 1, pole = 0.1, half = 0.5, push = 10, seconds = 0.02;
         auto& [x, speed, angle, spin] = state_;
@@ -63,7 +63,7 @@ Tensor column_of(const std::vector<T>& numbers) {
     return Tensor::from(numbers, {static_cast<std::int64_t>(numbers.size())});
 }
 
-/// States (N, 4) to a number for each action, and one more: the value of the state.
+/// Maps states (N, 4) to a score for each action and the value of the state.
 nn::Sequential network() {
     return nn::Sequential(nn::Linear(kState, 64), nn::Tanh(), nn::Linear(64, 64), nn::Tanh(),
                           nn::Linear(64, kActions + 1));
@@ -75,7 +75,7 @@ std::vector<float> outputs(nn::Sequential& model, const std::vector<float>& stat
 }
 
 std::int64_t best_of(const float* scores) { return scores[1] > scores[0] ? 1 : 0; }
-/// Drawn by softmax of the scores.
+/// Samples an action from the softmax of the scores.
 std::int64_t drawn_of(const float* scores, data::Random& random) {
     return random.chance(1 / (1 + std::exp(scores[0] - scores[1]))) ? 1 : 0;
 }
@@ -83,7 +83,7 @@ Tensor log_probabilities(const Tensor& scores, const Tensor& actions) {
     return squeeze(gather(log_softmax(slice(scores, 1, 0, kActions), 1), 1, unsqueeze(actions, 1)), 1);
 }
 
-/// Steps of an episode, on the average of `count` that run at once, with the best action in each.
+/// Mean episode length over `count` parallel episodes with greedy actions.
 double evaluate(nn::Sequential& model, std::int64_t count, std::uint64_t seed) {
     std::vector<CartPole> carts;
     for (std::int64_t i = 0; i < count; ++i) carts.emplace_back(seed + static_cast<std::uint64_t>(i));
@@ -107,7 +107,7 @@ struct Choices {
     std::uint64_t seed = 1;
 };
 
-/// Episodes as they end: what is told on the way, and drawn.
+/// Collects the lengths of finished episodes, for the log and the learning curve.
 class Diary {
   public:
     void ended(std::int64_t length, std::int64_t at) {
@@ -122,10 +122,10 @@ class Diary {
         std::printf("step %7lld: episodes of %.1f steps\n", static_cast<long long>(at), mean);
     }
     void draw(const std::string& path) const {
-        io::write_png(path, train::learning_curve({.title = "Balancing a pole",
+        io::write_png(path, train::learning_curve({.title = "Cart-pole balancing",
                                                    .x_label = "steps",
                                                    .losses = {curve_},
-                                                   .losses_label = "steps of an episode"}));
+                                                   .losses_label = "episode length (steps)"}));
     }
 
   private:
@@ -137,7 +137,8 @@ class Diary {
 void ppo(nn::Sequential& model, const Choices& flags, Diary& diary) {
     constexpr std::int64_t kCarts = 8, kSteps = 128, kBatch = 256, kRounds = 6;
     constexpr float kDiscount = 0.99F, kLambda = 0.95F;
-    constexpr float kWorth = 100;  // the network says values in hundreds, so that their errors do not drown the gains
+    constexpr float kWorth =
+        100;  // the value output is in hundreds, so that value errors do not dominate the policy loss
     constexpr double kClip = 0.2;
     optim::Adam optimizer(model.parameters(), {.lr = 1e-3});
     data::Random random(flags.seed, 0, 0, data::Purpose::user);
@@ -146,7 +147,7 @@ void ppo(nn::Sequential& model, const Choices& flags, Diary& diary) {
     constexpr std::int64_t round = kCarts * kSteps;
     for (std::int64_t at = 0; at < flags.steps; at += round) {
         optimizer.set_learning_rate(1e-3 * (1 - static_cast<double>(at) / static_cast<double>(flags.steps)) + 1e-5);
-        // A stretch of all carts, with what the network said of it then.
+        // Rollout of all carts with the network's outputs at that time.
         std::vector<float> states, values, rewards, logs;
         std::vector<std::int64_t> actions;
         std::vector<bool> ends;
@@ -163,7 +164,7 @@ void ppo(nn::Sequential& model, const Choices& flags, Diary& diary) {
                 values.push_back(kWorth * score[kActions]);
                 const bool fell = carts[i].step(action), late = carts[i].steps() >= kLongest;
                 float reward = 1;
-                if (late && !fell) {  // it would have gone on
+                if (late && !fell) {  // truncated by the step limit, not fallen
                     std::vector<float> last;
                     carts[i].append_to(last);
                     reward += kDiscount * kWorth * outputs(model, last)[kActions];
@@ -176,7 +177,7 @@ void ppo(nn::Sequential& model, const Choices& flags, Diary& diary) {
                 }
             }
         }
-        // Advantages (J. Schulman et al., High-dimensional continuous control ..., 2016).
+        // Generalised advantage estimation (J. Schulman et al., High-dimensional continuous control ..., 2016).
         std::vector<float> now;
         for (const CartPole& cart : carts) cart.append_to(now);
         const std::vector<float> after = outputs(model, now);
@@ -222,7 +223,7 @@ void reinforce(nn::Sequential& model, const Choices& flags, Diary& diary) {
     optim::Adam optimizer(model.parameters(), {.lr = 5e-3});
     data::Random random(flags.seed, 0, 0, data::Purpose::user);
     for (std::int64_t at = 0; at < flags.steps;) {
-        // Whole episodes of some carts.
+        // Complete episodes of several carts.
         std::vector<CartPole> carts;
         for (std::size_t i = 0; i < kCarts; ++i)
             carts.emplace_back(static_cast<std::uint64_t>(at) * 31 + i + flags.seed);
@@ -253,7 +254,7 @@ void reinforce(nn::Sequential& model, const Choices& flags, Diary& diary) {
             diary.ended(static_cast<std::int64_t>(episode.size()), at);
         }
         const Tensor gained = column_of(returns), scores = model(rows_of(states, kState));
-        const Tensor value = select(scores, 1, kActions), surprise = gained / 100 - value;  // a baseline
+        const Tensor value = select(scores, 1, kActions), surprise = gained / 100 - value;  // baseline
         const Tensor advantage = surprise.detach(),
                      scaled = (advantage - mean(advantage)) / (sqrt(var(advantage)) + 1e-8);
         const Tensor loss = mean(square(surprise) - scaled * log_probabilities(scores, column_of(actions)));
@@ -321,14 +322,15 @@ void dqn(nn::Sequential& model, const Choices& flags, Diary& diary) {
 
 int main(int argc, char** argv) {
     Choices flags;
-    CLI::App app("Learns to balance a pole on a cart.");
+    CLI::App app("Trains an agent to balance a pole on a cart by reinforcement learning.");
     app.add_option("--method", flags.method, "ppo, reinforce or dqn")
         ->check(CLI::IsMember({"ppo", "reinforce", "dqn"}))
         ->capture_default_str();
-    app.add_option("--steps", flags.steps, "of carts, in all")->capture_default_str();
-    app.add_option("--seed", flags.seed, "seed of everything random")->capture_default_str();
-    app.add_option("--device", flags.device, "gpu, cpu, 0:0, or part of a name (default: the best one)");
-    app.add_option("--plot", flags.plot, "picture of the learning curve to write (PNG)");
+    app.add_option("--steps", flags.steps, "environment steps in total")->capture_default_str();
+    app.add_option("--seed", flags.seed, "random seed")->capture_default_str();
+    app.add_option("--device", flags.device,
+                   "device: gpu, cpu, an id such as 0:0, or part of a name (default: the best one)");
+    app.add_option("--plot", flags.plot, "PNG file for the learning curve");
     CLI11_PARSE(app, argc, argv);
     return guarded([&] {
         if (!flags.device.empty()) set_default_device(Device::select(flags.device));

@@ -1,5 +1,5 @@
-// Who says this line? Three classifiers of the lines of a play: naive Bayes over words (counts), convolutions (Y. Kim,
-// 2014) and a transformer.
+// Text classification: predicts the speaker of each line of a play with naive Bayes over word counts, a convolutional
+// network (Y. Kim, 2014) and a transformer.
 //
 //     ./classify_text --text tinyshakespeare.txt --speakers 8 --plot confusion.png
 #include <cmath>
@@ -26,7 +26,7 @@ struct Play {
     std::vector<Line> lines;
 };
 
-/// Speakers who have words of their own, and words that all of them have.
+/// Synthetic dialogue: each speaker has words of their own and words shared by all.
 std::string drawn_dialogue(std::int64_t speeches, std::uint64_t seed) {
     const std::vector<std::string> speakers{"KING", "FOOL", "GUARD", "NURSE"},
         own{"crown realm throne sword", "bell jest riddle cap", "wall gate torch watch", "child milk cradle song"};
@@ -51,7 +51,8 @@ std::string drawn_dialogue(std::int64_t speeches, std::uint64_t seed) {
     return play;
 }
 
-/// The lines of those who speak most. Every sixth speech of each is for the test, so that no speech is in both.
+/// The lines of the most frequent speakers. Every sixth speech of each is in the test set, so that no speech is in both
+/// sets.
 Play play_of(const std::string& whole, std::int64_t count) {
     std::map<std::string, std::vector<std::vector<std::string>>> speeches;
     std::istringstream in(whole);
@@ -71,7 +72,7 @@ Play play_of(const std::string& whole, std::int64_t count) {
     }
     std::ranges::sort(order, std::greater());
     if (static_cast<std::int64_t>(order.size()) < count || count < 2)
-        throw ValueError("classify_text: expected 2 speakers at least, and a text with as many");
+        throw ValueError("classify_text: expected at least 2 speakers, and a text with as many");
     Play play;
     for (std::int64_t i = 0; i < count; ++i) {
         play.speakers.push_back(order[static_cast<std::size_t>(i)].second);
@@ -90,7 +91,7 @@ std::vector<std::string> words_of(const std::string& line) {
     return text::words(lower);
 }
 
-/// Multinomial naive Bayes with one added to each count.
+/// Multinomial naive Bayes with Laplace smoothing.
 struct NaiveBayes {
     std::vector<std::map<std::int64_t, double>> counts;
     std::vector<double> totals, priors;
@@ -138,7 +139,7 @@ struct Training {
     std::uint64_t seed;
 };
 
-/// Trains, and gives what the model says of the lines of the test.
+/// Trains the model and returns its predictions for the test lines.
 std::vector<std::int64_t> said_by(nn::Layer& model, const LineSets& sets, const Training& how) {
     const text::SequenceDataset train(sets.train, sets.train_labels), test(sets.test, sets.test_labels);
     const data::Collate collate = data::pad({.values = {{"tokens", kPadding}}, .multiple = 8});
@@ -166,22 +167,23 @@ int main(int argc, char** argv) {
     std::string file, device, plot;
     std::int64_t speakers = 8;
     Training how{.epochs = 16, .batch = 64, .lr = 1e-3, .seed = 1};
-    CLI::App app("Tells who says a line of a play.");
-    app.add_option("--text", file, "play, with a line 'NAME:' before each speech; without it, a drawn one");
-    app.add_option("--device", device, "gpu, cpu, 0:0, or part of a name (default: the best one)");
-    app.add_option("--speakers", speakers, "those who speak most")->capture_default_str();
+    CLI::App app("Predicts the speaker of each line of a play.");
+    app.add_option("--text", file, "play with a line 'NAME:' before each speech (default: a synthetic dialogue)");
+    app.add_option("--device", device,
+                   "device: gpu, cpu, an id such as 0:0, or part of a name (default: the best one)");
+    app.add_option("--speakers", speakers, "number of speakers: those with the most lines")->capture_default_str();
     app.add_option("--epochs", how.epochs, "epochs")->capture_default_str();
-    app.add_option("--batch", how.batch, "lines a step")->capture_default_str();
+    app.add_option("--batch", how.batch, "batch size in lines")->capture_default_str();
     app.add_option("--lr", how.lr, "learning rate")->capture_default_str();
-    app.add_option("--seed", how.seed, "seed of everything random")->capture_default_str();
-    app.add_option("--plot", plot, "picture to write of who is taken for whom (PNG)");
+    app.add_option("--seed", how.seed, "random seed")->capture_default_str();
+    app.add_option("--plot", plot, "PNG file for the confusion matrix");
     CLI11_PARSE(app, argc, argv);
     return guarded([&] {
         if (!device.empty()) set_default_device(Device::select(device));
         manual_seed(how.seed);
         std::string whole;
         if (file.empty()) {
-            std::puts("no --text: a drawn dialogue");
+            std::puts("no --text: using a synthetic dialogue");
             whole = drawn_dialogue(1500, 1);
             speakers = std::min<std::int64_t>(speakers, 4);
         } else {
@@ -204,7 +206,7 @@ int main(int argc, char** argv) {
             (line.is_test ? sets.test : sets.train).push_back(std::move(ids));
             (line.is_test ? sets.test_labels : sets.train_labels).push_back(line.speaker);
         }
-        std::printf("%zu lines to learn from, %zu for the test; %lld words; %zu speakers\n", sets.train.size(),
+        std::printf("%zu training lines, %zu test lines; %lld words; %zu speakers\n", sets.train.size(),
                     sets.test.size(), static_cast<long long>(vocabulary.size()), play.speakers.size());
         std::size_t longest = 1;
         for (const auto* lines : {&sets.train, &sets.test})
@@ -227,17 +229,17 @@ int main(int argc, char** argv) {
 
         std::puts("");
         for (std::size_t i = 0; i < test_lines.size(); i += test_lines.size() / 12 + 1)
-            std::printf("%-60s %s says the network%s\n", test_lines[i].c_str(),
+            std::printf("%-60s predicted %s%s\n", test_lines[i].c_str(),
                         play.speakers[static_cast<std::size_t>(by_cnn[i])].c_str(),
                         by_cnn[i] == sets.test_labels[i]
                             ? ""
-                            : (", it is " + play.speakers[static_cast<std::size_t>(sets.test_labels[i])]).c_str());
+                            : (", actual " + play.speakers[static_cast<std::size_t>(sets.test_labels[i])]).c_str());
         if (!plot.empty()) {
             std::vector<float> table(play.speakers.size() * play.speakers.size());
             for (std::size_t i = 0; i < by_cnn.size(); ++i)
                 table[static_cast<std::size_t>(sets.test_labels[i] * speakers + by_cnn[i])] +=
                     static_cast<float>(1 / count[static_cast<std::size_t>(sets.test_labels[i])]);
-            io::write_png(plot, drawn({"Convolutions: part of each speaker's lines", "speaker", "taken for",
+            io::write_png(plot, drawn({"Convolutions: confusion matrix, rows normalised", "speaker", "predicted",
                                        play.speakers, play.speakers, table}));
             std::printf("wrote %s\n", plot.c_str());
         }

@@ -1,4 +1,4 @@
-// What the training samples share: command line, data for a run without downloads, and the frame of a training.
+// Shared by the training samples: command line, data sets for a run without downloads, and the training loop.
 #pragma once
 
 #include <algorithm>
@@ -16,7 +16,7 @@ namespace samples {
 
 using namespace declivity;
 
-/// The flags that all training samples understand, with each sample's defaults.
+/// The flags common to all training samples, with each sample's defaults.
 struct Flags {
     std::string data = {};
     std::string device = {};
@@ -33,29 +33,30 @@ struct Flags {
     DType dtype = DType::f32;
 
     void add_to(CLI::App& app) {
-        app.add_option("--data", data, "folder of the data set; without it, drawn digits are used");
-        app.add_option("--device", device, "gpu, cpu, 0:0, or part of a name (default: the best one)");
-        app.add_option("--epochs", epochs, "epochs in all, those before --load included")->capture_default_str();
-        app.add_option("--batch", batch, "examples a step")->capture_default_str();
+        app.add_option("--data", data, "folder of the data set (default: synthetic digits)");
+        app.add_option("--device", device,
+                       "device: gpu, cpu, an id such as 0:0, or part of a name (default: the best one)");
+        app.add_option("--epochs", epochs, "total epochs, including those before --load")->capture_default_str();
+        app.add_option("--batch", batch, "batch size")->capture_default_str();
         app.add_option("--lr", lr, "learning rate")->capture_default_str();
-        app.add_option("--seed", seed, "seed of everything random")->capture_default_str();
+        app.add_option("--seed", seed, "random seed")->capture_default_str();
         app.add_option("--save", save, "checkpoint file to write");
-        app.add_option("--save-every", save_every, "write it after each so many steps, too");
-        app.add_option("--load", load, "checkpoint file to go on from");
-        app.add_flag("--evaluate", evaluate, "only evaluate what --load names");
-        app.add_option("--limit", limit, "use only the first so many training examples");
-        app.add_option("--plot", plot, "picture of the learning curve to write (PNG)");
+        app.add_option("--save-every", save_every, "also write the checkpoint every this many steps");
+        app.add_option("--load", load, "checkpoint file to resume from");
+        app.add_flag("--evaluate", evaluate, "only evaluate the checkpoint of --load");
+        app.add_option("--limit", limit, "use only this many training examples");
+        app.add_option("--plot", plot, "PNG file for the learning curve");
     }
 
-    /// For samples whose model takes flags.dtype.
+    /// Adds --dtype, for samples whose model uses flags.dtype.
     void add_dtype_to(CLI::App& app) {
         const std::map<std::string, DType> types{{"f32", DType::f32}, {"bf16", DType::bf16}, {"f16", DType::f16}};
-        app.add_option("--dtype", dtype, "f32, bf16 or f16: type of parameters and activations")
+        app.add_option("--dtype", dtype, "type of parameters and activations: f32, bf16 or f16")
             ->transform(CLI::CheckedTransformer(types))
             ->default_str("f32");
     }
 
-    /// Before anything is made on a device.
+    /// Must be called before any tensor is created.
     void apply() const {
         if (!device.empty()) set_default_device(Device::select(device));
         manual_seed(seed);
@@ -72,7 +73,7 @@ inline DatasetPointer limited(DatasetPointer dataset, std::int64_t limit) {
     return limit > 0 && limit < dataset->size() ? data::take(dataset, limit) : dataset;
 }
 
-/// Drawn digits in colour, 3 x 32 x 32: stands in for CIFAR-10 where that is not at hand.
+/// Coloured synthetic digits, 3 x 32 x 32, as a substitute for CIFAR-10.
 class ColouredDigits : public data::ClassificationDataset {
   public:
     ColouredDigits(std::int64_t count, std::uint64_t seed) : digits_(count, seed), seed_(seed) {}
@@ -104,7 +105,7 @@ class ColouredDigits : public data::ClassificationDataset {
 inline Sets cifar10_or_digits(const Flags& flags) {
     Sets sets;
     if (flags.data.empty()) {
-        std::puts("no --data: coloured drawn digits instead of CIFAR-10");
+        std::puts("no --data: using coloured synthetic digits instead of CIFAR-10");
         sets = {std::make_shared<ColouredDigits>(10000, 1), std::make_shared<ColouredDigits>(2000, 2)};
     } else {
         sets = {data::load_cifar10(flags.data, data::Split::train), data::load_cifar10(flags.data, data::Split::test)};
@@ -113,7 +114,7 @@ inline Sets cifar10_or_digits(const Flags& flags) {
     return sets;
 }
 
-/// The losses of all epochs, and the accuracies if the trainer reports any.
+/// Plots the losses of all epochs, and the accuracies if the trainer reports them.
 inline io::Image8 curve_of(const train::Trainer& trainer, const std::string& title) {
     train::LearningCurve curve{.title = title};
     const auto append = [](std::vector<train::Series>& all, const std::string& name, std::int64_t epoch, double value) {
@@ -129,7 +130,7 @@ inline io::Image8 curve_of(const train::Trainer& trainer, const std::string& tit
     return train::learning_curve(curve);
 }
 
-/// One picture below the other.
+/// Stacks two images vertically.
 inline io::Image8 stacked(const io::Image8& above, const io::Image8& below) {
     io::Canvas canvas(std::max(above.width, below.width), above.height + below.height, {255, 255, 255});
     canvas.draw(0, 0, above);
@@ -137,7 +138,7 @@ inline io::Image8 stacked(const io::Image8& above, const io::Image8& below) {
     return canvas.image();
 }
 
-/// Trains or evaluates as the flags say. The last line that it prints is "test accuracy: 0.9912".
+/// Trains or evaluates according to the flags. The last line printed is "test accuracy: 0.9912".
 inline int train_and_report(const Flags& flags, nn::Layer& model, optim::Optimizer& optimizer, const Sets& sets,
                             train::FitOptions options, const std::string& title) {
     Shape input = *sets.train->fields()[0].shape;
@@ -158,12 +159,12 @@ inline int train_and_report(const Flags& flags, nn::Layer& model, optim::Optimiz
         complete = trainer.fit(*sets.train, *sets.test, options);
     }
     const train::Evaluation evaluation = trainer.evaluate(*sets.test, {.transform = options.test_transform});
-    std::printf("memory at most: %.1f MB\n", static_cast<double>(default_device().memory().peak) / 1e6);
+    std::printf("peak memory: %.1f MB\n", static_cast<double>(default_device().memory().peak) / 1e6);
     std::printf("test accuracy: %.4f\n", evaluation["accuracy"]);
-    return complete ? 0 : 130;  // as a shell reports Ctrl-C
+    return complete ? 0 : 130;  // exit code of a process ended by Ctrl-C
 }
 
-/// Runs a sample's main, turning exceptions into a sentence and an exit code.
+/// Runs a sample's main function; an exception becomes an error message and an exit code.
 template <class Main>
 int guarded(Main&& main) {
     try {

@@ -1,15 +1,15 @@
-// Draws digits, trains a small convolutional network on them, and shows what it learned.
+// Trains a small convolutional network on synthetic digits and plots its learning curve and predictions.
 #include "common.hpp"
 
 using namespace declivity;
 
 namespace {
 
-/// The learning curve as it is after the last epoch.
+/// Plots the learning curve after the last epoch.
 struct Curve : train::Callback {
     io::Image8 image;
     void after_epoch(train::Trainer& trainer, const train::EpochMetrics&) override {
-        image = samples::curve_of(trainer, "drawn digits");
+        image = samples::curve_of(trainer, "synthetic digits");
     }
 };
 
@@ -17,15 +17,15 @@ struct Curve : train::Callback {
 
 int main(int argc, char** argv) {
     CLI::App app(
-        "Trains a small convolutional network on digits that the library draws itself; "
-        "writes the learning curve and its predictions as a picture.");
+        "Trains a small convolutional network on synthetic digits; "
+        "writes the learning curve and its predictions to a PNG file.");
     samples::Flags flags{.epochs = 4, .batch = 64, .lr = 2e-3, .plot = "demo.png"};
     flags.add_to(app);
     flags.add_dtype_to(app);
     CLI11_PARSE(app, argc, argv);
     return samples::guarded([&] {
         flags.apply();
-        std::puts("drawing 12000 digits ...");
+        std::puts("generating 12000 digits ...");
         const samples::Sets sets{samples::limited(std::make_shared<data::SyntheticDigits>(10000, 1), flags.limit),
                                  std::make_shared<data::SyntheticDigits>(2000, 2)};
         nn::Sequential model(nn::Conv2d(1, 16, 3), nn::ReLU(), nn::MaxPool2d(2),   //
@@ -37,7 +37,7 @@ int main(int argc, char** argv) {
         const auto curve = std::make_shared<Curve>();
         const int status = samples::train_and_report(flags, model, optimizer, sets, {.callbacks = {curve}}, "");
 
-        // What the network says of the first test digits.
+        // Predictions for the first test digits.
         const samples::DatasetPointer first = data::take(sets.test, 60);
         train::Trainer trainer(model, optimizer);
         const auto answers = argmax(trainer.predict(*first)).to_vector<std::int64_t>();
@@ -48,8 +48,7 @@ int main(int argc, char** argv) {
                                    std::to_string(answers[static_cast<std::size_t>(i)]),
                                    std::to_string(digit["label"].as<std::int64_t>()[0])});
         }
-        const io::Image8 grid =
-            train::prediction_grid(predictions, 12, "test digits: what the network says (and what it should say)");
+        const io::Image8 grid = train::prediction_grid(predictions, 12, "test digits: predicted (actual)");
         io::write_png(plot, curve->image.width > 0 ? samples::stacked(curve->image, grid) : grid);
         std::fprintf(stderr, "wrote %s\n", plot.c_str());
         return status;

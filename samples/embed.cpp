@@ -1,5 +1,5 @@
-// Sentences as vectors of their meaning (N. Reimers, I. Gurevych, Sentence-BERT, 2019), by a pretrained BERT: searches
-// the lines of a text for those that are nearest to a question.
+// Semantic search with sentence embeddings of a pretrained BERT (N. Reimers, I. Gurevych, Sentence-BERT, 2019): ranks
+// the lines of a text by their similarity to a query.
 //
 //     ./embed --model all-MiniLM-L6-v2 --text tinyshakespeare.txt --question "Who is afraid of the dead king?"
 #include <algorithm>
@@ -13,7 +13,9 @@ using namespace samples;
 
 namespace {
 
-constexpr std::int64_t kLongest = 256, kMultiple = 16;  // tokens of a sentence; lengths of batches, few for few kernels
+constexpr std::int64_t
+    kLongest = 256,
+    kMultiple = 16;  // max tokens of a sentence; number of distinct batch lengths, small to compile few kernels
 
 class SentenceEncoder {
   public:
@@ -24,10 +26,10 @@ class SentenceEncoder {
         tokenizer_.set_padding({});
     }
 
-    /// One vector of length 1 for each sentence, (N, hidden_size).
+    /// Returns one unit-length embedding per sentence, (N, hidden_size).
     Tensor operator()(const std::vector<std::string>& sentences, std::int64_t batch) {
         const NoGrad no_grad;
-        // Those of like length together.
+        // Sentences are batched by similar length.
         std::vector<text::Encoding> encodings;
         for (const std::string& one : sentences) encodings.push_back(tokenizer_.encode(one));
         std::vector<std::int64_t> order(sentences.size());
@@ -52,7 +54,7 @@ class SentenceEncoder {
             const Tensor weights = unsqueeze(seen.to(states.dtype()), 2);
             parts.push_back(normalize(sum(states * weights, {1}) / sum(weights, {1})));
         }
-        // Back to the order of the sentences.
+        // Restores the original order of the sentences.
         std::vector<std::int64_t> place(order.size());
         for (std::size_t i = 0; i < order.size(); ++i)
             place[static_cast<std::size_t>(order[i])] = static_cast<std::int64_t>(i);
@@ -64,7 +66,7 @@ class SentenceEncoder {
     models::BERT model_;
 };
 
-/// Lines of a text that say something, each once.
+/// The distinct lines of a text with at least 20 letters.
 std::vector<std::string> sentences_of(const std::string& path, std::int64_t limit) {
     std::vector<std::string> all;
     std::set<std::string> known;
@@ -72,11 +74,11 @@ std::vector<std::string> sentences_of(const std::string& path, std::int64_t limi
         if (line.size() < 20 || (limit > 0 && static_cast<std::int64_t>(all.size()) >= limit)) return;
         if (known.insert(line).second) all.push_back(line);
     });
-    if (all.empty()) throw ValueError("embed: expected a text with lines of 20 letters at least, got none in " + path);
+    if (all.empty()) throw ValueError("embed: expected a text with lines of at least 20 letters, got none in " + path);
     return all;
 }
 
-/// How like each other some sentences are: darker is nearer.
+/// Cosine similarities of the sentences as an image: darker is more similar.
 io::Image8 picture(const std::vector<std::string>& sentences, const std::vector<float>& nearness) {
     constexpr int cell = 24, words = 380, edge = 10;
     const auto count = static_cast<int>(sentences.size());
@@ -97,28 +99,30 @@ io::Image8 picture(const std::vector<std::string>& sentences, const std::vector<
 int main(int argc, char** argv) {
     std::string model, text_file, question = "Who shall be king?", device, plot, save;
     std::int64_t top = 5, limit = 0, batch = 32;
-    CLI::App app("Searches a text by meaning, with a pretrained sentence encoder.");
-    app.add_option("--model", model, "folder with config.json, model.safetensors and tokenizer.json of a BERT")
+    CLI::App app("Semantic search in a text with a pretrained sentence encoder.");
+    app.add_option("--model", model, "folder of a BERT model with config.json, model.safetensors and tokenizer.json")
         ->required();
-    app.add_option("--text", text_file, "file whose lines are searched")->required();
-    app.add_option("--question", question, "what to look for")->capture_default_str();
-    app.add_option("--top", top, "lines to show")->capture_default_str();
-    app.add_option("--limit", limit, "use only the first so many lines");
-    app.add_option("--batch", batch, "sentences at once")->capture_default_str();
-    app.add_option("--device", device, "gpu, cpu, 0:0, or part of a name (default: the best one)");
-    app.add_option("--plot", plot, "picture to write of how like each other the lines shown are (PNG)");
-    app.add_option("--save", save, "file to write with all vectors (safetensors)");
+    app.add_option("--text", text_file, "text file whose lines are searched")->required();
+    app.add_option("--question", question, "search query")->capture_default_str();
+    app.add_option("--top", top, "number of lines to show")->capture_default_str();
+    app.add_option("--limit", limit, "use only the first lines, this many");
+    app.add_option("--batch", batch, "batch size in sentences")->capture_default_str();
+    app.add_option("--device", device,
+                   "device: gpu, cpu, an id such as 0:0, or part of a name (default: the best one)");
+    app.add_option("--plot", plot, "PNG file for the similarities of the lines shown");
+    app.add_option("--save", save, "file for all embeddings (safetensors)");
     CLI11_PARSE(app, argc, argv);
     return guarded([&] {
         if (!device.empty()) set_default_device(Device::select(device));
         SentenceEncoder encoder(model);
         const std::vector<std::string> sentences = sentences_of(text_file, limit);
-        (void)encoder({sentences.begin(), sentences.begin() + 1}, batch).to_vector<float>();  // compiles kernels
+        (void)encoder({sentences.begin(), sentences.begin() + 1}, batch)
+            .to_vector<float>();  // warm-up: compiles the kernels
         const auto start = std::chrono::steady_clock::now();
         const Tensor vectors = encoder(sentences, batch);
         vectors.device().synchronize();
         const double seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
-        std::printf("%zu sentences, %.1f a second\n", sentences.size(),
+        std::printf("%zu sentences, %.1f per second\n", sentences.size(),
                     static_cast<double>(sentences.size()) / seconds);
 
         const Tensor asked = encoder({question}, 1);

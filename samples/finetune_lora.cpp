@@ -1,5 +1,5 @@
-// Fine-tuning by low-rank adapters (E. Hu et al., LoRA, 2021): a Llama that learned to write one kind of text learns
-// another one, first with all of its parameters, then with adapters on frozen layers; and how much memory each takes.
+// LoRA fine-tuning (E. Hu et al., LoRA, 2021): a Llama pretrained on one kind of text is fine-tuned on another, first
+// with all parameters, then with adapters on frozen layers; compares loss, time and peak memory.
 //
 //     ./finetune_lora --text tinyshakespeare.txt --width 256 --layers 6 --batch 16 --length 128 --save adapters
 #include <chrono>
@@ -12,7 +12,7 @@ using namespace samples;
 
 namespace {
 
-/// Recipes of a few words, by rules and chance: what is to be learned.
+/// Synthetic recipes, the fine-tuning data.
 std::string drawn_recipes(std::int64_t count, std::uint64_t seed) {
     const std::vector<std::string> verbs{"Chop", "Boil", "Fry", "Bake", "Stir"},
         things{"onions", "eggs", "beans", "apples", "a fish"}, with{"salt", "butter", "honey", "thyme"},
@@ -81,29 +81,30 @@ int main(int argc, char** argv) {
     std::vector<std::string> targets;
     std::int64_t base_steps = 300, width = 192, layers = 4, r = 8;
     Tuning how{.steps = 120, .batch = 8, .length = 64, .lr = 3e-3, .seed = 1};
-    CLI::App app("Fine-tunes a small Llama with adapters, beside fine-tuning of all parameters.");
-    app.add_option("--text", file, "what the base learns first; without it, a drawn play");
-    app.add_option("--device", device, "gpu, cpu, 0:0, or part of a name (default: the best one)");
-    app.add_option("--base-steps", base_steps, "steps of the base's own training")->capture_default_str();
-    app.add_option("--steps", how.steps, "steps of fine-tuning")->capture_default_str();
-    app.add_option("--batch", how.batch, "windows a step")->capture_default_str();
-    app.add_option("--length", how.length, "tokens that the model sees at once")->capture_default_str();
-    app.add_option("--lr", how.lr, "learning rate of fine-tuning, with adapters; a tenth for all parameters")
+    CLI::App app("Fine-tunes a small Llama with LoRA adapters, compared with fine-tuning all parameters.");
+    app.add_option("--text", file, "pretraining text of the base model (default: a synthetic play)");
+    app.add_option("--device", device,
+                   "device: gpu, cpu, an id such as 0:0, or part of a name (default: the best one)");
+    app.add_option("--base-steps", base_steps, "pretraining steps of the base model")->capture_default_str();
+    app.add_option("--steps", how.steps, "fine-tuning steps")->capture_default_str();
+    app.add_option("--batch", how.batch, "batch size in windows")->capture_default_str();
+    app.add_option("--length", how.length, "context length in tokens")->capture_default_str();
+    app.add_option("--lr", how.lr, "learning rate of fine-tuning with adapters; a tenth of it for all parameters")
         ->capture_default_str();
-    app.add_option("--width", width, "numbers a token")->capture_default_str();
-    app.add_option("--layers", layers, "blocks of the model")->capture_default_str();
-    app.add_option("--rank", r, "of the adapters")->capture_default_str();
-    app.add_option("--targets", targets, "layers that get adapters, such as q_proj,v_proj (default: all linear ones)")
+    app.add_option("--width", width, "embedding size")->capture_default_str();
+    app.add_option("--layers", layers, "number of transformer blocks")->capture_default_str();
+    app.add_option("--rank", r, "rank of the adapters")->capture_default_str();
+    app.add_option("--targets", targets, "layers with adapters, such as q_proj,v_proj (default: all linear layers)")
         ->delimiter(',');
-    app.add_option("--seed", how.seed, "seed of everything random")->capture_default_str();
-    app.add_option("--save", save, "folder for the base and the adapters")->capture_default_str();
+    app.add_option("--seed", how.seed, "random seed")->capture_default_str();
+    app.add_option("--save", save, "folder for the base model and the adapters")->capture_default_str();
     CLI11_PARSE(app, argc, argv);
     return guarded([&] {
         if (!device.empty()) set_default_device(Device::select(device));
         manual_seed(how.seed);
         std::string play;
         if (file.empty()) {
-            std::puts("no --text: a drawn play");
+            std::puts("no --text: using a synthetic play");
             play = drawn_play(2000, 1);
         } else {
             play = text_of(file);
@@ -121,12 +122,12 @@ int main(int argc, char** argv) {
                                  .num_hidden_layers = layers,
                                  .num_attention_heads = 4,
                                  .max_position_embeddings = std::max<std::int64_t>(2 * how.length, 256)});
-            std::printf("%s\nthe base: %lld parameters\n", default_device().name().c_str(),
+            std::printf("%s\nbase model: %lld parameters\n", default_device().name().c_str(),
                         static_cast<long long>(numbers_of(model.parameters())));
             Tuning first = how;
             first.steps = base_steps, first.lr = 1e-3;
             tune(model, model.parameters(), tokenizer.ids(play), first);
-            std::printf("nats a token of the recipes: %.4f\n%s\n\n", loss_of(model, test, how),
+            std::printf("loss on the recipes: %.4f nats per token\n%s\n\n", loss_of(model, test, how),
                         written(model, tokenizer, "Recipe: ", 100).c_str());
             model.save_pretrained(base);
         }
@@ -139,7 +140,7 @@ int main(int argc, char** argv) {
         double whole_memory = 0, least = 0;
         for (const Way& way : {Way{"all parameters, f32", false, false, false},
                                Way{"adapters, f32", true, false, false}, Way{"adapters on bf16", true, true, false},
-                               Way{"adapters on bf16, layers computed again", true, true, true}}) {
+                               Way{"adapters on bf16, activation checkpointing", true, true, true}}) {
             manual_seed(how.seed);
             models::Llama model = models::Llama::from_pretrained(base);
             std::vector<Tensor> trained = model.parameters();
@@ -169,16 +170,16 @@ int main(int argc, char** argv) {
             if (!way.again) continue;
             io::save_lora(model, adapters);
             std::printf("\n%s\n", written(model, tokenizer, "Recipe: ", 200).c_str());
-            // Read again, and put into the weights, they are the same model.
+            // Reloading the adapters and merging them into the weights gives the same model.
             models::Llama again = models::Llama::from_pretrained(base);
             io::load_lora(again, adapters);
             nn::merge_lora(again);
-            std::printf("\nadapters read again and merged: %.4f nats a token; the file has %.0f kB\n",
+            std::printf("\nreloaded and merged adapters: %.4f nats per token; the file has %.0f kB\n",
                         loss_of(again, test, how),
                         static_cast<double>(std::filesystem::file_size(adapters / "adapter_model.safetensors")) / 1e3);
         }
         std::printf("\n%-40s %10s %11s %10s %10s\n%s", "", "trained", "memory", "time", "nats", table.c_str());
-        std::printf("memory with adapters: %.3f of that of full training\n", least / whole_memory);
+        std::printf("memory with adapters: %.3f of full fine-tuning\n", least / whole_memory);
         return 0;
     });
 }

@@ -1,5 +1,5 @@
-// A recurrent network (S. Hochreiter, J. Schmidhuber, 1997) foretells tomorrow's temperature from those of the days
-// before, beside the forecast that tomorrow is like today.
+// Time-series forecasting: an LSTM (S. Hochreiter, J. Schmidhuber, 1997) predicts the next day's temperature; baseline:
+// the naive forecast, which repeats the last day.
 //
 //     ./forecast --data daily-min-temperatures.csv --plot forecast.png
 #include <cmath>
@@ -15,7 +15,7 @@ namespace {
 
 constexpr std::int64_t kDays = 60, kYear = 365;
 
-/// A number for each day: seasons, weather that lasts some days, and chance.
+/// Synthetic daily temperatures: a yearly season, autocorrelated weather, and noise.
 std::vector<float> drawn_weather(std::int64_t days) {
     data::Random random(1, 0, 0, data::Purpose::user);
     std::vector<float> series;
@@ -28,7 +28,7 @@ std::vector<float> drawn_weather(std::int64_t days) {
     return series;
 }
 
-/// The second column of a table with a line of names.
+/// Reads the second column of a CSV file with a header line.
 std::vector<float> second_column(const std::string& path) {
     std::ifstream file(path);
     if (!file) throw ValueError("forecast: cannot read " + path);
@@ -46,7 +46,7 @@ std::vector<float> second_column(const std::string& path) {
     return series;
 }
 
-/// Days (N, T) of normalised temperatures, and the season of each (N, T, 2), to the next one (N).
+/// Maps days (N, T) of normalised temperatures and their seasons (N, T, 2) to the next day (N).
 struct Network : nn::Callable<Tensor(Tensor days, Tensor seasons)> {
     nn::LSTM& lstm = add("lstm", nn::LSTM(3, 32, {.batch_first = true}));
     nn::Dropout& dropout = add("dropout", nn::Dropout(0.2));
@@ -54,7 +54,7 @@ struct Network : nn::Callable<Tensor(Tensor days, Tensor seasons)> {
 
     Tensor forward(Tensor days, Tensor seasons) override {
         const Tensor y = lstm(concat({unsqueeze(days, 2), seasons}, 2)).y;
-        // What the network adds to the last day.
+        // The network predicts the difference from the last day.
         return squeeze(head(dropout(select(y, 1, -1))), 1) + select(days, 1, -1);
     }
     [[nodiscard]] const std::type_info& capture_safe() const override { return typeid(Network); }
@@ -84,20 +84,22 @@ int main(int argc, char** argv) {
     std::string data_file, device, plot;
     std::int64_t epochs = 30;
     std::uint64_t seed = 1;
-    CLI::App app("Foretells temperatures with an LSTM, and compares it with the naive forecast.");
-    app.add_option("--data", data_file, "table with a temperature a day in its second column; without it, drawn ones");
-    app.add_option("--device", device, "gpu, cpu, 0:0, or part of a name (default: the best one)");
+    CLI::App app("Time-series forecasting of daily temperatures with an LSTM, compared with a naive baseline.");
+    app.add_option("--data", data_file,
+                   "CSV file with daily temperatures in its second column (default: synthetic temperatures)");
+    app.add_option("--device", device,
+                   "device: gpu, cpu, an id such as 0:0, or part of a name (default: the best one)");
     app.add_option("--epochs", epochs, "epochs")->capture_default_str();
-    app.add_option("--seed", seed, "seed of everything random")->capture_default_str();
-    app.add_option("--plot", plot, "picture of the last year to write (PNG)");
+    app.add_option("--seed", seed, "random seed")->capture_default_str();
+    app.add_option("--plot", plot, "PNG file for the forecast of the last year");
     CLI11_PARSE(app, argc, argv);
     return guarded([&] {
         if (!device.empty()) set_default_device(Device::select(device));
         manual_seed(seed);
-        if (data_file.empty()) std::puts("no --data: drawn weather");
+        if (data_file.empty()) std::puts("no --data: using synthetic temperatures");
         std::vector<float> series = data_file.empty() ? drawn_weather(10 * kYear) : second_column(data_file);
         const auto days = static_cast<std::int64_t>(series.size());
-        if (days < 3 * kYear) throw ValueError("forecast: expected three years of days at least");
+        if (days < 3 * kYear) throw ValueError("forecast: expected at least three years of days");
         double mean = 0, square = 0;
         for (std::int64_t day = 0; day < days - kYear; ++day) mean += series[static_cast<std::size_t>(day)];
         mean /= static_cast<double>(days - kYear);
@@ -106,7 +108,7 @@ int main(int argc, char** argv) {
         const double deviation = std::sqrt(square / static_cast<double>(days - kYear));
         for (float& curve : series) curve = static_cast<float>((curve - mean) / deviation);
 
-        // The last year is for the test, the one before says when to stop.
+        // The last year is the test set, the year before is the validation set for early stopping.
         const data::TensorDataset train = windows(series, kDays, days - 2 * kYear),
                                   valid = windows(series, days - 2 * kYear, days - kYear),
                                   test = windows(series, days - kYear, days);
@@ -139,8 +141,7 @@ int main(int argc, char** argv) {
                                                        .losses = {truth, forecast},
                                                        .losses_label = "temperature"}));
         const auto error = [&](double sum) { return deviation * std::sqrt(sum / static_cast<double>(kYear)); };
-        std::printf("root of the mean squared error, in degrees: LSTM %.3f, naive %.3f\n", error(of_network),
-                    error(naive));
+        std::printf("RMSE in degrees: LSTM %.3f, naive %.3f\n", error(of_network), error(naive));
         return of_network < naive ? 0 : 1;
     });
 }

@@ -1,5 +1,5 @@
-// A language model of one attention head (Vaswani et al. 2017) learns to write words backwards: "slope|epols". It is
-// trained on whole sequences, and writes letter by letter, with a cache of keys and values.
+// Text generation with a KV cache: a language model with one attention head (Vaswani et al. 2017) learns to spell words
+// backwards ("slope|epols"). It is trained on whole sequences and generates letter by letter.
 #include <cmath>
 #include <cstdio>
 
@@ -11,8 +11,8 @@ namespace {
 
 constexpr std::int64_t kWord = 7, kLength = 2 * kWord + 1, kBar = 26, kTokens = 27, kWidth = 32, kWords = 100;
 
-/// Tokens (N, T) to scores of what comes behind each, (N, T, kTokens). With a cache (N, kLength, 2 kWidth) that has the
-/// keys and values of all but the last token: of that one alone, (N, 1, kTokens), whose own it writes there.
+/// Maps tokens (N, T) to next-token scores (N, T, kTokens). With a KV cache (N, kLength, 2 kWidth) of all but the last
+/// token: scores of the last token only, (N, 1, kTokens); writes its key and value to the cache.
 struct LanguageModel : nn::Callable<Tensor(Tensor tokens, Tensor cache)> {
     nn::Embedding& letter = add("letter", nn::Embedding(kTokens, kWidth));
     nn::Embedding& place = add("place", nn::Embedding(kLength, kWidth));
@@ -42,7 +42,7 @@ data::FunctionDataset words(std::int64_t count, std::uint64_t seed) {
     });
 }
 
-/// Scores (kWords, kWord, kTokens) of what the model writes behind words and bars, letter by letter.
+/// Scores (kWords, kWord, kTokens) of the letters generated after words and bars.
 Tensor written(LanguageModel& model, const Tensor& read, Tensor cache) {
     const NoGrad no_grad;
     Tensor text = zeros({kWords, kLength}, {DType::i64}), scores = zeros({kWords, kLength, kTokens});
@@ -62,7 +62,7 @@ int main() {
     LanguageModel model;
     optim::Adam optimizer(model.parameters(), {.lr = 0.01});
     const auto loss = [](const Tensor& scores, const data::Batch& batch) {
-        const Tensor next = slice(batch["text"], 1, kWord + 1, kLength);  // no loss where the word is read
+        const Tensor next = slice(batch["text"], 1, kWord + 1, kLength);  // no loss on the letters of the prompt
         return cross_entropy(reshape(slice(scores, 1, kWord, kLength - 1), {-1, kTokens}), flatten(next, 0));
     };
     train::Trainer trainer(model, optimizer, loss, {.inputs = {"text"}});
@@ -74,6 +74,7 @@ int main() {
     const double share = mean((argmax(cached) == right).to(DType::f32)).item<float>();
     const double off = max(abs(cached - plain)).item<float>();
     const long long others = sum(argmax(cached) != argmax(plain)).item<std::int64_t>();
-    std::printf("letters right: %.4f; without the cache others: %lld, scores off by: %.1e\n", share, others, off);
+    std::printf("letters right: %.4f; different without the cache: %lld, largest difference of scores: %.1e\n", share,
+                others, off);
     return share > 0.99 && others == 0 && off < 1e-4 ? 0 : 1;
 }

@@ -1,7 +1,7 @@
-// A small GPT (A. Radford et al., Language models are unsupervised multitask learners, 2019) learns to write like a
-// text, letter by letter.
+// Trains a small character-level GPT on a text (A. Radford et al., Language models are unsupervised multitask learners,
+// 2019).
 //
-// The defaults suffice for the drawn play, and take a minute or two on two cores. A real text takes longer:
+// The defaults suffice for the synthetic play and take a minute or two on two cores. A real text takes longer:
 //
 //     ./gpt --text tinyshakespeare.txt --length 128 --epochs 10 --steps-per-epoch 500 --save gpt.ckpt
 //     ./gpt --text tinyshakespeare.txt --length 128 --load gpt.ckpt --epochs 0 --prompt "ROMEO:" --generate 1000
@@ -14,13 +14,13 @@ int main(int argc, char** argv) {
     std::int64_t layers = 4, width = 128, heads = 4;
     double dropout = 0.1;
     std::string prompt = "\n";
-    CLI::App app("Trains a small GPT on a text, and lets it write.");
+    CLI::App app("Trains a small GPT on a text and generates text with it.");
     flags.add_to(app);
-    app.add_option("--layers", layers, "blocks of the model")->capture_default_str();
-    app.add_option("--width", width, "numbers a token")->capture_default_str();
-    app.add_option("--heads", heads, "of attention; they divide the width")->capture_default_str();
-    app.add_option("--dropout", dropout, "while training")->capture_default_str();
-    app.add_option("--prompt", prompt, "what it writes on from");
+    app.add_option("--layers", layers, "number of transformer blocks")->capture_default_str();
+    app.add_option("--width", width, "embedding size")->capture_default_str();
+    app.add_option("--heads", heads, "number of attention heads; must divide the width")->capture_default_str();
+    app.add_option("--dropout", dropout, "dropout probability")->capture_default_str();
+    app.add_option("--prompt", prompt, "prompt of the generated text");
     CLI11_PARSE(app, argc, argv);
     return guarded([&] {
         flags.apply();
@@ -35,9 +35,10 @@ int main(int argc, char** argv) {
                             .attn_pdrop = dropout});
         std::printf("%s\n%lld parameters\n", default_device().name().c_str(),
                     static_cast<long long>(numbers_of(model.parameters())));
-        const double loss = train_language_model(model, sets, flags, "GPT, nats a token");
+        const double loss = train_language_model(model, sets, flags, "GPT, nats per token");
 
-        // The model sees `length` tokens at most: longer texts are written window by window, from the last half.
+        // The context is at most `length` tokens: longer texts are generated window by window, each from the last half
+        // of the one before.
         std::vector<std::int64_t> ids = sets.tokenizer.ids(prompt);
         const std::size_t wanted = ids.size() + static_cast<std::size_t>(flags.generate);
         const models::NextToken next =

@@ -1,4 +1,4 @@
-// A table of numbers as a picture, for samples: attention, confusion of classes.
+// Heat maps for the samples: attention weights and confusion matrices.
 #pragma once
 
 #include <algorithm>
@@ -16,8 +16,8 @@ using namespace declivity;
 struct Heatmap {
     std::string title;
     std::string rows_label, columns_label;
-    std::vector<std::string> rows, columns;  ///< a name for each
-    std::vector<float> values;               ///< row by row, 0 (white) to 1 (dark)
+    std::vector<std::string> rows, columns;  ///< one label per row and column
+    std::vector<float> values;               ///< row-major, 0 (white) to 1 (dark)
 };
 
 inline io::Image8 drawn(const Heatmap& map) {

@@ -1,6 +1,6 @@
-// Which of eight sounds is it? A small convolutional network over a logarithmic mel spectrogram (Y. Zhang et al., Hello
-// edge: keyword spotting on microcontrollers, 2017) learns to tell sounds apart that the program draws: pitch, length,
-// place, loudness and noise are of chance.
+// Keyword spotting from spectrograms: a small convolutional network over log-mel spectrograms (Y. Zhang et al., Hello
+// edge: keyword spotting on microcontrollers, 2017) classifies eight kinds of synthetic sounds of random pitch, length,
+// position, loudness and noise.
 //
 //     ./keywords --plot keywords.png
 #include <algorithm>
@@ -18,7 +18,7 @@ constexpr std::int64_t kRate = 8000, kSamples = 8000;
 const std::vector<std::string> kNames{"rising chirp", "falling chirp", "steady tone", "two tones",
                                       "warble",       "beats",         "clicks",      "ding dong"};
 
-/// A sound of one class within a second of noise.
+/// Adds a sound of one class to one second of noise.
 void draw(std::int64_t kind, data::Random& random, std::span<float> samples) {
     const auto phase_of = [](double& phase, double frequency) {
         phase += 2 * std::numbers::pi * frequency / static_cast<double>(kRate);
@@ -26,10 +26,11 @@ void draw(std::int64_t kind, data::Random& random, std::span<float> samples) {
     };
     const double length = random.uniform(0.35F, 0.8F), start = random.uniform(0, static_cast<float>(1 - length));
     const double pitch = 300 * std::pow(2.0, random.uniform(0, 2.2F));  // 300 to 1380 Hz
-    const double span = random.uniform(1.4F, 2.5F);                     // of a chirp, and from one tone to another
+    const double span = random.uniform(1.4F, 2.5F);                     // pitch ratio of a chirp, and between two tones
     const double speed = random.uniform(5, 9), apart = random.uniform(8, 16);
     const double loud = std::pow(10.0, random.uniform(-1.5F, 0));
-    const double noise = loud * std::pow(10.0, random.uniform(-1.0F, 0.3F));  // from 20 dB below the sound to 6 above
+    const double noise =
+        loud * std::pow(10.0, random.uniform(-1.0F, 0.3F));  // noise from 20 dB below the sound to 6 dB above
     double phase = random.uniform(0, 6), other = random.uniform(0, 6);
     for (std::int64_t i = 0; i < kSamples; ++i) {
         float& sample = samples[static_cast<std::size_t>(i)];
@@ -63,7 +64,7 @@ void draw(std::int64_t kind, data::Random& random, std::span<float> samples) {
                 y = phase_of(phase, share < 0.5 ? pitch * span : pitch) * std::exp(-3 * std::fmod(share, 0.5));
                 break;
         }
-        const double edge = std::min({1.0, t / 0.02, (length - t) / 0.02});  // without a crack at both ends
+        const double edge = std::min({1.0, t / 0.02, (length - t) / 0.02});  // fade at both ends to avoid clicks
         sample += static_cast<float>(loud * edge * 1.4 * y);
     }
 }
@@ -80,7 +81,7 @@ data::InMemoryDataset sounds(std::int64_t count, std::uint64_t seed, std::uint64
                                  static_cast<std::int64_t>(kNames.size()), kNames);
 }
 
-/// From black over red and yellow to white.
+/// Colour map from black over red and yellow to white.
 io::Color heat(double x) {
     const auto part = [x](double from) {
         return static_cast<std::uint8_t>(255 * std::clamp((x - from) * 3, 0.0, 1.0));
@@ -88,7 +89,7 @@ io::Color heat(double x) {
     return {part(0), part(1.0 / 3), part(2.0 / 3)};
 }
 
-/// Spectrograms of the first sounds, with what the network says, and how often it says what of each.
+/// Spectrograms of the first sounds with their predictions, and the confusion matrix.
 io::Image8 picture(const std::vector<float>& mels, const Shape& shape, const std::vector<std::int64_t>& said,
                    const data::InMemoryDataset& test, const std::vector<std::int64_t>& counts) {
     constexpr int kShown = 16, kScale = 2, kEdge = 16, kCell = 46;
@@ -98,7 +99,7 @@ io::Image8 picture(const std::vector<float>& mels, const Shape& shape, const std
     const int matrix = kEdge + 4 * across, words = 110;
     io::Canvas canvas(matrix + words + classes * kCell + kEdge, kEdge + 30 + std::max(4 * down, classes * kCell + 140),
                       {255, 255, 255});
-    canvas.text(kEdge, kEdge, "Sounds of the test, and what the network says of them", {40, 40, 40});
+    canvas.text(kEdge, kEdge, "Test sounds and their predictions", {40, 40, 40});
     for (int i = 0; i < kShown; ++i) {
         const int left = kEdge + i % 4 * across, top = kEdge + 24 + i / 4 * down;
         const auto first = mels.begin() + static_cast<std::ptrdiff_t>(i) * bands * frames;
@@ -115,7 +116,7 @@ io::Image8 picture(const std::vector<float>& mels, const Shape& shape, const std
         canvas.text(left, top + bands * kScale + 6, label,
                     answer == truth ? io::Color{20, 130, 60} : io::Color{200, 30, 30});
     }
-    canvas.text(matrix, kEdge, "What is said (columns) of which sound (rows)", {40, 40, 40});
+    canvas.text(matrix, kEdge, "Predicted (columns) against actual sound (rows)", {40, 40, 40});
     for (int row = 0; row < classes; ++row) {
         const int top = kEdge + 24 + row * kCell;
         canvas.text(matrix, top + kCell / 2 - 4, kNames[static_cast<std::size_t>(row)], {40, 40, 40});
@@ -146,17 +147,18 @@ int main(int argc, char** argv) {
     std::int64_t epochs = 10, batch = 64, examples = 4000, tested = 1600;
     double lr = 4e-3;
     std::uint64_t seed = 1;
-    CLI::App app("Learns to tell drawn sounds apart by their spectrogram.");
-    app.add_option("--examples", examples, "sounds to train with")->check(CLI::PositiveNumber)->capture_default_str();
-    app.add_option("--tested", tested, "other sounds, to test with")
-        ->check(CLI::Range(16, 100000))
+    CLI::App app("Keyword spotting: classifies synthetic sounds by their spectrograms.");
+    app.add_option("--examples", examples, "number of training sounds")
+        ->check(CLI::PositiveNumber)
         ->capture_default_str();
-    app.add_option("--device", device, "gpu, cpu, 0:0, or part of a name (default: the best one)");
+    app.add_option("--tested", tested, "number of test sounds")->check(CLI::Range(16, 100000))->capture_default_str();
+    app.add_option("--device", device,
+                   "device: gpu, cpu, an id such as 0:0, or part of a name (default: the best one)");
     app.add_option("--epochs", epochs, "epochs")->capture_default_str();
-    app.add_option("--batch", batch, "sounds a step")->capture_default_str();
+    app.add_option("--batch", batch, "batch size")->capture_default_str();
     app.add_option("--lr", lr, "learning rate")->capture_default_str();
-    app.add_option("--seed", seed, "seed of everything random")->capture_default_str();
-    app.add_option("--plot", plot, "picture to write: spectrograms, and what is taken for what (PNG)");
+    app.add_option("--seed", seed, "random seed")->capture_default_str();
+    app.add_option("--plot", plot, "PNG file for spectrograms and the confusion matrix");
     CLI11_PARSE(app, argc, argv);
     return guarded([&] {
         if (!device.empty()) set_default_device(Device::select(device));

@@ -1,10 +1,10 @@
-// LeNet (LeCun et al. 1998) with relu and max pooling on small colour images; SGD with momentum and a decaying rate.
+// LeNet (LeCun et al. 1998) with ReLU and max pooling on CIFAR-10: SGD with momentum and a decaying learning rate.
 #include "common.hpp"
 
 using namespace declivity;
 
 int main(int argc, char** argv) {
-    CLI::App app("Trains LeNet on CIFAR-10 (binary version), or on coloured drawn digits.");
+    CLI::App app("Trains LeNet on CIFAR-10 (binary version), or on coloured synthetic digits.");
     samples::Flags flags{.epochs = 20, .batch = 64, .lr = 0.01};
     flags.add_to(app);
     flags.add_dtype_to(app);

@@ -1,4 +1,4 @@
-// Two networks without convolutions: a two-class ReLU network on points in the plane, and softmax regression on digits.
+// Multilayer perceptrons: a two-class ReLU network on points in the plane, and softmax regression on digits.
 #include "common.hpp"
 
 #include <cmath>
@@ -24,7 +24,7 @@ data::InMemoryDataset spirals(std::int64_t count, std::uint64_t seed) {
 }  // namespace
 
 int main(int argc, char** argv) {
-    CLI::App app("Trains a two-class ReLU network (spirals), or softmax regression on MNIST or drawn digits.");
+    CLI::App app("Trains a two-class ReLU network (spirals), or softmax regression on MNIST or synthetic digits.");
     samples::Flags flags{.epochs = 60, .batch = 64, .lr = 3e-3};
     flags.add_to(app);
     flags.add_dtype_to(app);

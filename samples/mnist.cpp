@@ -1,10 +1,10 @@
-// Handwritten digits: two convolutions and a dense layer, trained with Adam and a cosine schedule.
+// Handwritten digit classification: two convolutions and a dense layer, trained with Adam and a cosine schedule.
 #include "common.hpp"
 
 using namespace declivity;
 
 int main(int argc, char** argv) {
-    CLI::App app("Trains a small convolutional network on MNIST (IDX files, plain or gzip), or on drawn digits.");
+    CLI::App app("Trains a small convolutional network on MNIST (IDX files, plain or gzip), or on synthetic digits.");
     samples::Flags flags{.epochs = 3, .batch = 128, .lr = 2e-3};
     flags.add_to(app);
     flags.add_dtype_to(app);
@@ -13,7 +13,7 @@ int main(int argc, char** argv) {
         flags.apply();
         samples::Sets sets;
         if (flags.data.empty()) {
-            std::puts("no --data: drawn digits instead of MNIST");
+            std::puts("no --data: using synthetic digits instead of MNIST");
             sets = {std::make_shared<data::SyntheticDigits>(20000, 1),
                     std::make_shared<data::SyntheticDigits>(2000, 2)};
         } else {

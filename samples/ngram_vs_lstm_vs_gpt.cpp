@@ -1,6 +1,5 @@
-// Three models of the next letter of a text, side by side: counts of n-grams (R. Kneser, H. Ney, 1995), a recurrent
-// network (S. Hochreiter, J. Schmidhuber, 1997) and a small GPT (A. Radford et al., 2019): perplexity, and what they
-// write.
+// Compares three character-level language models: n-gram counts (R. Kneser, H. Ney, 1995), an LSTM (S. Hochreiter, J.
+// Schmidhuber, 1997) and a small GPT (A. Radford et al., 2019), by perplexity and generated text.
 //
 //     ./ngram_vs_lstm_vs_gpt --text tinyshakespeare.txt --length 128 --epochs 10 --steps-per-epoch 500
 #include <cmath>
@@ -24,7 +23,7 @@ struct Lstm : nn::Layer {
     nn::Linear& head;
 };
 
-/// Writes `count` tokens behind a prompt, seeing the last `length` of them.
+/// Generates `count` tokens after a prompt, with a context of the last `length` tokens.
 std::string written(const train::Model& model, const TextSets& sets, std::vector<std::int64_t> ids, std::int64_t length,
                     const LanguageFlags& flags) {
     const NoGrad no_grad;
@@ -49,10 +48,10 @@ int main(int argc, char** argv) {
     int order = 6;
     CLI::App app("Compares an n-gram model, an LSTM and a small GPT on a text.");
     flags.add_to(app);
-    app.add_option("--order", order, "letters of an n-gram")->capture_default_str();
-    app.add_option("--width", width, "numbers a token, of the networks")->capture_default_str();
-    app.add_option("--lstm-layers", lstm_layers, "of the LSTM")->capture_default_str();
-    app.add_option("--layers", layers, "blocks of the GPT")->capture_default_str();
+    app.add_option("--order", order, "order of the n-gram model")->capture_default_str();
+    app.add_option("--width", width, "embedding size of the networks")->capture_default_str();
+    app.add_option("--lstm-layers", lstm_layers, "number of LSTM layers")->capture_default_str();
+    app.add_option("--layers", layers, "number of GPT blocks")->capture_default_str();
     CLI11_PARSE(app, argc, argv);
     return guarded([&] {
         flags.apply();
@@ -66,23 +65,23 @@ int main(int argc, char** argv) {
         const std::vector<double> each = ngrams.log_probabilities(sets.test);
         for (std::size_t i = 1; i < each.size(); ++i) log_probability += each[i];
         const double of_ngrams = -log_probability / static_cast<double>(each.size() - 1);
-        std::printf("%d-grams: %.4f nats a token\n", order, of_ngrams);
+        std::printf("%d-grams: %.4f nats per token\n", order, of_ngrams);
 
         Lstm lstm(tokens, 2 * width, lstm_layers);
         std::printf("LSTM: %lld parameters\n", static_cast<long long>(numbers_of(lstm.parameters())));
-        const double of_lstm = train_language_model(lstm, sets, flags, "LSTM, nats a token");
+        const double of_lstm = train_language_model(lstm, sets, flags, "LSTM, nats per token");
 
         models::GPT2 gpt(
             {.vocab_size = tokens, .n_positions = flags.length, .n_embd = width, .n_layer = layers, .n_head = 4});
         std::printf("GPT: %lld parameters\n", static_cast<long long>(numbers_of(gpt.parameters())));
-        const double of_gpt = train_language_model(gpt, sets, flags, "GPT, nats a token");
+        const double of_gpt = train_language_model(gpt, sets, flags, "GPT, nats per token");
 
         data::Random random(flags.seed, 0, 0, data::Purpose::user);
         std::printf("\n--- n-grams\n%s\n",
                     sets.tokenizer.decode(ngrams.sample(flags.generate, random, prompt)).c_str());
         std::printf("\n--- LSTM\n%s\n", written(lstm, sets, prompt, flags.length, flags).c_str());
         std::printf("\n--- GPT\n%s\n", written(gpt, sets, prompt, flags.length, flags).c_str());
-        std::printf("\n%-8s %14s %12s\n", "", "nats a token", "perplexity");
+        std::printf("\n%-8s %14s %12s\n", "", "nats per token", "perplexity");
         for (const auto& [name, loss] :
              {std::pair("n-grams", of_ngrams), std::pair("LSTM", of_lstm), std::pair("GPT", of_gpt)})
             std::printf("%-8s %14.4f %12.3f\n", name, loss, std::exp(loss));

@@ -1,4 +1,4 @@
-// An optimizer of the program's own, AdaBelief (Zhuang et al. 2020), that is saved and resumed as those of the library.
+// A custom optimizer, AdaBelief (Zhuang et al. 2020), that is saved and resumed like those of the library.
 #include <cstdio>
 
 #include <declivity/declivity.hpp>
@@ -7,7 +7,7 @@ using namespace declivity;
 
 namespace {
 
-/// Steps are large where the gradient is what its mean of late lets expect, and small where it is not.
+/// Steps are large where the gradient is close to its running mean, and small where it is not.
 class AdaBelief : public optim::Optimizer {
   public:
     AdaBelief(const optim::Parameters& parameters, double lr) : Optimizer("AdaBelief") {
@@ -54,7 +54,6 @@ int main() {
         equal &= unbroken.parameters()[i].to_vector<float>() == resumed.parameters()[i].to_vector<float>();
     const double accuracy = trainer.evaluate(unseen)["accuracy"];
     std::printf("\n%d steps were replayed; resumed from the file: %s\ntest accuracy: %.4f\n",
-                static_cast<int>(trainer.replays().replayed), equal ? "the same to the bit" : "something else",
-                accuracy);
+                static_cast<int>(trainer.replays().replayed), equal ? "identical bit for bit" : "different", accuracy);
     return equal && accuracy > 0.9 ? 0 : 1;
 }

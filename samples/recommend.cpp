@@ -1,7 +1,7 @@
-// Recommendations, of two kinds. Ratings that users gave: matrix factorisation (Y. Koren et al. 2009), a factorisation
-// machine (S. Rendle 2010) and two towers foretell those that were kept back. Choices, without a word on what was not
-// chosen: two towers rank all items, trained by a softmax over a batch (X. Yi et al. 2019), over drawn items, and by
-// pairs (BPR, S. Rendle et al. 2009). The data is drawn from hidden factors, so that the best possible is known.
+// Recommender systems. Explicit ratings: matrix factorisation (Y. Koren et al. 2009), a factorisation machine (S.
+// Rendle 2010) and two towers predict held-out ratings. Implicit feedback: two towers rank all items, trained by
+// softmax over the batch (X. Yi et al. 2019), sampled softmax, and BPR pairs (S. Rendle et al. 2009). The data is
+// sampled from hidden factors, so that the best possible score is known.
 //
 //     ./recommend --plot recommend.png
 #include <algorithm>
@@ -15,12 +15,12 @@ using namespace samples;
 namespace {
 
 constexpr std::int64_t kUsers = 800, kItems = 400, kGroups = 8, kGenres = 10, kTastes = 4;
-constexpr std::int64_t kChosen = 40, kKept = 10, kTop = 10;  // choices of a user, those for the test, length of a list
-constexpr float kNoise = 0.4F;                               // of a rating
+constexpr std::int64_t kChosen = 40, kKept = 10, kTop = 10;  // choices per user, test choices per user, list length
+constexpr float kNoise = 0.4F;                               // standard deviation of a rating's noise
 
 std::size_t at(std::int64_t i) { return static_cast<std::size_t>(i); }
 
-/// What nobody sees: users are much like others of their group, items like others of their genre.
+/// Hidden factors: users are similar within their group, items within their genre.
 struct World {
     std::vector<float> taste, property, kindness, quality;
     std::vector<std::int64_t> group, genre;
@@ -48,15 +48,15 @@ struct World {
             sum += taste[at(user * kTastes + k)] * property[at(item * kTastes + k)];
         return sum;
     }
-    /// The rating but for chance.
+    /// The rating without noise.
     [[nodiscard]] float rating(std::int64_t user, std::int64_t item) const {
         return 3.2F + kindness[at(user)] + quality[at(item)] + agreement(user, item);
     }
-    /// Logarithm of how likely an item is chosen, but for a summand: some items are much better known.
+    /// Log-probability of choosing an item, up to a constant: some items are much more popular.
     [[nodiscard]] float pull(std::int64_t user, std::int64_t item) const {
         return 2 * agreement(user, item) + 2.5F * quality[at(item)];
     }
-    /// The whole of it in rows, for the fields of models: user, group, item, genre.
+    /// Input fields of the models: user, group, item, genre.
     [[nodiscard]] std::vector<std::int64_t> fields(std::int64_t user, std::int64_t item) const {
         return {user, group[at(user)], item, genre[at(item)]};
     }
@@ -68,7 +68,7 @@ struct Ratings {
     std::vector<std::int64_t> user, item;
     std::vector<float> rating;
 
-    /// Of pairs of chance, none of which comes twice.
+    /// Random pairs without repetition.
     Ratings(const World& world, std::uint64_t seed, std::int64_t first, std::int64_t last) {
         const std::vector<std::int64_t> order = data::shuffled_order(kUsers * kItems, seed, 0);
         for (std::int64_t i = first; i < last; ++i) {
@@ -79,7 +79,7 @@ struct Ratings {
             rating.push_back(world.rating(user.back(), item.back()) + kNoise * random.normal());
         }
     }
-    /// With the mean taken away, and all that models want as fields.
+    /// Ratings minus the mean, with all input fields of the models.
     [[nodiscard]] data::TensorDataset dataset(const World& world, float mean) const {
         const auto count = static_cast<std::int64_t>(user.size());
         std::vector<std::int64_t> fields, of_user, of_item;
@@ -105,7 +105,7 @@ struct Outcome {
     double value;
 };
 
-/// Trains one model of ratings: its error on those that were kept back, by epoch and at the end.
+/// Trains one rating model; returns its error on the held-out ratings, by epoch and at the end.
 Outcome train_on_ratings(const std::string& name, train::Model model, std::vector<std::string> inputs,
                          const data::TensorDataset& known, const data::TensorDataset& kept, std::int64_t epochs,
                          double decay, std::uint64_t seed, std::vector<train::Series>& curves) {
@@ -130,10 +130,10 @@ Outcome train_on_ratings(const std::string& name, train::Model model, std::vecto
 // ---- choices
 
 struct Choices {
-    std::vector<std::vector<std::int64_t>> known, kept;  // of each user
-    std::vector<double> popularity;                      // how often each item is among the known ones
+    std::vector<std::vector<std::int64_t>> known, kept;  // per user
+    std::vector<double> popularity;                      // how often each item occurs in the training choices
 
-    /// Without one twice, by the largest of pull + Gumbel noise.
+    /// Samples without replacement: the items with the largest pull + Gumbel noise.
     Choices(const World& world, std::uint64_t seed) : popularity(at(kItems)) {
         for (std::int64_t user = 0; user < kUsers; ++user) {
             data::Random random(seed, 2, static_cast<std::uint64_t>(user), data::Purpose::user);
@@ -162,8 +162,7 @@ struct Choices {
                                     {"items", io::HostArray::of({count, 2}, items)},
                                     {"item", io::HostArray::of({count}, item)}});
     }
-    /// How many of those that were kept back stand among the first, and how far in front (K. Jarvelin, J. Kekalainen
-    /// 2002), by scores (users, items).
+    /// Recall and NDCG of the held-out choices (K. Jarvelin, J. Kekalainen 2002), from scores (users, items).
     [[nodiscard]] std::pair<double, double> quality(const std::vector<float>& scores) const {
         double recall = 0, gain = 0, ideal = 0;
         for (std::int64_t i = 0; i < std::min(kTop, kKept); ++i) ideal += 1 / std::log2(static_cast<double>(i + 2));
@@ -186,7 +185,7 @@ struct Choices {
 
 enum class Loss { batch, drawn, pairs };
 
-/// Trains two towers on choices, and gives the scores of all items for all users.
+/// Trains two towers on choices and returns the scores of all items for all users.
 std::vector<float> train_on_choices(Loss loss, const World& world, const Choices& choices, std::int64_t epochs,
                                     std::uint64_t seed) {
     const models::TowerConfig user{.fields = {kUsers, kGroups}, .embedding_dim = 16, .hidden = {}},
@@ -194,7 +193,7 @@ std::vector<float> train_on_choices(Loss loss, const World& world, const Choices
     models::TwoTower model({.user = user, .item = item, .output_dim = 16, .normalize = false});
     optim::AdamW optimizer(model.parameters(), {.lr = 0.01, .weight_decay = 0.2});
     std::vector<float> counts(choices.popularity.begin(), choices.popularity.end());
-    for (float& count : counts) count += 1;  // whom nobody chose may be drawn as well
+    for (float& count : counts) count += 1;  // items without choices may be sampled too
     const models::NegativeSampler popular(Tensor::from(counts, {kItems}));
     const models::NegativeSampler uniform = models::NegativeSampler::uniform(kItems);
     const Tensor all_items =
@@ -237,7 +236,7 @@ std::vector<float> train_on_choices(Loss loss, const World& world, const Choices
     return matmul(model.user_vectors(all_users), transpose(model.item_vectors(all_items))).to_vector<float>();
 }
 
-// ---- pictures
+// ---- plots
 
 /// Red for low ratings, blue for high ones.
 io::Color shade(double rating) {
@@ -248,13 +247,13 @@ io::Color shade(double rating) {
 
 io::Image8 picture(const World& world, const std::vector<float>& said, const std::vector<train::Series>& curves,
                    const std::vector<Outcome>& recalls) {
-    const io::Image8 curve = train::learning_curve(
-        {.title = "Ratings that were kept back", .losses = curves, .losses_label = "root of the mean squared error"});
+    const io::Image8 curve =
+        train::learning_curve({.title = "Held-out ratings", .losses = curves, .losses_label = "RMSE"});
     constexpr int kCell = 4, kRows = 100, kColumns = 120, kEdge = 16;
     const int width = std::max(curve.width, 2 * kCell * kColumns + 3 * kEdge), below = curve.height;
     io::Canvas canvas(width, below + kCell * kRows + 60 + 30 * static_cast<int>(recalls.size()) + 40, {255, 255, 255});
     canvas.draw(0, 0, curve);
-    // Rows and columns by group and genre, so that likes stand side by side.
+    // Rows and columns are sorted by group and genre.
     const auto sorted = [](std::int64_t count, const std::vector<std::int64_t>& kind) {
         std::vector<std::int64_t> order(at(count));
         std::iota(order.begin(), order.end(), 0);
@@ -264,10 +263,9 @@ io::Image8 picture(const World& world, const std::vector<float>& said, const std
     const auto users = sorted(kUsers, world.group), items = sorted(kItems, world.genre);
     for (int side = 0; side < 2; ++side) {
         const int left = kEdge + side * (kCell * kColumns + kEdge);
-        canvas.text(
-            left, below + 8,
-            side == 0 ? "ratings but for chance: users down, items across" : "what matrix factorisation says of them",
-            {40, 40, 40});
+        canvas.text(left, below + 8,
+                    side == 0 ? "noise-free ratings: users by items" : "predictions of matrix factorisation",
+                    {40, 40, 40});
         for (int row = 0; row < kRows; ++row)
             for (int column = 0; column < kColumns; ++column) {
                 const std::int64_t user = users[at(row * kUsers / kRows)], item = items[at(column * kItems / kColumns)];
@@ -276,7 +274,7 @@ io::Image8 picture(const World& world, const std::vector<float>& said, const std
             }
     }
     int y = below + 28 + kCell * kRows + 16;
-    canvas.text(kEdge, y, "recall@10 of choices that were kept back", {40, 40, 40});
+    canvas.text(kEdge, y, "recall@10 on held-out choices", {40, 40, 40});
     y += 24;
     for (const auto& [name, value] : recalls) {
         canvas.text(kEdge, y + 4, name, {40, 40, 40});
@@ -296,14 +294,15 @@ int main(int argc, char** argv) {
     std::string device, plot;
     std::int64_t epochs = 20, count = 100000;
     std::uint64_t seed = 1;
-    CLI::App app("Learns what users like, from drawn ratings and choices, beside the best that can be known.");
-    app.add_option("--ratings", count, "how many ratings are known")
+    CLI::App app("Recommender systems on synthetic ratings and choices, compared with the best possible result.");
+    app.add_option("--ratings", count, "number of training ratings")
         ->check(CLI::Range(1000, 290000))
         ->capture_default_str();
-    app.add_option("--device", device, "gpu, cpu, 0:0, or part of a name (default: the best one)");
+    app.add_option("--device", device,
+                   "device: gpu, cpu, an id such as 0:0, or part of a name (default: the best one)");
     app.add_option("--epochs", epochs, "epochs")->capture_default_str();
-    app.add_option("--seed", seed, "seed of everything random")->capture_default_str();
-    app.add_option("--plot", plot, "picture to write of what was learned (PNG)");
+    app.add_option("--seed", seed, "random seed")->capture_default_str();
+    app.add_option("--plot", plot, "PNG file for the results");
     CLI11_PARSE(app, argc, argv);
     return guarded([&] {
         if (!device.empty()) set_default_device(Device::select(device));
@@ -344,14 +343,14 @@ int main(int argc, char** argv) {
                 popular.push_back(static_cast<float>(choices.popularity[at(item)]));
                 best.push_back(world.pull(user, item));
             }
-        rankings.emplace_back("the most popular", choices.quality(popular));
+        rankings.emplace_back("most popular", choices.quality(popular));
         const auto rank = [&](const char* name, Loss loss) {
             std::printf("two towers, %s\n", name);
             rankings.emplace_back(name, choices.quality(train_on_choices(loss, world, choices, epochs, seed)));
         };
         rank("pairs (BPR)", Loss::pairs);
         rank("softmax over the batch", Loss::batch);
-        rank("softmax over drawn items", Loss::drawn);
+        rank("sampled softmax", Loss::drawn);
         rankings.emplace_back("hidden factors", choices.quality(best));
 
         if (!plot.empty()) {
@@ -365,11 +364,11 @@ int main(int argc, char** argv) {
                 (factors.scores(arange(0, kUsers, 1, {.dtype = DType::i64})) + mean).to_vector<float>();
             io::write_png(plot, picture(world, said, curves, recalls));
         }
-        std::puts("\nchoices that were kept back    recall@10   NDCG@10");
+        std::puts("\nheld-out choices              recall@10   NDCG@10");
         for (const auto& [name, both] : rankings)
             std::printf("  %-28s %9.3f %9.3f\n", name.c_str(), both.first, both.second);
-        std::puts("\nratings that were kept back        RMSE   / noise");
-        std::printf("  %-28s %9.4f %9.3f\n  %-28s %9.4f %9.3f\n", "the same of everything", spread, spread / noise,
+        std::puts("\nheld-out ratings                   RMSE   / noise");
+        std::printf("  %-28s %9.4f %9.3f\n  %-28s %9.4f %9.3f\n", "constant prediction", spread, spread / noise,
                     "noise alone", noise, 1.0);
         bool near = true;
         for (const auto& [name, error] : errors) {

@@ -1,4 +1,4 @@
-// A residual network (He et al. 2016, "Deep Residual Learning for Image Recognition") learns to read drawn digits.
+// A residual network (He et al. 2016, "Deep Residual Learning for Image Recognition") on synthetic digits.
 #include <cstdio>
 
 #include <declivity/declivity.hpp>
@@ -7,10 +7,10 @@ using namespace declivity;
 
 namespace {
 
-/// (N, in, H, W) to (N, out, H / stride, W / stride): two convolutions beside a skip connection.
+/// Residual block, (N, in, H, W) to (N, out, H / stride, W / stride): two convolutions and a skip connection.
 struct Block : nn::Layer {
     nn::Sequential& residual;
-    nn::Sequential& skip;  // without layers it gives what it gets
+    nn::Sequential& skip;  // an empty Sequential is the identity
 
     Block(std::int64_t in, std::int64_t out, std::int64_t stride)
         : residual(add("residual",

@@ -1,4 +1,4 @@
-// Segmentation: a network says of each pixel what it belongs to, and whether an outline is there.
+// Semantic segmentation: a network predicts the class of each pixel, and whether it is on an outline.
 #include <cmath>
 #include <cstdio>
 
@@ -10,7 +10,7 @@ namespace {
 
 constexpr std::int64_t kSide = 24, kClasses = 3;
 
-/// A disc (class 1) and a square (class 2) in noise; targets are the class of each pixel and where outlines are.
+/// A disc (class 1) and a square (class 2) in noise; targets are the class map and the outline mask.
 data::FunctionDataset scenes(std::int64_t count, std::uint64_t seed) {
     const std::vector<data::Field> fields = {{.name = "image", .shape = Shape{1, kSide, kSide}},
                                              {.name = "mask", .dtype = DType::i64, .shape = Shape{kSide, kSide}},
@@ -34,7 +34,7 @@ data::FunctionDataset scenes(std::int64_t count, std::uint64_t seed) {
     });
 }
 
-/// Channels (N, kClasses + 1, H, W): scores of the classes, then of the outline.
+/// Output channels (N, kClasses + 1, H, W): scores of the classes, then of the outline.
 Tensor classes(const Tensor& output) { return slice(output, 1, 0, kClasses); }
 Tensor outline(const Tensor& output) { return select(output, 1, kClasses); }
 

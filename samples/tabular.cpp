@@ -1,5 +1,6 @@
-// A table to what stands in one of its columns: classes or numbers, by a network that embeds categories, beside what a
-// linear model makes of it, and who says the same of every row. Several times, with other rows for the test.
+// Tabular data: predicts one column of a table from the others, by classification or regression, with a network that
+// embeds categorical columns. Baselines: a linear model and the mean or class frequencies. Repeated with different
+// splits.
 //
 //     ./tabular --data winequality-red.csv --target quality --plot wine.png
 //     ./tabular --data digits_train.csv.gz --test digits.csv.gz
@@ -28,8 +29,8 @@ using Cells = std::vector<std::string>;
 
 struct Table {
     std::string file;
-    Cells names;        ///< of the columns
-    Cells class_names;  ///< of the numbers in the last column, where the first line tells them
+    Cells names;        ///< column names
+    Cells class_names;  ///< class names of the last column, if the first line has them
     std::vector<Cells> rows;
 };
 
@@ -42,7 +43,7 @@ std::optional<double> number_of(const std::string& cell) {
     return value;
 }
 
-/// Cells of a line; those in quotes may hold separators, and a quote twice is one.
+/// Splits a line into cells; quoted cells may contain separators, and a doubled quote is a quote.
 Cells cells_of(const std::string& line, char separator) {
     Cells cells(1);
     bool quoted = false;
@@ -74,12 +75,12 @@ Table read_table(const std::string& path) {
                     separator = character;
         table.rows.push_back(cells_of(line, separator));
     }
-    if (table.rows.size() < 3) throw ValueError("tabular: expected some rows, got " + path);
+    if (table.rows.size() < 3) throw ValueError("tabular: expected at least 3 lines, got fewer in " + path);
     const Cells first = table.rows[0];
     const std::size_t columns = table.rows[1].size();
     const auto numeric = [](const std::string& cell) { return number_of(cell).has_value(); };
     if (first.size() > 2 && std::ranges::count_if(first, numeric) == 2 && number_of(first[1]) == double(columns - 1)) {
-        // scikit-learn's first line: rows, columns, names of classes.
+        // Header line of scikit-learn's data sets: rows, columns, class names.
         table.class_names.assign(first.begin() + 2, first.end());
         table.rows.erase(table.rows.begin());
     } else if (std::ranges::none_of(first, numeric)) {
@@ -90,13 +91,14 @@ Table read_table(const std::string& path) {
     for (std::size_t i = 0; i < table.rows.size(); ++i)
         if (table.rows[i].size() != columns)
             throw ValueError("tabular: " + path + ": row " + std::to_string(i + 1) + " has " +
-                             std::to_string(table.rows[i].size()) + " cells, the others " + std::to_string(columns));
+                             std::to_string(table.rows[i].size()) + " cells, other rows have " +
+                             std::to_string(columns));
     return table;
 }
 
-/// Houses: what they cost depends on their size, age and place, and on chance.
+/// Synthetic house prices that depend on size, age and location, with noise.
 Table drawn_houses(std::int64_t count, std::uint64_t seed) {
-    Table table{.file = "drawn houses",
+    Table table{.file = "synthetic houses",
                 .names = {"area", "rooms", "age", "distance", "floor", "district", "price"},
                 .class_names = {},
                 .rows = {}};
@@ -116,7 +118,7 @@ Table drawn_houses(std::int64_t count, std::uint64_t seed) {
     return table;
 }
 
-// ---- what a network is given
+// ---- preprocessing
 
 /// Columns of a table as numbers, categories and targets.
 struct Columns {
@@ -124,13 +126,13 @@ struct Columns {
     bool classes = false;
     Cells class_names;
     std::int64_t count = 0, numbers = 0;
-    std::vector<double> number;            ///< (count, numbers), missing ones NaN
+    std::vector<double> number;            ///< (count, numbers), missing values are NaN
     std::vector<std::int64_t> categories;  ///< (count, sizes)
-    std::vector<std::int64_t> sizes;       ///< of the categories' columns
-    std::vector<double> wanted;            ///< (count), a class or a number
+    std::vector<std::int64_t> sizes;       ///< cardinality of each categorical column
+    std::vector<double> wanted;            ///< (count), class index or number
 };
 
-/// Which column it is, by name or number.
+/// Index of a column given by name or number.
 std::size_t column_of(const Table& table, const std::string& target) {
     const auto columns = static_cast<std::int64_t>(table.names.size());
     if (target.empty()) return at(columns - 1);
@@ -141,12 +143,13 @@ std::size_t column_of(const Table& table, const std::string& target) {
     if (place < -columns || place >= columns) {
         std::string all;
         for (const std::string& one : table.names) all += (all.empty() ? "'" : ", '") + one + "'";
-        throw ValueError("tabular: expected a target among " + all + ", or its number, got '" + target + "'");
+        throw ValueError("tabular: expected a target column among " + all + ", or its number, got '" + target + "'");
     }
     return at(place < 0 ? place + columns : place);
 }
 
-/// @param task "classes", "numbers", or "auto": classes are words, or whole numbers that count from 0 without a gap
+/// @param task "classes", "numbers", or "auto": classes if the targets are words, or integers counting from 0 without
+/// gaps
 Columns columns_of(const Table& table, const std::string& target_name, const std::string& task) {
     const std::size_t target = column_of(table, target_name);
     Columns out;
@@ -166,7 +169,7 @@ Columns columns_of(const Table& table, const std::string& target_name, const std
         }
         if (column == target) {
             if (std::ranges::any_of(table.rows, [&](const Cells& row) { return is_missing(row[column]); }))
-                throw ValueError("tabular: expected something in each row of '" + out.target + "'");
+                throw ValueError("tabular: expected a value in each row of '" + out.target + "'");
             const std::set<double> distinct =
                 numeric ? std::set<double>(values.begin(), values.end()) : std::set<double>();
             const bool counted = numeric && distinct.size() > 1 && distinct.size() <= kMaxClasses &&
@@ -199,7 +202,7 @@ Columns columns_of(const Table& table, const std::string& target_name, const std
             for (const Cells& row : table.rows) categories.back().push_back(words[row[column]]);
         }
     }
-    if (numbers.empty()) numbers.emplace_back(table.rows.size(), 0.0);  // a network is given some
+    if (numbers.empty()) numbers.emplace_back(table.rows.size(), 0.0);  // the network expects at least one number
     out.numbers = static_cast<std::int64_t>(numbers.size());
     for (std::size_t row = 0; row < table.rows.size(); ++row) {
         for (const auto& column : numbers) out.number.push_back(column[row]);
@@ -208,7 +211,7 @@ Columns columns_of(const Table& table, const std::string& target_name, const std
     return out;
 }
 
-/// Mean and standard deviation of each column of numbers, and of the target, over some rows.
+/// Mean and standard deviation of each numeric column and of the target over a set of rows.
 struct Scale {
     std::vector<double> mean, deviation;
     double target_mean = 0, target_deviation = 1;
@@ -243,7 +246,7 @@ data::TensorDataset dataset_of(const Columns& columns, const Scale& scale, const
     for (const std::int64_t row : rows) {
         for (std::int64_t i = 0; i < columns.numbers; ++i) {
             const double x = columns.number[at(row * columns.numbers + i)];
-            // What is missing counts as the mean.
+            // Missing values are replaced by the mean.
             numbers.push_back(std::isnan(x) ? 0 : static_cast<float>((x - scale.mean[at(i)]) / scale.deviation[at(i)]));
         }
         for (std::int64_t i = 0; i < fields; ++i) categories.push_back(columns.categories[at(row * fields + i)]);
@@ -259,7 +262,7 @@ data::TensorDataset dataset_of(const Columns& columns, const Scale& scale, const
     return data::TensorDataset(arrays);
 }
 
-/// Numbers (N, C) and categories (N, F) to scores (N, classes), or to a number (N). Without hidden layers it is linear.
+/// Maps numbers (N, C) and categories (N, F) to scores (N, classes), or to a number (N). Linear without hidden layers.
 struct Network : nn::Callable<Tensor(Tensor numbers, Tensor categories)> {
     nn::ModuleList<nn::Embedding>& embeddings = add("embeddings", nn::ModuleList<nn::Embedding>());
     nn::Sequential& layers = add("layers", nn::Sequential());
@@ -291,7 +294,7 @@ struct Network : nn::Callable<Tensor(Tensor numbers, Tensor categories)> {
     [[nodiscard]] const std::type_info& capture_safe() const override { return typeid(Network); }
 };
 
-/// Keeps the weights of the epoch with the least loss of the validation set.
+/// Restores the weights of the epoch with the lowest validation loss.
 class KeepBest : public train::Callback {
   public:
     void after_epoch(train::Trainer& trainer, const train::EpochMetrics& metrics) override {
@@ -314,11 +317,10 @@ class KeepBest : public train::Callback {
 
 struct Result {
     std::string name;
-    std::vector<double> accuracy_or_error, loss_or_share;  // of each repetition
+    std::vector<double> accuracy_or_error, loss_or_share;  // one value per repetition
 };
 
-/// Of classes: accuracy and cross entropy. Of numbers: root of the mean squared error, and share of the variance that
-/// is explained.
+/// Classification: accuracy and cross entropy. Regression: RMSE and R^2, the fraction of variance explained.
 std::pair<double, double> judged(const Columns& columns, const std::vector<std::int64_t>& rows,
                                  const std::vector<std::vector<double>>& said) {
     double right = 0, loss = 0, squares = 0, spread = 0, mean = 0;
@@ -345,19 +347,19 @@ std::pair<double, double> mean_and_deviation(const std::vector<double>& values) 
     return {mean, std::sqrt(square)};
 }
 
-/// What was said of each row of the last test, beside what is so: a matrix of classes, or a point for each row.
+/// Predictions on the last test set: a confusion matrix for classes, a scatter plot for numbers.
 io::Image8 picture(const Columns& columns, const std::vector<std::int64_t>& rows,
                    const std::vector<std::vector<double>>& said, const std::vector<train::Series>& curves) {
     const io::Image8 curve =
-        train::learning_curve({.title = "Validation, by epoch",
+        train::learning_curve({.title = "Validation loss by epoch",
                                .losses = curves,
-                               .losses_label = columns.classes ? "cross entropy" : "squared error, of the spread"});
+                               .losses_label = columns.classes ? "cross entropy" : "squared error / variance"});
     constexpr int kSide = 380, kEdge = 20, kWords = 110;
     io::Canvas canvas(curve.width + kWords + kSide + kEdge, std::max(curve.height, kSide + 170), {255, 255, 255});
     canvas.draw(0, 0, curve);
     const int left = curve.width + kWords, top = 50;
     const io::Color ink{40, 40, 40};
-    canvas.text(curve.width + 10, 20, "The test: what is said (across) of what is so (down)", ink);
+    canvas.text(curve.width + 10, 20, "Test set: predicted (across) against actual (down)", ink);
     if (columns.classes) {
         const auto classes = static_cast<int>(columns.class_names.size()), cell = kSide / classes;
         std::vector<double> counts(static_cast<std::size_t>(classes * classes)),
@@ -410,31 +412,32 @@ int main(int argc, char** argv) {
     std::int64_t epochs = 150, batch = 64, repeats = 5, width = 64, layers = 2;
     double lr = 3e-3, dropout = 0.2, decay = 0.05;
     std::uint64_t seed = 1;
-    CLI::App app("Foretells a column of a table from the others, beside a linear model and the plainest guess.");
+    CLI::App app("Predicts one column of a table from the others; baselines: a linear model and the mean.");
     app.add_option("--data", data_file,
-                   "table (CSV, perhaps gzip'd), with a line of names or without; or drawn houses");
-    app.add_option("--target", target, "name or number of the column to foretell (default: the last one)");
-    app.add_option("--task", task, "classes, numbers, or auto: by what stands in the column")
+                   "table (CSV, optionally gzip), with or without a header line (default: synthetic houses)");
+    app.add_option("--target", target, "name or number of the target column (default: the last one)");
+    app.add_option("--task", task, "task: classes, numbers, or auto (by the values of the target column)")
         ->check(CLI::IsMember({"auto", "classes", "numbers"}))
         ->capture_default_str();
-    app.add_option("--test", test_file, "table of the same columns for the test (default: a fifth of the rows)");
-    app.add_option("--device", device, "gpu, cpu, 0:0, or part of a name (default: the best one)");
-    app.add_option("--epochs", epochs, "epochs at most")->capture_default_str();
-    app.add_option("--batch", batch, "rows a step")->capture_default_str();
+    app.add_option("--test", test_file, "test table with the same columns (default: a fifth of the rows)");
+    app.add_option("--device", device,
+                   "device: gpu, cpu, an id such as 0:0, or part of a name (default: the best one)");
+    app.add_option("--epochs", epochs, "maximum number of epochs")->capture_default_str();
+    app.add_option("--batch", batch, "batch size")->capture_default_str();
     app.add_option("--lr", lr, "learning rate")->capture_default_str();
-    app.add_option("--width", width, "units of a hidden layer")->capture_default_str();
-    app.add_option("--layers", layers, "hidden layers")->check(CLI::Range(0, 20))->capture_default_str();
-    app.add_option("--dropout", dropout, "share of units that are left out")->capture_default_str();
-    app.add_option("--weight-decay", decay, "of AdamW")->capture_default_str();
-    app.add_option("--repeats", repeats, "times, each with other rows for validation and test")
+    app.add_option("--width", width, "units per hidden layer")->capture_default_str();
+    app.add_option("--layers", layers, "number of hidden layers")->check(CLI::Range(0, 20))->capture_default_str();
+    app.add_option("--dropout", dropout, "dropout probability")->capture_default_str();
+    app.add_option("--weight-decay", decay, "weight decay of AdamW")->capture_default_str();
+    app.add_option("--repeats", repeats, "repetitions, each with another validation and test split")
         ->check(CLI::PositiveNumber)
         ->capture_default_str();
-    app.add_option("--seed", seed, "seed of everything random")->capture_default_str();
-    app.add_option("--plot", plot, "picture to write of the last time (PNG)");
+    app.add_option("--seed", seed, "random seed")->capture_default_str();
+    app.add_option("--plot", plot, "PNG file for the last repetition");
     CLI11_PARSE(app, argc, argv);
     return guarded([&] {
         if (!device.empty()) set_default_device(Device::select(device));
-        if (data_file.empty()) std::puts("no --data: drawn houses");
+        if (data_file.empty()) std::puts("no --data: using synthetic houses");
         Table table = data_file.empty() ? drawn_houses(3000, seed) : read_table(data_file);
         const auto own = static_cast<std::int64_t>(table.rows.size());
         if (!test_file.empty()) {
@@ -445,12 +448,12 @@ int main(int argc, char** argv) {
             table.rows.insert(table.rows.end(), other.rows.begin(), other.rows.end());
         }
         const Columns columns = columns_of(table, target, task);
-        std::printf("%s: %lld rows, %lld columns of numbers, %zu of categories, '%s' as %s\n", table.file.c_str(),
+        std::printf("%s: %lld rows, %lld numeric columns, %zu categorical, '%s' as %s\n", table.file.c_str(),
                     static_cast<long long>(columns.count), static_cast<long long>(columns.numbers),
                     columns.sizes.size(), columns.target.c_str(), columns.classes ? "classes" : "numbers");
-        if (own < 20) throw ValueError("tabular: expected 20 rows at least, got " + std::to_string(own));
+        if (own < 20) throw ValueError("tabular: expected at least 20 rows, got " + std::to_string(own));
 
-        std::vector<Result> results{{columns.classes ? "the largest class" : "the mean", {}, {}},
+        std::vector<Result> results{{columns.classes ? "largest class" : "mean", {}, {}},
                                     {columns.classes ? "logistic regression" : "linear regression", {}, {}},
                                     {"network", {}, {}}};
         std::vector<train::Series> curves;
@@ -469,7 +472,7 @@ int main(int argc, char** argv) {
                                       valid_set = dataset_of(columns, scale, watched),
                                       test_set = dataset_of(columns, scale, test);
 
-            // The plainest guess: how frequent each class is, or the mean.
+            // Baseline: class frequencies, or the mean.
             std::vector<double> plain(columns.classes ? columns.class_names.size() : 1, scale.target_mean);
             if (columns.classes)
                 for (const std::int64_t row : learned)
@@ -499,7 +502,7 @@ int main(int argc, char** argv) {
                              .batch = std::min<std::int64_t>(batch, std::max<std::int64_t>(8, own / 20)),
                              .seed = seed,
                              .callbacks = {std::make_shared<train::EarlyStopping>(
-                                               25, 0, train::Monitor{.figure = "valid_loss"}),
+                                               25, 0, train::Monitor{.metric = "valid_loss"}),
                                            std::make_shared<KeepBest>()},
                              .quiet = true});
                 train::Series curve{.name = linear ? "linear" : "network", .x = {}, .y = {}};
@@ -524,8 +527,8 @@ int main(int argc, char** argv) {
             }
         }
         if (!plot.empty()) io::write_png(plot, picture(columns, test, said, curves));
-        std::printf("\nof the test, mean and deviation of %lld times\n%-22s %-20s %s\n",
-                    static_cast<long long>(repeats), "", columns.classes ? "accuracy" : "root of mean square",
+        std::printf("\ntest set, mean and standard deviation of %lld repetitions\n%-22s %-20s %s\n",
+                    static_cast<long long>(repeats), "", columns.classes ? "accuracy" : "RMSE",
                     columns.classes ? "cross entropy" : "R2");
         for (const Result& result : results) {
             const auto [first, first_off] = mean_and_deviation(result.accuracy_or_error);

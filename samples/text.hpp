@@ -1,4 +1,4 @@
-// What the samples of language models share: a text, and how a model of the next token is trained on windows of it.
+// Shared by the language model samples: a text data set, and training of a next-token model on windows of it.
 #pragma once
 
 #include <cstdint>
@@ -11,7 +11,7 @@
 
 namespace samples {
 
-/// A play of a few words, by rules and chance: for a run without --text.
+/// Synthetic play from a small grammar, for a run without --text.
 inline std::string drawn_play(std::int64_t lines, std::uint64_t seed) {
     const std::vector<std::string> speakers{"FIRST GUARD", "SECOND GUARD", "QUEEN", "FOOL"},
         subjects{"the king", "my lord", "a crow", "this crown", "your horse"},
@@ -31,13 +31,13 @@ inline std::string drawn_play(std::int64_t lines, std::uint64_t seed) {
     return play;
 }
 
-/// A file's text.
+/// Reads a text file.
 inline std::string text_of(const std::string& path) {
     const std::vector<std::byte> bytes = io::read_file(path);
     return {reinterpret_cast<const char*>(bytes.data()), bytes.size()};
 }
 
-/// A text's tokens: the first nine tenths for training, the others to validate.
+/// Tokens of a text: the first nine tenths for training, the rest for validation.
 struct TextSets {
     text::Tokenizer tokenizer;
     std::vector<std::int64_t> train, test;
@@ -46,7 +46,7 @@ struct TextSets {
 inline TextSets characters_of(const std::string& path) {
     std::string whole;
     if (path.empty()) {
-        std::puts("no --text: a drawn play");
+        std::puts("no --text: using a synthetic play");
         whole = drawn_play(2000, 1);
     } else {
         whole = text_of(path);
@@ -56,11 +56,11 @@ inline TextSets characters_of(const std::string& path) {
     const auto cut = ids.begin() + static_cast<std::ptrdiff_t>(ids.size() / 10 * 9);
     sets.train.assign(ids.begin(), cut);
     sets.test.assign(cut, ids.end());
-    std::printf("%zu tokens of %lld kinds\n", ids.size(), static_cast<long long>(sets.tokenizer.vocab_size()));
+    std::printf("%zu tokens, vocabulary of %lld\n", ids.size(), static_cast<long long>(sets.tokenizer.vocab_size()));
     return sets;
 }
 
-/// Cross entropy of scores (N, T, tokens) and targets (N, T): nats a token.
+/// Cross entropy of scores (N, T, tokens) and targets (N, T), in nats per token.
 inline Tensor token_loss(const Tensor& scores, const Tensor& target) {
     return cross_entropy(flatten(scores, 0, 1), flatten(target, 0, 1));
 }
@@ -78,20 +78,21 @@ struct LanguageFlags {
     std::uint64_t seed = 1;
 
     void add_to(CLI::App& app) {
-        app.add_option("--text", text, "file to learn from; without it, a drawn play");
-        app.add_option("--device", device, "gpu, cpu, 0:0, or part of a name (default: the best one)");
-        app.add_option("--length", length, "tokens that the model sees at once")->capture_default_str();
-        app.add_option("--batch", batch, "windows a step")->capture_default_str();
-        app.add_option("--epochs", epochs, "epochs in all, those before --load included")->capture_default_str();
-        app.add_option("--steps-per-epoch", steps, "steps an epoch")->capture_default_str();
-        app.add_option("--lr", lr, "largest learning rate")->capture_default_str();
-        app.add_option("--seed", seed, "seed of everything random")->capture_default_str();
-        app.add_option("--generate", generate, "tokens to write at the end")->capture_default_str();
-        app.add_option("--temperature", temperature, "of what is written: 0 takes the likeliest token")
+        app.add_option("--text", text, "training text file (default: a synthetic play)");
+        app.add_option("--device", device,
+                       "device: gpu, cpu, an id such as 0:0, or part of a name (default: the best one)");
+        app.add_option("--length", length, "context length in tokens")->capture_default_str();
+        app.add_option("--batch", batch, "batch size in windows")->capture_default_str();
+        app.add_option("--epochs", epochs, "total epochs, including those before --load")->capture_default_str();
+        app.add_option("--steps-per-epoch", steps, "steps per epoch")->capture_default_str();
+        app.add_option("--lr", lr, "peak learning rate")->capture_default_str();
+        app.add_option("--seed", seed, "random seed")->capture_default_str();
+        app.add_option("--generate", generate, "number of tokens to generate at the end")->capture_default_str();
+        app.add_option("--temperature", temperature, "sampling temperature; 0 takes the most likely token")
             ->capture_default_str();
         app.add_option("--save", save, "checkpoint file to write");
-        app.add_option("--load", load, "checkpoint file to go on from");
-        app.add_option("--plot", plot, "picture of the learning curve to write (PNG)");
+        app.add_option("--load", load, "checkpoint file to resume from");
+        app.add_option("--plot", plot, "PNG file for the learning curve");
     }
 
     void apply() const {
@@ -100,7 +101,8 @@ struct LanguageFlags {
     }
 };
 
-/// Trains a model from tokens (N, T) to scores (N, T, tokens) with AdamW; gives the validation loss, nats a token.
+/// Trains a model from tokens (N, T) to scores (N, T, tokens) with AdamW; returns the validation loss in nats per
+/// token.
 inline double train_language_model(const train::Model& model, const TextSets& sets, const LanguageFlags& flags,
                                    const std::string& title) {
     const text::WindowDataset train(sets.train, {.length = flags.length, .stride = 1}),

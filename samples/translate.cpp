@@ -1,5 +1,5 @@
-// A transformer (A. Vaswani et al., Attention is all you need, 2017) translates numbers from words to digits, and back:
-// "forty two thousand seven" and 42007.
+// Sequence-to-sequence transformer (A. Vaswani et al., Attention is all you need, 2017) that translates numbers from
+// words to digits and back: "forty two thousand seven" and 42007.
 //
 //     ./translate --plot translate.png
 #include <cmath>
@@ -15,7 +15,7 @@ namespace {
 
 constexpr std::int64_t kLength = 12, kMax = 1'000'000;
 
-/// One vocabulary for both; a text to be written begins with the token that says in which way.
+/// One vocabulary for both languages; the target text begins with a token for the direction.
 const text::Vocabulary& vocabulary() {
     static const text::Vocabulary all(text::split_whitespace(
         "<pad> <digits> <words> <end> 0 1 2 3 4 5 6 7 8 9 zero one two three four five six seven eight nine ten eleven "
@@ -68,7 +68,7 @@ Pair pair_of(std::int64_t number, bool to_digits) {
     return {in_digits(number), in_words(number), "<words>"};
 }
 
-/// Every tenth number of four digits and more is never trained on. Numbers of all lengths are as frequent.
+/// Every tenth number of at least four digits is held out of training. Numbers of all lengths are equally frequent.
 std::int64_t drawn_number(data::Random& random, bool unseen) {
     for (;;) {
         const double digits = 6.0 * random.uniform();
@@ -107,7 +107,7 @@ std::vector<std::string> translated(models::Translator& model, const Pair& pair,
     return vocabulary().tokens(ids);
 }
 
-/// The mean of the heads of the last layer.
+/// Mean attention weights of the heads of the last layer.
 Heatmap attention_of(models::Translator& model, const Pair& pair) {
     const NoGrad no_grad;
     std::vector<std::string> target{pair.begin};
@@ -116,7 +116,7 @@ Heatmap attention_of(models::Translator& model, const Pair& pair) {
         return Tensor::from(vocabulary().ids(tokens), {1, static_cast<std::int64_t>(tokens.size())});
     };
     const Tensor weights = mean(model.attention_to_source(row(pair.source), row(target)).back(), {1});
-    // Row i says what was looked at to write token i.
+    // Row i has the attention weights that predict token i.
     std::vector<std::string> next = pair.target;
     next.emplace_back("<end>");
     return {joined(pair.source, " ") + " -> " + joined(pair.target, " "),
@@ -136,19 +136,20 @@ int main(int argc, char** argv) {
     std::uint64_t seed = 1;
     CLI::App app("Translates numbers from words to digits and back. Type numbers or words after --ask.");
     bool ask = false;
-    app.add_option("--device", device, "gpu, cpu, 0:0, or part of a name (default: the best one)");
+    app.add_option("--device", device,
+                   "device: gpu, cpu, an id such as 0:0, or part of a name (default: the best one)");
     app.add_option("--epochs", epochs, "epochs")->capture_default_str();
-    app.add_option("--steps-per-epoch", steps, "steps an epoch")->capture_default_str();
-    app.add_option("--batch", batch, "numbers a step")->capture_default_str();
-    app.add_option("--width", width, "numbers a token")->capture_default_str();
-    app.add_option("--layers", layers, "of encoder and decoder each")->capture_default_str();
-    app.add_option("--lr", lr, "largest learning rate")->capture_default_str();
-    app.add_option("--beams", beams, "of beam search; 1 takes the likeliest token")->capture_default_str();
-    app.add_option("--seed", seed, "seed of everything random")->capture_default_str();
-    app.add_option("--plot", plot, "picture to write: the learning curve, and what the decoder looks at (PNG)");
+    app.add_option("--steps-per-epoch", steps, "steps per epoch")->capture_default_str();
+    app.add_option("--batch", batch, "batch size")->capture_default_str();
+    app.add_option("--width", width, "embedding size")->capture_default_str();
+    app.add_option("--layers", layers, "number of layers of encoder and decoder each")->capture_default_str();
+    app.add_option("--lr", lr, "peak learning rate")->capture_default_str();
+    app.add_option("--beams", beams, "beam width; 1 takes the most likely token")->capture_default_str();
+    app.add_option("--seed", seed, "random seed")->capture_default_str();
+    app.add_option("--plot", plot, "PNG file for the learning curve and the decoder's attention");
     app.add_option("--save", save, "checkpoint file to write");
-    app.add_option("--load", load, "checkpoint file to go on from");
-    app.add_flag("--ask", ask, "then translates the lines that are typed");
+    app.add_option("--load", load, "checkpoint file to resume from");
+    app.add_flag("--ask", ask, "afterwards translate lines from standard input");
     CLI11_PARSE(app, argc, argv);
     return guarded([&] {
         if (!device.empty()) set_default_device(Device::select(device));
@@ -177,7 +178,7 @@ int main(int argc, char** argv) {
             options.callbacks.push_back(std::make_shared<train::Checkpoint>(train::CheckpointOptions{.last = save}));
         trainer.fit(pairs(steps * batch, seed, false), pairs(1000, seed + 1, true), options);
 
-        // Whole texts of numbers that were never seen.
+        // Exact matches on held-out numbers.
         data::Random random(seed + 2, 0, 0, data::Purpose::user);
         constexpr int kTests = 200;
         double right[2] = {};
@@ -192,7 +193,7 @@ int main(int argc, char** argv) {
             }
         if (!plot.empty()) {
             io::write_png(
-                plot, stacked(curve_of(trainer, "nats a token"), drawn(attention_of(model, pair_of(418'305, true)))));
+                plot, stacked(curve_of(trainer, "nats per token"), drawn(attention_of(model, pair_of(418'305, true)))));
             std::printf("wrote %s\n", plot.c_str());
         }
         std::printf("unseen numbers right: to digits %.3f, to words %.3f\n", right[0], right[1]);

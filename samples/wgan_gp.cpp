@@ -1,6 +1,6 @@
 // A generative adversarial network with gradient penalty (Gulrajani et al. 2017, "Improved Training of Wasserstein
-// GANs") learns to draw digits. The critic's loss holds the slope of the critic itself, so that each of its steps goes
-// through the gradient of a gradient. Writes what it draws at the end as a picture.
+// GANs") learns to generate digits. The critic's loss contains the norm of its own gradient, so that each critic step
+// is a double backward. Writes generated digits as a picture.
 #include <cstdio>
 #include <string>
 
@@ -13,7 +13,7 @@ namespace {
 
 constexpr std::int64_t kNoise = 64;
 
-/// Noise (N, 64) to images (N, 1, 28, 28) in [0, 1].
+/// Maps noise (N, 64) to images (N, 1, 28, 28) in [0, 1].
 nn::Sequential make_generator() {
     return nn::Sequential(nn::Linear(kNoise, 64 * 7 * 7), nn::ReLU(), nn::Lambda([](const Tensor& x) {
                               return reshape(x, {-1, 64, 7, 7});
@@ -22,14 +22,14 @@ nn::Sequential make_generator() {
                           nn::ConvTranspose2d(32, 1, 4, {.stride = 2, .padding = 1}), nn::Sigmoid());
 }
 
-/// Images to a number each: larger for those that look real.
+/// Maps images to one score each, larger for real-looking ones.
 nn::Sequential make_critic() {
     return nn::Sequential(nn::Conv2d(1, 16, 4, {.stride = 2, .padding = 1}), nn::LeakyReLU(0.2),
                           nn::Conv2d(16, 32, 4, {.stride = 2, .padding = 1}), nn::LeakyReLU(0.2), nn::Flatten(),
                           nn::Linear(32 * 7 * 7, 1));
 }
 
-/// How far the slope of the critic is from 1, at random points between real and drawn images.
+/// Gradient penalty: deviation of the critic's gradient norm from 1 at random points between real and generated images.
 Tensor gradient_penalty(nn::Layer& critic, const Tensor& real, const Tensor& drawn) {
     const Tensor share = rand({real.size(0), 1, 1, 1});
     const Tensor between = (real * share + drawn * (1.0 - share)).detach().set_requires_grad();
@@ -42,11 +42,12 @@ Tensor gradient_penalty(nn::Layer& critic, const Tensor& real, const Tensor& dra
 int main(int argc, char** argv) {
     std::string device, plot = "wgan_gp.png";
     std::int64_t epochs = 3, batch_size = 30;
-    CLI::App app("Trains a generative adversarial network with gradient penalty to draw digits.");
-    app.add_option("--device", device, "gpu, cpu, 0:0, or part of a name (default: the best one)");
+    CLI::App app("Trains a generative adversarial network with gradient penalty to generate digits.");
+    app.add_option("--device", device,
+                   "device: gpu, cpu, an id such as 0:0, or part of a name (default: the best one)");
     app.add_option("--epochs", epochs, "epochs")->capture_default_str();
-    app.add_option("--batch", batch_size, "digits a step")->capture_default_str();
-    app.add_option("--plot", plot, "picture to write of what the generator draws (PNG)")->capture_default_str();
+    app.add_option("--batch", batch_size, "batch size")->capture_default_str();
+    app.add_option("--plot", plot, "PNG file for generated digits")->capture_default_str();
     CLI11_PARSE(app, argc, argv);
     if (!device.empty()) set_default_device(Device::select(device));
     manual_seed(1);
@@ -66,7 +67,7 @@ int main(int argc, char** argv) {
         critic_optimizer.step();
         step.report("distance", distance);
         step.report("penalty", penalty);
-        if (step.number() % 3 != 2) return;  // the critic has three steps for each of the generator
+        if (step.number() % 3 != 2) return;  // three critic steps per generator step
         generator_optimizer.zero_grad();
         step.backward(-mean(critic(drawn)));
         generator_optimizer.step();
@@ -76,14 +77,14 @@ int main(int argc, char** argv) {
     const NoGrad no_grad;
     const Tensor drawn = generator(randn({240, kNoise}));
     const data::Batch real = *data::Loader(digits, {.batch = 1000}).begin();
-    // Of the average of each pixel and of its square: half of all ink at first; at the end it is where it should be.
+    // Compares the mean of each pixel and of its square with the data set. The error is half of all ink at first.
     const auto moments = [](const Tensor& images) { return concat({mean(images, 0), mean(square(images), 0)}, 0); };
     const double off = mean(abs(moments(drawn) - moments(real["image"]))).item<float>();
     const std::vector<float> pixels = drawn.to_vector<float>();
     std::vector<train::Prediction> shown;
     for (std::size_t i = 0; i < 60; ++i)
         shown.push_back({io::Image8::from_planes(std::span(pixels).subspan(i * 784, 784), {1, 28, 28}), "", ""});
-    io::write_png(plot, train::prediction_grid(shown, 12, "drawn by the generator"));
-    std::printf("moments are off by: %.4f\n", off);
+    io::write_png(plot, train::prediction_grid(shown, 12, "generated digits"));
+    std::printf("difference of moments: %.4f\n", off);
     return off < 0.06 ? 0 : 1;
 }

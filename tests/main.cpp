@@ -1,5 +1,5 @@
-// The one test program. Its exit code is 0 when cases ran and all passed, 77 (which ctest shows as Skipped) when they
-// passed but some could not run, anything else for a failure. A run that checks nothing is a failure.
+// The test program. Its exit code is 0 if cases ran and all passed, 77 (Skipped in ctest) if they passed but some could
+// not run, anything else for a failure. A run without assertions is a failure.
 #define DOCTEST_CONFIG_IMPLEMENT
 #include <cstdio>
 #include <cstdlib>
@@ -14,14 +14,14 @@
 namespace {
 
 constexpr int kSkipped = 77;
-constexpr std::string_view kNoDouble = "the device has no double precision";  // of the error that says so
+constexpr std::string_view kNoDouble = "the device has no double precision";  // of the error message
 
 doctest::TestRunStats run_stats{};
-int without_double = 0;  // cases that failed, but for nothing else than that
-std::mutex lock;         // assertions may be made by several threads
+int without_double = 0;  // number of cases that failed only for this reason
+std::mutex lock;         // several threads may make assertions
 
-/// Keeps the figures of the run, which doctest gives to listeners only, and which cases ended where they took f64 on a
-/// device without.
+/// Keeps the run's statistics, which doctest passes only to listeners, and which cases ended because the device has no
+/// f64.
 struct Listener : doctest::IReporter {
     explicit Listener(const doctest::ContextOptions&) {}
     void test_run_end(const doctest::TestRunStats& stats) override { run_stats = stats; }
@@ -64,7 +64,7 @@ REGISTER_LISTENER("stats", 0, Listener);
 }  // namespace
 
 int main(int argc, char** argv) {
-    setenv("DECLIVITY_TUNING_FILE", "", 0);  // what was measured on this machine is not what is tested
+    setenv("DECLIVITY_TUNING_FILE", "", 0);  // measurements on this machine must not affect the tests
     doctest::Context context(argc, argv);
     const int failed = context.run();
     if (context.shouldExit()) return failed;

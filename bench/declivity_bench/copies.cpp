@@ -17,7 +17,7 @@
 namespace declivity::bench {
 namespace {
 
-/// Host memory from one place to another by several threads at once.
+/// Multithreaded copy of host memory.
 struct HostCopy {
     std::vector<float> from, to;
 
@@ -53,7 +53,7 @@ std::vector<Contender> ways_to_copy(const Device& device, double bytes) {
     }));
     ways.push_back(by([](const ops::View& from, const ops::View& to) { ops::evaluate(ops::Expression(from), to); }));
     ways.push_back(by([](const ops::View& from, const ops::View& to) { ops::copy(from, to); }));
-    if (device.style() == KernelStyle::simd) {
+    if (device.kernel_style() == KernelStyle::simd) {
         std::vector<std::shared_ptr<HostCopy>> blocks;
         for (std::size_t i = 0; i < sets.size(); ++i) {
             const auto size = static_cast<std::size_t>(count);
@@ -72,7 +72,7 @@ std::vector<Contender> ways_to_copy(const Device& device, double bytes) {
 }  // namespace
 
 Contender copy_of(const Device& device, double bytes) {
-    static std::map<double, std::size_t> known;  // the fastest way for so many bytes
+    static std::map<double, std::size_t> known;  // fastest method per size
     std::vector<Contender> ways = ways_to_copy(device, bytes);
     const auto found = known.find(bytes);
     if (found != known.end()) return ways[found->second];

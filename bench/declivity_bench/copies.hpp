@@ -1,4 +1,4 @@
-// The fastest copy that a device can do: what bandwidth-bound operators are held against.
+// The fastest copy on a device: the reference for bandwidth-bound operators.
 #pragma once
 
 #include <declivity/runtime/device.hpp>
@@ -7,8 +7,8 @@
 
 namespace declivity::bench {
 
-/// Reads `bytes` / 2 and writes as many, from and to memory that no cache holds, in the fastest of several ways: a copy
-/// of buffers, an elementwise kernel, ops::copy and, on a CPU, memcpy by a thread for each of its cores.
+/// Reads `bytes` / 2 and writes as many, from and to memory outside of the caches, by the fastest of: a buffer copy, an
+/// elementwise kernel, ops::copy and, on a CPU, memcpy with one thread per core.
 Contender copy_of(const Device& device, double bytes);
 
 }  // namespace declivity::bench

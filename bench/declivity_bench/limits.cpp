@@ -20,11 +20,11 @@ void run(Report& report) {
     if (most.multiply_add_f64 > 0) report.note("multiply-add f64", most.multiply_add_f64 * 1e-9, "GFLOP/s");
     report.note("copy, read and written", most.copy * 1e-9, "GB/s");
     report.note("launch, enqueued", most.launch * 1e6, "us");
-    report.note("launch, waited for", most.launch_waited * 1e6, "us");
+    report.note("launch and wait", most.launch_waited * 1e6, "us");
     report.end();
 }
 
-const Suite suite("limits", "what the device does at most: multiply-adds, copies, launches", run);
+const Suite suite("limits", "measured peak rates of the device: multiply-adds, copies, launches", run);
 
 }  // namespace
 

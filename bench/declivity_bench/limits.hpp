@@ -1,4 +1,4 @@
-// What a device can do at most.
+// Peak rates of a device.
 #pragma once
 
 #include "report.hpp"

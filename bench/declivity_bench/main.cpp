@@ -1,4 +1,4 @@
-// declivity_bench: times the operators, checks what they computed, and sets them beside peers.
+// declivity_bench: times the operators, checks their results, and compares them with peer libraries.
 #include <algorithm>
 #include <cstdio>
 #include <fstream>
@@ -29,18 +29,18 @@ int main(int count, char** arguments) try {
         names.push_back(suite->name);
         about += fmt::format("  {:<10} {}\n", suite->name, suite->about);
     }
-    CLI::App app("Times Declivity's operators beside peers, each result checked before it is timed.");
+    CLI::App app("Benchmarks Declivity's operators against peer libraries; each result is checked before it is timed.");
     app.footer(about);
     std::vector<std::string> wanted;
     std::string device_name, json, filter;
     bool peers = false;
-    app.add_option("suite", wanted, "what to run")->required()->check(CLI::IsMember(names));
-    app.add_flag(
-        "--peers", peers,
-        fmt::format("time peers in the same process, in turn ({} here)", fmt::join(bench::peer_names(), ", ")));
-    app.add_option("--device", device_name, "gpu, cpu, an id or part of a name");
-    app.add_option("--json", json, "write all figures to this file");
-    app.add_option("--filter", filter, "only cases whose name has this regular expression");
+    app.add_option("suite", wanted, "suites to run")->required()->check(CLI::IsMember(names));
+    app.add_flag("--peers", peers,
+                 fmt::format("time peer libraries in the same process, interleaved (here: {})",
+                             fmt::join(bench::peer_names(), ", ")));
+    app.add_option("--device", device_name, "device: gpu, cpu, an id or part of a name");
+    app.add_option("--json", json, "write all results to this file");
+    app.add_option("--filter", filter, "only cases whose names match this regular expression");
     CLI11_PARSE(app, count, arguments);
 
     const Device device = device_name.empty() ? Device::best() : Device::select(device_name);

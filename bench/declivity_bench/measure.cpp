@@ -18,14 +18,14 @@ double seconds_of(const Contender& contender, int calls) {
     return std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
 }
 
-/// Returns when no thread of this process runs any more: the workers of a peer turn in circles for some milliseconds
-/// behind its last call, for the next one's sake, and would take their cores from whoever comes next.
+/// Returns when no thread of this process is running: worker threads of a peer spin for some milliseconds after its
+/// last call and would take cores from the next contender.
 void settle() {
     using namespace std::chrono_literals;
     constexpr auto step = 1ms, longest = 200ms;
-    constexpr std::clock_t idle = CLOCKS_PER_SEC / 5000;  // a fifth of a step
+    constexpr std::clock_t idle = CLOCKS_PER_SEC / 5000;  // a fifth of a step (1 ms)
     for (auto waited = 0ms; waited < longest; waited += step) {
-        const std::clock_t before = std::clock();  // of all threads
+        const std::clock_t before = std::clock();  // CPU time of all threads
         std::this_thread::sleep_for(step);
         if (std::clock() - before < idle) return;
     }
@@ -71,7 +71,7 @@ Comparison compare(const Contender& ours, const std::vector<Contender>& peers, i
     for (int round = 0; round < rounds; ++round)
         for (std::size_t i = 0; i < all.size(); ++i) {
             settle();
-            seconds_of(*all[i], calls[i]);  // its threads wake, and find cores of their own
+            seconds_of(*all[i], calls[i]);  // warm-up: wakes the worker threads
             times[i].push_back(seconds_of(*all[i], calls[i]) / calls[i]);
         }
     Comparison result{.ours = {median(times[0]), waited_seconds(ours)}};

@@ -1,4 +1,4 @@
-// Timing of calls that enqueue and return, beside peers in turn.
+// Timing of asynchronous calls, interleaved with peer libraries.
 #pragma once
 
 #include <functional>
@@ -7,8 +7,8 @@
 
 namespace declivity::bench {
 
-/// One way to do a thing. `call` may return before the work is done; `wait` waits for all calls. A call that works on
-/// one of several sets of operands is told its number, counting from 0.
+/// One implementation to be timed. `call` may return before the work is done; `wait` synchronises with all calls. A
+/// call that uses one of several sets of operands gets its index, counting from 0.
 struct Contender {
     std::string name;
     std::function<void(int)> call;
@@ -16,23 +16,23 @@ struct Contender {
 };
 
 struct Times {
-    double seconds = 0;  ///< of a call among many, median of the rounds
-    double waited = 0;   ///< of a call that is waited for, median
+    double seconds = 0;  ///< per call in a batch of calls, median of the rounds
+    double waited = 0;   ///< of a single call with wait, median
 };
 
 struct Comparison {
     Times ours;
     std::vector<Times> peers = {};
     std::vector<double> ratios =
-        {};  ///< for each peer: median of its time over ours, round by round; above 1 ours is faster
+        {};  ///< for each peer: median over the rounds of its time / our time; above 1 Declivity is faster
 };
 
-/// Times `ours` and each peer in turn (A B C A B C), for `rounds` rounds. In a round each makes as many calls as take
-/// 10 ms at least, and waits once. Everything is called before the first round, so that nothing is compiled in it.
+/// Times `ours` and each peer interleaved (A B C A B C), for `rounds` rounds. A round makes enough calls to take 10 ms
+/// and waits once. Everything is called before the first round, so that no round includes compilation.
 Comparison compare(const Contender& ours, const std::vector<Contender>& peers, int rounds = 7);
 
 double median(std::vector<double> values);
-/// exp of the mean of the logarithms; 0 of none.
+/// exp of the mean of the logarithms; 0 if empty.
 double geometric_mean(const std::vector<double>& values);
 
 }  // namespace declivity::bench

@@ -1,4 +1,4 @@
-// The networks whose steps are timed; bench/peers/pytorch_train.py has the same.
+// The networks of the training benchmark; bench/peers/pytorch_train.py has the same ones.
 #pragma once
 
 #include <cstdint>
@@ -13,12 +13,12 @@ namespace declivity::bench {
 struct Net {
     std::string name;
     std::int64_t batch;
-    Shape input;  ///< of one image
+    Shape input;  ///< shape of one image
     std::unique_ptr<nn::Layer> (*make)();
 };
 
-/// mnist and cifar10 as the samples of these names, and ResNet-20 (K. He et al. 2015, section 4.2; shortcuts by 1x1
-/// convolutions where the shape changes).
+/// mnist and cifar10 of the samples of these names, and ResNet-20 (K. He et al. 2015, section 4.2; 1x1 convolutions as
+/// shortcuts where the shape changes).
 const std::vector<Net>& nets();
 
 /// A network, Adam, and a batch of random images and labels.
@@ -27,8 +27,8 @@ class Training {
     Training(const Net& net, std::int64_t batch);
     void step();
     void infer();
-    /// The same, recorded at the first call, and again when the other was called in between, which puts the model into
-    /// another mode.
+    /// The captured step: captured at the first call, and again after a call of the other step, which changes the mode
+    /// of the model.
     void captured_step();
     void captured_infer();
 

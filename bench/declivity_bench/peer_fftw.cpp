@@ -37,7 +37,7 @@ struct Plan {
                                                   FFTW_MEASURE)
                         : fftwf_plan_many_dft(rank, n.data(), rows, reinterpret_cast<fftwf_complex*>(in), nullptr, 1,
                                               from, numbers, nullptr, 1, to, FFTW_FORWARD, FFTW_MEASURE);
-        std::copy_n(fft.x, batch * static_cast<std::size_t>(in_row), in);  // behind the plan, which writes there
+        std::copy_n(fft.x, batch * static_cast<std::size_t>(in_row), in);  // after planning, which overwrites the input
     }
     ~Plan() {
         if (plan != nullptr) fftwf_destroy_plan(plan);

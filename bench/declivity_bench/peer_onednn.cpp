@@ -40,7 +40,7 @@ std::function<void(int)> runner(std::vector<Step> steps) {
 
 const auto kWait = [] { stream().wait(); };
 
-/// A tensor of a primitive: the user's plain memory, and how the primitive with layouts of its own wants it.
+/// A tensor argument of a primitive: the plain memory, and the memory in the layout that the primitive prefers.
 struct Slot {
     int name;
     memory plain;
@@ -48,8 +48,8 @@ struct Slot {
     bool written;
 };
 
-/// "oneDNN-NCHW": from plain tensors to plain tensors, by reorders into the library's own layouts or without them,
-/// whichever is faster; "oneDNN-blocked": with everything in its own layouts already.
+/// "oneDNN-NCHW": from and to plain tensors, with reorders into the library's own layouts or without, whichever is
+/// faster; "oneDNN-blocked": operands already in its own layouts.
 std::vector<Contender> contenders(const dnnl::primitive& plain_primitive, const dnnl::primitive& own_primitive,
                                   const std::vector<Slot>& slots, std::unordered_map<int, memory> plain_arguments = {},
                                   std::unordered_map<int, memory> own_arguments = {}) {
@@ -61,7 +61,7 @@ std::vector<Contender> contenders(const dnnl::primitive& plain_primitive, const 
         const memory inner(slot.own, engine());
         plain_arguments[slot.name] = slot.plain;
         own_arguments[slot.name] = inner;
-        Step fill = reorder(slot.plain, inner);  // numbers to compute with, also where no reorder is timed
+        Step fill = reorder(slot.plain, inner);  // the memory must have valid numbers even if no reorder is timed
         fill.primitive.execute(stream(), fill.arguments);
         if (slot.plain.get_desc() == slot.own) continue;
         if (slot.written) from.push_back(reorder(inner, slot.plain));
@@ -89,7 +89,7 @@ std::vector<Contender> contenders(const dnnl::primitive& plain_primitive, const 
     return {reorders_win ? by_reorders : by_plain, {"oneDNN-blocked", runner({blocked}), kWait}};
 }
 
-/// The primitive for given layouts of x, weights and output, as DNNL_ARG_* descriptions and itself.
+/// A convolution for given layouts of x, weights and output: DNNL_ARG_* descriptors and the primitive.
 struct Convolution {
     memory::desc x, weight, out;
     dnnl::primitive primitive;
@@ -103,7 +103,7 @@ Convolution convolution(const HostConv2d& conv, Tag x_tag, Tag weight_tag, Tag o
     const auto type = memory::data_type::f32;
     const memory::desc x(x_dims, type, x_tag), weight(weight_dims, type, weight_tag), out(out_dims, type, out_tag);
     const memory::dims stride{conv.stride_h, conv.stride_w}, dilation{conv.dilation_h - 1, conv.dilation_w - 1};
-    // The last window need not end where the padding does.
+    // The last window need not end at the end of the padding.
     const auto right = [](std::int64_t outputs, std::int64_t step, std::int64_t filter, std::int64_t spread,
                           std::int64_t size,
                           std::int64_t left) { return (outputs - 1) * step + (filter - 1) * spread + 1 - size - left; };
@@ -195,7 +195,7 @@ std::vector<Contender> onednn_pool2d(const HostPool2d& pool) {
         return Pair{dnnl::pooling_forward(forward), dnnl::pooling_backward(backward), x, out, forward.workspace_desc()};
     };
     const auto plain = primitives(Tag::nchw), own = primitives(Tag::nChw16c);
-    // Who won stays in the library's own form, made by a forward pass.
+    // The argmax workspace stays in oneDNN's own layout, from a forward pass.
     const auto more = [&](const auto& item) {
         std::unordered_map<int, memory> arguments;
         if (!pool.largest) return arguments;
@@ -220,7 +220,7 @@ std::vector<Contender> onednn_batch_norm(const HostBatchNorm& norm) {
 #if DNNL_VERSION_MAJOR >= 3
     const auto flags = dnnl::normalization_flags::use_scale | dnnl::normalization_flags::use_shift;
 #else
-    // Version 2 miscounts the arguments of a backward pass with separate scale and shift, and refuses to run it.
+    // oneDNN 2 miscounts the arguments of a backward pass with separate scale and shift, and fails.
     const auto flags = dnnl::normalization_flags::use_scale_shift;
 #endif
     const auto primitive = [&](const memory::desc& layout) -> dnnl::primitive {
@@ -284,7 +284,7 @@ std::vector<Contender> onednn_softmax(const HostSoftmax& softmax) {
     std::unordered_map<int, memory> arguments;
     if (softmax.forward) arguments = {{DNNL_ARG_SRC, x}, {DNNL_ARG_DST, y}};
     else arguments = {{DNNL_ARG_DST, y}, {DNNL_ARG_DIFF_DST, out}, {DNNL_ARG_DIFF_SRC, x}};
-    // Rows have one layout only.
+    // Rows have a single layout.
     return {{"oneDNN-NCHW", runner({Step{primitive(), arguments}}), kWait}};
 }
 

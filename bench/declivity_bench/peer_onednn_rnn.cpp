@@ -1,4 +1,4 @@
-// oneDNN's recurrent layers, in layouts of its own choice.
+// oneDNN's recurrent layers, in the layouts oneDNN chooses.
 #include "peers.hpp"
 
 #ifdef DECLIVITY_BENCH_ONEDNN
@@ -27,7 +27,7 @@ dnnl::stream& stream() {
     return in_order;
 }
 
-/// With numbers that are neither large nor denormal.
+/// Fills with numbers that are neither large nor denormal.
 memory filled(const memory::desc& as) {
     memory made(as, engine());
     auto* numbers = static_cast<float*>(made.get_data_handle());
@@ -36,12 +36,12 @@ memory filled(const memory::desc& as) {
     return made;
 }
 
-/// Makes the primitives from plain descriptions; `any` lets oneDNN choose.
+/// Creates the primitives from plain descriptors; `any` lets oneDNN choose the layout.
 struct Sizes {
     memory::desc x, state, weights, bias, y;
 };
 Sizes sizes_of(const HostRnn& rnn) {
-    const std::int64_t gates = rnn.lstm ? 4 : 3, biases = 4;  // the linear-before-reset GRU has two of one gate
+    const std::int64_t gates = rnn.lstm ? 4 : 3, biases = 4;  // the linear-before-reset GRU has two biases for one gate
     const auto any = [](const memory::dims& dims) {
         return memory::desc(dims, memory::data_type::f32, memory::format_tag::any);
     };
@@ -74,7 +74,7 @@ Contender contender(const HostRnn& rnn, MakeForward make_forward, MakeBackward m
     arguments[DNNL_ARG_WORKSPACE] = workspace;
     const typename Backward::primitive_desc backward = make_backward(forward);
     Arguments back = arguments;
-    // The weights as the backward wants them are another copy, whose making is not counted.
+    // The weights in the layout of the backward pass are another copy; its creation is not timed.
     back[DNNL_ARG_WEIGHTS_LAYER] = filled(backward.weights_layer_desc());
     back[DNNL_ARG_WEIGHTS_ITER] = filled(backward.weights_iter_desc());
     back[DNNL_ARG_DIFF_SRC_LAYER] = filled(backward.diff_src_layer_desc());
@@ -93,7 +93,7 @@ Contender contender(const HostRnn& rnn, MakeForward make_forward, MakeBackward m
     return {"oneDNN",
             [first = Forward(forward), second = Backward(backward), arguments, back, weights_layer, weights_iter,
              bias](int) mutable {
-                // It adds to what the gradients of weights hold.
+                // oneDNN accumulates into the weight gradients.
                 for (memory* item : {&weights_layer, &weights_iter, &bias}) {
                     auto* numbers = static_cast<float*>(item->get_data_handle());
                     std::fill_n(numbers, item->get_desc().get_size() / sizeof(float), 0.0F);

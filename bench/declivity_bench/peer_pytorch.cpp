@@ -16,7 +16,7 @@
 namespace declivity::bench {
 namespace {
 
-/// The process, which ends with this one: its input does.
+/// The PyTorch process; it ends with this one, when its input is closed.
 class Process {
   public:
     static Process& instance() {
@@ -101,7 +101,7 @@ Pytorch pytorch(const PytorchCase& one) {
     std::ifstream(out, std::ios::binary)
         .read(reinterpret_cast<char*>(made.result.data()),
               static_cast<std::streamsize>(made.result.size() * sizeof(double)));
-    // Calls are counted, and made when they are waited for.
+    // Calls are counted and executed at the wait.
     const auto pending = std::make_shared<int>(0);
     made.contender = {"PyTorch", [pending](int) { ++*pending; },
                       [pending] {

@@ -1,4 +1,4 @@
-// PyTorch on the CPU, in a process beside this one, by turns with it: for suites of functions that no C library has.
+// PyTorch on the CPU in a child process, interleaved with our calls, for suites of functions that no C library has.
 #pragma once
 
 #include <cstddef>
@@ -12,22 +12,23 @@
 
 namespace declivity::bench {
 
-/// Whether DECLIVITY_BENCH_PYTHON names a Python that has the package torch.
+/// Returns whether DECLIVITY_BENCH_PYTHON is a Python interpreter with the package torch.
 bool has_pytorch();
 
-/// What PyTorch makes of a piece of Python over tensors x[0], x[1], ..., here the elements of `inputs`.
+/// Evaluates Python code over tensors x[0], x[1], ..., the elements of `inputs`, in PyTorch.
 struct PytorchCase {
     std::string code;
     std::vector<Tensor> inputs;
-    /// Above 0: the gradient of x[0], of those of the first so many inputs; that of the code's result is the last one.
+    /// If above 0: computes the gradient of x[0], with the first `leaves` inputs as leaves and the last input as the
+    /// output gradient.
     std::size_t leaves = 0;
 };
 
 struct Pytorch {
     Contender contender;
-    std::vector<double> result;  ///< of a call, the first where there are several
+    std::vector<double> result;  ///< result of a call, the first one of several
 };
-/// @throws std::runtime_error with what Python says
+/// @throws std::runtime_error with the Python error
 Pytorch pytorch(const PytorchCase& one);
 
 }  // namespace declivity::bench

@@ -29,7 +29,7 @@ void Report::begin(const std::string& suite) {
     suite_ = suite;
     ratios_.clear();
     fmt::print("\n{}\n{:<52} {:>9} {:>6} {:>7}  {:>10} {:>10}  {:<12} ratios to peers\n", suite, "case", "GFLOP/s",
-               "GB/s", "ceiling", "us a call", "us waited", "strategy");
+               "GB/s", "ceiling", "us per call", "us with wait", "strategy");
 }
 
 void Report::measure(const Row& row, const Contender& ours, std::vector<Contender> peers) {

@@ -1,4 +1,4 @@
-// What a suite prints: a row for each case, and at its end how it stands beside each peer.
+// Output of a suite: a row per case, and at the end the ratios to each peer.
 #pragma once
 
 #include <map>
@@ -14,20 +14,20 @@
 
 namespace declivity::bench {
 
-/// What this device does at most, measured by the suite `limits`.
+/// Peak rates of this device, measured by the suite `limits`.
 struct Ceilings {
-    double multiply_add_f32 = 0;  ///< floating-point operations a second; a multiply-add counts as two
-    double multiply_add_f64 = 0;  ///< 0 where the device has no f64
-    double copy = 0;              ///< bytes read and written a second, beyond the caches
+    double multiply_add_f32 = 0;  ///< floating-point operations per second; a multiply-add counts as two
+    double multiply_add_f64 = 0;  ///< 0 without f64
+    double copy = 0;              ///< bytes read and written per second, beyond the caches
     double launch = 0;            ///< seconds to enqueue a kernel
     double launch_waited = 0;     ///< seconds to enqueue a kernel and wait for it
 };
 
 struct Row {
     std::string name;
-    double flops = 0, bytes = 0;  ///< of a call; the one that is not 0 says what the case is limited by
+    double flops = 0, bytes = 0;  ///< per call; the nonzero one is the bound of the case
     std::string strategy = {};
-    std::string group = {};  ///< rows of a group are summed up together; empty for the suite's own
+    std::string group = {};  ///< rows of a group are summarised together; if empty, with the suite
 };
 
 class Report {
@@ -37,19 +37,19 @@ class Report {
 
     [[nodiscard]] const Device& device() const { return device_; }
     [[nodiscard]] bool with_peers() const { return peers_; }
-    /// Whether --filter lets the case through.
+    /// Returns whether the case matches --filter.
     [[nodiscard]] bool wants(const std::string& name) const { return !filter_ || std::regex_search(name, *filter_); }
-    /// Measured when first asked for.
+    /// Measured at the first call.
     const Ceilings& ceilings();
 
     void begin(const std::string& suite);
-    /// Times a case whose result has been checked, and prints it. Peers are left out without --peers.
+    /// Times a case whose result has been checked, and prints it. Without --peers, peers are skipped.
     void measure(const Row& row, const Contender& ours, std::vector<Contender> peers);
-    /// A case whose result is wrong.
+    /// Reports a wrong result.
     void fail(const std::string& name, const std::string& why);
-    /// A figure that is no case.
+    /// Reports a number that is not a timed case.
     void note(const std::string& name, double value, const std::string& unit);
-    /// Prints the geometric means of a suite.
+    /// Prints the geometric means of the suite.
     void end();
 
     [[nodiscard]] bool failed() const { return failed_; }
@@ -69,7 +69,7 @@ class Report {
     nlohmann::ordered_json rows_ = nlohmann::ordered_json::array(), summaries_ = nlohmann::ordered_json::array();
 };
 
-/// One suite; each file suite_*.cpp makes one in static storage.
+/// One suite; each file suite_*.cpp defines one in static storage.
 struct Suite {
     std::string name, about;
     void (*run)(Report&);

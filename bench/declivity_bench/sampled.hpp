@@ -1,4 +1,4 @@
-// Inputs larger than the caches, several sets of them in turn, and checks of some elements.
+// Inputs larger than the caches, in several sets used round-robin, and checks of sampled elements.
 #pragma once
 
 #include <algorithm>
@@ -16,12 +16,12 @@
 
 namespace declivity::bench {
 
-/// Bytes that the operands of all sets together exceed, so that no call finds its own in a cache.
+/// Minimum total size of all operand sets in bytes, so that no call finds its operands in a cache.
 constexpr double kBeyondCaches = 400e6;
 
 inline int sets_for(double bytes) { return std::clamp(static_cast<int>(std::ceil(kBeyondCaches / bytes)), 1, 64); }
 
-/// Compares `count` random elements, the first and the last: `wanted(index)` in double.
+/// Compares the first, the last and `count` random elements with `wanted(index)` in double.
 inline std::string wrong_element(const std::vector<float>& got, int count, double relative, double absolute,
                                  const std::function<double(std::size_t)>& wanted) {
     std::mt19937_64 engine(11);

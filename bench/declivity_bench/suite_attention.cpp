@@ -1,4 +1,5 @@
-// Attention without a matrix of scores, beside PyTorch's, and the rate of a matrix product beside it in `gemm`.
+// Fused attention without a score matrix, compared with PyTorch's; the suite `gemm` has the rate of a matrix product
+// for comparison.
 #include <vector>
 
 #include <declivity/tensor/creation.hpp>
@@ -10,7 +11,7 @@
 namespace declivity::bench {
 namespace {
 
-/// Batches of 12 heads of 64, as many tokens in all, but for the longest.
+/// Batches of 12 heads of 64 with the same total number of tokens, except for the longest.
 std::vector<FunctionCase> cases() {
     std::vector<FunctionCase> all;
     for (const bool backward : {false, true})
@@ -19,7 +20,7 @@ std::vector<FunctionCase> cases() {
                 if (backward && length > 2048) continue;
                 const std::int64_t batch = length < 1024 ? 1024 / length : 1;
                 const Shape shape{batch, 12, length, 64};
-                // Two products forward; five more backward, which computes the scores anew.
+                // Two products forward; five more backward, which recomputes the scores.
                 const double flops =
                     (backward ? 14.0 : 4.0) * static_cast<double>(shape.numel() * length) * (causal ? 0.5 : 1);
                 std::vector<Tensor> inputs;
@@ -40,7 +41,7 @@ std::vector<FunctionCase> cases() {
     return all;
 }
 
-const Suite attention("attention", "scaled_dot_product_attention of 12 heads, beside PyTorch",
+const Suite attention("attention", "scaled_dot_product_attention of 12 heads, compared with PyTorch",
                       [](Report& report) { time_functions(report, "attention", cases); });
 
 }  // namespace

@@ -44,7 +44,7 @@ struct Host {
     std::vector<float> x, weight, out;
 };
 
-/// Single elements of what a direction computes, in double.
+/// Single elements of the result of a direction, in double.
 class Reference {
   public:
     Reference(const Conv2dCase& one, const Host& given) : c(one), host(given), out(one.out()) {}
@@ -144,13 +144,13 @@ std::string wrong_element(const Conv2dCase& c, ops::Conv2dDirection direction, c
             !(std::abs(double{result[at]} - wanted) <= allowed.absolute + allowed.relative * std::abs(wanted)))
             return fmt::format("element {} is {}, expected {}", at, result[at], wanted);
     }
-    // Winograd's transforms lose digits where terms cancel.
+    // Winograd transforms lose precision by cancellation.
     if (by_norm && !(errors <= 1e-4 * 1e-4 * norm))
         return fmt::format("an error of {} relative to the norm, expected 1e-4", std::sqrt(errors / norm));
     return {};
 }
 
-/// @param written where they write what the direction computes
+/// @param written where the peers write the result of the direction
 std::vector<Contender> peers_of(const Conv2dCase& c, ops::Conv2dDirection direction, Host& host, float* written) {
     const Shape out = c.out();
     const auto& [stride, padding, dilation, groups] = c.options;
@@ -210,7 +210,7 @@ void time_case(Report& report, const Conv2dCase& c) {
             }
         };
         const ops::Conv2dProblem problem =
-            ops::conv2d_problem("bench", direction, DType::f32, device.style(), c.x, c.weight, c.options);
+            ops::conv2d_problem("bench", direction, DType::f32, device.kernel_style(), c.x, c.weight, c.options);
         const std::string strategy(ops::choose_conv2d(problem, device).strategy->name());
         call(0);
         const Tolerance allowed = direction == ops::Conv2dDirection::forward          ? c.forward_tolerance(DType::f32)
@@ -236,7 +236,9 @@ void run(Report& report) {
     report.end();
 }
 
-const Suite suite("conv", "convolutions of known networks, beside oneDNN on plain tensors and in its own layout", run);
+const Suite suite("conv",
+                  "convolutions of well-known networks, compared with oneDNN on plain tensors and in its own layout",
+                  run);
 
 }  // namespace
 }  // namespace declivity::bench

@@ -1,4 +1,4 @@
-// Fourier transforms, beside FFTW's with plans that it measured, on as many threads as there are cores.
+// Fourier transforms, compared with FFTW with measured plans and one thread per core.
 #include <cmath>
 #include <complex>
 #include <cstdint>
@@ -30,7 +30,7 @@ struct FftCase {
         for (const std::int64_t size : sizes) all *= size;
         return all;
     }
-    /// As FFTW counts them, whatever they are.
+    /// FFTW's conventional FLOP count.
     [[nodiscard]] double flops() const {
         const auto n = static_cast<double>(numbers());
         return (real ? 2.5 : 5) * n * std::log2(n) * static_cast<double>(batch);
@@ -56,7 +56,7 @@ std::vector<FftCase> cases() {
     return all;
 }
 
-/// Some numbers of the first transform against sums in double.
+/// Compares some elements of the first transform with sums in double.
 std::string wrong_number(const FftCase& one, const std::vector<float>& x, const std::vector<float>& y) {
     const auto n = one.numbers();
     double norm = 0;
@@ -108,7 +108,7 @@ void time_case(Report& report, const FftCase& one) {
                    {"ours", [&](int) { (void)call().view(); }, [device] { device.synchronize(); }}, peers);
 }
 
-const Suite fft_suite("fft", "Fourier transforms of complex and real numbers, beside FFTW", [](Report& report) {
+const Suite fft_suite("fft", "Fourier transforms of complex and real numbers, compared with FFTW", [](Report& report) {
     report.begin("fft");
     for (const FftCase& test_case : cases())
         if (report.wants(test_case.name)) time_case(report, test_case);

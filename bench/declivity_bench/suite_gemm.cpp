@@ -1,4 +1,5 @@
-// Matrix products: squares, dense layers, all transpositions; and the batches of an attention, a suite of their own.
+// Matrix products: squares, dense layers, all transpositions; and the batched products of attention, as a separate
+// suite.
 #include <cmath>
 #include <memory>
 #include <random>
@@ -63,7 +64,7 @@ std::vector<Named> gemm_cases() {
     return cases;
 }
 
-/// 12 heads of 64 elements, for one sequence and for 8.
+/// 12 heads of 64 elements, for one and for 8 sequences.
 std::vector<Named> attention_cases() {
     std::vector<Named> cases;
     for (const std::int64_t length : {128, 512})
@@ -75,7 +76,7 @@ std::vector<Named> attention_cases() {
     return cases;
 }
 
-/// Some elements of a product against sums in double: corners and random ones.
+/// Compares some elements of a product, corners and random ones, with sums in double.
 std::string wrong_element(const MatmulCase& one, const std::vector<float>& a, const std::vector<float>& b,
                           const std::vector<float>& out) {
     std::mt19937_64 engine(7);
@@ -126,7 +127,7 @@ void time_case(Report& report, const Named& one) {
         const HostGemm host{p.batch,        p.m, p.n, p.k, a_transposed, b_transposed, host_a.data(), host_b.data(),
                             host_out.data()};
         if (auto peer = openblas_gemm(host)) peers.push_back(*std::move(peer));
-        // Its built-in parameters on a CPU take seconds for the largest.
+        // With its built-in parameters CLBlast takes seconds on a CPU for the largest products.
         if (p.flops() < 3e9 && ops::matmul_clblast().is_applicable(problem, device))
             peers.push_back({"CLBlast",
                              [&](int) {
@@ -148,9 +149,10 @@ void run(Report& report, const char* name, const std::vector<Named>& cases) {
     report.end();
 }
 
-const Suite gemm("gemm", "matrix products, beside OpenBLAS and CLBlast with its built-in parameters",
+const Suite gemm("gemm", "matrix products, compared with OpenBLAS and CLBlast with its built-in parameters",
                  [](Report& report) { run(report, "gemm", gemm_cases()); });
-const Suite attention("attention_products", "the batched products of an attention of 12 heads, beside the same",
+const Suite attention("attention_products",
+                      "batched products of attention with 12 heads, compared with OpenBLAS and CLBlast",
                       [](Report& report) { run(report, "attention_products", attention_cases()); });
 
 }  // namespace

@@ -1,4 +1,4 @@
-// Language models: tokens a second of a step of training, and of writing with a cache, beside plain PyTorch.
+// Language models: tokens per second of training, and of text generation with a KV cache, compared with plain PyTorch.
 #include <cstdint>
 #include <memory>
 #include <string>
@@ -17,7 +17,7 @@ namespace {
 struct Net {
     std::string name;
     models::GPT2Config config;
-    std::int64_t batch, length;  ///< of a step of training
+    std::int64_t batch, length;  ///< of a training step
 };
 
 models::GPT2Config sizes(std::int64_t vocabulary, std::int64_t width, std::int64_t layers, std::int64_t heads) {
@@ -40,7 +40,7 @@ std::string python_sizes(const models::GPT2Config& config) {
                        config.n_head);
 }
 
-/// Tokens a second of ours and, by turns, of PyTorch, where there is one.
+/// Reports the tokens per second of Declivity and, interleaved, of PyTorch if it is available.
 void note(Report& report, const std::string& name, std::int64_t tokens, const Contender& ours,
           const std::string& python, const std::vector<Tensor>& inputs) {
     std::vector<Contender> peers;
@@ -76,7 +76,7 @@ void run(Report& report) {
         }
         constexpr std::int64_t count = 128, prompt = 32;
         for (const std::int64_t batch : {1, 8}) {
-            const std::string name = fmt::format("{} writing, batch {}", net.name, batch);
+            const std::string name = fmt::format("{} generation, batch {}", net.name, batch);
             if (!report.wants(name)) continue;
             const Tensor prompts = randint(0, net.config.vocab_size, {batch, prompt});
             const auto write = [&](int) {
@@ -89,7 +89,7 @@ void run(Report& report) {
     report.end();
 }
 
-const Suite suite("gpt", "language models, training and writing, beside PyTorch", run);
+const Suite suite("gpt", "language models, training and generation, compared with PyTorch", run);
 
 }  // namespace
 }  // namespace declivity::bench

@@ -1,4 +1,4 @@
-// What a call costs on the host, beside bench/peers/pytorch_host.py.
+// Host overhead per call; bench/peers/pytorch_host.py has the same cases.
 #include <chrono>
 #include <functional>
 #include <string>
@@ -16,8 +16,7 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-/// us of one of `calls` calls of `work`, which makes them all: median of the rounds. What is launched is waited for
-/// outside of the time.
+/// Time in us of one of the `calls` calls in `work`: median of the rounds. The synchronisation is not timed.
 double us_each(int calls, const std::function<void()>& work, int rounds = 41) {
     std::vector<double> times;
     for (int round = 0; round <= rounds; ++round) {
@@ -30,7 +29,7 @@ double us_each(int calls, const std::function<void()>& work, int rounds = 41) {
     return median(times);
 }
 
-/// The way of a graph of `nodes` functions of one element, back; us a node.
+/// Backward pass through a graph of `nodes` functions of one element; us per node.
 double backward_node(int nodes) {
     std::vector<double> times;
     Tensor x = ones({16});
@@ -124,7 +123,7 @@ void run(Report& report) {
     report.end();
 }
 
-const Suite suite("host", "what a call costs on the host: deferred, launched, a backward node, an LSTM", run);
+const Suite suite("host", "host overhead per call: deferred, launched, a backward node, an LSTM", run);
 
 }  // namespace
 }  // namespace declivity::bench

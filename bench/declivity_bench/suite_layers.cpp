@@ -1,4 +1,4 @@
-// Normalisation of rows and groups, resizing, and linear algebra, beside PyTorch.
+// Normalisation of rows and groups, resizing, and linear algebra, compared with PyTorch.
 #include <declivity/tensor/autograd.hpp>
 #include <declivity/tensor/creation.hpp>
 #include <declivity/tensor/functions.hpp>
@@ -10,7 +10,7 @@ namespace {
 
 using Tensors = std::vector<Tensor>;
 
-/// The case, and the same with its way back.
+/// Adds the forward case and the same case with backward.
 void add_both(std::vector<FunctionCase>& all, FunctionCase one) {
     const Shape out = [&] {
         const NoGrad none;
@@ -180,11 +180,11 @@ std::vector<FunctionCase> linear_algebra() {
     return all;
 }
 
-const Suite norm_suite("norm", "normalisation of rows, groups and samples, beside PyTorch",
+const Suite norm_suite("norm", "normalisation of rows, groups and samples, compared with PyTorch",
                        [](Report& report) { time_functions(report, "norm of rows and groups", norms); });
-const Suite resize_suite("resize", "images of other sizes, beside PyTorch",
+const Suite resize_suite("resize", "resizing of images, compared with PyTorch",
                          [](Report& report) { time_functions(report, "resize", resizes); });
-const Suite linalg_suite("linalg", "matrices to 128 x 128, beside PyTorch",
+const Suite linalg_suite("linalg", "linear algebra on matrices up to 128 x 128, compared with PyTorch",
                          [](Report& report) { time_functions(report, "linalg", linear_algebra); });
 
 }  // namespace

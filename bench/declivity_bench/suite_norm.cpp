@@ -1,4 +1,4 @@
-// Batch normalisation in training, as ResNet-50 and ResNet-20 use it, forward and backward.
+// Batch normalisation in training with the shapes of ResNet-50 and ResNet-20, forward and backward.
 #include <cmath>
 #include <vector>
 
@@ -57,8 +57,8 @@ Channel channel_of(const Shape& shape, const std::vector<float>& x, const std::v
 void time_case(Report& report, const Case& one, bool forward) {
     const std::string name = fmt::format("{} {}", forward ? "forward" : "backward", one.name);
     if (!report.wants(name)) return;
-    // Forward x is read for the statistics, then read and written; backward x and g are read twice. Caches may save
-    // some of it.
+    // Forward reads x for the statistics, then reads and writes it; backward reads x and g twice. Caches may save some
+    // of it.
     const double bytes = 4.0 * static_cast<double>(one.x.numel()) * (forward ? 2 : 3);
     const Shape channels{one.x[1]};
     struct Set {
@@ -111,7 +111,7 @@ void run(Report& report) {
     report.end();
 }
 
-const Suite suite("norm", "batch normalisation in training, beside oneDNN", run);
+const Suite suite("norm", "batch normalisation in training, compared with oneDNN", run);
 
 }  // namespace
 }  // namespace declivity::bench

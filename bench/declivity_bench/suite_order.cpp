@@ -1,4 +1,4 @@
-// Sorting, scanning, gathering and scattering, beside PyTorch.
+// Sorting, scans, gathering and scattering, compared with PyTorch.
 #include <declivity/tensor/creation.hpp>
 #include <declivity/tensor/functions.hpp>
 
@@ -11,7 +11,7 @@ using Tensors = std::vector<Tensor>;
 
 std::vector<FunctionCase> sorts() {
     std::vector<FunctionCase> all;
-    // A pass of the sort reads and writes a key and a place, of four there are for f32.
+    // A pass of the radix sort reads and writes a key and an index; f32 needs four passes.
     for (const auto& [name, shape] : std::vector<std::pair<std::string, Shape>>{{"1M", {1000000}},
                                                                                 {"1000 x 1000", {1000, 1000}},
                                                                                 {"20000 x 50", {20000, 50}},
@@ -28,7 +28,7 @@ std::vector<FunctionCase> sorts() {
                        "torch.argsort(x[0], stable=True)",
                        4 * 16 * n});
     }
-    all.push_back({"sort f64 1M falling",
+    all.push_back({"sort f64 1M descending",
                    {rand({1000000}, {DType::f64})},
                    [](const Tensors& x) { return sort(x[0], -1, true).values; },
                    "torch.sort(x[0], descending=True, stable=True)",
@@ -160,13 +160,13 @@ std::vector<FunctionCase> scatters() {
     };
 }
 
-const Suite sort_suite("sort", "sorting and searching, beside PyTorch",
+const Suite sort_suite("sort", "sorting and searching, compared with PyTorch",
                        [](Report& report) { time_functions(report, "sort", sorts); });
-const Suite scan_suite("scan", "cumulative functions, beside PyTorch",
+const Suite scan_suite("scan", "cumulative functions, compared with PyTorch",
                        [](Report& report) { time_functions(report, "scan", scans); });
-const Suite gather_suite("gather", "elements and rows by their numbers, beside PyTorch",
+const Suite gather_suite("gather", "gathering elements and rows by index, compared with PyTorch",
                          [](Report& report) { time_functions(report, "gather", gathers); });
-const Suite scatter_suite("scatter", "sums and writes at numbers, beside PyTorch",
+const Suite scatter_suite("scatter", "scatter and index_add, compared with PyTorch",
                           [](Report& report) { time_functions(report, "scatter", scatters); });
 
 }  // namespace

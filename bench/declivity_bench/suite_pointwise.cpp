@@ -1,4 +1,4 @@
-// Elementwise functions on arrays larger than the caches, beside a copy of as many bytes.
+// Elementwise functions on arrays larger than the caches, compared with a copy of as many bytes.
 #include <algorithm>
 #include <array>
 #include <cmath>
@@ -27,7 +27,7 @@ using ops::Domain;
 using ops::Function;
 using test::ElementwiseCase;
 
-/// Those that cost more than their memory traffic.
+/// Functions that are compute-bound.
 bool transcendental(Function function) {
     constexpr std::array kNames{std::string_view("pow"),
                                 std::string_view("pow_scalar"),
@@ -94,7 +94,7 @@ void time_case(Report& report, const ElementwiseCase& one, std::int64_t count) {
                    {"ours", call, [device] { device.synchronize(); }}, peers);
 }
 
-/// A step over parameters of the sizes of ResNet-50's layers, 16 M in all.
+/// An optimizer step over parameters of the sizes of ResNet-50's layers, 16 M in total.
 void time_optimizer(Report& report, bool adam) {
     const std::string name = adam ? "adam, 16 M in 64 tensors" : "sgd with momentum, 16 M in 64 tensors";
     if (!report.wants(name)) return;
@@ -111,7 +111,7 @@ void time_optimizer(Report& report, bool adam) {
     const auto call = [&](int) { optimizer->step(); };
     call(0);
     call(0);
-    // The gradient stays, so that the means of Adam, corrected, are the gradient and its square.
+    // The gradient is constant, so that Adam's bias-corrected moments are the gradient and its square.
     const std::string wrong = wrong_element(parameters[3].to_vector<float>(), 200, 1e-5, 1e-6, [&](std::size_t at) {
         const double p = double{before[at]}, g = double{gradient[at]};
         return adam ? p - 0.002 * g / (std::abs(g) + 1e-8) : p - 0.001 * (1 + 1.9) * g;
@@ -126,7 +126,7 @@ void time_optimizer(Report& report, bool adam) {
                    {"ours", call, [device] { device.synchronize(); }}, peers);
 }
 
-/// A copy in another order of axes.
+/// A permuted copy.
 void time_permute(Report& report, const std::string& name, const Shape& shape, const Dims& order) {
     if (!report.wants(name)) return;
     const double bytes = 8.0 * static_cast<double>(shape.numel());
@@ -174,8 +174,8 @@ void run(Report& report) {
     report.end();
 }
 
-const Suite suite("pointwise", "elementwise functions, optimizers and permuted copies of large arrays, beside a copy",
-                  run);
+const Suite suite("pointwise",
+                  "elementwise functions, optimizers and permuted copies of large arrays, compared with a copy", run);
 
 }  // namespace
 }  // namespace declivity::bench

@@ -1,4 +1,4 @@
-// Pooling as ResNet-50, VGG-16 and the sample networks use it, forward and backward.
+// Pooling with the shapes of ResNet-50, VGG-16 and the sample networks, forward and backward.
 #include <algorithm>
 #include <utility>
 #include <vector>
@@ -30,12 +30,12 @@ const std::vector<Case>& cases() {
         {"mnist 128x32x26x26, 2x2", {128, 32, 26, 26}, {}},
         {"mnist 128x64x11x11, 2x2", {128, 64, 11, 11}, {}},
         {"cifar10 64x32x32x32, 2x2", {64, 32, 32, 32}, {}},
-        {"resnet50 16x2048x7x7, all", {16, 2048, 7, 7}, {.kernel_size = {7, 7}, .stride = {7, 7}}},
+        {"resnet50 16x2048x7x7, global", {16, 2048, 7, 7}, {.kernel_size = {7, 7}, .stride = {7, 7}}},
     };
     return all;
 }
 
-/// Backward, `x` and `out` are the gradients.
+/// In the backward direction `x` and `out` are the gradients.
 struct Set {
     Tensor x, out, winners;
 };
@@ -68,7 +68,7 @@ void pool(Set& set, const Case& one, bool largest, bool forward) {
     }
 }
 
-/// Single elements of what either direction computes, in double.
+/// Single elements of the result of either direction, in double.
 struct Reference {
     const Case& one;
     const Shape& out_shape;
@@ -152,7 +152,7 @@ void run(Report& report) {
     report.end();
 }
 
-const Suite suite("pool", "pooling, beside oneDNN", run);
+const Suite suite("pool", "pooling, compared with oneDNN", run);
 
 }  // namespace
 }  // namespace declivity::bench

@@ -1,4 +1,4 @@
-// Layers of recurrent networks over whole sequences, beside those of PyTorch and oneDNN.
+// Recurrent layers over whole sequences, compared with PyTorch and oneDNN.
 #include <string>
 #include <vector>
 
@@ -13,10 +13,10 @@ namespace declivity::bench {
 namespace {
 
 struct Layer {
-    std::int64_t steps, rows, units;  ///< as many inputs as units
+    std::int64_t steps, rows, units;  ///< as many inputs as hidden units
 };
 
-/// x, hidden and cell, weights, biases, and the gradient of what the layer gives.
+/// x, initial hidden and cell state, weights, biases, and the output gradient.
 std::vector<Tensor> inputs_of(const Layer& layer, std::int64_t gates, bool with_cell) {
     const auto drawn = [&](const Shape& shape) { return uniform(shape, -0.05, 0.05); };
     std::vector<Tensor> inputs{normal({layer.steps, layer.rows, layer.units}), drawn({layer.rows, layer.units})};
@@ -29,7 +29,7 @@ std::vector<Tensor> inputs_of(const Layer& layer, std::int64_t gates, bool with_
 
 std::vector<FunctionCase> cases() {
     std::vector<FunctionCase> all;
-    // The last layers of public benchmarks (DeepBench: 25 steps, 32 rows, 1024 units), and small ones.
+    // Layers of public benchmarks (DeepBench: 25 steps, 32 rows, 1024 units), and small ones.
     const std::vector<Layer> layers{{35, 20, 512}, {25, 32, 1024}, {25, 16, 512}, {100, 64, 128}, {50, 1, 256}};
     for (const bool lstm_cells : {true, false})
         for (const bool backward : {false, true})
@@ -61,7 +61,7 @@ std::vector<FunctionCase> cases() {
     return all;
 }
 
-const Suite recurrent("rnn", "layers of recurrent networks (units x steps x rows), beside PyTorch and oneDNN",
+const Suite recurrent("rnn", "recurrent layers (units x steps x rows), compared with PyTorch and oneDNN",
                       [](Report& report) { time_functions(report, "rnn", cases); });
 
 }  // namespace

@@ -1,4 +1,4 @@
-// Reductions of arrays larger than the caches, beside a copy of as many bytes.
+// Reductions of arrays larger than the caches, compared with a copy of as many bytes.
 #include <algorithm>
 #include <functional>
 #include <limits>
@@ -35,7 +35,7 @@ const std::vector<Case>& cases() {
     return all;
 }
 
-/// One element of the result, in double: the elements of x whose kept axes are those of the result at `at`.
+/// One element of the result at index `at`, in double.
 double element(const Case& one, Reduce kind, const std::vector<float>& x, std::size_t at) {
     const int rank = one.shape.rank();
     std::vector<std::int64_t> first(static_cast<std::size_t>(rank), 0), counts(static_cast<std::size_t>(rank), 1);
@@ -98,7 +98,7 @@ void run(Report& report) {
     report.end();
 }
 
-const Suite suite("reduce", "reductions of large arrays, beside a copy", run);
+const Suite suite("reduce", "reductions of large arrays, compared with a copy", run);
 
 }  // namespace
 }  // namespace declivity::bench

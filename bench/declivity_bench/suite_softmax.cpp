@@ -1,4 +1,4 @@
-// Softmax and its logarithm along rows, forward and backward.
+// Softmax and log-softmax of rows, forward and backward.
 #include <algorithm>
 #include <cmath>
 #include <vector>
@@ -81,7 +81,7 @@ void time_case(Report& report, const Case& one, bool logarithm, bool forward) {
                    {"ours", call, [device] { device.synchronize(); }}, in_turn(peers));
 }
 
-/// The mean of the losses of all rows, and elements of its gradient, in double.
+/// The mean loss over all rows, and elements of its gradient, in double.
 struct CrossEntropyReference {
     std::size_t columns;
     std::vector<float> x;
@@ -166,7 +166,8 @@ void run(Report& report) {
     report.end();
 }
 
-const Suite suite("softmax", "softmax and log_softmax of rows, beside oneDNN; cross entropy, beside a copy", run);
+const Suite suite("softmax",
+                  "softmax and log_softmax of rows, compared with oneDNN; cross entropy, compared with a copy", run);
 
 }  // namespace
 }  // namespace declivity::bench

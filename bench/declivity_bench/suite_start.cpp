@@ -18,7 +18,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-/// Seconds until the child says that its first step is done, all caches of programs being below `folder`.
+/// Seconds until the child process reports its first step, with all program caches below `folder`.
 double seconds_to_first_step(const fs::path& folder) {
     const std::string caches =
         fmt::format("XDG_CACHE_HOME='{0}' HOME='{0}' CUDA_CACHE_PATH='{0}/cuda'", folder.string());

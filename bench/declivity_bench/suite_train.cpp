@@ -1,4 +1,4 @@
-// Training steps and inference of whole networks. bench/peers/beside_pytorch.py sets them beside PyTorch.
+// Training steps and inference of whole networks. bench/peers/beside_pytorch.py compares them with PyTorch.
 #include <chrono>
 #include <functional>
 #include <vector>
@@ -12,7 +12,7 @@
 namespace declivity::bench {
 namespace {
 
-/// What a call takes until it returns, on a device that has nothing else to do: median.
+/// Host time of a call on an idle device, until the call returns: median.
 double host_microseconds(const std::function<void()>& call, const std::function<void()>& wait) {
     constexpr int kCalls = 41;
     std::vector<double> times;
@@ -40,14 +40,14 @@ void run(Report& report) {
                     images_per_second(compare({"ours", [&](int) { training.step(); }, wait}, {}, 9).ours), "images/s");
         report.note(name + " inference",
                     images_per_second(compare({"ours", [&](int) { training.infer(); }, wait}, {}, 9).ours), "images/s");
-        report.note(name + " recorded training",
+        report.note(name + " captured training",
                     images_per_second(compare({"ours", [&](int) { training.captured_step(); }, wait}, {}, 9).ours),
                     "images/s");
-        report.note(name + " recorded inference",
+        report.note(name + " captured inference",
                     images_per_second(compare({"ours", [&](int) { training.captured_infer(); }, wait}, {}, 9).ours),
                     "images/s");
         report.note(name + " host", host_microseconds([&] { training.step(); }, wait), "us/step");
-        report.note(name + " recorded host", host_microseconds([&] { training.captured_step(); }, wait), "us/step");
+        report.note(name + " captured host", host_microseconds([&] { training.captured_step(); }, wait), "us/step");
     }
     report.end();
 }

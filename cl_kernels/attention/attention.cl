@@ -1,14 +1,14 @@
-// Attention that never stores the scores: y_i = sum over j of w_ij v_j, w_i = softmax over j of (scale q_i k_j + bias),
-// with a running maximum and sum over blocks of keys (T. Dao, FlashAttention-2, 2023). On CPU-like devices.
+// Flash attention forward: y_i = sum over j of w_ij v_j, w_i = softmax over j of (scale q_i k_j + bias), without
+// storing the scores, with a running maximum and sum over blocks of keys (T. Dao, FlashAttention-2, 2023). simd style.
 //
 //   q (B, heads group, Lq, D), k (B, heads, Lk, D), v (B, heads, Lk, E) -> y (B, Lq, heads group, E), and for the
-//   gradient the logarithm of the sum of each row's exponentials, (B, heads group, Lq): infinity where no key counts,
-//   whose y is 0
+//   backward pass log_sums (B, heads group, Lq), the logsumexp of each row's scores; infinity if all keys are masked,
+//   and y is 0 then
 //
-// Work-items have LENGTH rows of a head of keys each; global (blocks of rows, heads, B). Constants:
+// A work-item processes LENGTH rows of one head of keys; global (blocks of rows, heads, B). Macros:
 // attention_blocks.clh, attention.clh, and
 //   COLUMNS  elements of a value in a register tile
-//   LOG_SUMS 1: they are wanted
+//   LOG_SUMS 1: log_sums is written
 #include "attention_blocks.clh"
 
 // sums[c][lane] = alpha sums[c][lane] + sum over j of values[j][c] weights[j][lane], for WIDTH neighbours c from `at`

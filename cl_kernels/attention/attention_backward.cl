@@ -1,13 +1,13 @@
-// The gradients of attention.cl's operands on CPU-like devices: weights are computed again from the logarithms of their
-// sums (T. Dao, FlashAttention-2, 2023). With w_ij the weights, and g the gradient of y,
+// Flash attention backward. simd style. The weights are recomputed from log_sums (T. Dao, FlashAttention-2, 2023). With
+// w_ij the weights, and g the gradient of y,
 //
 //   v_gradient_j = sum of w_ij g_i, s_ij = w_ij (g_i v_j - sum over c of g_ic y_ic),
 //   q_gradient_i = scale sum of s_ij k_j, k_gradient_j = scale sum of s_ij q_i
 //
-//   g (B, heads group, Lq, E) with strides, y and log_sums as attention.cl gives them
+//   g (B, heads group, Lq, E) with strides, y and log_sums from attention.cl
 //   -> q_gradient (B, Lq, heads group, D), k_gradient (parts, B, Lk, heads, D), v_gradient (parts, B, Lk, heads, E)
 //
-// A work-item has a head of keys, and of its rows those of one part; global (parts, heads, B). Constants:
+// A work-item processes one part of the rows of one head of keys; global (parts, heads, B). Macros:
 // attention_blocks.clh, attention.clh, and
 //   WIDTH  vectors of a register tile of HEIGHT rows
 #include "attention_blocks.clh"
@@ -15,7 +15,7 @@
 #define HEIGHT 4
 #define PADDED(width) (((width) + VW - 1) / VW * VW)
 
-// to[m][c] += sum over k of LEFT(m, k) right[k][c], for HEIGHT neighbours m and VECTORS neighbouring vectors of c.
+// to[m][c] += sum over l of LEFT(m, l) right[l][c], for HEIGHT neighbouring m and VECTORS neighbouring vectors of c.
 #define ADD_TILE(LEFT, ADD, VECTORS, at)                                                                           \
     {                                                                                                              \
         VEC sum[HEIGHT][VECTORS];                                                                                  \
@@ -56,7 +56,7 @@ static inline void add_within(const VEC sum, __global REAL* to, const int room) 
 ADD_PRODUCT(attention_add_keys, __global, OF_KEYS, add_within)
 ADD_PRODUCT(attention_add_rows, __private, OF_ROWS, ADD_PADDED)
 
-// Rows of a head side by side, zeros behind their ends and behind the last one.
+// Copies the rows of a block with zeros after their ends and after the last row.
 #define GATHERED(to, from, from_batch, from_head, from_row, width, factor)                  \
     for (int r = 0; r < LENGTH; ++r) {                                                      \
         ROW_AT(min(r, count - 1))                                                           \

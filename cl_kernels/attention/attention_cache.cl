@@ -1,20 +1,20 @@
-// Beside attention with keys of known number (attention_decode.clh): the splits of its keys brought together, and new
-// keys and values written to where they belong.
+// KV cache kernels that complement attention_decode: combination of the splits of the keys (attention_combine), and
+// appending of new keys and values to the cache (attention_append).
 //
 //   REAL       type of the arithmetic (math.clh)
 //   E          elements of a value
-//   APPEND     1: the kernel that writes, with D, PAGED and INDEX as attention_decode.clh has them, and OUTPUT_AS the
-//              type of keys and values as they are kept (storage.clh)
+//   APPEND     1: attention_append, with D, PAGED and INDEX as in attention_decode.clh, and OUTPUT_AS the type of the
+//              cache (storage.clh); 0: attention_combine
 #include "math.clh"
 #if APPEND
 #include "storage.clh"
 
-// The last `count` of the lengths[b] keys of each sample.
+// Writes the last `count` of the lengths[b] keys and values of each sample.
 struct Append {
-    long k_batch, k_head, k_row, v_batch, v_head, v_row;  // of what is written
+    long k_batch, k_head, k_row, v_batch, v_head, v_row;  // of the new keys and values
     long to_k_batch, to_k_head, to_k_row, to_v_batch, to_v_head, to_v_row, table_batch;
     int count, heads, keys, page, pages;
-    int unused;  // no padding
+    int unused;  // avoids padding of the struct
 };
 
 // global (elements of a key and a value, rounded up; count * heads; B)
@@ -43,7 +43,7 @@ __kernel void attention_append(const struct Append s, __global const REAL* restr
 #else
 
 struct Combine {
-    long rows;  // of a split: B heads queries group
+    long rows;  // per split: B heads queries group
     int splits, queries, heads, group;
 };
 

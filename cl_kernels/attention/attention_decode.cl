@@ -1,12 +1,12 @@
-// Attention of few queries to keys whose number lies on the device, as in the steps of a language model that writes: y
-// = softmax(scale q k) v over the keys that count, the others not read. On CPU-like devices.
+// Attention of few queries with a KV cache whose length is in device memory, as in text generation (decoding):
+// y = softmax(scale q k) v over the keys that a query attends to; others are not read. simd style.
 //
-// A work-item goes through the keys of its split in blocks of one vector: partial products of a query and each key,
-// added up by rows of vectors, so that the scores of a block are one vector; then the values, weighted. Global (splits,
-// pieces of ROWS rows, heads; B). Constants: attention_decode.clh and
+// A work-item processes the keys of its split in blocks of one vector: partial products of a query with each key are
+// summed by rows of vectors, so that the scores of a block are one vector; then the weighted values are added. global
+// (splits, pieces of ROWS rows x heads, B). Macros: attention_decode.clh and
 //
-//   REAL, VW     type and width of vectors (vectors.clh)
-//   STORED_AS    of keys and values (storage.clh)
+//   REAL, VW     type and vector width (vectors.clh)
+//   STORED_AS    type of keys and values (storage.clh)
 #define GROUP 1
 #include "vectors.clh"
 #undef D_WIDTH
@@ -19,7 +19,7 @@
 
 #define D_WHOLE (D / VW * VW)
 #define E_WHOLE (E / VW * VW)
-// Elements of a private row, so that vectors of it can be read.
+// Elements of private rows, padded to whole vectors.
 #define D_ROOM ((D + VW - 1) / VW * VW)
 #define E_ROOM ((E + VW - 1) / VW * VW)
 
@@ -44,7 +44,7 @@ NOINLINE void attention_decode_part(const int split, const int piece, const long
         const int n = min(VW, stop - at);
         REAL parts[ROWS * VW * VW], weights[ROWS * VW];
         for (int j = 0; j < VW; ++j) {
-            // Those behind the end are not read.
+            // Keys past the end are not read.
             __global const STORED* key = k + DECODE_PLACE(k, at + min(j, n - 1));
             VEC part[ROWS];
 #pragma unroll

@@ -1,22 +1,23 @@
-// Attention of few queries to keys whose number lies on the device, as attention_decode.cl, on GPU-like devices.
+// Attention of few queries with a KV cache whose length is in device memory (attention_decode.cl). simt style.
 //
-// A work-group has one split of the keys for ROWS rows of a head, and goes through them by tiles of TILE keys. LANES
-// work-items share the product of a query and a key; what they have is added up in local memory. Then each work-item
-// has some elements of the values, and neighbours have neighbours; where there are more work-items than elements, they
-// share the keys. Global (splits * ITEMS, pieces of ROWS rows, heads; B). Constants: attention_decode.clh and
+// A work-group processes one split of the keys for ROWS rows of a head, in tiles of TILE keys. LANES work-items share
+// the product of a query and a key; their partial sums are reduced in local memory. Then each work-item accumulates
+// some elements of the values, neighbouring work-items neighbouring elements; surplus work-items share the keys. global
+// (splits * ITEMS, pieces of ROWS rows x heads, B). Macros: attention_decode.clh and
 //
-//   REAL       type of the arithmetic (math.clh); STORED_AS of keys and values (storage.clh)
-//   ITEMS      work-items of a group, a multiple of LANES
-//   TILE       keys of a tile, a multiple of ITEMS / LANES and of SHARES
-//   LANES      work-items of a product
-//   SHARES     parts of a row of a tile, whose largest scores are compared
-//   shared     room for ROWS * (D + TILE + TILE * (LANES + 1)) and SLICES * ROWS * (E + 1) + ROWS elements
+//   REAL       type of the arithmetic (math.clh)
+//   STORED_AS  type of keys and values (storage.clh)
+//   ITEMS      work-items per group, a multiple of LANES
+//   TILE       keys per tile, a multiple of ITEMS / LANES and of SHARES
+//   LANES      work-items per product
+//   SHARES     parts of a row of a tile whose maxima are computed in parallel
+//   shared     local memory of ROWS * (D + TILE + TILE * (LANES + 1)) and SLICES * ROWS * (E + 1) + ROWS elements
 #include "math.clh"
 #include "storage.clh"
 #include "attention_decode.clh"
 
-#define SLICES (ITEMS / E > 0 ? ITEMS / E : 1)  // of a tile's keys, among work-items with the same elements
-#define COLUMNS ((E + ITEMS - 1) / ITEMS)       // elements of a work-item
+#define SLICES (ITEMS / E > 0 ? ITEMS / E : 1)  // parts of a tile's keys, one per work-item with the same elements
+#define COLUMNS ((E + ITEMS - 1) / ITEMS)       // elements per work-item
 #define PART (LANES + 1)
 
 __kernel __attribute__((reqd_work_group_size(ITEMS, 1, 1))) void attention_decode_groups(DECODE_OPERANDS,
@@ -44,7 +45,7 @@ __kernel __attribute__((reqd_work_group_size(ITEMS, 1, 1))) void attention_decod
     const int lane = item % LANES, slot = item / LANES, slice = item / E, column = item - slice * E;
     for (int at = begin; at < stop; at += TILE) {
         const int n = min(TILE, stop - at);
-        barrier(CLK_LOCAL_MEM_FENCE);  // the tile before is done with, the queries are there
+        barrier(CLK_LOCAL_MEM_FENCE);  // the previous tile is finished, the queries are loaded
         for (int j = slot; j < n; j += ITEMS / LANES) {
             __global const STORED* key = k + DECODE_PLACE(k, at + j);
             REAL part[ROWS];
@@ -110,7 +111,7 @@ __kernel __attribute__((reqd_work_group_size(ITEMS, 1, 1))) void attention_decod
         }
     }
     barrier(CLK_LOCAL_MEM_FENCE);
-    // sums[slice][row][E], and the exponentials of each slice and row.
+    // Stores sums[slice][row][E], and the sum of exponentials of each slice and row.
     __local REAL* totals = shared + SLICES * ROWS * E;
     if (slice < SLICES) {
 #pragma unroll

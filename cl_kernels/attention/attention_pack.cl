@@ -1,7 +1,8 @@
-// A matrix of each head, (B, heads, rows, depth), in panels of KEYS rows, zeros behind the last one:
-// to[z][panel][d][row], for attention_blocks.clh. On CPU-like devices; global (panels, heads, B).
+// Packs a matrix of each head, (B, heads, rows, depth), into panels of KEYS rows, with zeros after the last row:
+// to[z][panel][d][row], for attention_blocks.clh. simd style; global (panels, heads, B).
 //
 //   REAL  type of the elements
+//   KEYS  rows per panel
 #include "math.clh"
 #include "noinline.clh"
 

@@ -1,21 +1,24 @@
-// Attention and its gradients in tiles of TILE rows and TILE keys (attention.cl and attention_backward.cl say of what),
-// for GPU-like devices. A work-group has SIDE * SIDE work-items, SIDE = TILE / 4. Each has 4 rows side by side and each
-// SIDE-th key of a tile of scores, and of a tile of results the same rows and each SIDE-th vector of 4 columns.
-// Operands pass through local memory: of products of their rows CHUNK columns at a time, and whole rows where they are
-// weighted. Rows there are so far apart that the vectors which a group reads at a time lie in different banks.
+// Flash attention and its gradients in tiles of TILE rows and TILE keys (formulas in attention.cl and
+// attention_backward.cl). simt style.
 //
-//   attention_tiles       y and the logarithms of sums; global (tiles of rows, heads, B) groups
-//   attention_tiles_rows  the gradient of q; the same
-//   attention_tiles_keys  the gradients of k and v; global (tiles of keys, heads, B) groups
-//   attention_inner       inner[row] = sum over c of g_c y_c, which both gradients want; global (B rows of all heads)
+// A work-group has SIDE * SIDE work-items, SIDE = TILE / 4. In a tile of scores each has 4 contiguous rows and every
+// SIDE-th key; in a tile of results the same rows and every SIDE-th vector of 4 columns. Operands are staged in local
+// memory: CHUNK columns at a time for products of rows, whole rows when they are weighted and summed. Rows in local
+// memory are padded so that vectors read at the same time are in different banks.
 //
-// `shared` has room for STAGED + TILE TILE_ROW + TILE SIDE elements.
+//   attention_tiles       y and log_sums; global (tiles of rows, heads, B) groups
+//   attention_tiles_rows  gradient of q; the same
+//   attention_tiles_keys  gradients of k and v; global (tiles of keys, heads, B) groups
+//   attention_inner       inner[row] = sum over c of g_c y_c, needed by both; global (B rows of all heads)
 //
-//   REAL    float or double
-//   D, E    elements of a query and a key, of a value
-//   TILE    16, 32 or 64; CHUNK, a multiple of 4
-//   GROUPED 0: a head of queries for each of keys
-//   LOG_SUMS 1: they are wanted
+// `shared` is local memory of STAGED + TILE TILE_ROW + TILE SIDE elements.
+//
+//   REAL     float or double
+//   D, E     elements of a query and a key, of a value
+//   TILE     16, 32 or 64
+//   CHUNK    columns staged at a time, a multiple of 4
+//   GROUPED  0: one query head per key head
+//   LOG_SUMS 1: log_sums is written
 #include "math.clh"
 #include "attention.clh"
 
@@ -24,7 +27,7 @@
 #define CHUNK_ROW (CHUNK + 4)
 #define TILE_ROW (TILE + 4)
 #define WHOLE_ROW(width) (((width) + 3) / 4 * 4)
-#define SHARE(width) (((width) + 4 * SIDE - 1) / (4 * SIDE))  // vectors of 4 columns of a work-item
+#define SHARE(width) (((width) + 4 * SIDE - 1) / (4 * SIDE))  // vectors of 4 columns per work-item
 #define WIDEST (D > E ? D : E)
 #define STAGED (TILE * (2 * CHUNK_ROW > WHOLE_ROW(WIDEST) ? 2 * CHUNK_ROW : WHOLE_ROW(WIDEST)))
 #define TILED __attribute__((reqd_work_group_size(ITEMS, 1, 1)))
@@ -33,7 +36,7 @@
 #define REAL4 PASTE(REAL, 4)
 #define VECTOR_AT(from, at) (*(__local const REAL4*)((from) + (at)))
 
-// A block of rows: position and head of row `number`.
+// Position i and query head of row `number` of a block.
 #if GROUPED
 #define ROW_AT(number) \
     const int row_ = first + (number), i = row_ / s.group, head = (int)h * s.group + (row_ - i * s.group);
@@ -41,7 +44,7 @@
 #define ROW_AT(number) const int i = first + (number), head = (int)h;
 #endif
 
-// to[r][c] = columns from `at` on of row r of a block, or of a key; 0 behind the ends.
+// to[r][c] = columns from `at` of row r of a block, or of a key; 0 past the ends.
 #define STAGE_ROWS(to, from, from_batch, from_head, from_row, at, width, columns, pitch)   \
     for (int e = item; e < TILE * (columns); e += ITEMS) {                                 \
         const int r = e / (columns), c = e - r * (columns);                                \
@@ -83,7 +86,7 @@
         }                                                                                                       \
     }
 
-// A tile of scores of what is staged by LEFT and RIGHT, `width` deep.
+// A tile of scores: products of the rows staged by LEFT and RIGHT, of `width` elements.
 #define PRODUCTS(score, LEFT, RIGHT, width)                                                                      \
     _Pragma("unroll") for (int a = 0; a < 4; ++a) _Pragma("unroll") for (int c = 0; c < 4; ++c) score[a][c] = 0; \
     for (int at = 0; at < (width); at += CHUNK) {                                                                \
@@ -94,8 +97,8 @@
         MULTIPLY(score)                                                                                          \
     }
 
-// sums[a][c] += weight of row 4 ty + a and l, times vector tx + SIDE c of row l of what ROWS stages, over all l. The
-// weights of a row lie side by side, or those of a key.
+// sums[a][c] += weight of row 4 ty + a and l, times vector tx + SIDE c of row l staged by ROWS, over all l. Weights are
+// contiguous along a row (ADD_PRODUCTS_OF_ROWS), or those of a key are (ADD_PRODUCTS_OF_KEYS).
 #define ADD_STAGED(sums, weight, l, width)                                                 \
     _Pragma("unroll") for (int c = 0; c < SHARE(width); ++c) {                             \
         if (4 * (tx + SIDE * c) < WHOLE_ROW(width)) {                                      \
@@ -129,8 +132,8 @@
         ADD_STAGED(sums, OF_KEY, l, width)                         \
     }
 
-// Scores as they count: scaled, with what the mask and the slopes add; minus infinity for what is not seen. What is
-// added is made in a loop, in the tile of weights: so many conditions at once would take too many registers.
+// Applies scale, mask and slopes to the scores; minus infinity for masked keys. The bias is computed in a loop, into
+// the tile of weights: evaluating 16 conditions at once takes too many registers.
 #define IS_SEEN(number, i, j) ((number) < count && (j) < s.keys && (j) - (i) >= s.low && (j) - (i) <= s.high)
 #if MASK || ALIBI
 #define SEEN(score)                                                                               \
@@ -160,9 +163,9 @@
     }
 #endif
 
-// Of weights that are not dropped 1 / (1 - p), else 0: made in a loop, since so many at once would take too many
-// registers, in the tile of weights. The seed comes from local memory, so that its round keys are no scalars, which
-// compilers would make all at once.
+// Dropout factors, 1 / (1 - p) or 0. They are computed in a loop, since all at once take too many registers, into the
+// tile of weights. The seed is read from local memory, so that its round keys are not scalars, which compilers would
+// compute all at once.
 #if DROPOUT
 #define MAKE_KEPT                                                                                                     \
     barrier(CLK_LOCAL_MEM_FENCE);                                                                                     \
@@ -202,7 +205,7 @@
     mask += mask_offset; \
     slopes += slopes_offset;
 
-// Columns of a row of results, `width` long, from the work-item's vector c.
+// Stores the columns of the work-item's vector c to a row of results of length `width`.
 #define STORE_VECTOR(to, width, value)               \
     {                                                \
         const REAL4 all_ = value;                    \
@@ -293,7 +296,7 @@ __kernel TILED void attention_tiles(ATTENTION_OPERANDS, __global REAL* restrict 
         __global const REAL *restrict log_sums, const long log_sums_offset, __global const REAL *restrict g, \
         const long g_offset, const long g_batch, const long g_head, const long g_row
 
-// weight = w_ij, and score = s_ij, from tiles of products.
+// Computes weight = w_ij and score = s_ij from tiles of products.
 #define GRADIENTS(weight, score)                                                                   \
     {                                                                                              \
         SEEN(weight)                                                                               \
@@ -362,7 +365,7 @@ __kernel TILED void attention_tiles_keys(GRADIENT_OPERANDS, __global REAL* restr
 #pragma unroll
         for (int c = 0; c < SHARE(E); ++c) of_v[a][c] = 0;
     }
-    // Positions that see a key of this tile.
+    // Rows that attend to a key of this tile.
     const int begin = (int)min((long)rows, max(0l, keys_at - (long)s.high) * s.group / TILE * TILE),
               end = (int)clamp((keys_at + TILE - (long)s.low) * s.group, 0l, (long)rows);
     for (int first = begin; first < end; first += TILE) {

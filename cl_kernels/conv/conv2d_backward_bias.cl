@@ -1,12 +1,12 @@
-// The gradient of a convolution's bias, in a fixed order.
+// Gradient of a convolution's bias, in a fixed order:
 //
 //   dbias[o] = sum over n, p, q of dout[n, o, p, q], in two steps: over each plane (n, o), then over n
 //     (partial_sums.cl)
 //
-//   REAL, VW, GROUP (vectors.clh)
+//   REAL, VW, GROUP (vectors.clh); GROUP is 1 in simd style
 #include "vectors.clh"
 
-// partial[plane] = sum of the `size` elements of a plane of dout. A work-group adds up one plane.
+// partial[plane] = sum of the `size` elements of a plane of dout; one work-group per plane.
 __kernel __attribute__((reqd_work_group_size(GROUP, 1, 1))) void conv2d_backward_bias(
     const long size, __global const REAL* restrict dout, const long dout_offset, __global REAL* restrict partial,
     const long partial_offset) {

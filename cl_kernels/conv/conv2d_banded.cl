@@ -1,22 +1,20 @@
-// Convolution by register tiles over bands of rows, for CPU-like devices. Serves forward and backward_input: both are
-// sums
+// Direct convolution by register tiles over bands of rows, forward and backward_input. simd style. Both are sums
 //
 //   out[n, o, p, q] = bias[o] + sum over c, i, j of  weight[o][c, i, j] * x[n, c, h, w]
 //   h = p * stride_h + i * dilation_h - pad_top, w = q * stride_w + j * dilation_w - pad_left
 //
-// with zeros outside of x. A work-group copies the rows of all channels that a band of rows of out meets into local
-// memory (bands.clh) and multiplies them where they are: position (p, q) of a band is the number p * pitch + q, a tap
-// is an offset, and vectors of positions run on over the ends of rows; what they hold there is not stored. So an
-// element is copied once, and not once for each tap as by conv2d_gemm.cl, which pays where few filters share the
-// copies.
+// with zeros outside of x. A work-group copies the input rows of a band of output rows, for all channels, into local
+// memory (bands.clh) and multiplies them in place: position (p, q) of a band has index p * pitch + q, a tap is an
+// offset, and vectors of positions extend past the ends of rows; results there are not stored. An element is thus
+// copied once instead of once per tap as in conv2d_gemm.cl, which is faster if few filters share the copies.
 //
-// For backward_input x is the gradient of the output, and the filters are read flipped and transposed. A stride of
-// forward then is one sum for each phase of the result, which are zipped as they are stored.
+// For backward_input x is the gradient of the output, and the filters are read flipped and transposed. A forward stride
+// becomes one sum per phase of the result; the phases are interleaved when they are stored.
 //
-//   ROWS, COLUMNS  of a register tile: filters, and positions
-//   TAPS_H, TAPS_W elements of the filter
+//   ROWS, COLUMNS  register tile: filters, and positions
+//   TAPS_H, TAPS_W size of the filter
 //   UP_H, UP_W     phases of the result
-//   REAL, VW       (vectors.clh)
+//   REAL, VW       element type and vector width (vectors.clh)
 #define GROUP 1
 #include "bands.clh"
 #include "epilogue_stored.clh"
@@ -26,34 +24,34 @@
 #define TAPS (TAPS_H * TAPS_W)
 
 struct Banded {
-    long x_image, x_channel, x_count;  // elements from one image and channel of x to the next; all
+    long x_image, x_channel, x_count;  // strides between images and channels of x; number of elements
     long out_image, out_channel;       // the same of out
-    long a_group, a_row, a_channel;    // elements from one group of weights, filter o, and channel c to the next
-    int channels, filters;             // c and o of a group
+    long a_group, a_row, a_channel;    // strides between groups of weights, filters o and channels c
+    int channels, filters;             // c and o per group
     int height, width;                 // of x
     int rows, columns;                 // of out
     int stride_h, stride_w, pad_top, pad_left, dilation_h, dilation_w, padding_h, padding_w;
     int pitch, band,
-        bands;  // elements of a copied row; rows of a phase of out of a work-group; work-groups of an image
-    int reach;  // rows of a phase of x that the last row of out meets behind its first
-    int phase_size, copy_size;        // elements of a copied phase of x, and of a channel
-    int made, made_size;              // where the sums of a panel of filters go, and elements of a row of them
-    int row_panels, row_panels_each;  // panels of ROWS filters: all, and of a work-group
-    int has_bias;                     // 0: `bias` is any buffer, and not read
+        bands;                  // elements per copied row; rows of a phase of out per work-group; work-groups per image
+    int reach;                  // rows of a phase of x from the first to the last that an output row reads
+    int phase_size, copy_size;  // elements of a copied phase of x, and of a channel
+    int made, made_size;        // offset of the sums of a panel of filters, and elements per row of them
+    int row_panels, row_panels_each;  // panels of ROWS filters: all, and per work-group
+    int has_bias;                     // 0: `bias` may be any buffer and is not read
     int back;                         // 1: backward_input
 };
 
-// The taps of a phase of out: how many; x, their elements of the filter, and y, where in the copies they lie.
+// The taps of a phase of out: `count`, and for each x, its index in the filter, and y, its offset in the copies.
 struct Taps {
     int count;
-    int2 at[TAPS + 1];  // and one more, which is read, and not used
+    int2 at[TAPS + 1];  // one more, which is read and not used
 };
 
 NOINLINE void find_taps(const struct Banded* d, const int b, const int a, struct Taps* taps) {
     taps->count = 0;
     for (int i = 0; i < TAPS_H; ++i) {
-        // Positions p of forward meet row p * step + i * dilation - padding: of backward, where a stride divides, p =
-        // (h + padding - i * dilation) / step.
+        // Forward: position p reads row p * step + i * dilation - padding. Backward: p = (h + padding - i * dilation) /
+        // step, if divisible.
         const int k = d->back ? b + d->padding_h - i * d->dilation_h : i * d->dilation_h,
                   stride_h = d->back ? UP_H : d->stride_h;
         const int row = d->back ? (k + stride_h * d->pad_top) / stride_h : k / stride_h;
@@ -70,17 +68,17 @@ NOINLINE void find_taps(const struct Banded* d, const int b, const int a, struct
     taps->at[taps->count] = (int2)(0);
 }
 
-// What a tile is made of.
+// Operands of a tile.
 struct Tile {
     __global const REAL* left[ROWS];  // the filters
     __global const REAL* bias;
-    int height;  // rows that are filters: the others are multiplied again, and not stored
-    int narrow;  // what is left of the positions fills but one vector
+    int height;  // valid filters: for the others the last one is multiplied again, and not stored
+    int narrow;  // the remaining positions fill only one vector
 };
 
-// Adds to the first `vectors` vectors of a tile what all channels and taps give. Where the next tap lies is looked up
-// one step ahead: otherwise the compiler loads all factors first, to hide that latency, and has no registers left for
-// the sums.
+// Adds the products of all channels and taps to the first `vectors` vectors of a tile. The offset of the next tap is
+// loaded one step ahead: otherwise the compiler loads all factors first to hide that latency, and has no registers left
+// for the sums.
 #define ADD_CHANNELS(vectors)                                                                                      \
     for (int c = 0; c < d->channels; ++c, plane += d->copy_size) {                                                 \
         const int2 *tap = taps->at, *end = tap + taps->count;                                                      \
@@ -137,7 +135,7 @@ NOINLINE void conv2d_banded_part(const size_t id0, const size_t id1, const size_
     const long from = n * d.x_image + (long)group * d.channels * d.x_channel;
     const int copied = (count + d.reach) * d.pitch;
     for (int c = 0; c < d.channels; ++c) {
-        // What lies behind the rows is read, and not stored.
+        // Positions past the rows are read, but their results are not stored.
         for (int e = c * d.copy_size; e < (c + 1) * d.copy_size; e += d.phase_size)
             clear(block + e + copied, d.phase_size - copied);
         copy_band(&shape, x + x_offset + from + c * d.x_channel, d.x_count - from - c * d.x_channel, first,
@@ -148,12 +146,12 @@ NOINLINE void conv2d_banded_part(const size_t id0, const size_t id1, const size_
     for (int panel = first_panel; panel < end_panel; ++panel) {
         const int height = min(ROWS, d.filters - panel * ROWS);
         struct Tile tile = {.bias = bias + bias_offset + group * d.filters + panel * ROWS, .height = height};
-        // Behind the last filter the last one is multiplied again, and not stored.
+        // Past the last filter, that filter is multiplied again and not stored.
         for (int i = 0; i < ROWS; ++i)
             tile.left[i] = a + a_offset + group * d.a_group + (panel * ROWS + min(i, height - 1)) * d.a_row;
         for (int phase = 0; phase < UP; ++phase)
             for (int f = 0; f < size; f += COLUMNS) {
-                tile.narrow = size - f <= VW;  // what is left often fills but one vector
+                tile.narrow = size - f <= VW;  // the rest often fills only one vector
                 multiply(&d, taps + phase, &tile, block + f, block + d.made + phase * d.made_size + f,
                          UP * d.made_size);
             }

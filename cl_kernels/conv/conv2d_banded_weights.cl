@@ -1,16 +1,17 @@
-// The gradient of a convolution's weights over bands of rows, for CPU-like devices:
+// Gradient of a convolution's weights over bands of rows. simd style.
 //
 //   dweight[o][c, t] = sum over n and positions f of  x[n, c, f + offset[t]] * dout[n, o, f]
 //
 // with the positions p * pitch + q and offsets of conv2d_banded.cl. A work-group copies a band of rows of all channels
-// of x and of all filters of dout into local memory (bands.clh), dout with zeros behind the ends of its rows. Both then
-// run along the positions, so that nothing is transposed: a register tile of ROWS streams (c, t) and COLUMNS filters o
-// takes a vector of positions at a time, and the lanes of its sums are added at the end of the band. Bands are dealt
-// out to chunks, each of which leaves a partial result; sum_partials adds them in their order.
+// of x and of all filters of dout into local memory (bands.clh), dout with zero padding after its rows. Both are
+// contiguous along the positions, so that nothing is transposed: a register tile of ROWS streams (c, t) and COLUMNS
+// filters o processes a vector of positions at a time, and the lanes of its sums are added at the end of the band.
+// Bands are distributed over chunks, each of which writes a partial result; sum_partials (partial_sums.cl) adds them in
+// order.
 //
-//   ROWS, COLUMNS  of a register tile: streams, and filters
-//   TAPS_H, TAPS_W elements of the filter
-//   REAL, VW       (vectors.clh)
+//   ROWS, COLUMNS  register tile: streams, and filters
+//   TAPS_H, TAPS_W size of the filter
+//   REAL, VW       element type and vector width (vectors.clh)
 #define GROUP 1
 #define UP_H 1
 #define UP_W 1
@@ -19,22 +20,22 @@
 #define TAPS (TAPS_H * TAPS_W)
 
 struct BandedWeights {
-    long x_image, x_channel, x_count;           // elements from one image and channel of x to the next; all
+    long x_image, x_channel, x_count;           // strides between images and channels of x; number of elements
     long dout_image, dout_channel, dout_count;  // the same of dout
-    long partial;                               // elements from one partial result to the next
-    int channels, filters;                      // of a group
+    long partial;                               // stride between partial results
+    int channels, filters;                      // per group
     int images, height, width;                  // of x
     int rows, columns;                          // of dout
     int stride_h, stride_w, pad_top, pad_left, dilation_h, dilation_w;
     int pitch, band, bands, reach;             // as in conv2d_banded.cl
     int phase_size, copy_size, gradient_size;  // elements of a copied phase of x, of a channel, and of a filter of dout
-    int lot;                  // images that are copied at once; several only when they are not cut into bands
-    int blocks, blocks_each;  // lots or bands: all, and of a chunk
-    int gradients, sums;      // where dout and the sums of a tile lie in local memory
-    int has_bias;             // 0: `bias` is any buffer, and not written
+    int lot;                                   // images copied at once; several only if they are not split into bands
+    int blocks, blocks_each;                   // lots or bands: all, and per chunk
+    int gradients, sums;                       // offsets of dout and of the sums of a tile in local memory
+    int has_bias;                              // 0: `bias` may be any buffer and is not written
 };
 
-// The sums of all positions of dout, for the gradient of the bias.
+// Sums over all positions of dout, for the gradient of the bias.
 NOINLINE void reduce_partials(__local const REAL* gradients, const int filter, const int image, const int images,
                               const int size, const int filters, __global REAL* bias, const int add) {
     for (int o = 0; o < filters; ++o) {
@@ -55,7 +56,7 @@ NOINLINE void conv2d_banded_backward_weights_part(const size_t id0, const size_t
     const struct BandedWeights d = args;
     const struct Band shape = {d.height, d.width, d.stride_h, d.stride_w, d.pad_top, d.pad_left, d.pitch, d.phase_size};
     const struct Band gradient_shape = {d.rows, d.columns, 1, 1, 0, 0, d.pitch, d.gradient_size};
-    clear(block + d.sums + ROWS * COLUMNS * VW, VW);  // add_lanes reads it
+    clear(block + d.sums + ROWS * COLUMNS * VW, VW);  // read by add_lanes
     int offset[TAPS];
     for (int t = 0; t < TAPS; ++t) {
         const int k = t / TAPS_W * d.dilation_h, m = t % TAPS_W * d.dilation_w, row = k / d.stride_h,
@@ -75,7 +76,7 @@ NOINLINE void conv2d_banded_backward_weights_part(const size_t id0, const size_t
             for (int n = 0; n < images; ++n) {
                 const long from = (first_image + n) * d.x_image + (group * d.channels + c) * d.x_channel;
                 __local REAL* to = block + (c * d.lot + n) * d.copy_size;
-                // What lies behind the rows is multiplied by zeros.
+                // Positions past the rows are multiplied by zeros.
                 for (int e = 0; e < d.copy_size; e += d.phase_size) clear(to + e + copied, d.phase_size - copied);
                 copy_band(&shape, x + x_offset + from, d.x_count - from, first, count + d.reach, to);
             }
@@ -91,7 +92,7 @@ NOINLINE void conv2d_banded_backward_weights_part(const size_t id0, const size_t
                             bias + bias_offset + ((long)id0 * get_global_size(2) + group) * d.filters, b > first_block);
         for (int first_filter = 0; first_filter < d.filters; first_filter += COLUMNS)
             for (int first_stream = 0; first_stream < streams; first_stream += ROWS) {
-                // Behind the last ones those are multiplied again, and not stored.
+                // Past the last stream or filter, that one is multiplied again and not stored.
                 __local const REAL *left[ROWS], *right[COLUMNS];
 #pragma unroll
                 for (int i = 0; i < ROWS; ++i) {

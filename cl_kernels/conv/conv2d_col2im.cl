@@ -1,15 +1,14 @@
-// The second half of a convolution's gradient for x by way of a matrix product, for CPU-like devices: what each
-// position of dout gives to the elements of x under each tap, products[n][p, q][c][i, j], is added up where taps of
-// several positions meet
+// col2im: the second step of a convolution's gradient for x by a matrix product. simd style. The contributions of each
+// position of dout to the elements of x under each tap, products[n][p, q][c][i, j], are accumulated:
 //
 //   dx[n, c, h, w] += products[n][p, q][c][i, j]
 //   h = p * stride_h + i * dilation_h - pad_top, w = q * stride_w + j * dilation_w - pad_left
 //
-// (K. Chellapilla et al., High performance convolutional neural networks, 2006, the other way round).
+// (the transpose of im2col; K. Chellapilla et al., High performance convolutional neural networks, 2006).
 //
-//   TAPS_H, TAPS_W  elements of the filter
-//   VW              elements of a vector
-//   REAL            (math.clh), EPILOGUE (epilogue_stored.clh)
+//   TAPS_H, TAPS_W  size of the filter
+//   REAL, VW        element type and vector width (vectors.clh)
+//   EPILOGUE        (epilogue_stored.clh)
 #include "noinline.clh"
 #include "vectors.clh"
 #include "epilogue_stored.clh"
@@ -17,7 +16,7 @@
 #define TAPS (TAPS_H * TAPS_W)
 
 struct Fold {
-    int channels, each;  // channels of a work-item
+    int channels, each;  // all; per work-item
     int height, width;   // of x
     int rows, columns;   // of dout
     int stride_h, stride_w, pad_top, pad_left, dilation_h, dilation_w;

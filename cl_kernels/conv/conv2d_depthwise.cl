@@ -1,20 +1,20 @@
-// Depthwise convolution (a filter of its own for each channel), for CPU-like devices.
+// Depthwise convolution (one filter per channel). simd style, vectors along the positions.
 //
 //   forward:           out[n, c, p, q]  = bias[c] + sum over i, j of  weight[c, i, j] * x[n, c, h, w]
 //   backward_weights:  dweight[c, i, j] = sum over n, p, q of  dout[n, c, p, q] * x[n, c, h, w]
 //   h = p * stride_h + i * dilation_h - first_h, w = q * stride_w + j * dilation_w - first_w
 //
 // with zeros outside of x. backward_input is forward of dout with flipped filters; with strides up_h, up_w it is one
-// such sum for each phase of the result, whose rows and columns are zipped at the end.
+// such sum per phase of the result, whose rows and columns are interleaved at the end.
 //
-// Rows are short in the later layers, so a plane is taken as one long row: position p * pitch + q, whole vectors
-// whatever the width. For that a work-item copies a band of rows of x into local memory, with rows of zeros above and
-// below (bands.clh). What a tap meets beyond the ends of a row is another row's: those lanes keep their sum.
+// Rows are short in late layers of a network, so a plane is processed as one long row: position p * pitch + q, in whole
+// vectors for any width. For that a work-item copies a band of rows of x into local memory, with rows of zeros above
+// and below (bands.clh). A tap past the end of a row reads an element of another row: those lanes keep their sum.
 //
-//   TAPS_H, TAPS_W   elements of the filter
+//   TAPS_H, TAPS_W   size of the filter
 //   UP_H, UP_W       phases of the result
 //   WEIGHTS          1: the kernel for backward_weights
-//   REAL, VW         (vectors.clh)
+//   REAL, VW         element type and vector width (vectors.clh)
 #define GROUP 1
 #define COPY_BAND static  // planes are small, and there are many
 #include "bands.clh"
@@ -38,23 +38,23 @@ struct Depthwise {
     int rows, columns;  // of a plane of out
     int stride_h, stride_w, first_h, first_w, dilation_h,
         dilation_w;    // first_h, first_w with UP > 1: the padding of forward
-    int pad_top;       // rows of zeros above those of x; fewer than none: so many are left out
-    int pitch;         // of a phase: columns of x or of out, whichever are more
+    int pad_top;       // zero rows above x; negative: that many rows are skipped
+    int pitch;         // of a phase: columns of x or of out, whichever is larger
     int band;          // rows of a phase of out for which x is copied at once
-    int reach;         // rows of a phase of x that the last row of out meets behind its first
-    int phase_size;    // elements of a copied phase of x, with a vector to spare
-    int lot;           // planes that are copied before the first is used: what was just stored cannot be loaded yet
+    int reach;         // rows of a phase of x from the first to the last that an output row reads
+    int phase_size;    // elements of a copied phase of x, including a spare vector
+    int lot;           // planes copied before the first is used: hides the latency of store forwarding
     int copy_size;     // elements of the phases of a plane of x
-    int margin, used;  // elements of local memory before the first phase, and in all
+    int margin, used;  // elements of local memory before the first phase, and in total
     int made,
-        made_size;  // where the sums go before they are stored in rows, and elements of a phase; made < 0: not needed
-    int sums, lots_each;  // for WEIGHTS: where they are kept, and lots of channels of a work-item
-    int each;             // planes, or for WEIGHTS images, of a work-item
+        made_size;  // offset of the sums before they are stored in rows, and elements of a phase; made < 0: not needed
+    int sums, lots_each;  // WEIGHTS: offset of the sums, and lots of channels per work-item
+    int each;             // planes, or with WEIGHTS images, per work-item
     int flip, has_bias;
 };
 
-// Where the taps of a phase of out are found: the elements of the filter, those of x from a position's own on, and the
-// columns that lie between.
+// The taps of a phase of out: their indices in the filter, their offsets in x relative to the position, and the shift
+// in columns.
 struct Taps {
     int count_h, count_w;
     int element_h[TAPS_H], element_w[TAPS_W];
@@ -78,14 +78,14 @@ NOINLINE void find_taps(const struct Depthwise* d, const int b, const int a, str
                   step = UP > 1 ? UP_W : d->stride_w, column = floor_div(k, step);
         if (UP > 1 && column * UP_W != k) continue;
         taps->element_w[taps->count_w] = j;
-        // A shift beyond a row's length meets nothing.
+        // A shift by a whole row or more reads nothing.
         taps->shift[taps->count_w] = clamp(column, -d->pitch, d->pitch);
         taps->at_w[taps->count_w] = taps->shift[taps->count_w] + (UP > 1 ? 0 : (k - column * step) * d->phase_size);
         ++taps->count_w;
     }
 }
 
-// The columns of VW positions from `position` on.
+// Columns of the VW positions from `position`.
 NOINLINE LANES columns_from(const int position, const int pitch) {
     LANE columns[VW];
     for (int e = 0, column = position % pitch; e < VW; ++e) {
@@ -95,7 +95,7 @@ NOINLINE LANES columns_from(const int position, const int pitch) {
     return PASTE(vload, VW)(0, columns);
 }
 
-// Lanes whose tap lies in their own row.
+// Lanes whose tap is in the same row as the position.
 #define INSIDE(column, shift) (AS_UNSIGNED((column) + (LANES)(shift)) < (UNSIGNED_LANES)(d.pitch))
 
 #define NEXT_COLUMNS(column)       \
@@ -103,7 +103,7 @@ NOINLINE LANES columns_from(const int position, const int pitch) {
     column = select(column, column - (LANES)(d.pitch), column >= (LANES)(d.pitch));
 
 #if !WEIGHTS
-// The sums at VW positions from `f` on; `column` are their columns.
+// Sums at VW positions from `f`; `column` has their columns.
 static VEC sums_at(const struct Depthwise d, const struct Taps* taps, const REAL* w, __local const REAL* z,
                    const LANES column, const VEC begin) {
     VEC sum = begin;
@@ -137,7 +137,7 @@ NOINLINE void conv2d_depthwise_part(const size_t id0, const struct Depthwise arg
                                     const long bias_offset EPILOGUE_STORED_PARAMETERS) {
     const struct Depthwise d = args;
     const struct Band shape = {d.height, d.width, d.stride_h, d.stride_w, d.pad_top, 0, d.pitch, d.phase_size};
-    clear(block, d.used);  // what no row covers is read, and not used
+    clear(block, d.used);  // elements that no row covers are read, and not used
     struct Taps taps[UP];
     for (int b = 0; b < UP_H; ++b)
         for (int a = 0; a < UP_W; ++a) find_taps(&d, b, a, taps + b * UP_W + a);
@@ -217,8 +217,8 @@ __kernel __attribute__((reqd_work_group_size(1, 1, 1))) void conv2d_depthwise(
                           bias_offset EPILOGUE_STORED_ARGUMENTS);
 }
 #else
-// A work-item takes `lot` channels at once, since their planes are neighbours in memory, and keeps their sums in local
-// memory. global size (ceil(channels / (lot * lots_each)), ceil(images / each)); partials[chunk][c][i][j]
+// A work-item processes `lot` channels at once, since their planes are contiguous in memory, and keeps their sums in
+// local memory. global size (ceil(channels / (lot * lots_each)), ceil(images / each)); partials[chunk][c][i][j]
 NOINLINE void conv2d_depthwise_backward_weights_part(const size_t id0, const size_t id1, const struct Depthwise args,
                                                      __local REAL* restrict block, __global const REAL* restrict x,
                                                      const long x_offset, __global const REAL* restrict dout,

@@ -1,5 +1,4 @@
-// Depthwise convolution (a filter of its own for each channel) with channels in the lanes of a vector, for CPU-like
-// devices.
+// Depthwise convolution (one filter per channel) with channels in the lanes of vectors (channels-last). simd style.
 //
 //   GATHER:   point[n, c, p, q] = bias[c] + sum over i, j of  weight[c, i, j] * grid[n, c, h, w]
 //   SCATTER:  grid[n, c, h, w] = sum of  weight[c, i, j] * point[n, c, p, q]
@@ -7,15 +6,15 @@
 //   h = p * stride_h + i * dilation_h - first_h, w = q * stride_w + j * dilation_w - first_w
 //
 // with zeros outside of the grid. forward gathers; backward_input without strides gathers from the gradient with
-// flipped filters, and with strides it scatters: the grid is what is made.
+// flipped filters, and with strides it scatters: the grid is the result.
 //
-// Rows of small planes fill no vectors, and a stride leaves gaps in them. So the planes of VW channels are transposed
-// (channels_last.clh), and a band of the grid lies in local memory as [row][column][VW], with margins that keep zeros
-// for what is outside, or take what nobody asks for.
+// Rows of small planes do not fill vectors, and strides leave gaps. Therefore the planes of VW channels are transposed
+// (channels_last.clh), and a band of the grid is in local memory as [row][column][VW], with margins that are zero
+// padding, or receive results outside of the band.
 //
 //   MODE            GATHER, SCATTER or WEIGHTS
-//   TAPS_H, TAPS_W  elements of the filter
-//   REAL, VW        (vectors.clh)
+//   TAPS_H, TAPS_W  size of the filter
+//   REAL, VW        element type and vector width (vectors.clh)
 #define GATHER 1
 #define SCATTER 2
 #define WEIGHTS 3
@@ -31,15 +30,15 @@ struct ChannelsLast {
     int rows, columns;  // of points
     int stride_h, stride_w, first_h, first_w, dilation_h, dilation_w;
     int pitch, held;  // columns and rows of the grid in local memory
-    int band;         // rows that are made, or for WEIGHTS summed, at once
-    int each;         // units of a work-item: images of a vector of channels; for WEIGHTS images
+    int band;         // rows that are computed, or with WEIGHTS summed, at once
+    int each;         // units per work-item: images of a vector of channels; with WEIGHTS images
     int flip, has_bias;
     int point_table,
-        filter_table;  // behind that of the grid: where each position of a band lies, in elements of the block
-    int filter, lot;   // where the filters and a transposed tile lie in the block
+        filter_table;  // tables after that of the grid: offsets in the block of a band's points, and of the taps
+    int filter, lot;   // offsets in the block of the filters and of a transposed tile
 };
 
-// The way back of load_channels_last; lanes behind the last channel are not stored.
+// Inverse of load_channels_last; lanes past the last channel are not stored.
 NOINLINE void store_channels_last(__local const REAL* from, __local const int* place, __global REAL* to,
                                   const long stride, const int here, const int count) {
     if (count == VW) {
@@ -59,9 +58,9 @@ NOINLINE void store_channels_last(__local const REAL* from, __local const int* p
             for (int c = 0; c < here; ++c) to[c * stride + e] = from[place[e] + c];
 }
 
-// What does not depend on the unit: tables[h * width + w] for rows h of a band from its first row of the grid on,
-// point_table[p * columns + q] for rows p of a band, and filter_table[t]. Columns that no tap meets go to the vector
-// behind the grid.
+// Tables that do not depend on the unit: tables[h * width + w] for rows h of a band from its first row of the grid,
+// point_table[p * columns + q] for rows p of a band, and filter_table[t]. Columns that no tap reads map to the vector
+// after the grid.
 NOINLINE void make_tables(const struct ChannelsLast* d, const int grid_rows, const int point_rows,
                           __local int* tables) {
     const int spare = d->held * d->pitch * VW;
@@ -77,22 +76,22 @@ NOINLINE void make_tables(const struct ChannelsLast* d, const int grid_rows, con
     table = tables + d->filter_table;
     for (int t = 0; t < TAPS; ++t) table[t] = (d->flip ? TAPS - 1 - t : t) * VW;
     for (int t = TAPS; t < VW; ++t) table[t] = TAPS * VW;
-    for (int t = 0; t < VW; ++t) table[max(TAPS, VW) + t] = t * VW;  // of a square by itself
+    for (int t = 0; t < VW; ++t) table[max(TAPS, VW) + t] = t * VW;  // for a single tile
 }
 
 #if MODE != WEIGHTS
-// filters[t][VW] of channels from c on.
+// Loads filters[t][VW] of the channels from c.
 NOINLINE void filters_in(const struct ChannelsLast* d, __global const REAL* weight, const int c, const int here,
                          __local REAL* to, __local const int* table) {
     weight += c * TAPS;
-    // What is read behind the last tap of few goes to where nobody looks.
+    // If there are fewer taps than lanes, the elements after the last tap go to an unused place.
     const bool more = TAPS < VW && (c + here - 1) * TAPS + VW <= d->channels * TAPS;
     load_run_channels_last(weight, TAPS, here, more ? VW : TAPS, to, table);
 }
 #endif
 
 #if MODE == GATHER
-// The sums of `count` points.
+// Computes `count` points.
 NOINLINE void gather(const struct ChannelsLast* d, __local const REAL* grid, __local const int* table, const int count,
                      __local const REAL* filter, const VEC begin, __local REAL* to) {
     const int row = d->dilation_h * d->pitch * VW, column = d->dilation_w * VW;
@@ -106,7 +105,7 @@ NOINLINE void gather(const struct ChannelsLast* d, __local const REAL* grid, __l
 #endif
     for (int e = 0; e < count; ++e) {
         __local const REAL* z = grid + table[e];
-        // Sums of rows by themselves: one after the other, all would wait for each multiply-add.
+        // Each row has its own sum: in a single sum every multiply-add would depend on the previous one.
         VEC sum = begin;
 #pragma unroll
         for (int i = 0; i < TAPS_H; ++i, z += row) {
@@ -119,7 +118,7 @@ NOINLINE void gather(const struct ChannelsLast* d, __local const REAL* grid, __l
     }
 }
 #elif MODE == SCATTER
-// Adds what points from `from` on, `count` of them, give to the grid.
+// Adds the contributions of points [from, count) to the grid.
 NOINLINE void scatter(const struct ChannelsLast* d, __local REAL* grid, __local const int* table, const int from,
                       const int count, __local const REAL* filter, __local const REAL* points) {
     const int row = d->dilation_h * d->pitch * VW, column = d->dilation_w * VW;
@@ -134,7 +133,7 @@ NOINLINE void scatter(const struct ChannelsLast* d, __local REAL* grid, __local 
     }
 }
 #else
-// Adds to the sums what points from `from` on, `count` of them, give to each tap.
+// Adds the products of points [from, count) to the sums of each tap.
 NOINLINE void correlate(const struct ChannelsLast* d, __local const REAL* grid, __local const int* table,
                         const int from, const int count, __local REAL* sums, __local const REAL* points) {
     const int row = d->dilation_h * d->pitch * VW, column = d->dilation_w * VW;
@@ -172,10 +171,10 @@ NOINLINE void correlate(const struct ChannelsLast* d, __local const REAL* grid, 
 #endif
 
 #if MODE != SCATTER
-// The rows of the grid that points from row `first` on meet.
+// Loads the rows of the grid that points from row `first` read.
 static void band_in(const struct ChannelsLast* d, __global const REAL* x, const int first, const int here,
                     __local REAL* block, __local const int* tables) {
-    const int top = first * d->stride_h - d->first_h;  // row of the grid that lies in row 0
+    const int top = first * d->stride_h - d->first_h;  // row of the grid at row 0 of the block
     const int begin = clamp(-top, 0, d->held), end = clamp(d->height - top, begin, d->held);
     clear(block, begin * d->pitch);
     clear(block + end * d->pitch * VW, (d->held - end) * d->pitch);
@@ -235,7 +234,7 @@ __kernel __attribute__((reqd_work_group_size(1, 1, 1))) void conv2d_depthwise_ga
                                  out_offset, bias, bias_offset EPILOGUE_STORED_ARGUMENTS);
 }
 #elif MODE == SCATTER
-// A band of the grid has margins of (TAPS_H - 1) * dilation_h rows above and below, that take what belongs to other
+// A band of the grid has margins of (TAPS_H - 1) * dilation_h rows above and below, which receive results of other
 // bands. global size (ceil(units / each))
 NOINLINE void conv2d_depthwise_scatter_part(const size_t id0, const struct ChannelsLast args,
                                             __local REAL* restrict block, __local int* restrict tables,

@@ -1,20 +1,20 @@
-// Depthwise convolution (a filter of its own for each channel), for GPU-like devices.
+// Depthwise convolution (one filter per channel). simt style.
 //
 //   forward            out[n, c, p, q]  = epilogue(bias[c] + sum over i, j of weight[c, i, j] * x[n, c, h, w])
 //   backward_input     dx[n, c, h, w]   = sum over i, j of weight[c, i, j] * dout[n, c, p, q]
 //   backward_weights   dweight[c, i, j] = sum over n, p, q of dout[n, c, p, q] * x[n, c, h, w]
 //   h = p * STRIDE_H + first_h + i * DILATION_H, w = q * STRIDE_W + first_w + j * DILATION_W
 //
-// with zeros outside of x, epilogue as in epilogue.clh without a bias of its own. Neighbouring work-items compute
-// neighbouring elements. Forward, a work-item computes DOWN elements one below the other, and uses each element of x
+// with zeros outside of x, and the epilogue of epilogue.clh without a bias. Neighbouring work-items compute
+// neighbouring elements. In forward, a work-item computes DOWN vertically adjacent elements, and uses each element of x
 // that it reads for all of them.
 //
-//   STAGE                    which kernel: 0 forward, and backward_input where steps are 1, as forward of dout with
-//                            flipped filters; 1 backward_input; 2 backward_weights
-//   TAPS_H, TAPS_W           elements of the filter
+//   STAGE                    0 forward, also backward_input with strides of 1, as forward of dout with flipped filters;
+//                            1 backward_input; 2 backward_weights
+//   TAPS_H, TAPS_W           size of the filter
 //   STRIDE_H, STRIDE_W, DILATION_H, DILATION_W   stride and dilation
-//   DOWN                     1, or more where DILATION_H is 1
-//   GROUP                    STAGE 2: work-items of a group, a power of 2
+//   DOWN                     1, or more if DILATION_H is 1
+//   GROUP                    STAGE 2: work-items per group, a power of 2
 //   REAL                     element type (math.clh)
 #include "math.clh"
 #include "epilogue.clh"
@@ -23,11 +23,11 @@ struct Depthwise {
     int channels, images;
     int height, width;           // of a plane of x
     int rows, columns;           // of a plane of out
-    int first_h, first_w;        // what position (0, 0) and tap (0, 0) meet
+    int first_h, first_w;        // row and column of x that tap (0, 0) reads at position (0, 0)
     int blocks;                  // of DOWN rows
-    int each;                    // STAGE 2: images of a group
-    int jump_n, jump_p, jump_q;  // STAGE 2: what GROUP positions further on adds to image, row and column
-    int flip, has_bias;          // has_bias 0: `bias` is any buffer, and not read
+    int each;                    // STAGE 2: images per group
+    int jump_n, jump_p, jump_q;  // STAGE 2: increments of image, row and column for GROUP positions
+    int flip, has_bias;          // has_bias 0: `bias` may be any buffer and is not read
 };
 
 #if STAGE == 0

@@ -1,17 +1,18 @@
-// Convolution and its gradients, straight from the formula: the strategy that serves every shape, and the one that
-// others are compared with.
+// Direct convolution and its gradients by the formula: the strategy that supports every shape, and the reference for
+// the others.
 //
 //   forward            out[n, o, p, q] = bias[o] + sum over c, r, s of x[n, c', h, w] * weight[o, c, r, s]
-//   backward_input     dx[n, c', h, w] = sum over o, r, s with h = p * stride_h + r * dilation_h - padding_h, w
-//                      likewise
-//                                        of dout[n, o, p, q] * weight[o, c, r, s]
+//   backward_input     dx[n, c', h, w] = sum over o, r, s of dout[n, o, p, q] * weight[o, c, r, s]
 //   backward_weights   dweight[o, c, r, s] = sum over n, p, q of dout[n, o, p, q] * x[n, c', h, w]
+//   h = p * stride_h + r * dilation_h - padding_h, w = q * stride_w + s * dilation_w - padding_w
 //
 // n in [0, images), o in [0, filters), c in [0, group_channels), c' = c + group(o) * group_channels, (r, s) in the
 // filter, (p, q) in the output, (h, w) in the input. One work-item computes one element of the result; `count` is their
-// number and the global size is that rounded up to the local size. Without has_bias, `bias` is any buffer and not read.
+// number and the global size is that rounded up to the local size. Without has_bias, `bias` may be any buffer and is
+// not read.
 //
-// REAL, REAL_IS_DOUBLE   type of the arithmetic (math.clh); STORED, OUTPUT  those of operands and result (storage.clh)
+//   REAL, REAL_IS_DOUBLE   type of the arithmetic (math.clh)
+//   STORED, OUTPUT         types of operands and result in memory (storage.clh)
 #include "math.clh"
 #include "storage.clh"
 
@@ -22,8 +23,8 @@ struct Conv2d {
     long images, has_bias;
 };
 
-// Takes the innermost index of `size` from `rest`. Without %, since a pair of / and % becomes an instruction (freeze)
-// that Oclgrind does not know.
+// Splits the innermost index, of `size` values, off `rest`. Without %: clang turns a pair of / and % into a freeze
+// instruction, which Oclgrind does not support.
 static long split(long* rest, const long size) {
     const long outer = *rest / size, inner = *rest - outer * size;
     *rest = outer;

@@ -1,27 +1,27 @@
-// Convolution as a matrix product, for CPU-like devices. Serves forward and backward_input: both are sums
+// Convolution as a matrix product with im2col by blocks, forward and backward_input. simd style. Both are sums
 //
 //   out[n, o, p, q] = bias[o] + sum over c, i, j of  weight[o][c, i, j] * x[n, c, h, w]
 //   h = p * stride_h + first_h + i * dilation_h, w = q * stride_w + first_w + j * dilation_w
 //
 // with zeros outside of x. In the product, rows are the output channels o of a group, columns the positions (n, p, q)
-// of all images one after the other, and the inner index k is (c, i, j). For backward_input x is the gradient of the
-// output, the weights are flipped and transposed first, and a stride gives one launch for each phase of positions.
+// of all images, and the inner index k is (c, i, j). For backward_input x is the gradient of the output, the weights
+// are flipped and transposed first, and a stride gives one launch per phase of positions.
 //
-// The matrix of windows is never made as a whole: a work-group copies COLUMNS columns at a time and `k_block` of their
-// k into local memory, in the order in which the inner loop reads them, and multiplies them with all its rows (K.
-// Chellapilla et al., High performance convolutional neural networks, 2006; K. Goto and R. van de Geijn, Anatomy of
+// The im2col matrix is never materialised: a work-group copies COLUMNS columns at a time and `k_block` of their k into
+// local memory, in the order in which the inner loop reads them, and multiplies them with all its rows (K. Chellapilla
+// et al., High performance convolutional neural networks, 2006; K. Goto and R. van de Geijn, Anatomy of
 // high-performance matrix multiplication, 2008).
 //
-//   ROWS, COLUMNS  of a register tile, as in matmul_packed.cl
-//   PANELS         most panels of a work-group
-//   A_FORM         0: weights are read where they are, those of a row side by side in the order of k; 1: from panels,
-//                  [group][panel][k][ROWS]; 2: where they are, k = (c, i, j) at c * a_channel + i * a_h + j * a_w
-//   TAPS_H, TAPS_W, FLIP_CHANNELS, FLIP_PANELS  only for the kernel that makes such panels: elements of the filter that
-//                                               it packs
-//   IN_PARTS       of halves, 1: k comes in several blocks, whose sums pass through `out` as REAL and are rounded into
-//                  `rounded` behind the last one; 0 (default): a tile is rounded as it is stored
-//   REAL, VW       (vectors.clh), STORED, OUTPUT (storage.clh): x, the bias and `out` in memory. Weights of halves come
-//                  in panels, which are REAL
+//   ROWS, COLUMNS  register tile, as in matmul_packed.cl
+//   PANELS         maximum number of panels per work-group
+//   A_FORM         0: weights are read in place, a row is contiguous in the order of k; 1: from packed panels,
+//                  [group][panel][k][ROWS]; 2: in place, k = (c, i, j) at c * a_channel + i * a_h + j * a_w
+//   TAPS_H, TAPS_W, FLIP_CHANNELS, FLIP_PANELS  only for conv2d_gemm_flip, which packs such panels: the filter elements
+//                                               that it packs, and the channels and panels per work-item
+//   IN_PARTS       16-bit types, 1: k has several blocks, whose sums are accumulated in `out` as REAL and rounded to
+//                  `rounded` after the last one; 0 (default): a tile is rounded when it is stored
+//   REAL, VW       type of the arithmetic and vector width (vectors.clh)
+//   STORED, OUTPUT types of x, the bias and `out` in memory (storage.clh). 16-bit weights are packed, in REAL
 #define GROUP 1
 #include "noinline.clh"
 #include "vectors.clh"
@@ -41,30 +41,30 @@
 #endif
 
 struct Conv {
-    long x_image, x_channel, x_count;        // elements from one image and channel of x to the next; all
-    long out_image, out_channel, out_first;  // the same of out; element of position (0, 0)
+    long x_image, x_channel, x_count;        // strides between images and channels of x; number of elements
+    long out_image, out_channel, out_first;  // the same of out; offset of position (0, 0)
     long a_group, a_row, a_channel,
-        a_first;            // elements from one group of weights, row or panel, and c to the next; first
+        a_first;            // strides between groups of weights, rows or panels, and c; offset of the first
     long positions;         // columns: images * rows * columns
-    int channels, filters;  // input and output channels of a group
+    int channels, filters;  // input and output channels per group
     int height, width;      // of x
     int rows, columns;      // positions of an image
     int stride_h, stride_w, first_h, first_w, dilation_h, dilation_w, taps_h, taps_w;
     int a_h, a_w;
-    int out_row_step, out_column_step;                     // elements between neighbouring positions of out
-    int panels, panels_each, row_panels, row_panels_each;  // of COLUMNS columns and ROWS rows: all, and of a work-group
+    int out_row_step, out_column_step;                     // strides between neighbouring positions of out
+    int panels, panels_each, row_panels, row_panels_each;  // of COLUMNS columns and ROWS rows: all, and per work-group
     int k_block;                                           // A_FORM 2: a multiple of the taps
-    int has_bias;                                          // 0: `bias` is any buffer, and not read
+    int has_bias;                                          // 0: `bias` may be any buffer and is not read
 };
 
-// A run of at most VW positions of one row of one image, and where it goes in the block of copies.
+// A run of at most VW positions of one row of one image, and its position in the block of copies.
 struct Piece {
-    long first;  // element of x that tap (0, 0) of channel 0 meets
+    long first;  // element of x that tap (0, 0) of channel 0 reads
     int to, h, w;
 };
 
-// The pieces of `panels` panels from `first` on, each `panel_size` elements long; gives how many. Columns behind the
-// last position are zeros, once and for all.
+// Computes the pieces of `panels` panels from position `first`, each `panel_size` elements long; returns their number.
+// Columns past the last position are set to zero, once for all blocks.
 NOINLINE int cut_pieces(const struct Conv d, struct Piece* pieces, const long first, const int panels,
                         const int panel_size, __local REAL* block) {
     const int plane = d.rows * d.columns, here = (int)min((long)panels * COLUMNS, d.positions - first);
@@ -93,8 +93,8 @@ NOINLINE int cut_pieces(const struct Conv d, struct Piece* pieces, const long fi
     return count;
 }
 
-// The columns of all pieces: to[panel][k][column] for k in [k_first, k_first + steps). `x_end` elements of x may be
-// read. A vector is stored for each piece; what it holds beyond the piece, the next one overwrites, and the next k.
+// Copies the columns of all pieces: to[panel][k][column] for k in [k_first, k_first + steps). `x_end` elements of x may
+// be read. A whole vector is stored per piece; elements past the piece are overwritten by the next piece or the next k.
 NOINLINE void copy_windows(const struct Conv d, __global const STORED* x, const long x_end, __local REAL* to,
                            const struct Piece* pieces, const int count, const bool plain, const int k_first,
                            const int steps) {
@@ -104,10 +104,10 @@ NOINLINE void copy_windows(const struct Conv d, __global const STORED* x, const 
         for (int k = 0; k < steps; ++k) {
             const long from = (k_first + k) * d.x_channel;
             __local REAL* row = to + k * COLUMNS;
-            if (pieces[count - 1].first + from + VW <= x_end)  // the last piece lies behind all others
+            if (pieces[count - 1].first + from + VW <= x_end)  // the last piece has the largest offset
                 for (int r = 0; r < count; ++r) {
                     VSTORE(STORED_VLOAD(x + pieces[r].first + from), row + pieces[r].to);
-                    PREFETCH(x + pieces[r].first + from + 3 * d.x_channel);  // further rows lie in other pages
+                    PREFETCH(x + pieces[r].first + from + 3 * d.x_channel);  // the following rows are in other pages
                 }
             else
                 for (int r = 0; r < count; ++r) {
@@ -156,7 +156,7 @@ NOINLINE void copy_windows(const struct Conv d, __global const STORED* x, const 
     }
 }
 
-// What follows the sums of a channel, where they are rounded.
+// Epilogue of a channel, applied when the sums are rounded.
 #if defined(EPILOGUE) && OUTPUT_AS > 0
 #define EPILOGUE_PARAMETER , const struct Epilogue epilogue
 #define EPILOGUE_ARGUMENT , epilogue
@@ -170,7 +170,7 @@ NOINLINE void copy_windows(const struct Conv d, __global const STORED* x, const 
 #endif
 
 #if OUTPUT_AS > 0
-// out[at + e] = from[e], finished and rounded, for `count` neighbours of a channel.
+// out[at + e] = from[e] after epilogue and rounding, for `count` contiguous elements of a channel.
 #if IN_PARTS
 static inline void round_run(__global const REAL* from, __global OUTPUT* out, const int channel, const long at,
                              const int count EPILOGUE_PARAMETER) {
@@ -185,11 +185,11 @@ static inline void round_run(const REAL* from, __global OUTPUT* out, const int c
 #endif
 
 #if ROUNDS
-// Stores a tile whose element (0, 0) is that of `channel` at element `first` of the result.
+// Stores a tile of the channels from `channel`, whose first element is at `first_of_all` in the result.
 NOINLINE void store_tile(const struct Conv* d, const REAL* tile, __global OUTPUT* result, const long first_of_all,
                          const int channel, const int panel, const int height EPILOGUE_PARAMETER) {
 #else
-// Stores a tile, or adds it to what earlier blocks of k left.
+// Stores a tile, or adds it to the sums of previous blocks of k.
 NOINLINE void store_tile(const struct Conv* d, const REAL* tile, __global SUMS* out, const int panel, const int height,
                          const int add) {
 #endif
@@ -227,13 +227,13 @@ NOINLINE void store_tile(const struct Conv* d, const REAL* tile, __global SUMS* 
 }
 
 #ifdef TAPS_H
-// packed[group][panel][(o, i, j)][r] = weight[o][panel * ROWS + r][at_h + i * by_h][at_w + j * by_w], 0 behind the last
-// row, for backward_input. A work-item packs FLIP_PANELS panels of FLIP_CHANNELS o: neighbours on both sides.
+// packed[group][panel][(o, i, j)][r] = weight[o][panel * ROWS + r][at_h + i * by_h][at_w + j * by_w], 0 past the last
+// row, for backward_input. A work-item packs FLIP_PANELS panels of FLIP_CHANNELS o: contiguous on both sides.
 struct Flip {
-    int rows, panels;               // of the product, in a group
-    int channels;                   // o, in a group
+    int rows, panels;               // of the product, per group
+    int channels;                   // o, per group
     int taps;                       // elements of the filter
-    int first, stride_h, stride_w;  // of them, those that are packed
+    int first, stride_h, stride_w;  // the packed elements: offset and strides in the filter
 };
 
 // global size (ceil(channels / FLIP_CHANNELS), ceil(panels / FLIP_PANELS), groups)
@@ -248,7 +248,7 @@ __kernel void conv2d_gemm_flip(const struct Flip d, __global const STORED* restr
             __global REAL* to =
                 packed + packed_offset + ((group * d.panels + panel) * d.channels + o) * (TAPS_H * TAPS_W * ROWS);
             const int here = min(ROWS, d.rows - panel * ROWS);
-            // The first loops are not unrolled, since that takes longer to compile than it saves.
+            // The outer loops are not unrolled: the compile time would exceed the gain.
             for (int i = 0; i < TAPS_H; ++i)
                 for (int j = 0; j < TAPS_W; ++j, to += ROWS) {
                     __global const STORED* tap = from + i * d.stride_h + j * d.stride_w;
@@ -288,16 +288,16 @@ struct Rows {
 typedef struct Rows Left;
 #endif
 
-// Where a tile goes.
+// Destination of a tile.
 struct Tile {
     int panel, height;
-    int first;          // block of k: it begins with the bias, others add to what earlier blocks left
+    int first;          // first block of k: begins with the bias; others add to the sums of previous blocks
     int image, column;  // of the first position
-    int whole;          // all of it is there, its columns side by side
-    int narrow;         // what is left of the last image's columns fills but one vector
+    int whole;          // complete, with contiguous columns
+    int narrow;         // the remaining columns of the last image fill only one vector
 };
 
-// A tile: rows of weights times `steps` rows of copied windows. It begins at element `first` of the result.
+// Computes a tile: rows of weights times `steps` rows of copied windows. It begins at element `first` of the result.
 NOINLINE void multiply(const struct Conv* d, const Left a, __local const REAL* right, const int steps,
                        const struct Tile t, __global SUMS* result, const long first, const int channel,
                        __global const STORED* bias EPILOGUE_PARAMETER) {
@@ -390,7 +390,7 @@ NOINLINE void conv2d_gemm_part(const size_t id0, const size_t id1, const size_t 
     const int plane = d.rows * d.columns;
     const bool flat = d.out_column_step == 1 && d.out_row_step == d.columns;
     const int panel_size = d.k_block * COLUMNS + VW;
-    // Windows are single elements.
+    // True if windows are single elements (1 x 1, no stride or padding).
     const bool plain =
         d.height == 1 && d.rows == 1 && d.columns == d.width && d.stride_w == 1 && d.first_w == 0 && taps == 1;
     const int count = cut_pieces(d, pieces, (long)first_panel * COLUMNS, end_panel - first_panel, panel_size, block);
@@ -403,7 +403,7 @@ NOINLINE void conv2d_gemm_part(const size_t id0, const size_t id1, const size_t 
 #if A_FORM == 1
             const Left left = a + r * d.a_row + (long)k_first * ROWS;
 #else
-            // Behind the last row the last one is multiplied again, and not stored.
+            // Past the last row, that row is multiplied again and not stored.
             Left left;
 #pragma unroll
             for (int i = 0; i < ROWS; ++i)

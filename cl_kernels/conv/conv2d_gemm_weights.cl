@@ -1,18 +1,19 @@
-// The gradient of a convolution's weights as a matrix product, for CPU-like devices:
+// Gradient of a convolution's weights as a matrix product. simd style.
 //
 //   dweight[o][c, i, j] = sum over n, p, q of  x[n, c, h, w] * dout[n, o, p, q]
 //   h = p * stride_h + i * dilation_h - pad_top, w = q * stride_w + j * dilation_w - pad_left
 //
 // with zeros outside of x. In the product, rows are the input channels c of one tap (i, j), columns the output channels
-// o of a group, and the inner index k is (n, p, q), of which a tap takes those that meet x. x is read where it is, one
-// number at a time, so that its strides do not matter; a work-group copies dout transposed, COLUMNS output channels
-// side by side, into local memory, one block of k after the other. Its sums stay in local memory until all its blocks
-// are done. Blocks of k are dealt out to chunks, each of which leaves a partial result; sum_partials adds them in their
-// order. Where filters are single elements, x and dout may change places.
+// o of a group, and the inner index k is (n, p, q), restricted to the positions at which the tap is inside x. x is read
+// in place, one element at a time, so that its strides do not matter; a work-group copies dout transposed, COLUMNS
+// output channels contiguous, into local memory, one block of k after the other. Its sums stay in local memory until
+// all its blocks are done. Blocks of k are distributed over chunks, each of which writes a partial result; sum_partials
+// (partial_sums.cl) adds them in order. For 1 x 1 filters x and dout may be swapped.
 //
-//   ROWS, COLUMNS  of a register tile, as in matmul_packed.cl
-//   REAL, VW       (vectors.clh): the type of x and of the arithmetic; STORED that of dout, OUTPUT that of
-//                  the result, or of its parts (storage.clh)
+//   ROWS, COLUMNS  register tile, as in matmul_packed.cl
+//   REAL, VW       type of x and of the arithmetic, and vector width (vectors.clh)
+//   STORED         type of dout in memory (storage.clh)
+//   OUTPUT         type of the result, or of the partial results (storage.clh)
 #define GROUP 1
 #include "noinline.clh"
 #include "transpose_tile.clh"
@@ -22,31 +23,31 @@
 #define VECTORS (COLUMNS / VW)
 
 struct Gradient {
-    long x_image, x_channel;        // elements from one image and channel of x to the next
+    long x_image, x_channel;        // strides between images and channels of x
     long dout_image, dout_channel;  // the same of dout
-    long partial;                   // elements from one partial result to the next
-    int channels, filters;          // input and output channels of a group
+    long partial;                   // stride between partial results
+    int channels, filters;          // input and output channels per group
     int taps_h, taps_w;
     int height, width;  // of x
     int rows, columns;  // of dout
     int stride_h, stride_w, pad_top, pad_left, dilation_h, dilation_w;
     int images;
-    int images_each, positions_each;  // of a block; several images only when all their positions are
-    int blocks, blocks_each;          // all, and of a chunk
+    int images_each, positions_each;  // of a block; several images only with all their positions
+    int blocks, blocks_each;          // all, and per chunk
     int panels, panels_each, row_panels,
-        row_panels_each;  // of COLUMNS output and ROWS input channels: all, and of a work-group
-    int swapped;          // x and dout have changed places, and the result is to be transposed
+        row_panels_each;  // of COLUMNS output and ROWS input channels: all, and per work-group
+    int swapped;          // x and dout are swapped, and the result is to be transposed
 };
 
-// The positions that meet x through a tap: rows and columns of them, and the element of x that position (0, 0) meets,
-// or would.
+// The positions at which a tap is inside x: range of rows and columns, and the offset in x (possibly outside) of
+// position (0, 0).
 struct Tap {
     int first_row, end_row, first_column, end_column;
     int columns;     // of a row
-    int at, row_on;  // row_on: elements of x from one row to the next
+    int at, row_on;  // row_on: stride between rows of x
 };
 
-// The first and the end of the positions p in [0, count) with 0 <= p * step + from < size.
+// Begin and end of the positions p in [0, count) with 0 <= p * step + from < size.
 static int first_inside(const int from, const int step) { return from >= 0 ? 0 : (step - 1 - from) / step; }
 static int end_inside(const int from, const int step, const int count, const int size) {
     return from >= size ? 0 : min(count, (size - 1 - from) / step + 1);
@@ -63,7 +64,7 @@ NOINLINE struct Tap tap_of(const struct Gradient* d, const int i, const int j) {
     t.at = h * d->width + w;
     t.row_on = d->stride_h * d->width;
     if (t.first_column == 0 && t.end_column == d->columns && d->stride_w == 1 && t.row_on == d->columns) {
-        // Rows without gaps are one row.
+        // Rows without padding are contiguous: one row.
         t.first_column = t.first_row * d->columns;
         t.end_column = t.end_row * d->columns;
         t.columns = d->rows * d->columns;
@@ -73,11 +74,11 @@ NOINLINE struct Tap tap_of(const struct Gradient* d, const int i, const int j) {
     return t;
 }
 
-// to[k][o] = from[o][k] for COLUMNS rows o, `stride` apart, of which `here` are there, and k in [0, count).
+// to[k][o] = from[o][k] for COLUMNS rows o with `stride`, `here` of which exist, and k in [0, count).
 NOINLINE void copy_transposed(__global const STORED* from, const long stride, const int here, __local REAL* to,
                               const int count) {
     for (int o = 0; o < COLUMNS; o += VW) {
-        // The last square overlaps the one before.
+        // The last tile overlaps the one before.
         for (int e = 0; count >= VW && e < count; e += VW) {
             const int k = min(e, count - VW);
             VEC square[VW];
@@ -99,9 +100,8 @@ NOINLINE void copy_transposed(__global const STORED* from, const long stride, co
     }
 }
 
-// to[i][o] = sum over n and the positions of a tap of  x[n][channel i] * right[(n, p, q)][o], or that much more;
-//                                                      positions [first, first + count)
-// of `images` images.
+// to[i][o] = (or += with `add`) sum over n and the positions of a tap in [first, first + count) of
+// x[n][channel i] * right[(n, p, q)][o], for `images` images.
 NOINLINE void multiply(const struct Gradient* d, const struct Tap* tap, __global const REAL* x, const int height,
                        const int images, const int first, const int count, __local const REAL* right, __local REAL* to,
                        const int to_row, const int add) {
@@ -114,7 +114,7 @@ NOINLINE void multiply(const struct Gradient* d, const struct Tap* tap, __global
         for (int v = 0; v < VECTORS; ++v) sum[i][v] = (VEC)(0);
     const int p_first = first / t.columns, q_first = first - p_first * t.columns;
     for (int n = 0; n < images; ++n, x += d->x_image, right += count * COLUMNS) {
-        // Behind the last channel that one is multiplied again, and not stored.
+        // Past the last channel, that channel is multiplied again and not stored.
         __global const REAL* left[ROWS];
 #pragma unroll
         for (int i = 0; i < ROWS; ++i) left[i] = x + min(i, height - 1) * d->x_channel;
@@ -214,7 +214,7 @@ NOINLINE void conv2d_gemm_backward_weights_part(const size_t id0, const size_t i
             }
         }
     }
-    // sums[stream][o] to result[o][stream].
+    // Stores sums[stream][o] to result[o][stream].
     __global OUTPUT* result = partials + partials_offset + id1 * d.partial + (long)group * d.filters * streams;
     const int height = min(row_panels * ROWS, d.channels - first_row * ROWS) * taps,
               width = min(panels * COLUMNS, d.filters - first_panel * COLUMNS), pitch = panels * COLUMNS;

@@ -1,26 +1,25 @@
-// Convolution as a matrix product, for GPU-like devices: tiles in local memory (local_tile.clh) over windows that are
-// read where they are (implicit GEMM; S. Chetlur et al., cuDNN: efficient primitives for deep learning, 2014). Forward
-// and backward_input are sums
+// Convolution as an implicit GEMM: tiles in local memory (local_tile.clh) over windows that are read in place (S.
+// Chetlur et al., cuDNN: efficient primitives for deep learning, 2014). simt style. Forward and backward_input are sums
 //
 //   out[n, o, p, q] = epilogue(bias[o] + sum over c, i, j of  weight[o][c, i, j] * x[n, c, h, w])
 //   h = p * stride_h + first_h + i * dilation_h, w = q * stride_w + first_w + j * dilation_w
 //
-// with zeros outside of x, epilogue as in epilogue.clh without a bias of its own. In the product, rows are the output
-// channels o of a group, columns the positions (n, p, q) of all images one after the other, and the inner index k is
-// (c, i, j). For backward_input x is the gradient of the output, the weights are flipped first, and a stride gives one
-// launch for each phase of positions. backward_weights is the product
+// with zeros outside of x, and the epilogue of epilogue.clh without a bias. In the product, rows are the output
+// channels o of a group, columns the positions (n, p, q) of all images, and the inner index k is (c, i, j). For
+// backward_input x is the gradient of the output, the weights are flipped first, and a stride gives one launch per
+// phase of positions. backward_weights is the product
 //
 //   dweight[o, (c, i, j)] = sum over positions (n, p, q) of  dout[n, o, p, q] * x[n, c, ...]
 //
-// cut into parts along the positions, which are added by another kernel. So may be the k of the others.
+// split along the positions (split-K); another kernel adds the partial results. k of the others may be split as well.
 //
-//   STAGE     which kernel: 0 forward and backward_input; 1 backward_weights; 2 flipped weights; 3 sums of partial
-//             results
+//   STAGE     0 forward and backward_input; 1 backward_weights; 2 flipped weights; 3 sums of partial results
 //   A_FORM    how weights are read (local_tile.clh)
-//   OUT_4     1: vectors of 4 results may be stored: positions are neighbours in out, and an image has 4 * n of them
-//             (STAGE 0); the columns are a multiple of 4 (STAGE 1); and out begins aligned
-//   for the tile see local_tile.clh: ITEMS is a multiple of TILE_COLUMNS, and of 8; for REAL math.clh, for STORED and
-//   OUTPUT storage.clh: those of operands, and of results, which are REAL where they are partial
+//   OUT_4     1: vectors of 4 results may be stored: positions are contiguous in out, and their number per image is a
+//             multiple of 4 (STAGE 0); the number of columns is a multiple of 4 (STAGE 1); and out is aligned
+//   Tile sizes: local_tile.clh; ITEMS is a multiple of TILE_COLUMNS, and of 8
+//   REAL            type of the arithmetic (math.clh)
+//   STORED, OUTPUT  types of operands and results in memory (storage.clh); partial results are REAL
 #if STAGE < 2
 #if STAGE == 0
 #define ROWS_FORM A_FORM
@@ -38,22 +37,22 @@
 #define OUTPUT4 D_PASTE(OUTPUT, 4)
 
 struct Conv {
-    long x_image, x_channel;                 // elements from one image and channel of x to the next
-    long out_image, out_channel, out_first;  // the same of out; element of position (0, 0)
-    long a_group, a_across, a_along;         // elements from one group of weights, row, and k to the next
+    long x_image, x_channel;                 // strides between images and channels of x
+    long out_image, out_channel, out_first;  // the same of out; offset of position (0, 0)
+    long a_group, a_across, a_along;         // strides between groups of weights, rows, and k
     long partial;                            // elements of a partial result
-    int inner, each, parts;                  // steps of k, of one part; parts
+    int inner, each, parts;                  // steps of k, per part; parts
     int positions;                           // images * rows * columns
-    int groups, channels, filters;           // input and output channels of a group
+    int groups, channels, filters;           // input and output channels per group
     int height, width;                       // of x
     int rows, columns;                       // positions of an image
     int stride_h, stride_w, first_h, first_w, dilation_h, dilation_w, taps_h, taps_w;
-    int out_row_step, out_column_step;  // elements between neighbouring positions of out
-    int row_tiles, column_tiles;        // of a group
-    int jump_c, jump_h, jump_w;         // what the work-item's next step along k adds to channel and tap, or (STAGE 1)
-                                        // to image, row and column
-    int has_bias;                       // 0: `bias` is any buffer, and not read
-    int unused;                         // no padding
+    int out_row_step, out_column_step;  // strides between neighbouring positions of out
+    int row_tiles, column_tiles;        // per group
+    int jump_c, jump_h, jump_w;  // increments of channel and tap for the work-item's next step along k, or (STAGE 1)
+                                 // of image, row and column
+    int has_bias;                // 0: `bias` may be any buffer and is not read
+    int unused;                  // avoids padding of the struct
 };
 
 #if STAGE == 0
@@ -74,7 +73,7 @@ __kernel __attribute__((reqd_work_group_size(ITEMS, 1, 1))) void conv2d_implicit
     int steps = min(d.each, d.inner - k_first);
     a += a_offset + group * d.a_group + row * d.a_across + k_first * d.a_along;
 
-    // Each work-item reads windows of one position, whose number in the tile is place_across(HORIZONTAL, ...).
+    // Each work-item reads windows of one position, whose index in the tile is place_across(HORIZONTAL, ...).
     const int mine = (int)get_local_id(0) & (TILE_COLUMNS - 1), k_mine = (int)get_local_id(0) / TILE_COLUMNS;
     const int position = min(column + mine, d.positions - 1), n = position / plane,
               p = (position - n * plane) / d.columns;
@@ -87,7 +86,7 @@ __kernel __attribute__((reqd_work_group_size(ITEMS, 1, 1))) void conv2d_implicit
     REAL4 sum[4 * ROW_STRIPS][COLUMN_STRIPS];
     clear_sums(sum);
     STORED a_held[ROWS_HELD], x_held[COLUMNS_HELD];
-    // The windows of a slice; c, i and j count on to the next.
+    // Loads the windows of a slice, and advances c, i and j to the next one.
 #define FETCH_WINDOWS                                                                                                 \
     _Pragma("unroll") for (int e = 0; e < COLUMNS_HELD; ++e) {                                                        \
         const int h = h_first + i * d.dilation_h, w = w_first + j * d.dilation_w;                                     \
@@ -184,7 +183,7 @@ __kernel __attribute__((reqd_work_group_size(ITEMS, 1, 1))) void conv2d_implicit
     x += x_offset + (long)group * d.channels * d.x_channel;
     dout += dout_offset + (long)(group * d.filters + row) * d.out_channel;
 
-    // Each work-item reads every eighth position, at which neighbours read neighbours, of some streams and some
+    // Each work-item reads every eighth position, contiguous between neighbouring work-items, of some streams and some
     // filters, as in place_across(ALONG, ...).
     const int mine = (int)get_local_id(0) >> 3;
     int position = part * d.each + ((int)get_local_id(0) & 7), n = position / (d.rows * d.columns);
@@ -203,7 +202,7 @@ __kernel __attribute__((reqd_work_group_size(ITEMS, 1, 1))) void conv2d_implicit
     REAL4 sum[4 * ROW_STRIPS][COLUMN_STRIPS];
     clear_sums(sum);
     STORED dout_held[ROWS_HELD], x_held[COLUMNS_HELD];
-    // A slice of both; n, p and q count on to the next.
+    // Loads a slice of both operands, and advances n, p and q to the next one.
 #define FETCH_POSITIONS                                                                                    \
     _Pragma("unroll") for (int turn = 0; turn < SLICE / 8; ++turn) {                                       \
         const bool live = position < end;                                                                  \
@@ -264,13 +263,13 @@ __kernel __attribute__((reqd_work_group_size(ITEMS, 1, 1))) void conv2d_implicit
 }
 #elif STAGE == 2
 struct Flip {
-    int channels, filters;     // rows and channels of the sum: input and output channels of a group of the convolution
+    int channels, filters;     // rows and channels of the sum: input and output channels per group of the convolution
     int taps, taps_h, taps_w;  // of the filter; of this phase
-    int first, stride_h, stride_w;  // elements of the filter: the first of this phase, and from one to the next
+    int first, stride_h, stride_w;  // offset of the first element of this phase in the filter, and strides
 };
 
-// packed[group][(o, i, j)][c] = weight[group][o][c][first + i * stride_h + j * stride_w], count elements; a work-item
-// each.
+// packed[group][(o, i, j)][c] = weight[group][o][c][first + i * stride_h + j * stride_w], `count` elements; one per
+// work-item.
 __kernel void conv2d_implicit_gemm_flip(const struct Flip d, const long count, __global const STORED* restrict weight,
                                         const long weight_offset, __global STORED* restrict packed,
                                         const long packed_offset) {
@@ -283,8 +282,7 @@ __kernel void conv2d_implicit_gemm_flip(const struct Flip d, const long count, _
         weight[weight_offset + (o * d.channels + c) * d.taps + d.first + i * d.stride_h + j * d.stride_w];
 }
 #else
-// out[n, o, p, q] = epilogue(bias[o] + sum over parts of partial), in their order; `plane` elements for each o. A
-// work-item each.
+// out[n, o, p, q] = epilogue(bias[o] + sum over parts of partial), in order; `plane` elements per o, one per work-item.
 __kernel void conv2d_implicit_gemm_reduce(const long count, const long parts, const long plane, const int filters,
                                           const int has_bias, __global const REAL* restrict partial,
                                           const long partial_offset, __global OUTPUT* restrict out,

@@ -1,34 +1,37 @@
-// Convolution by register tiles. Serves forward and backward_input: both are sums
+// Convolution by register tiles over a padded copy of the input, forward and backward_input, both kernel styles. Both
+// are sums
 //
 //   out[n, o, p, q] = bias[o] + sum over c and taps t of  x[n, c, p + shift_h(t), q + shift_w(t)] * weight[o, c, t]
 //
-// over a copy of the input that is padded with zeros, so that the inner loop has no branch. The copy
-// (conv2d_tiled_pad.cl) has rows of `pitch` elements, and an output position is the flat number f = p * pitch + q, so
-// that vectors of positions run on over the ends of rows: tap t lies at f + offset[t]. The results at q >= columns mean
-// nothing and are not stored. A stride is served by cutting the input into phases, one for each remainder of the
-// position by the stride; offset[t] then includes the phase. For backward_input the input is the gradient of the
-// output, weights are flipped and transposed (by conv2d_tiled_pack), and a stride gives one launch for each phase of x.
+// over a copy of the input with zero padding, so that the inner loop has no branch. The copy (conv2d_tiled_pad.cl) has
+// rows of `pitch` elements, and an output position has the flat index f = p * pitch + q, so that vectors of positions
+// extend past the ends of rows: tap t is at f + offset[t]. Results at q >= columns are invalid and not stored. With a
+// stride, the input is split into phases, one per remainder of the position modulo the stride; offset[t] then includes
+// the phase. For backward_input the input is the gradient of the output, weights are flipped and transposed (by
+// conv2d_tiled_pack), and a stride gives one launch per phase of x.
 //
-// A work-group computes a tile of OCB output channels times NV * RUN positions, kept in registers; on CPU-like devices
-// it then goes on to the next of `tiles_each` tiles. The weights are packed as [block of OCB channels][c][t][OCB].
+// A work-group computes a tile of OCB output channels times NV * RUN positions in registers; in simd style it processes
+// `tiles_each` tiles one after the other. The weights are packed as [block of OCB channels][c][t][OCB].
 //
-//   OCB     output channels of a tile; NV  vectors of positions of a tile. OCB * NV + NV + 1 vectors must fit in the
-//           registers (src/ops/conv/conv2d_tiled.cpp chooses both by a cost model)
-//   MAX_TAPS, REAL, VW, GROUP (vectors.clh)
+//   OCB       output channels per tile
+//   NV        vectors of positions per tile. OCB * NV + NV + 1 vectors must fit in the registers
+//             (src/ops/conv/conv2d_tiled.cpp chooses both by a cost model)
+//   MAX_TAPS  capacity of the tables of taps
+//   REAL, VW, GROUP (vectors.clh); GROUP is 1 in simd style
 //
-// On CPU-like devices tables say where taps lie; on GPU-like ones they are computed (taps.clh).
+// Offsets of taps are read from tables in simd style and computed in simt style (taps.clh).
 #include "taps.clh"
 #include "vectors.clh"
 
 struct Pack {
     long group_step, filter_step,
-        channel_step;       // in the weights, between groups, and output and input channels of this sum
-    int channels, filters;  // input and output channels of a group
-    int blocks;             // of OCB output channels, in a group
+        channel_step;       // strides of the weights between groups, and output and input channels of this sum
+    int channels, filters;  // input and output channels per group
+    int blocks;             // of OCB output channels, per group
     int taps;
     int first, step_h, step_w,
-        across;  // position of tap (i, j) = (t / across, the rest) in the filter: first + i * step_h + j * step_w
-    int source[MAX_TAPS];  // position of tap t in the filter
+        across;  // index of tap (i, j) = (t / across, the rest) in the filter: first + i * step_h + j * step_w
+    int source[MAX_TAPS];  // index of tap t in the filter
 };
 
 #if GROUP == 1
@@ -37,7 +40,7 @@ struct Pack {
 #define SOURCE(t) (pack.first + (t) / pack.across * pack.step_h + ((t) - (t) / pack.across * pack.across) * pack.step_w)
 #endif
 
-// packed[group][block][c][t][i] = weight of output channel block * OCB + i, 0 behind the last. A work-item packs one c.
+// packed[group][block][c][t][i] = weight of output channel block * OCB + i, 0 past the last. A work-item packs one c.
 __kernel __attribute__((reqd_work_group_size(GROUP, 1, 1))) void conv2d_tiled_pack(
     const struct Pack pack, const long count, __global const REAL* restrict weight, const long weight_offset,
     __global REAL* restrict packed, const long packed_offset) {
@@ -55,16 +58,16 @@ __kernel __attribute__((reqd_work_group_size(GROUP, 1, 1))) void conv2d_tiled_pa
 }
 
 struct Tile {
-    long x_image, x_channel;      // elements from one image and channel to the next, in the padded copy
-    long out_image, out_channel;  // the same in the output
-    long out_first;               // element of position (0, 0)
-    int channels, filters;        // input and output channels of a group
-    int blocks;                   // of OCB output channels, in a group
+    long x_image, x_channel;      // strides between images and channels of the padded copy
+    long out_image, out_channel;  // the same of the output
+    long out_first;               // offset of position (0, 0)
+    int channels, filters;        // input and output channels per group
+    int blocks;                   // of OCB output channels, per group
     int groups, taps;
     int pitch, columns, flat;           // positions are f in [0, flat); those with f % pitch < columns are stored
     int tiles_each, parts;              // parts = tiles of an image / tiles_each, rounded up
-    int out_row_step, out_column_step;  // elements between neighbouring positions of the output
-    int has_bias;                       // 0: `bias` is any buffer, and not read
+    int out_row_step, out_column_step;  // strides between neighbouring positions of the output
+    int has_bias;                       // 0: `bias` may be any buffer and is not read
     int across;                         // taps along the horizontal axis
     struct TapAxis vertical, horizontal;
     int offset[MAX_TAPS];
@@ -80,7 +83,7 @@ __kernel __attribute__((reqd_work_group_size(GROUP, 1, 1))) void conv2d_tiled(
     const struct Tile tile, __global const REAL* restrict x, const long x_offset, __global const REAL* restrict packed,
     const long packed_offset, __global REAL* restrict out, const long out_offset, __global const REAL* restrict bias,
     const long bias_offset) {
-    // All blocks of a part follow one another, so that its input stays in the cache.
+    // All blocks of a part are consecutive, so that its input stays in the cache.
     const int all_blocks = tile.groups * tile.blocks;
     const long group_id = get_group_id(0);
     const long image_part = group_id / all_blocks;

@@ -1,27 +1,28 @@
-// Copies of images, padded with zeros and cut into phases, for the tiled convolution (conv2d_tiled.cl).
+// Copies of images with zero padding, split into phases, for the tiled convolution (conv2d_tiled.cl).
 //
 //   copy[plane][k_h][k_w][i][j] = source[plane][i * stride_h + k_h * step_h % stride_h - origin_h][likewise j], 0
 //     outside
 //
 // for planes n * channels + c of the source, phases (k_h, k_w), i in [0, rows), j in [0, pitch). A gap may follow each
-// plane, and a tail the last one, for vectors that run over the end; both are cleared.
+// plane, and a tail the last one, for vectors that extend past the end; both are set to zero.
 //
-//   REAL, GROUP   1: CPU-like, a work-item copies a plane; otherwise GPU-like, it copies an element
+//   REAL    element type
+//   GROUP   1: simd style, a work-item copies a plane; otherwise simt style, a work-item copies an element
 #include "math.clh"
 
 struct Pad {
     long planes;        // source planes: images * channels
-    long plane;         // elements from one copied plane to the next, phases and a gap included
-    long total;         // elements of the copy: planes, and the tail that vectors may read beyond
+    long plane;         // stride between copied planes, including phases and the gap
+    long total;         // elements of the copy: planes, and the tail that vectors may read
     int height, width;  // of a source plane
     int rows, pitch;    // of one phase of the copy
-    int stride_h, stride_w, phases_h, phases_w, step_h, step_w;  // phase k holds the remainder k * step % stride
+    int stride_h, stride_w, phases_h, phases_w, step_h, step_w;  // phase k has the remainder k * step % stride
     int origin_h, origin_w;                                      // source row = row * stride + remainder - origin
 };
 
 #if GROUP == 1
 
-// One row of a phase: elements `first`, first + stride, ... of a source row, zeros where there are none.
+// Copies one row of a phase: elements `first`, first + stride, ... of a source row, zeros outside.
 static void pad_row(__global const REAL* restrict source, __global REAL* restrict to, const int pitch, const int first,
                     const int stride, const int width) {
     const int before = first >= 0 ? 0 : min(pitch, (-first + stride - 1) / stride);
@@ -34,7 +35,7 @@ static void pad_row(__global const REAL* restrict source, __global REAL* restric
     for (int j = end; j < pitch; ++j) to[j] = 0;
 }
 
-// A work-item copies one plane; the last one clears the tail.
+// A work-item copies one plane; the last one also clears the tail.
 __kernel void conv2d_tiled_pad(const struct Pad pad, __global const REAL* restrict source, const long source_offset,
                                __global REAL* restrict copy, const long copy_offset) {
     const long plane = get_global_id(0);

@@ -1,27 +1,30 @@
-// The gradient of a convolution's weights by register tiles.
+// Gradient of a convolution's weights by register tiles, both kernel styles.
 //
 //   dweight[o, c, t] = sum over n and positions f of dout[n, o, f] * x[n, c, f + offset[t]]
 //
-// over copies of x and dout made by conv2d_tiled_pad.cl: rows of x are padded with zeros, those of dout have the same
-// pitch with zeros behind their end, so that both run over all positions f in [0, flat) without a branch (see
-// conv2d_tiled.cl). A pair (c, t) is called a stream; stream j = c * taps + t of a filter is its element j.
+// over copies of x and dout made by conv2d_tiled_pad.cl: rows of x have zero padding, rows of dout have the same pitch
+// with zeros after their end, so that both are processed at all positions f in [0, flat) without a branch
+// (conv2d_tiled.cl). A pair (c, t) is called a stream; stream j = c * taps + t of a filter is its element j.
 //
-// A work-group computes the tile of OB output channels times TB streams, over `images_each` images of one chunk; each
-// chunk leaves a partial result, and sum_partials adds them in their order, so that results do not depend on timing. On
-// GPU-like devices the work-items of a group take neighbouring positions and add up their sums in local memory.
+// A work-group computes a tile of OB output channels times TB streams, over `images_each` images of one chunk; each
+// chunk writes a partial result, and sum_partials (partial_sums.cl) adds them in order, so that results are
+// deterministic. In simt style the work-items of a group process neighbouring positions and reduce their sums in local
+// memory.
 //
-//   OB      output channels of a tile; TB  streams of a tile. OB * TB + OB + 1 vectors must fit in the registers
-//           (src/ops/conv/conv2d_tiled_weights.cpp chooses both by a cost model)
-//   MAX_TAPS, REAL, VW, GROUP (vectors.clh)
+//   OB        output channels per tile
+//   TB        streams per tile. OB * TB + OB + 1 vectors must fit in the registers
+//             (src/ops/conv/conv2d_tiled_weights.cpp chooses both by a cost model)
+//   MAX_TAPS  capacity of the table of taps
+//   REAL, VW, GROUP (vectors.clh); GROUP is 1 in simd style
 #include "taps.clh"
 #include "vectors.clh"
 
 struct Streams {
-    long x_image, x_channel;           // elements from one image and channel to the next, in the copy of x
+    long x_image, x_channel;           // strides between images and channels in the copy of x
     long dout_image, dout_channel;     // the same in the copy of dout
-    long partial;                      // elements from one partial result to the next
-    int channels, filters;             // input and output channels of a group
-    int filter_blocks, stream_blocks;  // in a group
+    long partial;                      // stride between partial results
+    int channels, filters;             // input and output channels per group
+    int filter_blocks, stream_blocks;  // per group
     int groups, taps;
     int flat;  // a multiple of RUN
     int images, images_each;
@@ -38,7 +41,7 @@ struct Streams {
 #endif
 
 #if GROUP == 1
-// Adds the lanes of a vector, halves first.
+// Adds the lanes of a vector, lower half plus upper half at each step.
 static REAL lanes(VEC v) {
     REAL part[VW];
     VSTORE(v, part);
@@ -53,8 +56,8 @@ static REAL lanes(VEC v) {
 __kernel __attribute__((reqd_work_group_size(GROUP, 1, 1))) void conv2d_tiled_backward_weights(
     const struct Streams d, __global const REAL* restrict x, const long x_offset, __global const REAL* restrict dout,
     const long dout_offset, __global REAL* restrict partials, const long partials_offset) {
-    // Streams follow one another, so that the chunk of dout stays in the cache.
-    // No %: a pair of / and % becomes an instruction (freeze) that Oclgrind does not know.
+    // Streams are consecutive, so that the chunk of dout stays in the cache.
+    // Without %: clang turns a pair of / and % into a freeze instruction, which Oclgrind does not support.
     const long filter_row = get_group_id(0) / d.stream_blocks, group_row = filter_row / d.filter_blocks;
     const int stream_block = (int)(get_group_id(0) - filter_row * d.stream_blocks);
     const int filter_block = (int)(filter_row - group_row * d.filter_blocks);
@@ -68,7 +71,7 @@ __kernel __attribute__((reqd_work_group_size(GROUP, 1, 1))) void conv2d_tiled_ba
         offset[t] = taps_offset(d.vertical, d.horizontal, d.across, t);
     barrier(CLK_LOCAL_MEM_FENCE);
 #endif
-    // Behind the last stream and output channel the last one is computed again, and not stored.
+    // Past the last stream or output channel, that one is computed again and not stored.
     long stream[TB];
 #pragma unroll
     for (int j = 0; j < TB; ++j) {
@@ -115,7 +118,7 @@ __kernel __attribute__((reqd_work_group_size(GROUP, 1, 1))) void conv2d_tiled_ba
                 result[(long)(first_filter + i) * streams + first_stream + j] = total;
         }
 #else
-    // One column more than items, so that the items that add up a row each meet different banks.
+    // Padded by one column, so that items that add up different rows access different banks.
     __local REAL shared[OB * TB][GROUP + 1];
 #pragma unroll
     for (int i = 0; i < OB; ++i)

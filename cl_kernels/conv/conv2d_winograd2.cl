@@ -1,16 +1,16 @@
-// Convolution with 3 x 3 filters by Winograd's minimal filtering, F(2 x 2, 3 x 3), for CPU-like devices (A. Lavin and
-// S. Gray, Fast algorithms for convolutional neural networks, 2016). Of each tile of 2 x 2 positions of the output,
+// Winograd convolution F(2 x 2, 3 x 3) for 3 x 3 filters (minimal filtering: A. Lavin and S. Gray, Fast algorithms for
+// convolutional neural networks, 2016). simd style. For each tile of 2 x 2 positions of the output,
 //
 //   out = A' [ sum over c of (G w[o, c] G') * (B' x[c] B) ] A      (* element by element, ' transposed)
 //
-// x[c] being the 4 x 4 elements of x around it. Three kernels around one matrix product for each of the 16 elements:
-// weights and inputs are transformed into the panels of the product (panels.cl, matmul_packed.cl), whose columns are
-// tiles, numbered (image, row, column), `count` of them at a time; its results are transformed back. backward_input is
-// the same with dout for x and flipped, transposed weights.
+// with x[c] the 4 x 4 elements of x around it. There is one matrix product for each of the 16 elements
+// (matmul_packed.cl), whose columns are tiles, numbered (image, row, column), `count` of them at a time. Three kernels
+// transform weights and inputs into its packed panels (panels.cl), and its results back. backward_input is the same
+// with dout for x and flipped, transposed weights.
 //
-//   ROWS, COLUMNS  of a register tile of the product
-//   STAGE          which kernel: 0 weights, 1 input, 2 output
-//   REAL, VW       (vectors.clh)
+//   ROWS, COLUMNS  register tile of the product
+//   STAGE          0 weights, 1 input, 2 output transform
+//   REAL, VW       element type and vector width (vectors.clh)
 #define GROUP 1
 #include "noinline.clh"
 #include "vectors.clh"
@@ -19,24 +19,24 @@
 #define N (TILE + 2)
 
 struct Winograd {
-    long x_image, x_channel, x_count;  // elements from one image and channel of x to the next; all
+    long x_image, x_channel, x_count;  // strides between images and channels of x; number of elements
     long out_image, out_channel;       // the same of out
-    long element;                      // of what is written or read: from one element of tiles to the next
+    long element;                      // stride between elements of tiles in the buffer that is written or read
     long first;                        // tile of column 0
     int channels, filters;
     int height, width;       // of x
     int rows, columns;       // of out
-    int before_h, before_w;  // rows and columns of zeros before x
-    int tiles_h, tiles_w;    // of an image
+    int before_h, before_w;  // zero rows and columns before x
+    int tiles_h, tiles_w;    // per image
     int count, panels;       // tiles, and panels of them
-    int each;                // channels, or filters, of a work-item
+    int each;                // channels, or filters, per work-item
     int flip, has_bias;
-    int unused;  // no padding
+    int unused;  // avoids padding of the struct
 };
 
 #if STAGE == 0
 
-// G of three vectors.
+// Applies G to three vectors.
 static void transform_weights(const VEC* from, const int step, VEC* to, const int to_step) {
     const VEC a = from[0], b = from[step], c = from[2 * step];
     to[0] = a;
@@ -46,7 +46,7 @@ static void transform_weights(const VEC* from, const int step, VEC* to, const in
 }
 
 // packed[element][panel of ROWS filters][c][ROWS]; `flip`: weights of backward_input, where the filters of the product
-// are the channels of the weights. Vectors run along (c, filter of the panel), as they are stored. global size
+// are the channels of the weights. Vectors are along (c, filter of the panel), as they are stored. global size
 // (ceil(channels / each), panels of filters)
 NOINLINE void conv2d_winograd2_weights_part(const size_t id0, const size_t id1, const struct Winograd d,
                                             __global const REAL* restrict weight, const long weight_offset,
@@ -56,13 +56,13 @@ NOINLINE void conv2d_winograd2_weights_part(const size_t id0, const size_t id1, 
     __global REAL* to = packed + packed_offset + (long)panel * d.channels * ROWS;
     REAL rows[9][VW];
     for (int f = id0 * d.each * ROWS; f < end; f += VW) {
-        // Gathering instructions are slower than as many loads.
+        // Gather instructions are slower than scalar loads.
 #ifdef __clang__
 #pragma clang loop vectorize(disable)
 #endif
         for (int e = 0; e < VW; ++e) {
             const int at = min(f + e, end - 1), c = at / ROWS;
-            const int o = min(panel * ROWS + at - c * ROWS, d.filters - 1);  // behind the last filter, that one again
+            const int o = min(panel * ROWS + at - c * ROWS, d.filters - 1);  // the last filter again past the end
             __global const REAL* from =
                 weight + weight_offset + (d.flip ? (long)c * d.filters + o : (long)o * d.channels + c) * 9;
 #pragma unroll
@@ -100,10 +100,10 @@ __kernel __attribute__((reqd_work_group_size(1, 1, 1))) void conv2d_winograd2_we
 
 #define VECTORS (COLUMNS / VW)
 
-// Tiles of one row of tiles of one image that follow one another, at most VW.
+// Consecutive tiles of one row of tiles of one image, at most VW.
 struct Run {
-    int column, length;  // the first one's column in the panel
-    int n, row, tile;    // its image, row and number in the row
+    int column, length;  // column in the panel of the first tile
+    int n, row, tile;    // image, row, and index in the row of the first tile
 };
 
 static int cut_runs(const struct Winograd* d, const int panel, struct Run* runs) {
@@ -131,7 +131,7 @@ static int cut_runs(const struct Winograd* d, const int panel, struct Run* runs)
 
 #if STAGE == 1
 
-// VW elements of a row of x from column w on, zeros outside of it; `at` is the place of column w in x.
+// Loads VW elements of a row of x from column w, zeros outside; `at` is the index of column w in x.
 static VEC load_row(const struct Winograd* d, __global const REAL* x, const long at, const long x_end, const int w) {
     if (w >= d->width || w + VW <= 0) return (VEC)(0);
     if (at < 0 || at + VW > x_end) {
@@ -145,7 +145,7 @@ static VEC load_row(const struct Winograd* d, __global const REAL* x, const long
     return select((VEC)(0), value, columns >= (LANES)(0) && columns < (LANES)(d->width));
 }
 
-// B' of N vectors.
+// Applies B' to N vectors.
 static void transform_input(const VEC* from, const int step, VEC* to, const int to_step) {
     const VEC a = from[0], b = from[step], c = from[2 * step], e = from[3 * step];
     to[0] = a - c;
@@ -161,8 +161,8 @@ NOINLINE void conv2d_winograd2_input_part(const size_t id0, const size_t id1, co
                                           const long packed_offset) {
     const struct Winograd d = args;
     struct Run runs[COLUMNS];
-    // Row i, column j of the elements around each tile. A vector holds neighbouring tiles; what it holds behind a run,
-    // the next run overwrites.
+    // `around` has row i, column j of the elements around each tile. A vector has neighbouring tiles; elements past a
+    // run are overwritten by the next run.
     const int panel = id1, count = cut_runs(&d, panel, runs), end = min(d.channels, (int)(id0 + 1) * d.each);
     const long element = d.element;
     for (int i = 0; i < N * N * (COLUMNS + VW); i += VW) VSTORE((VEC)(0), around + i);
@@ -220,7 +220,7 @@ __kernel __attribute__((reqd_work_group_size(1, 1, 1))) void conv2d_winograd2_in
 
 #else
 
-// A' of N vectors.
+// Applies A' to N vectors.
 static void transform_output(const VEC* from, const int step, VEC* to, const int to_step) {
     const VEC a = from[0], b = from[step], c = from[2 * step], e = from[3 * step];
     to[0] = a + b + c;

@@ -1,20 +1,20 @@
-// Convolution with 3 x 3 filters by Winograd's minimal filtering, F(4 x 4, 3 x 3), for CPU-like devices (A. Lavin and
-// S. Gray, Fast algorithms for convolutional neural networks, 2016). Of each tile of 4 x 4 positions of the output,
+// Winograd convolution F(4 x 4, 3 x 3) for 3 x 3 filters (minimal filtering: A. Lavin and S. Gray, Fast algorithms for
+// convolutional neural networks, 2016). simd style. For each tile of 4 x 4 positions of the output,
 //
 //   out = A' [ sum over c of (G w[o, c] G') * (B' x[c] B) ] A      (* element by element, ' transposed)
 //
-// x[c] being the 6 x 6 elements of x around it. backward_input is the same with dout for x and flipped, transposed
+// with x[c] the 6 x 6 elements of x around it. backward_input is the same with dout for x and flipped, transposed
 // weights.
 //
-// Vectors hold channels of x, then filters, so that small planes fill them too (channels_last.clh). A work-item takes
-// units of `tiles` tiles: it turns and transforms what they see into inputs[element][tile][channel], multiplies that
-// with the transformed weights, COLUMNS filters at a time, into products[element][tile][COLUMNS], and transforms these
-// back, so that all of it stays in the second cache.
+// Vectors are along the channels of x, then along the filters, so that small planes fill them too (channels_last.clh).
+// A work-item processes units of `tiles` tiles: it transposes and transforms their inputs into
+// inputs[element][tile][channel], multiplies these with the transformed weights, COLUMNS filters at a time, into
+// products[element][tile][COLUMNS], and transforms the products back, all within the L2 cache.
 //
-//   STAGE          which kernel: 0 weights, 1 all else, 2 all: each work-item transforms the weights for itself, where
-//                  that is cheap beside the rest
-//   ROWS, COLUMNS  of a register tile of the product: tiles, and filters; not for STAGE 0
-//   REAL, VW       (vectors.clh)
+//   STAGE          0 weights, 1 everything else, 2 everything: each work-item transforms the weights itself, if that is
+//                  cheap compared with the rest
+//   ROWS, COLUMNS  register tile of the product: tiles, and filters; not for STAGE 0
+//   REAL, VW       element type and vector width (vectors.clh)
 #define GROUP 1
 #include "winograd4.clh"
 #include "epilogue_stored.clh"
@@ -23,26 +23,26 @@
 
 struct Winograd {
     long weight_channel, weight_filter,
-        weight_count;  // elements from one channel and filter of the product to the next; all
+        weight_count;  // strides between channels and filters of the product in the weights; number of elements
     int images, channels, filters;
-    int height, width;       // of x
-    int rows, columns;       // of out
-    int before_h, before_w;  // rows and columns of zeros before x; fewer than none: so many are left out
-    int images_each, tile_rows, tile_columns;            // of a unit
-    int units_h, units_w, units;                         // of an image, or several; in all
-    int pitch, held;                                     // columns and rows of x in local memory
-    int padded_channels;                                 // of inputs
-    int weight_element, input_element, product_element;  // from one element to the next
-    int slice;                                           // inputs and products of a work-item, and of STAGE 2 weights
-    int parts;                                           // of the filters: a unit is taken so many times
-    int block;                                           // COLUMNS
-    int flat;  // rows of x are read one after the other, since a unit sees them whole
+    int height, width;                         // of x
+    int rows, columns;                         // of out
+    int before_h, before_w;                    // zero rows and columns before x; negative: that many are skipped
+    int images_each, tile_rows, tile_columns;  // per unit
+    int units_h, units_w, units;               // per image, or several; in total
+    int pitch, held;                           // columns and rows of x in local memory
+    int padded_channels;                       // of inputs
+    int weight_element, input_element, product_element;  // strides between elements
+    int slice;  // inputs and products of a work-item, with STAGE 2 also weights
+    int parts;  // parts of the filters: each unit is processed once per part
+    int block;  // COLUMNS
+    int flat;   // a unit covers whole rows of x, which are read as one run
     int flip, has_bias;
-    int unused;  // no padding
+    int unused;  // avoids padding of the struct
 };
 
 #if STAGE != 1
-// G of three vectors.
+// Applies G to three vectors.
 static void transform_weights(const VEC a, const VEC b, const VEC c, VEC* to) {
     const VEC even = a + c, wide = a * REAL_C(0.041666666666666666) + c * REAL_C(0.16666666666666666),
               odd = b * REAL_C(0.083333333333333333);
@@ -54,22 +54,22 @@ static void transform_weights(const VEC a, const VEC b, const VEC c, VEC* to) {
     to[5] = c;
 }
 
-// Channels whose weights are read before the first is transformed: loads would wait for stores to the same place of
-// another page.
+// Channels whose weights are read before the first is transformed: loads would stall on stores to the same offset of
+// another page (4K aliasing).
 #define CHANNELS 7
 
-// The weights of `count` channels from c on and VW filters from f on: taps[channel][9][VW].
+// Loads the weights of `count` channels from c and VW filters from f: taps[channel][9][VW].
 NOINLINE void filters_in(const struct Winograd* d, __global const REAL* weight, const int c, const int count,
                          const int f, __local REAL* taps, __local const int* places) {
     const int here = min(VW, d->filters - f);
     long from = c * d->weight_channel + f * d->weight_filter;
-    if (d->weight_channel == 9) {  // one after the other
+    if (d->weight_channel == 9) {  // contiguous channels
         load_run_channels_last(weight + from, d->weight_filter, here, count * 9, taps, places);
         return;
     }
     for (int k = 0; k < count; ++k, from += d->weight_channel, taps += 9 * VW) {
         const bool more = VW > 9 && from + (here - 1) * d->weight_filter + VW <=
-                                        d->weight_count;  // what is read behind the ninth, the next channel overwrites
+                                        d->weight_count;  // elements past the ninth are overwritten by the next channel
         load_run_channels_last(weight + from, d->weight_filter, here, more ? VW : 9, taps, places);
     }
 }
@@ -123,7 +123,7 @@ __kernel __attribute__((reqd_work_group_size(1, 1, 1))) void conv2d_winograd4_we
 
 #if STAGE != 0
 
-// A' of six vectors.
+// Applies A' to six vectors.
 static void transform_output(const VEC* from, const int step, VEC* to, const int to_step) {
     const VEC a = from[0], b = from[step], c = from[2 * step], e = from[3 * step], f = from[4 * step],
               g = from[5 * step];
@@ -134,7 +134,7 @@ static void transform_output(const VEC* from, const int step, VEC* to, const int
     to[3 * to_step] = q + (REAL)8 * s + g;
 }
 
-// products[tile][COLUMNS] of `height` tiles.
+// Computes products[tile][COLUMNS] of `height` tiles.
 NOINLINE void multiply(__global const REAL* inputs, const int row, const int height, __global const REAL* weights,
                        const int channels, __global REAL* products) {
     __global const REAL* left[ROWS];
@@ -163,7 +163,7 @@ NOINLINE void multiply(__global const REAL* inputs, const int row, const int hei
             for (int v = 0; v < VECTORS; ++v) VSTORE(sum[i][v], products + i * COLUMNS + v * VW);
 }
 
-// A tile of VW filters, `here` of them there, with `high` x `wide` positions, at `out`.
+// Transforms and stores a tile of VW filters, `here` of which exist, with `high` x `wide` positions, to `out`.
 NOINLINE void tile_out(__global const REAL* products, const long element, const VEC begin, __global REAL* out,
                        const long plane, const int pitch, const int here, const int high, const int wide) {
     VEC half_way[24], result[16];
@@ -178,7 +178,7 @@ NOINLINE void tile_out(__global const REAL* products, const long element, const 
     for (int i = 0; i < 4; ++i) transform_output(half_way + i * 6, 1, result + i * 4, 1);
     const bool whole = high == 4 && wide == 4;
 #pragma unroll
-    for (int s = 0; s < 16 / VW; ++s) {  // squares of VW / 4 rows
+    for (int s = 0; s < 16 / VW; ++s) {  // tiles of VW / 4 rows
         VEC square[VW];
 #pragma unroll
         for (int e = 0; e < VW; ++e) square[e] = result[s * VW + e] + begin;
@@ -199,8 +199,8 @@ NOINLINE void tile_out(__global const REAL* products, const long element, const 
     }
 }
 
-// global size (groups): a work-item takes every groups-th pair of unit and part of the filters. For STAGE 2 `packed`
-// are the weights as they are.
+// global size (groups): a work-item processes every groups-th pair of unit and part of the filters. With STAGE 2
+// `packed` is the original weights.
 NOINLINE void conv2d_winograd4_part(const size_t id0, const size_t groups, const struct Winograd args,
                                     __local REAL* restrict grid, __local int* restrict places,
                                     __global const REAL* restrict x, const long x_offset,
@@ -228,7 +228,7 @@ NOINLINE void conv2d_winograd4_part(const size_t id0, const size_t groups, const
         const int unit = id / d.parts, part = id - unit * d.parts;
         const int image = unit / (d.units_h * d.units_w) * d.images_each, in_image = unit % (d.units_h * d.units_w);
         const int first_row = in_image / d.units_w * d.tile_rows, first_column = in_image % d.units_w * d.tile_columns;
-        // Tiles of this unit: the last ones of an image may be fewer.
+        // Tiles of this unit; the last unit of an image may have fewer.
         const int high = min(d.tile_rows, (d.rows + 3) / 4 - first_row),
                   wide = min(d.tile_columns, (d.columns + 3) / 4 - first_column);
         const int images = min(d.images_each, d.images - image), tiles = images * high * wide;

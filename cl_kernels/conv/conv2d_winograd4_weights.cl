@@ -1,18 +1,18 @@
-// The gradient of 3 x 3 filters by Winograd's minimal filtering, F(3 x 3, 4 x 4), for CPU-like devices (A. Lavin and S.
-// Gray, Fast algorithms for convolutional neural networks, 2016, section 6). With tiles t of 4 x 4 positions of dout
-// and the 6 x 6 elements of x that they meet,
+// Gradient of 3 x 3 filters by Winograd's minimal filtering F(3 x 3, 4 x 4) (A. Lavin and S. Gray, Fast algorithms for
+// convolutional neural networks, 2016, section 6). simd style. With tiles t of 4 x 4 positions of dout and the 6 x 6
+// elements of x around them,
 //
 //   dw[o, c] = A' [ sum over t of (G dout[t, o] G') * (B' x[t, c] B) ] A      (* element by element, ' transposed)
 //
-// at the same points 0, 1, -1, 2, -2 and infinity as F(4 x 4, 3 x 3), so B is the same (winograd4.clh); the fractions
-// of its G stand in A here, where they are multiplied once.
+// The points 0, 1, -1, 2, -2 and infinity are those of F(4 x 4, 3 x 3), so B is the same (winograd4.clh); the fractions
+// of its G are applied in A here, once per filter.
 //
-// A work-item has a part of the filters and a part of the channels, whose sums[element][filter][channel] stay in the
-// second cache while it takes some units of tiles after another: it turns and transforms what they see, and adds their
-// product. Different units may be taken by different work-items; each leaves sums of its own, in partial[chunk].
+// A work-item processes a part of the filters and a part of the channels, whose sums[element][filter][channel] stay in
+// the L2 cache while it processes some units of tiles: it transposes and transforms their inputs, and adds their
+// product. Units may be distributed over work-items; each writes its own sums to partial[chunk].
 //
-//   ROWS, COLUMNS  of a register tile of the product: filters, and channels
-//   REAL, VW       (vectors.clh)
+//   ROWS, COLUMNS  register tile of the product: filters, and channels
+//   REAL, VW       element type and vector width (vectors.clh)
 #define GROUP 1
 #include "winograd4.clh"
 
@@ -23,19 +23,19 @@ struct Gradient {
     int images, channels, filters;
     int height, width;                                      // of x
     int rows, columns;                                      // of dout
-    int pad_top, pad_left;                                  // zeros before x
-    int images_each, tile_rows, tile_columns;               // of a unit
-    int units_h, units_w, units;                            // of an image, or several; in all
-    int units_each, chunks;                                 // of a work-item; of all units
-    int filters_each, channels_each, channel_parts, parts;  // multiples of ROWS and COLUMNS but for the last
-    int flat;                                  // rows are read one after the other, since a unit sees them whole
-    int x_row, dout_row, sum_row;              // from one tile to the next, and from one filter
-    int x_element, dout_element, sum_element;  // from one element of the transforms to the next
-    int slice;                                 // scratch of a work-item
-    int has_bias;                              // 0: `bias` is any buffer, and not written
+    int pad_top, pad_left;                                  // zero rows and columns before x
+    int images_each, tile_rows, tile_columns;               // per unit
+    int units_h, units_w, units;                            // per image, or several; in total
+    int units_each, chunks;                                 // units per work-item; chunks of all units
+    int filters_each, channels_each, channel_parts, parts;  // multiples of ROWS and COLUMNS except for the last
+    int flat;                                               // a unit covers whole rows, which are read as one run
+    int x_row, dout_row, sum_row;                           // strides between tiles, and between filters
+    int x_element, dout_element, sum_element;               // strides between elements of the transforms
+    int slice;                                              // workspace per work-item
+    int has_bias;                                           // 0: `bias` may be any buffer and is not written
 };
 
-// G of four vectors, without its fractions.
+// Applies G without its fractions to four vectors.
 static void transform_gradient(const VEC a, const VEC b, const VEC c, const VEC e, VEC* to) {
     const VEC p = a + c, q = b + e, r = a + (REAL)4 * c, s = (REAL)2 * b + (REAL)8 * e;
     to[0] = a;
@@ -46,7 +46,7 @@ static void transform_gradient(const VEC a, const VEC b, const VEC c, const VEC 
     to[5] = e;
 }
 
-// The 4 x 4 positions from `grid` on, of VW filters, transformed.
+// Transforms the 4 x 4 positions at `grid`, of VW filters.
 NOINLINE void transform_gradient_tile(__local const REAL* grid, const int pitch, __global REAL* to,
                                       const long element) {
     VEC half_way[4][6], result[6];
@@ -61,7 +61,7 @@ NOINLINE void transform_gradient_tile(__local const REAL* grid, const int pitch,
     }
 }
 
-// A' of six vectors, with the fractions of G.
+// Applies A', including the fractions of G, to six vectors.
 static void transform_sums(const VEC* from, VEC* to, const int step) {
     const VEC p = from[1] + from[2], q = from[1] - from[2], r = from[3] + from[4], s = from[3] - from[4];
     to[0] = from[0] * REAL_C(0.25) - p * REAL_C(0.16666666666666666) + r * REAL_C(0.041666666666666666);
@@ -69,7 +69,7 @@ static void transform_sums(const VEC* from, VEC* to, const int step) {
     to[2 * step] = (r - p) * REAL_C(0.16666666666666666) + from[5];
 }
 
-// The sums of one filter and VW channels, `here` of them there, as 3 x 3 weights each.
+// Transforms the sums of one filter and VW channels, `here` of which exist, to 3 x 3 weights each, and stores them.
 NOINLINE void weights_out(__global const REAL* sums, const long element, __global REAL* to, const int here) {
     VEC half_way[18], result[9];
 #pragma unroll
@@ -86,7 +86,7 @@ NOINLINE void weights_out(__global const REAL* sums, const long element, __globa
 #pragma unroll
     for (int t = 0; t < VW; ++t) square[t] = result[min(t, 8)];
     TRANSPOSE_TILE(VEC, VW, square)
-    // What stands behind the ninth, the next channel overwrites.
+    // Elements past the ninth are overwritten by the next channel.
     if (here == VW)
 #pragma unroll
         for (int c = 0; c < VW - 1; ++c) VSTORE(square[c], to + c * 9);
@@ -106,7 +106,7 @@ NOINLINE void weights_out(__global const REAL* sums, const long element, __globa
 #endif
 }
 
-// Zeros behind the last of `count` channels or filters, which fill whole vectors: register tiles read them.
+// Zero-pads the `count` channels or filters to whole register tiles, which read them. Vectors are complete already.
 static void pad_rows(__global REAL* rows, const long element, const int tiles, const int row, const int count) {
     for (int e = 0; e < ELEMENTS; ++e)
         for (int t = 0; t < tiles; ++t)
@@ -114,8 +114,8 @@ static void pad_rows(__global REAL* rows, const long element, const int tiles, c
                 VSTORE((VEC)(0), rows + e * element + t * row + c);
 }
 
-// The sums of dout's positions, for the gradient of the bias: of a tile they are what the transform has at point 1 both
-// ways.
+// Sums over the positions of dout, for the gradient of the bias: the sum of a tile is the element of its transform at
+// point 1 in both directions.
 static void reduce_partials(__global const REAL* douts, const int tiles, const int row, const int filters,
                             __global REAL* bias, const bool add) {
     for (int o = 0; o < filters; o += VW) {
@@ -127,7 +127,7 @@ static void reduce_partials(__global const REAL* douts, const int tiles, const i
     }
 }
 
-// A register tile of sums, from or plus `tiles` products.
+// Computes a register tile of sums, from zero or added to `sums`, over `tiles` tiles.
 NOINLINE void multiply(__global const REAL* dout, const int dout_row, __global const REAL* x, const int x_row,
                        const int tiles, __global REAL* sums, const int sum_row, const bool add) {
     VEC sum[ROWS][VECTORS];
@@ -155,7 +155,7 @@ NOINLINE void multiply(__global const REAL* dout, const int dout_row, __global c
         for (int v = 0; v < VECTORS; ++v) VSTORE(sum[i][v], sums + i * sum_row + v * VW);
 }
 
-// global size (groups): a work-item takes every groups-th pair of part and chunk
+// global size (groups): a work-item processes every groups-th pair of part and chunk.
 NOINLINE void conv2d_winograd4_backward_weights_part(const size_t id0, const size_t groups, const struct Gradient args,
                                                      __local REAL* restrict grid, __local int* restrict x_places,
                                                      __local int* restrict dout_places, __global const REAL* restrict x,

@@ -1,5 +1,5 @@
-// Structs by value as arguments, and many arguments: each kernel writes all that it got, as numbers of 8 bytes. The
-// structs have no padding, but Padded: sizes and offsets are those of C.
+// Structs passed by value, and many arguments: each kernel writes everything that it received, as 8-byte integers. The
+// structs have no padding, except Padded: sizes and offsets are those of C.
 
 struct Small {
     int a;
@@ -72,7 +72,7 @@ __kernel void doctor_bytes(const int before, const struct Bytes s, const int beh
     PUT(s.d);
     PUT(behind);
 }
-// Two structs, and local memory between.
+// Two structs with local memory in between.
 __kernel void doctor_nested(const struct Nested s, __local int* between, const struct Odd behind, TO) {
     between[0] = behind.b;
     int at = 0;
@@ -99,7 +99,7 @@ __kernel void doctor_table(const struct Table s, TO) {
 #define HUNDREDS(m) \
     TEN(10, m) TEN(11, m) TEN(12, m) TEN(13, m) TEN(14, m) TEN(15, m) TEN(16, m) TEN(17, m) TEN(18, m) TEN(19, m)
 #define VALUE(index) PUT(s.values[index]);
-// 1008 bytes, and 16 of memory and offset: all that every device takes.
+// 1008 bytes, plus 16 for memory and offset: the maximum that every device supports.
 __kernel void doctor_large(const struct Large s, TO) {
     int at = 0;
     PUT(s.values[0]);
@@ -113,7 +113,7 @@ __kernel void doctor_padded(const struct Padded s, TO) {
     PUT(s.b);
 }
 
-// 0 to 125, and 16 bytes more.
+// 126 arguments, plus 16 bytes.
 // clang-format off
 #define ALL(m) TEN(a, m) TEN(b, m) TEN(c, m) TEN(d, m) TEN(e, m) TEN(f, m) TEN(g, m) TEN(h, m) TEN(i, m) TEN(j, m) \
     TEN(k, m) TEN(l, m) FIVE(n, m) m(n5)

@@ -1,7 +1,7 @@
-// What `declivity doctor` and its kernels take for granted of numbers: doctor_<name>(a, b, c, out) gives out[i] = an
-// expression of x = a[i], y = b[i] and z = c[i], as many as it has.
+// Arithmetic that `declivity doctor` checks: doctor_<name>(a, b, c, out) computes out[i] = an expression of x = a[i],
+// y = b[i] and z = c[i], as many as it has.
 //
-//   HAS_DOUBLE   defined: the device has fp64
+//   HAS_DOUBLE   defined if the device has fp64
 #ifdef HAS_DOUBLE
 #pragma OPENCL EXTENSION cl_khr_fp64 : enable
 #endif
@@ -114,7 +114,7 @@ __kernel void doctor_vstore_half(__global const float* restrict a, const long a_
     vstore_half(a[a_offset + i], out_offset + i, (__global half*)out);
 }
 
-// Of vectors: what the library's kernels compute with.
+// Vector operations that the library's kernels use.
 __kernel void doctor_vectors(__global const float* restrict a, const long a_offset, __global const float* restrict b,
                              const long b_offset, __global float* restrict out, const long out_offset) {
     const size_t i = get_global_id(0);

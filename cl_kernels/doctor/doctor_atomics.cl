@@ -1,8 +1,7 @@
-// Atomic functions, which the library itself does not use: counters[0..7] of global memory, and of local memory what
-// each group adds to `groups`.
+// Atomic functions: counters[0..7] in global memory, and counters in local memory, whose values each group writes to
+// `groups`.
 //
-//   INTEGER    int, or long where the device has cl_khr_int64_base_atomics
-//   ATOMIC(f)  atomic_f, or atom_f
+//   WIDE   defined: the counters are long, with cl_khr_int64_base_atomics; otherwise int
 #ifdef WIDE
 #pragma OPENCL EXTENSION cl_khr_int64_base_atomics : enable
 #define INTEGER long
@@ -12,8 +11,8 @@
 #define ATOMIC(f) atomic_##f
 #endif
 
-// Of n work-items: 0 counts all, 1 adds up ids, 2 subtracts, 3 adds by compare-and-swap, 4 takes the last of exchanged
-// (id + 1); sums of what 4 gave to 5
+// For n work-items: 0 counts them, 1 adds ids, 2 subtracts, 3 adds by compare-and-swap, 4 is the last of exchanged
+// values (id + 1), 5 is the sum of the values that the exchanges of 4 returned.
 __kernel void doctor_counters(__global INTEGER* counters, const long offset) {
     __global INTEGER* c = counters + offset;
     const INTEGER id = (INTEGER)get_global_id(0);
@@ -30,7 +29,7 @@ __kernel void doctor_counters(__global INTEGER* counters, const long offset) {
 }
 
 #ifndef WIDE
-// 0 the least, 1 the largest, 2 and, 3 or, 4 xor of a[i]
+// 0 minimum, 1 maximum, 2 and, 3 or, 4 xor of a[i]
 __kernel void doctor_extrema(__global const int* restrict a, const long a_offset, __global int* counters,
                              const long offset) {
     __global int* c = counters + offset;

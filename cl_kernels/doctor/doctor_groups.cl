@@ -1,9 +1,9 @@
-// Work-groups as `declivity doctor` examines them. Each kernel works on `items` work-items of a group, of any number; a
-// group's elements lie next to each other.
+// Work-group features that `declivity doctor` checks. Each kernel works with any number of work-items per group,
+// `items`; the elements of a group are contiguous.
 //
-//   STATIC   work-items that static local memory is for
+//   STATIC   capacity of static local memory in work-items
 
-// Where each work-item is: out[item] = x, y, z of global, local and group ids, 21 bits each.
+// Ids: out[item] = x, y, z of global, local and group ids, 21 bits each.
 __kernel void doctor_ids(__global long* restrict out, const long out_offset) {
     const size_t width = get_global_size(0), height = get_global_size(1);
     const size_t item = (get_global_id(2) * height + get_global_id(1)) * width + get_global_id(0);
@@ -13,7 +13,7 @@ __kernel void doctor_ids(__global long* restrict out, const long out_offset) {
     at[2] = (long)get_group_id(0) | (long)get_group_id(1) << 21 | (long)get_group_id(2) << 42;
 }
 
-// Each group's elements backwards, by static local memory.
+// Reverses each group's elements through static local memory.
 __kernel void doctor_static(__global const int* restrict a, const long a_offset, __global int* restrict out,
                             const long out_offset) {
     __local int tile[STATIC];
@@ -23,7 +23,7 @@ __kernel void doctor_static(__global const int* restrict a, const long a_offset,
     out[out_offset + get_global_id(0)] = tile[items - 1 - item];
 }
 
-// The same by two arguments, of different types: backwards in `first`, and turned by one in `second`.
+// The same through two arguments of different types: reversed in `first`, rotated by one in `second`.
 __kernel void doctor_local_arguments(__global const int* restrict a, const long a_offset, __local int* first,
                                      __global long* restrict out, const long out_offset, __local long* second) {
     const int item = get_local_id(0), items = get_local_size(0);
@@ -33,7 +33,7 @@ __kernel void doctor_local_arguments(__global const int* restrict a, const long 
     out[out_offset + get_global_id(0)] = (long)first[items - 1 - item] + second[(item + 1) % items];
 }
 
-// All of an argument's elements are written by some work-item and read by another.
+// All elements of a local argument are written by one work-item and read by another.
 __kernel void doctor_whole_local(__local int* all, const int count, __global int* restrict out, const long out_offset) {
     const int item = get_local_id(0), items = get_local_size(0);
     for (int i = item; i < count; i += items) all[i] = i * 3 + 1;
@@ -43,7 +43,7 @@ __kernel void doctor_whole_local(__local int* all, const int count, __global int
     out[out_offset + get_global_id(0)] = wrong;
 }
 
-// A sum of all of a group's elements, in `steps` slices through two halves of local memory: while one is read the other
+// Sum of all elements of a group, in `steps` slices with double-buffered local memory: one slice is read while the next
 // is written.
 __kernel void doctor_double_buffer(__global const float* restrict a, const long a_offset, const int steps,
                                    __global float* restrict out, const long out_offset) {
@@ -62,7 +62,7 @@ __kernel void doctor_double_buffer(__global const float* restrict a, const long 
     out[out_offset + get_global_id(0)] = sum.x + sum.y + sum.z + sum.w;
 }
 
-// The sum of each group's elements by halving, for any number of work-items; each reads it.
+// Tree reduction of each group's elements, for any number of work-items; each reads the result.
 __kernel void doctor_tree(__global const int* restrict a, const long a_offset, __local int* partial,
                           __global int* restrict out, const long out_offset) {
     const int item = get_local_id(0), items = get_local_size(0);
@@ -77,7 +77,7 @@ __kernel void doctor_tree(__global const int* restrict a, const long a_offset, _
     out[out_offset + get_global_id(0)] = partial[0];
 }
 
-// Sums up to each element, with two barriers in each round of a loop.
+// Inclusive scan, with two barriers per iteration.
 __kernel void doctor_scan(__global const int* restrict a, const long a_offset, __local int* sums,
                           __global int* restrict out, const long out_offset) {
     const int item = get_local_id(0), items = get_local_size(0);
@@ -92,7 +92,7 @@ __kernel void doctor_scan(__global const int* restrict a, const long a_offset, _
     out[out_offset + get_global_id(0)] = sums[item];
 }
 
-// Barriers where all work-items of a group take the same way, and other groups another.
+// Barriers in control flow that is uniform within a group but differs between groups.
 int doctor_neighbour(__local int* tile, const int item, const int items) {
     barrier(CLK_LOCAL_MEM_FENCE);
     const int value = tile[(item + 1) % items];
@@ -114,7 +114,7 @@ __kernel void doctor_uniform(__global const int* restrict a, const long a_offset
     out[out_offset + get_global_id(0)] = value;
 }
 
-// Work-items of a group exchange elements through global memory.
+// Exchange of elements between the work-items of a group through global memory.
 __kernel void doctor_global_fence(__global int* a, const long a_offset, __global int* restrict out,
                                   const long out_offset) {
     const int item = get_local_id(0), items = get_local_size(0);
@@ -126,7 +126,7 @@ __kernel void doctor_global_fence(__global int* a, const long a_offset, __global
     out[out_offset + get_global_id(0)] = mine[(item + 1) % items];
 }
 
-// A private array whose elements are chosen while it runs.
+// A private array with indices known at run time only.
 __kernel void doctor_private(__global const int* restrict a, const long a_offset, __global int* restrict out,
                              const long out_offset) {
     int sums[13];

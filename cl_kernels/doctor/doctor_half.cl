@@ -1,5 +1,5 @@
-// Arithmetic in half, which needs cl_khr_fp16: where a device does not report it this may not build. The library stores
-// halves, and computes in float.
+// Arithmetic in half, which requires cl_khr_fp16: on devices without it, this may fail to build. The library itself
+// stores f16 and computes in f32.
 #ifdef ENABLED
 #pragma OPENCL EXTENSION cl_khr_fp16 : enable
 #endif

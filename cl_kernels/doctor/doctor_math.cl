@@ -1,7 +1,8 @@
-// The functions of math.clh and philox.clh, one element, or one block of random numbers, a work-item: for the test of
-// their bounds, and `declivity doctor`.
-// REAL     float or double, with REAL_IS_DOUBLE
-// VECTOR   2 to 16: the functions on vectors of so many elements; philox.clh wants scalars and stays out.
+// The functions of math.clh, special.clh and philox.clh, one element, or one block of random numbers, per work-item:
+// for the test of their error bounds, and `declivity doctor`.
+//
+//   REAL     float or double, with REAL_IS_DOUBLE
+//   VECTOR   2 to 16: the functions on vectors of that width; special.clh and philox.clh are scalar and not included
 #ifdef VECTOR
 #define D_WIDTH VECTOR
 #endif
@@ -15,7 +16,7 @@
 #define T REAL
 #endif
 
-// Each macro pastes the name itself: PoCL has macros of the names of functions, which one within another would expand.
+// Each macro pastes the name itself: PoCL defines macros with the names of functions, which nested macros would expand.
 #define SWEEP(name)                                                                                        \
     __kernel void doctor_##name(__global const T* restrict x, const long x_offset, __global T* restrict y, \
                                 const long y_offset) {                                                     \
@@ -76,7 +77,7 @@ __kernel void doctor_pow(__global const T* restrict x, const long x_offset, __gl
 
 #include "philox.clh"
 
-// 1 where x is finite, 2 where it is NaN.
+// 1 if x is finite, 2 if it is NaN.
 __kernel void doctor_classify(__global const REAL* restrict x, const long x_offset, __global int* restrict y,
                               const long y_offset) {
     size_t i = get_global_id(0);

@@ -1,18 +1,19 @@
-// parts[row, split] = combine over the columns of a split of expression(in0[index], in1[index], ...): a reduction that
-// ends a chain.
+// parts[row, split] = combine over the columns of a split of expression(in0[index], in1[index], ...): a reduction fused
+// with the elementwise chain that computes its operand.
 //
 // The index space is that of elementwise.cl; its innermost axis, the columns, is reduced, in splits of `chunk` columns
 // each.
 //
-//   FORM      0 CPU-like: a work-item takes a split of `rows_each` rows, BLOCK elements at a time.
+//   FORM      0 simd style: a work-item takes a split of `rows_each` rows, BLOCK elements at a time.
 //               global (splits, ceil(rows / rows_each))
-//             1 GPU-like: a group takes a split of a row. global (splits * local size, rows)
-//   ACC       type of accumulation and result;  COMBINE, FLOATING_SUM: reduction.clh;  IDENTITY: the neutral element
-//   BLOCK     elements of a partial sum: of a work-item in form 1
-//   LANES     form 0: elements of a vector
+//             1 simt style: a group takes a split of a row. global (splits * local size, rows)
+//   ACC       type of accumulation and result
+//   COMBINE, FLOATING_SUM   reduction.clh
+//   IDENTITY  neutral element of the reduction
+//   BLOCK     elements per partial sum; in form 1 those of a work-item
+//   LANES     form 0: elements per vector
 //   RANK, OPERANDS, STEPk, VECTORISE, INPUT_PARAMETERS, INPUT_ROWS, BODY, RESULT, RANDOM, RANDOM_TILE   as in
-//     elementwise.cl; operand 0 of the
-//             layout is not used, and a tile is a BLOCK
+//             elementwise.cl; operand 0 of the layout is not used, and a tile is a BLOCK
 #if FORM == 0
 #define D_TRUE (uchar) min(chunk, 1L)
 #endif

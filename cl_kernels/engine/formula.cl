@@ -1,11 +1,11 @@
-// One formula over all elements of many tensors, such as an optimizer's step (src/ops/engine/formula.hpp). Nothing is
-// written while guard[0] is not 0.
+// One formula over all elements of many tensors, such as an optimizer step (src/ops/engine/formula.hpp). Nothing is
+// written if guard[0] is not 0.
 //
-//   FORMULA_ROLES, FORMULA_POINTERS    where this piece of each role that is used lies: parameters and arguments
+//   FORMULA_ROLES, FORMULA_POINTERS    pointers to this piece in each role that is used: parameters and arguments
 //   FORMULA_NUMBERS, FORMULA_GIVEN     numbers of the formula: parameters and arguments
-//   FORMULA_ONCE                       what is made of numbers alone: given[n], or given[n + tensor] for a number of
-//                                      the tensor
-//   FORMULA_BODY                       element i of each role that is written
+//   FORMULA_ONCE                       values computed from numbers alone: given[n], or given[n + tensor] for numbers
+//                                      per tensor
+//   FORMULA_BODY                       stores element i of each role that is written
 //   FORMULA_VECTORISE                  a pragma for the loop, or nothing
 #include "math.clh"
 #ifdef HALVES
@@ -20,7 +20,7 @@
 #endif
 #include "multi_tensor.clh"
 
-// A function of its own, so that the compiler knows that no two roles overlap.
+// A separate function, so that the compiler may assume that roles do not overlap.
 static inline void formula_of_piece(const int first, const int count, const long tensor,
                                     __global const REAL* restrict given FORMULA_ROLES FORMULA_NUMBERS) {
     FORMULA_ONCE

@@ -1,23 +1,23 @@
-// Sums of partial results, of several results at once:
+// Reduction of partial results (split-K), for several results in one launch:
 //
 //   result[i] = sum over k in [0, partials) of partial[k][i], in that order,  for i in [0, count)
 //
-// Each group adds up EACH * GROUP neighbouring elements of one result; groups are dealt out to results one after the
-// other.
+// Each group reduces EACH * GROUP contiguous elements of one result; groups are assigned to the results in order.
 //
-//   EACH    elements of a work-item: many on CPU-like devices, 1 on GPU-like ones
-//   GROUP   work-items of a group
-//   SUMS    most results of a launch; they and their parts lie in at most four memory objects
-//   REAL    type of the parts and of the arithmetic (math.clh); OUTPUT that of the results (storage.clh)
+//   EACH    elements per work-item: many in simd style, 1 in simt style
+//   GROUP   work-items per group
+//   SUMS    maximum number of results per launch; they and their partial results are in at most four memory objects
+//   REAL    type of the partial results and of the arithmetic (math.clh)
+//   OUTPUT  type of the results (storage.clh)
 #include "math.clh"
 #include "storage.clh"
 
 struct Sum {
-    long partial, result;  // elements before the first, in their memory
+    long partial, result;  // offsets of the first elements in their memory objects
     long count;
     int partials;
     int first_group;
-    int memory;  // which has the parts, and 4 times which has the result
+    int memory;  // index of the memory object of the partial results, plus 4 times that of the result
     int unused;
 };
 
@@ -38,7 +38,7 @@ __kernel __attribute__((reqd_work_group_size(GROUP, 1, 1))) void sum_partials(co
     while (which + 1 < all.sums && all.sum[which + 1].first_group <= group) ++which;
     const struct Sum sum = all.sum[which];
 #else
-    // By constant indices alone: for a variable one, GPUs keep a copy of the table in memory for each work-item.
+    // Constant indices only: with a variable index, GPUs keep a copy of the table in memory for each work-item.
     struct Sum sum = all.sum[0];
 #pragma unroll
     for (int i = 1; i < SUMS; ++i)

@@ -1,9 +1,10 @@
-// What Bluestein's transform (1970) multiplies by: out[o][j][q] = c[j] x[o][j][q] for j < count, 0 for the rest.
+// Multiplication by the chirp of Bluestein's FFT (1970): out[o][j][q] = c[j] x[o][j][q] for j < count, 0 for the rest.
 //
-//   REAL      type of the numbers, pairs of real and imaginary part; out (outer, n, inner) is dense
-//   c         factors, pairs
-//   sign_in   -1: of the conjugate of x; sign_out -1: the conjugate of the result
-//   scale     what the result is multiplied by
+//   REAL      type of real and imaginary part; complex numbers are pairs; out (outer, n, inner) is dense
+//   c         factors, complex
+//   sign_in   -1: conjugates x
+//   sign_out  -1: conjugates the result
+//   scale     factor of the result
 //   global    (inner, n, outer)
 #ifdef REAL_IS_DOUBLE
 #pragma OPENCL EXTENSION cl_khr_fp64 : enable

@@ -1,13 +1,13 @@
-// Fourier transforms of n complex numbers on GPU-like devices: each work-group makes `columns` of them in local memory,
-// by Stockham's passes (fft_vectors.clh has the formula). What transforms L = q + s p read and write is as in
-// fft_lanes.cl: rows, columns, and passes of longer transforms.
+// FFTs of n complex numbers: each work-group computes `columns` of them in local memory, by Stockham's passes (formula
+// in fft_vectors.clh). simt style. Input and output of transform L = q + s p are as in fft_lanes.cl: rows, columns, and
+// passes of longer transforms.
 //
-//   REAL     type of the numbers, pairs of real and imaginary part
+//   REAL     type of real and imaginary part; complex numbers are pairs
 //   sign     1; -1 for the conjugate transform
-//   scale    what the result is multiplied by
-//   w        factors of the passes, as in fft_vectors.clh
+//   scale    factor of the result
+//   w        twiddle factors of the passes (fft_vectors.clh)
 //   segment  factors exp(-2 pi i p k / (n m)) as in fft_lanes.cl
-//   shared   4 n columns REALs: twice the numbers
+//   shared   local memory of 4 n columns REALs: two buffers
 //   global   (groups of `columns` lanes, outer)
 #include "math.clh"
 #define VEC REAL
@@ -22,7 +22,7 @@ struct FftLanes {
     int n, passes, twiddled, block, real, more;
 };
 
-// Number e of column c lies at e * columns + c.
+// Element e of column c is at e * columns + c.
 #define GROUP_PASS(R)                                                                                                 \
     static inline void group_pass_##R(const int s, const int m, const int columns, const int item, const int items,   \
                                       __local const REAL2* in, __global const REAL* restrict w, __local REAL2* out) { \
@@ -57,7 +57,7 @@ __kernel void fft_group(const struct FftLanes f, const int columns, const REAL s
     const long first = (long)get_group_id(0) * columns, o = get_group_id(1);
     __global const REAL* in = x + x_offset + o * f.in_outer;
     __global REAL* out = result + out_offset + o * f.out_outer;
-    // Neighbours take neighbours in memory.
+    // Neighbouring work-items access neighbouring elements in memory.
     const int in_rows = f.in_step < f.in_lane, out_rows = f.out_step < f.out_p && (f.s == 1 || f.out_step < f.out_q);
     for (int i = item; i < all; i += items) {
         const int c = in_rows ? i / f.n : i % columns, e = in_rows ? i % f.n : i / columns;

@@ -1,32 +1,32 @@
-// Fourier transforms of n complex numbers, VW at a time, one in each lane of vectors, on CPU-like devices: of short
-// rows, of columns (an axis that is not the last), and of the parts that long transforms are made of.
+// FFTs of n complex numbers, VW transforms at a time, one per lane. simd style, for short rows, for columns (an axis
+// that is not the last), and for the parts of long transforms.
 //
-// Transform L = q + s p of a line of them, 0 <= q < s, 0 <= p < m, reads number j at in_lane L + in_step j, and writes
-// number k, times exp(-2 pi i p k / (n m)) where m > 1, at out_q q + out_p p + out_step k. With in_step = 2 s m,
-// in_lane = out_q = 2, out_p = 2 n s and out_step = 2 s that is a pass of radix n of a longer transform
+// Transform L = q + s p of a line, 0 <= q < s, 0 <= p < m, reads element j at in_lane L + in_step j, and writes element
+// k, times exp(-2 pi i p k / (n m)) if m > 1, to out_q q + out_p p + out_step k. With in_step = 2 s m,
+// in_lane = out_q = 2, out_p = 2 n s and out_step = 2 s this is a pass of radix n of a longer transform
 // (fft_vectors.clh).
 //
-//   REAL     type of the numbers, pairs of real and imaginary part
-//   VW       elements of a vector: 4, 8 or 16
+//   REAL     type of real and imaginary part; complex numbers are pairs
+//   VW       elements per vector: 4, 8 or 16
 //   sign     1; -1 for the conjugate transform
-//   scale    what the result is multiplied by
-//   w        factors of the passes (fft_vectors.clh)
-//   segment  where m > 1, factors exp(-2 pi i p k / (n m)) as products: of k < `block`, m real and m imaginary parts
-//            each, and behind them of k = 0, block, 2 block, ...
-//   real     1: rows of 2 n real numbers, of which n + 1 numbers are made; -1: those back (fft_real.clh); otherwise 0
-//   circle   exp(-pi i k / n), k <= n, for these
-//   scratch  4 (n + 1) VW REALs for each work-item
-//   global   work-items, each of which takes a part of the units: VW transforms of one of the lines
+//   scale    factor of the result
+//   w        twiddle factors of the passes (fft_vectors.clh)
+//   segment  for m > 1 the factors exp(-2 pi i p k / (n m)) as products: for k < `block`, m real and m imaginary parts
+//            each, followed by those for k = 0, block, 2 block, ...
+//   real     1: rows of 2 n real numbers to n + 1 complex ones; -1: back (fft_real.clh); otherwise 0
+//   circle   exp(-pi i k / n), k <= n, for real != 0
+//   scratch  workspace of 4 (n + 1) VW REALs per work-item
+//   global   work-items, each of which processes a range of the units: VW transforms of one line
 #include "fft_vectors.clh"
 #include "fft_real.clh"
 
 struct FftLanes {
     long outer, lanes, in_outer, in_lane, in_step, out_outer, out_q, out_p, out_step, s, m;
-    ulong radices;                               // of the passes, 4 bits each, the first lowest
-    int n, passes, twiddled, block, real, more;  // twiddled: m > 1, and factors are wanted
+    ulong radices;                               // radices of the passes, 4 bits each, the first lowest
+    int n, passes, twiddled, block, real, more;  // twiddled: m > 1, and the factors are applied
 };
 
-// Rows of pairs, row after row `lane` apart, to numbers of vectors.
+// Loads rows of pairs, `lane` apart, one row per lane.
 NOINLINE void fft_load_rows(const int n, const REAL sign, __global const REAL* restrict in, const long lane,
                             __global REAL* restrict out) {
     int e = 0;
@@ -45,7 +45,7 @@ NOINLINE void fft_load_rows(const int n, const REAL sign, __global const REAL* r
         }
 }
 
-// Any places; of `count` lanes the last one stands for those that are missing.
+// Loads with any strides; of `count` lanes the last one is repeated for the missing ones.
 NOINLINE void fft_load_any(const int n, const REAL sign, __global const REAL* restrict in, const long lane,
                            const long step, const int count, __global REAL* restrict out) {
     for (int e = 0; e < n; ++e)
@@ -56,10 +56,10 @@ NOINLINE void fft_load_any(const int n, const REAL sign, __global const REAL* re
         }
 }
 
-// Where lanes stand, and what they are multiplied by.
+// Output offsets of the lanes, and the p of their factors.
 struct FftPlaces {
     long to[VW], p[VW];
-    int count, one_p, neighbours;  // all p are one; p are neighbours
+    int count, one_p, neighbours;  // one_p: all p are equal; neighbours: p are consecutive
 };
 
 static inline VEC fft_factor(__global const REAL* from, const struct FftPlaces* places) {
@@ -70,7 +70,7 @@ static inline VEC fft_factor(__global const REAL* from, const struct FftPlaces* 
     return VLOAD(each);
 }
 
-// The numbers of a unit times its factors, in place.
+// Multiplies the elements of a unit with its factors, in place.
 NOINLINE void fft_twiddle(const struct FftLanes* f, __global const REAL* restrict segment,
                           const struct FftPlaces* places, __global REAL* restrict out) {
     __global const REAL* coarse = segment + 2 * f->m * f->block;
@@ -128,7 +128,7 @@ NOINLINE void fft_store_any(const int n, const REAL scale, const REAL sign_scale
         }
 }
 
-// fft_real_pairs() of VW rows at once; what is made for a transform back, as conjugates where `conj` is -1.
+// fft_real_pairs() for VW rows at once; for the backward direction the result is conjugated if `conj` is -1.
 NOINLINE void fft_lanes_real(const int h, const int way, const REAL conj, __global const REAL* restrict in,
                              __global const REAL* restrict w, __global REAL* restrict out) {
     const REAL scale = way > 0 ? (REAL)0.5 : (REAL)1, turned = way > 0 ? scale : -scale, sign = (REAL)way;
@@ -169,7 +169,7 @@ NOINLINE void fft_lanes_unit(const struct FftLanes* f, const REAL sign, const RE
 
     in += first * f->in_lane;
     const int columns = whole && f->in_lane == 2 && f->real == 0;
-    // The half of a spectrum is turned into its conjugate behind fft_lanes_real.
+    // Half spectra are conjugated after fft_lanes_real instead.
     const REAL load_sign = f->real < 0 ? (REAL)1 : sign;
     if (!columns && whole && f->in_step == 2) fft_load_rows(loaded, load_sign, in, f->in_lane, a);
     else if (!columns) fft_load_any(loaded, load_sign, in, f->in_lane, f->in_step, places.count, a);

@@ -1,13 +1,13 @@
-// What stands behind, or before, the complex transforms of half the length that transforms of real numbers are made of,
-// for rows of any length: fft_real.clh has the formula.
+// Post-processing of the forward and pre-processing of the backward FFT of real numbers around complex FFTs of half the
+// length, for rows of any length; formula in fft_real.clh. Both kernel styles.
 //
-//   REAL    type of the numbers; complex ones are pairs
-//   VW      elements of a vector on CPU-like devices, 1 on GPU-like ones
-//   way     1: from rows of h numbers to rows of h + 1; -1: back
-//   w       exp(-pi i k / h), pairs
-//   scale   what the result is multiplied by
-//   EACH    numbers of a work-item, of h / 2 + 1
-//   global  (work-items of a row, rows)
+//   REAL    type of real and imaginary part; complex numbers are pairs
+//   VW      elements per vector in simd style, 1 in simt style
+//   way     1: from rows of h complex numbers to rows of h + 1; -1: back
+//   w       exp(-pi i k / h), complex
+//   scale   factor of the result
+//   EACH    elements per work-item, of h / 2 + 1
+//   global  (work-items per row, rows)
 #define GROUP 1
 #include "vectors.clh"
 #include "noinline.clh"

@@ -1,32 +1,33 @@
-// Fourier transforms of rows of n = VW m complex numbers, m >= VW, on CPU-like devices: one at a time, in vectors.
-// Number j = VW a + b is in lane b, so that transforms over a, of length m, need no exchange between lanes; then
+// FFTs of rows of n = VW m complex numbers, m >= VW, one row at a time, vectorised within the row. simd style. Element
+// j = VW a + b is in lane b, so that transforms over a, of length m, need no exchange between lanes; then
 //
 //   X[k + m l] = sum over b of exp(-2 pi i b l / VW) exp(-2 pi i b k / n) Y[b][k]
 //   Y[b][k] = sum over a of exp(-2 pi i a k / m) x[VW a + b]
 //
-// where VW numbers k are taken at once, lanes and registers changing places.
+// for VW elements k at once, after a transposition of lanes and registers.
 //
-//   REAL    type of the numbers, pairs of real and imaginary part
-//   VW      elements of a vector: 4, 8 or 16
+//   REAL    type of real and imaginary part; complex numbers are pairs
+//   VW      elements per vector: 4, 8 or 16
 //   sign    1; -1 for the conjugate transform
-//   scale   what the result is multiplied by
-//   w       factors of the passes (fft_vectors.clh); table: exp(-2 pi i b k / n), two vectors for each k
-//   real    1: rows of 2 n real numbers, of which n + 1 numbers are made; -1: those back (fft_real.clh); otherwise 0
-//   circle  exp(-pi i k / n), k <= n, for these
-//   scratch 4 n REALs for each work-item
-//   global  work-items, each of which takes a part of the rows
+//   scale   factor of the result
+//   w       twiddle factors of the passes (fft_vectors.clh)
+//   table   exp(-2 pi i b k / n), two vectors per k
+//   real    1: rows of 2 n real numbers to n + 1 complex ones; -1: back (fft_real.clh); otherwise 0
+//   circle  exp(-pi i k / n), k <= n, for real != 0
+//   scratch workspace of 4 n REALs per work-item
+//   global  work-items, each of which processes a range of rows
 #include "fft_vectors.clh"
 #include "fft_real.clh"
 
 #define DFT_VW PASTE(dft_, VW)
 
 struct FftRows {
-    long rows, in_row, out_row;  // REALs from row to row
-    ulong radices;               // of the passes, 4 bits each, the first lowest
+    long rows, in_row, out_row;  // strides in REALs
+    ulong radices;               // radices of the passes, 4 bits each, the first lowest
     int n, m, passes, real;
 };
 
-// VW numbers at k, k + m, ... of the result.
+// Last pass, of radix VW: computes and stores VW elements at each of k, k + m, ... of the result.
 NOINLINE void fft_rows_store(const int m, const REAL sign, const REAL scale, __global const REAL* restrict in,
                              __global REAL* restrict out) {
     const REAL sign_scale = sign * scale;

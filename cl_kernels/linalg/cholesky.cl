@@ -1,8 +1,9 @@
-// L L^T = A for each symmetric matrix of a (batch, n, n), of which the lower triangle is read (Golub, Van Loan, Matrix
-// Computations, 4.2). out: L, with zeros above its diagonal; info[matrix]: 0, or which leading minor, counted from 1,
-// is the first that is not positive. There and behind L is NaN.
+// Cholesky decomposition L L^T = A of symmetric matrices a (batch, n, n), of which the lower triangle is read (Golub,
+// Van Loan, Matrix Computations, 4.2). out: L, with zeros above the diagonal; info[matrix]: 0, or the order, counted
+// from 1, of the first leading minor that is not positive. From there on L is NaN.
 //
-//   global  (batch * GROUP); GROUP and the others as matrix_group.clh has them
+//   global  (batch * GROUP)
+//   GROUP, REAL, LANES   matrix_group.clh
 #include "matrix_group.clh"
 
 MATRIX_FN void factor(const int n, __global const REAL* a, __global REAL* l, __global int* info) {

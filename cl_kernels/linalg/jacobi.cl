@@ -1,21 +1,23 @@
-// Eigenvalues of symmetric matrices, and singular values, by Jacobi's rotations of one side (Hestenes 1958; Golub, Van
+// Eigenvalues of symmetric matrices, and singular values, by one-sided Jacobi rotations (Hestenes 1958; Golub, Van
 // Loan, Matrix Computations, 8.5 and 8.6): rows v of an orthogonal matrix, and rows g = A v, are rotated in pairs until
-// g_p v_q (SYMMETRIC), or g_p g_q, is nothing for all of them. Pairs that share no row are rotated at once: those of a
-// round of a tournament, in which each row meets each other once a sweep.
+// g_p v_q (SYMMETRIC), or g_p g_q, is negligible for all of them. Pairs that share no row are rotated in parallel:
+// those of a round of a round-robin tournament, in which each pair occurs once per sweep.
 //
 //   SYMMETRIC 1: a (batch, n, n), of which the lower triangle is read (UPPER: the upper one). values: eigenvalues in
-//             rising order, v: their vectors as rows
-//             0: a (batch, n, m), the columns of a matrix as rows, n <= m. values: singular values in falling order,
-//             u (batch, n, m): left vectors as rows, 0 for a singular value of 0, v (batch, n, n): right ones as rows
-//   VECTORS   0: values alone
-//   TEAM      work-items of a pair; of GROUP, which with the others is as matrix_group.clh has them
+//             ascending order, v: eigenvectors as rows
+//             0: a (batch, n, m), the columns of a matrix as rows, n <= m. values: singular values in descending order,
+//             u (batch, n, m): left singular vectors as rows, 0 for a singular value of 0, v (batch, n, n): right ones
+//             as rows
+//   VECTORS   0: values only
+//   TEAM      work-items per pair
+//   GROUP, REAL, LANES   matrix_group.clh
 //   global    (batch * GROUP)
 #include "matrix_group.clh"
 
 #define TEAMS (GROUP / TEAM)
 #define MAX_SWEEPS 40
 
-// What the values of a team come to, three at once. `shared` holds three for each work-item.
+// Sums the values of a team, three at once. `shared` has three elements per work-item.
 static inline void team_sums(REAL* a, REAL* b, REAL* c, const int lane, const int member, __local REAL* shared) {
 #if TEAM > 1
     shared[lane] = *a;
@@ -37,7 +39,7 @@ static inline void team_sums(REAL* a, REAL* b, REAL* c, const int lane, const in
 #endif
 }
 
-// A part of the product of two rows.
+// This work-item's part of the dot product of two rows.
 static inline REAL product(const int n, __global const REAL* p, __global const REAL* q, const int member) {
 #if GROUP == 1
     return row_product(p, q, n, 0, n);
@@ -77,7 +79,7 @@ MATRIX_FN void diagonalise(const int m, const int n, __global const REAL* a, __g
             const REAL size = fabs(element);
             largest = LARGER(largest, size);
         }
-    // By a power of two, which is exact, so that squares neither overflow nor vanish.
+    // Scaling by a power of two is exact; squares then neither overflow nor underflow.
     const REAL power = POWER_OF_TWO(group_largest(largest, lane, shared));
     const REAL scale = power >= REAL_MIN_NORMAL && power < 1 / REAL_MIN_NORMAL ? power : (REAL)1;
     REAL squares = 0;
@@ -94,7 +96,7 @@ MATRIX_FN void diagonalise(const int m, const int n, __global const REAL* a, __g
     const REAL whole = sqrt(group_sum(squares, lane, shared));
     MEET();
     const int padded = n + n % 2, pairs = padded / 2, others = padded - 1;
-    // Rounding alone leaves about as much as this.
+    // About what rounding errors alone leave.
     const REAL tolerance = REAL_EPSILON * (SYMMETRIC ? whole : 4 + sqrt((REAL)m));
     for (int sweep = 0; sweep < MAX_SWEEPS; ++sweep) {
         REAL worst = 0;
@@ -152,7 +154,7 @@ MATRIX_FN void diagonalise(const int m, const int n, __global const REAL* a, __g
         int place = 0;
         for (int j = 0; j < n; ++j) {
             const REAL other = found[j];
-            // NaN stands behind all others.
+            // NaN is sorted last.
             const int ahead = SYMMETRIC ? other < own : other > own;
             const int same = !(SYMMETRIC ? other > own : other < own) & !ahead;
             const int before = own != own ? (other == other) | (j < i) : (other == other) & (ahead | (same & (j < i)));

@@ -1,11 +1,15 @@
-// P L U = A for each matrix of a (batch, m, n), with the pivot of largest magnitude in each column, of equal ones the
-// first (Golub, Van Loan, Matrix Computations, 3.4). lu: L below the diagonal, whose own diagonal is 1, and U;
-// pivots[matrix][k]: the row, counted from 1, that changed places with row k; rows[matrix][i]: which row of A is row i
-// of L U; info[matrix]: 0, or which pivot, counted from 1, is the first that is 0.
+// LU decomposition P L U = A of matrices a (batch, m, n) with partial pivoting: the pivot of largest magnitude in each
+// column, of equal ones the first (Golub, Van Loan, Matrix Computations, 3.4).
 //
-// `lu_rows` makes rows of pivots: a work-item takes a matrix. Pivots outside of the matrix count as none.
+//   lu                L below the diagonal (its own diagonal is 1), and U
+//   pivots[matrix][k] the row, counted from 1, that was exchanged with row k
+//   rows[matrix][i]   index of the row of A that is row i of L U
+//   info[matrix]      0, or the index, counted from 1, of the first pivot that is 0
 //
-//   global  (batch * GROUP); GROUP and the others as matrix_group.clh has them
+// `lu_rows` computes rows from pivots, one work-item per matrix; pivots outside of the matrix are ignored.
+//
+//   global  (batch * GROUP)
+//   GROUP, REAL, LANES   matrix_group.clh
 #include "matrix_group.clh"
 
 MATRIX_FN void factor(const int m, const int n, __global const REAL* a, __global REAL* lu, __global int* pivots,

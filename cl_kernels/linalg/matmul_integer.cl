@@ -1,8 +1,8 @@
-// Products of integers: out[b][i][j] = sum over k of a[b][i][k] b[b][k][j], modulo 2^bits as C's unsigned numbers have
-// it. a and b by strides, out (batch, m, n) dense.
+// Integer matrix product: out[b][i][j] = sum over k of a[b][i][k] b[b][k][j], modulo 2^bits as for unsigned integers in
+// C. a and b have any strides, out (batch, m, n) is dense.
 //
-//   T, SUM   type of the elements, and the unsigned one of the sums
-//   COLUMNS  of a work-item, which lie side by side
+//   T, SUM   type of the elements, and the unsigned type of the sums
+//   COLUMNS  neighbouring columns per work-item
 //   global   (blocks of columns, m, batch)
 struct Strides {
     long batch, row, column;

@@ -1,11 +1,12 @@
-// Q R = A for each matrix of a (batch, m, n), by Householder reflections I - tau v v^T with v = (1, ...) (Golub, Van
-// Loan, Matrix Computations, 5.2), with the signs that LAPACK gives them. work: R, and v below the diagonal;
-// `form_q` makes q (batch, m, columns) of it, the first columns of the product of all reflections.
+// QR decomposition Q R = A of matrices a (batch, m, n) by Householder reflections I - tau v v^T with v = (1, ...)
+// (Golub, Van Loan, Matrix Computations, 5.2), with LAPACK's signs. work: R, and v below the diagonal; `qr_form`
+// computes q (batch, m, columns) from it, the first columns of the product of all reflections.
 //
-//   global  (batch * GROUP); GROUP and the others as matrix_group.clh has them
+//   global  (batch * GROUP)
+//   GROUP, REAL, LANES   matrix_group.clh
 #include "matrix_group.clh"
 
-// Columns of c (of `width` each row) times the reflection v, tau of `count` rows, by the work-items of the group.
+// Applies the reflection v, tau to a column, or a vector of columns, of `count` rows of c (`width` elements per row).
 #define REFLECT(NAME, V, LOAD, STORE)                                                                    \
     static inline void NAME(const int count, const REAL tau, __global const REAL* v, const int v_stride, \
                             __global REAL* c, const int width) {                                         \
@@ -23,7 +24,7 @@ REFLECT(reflect_column, REAL, LOAD_ONE, STORE_ONE)
 REFLECT(reflect_columns, ROW_VEC, row_load, row_store)
 #endif
 
-// The columns of c from `first` on.
+// Applies a reflection to the columns of c from `first`, distributed over the work-items of the group.
 static inline void reflect(const int lane, const int count, const REAL tau, __global const REAL* v, const int v_stride,
                            __global REAL* c, const int first, const int width) {
     int j = first + lane;
@@ -56,7 +57,7 @@ MATRIX_FN void factor(const int m, const int n, __global const REAL* a, __global
             squares += part * part;
         }
         squares = group_sum(squares, lane, shared);
-        // Nothing below the diagonal: no reflection, and no change of sign.
+        // Zeros below the diagonal: no reflection, and no change of sign.
         const int none = below == 0;
         const REAL top = alpha / scale;
         const REAL beta = none ? alpha : -copysign(scale * sqrt(squares + top * top), alpha);
@@ -76,11 +77,11 @@ MATRIX_FN void factor(const int m, const int n, __global const REAL* a, __global
 MATRIX_FN void form(const int m, const int n, const int columns, __global const REAL* work, __global const REAL* taus,
                     __global REAL* q) {
     const int lane = get_local_id(0);
-    // Each work-item keeps to its columns, so that nobody waits.
+    // Each work-item processes its own columns, so no barrier is needed.
     for (int i = 0; i < m; ++i)
         for (int j = lane; j < columns; j += GROUP) q[(long)i * columns + j] = i == j ? 1 : 0;
     for (int k = min(m, n) - 1; k >= 0; --k) {
-        // Columns on the left are still those of the identity, and have nothing in these rows.
+        // Columns to the left are still those of the identity and are zero in these rows.
         const int first = k / GROUP * GROUP;
         reflect(lane, m - k, taus[k], work + (long)k * n + k, n, q + (long)k * columns, first, columns);
     }

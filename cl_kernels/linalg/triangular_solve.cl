@@ -1,15 +1,17 @@
-// A X = B for triangular matrices of a (batch, n, n), of which one triangle is read, and b, x (batch, n, k). The
-// columns of X do not depend on each other: a work-item takes some of them, from the first row to the last or back.
+// Triangular solve A X = B for triangular matrices a (batch, n, n), of which one triangle is read, and
+// b, x (batch, n, k). The columns of X are independent: a work-item solves some of them by forward or backward
+// substitution.
 //
-//   global      (blocks of columns, batch); a block is a vector where GROUP is 1, one column elsewhere
-//   UPPER       which triangle is read; TRANSPOSED  A is the transposed of what is read
-//   UNIT        its diagonal counts as 1 and is not read
-//   REAL, GROUP, LANES as matrix_group.clh has them; no work-items share anything
+//   global      (blocks of columns, batch); a block is a vector if GROUP is 1, otherwise one column
+//   UPPER       1: the upper triangle is read
+//   TRANSPOSED  1: A is the transpose of the matrix that is read
+//   UNIT        1: the diagonal is taken as 1 and not read
+//   REAL, GROUP, LANES   matrix_group.clh; work-items do not cooperate
 #include "matrix_group.clh"
 
 #define ELEMENT(i, j) (TRANSPOSED ? a[(long)(j)*n + (i)] : a[(long)(i)*n + (j)])
 
-// Rows are taken ROWS at a time, which read each row of X once, and whose sums do not wait for each other.
+// ROWS rows are processed at a time: each row of X is read once for them, and their sums are independent.
 #if GROUP == 1
 #define ROWS 4
 #else

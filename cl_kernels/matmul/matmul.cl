@@ -1,15 +1,15 @@
 // out[z][m][n] = sum over k of a[z][m][k] * b[z][k][n], for z in [0, batch), any strides for a and b, out dense.
 //
-// A work-item computes ROWS x COLUMNS elements in registers. On CPU-like devices the columns are a vector's worth, so
-// that the loop over them becomes vector instructions; on GPU-like ones neighbouring work-items take neighbouring
-// columns and COLUMNS is 1. Rows and columns behind the edge are computed from the last valid ones and not stored, so
-// that the inner loops have no branch.
+// A work-item computes ROWS x COLUMNS elements in registers. In simd style the columns fill vectors, and the loop over
+// them is vectorised; in simt style neighbouring work-items compute neighbouring columns and COLUMNS is 1. Rows and
+// columns past the edge are computed from the last valid ones and not stored, so that the inner loops have no branch.
 //
 //   global size  (ceil(N / COLUMNS), ceil(M / ROWS), batch), rounded up to the local size
-//   REAL         type of the arithmetic; STORED, OUTPUT those of memory (storage.clh)
-//   ROWS         rows of a work-item (CPU 6, GPU 4)
-//   COLUMNS      columns of a work-item (CPU 32 for f32, 16 for f64; GPU 1)
-//   B_STEP       distance of neighbouring columns of b: 1, or a stride given as an argument
+//   REAL            type of the arithmetic
+//   STORED, OUTPUT  types in memory (storage.clh)
+//   ROWS         rows per work-item (simd 6, simt 4)
+//   COLUMNS      columns per work-item (simd 32 for f32, 16 for f64; simt 1)
+//   B_STEP       distance of neighbouring columns of b: 1, or the argument b_column
 #ifdef REAL_IS_DOUBLE
 #pragma OPENCL EXTENSION cl_khr_fp64 : enable
 #endif

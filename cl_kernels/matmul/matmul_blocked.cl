@@ -1,20 +1,20 @@
-// out[z][m][n] = epilogue(sum over k of a[z][m][k] * b[z][k][n]), for CPU-like devices, in one launch. epilogue as in
-// epilogue.clh.
+// out[z][m][n] = epilogue(sum over k of a[z][m][k] * b[z][k][n]) in one launch, with the epilogue of epilogue.clh. simd
+// style.
 //
-// A work-group multiplies some panels of ROWS rows with some of at most COLUMNS columns, one block of k after the
-// other. For each block it copies its part of b into local memory, in the order in which the inner loop reads it, and
-// then takes one panel of a after the other, each with all of these columns: the copies stay in the second cache, a
-// panel of a in the first, and nothing but the operands and the result passes through memory (K. Goto and R. van de
-// Geijn, Anatomy of high-performance matrix multiplication, 2008). Rows whose elements are neighbours are read where
-// they are; others are copied, some panels at a time.
+// A work-group multiplies a range of panels of ROWS rows with a range of panels of at most COLUMNS columns, one block
+// of k after the other. For each block it packs its part of b into local memory, in the order in which the inner loop
+// reads it, and then multiplies one panel of a after the other with all of these columns: packed b stays in the L2
+// cache, a panel of a in the L1 cache, and only the operands and the result pass through memory (K. Goto and R. van de
+// Geijn, Anatomy of high-performance matrix multiplication, 2008). Rows of a with contiguous elements are read in
+// place; others are packed, some panels at a time.
 //
-//   REAL, VW     type of the arithmetic, elements of a vector (vectors.clh); STORED and OUTPUT are those of memory
-//                (storage.clh). Copies are REAL. Where OUTPUT is another type, there is one block of k
+//   REAL, VW     type of the arithmetic and of packed operands, and vector width (vectors.clh)
+//   STORED, OUTPUT  types in memory (storage.clh). If OUTPUT is not REAL, there is one block of k
 //   ROWS         rows of a register tile, a multiple of 4
 //   COLUMNS      columns of a register tile, a multiple of VW. ROWS * COLUMNS / VW + COLUMNS / VW + 1 vectors must fit
 //                in the registers (src/ops/matmul/matmul_blocked.cpp chooses them). Panels of b have VW columns less
-//                where that makes them equal.
-//   A_COPIED     0: a is read where it is, and REAL
+//                if that makes their widths more equal
+//   A_COPIED     0: a is read in place, and its type is REAL; 1: a is packed
 #define GROUP 1
 #include "noinline.clh"
 #include "vectors.clh"
@@ -23,31 +23,31 @@
 
 #define VECTORS (COLUMNS / VW)
 
-// How an operand lies in memory: elements from one matrix to the next, from one row of a or column of b, and along k.
+// Strides of an operand: from one matrix to the next, from one row of a or column of b to the next, and along k.
 struct OperandStrides {
     long batch, across, along;
 };
 
 struct Product {
     long M, N, K;
-    long last_K;  // of the last matrices, where parts of one sum are a batch; otherwise K
+    long last_K;  // K of the last matrix if a batch is the parts of split-K; otherwise K
     struct OperandStrides a, b;
     long out_batch, matrices;
     int row_panels, column_panels;               // of the whole matrices
-    int panel_vectors, wider_panels;             // of a panel of b; first panels that have one vector more
-    int rows_each, columns_each, matrices_each;  // panels and matrices of a work-group
-    int rows_copied;                             // panels of a at a time, where these are copied
+    int panel_vectors, wider_panels;             // vectors per panel of b; number of first panels with one more vector
+    int rows_each, columns_each, matrices_each;  // panels and matrices per work-group
+    int rows_copied;                             // panels of a packed at a time, if A_COPIED
     int k_block;
-    int has_epilogue;  // 0: results are stored as they are
+    int has_epilogue;  // 0: results are stored without epilogue
 };
 
-// Panels of b are cut so that their widths differ by a vector at most.
+// First vector of a panel of b; the widths of panels differ by at most one vector.
 static inline int first_vector(const struct Product d, const int panel) {
     return panel * d.panel_vectors + min(panel, d.wider_panels);
 }
 
-// to[k][i] = from[i * across + k * along] for i in [0, width) and k in [0, steps), in rows of `pitch` elements, where
-// only `here` of the `width` are there: behind them anything that is not beyond the operand's end.
+// to[k][i] = from[i * across + k * along] for i in [0, width) and k in [0, steps), in rows of `pitch` elements. Only
+// `here` of the `width` elements exist: after them the last one is repeated.
 static inline __attribute__((always_inline)) void copy_panel(__global const STORED* from,
                                                              const struct OperandStrides strides, const int here,
                                                              __local REAL* to, const int width, const int pitch,
@@ -77,7 +77,7 @@ static inline __attribute__((always_inline)) void copy_panel(__global const STOR
     }
 }
 
-// The panels of b of a work-group, [panel][k][COLUMNS].
+// Packs the panels of b of a work-group, [panel][k][COLUMNS].
 NOINLINE void copy_columns(const struct Product d, __global const STORED* b, __local REAL* to, const int first_panel,
                            const int end_panel, const int steps) {
     const int panel_size = d.k_block * COLUMNS;
@@ -89,7 +89,7 @@ NOINLINE void copy_columns(const struct Product d, __global const STORED* b, __l
         }
         return;
     }
-    // Row after row, since they are as long as all panels together.
+    // Row by row, since a row spans all panels.
     const long first = first_vector(d, first_panel);
     const int columns = (int)(min((long)first_vector(d, end_panel) * VW, d.N) - first * VW), whole = columns / VW;
     b += first * VW;
@@ -109,7 +109,7 @@ NOINLINE void copy_columns(const struct Product d, __global const STORED* b, __l
 }
 
 #if A_COPIED
-// Some panels of a, [panel][k][ROWS].
+// Packs some panels of a, [panel][k][ROWS].
 NOINLINE void copy_rows(const struct Product d, __global const STORED* a, __local REAL* to, const int first_panel,
                         const int end_panel, const int steps) {
     const int panel_size = d.k_block * ROWS;
@@ -132,16 +132,16 @@ NOINLINE void copy_rows(const struct Product d, __global const STORED* a, __loca
 }
 #endif
 
-// Where a tile goes and what is done to it there.
+// Destination of a tile and its epilogue.
 struct Tile {
     long pitch;
-    int height, width;  // what of it is there
-    int add;            // to what earlier blocks of k left
-    int last_block;     // only after the last block of k
-    long column, at;    // of the first element: its column, and its place in the result
+    int height, width;  // rows and columns of the tile inside the result
+    int add;            // 1: add to the sums of previous blocks of k
+    int last_block;     // 1: apply the epilogue, after the last block of k
+    long column, at;    // of the first element: its column, and its index in the result
 };
 
-// Edges, and what is not simply stored or added.
+// Stores partial tiles and tiles with an epilogue.
 NOINLINE void store_tile(const struct Tile t, const REAL* tile, __global OUTPUT* out, const struct Epilogue epilogue) {
     long at = t.at;
     for (int i = 0; i < t.height; ++i, out += t.pitch, at += t.pitch, tile += COLUMNS) {
@@ -173,7 +173,7 @@ struct Rows {
 typedef struct Rows Left;
 #endif
 
-// A tile of `vectors` vectors: a constant in each call.
+// Multiplies a tile of `vectors` vectors, a constant in each call.
 static inline __attribute__((always_inline)) void multiply(const int vectors, const Left a, __local const REAL* right,
                                                            const int steps, const struct Tile t, __global OUTPUT* out,
                                                            const struct Epilogue epilogue) {
@@ -191,7 +191,7 @@ static inline __attribute__((always_inline)) void multiply(const int vectors, co
 #pragma unroll
         for (int v = 0; v < VECTORS; ++v)
             if (v < vectors) sum[i][v] = (VEC)(0);
-#pragma unroll 1  // or compiling takes twice as long, for nothing
+#pragma unroll 1  // unrolling doubles the compile time without benefit
     for (int k = 0; k < steps; ++k, right += COLUMNS) {
         VEC values[VECTORS];
 #pragma unroll
@@ -212,7 +212,7 @@ static inline __attribute__((always_inline)) void multiply(const int vectors, co
         at += a.along;
 #endif
     }
-    // Not for a single vector, since each such place is 0.1 s of compilation.
+    // Not for a single vector, since each such place adds 0.1 s of compile time.
     if (vectors > 1 && t.height == ROWS && t.width == vectors * VW && !t.last_block) {
 #if OUTPUT_AS == 0
         if (t.add) {
@@ -278,7 +278,7 @@ NOINLINE void matmul_blocked_part(const size_t id0, const size_t id1, const size
                 if (turn == 0) copy_rows(d, a + k_first * d.a.along, copies, p, min(p + d.rows_copied, end_row), steps);
                 const Left left = copies + turn * d.k_block * ROWS;
 #else
-                // Behind the last row that one is multiplied again, and not stored.
+                // Past the last row, that row is multiplied again and not stored.
                 Left left;
                 left.along = d.a.along;
 #pragma unroll

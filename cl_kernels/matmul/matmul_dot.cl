@@ -1,12 +1,12 @@
-// out[z][m][n] = epilogue(sum over k of a[z][m][k] * b[z][k][n]), epilogue as in epilogue.clh, where the elements of
-// both along k are neighbours in memory, as in a dense layer whose batch is small: nothing is copied, and each weight
-// is read from memory once. For CPU-like devices.
+// out[z][m][n] = epilogue(sum over k of a[z][m][k] * b[z][k][n]) as dot products, with the epilogue of epilogue.clh,
+// for operands that are both contiguous along k, as in a linear layer with a small batch: nothing is packed, and each
+// weight is read from memory once. simd style.
 //
-// A work-item computes tiles of ROWS x COLUMNS dot products at a time, each as a vector of VW partial sums. Its columns
-// go through all of its rows for one block of k after the other, so that they stay in the first cache. Rows and columns
-// behind the edge are computed from the last valid ones, and not stored.
+// A work-item computes tiles of ROWS x COLUMNS dot products, each as a vector of VW partial sums. Its columns are
+// multiplied with all of its rows for one block of k after the other, so that they stay in the L1 cache. Rows and
+// columns past the edge are computed from the last valid ones, and not stored.
 //
-//   REAL, VW       element type, elements of a vector (vectors.clh)
+//   REAL, VW       element type and vector width (vectors.clh)
 //   ROWS, COLUMNS  of a tile; ROWS * COLUMNS + COLUMNS + 1 vectors must fit in the registers
 //                  (src/ops/matmul/matmul_dot.cpp)
 #define GROUP 1
@@ -16,18 +16,18 @@
 
 struct Product {
     long M, N, K;
-    long a_batch, a_row, b_batch, b_column;  // elements from one matrix, row or column to the next
+    long a_batch, a_row, b_batch, b_column;  // strides between matrices, rows and columns
     long k_block;                            // a multiple of VW
-    int row_tiles_each;                      // of a work-item
-    int unused;                              // no padding
+    int row_tiles_each;                      // per work-item
+    int unused;                              // avoids padding of the struct
 };
 
-// Where a tile goes and what is done to it there.
+// Destination of a tile and its epilogue.
 struct Tile {
     long pitch;
-    int height, width;    // what of it is there
-    int add, last_block;  // to what earlier blocks of k left; the last block of k
-    long column, at;      // of the first element: its column, and its place in the result
+    int height, width;    // rows and columns of the tile inside the result
+    int add, last_block;  // add to the sums of previous blocks of k; the last block of k
+    long column, at;      // of the first element: its column, and its index in the result
 };
 
 NOINLINE void store_tile(const struct Tile t, const REAL* parts, __global REAL* out, const struct Epilogue epilogue) {
@@ -40,7 +40,7 @@ NOINLINE void store_tile(const struct Tile t, const REAL* parts, __global REAL* 
         }
 }
 
-// The last elements of a row, and zeros.
+// Loads the last elements of a row, padded with zeros.
 NOINLINE VEC load_part(__global const REAL* from, const int count) {
     REAL part[VW];
     for (int i = 0; i < VW; ++i) part[i] = i < count ? from[i] : (REAL)0;

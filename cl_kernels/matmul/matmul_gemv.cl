@@ -1,14 +1,15 @@
-// out[z][m][n] = epilogue(sum over k of a[z][m][k] * b[z][k][n]) where a has few rows or b few columns, for GPU-like
-// devices: a matrix with many lines times FEW vectors, so that each element of the matrix is read once. epilogue as in
-// epilogue.clh. Where there are few lines, k is cut into parts, and out is [part][z][m][n] for matmul_reduce.cl.
+// out[z][m][n] = epilogue(sum over k of a[z][m][k] * b[z][k][n]) for a with few rows or b with few columns (GEMV), with
+// the epilogue of epilogue.clh: a matrix with many lines times FEW vectors, with each matrix element read once. simt
+// style. With few lines k is split (split-K), and out is [part][z][m][n] for matmul_reduce.cl.
 //
-// The work-items of a group are some lanes for each of some lines, numbered so that neighbours read neighbours
-// (row_group.clh). A lane adds every so manyth product, and the lanes of a line are then combined.
+// A work-group processes several lines with `lanes` work-items each, numbered so that neighbouring work-items read
+// neighbouring elements (row_group.clh). A lane sums every lanes-th product; the lanes of a line are then reduced.
 //
-//   FEW     vectors, the sums of a work-item
-//   WIDTH   4: elements along k are neighbours in matrix and vectors, and all sizes, strides and beginnings multiples
-//           of 4; 1: anything
-//   REAL    type of the arithmetic (math.clh); STORED and OUTPUT those of memory (storage.clh)
+//   FEW     number of vectors, the sums of a work-item
+//   WIDTH   4: matrix and vectors are contiguous along k, and all sizes, strides and offsets are multiples of 4; 1: no
+//           condition
+//   REAL    type of the arithmetic (math.clh)
+//   STORED, OUTPUT  types in memory (storage.clh)
 #include "epilogue.clh"
 #include "row_group.clh"
 
@@ -18,14 +19,14 @@ struct OperandStrides {
 
 struct Gemv {
     long lines, K, batch;
-    long each;  // steps of k of a part
+    long each;  // steps of k per part
     struct OperandStrides matrix,
-        vectors;  // elements from one matrix to the next, from one line or vector to the next, and along k
+        vectors;  // strides between matrices, between lines or vectors, and along k
     long out_matrix, out_line, out_vector;
-    long blocks;             // groups for the lines of one matrix
-    int lines_are_columns;   // of out; otherwise vectors are
-    int lanes, lane_stride;  // of a group
-    int unused;              // no padding
+    long blocks;             // groups per matrix
+    int lines_are_columns;   // lines are columns of out; otherwise vectors are
+    int lanes, lane_stride;  // row_group.clh
+    int unused;              // avoids padding of the struct
 };
 
 ROW_GROUP_COMBINE(added, REAL, ADDED)

@@ -1,12 +1,12 @@
-// out[z][m][n] = epilogue(sum over k of a[z][m][k] * b[z][k][n]) (epilogue_stored.clh), for CPU-like devices and
-// products that are large enough to copy both operands first.
+// out[z][m][n] = epilogue(sum over k of a[z][m][k] * b[z][k][n]) for products large enough to pack both operands first,
+// with the epilogue of epilogue_stored.clh. simd style.
 //
-// Both are copied into panels (panels.cl), [z][panel][k][i]: of ROWS rows of a, of COLUMNS columns of b, with zeros
-// behind the edges. The inner loop then reads both front to back, and has no branch: in each step it multiplies ROWS
-// numbers of a with COLUMNS of b into ROWS x COLUMNS sums that stay in registers (K. Goto and R. van de Geijn, Anatomy
-// of high-performance matrix multiplication, 2008).
+// Both operands are packed into panels (panels.cl), [z][panel][k][i]: of ROWS rows of a, of COLUMNS columns of b,
+// padded with zeros. The inner loop reads both sequentially and has no branch: each step multiplies ROWS elements of a
+// with COLUMNS elements of b into ROWS x COLUMNS sums in registers (K. Goto and R. van de Geijn, Anatomy of
+// high-performance matrix multiplication, 2008).
 //
-//   REAL, VW     element type, elements of a vector (vectors.clh)
+//   REAL, VW     element type and vector width (vectors.clh)
 //   ROWS         rows of a register tile
 //   COLUMNS      columns of a register tile, a multiple of VW. ROWS * COLUMNS / VW + COLUMNS / VW + 1 vectors must fit
 //                in the registers (src/ops/matmul/matmul_packed.cpp chooses them)
@@ -18,11 +18,11 @@
 
 struct Product {
     long M, N, K;
-    long a_batch, b_batch, out_batch;  // elements from one matrix to the next; 0 where all matrices of a batch are one
+    long a_batch, b_batch, out_batch;  // strides between matrices; 0 if an operand is shared by the batch
     int a_panels, b_panels;            // of the whole matrices
-    int a_panels_each, b_panels_each;  // of a work-group
-    int k_block;                       // k is cut into blocks, so that the panels of a work-group stay in the cache
-    int unused;                        // no padding
+    int a_panels_each, b_panels_each;  // per work-group
+    int k_block;                       // block of k: limits the panels of a work-group to the cache
+    int unused;                        // avoids padding of the struct
 };
 
 // global size (ceil(b_panels / b_panels_each), ceil(a_panels / a_panels_each), batch)

@@ -1,8 +1,10 @@
-// out[i][n] = epilogue(sum over p in [0, parts) of partial[p][i][n]), in the order of p: the second step of products
-// whose sums were cut into parts, for GPU-like devices. epilogue as in epilogue.clh. A work-item computes one element.
+// out[i][n] = epilogue(sum over p in [0, parts) of partial[p][i][n]), in the order of p: the second step of split-K
+// products, with the epilogue of epilogue.clh. simt style; a work-item computes one element.
 //
 //   global size   count, the elements of out, rounded up to the local size
-//   REAL          type of the parts (math.clh); STORED that of what the epilogue adds, OUTPUT that of out (storage.clh)
+//   REAL          type of the partial sums (math.clh)
+//   STORED        type of the operands of the epilogue (storage.clh)
+//   OUTPUT        type of out (storage.clh)
 #include "epilogue.clh"
 
 __kernel void matmul_reduce(const long count, const long columns, const long parts,

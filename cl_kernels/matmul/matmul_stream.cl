@@ -1,14 +1,14 @@
-// out[z][m][n] = epilogue(sum over k of a[z][m][k] * b[z][k][n]) of few rows, where the elements of both along k are
-// neighbours in memory, as in a step of a language model: each column of b (a row of a layer's weight) is read once,
-// one after the other, so that the processor fetches what comes (to prefetch by hand was measured to be slower). For
-// CPU-like devices.
+// out[z][m][n] = epilogue(sum over k of a[z][m][k] * b[z][k][n]) for few rows and operands that are both contiguous
+// along k, as in a decoding step of a language model: each column of b (a row of a linear layer's weight) is read once,
+// in sequence, so that the hardware prefetcher works (software prefetching was measured to be slower). simd style.
 //
-// A work-item has some neighbouring columns, VW of them at a time: each dot product is a vector of partial sums, and VW
+// A work-item processes some neighbouring columns, VW at a time: each dot product is a vector of partial sums, and VW
 // of these become one vector of results.
 //
-//   REAL, VW   element type, elements of a vector (vectors.clh); STORED and OUTPUT those of memory (storage.clh)
+//   REAL, VW   type of the arithmetic and vector width (vectors.clh)
+//   STORED, OUTPUT  types in memory (storage.clh)
 //   ROWS       M
-//   CHAINS     sums of a dot product that do not wait for one another
+//   CHAINS     independent accumulators per dot product
 #define GROUP 1
 #include "noinline.clh"
 #include "vectors.clh"
@@ -17,11 +17,11 @@
 
 struct Product {
     long N, K;
-    long a_batch, a_row, b_batch, b_column;  // elements from one matrix, row or column to the next
-    long columns_each;                       // of a work-item, a multiple of VW
+    long a_batch, a_row, b_batch, b_column;  // strides between matrices, rows and columns
+    long columns_each;                       // per work-item, a multiple of VW
 };
 
-// The last elements of a row, and zeros.
+// Loads the last elements of a row, padded with zeros.
 static inline VEC load_part(__global const STORED* from, const int count) {
     REAL part[VW];
     for (int i = 0; i < VW; ++i) part[i] = i < count ? LOADED(from[i]) : (REAL)0;

@@ -1,12 +1,11 @@
-// out[z][m][n] = epilogue(sum over k of a[z][m][k] * b[z][k][n]), for GPU-like devices: tiles in local memory
-// (local_tile.clh), epilogue as in epilogue.clh. Where there are too few tiles, k is cut into parts, and out is
-// [part][z][m][n] for matmul_reduce.cl.
+// out[z][m][n] = epilogue(sum over k of a[z][m][k] * b[z][k][n]) with tiles in local memory (local_tile.clh) and the
+// epilogue of epilogue.clh. simt style. With too few tiles k is split (split-K), and out is [part][z][m][n] for
+// matmul_reduce.cl.
 //
-//   A_FORM, B_FORM   how the operands are read, HORIZONTAL to ALONG_4 (local_tile.clh). With a form of _4 all sizes and
-//                    strides of the operand, and where it begins, are multiples of 4, and its elements that way are
-//                    neighbours
-//   OUT_4            1: n and where out begins are multiples of 4
-//   for the tile see local_tile.clh, for REAL math.clh, for STORED and OUTPUT storage.clh
+//   A_FORM, B_FORM   how the operands are read, HORIZONTAL to ALONG_4 (local_tile.clh). With a form of _4 all sizes,
+//                    strides and offsets of the operand are multiples of 4, and it is contiguous in that direction
+//   OUT_4            1: n and the offset of out are multiples of 4
+//   Tile sizes: local_tile.clh, REAL: math.clh, STORED and OUTPUT: storage.clh
 #define ROWS_FORM A_FORM
 #define COLUMNS_FORM B_FORM
 #include "local_tile.clh"
@@ -14,16 +13,16 @@
 
 #define OUTPUT4 D_PASTE(OUTPUT, 4)
 
-// How an operand lies in memory: elements from one matrix to the next, from one row of a or column of b, and along k.
+// Strides of an operand: from one matrix to the next, from one row of a or column of b to the next, and along k.
 struct OperandStrides {
     long batch, across, along;
 };
 
 struct Product {
     long M, N, K, batch;
-    long each;  // steps of k of a part
+    long each;  // steps of k per part
     struct OperandStrides a, b;
-    int row_tiles, column_tiles;  // of a matrix
+    int row_tiles, column_tiles;  // per matrix
 };
 
 // global size ITEMS * row_tiles * column_tiles * batch * parts

@@ -1,24 +1,25 @@
-// Copies of matrices in panels: packed[z][panel][k][i] = source[z][panel * PACK + i][k], zero behind the last row; for
-// products that read both operands front to back, on CPU-like devices. Which axis is which is told by the steps.
+// Packing of matrices into panels: packed[z][panel][k][i] = source[z][panel * PACK + i][k], zero after the last row,
+// for products that read both operands sequentially. simd style. The strides select rows or columns.
 //
-//   REAL, VW     element type of the copies, elements of a vector (vectors.clh); STORED that of the operand
-//                (storage.clh)
+//   REAL, VW     element type of the packed matrix and vector width (vectors.clh)
+//   STORED       type of the operand (storage.clh)
 //   PACK         width of a panel
-//   PACK_STEP    elements along k that a work-item copies, of PACK_EACH panels
-//   UNIT         which neighbours of the operand lie side by side in memory: 1 along the panel, 2 along k, 0 neither
+//   PACK_STEP    elements along k that a work-item packs, of PACK_EACH panels
+//   PACK_EACH    panels per work-item
+//   UNIT         contiguous direction of the operand: 1 along the panel, 2 along k, 0 neither
 #define GROUP 1
 #include "vectors.clh"
 #include "stored_vectors.clh"
 
-// global size (ceil(panels / PACK_EACH), ceil(K / PACK_STEP), batch); `count` rows or columns, `across` elements apart;
-// `step` along k
+// global size (ceil(panels / PACK_EACH), ceil(K / PACK_STEP), batch). `count` rows or columns with stride `across`;
+// `step` is the stride along k.
 __kernel __attribute__((reqd_work_group_size(1, 1, 1))) void pack_panels(
     const long count, const long K, __global const STORED* restrict source, const long source_offset,
     const long source_batch, const long across, const long step, __global REAL* restrict packed,
     const long packed_offset) {
     const long panels = (count + PACK - 1) / PACK, k_first = get_global_id(1) * (long)PACK_STEP, z = get_global_id(2);
     const int steps = (int)min((long)PACK_STEP, K - k_first);
-    // Panels that are neighbours lie in the same pages of the operand.
+    // Neighbouring panels share pages of the operand.
     for (long panel = get_global_id(0) * (long)PACK_EACH; panel < min(panels, (long)(get_global_id(0) + 1) * PACK_EACH);
          ++panel) {
         const int here = (int)min((long)PACK, count - panel * PACK);
@@ -36,7 +37,7 @@ __kernel __attribute__((reqd_work_group_size(1, 1, 1))) void pack_panels(
 #pragma unroll
                 for (int i = 0; i < PACK; ++i) to[k * PACK + i] = LOADED(from[k * step + i]);
 #elif UNIT == 2 && PACK % 4 == 0
-            // Squares of 4 x 4, four in a row, so that each cache line of the operand is read once.
+            // Blocks of 4 x 4, four in a row, so that each cache line of the operand is read once.
             for (; k + 16 <= steps; k += 16)
                 for (int i = 0; i < PACK; i += 4)
 #pragma unroll

@@ -1,13 +1,14 @@
-// out[i] = a number from the gamma distribution of shape concentration[i] and rate 1, or its logarithm, which does not
-// underflow where the concentration is small.
+// Samples of the gamma distribution: out[i] has shape concentration[i] and rate 1, or is the logarithm of such a
+// number, which does not underflow for small concentrations.
 //
 // Marsaglia, Tsang: A simple method for generating gamma variables (ACM TOMS 26, 2000): for a >= 1, with d = a - 1/3,
-// n normal and v = (1 + n / sqrt(9 d))^3, the number d v is accepted with log u < n^2 / 2 + d - d v + d log v; 95 of
-// 100 or more are. For a < 1 that of a + 1, times u^(1/a). Element i draws from blocks i * BLOCKS and the following
-// ones of its call, one (f64: two) an attempt, so that the numbers do not depend on how elements are distributed.
+// n normal and v = (1 + n / sqrt(9 d))^3, the number d v is accepted if log u < n^2 / 2 + d - d v + d log v, which is
+// so for at least 95 %. For a < 1 the sample for a + 1 is multiplied by u^(1/a). Element i uses the BLOCKS Philox
+// blocks from i * BLOCKS, one (f64: two) per attempt, so that results do not depend on how elements are distributed
+// over work-items.
 //
-//   global   elements, the first rounded up
-//   BLOCKS   of Philox for each element
+//   global   elements, rounded up to the local size
+//   BLOCKS   Philox blocks per element
 //   LOG      1: the logarithm
 //   REAL, REAL_IS_DOUBLE   type of both
 #ifdef REAL_IS_DOUBLE
@@ -32,7 +33,7 @@ __kernel void random_gamma(const long n, __global const REAL* restrict concentra
     const int boosted = a < (REAL)1;
     const REAL d = (boosted ? a + (REAL)1 : a) - (REAL)(1.0 / 3.0), c = (REAL)1 / sqrt((REAL)9 * d);
     REAL root = (REAL)1,
-         boost = (REAL)0.5;  // what is left where no attempt was accepted: once in 1e20, or a is infinite
+         boost = (REAL)0.5;  // result if no attempt is accepted: once in 1e20, or if a is infinite
     for (int attempt = 0; attempt < BLOCKS / BLOCKS_OF_ATTEMPT; ++attempt) {
 #ifdef REAL_IS_DOUBLE
         const REAL normal = d_normal_block(philox(block + (ulong)(2 * attempt), 0, key)).x;
@@ -53,7 +54,7 @@ __kernel void random_gamma(const long n, __global const REAL* restrict concentra
         }
     }
     const REAL power = boosted ? d_log(boost) / a : (REAL)0;
-    // A negative concentration, or NaN, gives NaN.
+    // A negative or NaN concentration gives NaN.
 #if LOG
     const REAL result = d_log(d) + (REAL)3 * d_log(root) + power;
 #else

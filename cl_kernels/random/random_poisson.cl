@@ -1,13 +1,13 @@
-// out[i] = a number from the Poisson distribution of rate[i].
+// Samples of the Poisson distribution: out[i] has rate[i].
 //
-// Below a rate of 10 the number of uniforms whose product stays above exp(-rate) (Knuth: The Art of Computer
-// Programming, volume 2, 3.4.1); from there on by transformed rejection (PTRS of Hörmann: The transformed rejection
-// method for generating Poisson random variables, Insurance: Mathematics and Economics 12, 1993). Element i draws from
-// blocks i * BLOCKS and the following ones of its call, so that the numbers do not depend on how elements are
-// distributed. A rate that is negative or NaN gives NaN.
+// Below a rate of 10 it is the number of uniforms whose product stays above exp(-rate) (Knuth: The Art of Computer
+// Programming, volume 2, 3.4.1); above by transformed rejection (PTRS of Hörmann: The transformed rejection method for
+// generating Poisson random variables, Insurance: Mathematics and Economics 12, 1993). Element i uses the BLOCKS Philox
+// blocks from i * BLOCKS, so that results do not depend on how elements are distributed over work-items. A negative or
+// NaN rate gives NaN.
 //
-//   global   elements, the first rounded up
-//   BLOCKS   of Philox for each element
+//   global   elements, rounded up to the local size
+//   BLOCKS   Philox blocks per element
 //   REAL, REAL_IS_DOUBLE   type of both
 #ifdef REAL_IS_DOUBLE
 #pragma OPENCL EXTENSION cl_khr_fp64 : enable
@@ -16,7 +16,7 @@
 
 #define WORD_UNIFORM(w) (((REAL)(w) + (REAL)0.5) * (REAL)0x1p-32)
 
-// log(rate^k exp(-rate) / k!) by Stirling's series, as differences that do not cancel where both are large.
+// log(rate^k exp(-rate) / k!) by Stirling's series, rearranged to avoid cancellation of large terms.
 static inline REAL log_probability(const REAL rate, const REAL k) {
     if (k < (REAL)1) return -rate;
     const REAL x = (rate - k) / k;
@@ -69,7 +69,7 @@ __kernel void random_poisson(const long n, __global const REAL* restrict rate, c
     if (i >= n) return;
     const REAL mean = rate[rate_offset + i];
     const ulong key = (ulong)state[state_offset], block = (ulong)state[state_offset + 1] + (ulong)(first + i * BLOCKS);
-    REAL result = mean;  // NaN, infinity
+    REAL result = mean;  // for NaN and infinity
     if (mean < (REAL)10) result = by_product(mean, block, key);
     else if (d_is_finite(mean)) result = by_rejection(mean, block, key);
     out[out_offset + i] = mean < (REAL)0 ? (REAL)NAN : result;

@@ -1,17 +1,18 @@
-// Steps of a recurrent layer on CPU-like devices, forward and backward: the product with the recurrent weights and, in
-// its epilogue, the cell (recurrent.clh). A work-item computes the steps from `first` to `first` + `count` for `each`
-// rows and the panels from its own on, `panels_each` of them. Several steps in one launch want all panels in one
-// work-item, since a step reads all units of the step before; rows have nothing to do with one another.
+// Steps of a recurrent layer, forward and backward: the product with the recurrent weights and, in its epilogue, the
+// cell (recurrent.clh). simd style. A work-item computes the steps [first, first + count) for `each` rows and
+// `panels_each` panels. Several steps in one launch require all panels in one work-item, since a step reads all units
+// of the previous step; rows are independent.
 //
 //   forward    sums of gates = h W^T, W in panels of STRETCH vectors of units for each gate
-//   backward   gradient of h += (gradient of the sums of the step behind) W, W in panels of STRETCH vectors of units;
-//              steps from the last to the first, and one more, which gives the gradient of the first state
+//   backward   gradient of h += (gradient of the sums of the next step) W, W in panels of STRETCH vectors of units;
+//              steps from the last to the first, and one more, which computes the gradient of the initial state
 //
 // global (groups of rows, groups of panels).
 //
-//   REAL     float or double; VW: elements of a vector
-//   ROWS     of a register tile
-//   STRETCH  vectors of units of a panel
+//   REAL     float or double
+//   VW       elements per vector
+//   ROWS     rows of a register tile
+//   STRETCH  vectors of units per panel
 #define D_WIDTH VW
 #include "noinline.clh"
 #include "recurrent.clh"
@@ -23,7 +24,7 @@ UNALIGNED(recurrent, REAL, VW)
 #define VSTORE(v, p) recurrent_store(v, p)
 DEFINE_CELL(recurrent_cell, VEC)
 
-// The first `count` elements of a vector.
+// Loads and stores the first `count` elements of a vector.
 static inline VEC load_first(__global const REAL* from, const int count) {
     if (count == VW) return VLOAD(from);
     REAL all[VW];
@@ -77,7 +78,7 @@ NOINLINE void recurrent_forward_tile(const struct Recurrent s, const int step, c
             const long at = (long)n * H + u;
             if (!active) {
                 store_first((VEC)(0), to, count);
-                if (t == 0) {  // of no steps at all
+                if (t == 0) {  // sequences of length 0
                     store_first(load_first(h0 + at, count), h_end + at, count);
 #if CELL == 2
                     store_first(load_first(c0 + at, count), c_end + at, count);
@@ -125,7 +126,7 @@ NOINLINE void recurrent_backward_tile(const struct Recurrent s, const int step, 
         for (int r = 0; r < ROWS; ++r) {
             const int n = min(row + r, end - 1);
             int from = BEHIND(t);
-            // Behind all steps, the first one that the row has.
+            // After the last step: the first step of the sequence.
             if (step == s.steps) from = s.reverse ? max(0, LENGTH_OF(n) - 1) : 0;
             rows[r] = of_sums + ((long)from * s.rows + n) * GATES * H;
         }
@@ -185,8 +186,8 @@ NOINLINE void recurrent_backward_tile(const struct Recurrent s, const int step, 
     }
 }
 
-// Calls TILE for the tiles of a work-item, whose panels have DEPTH numbers for each unit. Panels outside, so that each
-// is read from afar once.
+// Calls TILE for the tiles of a work-item; panels have DEPTH elements per unit. Panels are the outer loop, so that each
+// is read from memory once.
 #define RECURRENT_STEPS(TILE, DEPTH)                                                                      \
     {                                                                                                     \
         const int begin = get_global_id(0) * each, end = min(s.rows, begin + each);                       \

@@ -1,13 +1,13 @@
-// The recurrent weights (GATES H, H) in panels, for the kernels of recurrent.cl. Units beyond the last are 0.
+// Packing of the recurrent weights (GATES H, H) into panels for recurrent.cl. Units past the last are 0. simd style.
 //
 //   recurrent_pack_forward    panels[block][k][gate][lane] = weight[gate H + block UNITS + lane][k]
 //   recurrent_pack_backward   panels[block][k][lane] = weight[k][block UNITS + lane], k < GATES H
 //
-// A work-item makes a panel; global (panels).
+// A work-item packs one panel; global (panels).
 //
-//   REAL, VW   float or double, elements of a vector (vectors.clh)
-//   GATES      of the cell
-//   UNITS      of a panel, a multiple of VW
+//   REAL, VW   element type and vector width (vectors.clh)
+//   GATES      gates of the cell
+//   UNITS      units per panel, a multiple of VW
 #define GROUP 1
 #include "noinline.clh"
 #include "vectors.clh"
@@ -15,7 +15,7 @@
 #include "transpose_tile.clh"
 #endif
 
-// A square of weights, whose rows become columns, at its place of the panel; some of it may be missing.
+// Transposes a tile of weights into the panel; the tile may be incomplete.
 static inline void pack_square(const int H, const int units, const int n, __global const REAL* restrict from,
                                __global REAL* restrict to) {
 #if VW > 1

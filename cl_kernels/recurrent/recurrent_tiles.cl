@@ -1,15 +1,16 @@
-// One step of a recurrent layer on GPU-like devices, forward and backward: the product with the recurrent weights by
-// tiles in local memory and, in its epilogue, the cell (recurrent.clh). The steps of recurrent.cl, one in a launch.
+// One step of a recurrent layer, forward and backward: the product with the recurrent weights by tiles in local memory
+// and, in its epilogue, the cell (recurrent.clh). simt style, the steps of recurrent.cl with one launch each.
 //
-// A work-item has EACH rows of one unit; a group LANES units of LINES * EACH rows, global (units, rows / EACH), local
-// (LANES, LINES). The groups lie over whole tiles: what is beyond the edges computes the last row or unit again, and
-// stores nothing.
+// A work-item computes EACH rows of one unit; a group LANES units of LINES * EACH rows. global (units, rows / EACH),
+// local (LANES, LINES). Groups cover whole tiles: past the edges the last row or unit is computed again and not stored.
 //
 //   REAL   float or double
-//   LANES, LINES  work-items of a group; EACH  rows of one
-//   CHUNK  numbers of the sum that lie in local memory at a time, a multiple of 4; rows of it lie CHUNK + 4 apart, so
-//          that the vectors which a group reads at a time strides in different banks
-//   shared (LINES EACH + GATES LANES) (CHUNK + 4) numbers forward, (LINES EACH + LANES) (CHUNK + 4) backward
+//   LANES, LINES  work-items per group
+//   EACH   rows per work-item
+//   CHUNK  terms of the sum staged in local memory at a time, a multiple of 4; rows are CHUNK + 4 apart, so that
+//          vectors read at the same time are in different banks
+//   shared local memory of (LINES EACH + GATES LANES) (CHUNK + 4) elements forward, (LINES EACH + LANES) (CHUNK + 4)
+//          backward
 #include "recurrent.clh"
 
 DEFINE_CELL(recurrent_cell, REAL)
@@ -72,7 +73,7 @@ __kernel void recurrent_forward_tiles(const struct Recurrent s, const int step, 
         const long at = (long)n * H + u, here = ((long)t * s.rows + n) * H + u;
         if (t >= LENGTH_OF(n)) {
             y[here] = 0;
-            if (t == 0) {  // of no steps at all
+            if (t == 0) {  // sequences of length 0
                 h_end[at] = h0[at];
 #if CELL == 2
                 c_end[at] = c0[at];
@@ -120,7 +121,7 @@ __kernel void recurrent_backward_tiles(const struct Recurrent s, const int step,
         for (int i = item; i < TILE_ROWS * CHUNK; i += GROUP) {
             const int r = i / CHUNK, k = i % CHUNK, row = min(row0 + r, s.rows - 1);
             int from = BEHIND(t);
-            // Behind all steps, the first one that the row has.
+            // After the last step: the first step of the sequence.
             if (step == s.steps) from = s.reverse ? max(0, LENGTH_OF(row) - 1) : 0;
             gradients[r * CHUNK_ROW + k] =
                 k0 + k < GATES * H ? of_sums[((long)from * s.rows + row) * GATES * H + k0 + k] : 0;

@@ -1,6 +1,5 @@
-// Has an argument where the driver puts clang's header of declarations in front of each program (builtins.clh), and
-// none where it does not. An "#error no header stands in front" would do as well, but drivers count the errors of a
-// build aloud on standard error.
+// Has an argument if the driver prepends clang's header of declarations to each program (builtins.clh), otherwise none.
+// An #error would serve as well, but drivers print build errors to standard error.
 #ifdef _OPENCL_H_
 __kernel void builtins_probe(__global int* unused) {}
 #else

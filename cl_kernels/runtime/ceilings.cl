@@ -1,15 +1,16 @@
-// What a device does at most, beside which a profile puts its kernels.
+// Peak throughput of a device, which a profile compares kernels with.
 //
 //   ceiling_multiply_add   sum[i] = sum[i] * by + added, `steps` times, for each of CHAINS vectors: 2 * CHAINS * lanes
-//                          * steps FLOPs a work-item. The chains do not depend on each other, so that no multiply-add
-//                          waits for the one before.
-//   ceiling_copy           to[i] = from[i] for `count` vectors, `each` next to each other by one work-item (CPU-like),
-//                          or one in each round of all work-items (GPU-like)
+//                          * steps FLOPs per work-item. The chains are independent, which hides the latency of fma
+//   ceiling_copy           to[i] = from[i] for `count` vectors, `each` contiguous ones per work-item (simd style), or
+//                          one in each round of all work-items (simt style)
 //
-//   REAL    element type
-//   VEC     vector of it: the device's own on CPU-like devices; FIRST(v) is an element of it
-//   CHAINS  8 or 12
-//   COPY    element of the copy; BLOCKS 1: by blocks, 0: by rounds
+//   REAL      element type
+//   VEC       vector type: the device's own width in simd style
+//   FIRST(v)  an element of it
+//   CHAINS    8 or 12
+//   COPY      element of the copy
+//   BLOCKS    1: contiguous blocks, 0: rounds
 #ifdef REAL_IS_DOUBLE
 #pragma OPENCL EXTENSION cl_khr_fp64 : enable
 #endif

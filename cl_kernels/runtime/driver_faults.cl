@@ -1,5 +1,5 @@
-// Kernels that are right, and that some driver refuses or computes wrongly
-// (include/declivity/runtime/driver_faults.hpp). Written as the library's own kernels must not be.
+// Correct kernels that some driver rejects or computes incorrectly (include/declivity/runtime/driver_faults.hpp). They
+// deliberately use what the library's own kernels avoid.
 
 // out[(4 * row + r) * 32 + 4 * column] = id + 1 for r in {0, 1}: global and local size 64
 __kernel __attribute__((reqd_work_group_size(64, 1, 1))) void wide_work_item_ids(__global float* out) {
@@ -29,14 +29,14 @@ __kernel void indexed_struct_argument(const struct Indexed given, __global int* 
     out[get_global_id(0)] = given.a[get_global_id(0)];
 }
 
-// Takes as long as there are steps: global size 1
+// Run time proportional to `steps`: global size 1
 __kernel void idle_event_clock(const int steps, __global int* out) {
     uint state = 1;
     for (int i = 0; i < steps; ++i) state = (state ^ (state >> 7)) * 1664525u + (uint)i;
     out[0] = (int)state;
 }
 
-// out[i] = 64 - i, by way of local memory: global and local size 64
+// out[i] = 64 - i, through local memory: global and local size 64
 __kernel __attribute__((reqd_work_group_size(64, 1, 1))) void understated_work_group(__global int* out) {
     __local int numbers[64];
     numbers[get_local_id(0)] = (int)get_local_id(0) + 1;
@@ -44,20 +44,20 @@ __kernel __attribute__((reqd_work_group_size(64, 1, 1))) void understated_work_g
     out[get_local_id(0)] = numbers[63 - get_local_id(0)];
 }
 
-// out[i] = i - 32, or 0 where that is negative: global size 64, out holds zeros
+// out[i] = i - 32, or 0 if that is negative: global size 64, out is initialised to zeros
 __kernel void byte_constant_select(__global char* out) {
     const char x = (char)(out[get_global_id(0)] + (char)get_global_id(0) - (char)32);
     out[get_global_id(0)] = x < (char)0 ? (char)0 : x;
 }
 
-// out[i] = 1 where i - 32 < 0, otherwise 0: global size 64, out holds zeros
+// out[i] = 1 if i - 32 < 0, otherwise 0: global size 64, out is initialised to zeros
 __kernel void extended_constant_compare(__global int* out) {
     const int number = out[get_global_id(0)] + (int)get_global_id(0) - 32;
     const long x = number;
     out[get_global_id(0)] = x < 0;
 }
 
-// out[0] = 200000, by two loops: global size 1, out holds zeros
+// out[0] = 200000, by two loops: global size 1, out is initialised to zeros
 __kernel void limited_loops(__global int* out) {
     const int seen = out[0];
     int passes = 0;

@@ -1,5 +1,5 @@
-// All of Declivity for its users: every public header but runtime/interop.hpp, which brings OpenCL's own, and the
-// operators on views in ops/, which functions.hpp stands on.
+// Includes every public header except runtime/interop.hpp, which includes the OpenCL headers, and the operators on
+// views in ops/, on which functions.hpp is built.
 #pragma once
 
 #include <declivity/data/batch.hpp>

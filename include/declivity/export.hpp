@@ -1,4 +1,4 @@
-// Marks what the shared library exports; everything else has hidden visibility.
+// Export macro of the shared library; everything without it has hidden visibility.
 #pragma once
 
 #if defined(DECLIVITY_SHARED) && defined(_WIN32)

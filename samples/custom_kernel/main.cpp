@@ -1,5 +1,5 @@
-// A function of one's own, from a .cl file of one's own, inside a network: checked against numeric gradients, trained,
-// and profiled like the library's.
+// A custom differentiable function with its own .cl file inside a network: gradient check against numeric gradients,
+// training, and profiling.
 #include "common.hpp"
 
 #include <cmath>
@@ -8,7 +8,7 @@ using namespace declivity;
 
 namespace {
 
-/// Launches a kernel of mish.cl over dense tensors of one shape; the last one is the result.
+/// Launches a kernel of mish.cl on contiguous tensors of equal shape; the last tensor is the output.
 Tensor launch_mish(const std::string& kernel_name, const std::vector<Tensor>& inputs) {
     const Device device = inputs[0].device();
     const Kernel kernel(device, {DECLIVITY_PROGRAM_DIR "/mish.cl", kernel_name, ops::real_defines(inputs[0].dtype())});
@@ -56,7 +56,7 @@ double gradient_error() {
 }  // namespace
 
 int main(int argc, char** argv) {
-    CLI::App app("Trains a network with an activation from a .cl file of its own.");
+    CLI::App app("Trains a network with a custom activation implemented in a .cl file.");
     samples::Flags flags{.epochs = 3, .batch = 64, .lr = 2e-3, .limit = 5000};
     flags.add_to(app);
     CLI11_PARSE(app, argc, argv);
@@ -65,14 +65,14 @@ int main(int argc, char** argv) {
         if (default_device().info().fp64) {
             const double error = gradient_error();
             std::printf("gradient check: largest error %.2e\n", error);
-            if (!(error < 1e-8)) throw Error("the gradient of mish is wrong");
+            if (!(error < 1e-8)) throw Error("wrong gradient of mish");
         }
         const samples::Sets sets{samples::limited(std::make_shared<data::SyntheticDigits>(10000, 1), flags.limit),
                                  std::make_shared<data::SyntheticDigits>(1000, 2)};
         nn::Sequential model(nn::Flatten(), nn::Linear(784, 128), nn::Lambda(fused_mish, "Mish"), nn::Linear(128, 10));
         optim::Adam optimizer(model.parameters(), {.lr = flags.lr});
         Profiler profiler(default_device());
-        // mish launches the same for each batch, so the trainer may record the steps that it is part of.
+        // mish launches the same kernels for each batch, so a training step that contains it is capture-safe.
         const int status = samples::train_and_report(flags, model, optimizer, sets, {.record = true}, "custom_kernel");
         std::fputs(profiler.table().c_str(), stderr);
         return status;

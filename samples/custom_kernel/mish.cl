@@ -1,5 +1,4 @@
-// mish(x) = x * tanh(softplus(x)) (Misra 2020), and its gradient: a user's own kernels. math.clh comes with the
-// library.
+// mish(x) = x * tanh(softplus(x)) (Misra 2020) and its gradient as custom kernels. math.clh comes with the library.
 #include "math.clh"
 
 __kernel void mish_forward(const long n, __global const REAL* restrict x, const long x_offset,

@@ -21,7 +21,7 @@ constexpr std::int64_t kClasses = 10;
 constexpr std::size_t kPixelBytes = 3 * 32 * 32;
 constexpr std::size_t kRecordBytes = 1 + kPixelBytes;
 
-// The batches of a split. A gap is an error: training on what is left of a half-finished download helps no one.
+// Batch files of a split. A missing one is an error, rather than training on a part of an incomplete download.
 std::vector<fs::path> batch_files(const fs::path& folder, Split split) {
     if (split == Split::test) return {folder / "test_batch.bin"};
     constexpr int kMaxBatches = 100;
@@ -68,7 +68,7 @@ std::vector<std::string> read_class_names(const fs::path& path) {
     }
     if (std::cmp_not_equal(names.size(), kClasses))
         throw FormatError(path.string(), bytes.size() - rest.size(),
-                          fmt::format("{} class names, expected {}, one a line", names.size(), kClasses));
+                          fmt::format("{} class names, expected {}, one per line", names.size(), kClasses));
     return names;
 }
 

@@ -20,11 +20,11 @@ void require_examples(const char* function, std::span<const Example> examples) {
     for (const Example& example : examples)
         if (example.size() != examples[0].size())
             throw ValueError(
-                fmt::format("{}: expected examples of {} fields, as example {}, got {} fields in example {}", function,
-                            examples[0].size(), examples[0].index(), example.size(), example.index()));
+                fmt::format("{}: expected examples of {} fields, like example {}, got {} fields in example {}",
+                            function, examples[0].size(), examples[0].index(), example.size(), example.index()));
 }
 
-/// (N, shape...), uninitialised elements zero.
+/// Stacks to (N, shape...), padded with zeros.
 io::HostArray batched(DType dtype, Shape shape, std::size_t examples) {
     shape.insert(0, static_cast<std::int64_t>(examples));
     return {dtype, shape, std::vector<std::byte>(static_cast<std::size_t>(shape.numel()) * size_of(dtype))};
@@ -38,13 +38,13 @@ io::HostArray stacked(const char* function, std::span<const Example> examples, s
         const io::HostArray& one = examples[i][field];
         const std::string& name = examples[i].names()[field];
         if (one.dtype != first.dtype)
-            throw TypeError(fmt::format("{}: expected field '{}' of example {} of type {}, as in example {}, got {}",
+            throw TypeError(fmt::format("{}: expected field '{}' of example {} of type {}, like in example {}, got {}",
                                         function, name, examples[i].index(), name_of(first.dtype), examples[0].index(),
                                         name_of(one.dtype)));
         if (!(one.shape == first.shape))
             throw ShapeError(fmt::format(
-                "{}: expected field '{}' of example {} of shape {}, as in example {}, got {} "
-                "(data::pad fills up fields that are named)",
+                "{}: expected field '{}' of example {} of shape {}, like in example {}, got {} "
+                "(data::pad pads named fields)",
                 function, name, examples[i].index(), first.shape.str(), examples[0].index(), one.shape.str()));
         check_field(function, {.name = name, .dtype = one.dtype}, one, examples[i].index());
         if (each > 0) std::memcpy(out.bytes.data() + i * each, one.bytes.data(), each);
@@ -52,7 +52,7 @@ io::HostArray stacked(const char* function, std::span<const Example> examples, s
     return out;
 }
 
-/// Copies `from`, of shape `shape`, to the beginning of `to`, of shape `large`, along each axis.
+/// Copies `from`, of shape `shape`, into the leading corner of `to`, of shape `large`.
 void copy_corner(const std::byte* from, const Shape& shape, std::byte* to, const Shape& large, std::size_t each,
                  int axis = 0) {
     if (axis == shape.rank()) {
@@ -64,7 +64,7 @@ void copy_corner(const std::byte* from, const Shape& shape, std::byte* to, const
         small_step *= static_cast<std::size_t>(shape[i]);
         large_step *= static_cast<std::size_t>(large[i]);
     }
-    if (small_step == large_step) {  // what lies below is whole
+    if (small_step == large_step) {  // the remaining axes are contiguous
         std::memcpy(to, from, small_step * static_cast<std::size_t>(shape[axis]));
         return;
     }
@@ -79,7 +79,7 @@ io::HostArray padded(std::span<const Example> examples, std::size_t field, doubl
     for (const Example& example : examples) {
         const io::HostArray& one = example[field];
         if (one.dtype != first.dtype)
-            throw TypeError(fmt::format("pad: expected field '{}' of example {} of type {}, as in example {}, got {}",
+            throw TypeError(fmt::format("pad: expected field '{}' of example {} of type {}, like in example {}, got {}",
                                         example.names()[field], example.index(), name_of(first.dtype),
                                         examples[0].index(), name_of(one.dtype)));
         if (one.shape.rank() != shape.rank() || shape.rank() == 0)
@@ -103,7 +103,7 @@ io::HostArray padded(std::span<const Example> examples, std::size_t field, doubl
     return out;
 }
 
-/// True where a padded field's first axis has elements of the example's own.
+/// Mask that is true at the valid elements along the first axis of a padded field.
 io::HostArray mask(std::span<const Example> examples, std::size_t field, std::int64_t longest) {
     const auto size = static_cast<std::size_t>(longest);
     io::HostArray out = batched(DType::boolean, {longest}, examples.size());
@@ -163,7 +163,7 @@ Collate pad(PadOptions options) {
         for (const std::string& name : options.masks_of) {
             const std::size_t field = position_of("pad", examples[0].names(), name);
             if (!options.values.contains(name))
-                throw ValueError(fmt::format("pad: expected masks of fields that are padded, got '{}'", name));
+                throw ValueError(fmt::format("pad: expected masks only for padded fields, got '{}'", name));
             arrays.push_back(mask(examples, field, arrays[field].shape[1]));
             names.push_back(name + "_mask");
         }

@@ -20,7 +20,7 @@ void check_index(const char* function, std::int64_t index, std::int64_t size) {
         throw ValueError(fmt::format("{}: expected an index in [0, {}), got {}", function, size, index));
 }
 
-// A division for each pixel would cost more than the look-up.
+// A look-up table: a division per pixel would be slower.
 constexpr std::array<float, 256> kByteToUnit = [] {
     std::array<float, 256> table{};
     for (std::size_t i = 0; i < table.size(); ++i) table[i] = static_cast<float>(i) / 255.0F;

@@ -7,7 +7,7 @@ constexpr bool kCorner = true;
 
 std::vector<DigitStyle> zero() {
     return {
-        // Round, from the top to the left, not quite closed or a little beyond.
+        // Round, from the top to the left, not quite closed or slightly overlapping.
         {{{.55F, .08F},
           {.28F, .20F},
           {.17F, .50F},
@@ -155,10 +155,10 @@ std::vector<DigitStyle> four() {
         // Closed, one stroke and the stem.
         {{{.62F, .08F}, {.40F, .34F}, {.16F, .62F, kCorner}, {.50F, .62F}, {.86F, .60F}},
          {{.62F, .08F}, {.62F, .50F}, {.61F, .93F}}},
-        // A cup and a stem that ends it.
+        // A cup, ended by a stem.
         {{{.24F, .12F}, {.22F, .34F}, {.32F, .50F}, {.54F, .48F}, {.72F, .34F}},
          {{.74F, .08F}, {.70F, .46F}, {.64F, .93F}}},
-        // One stroke, as if it were a 9 with a corner.
+        // One stroke, like a 9 with a corner.
         {{{.60F, .40F}, {.64F, .10F, kCorner}, {.22F, .54F, kCorner}, {.58F, .55F}, {.84F, .52F}},
          {{.64F, .10F}, {.62F, .93F}}},
         // Steep and narrow, with a low bar.
@@ -177,7 +177,7 @@ std::vector<DigitStyle> five() {
           {.70F, .82F},
           {.48F, .92F},
           {.22F, .83F}}},
-        // Stem and belly, then the bar.
+        // Stem and bowl, then the bar.
         {{{.34F, .12F}, {.29F, .44F, kCorner}, {.54F, .40F}, {.74F, .58F}, {.68F, .84F}, {.44F, .92F}, {.22F, .82F}},
          {{.34F, .12F}, {.54F, .12F}, {.76F, .09F}}},
         // Nearly an S.
@@ -189,7 +189,7 @@ std::vector<DigitStyle> five() {
           {.73F, .70F},
           {.54F, .91F},
           {.24F, .86F}}},
-        // Angular, with a small belly.
+        // Angular, with a small bowl.
         {{{.70F, .10F},
           {.36F, .10F, kCorner},
           {.34F, .50F, kCorner},
@@ -261,7 +261,7 @@ std::vector<DigitStyle> seven() {
 
 std::vector<DigitStyle> eight() {
     return {
-        // As an S, and back.
+        // Like an S, and back.
         {{{.70F, .20F},
           {.52F, .08F},
           {.30F, .20F},

@@ -14,12 +14,12 @@
 namespace declivity::data {
 namespace {
 
-/// The nearest number of an integer type; 0 for NaN.
+/// Rounds and saturates to an integer type; 0 for NaN.
 template <class T>
 T nearest(double value) {
     if constexpr (std::is_same_v<T, bool>) return value != 0;
     if (std::isnan(value)) return 0;
-    // The largest number of a type of 64 bits is no double, so that what reaches it is taken before the conversion.
+    // The largest number of a 64-bit type is not a double, so values that reach it are handled before the conversion.
     if (value <= static_cast<double>(std::numeric_limits<T>::min())) return std::numeric_limits<T>::min();
     if (value >= static_cast<double>(std::numeric_limits<T>::max())) return std::numeric_limits<T>::max();
     return static_cast<T>(std::nearbyint(value));
@@ -40,7 +40,7 @@ std::vector<std::byte> element_of(DType dtype, double value) {
             element = nearest<T>(value);
             if (static_cast<double>(element) != value)
                 throw ValueError(
-                    fmt::format("pad: expected a padding value that {} has, got {}", name_of(dtype), value));
+                    fmt::format("pad: expected a padding value representable in {}, got {}", name_of(dtype), value));
         } else {
             element = static_cast<T>(value);
         }

@@ -1,4 +1,4 @@
-// Layer 5, private. Numbers of any type on the host.
+// Layer 5, private. Elements of any type on the host.
 #pragma once
 
 #include <cstddef>
@@ -9,9 +9,9 @@
 
 namespace declivity::data {
 
-/// The bytes of one element of this type. @throws ValueError when the type does not have the number
+/// Bytes of one element of this type. @throws ValueError if the type does not represent the number
 std::vector<std::byte> element_of(DType dtype, double value);
-/// Elements of this type as floats, and back: integers rounded to the nearest that the type has.
+/// Conversion of elements to and from floats: integers are rounded to the nearest value of the type.
 /// @throws TypeError for f16 and bf16, naming `function`
 void to_floats(const char* function, DType dtype, std::span<const std::byte> from, std::span<float> to);
 void from_floats(const char* function, DType dtype, std::span<const float> from, std::span<std::byte> to);

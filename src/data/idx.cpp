@@ -37,8 +37,8 @@ IdxType type_of_code(const std::string& file, std::uint32_t code) {
     throw FormatError(file, 2, fmt::format("IDX type {:#04x}, expected 0x08, 0x09, 0x0b, 0x0c, 0x0d or 0x0e", code));
 }
 
-// Reads `wanted` bytes and checks that nothing follows. For gzip only reading tells whether they are there, so the
-// memory grows with what arrives.
+// Reads `wanted` bytes and checks that nothing follows. The size of gzip data is only known after reading, so the
+// buffer grows with what has been read.
 std::vector<std::byte> read_payload(io::GzipFile& file, std::uint64_t wanted) {
     const std::uint64_t begin = file.position();
     const auto refuse = [&](std::uint64_t offset, std::string_view what) {
@@ -46,7 +46,7 @@ std::vector<std::byte> read_payload(io::GzipFile& file, std::uint64_t wanted) {
     };
     if (!file.compressed() && file.file_size() != 0 && file.file_size() - begin < wanted)
         refuse(file.file_size(), "the file ends");
-    constexpr std::uint64_t kBestDeflateRatio = 1032;  // no deflate stream expands further
+    constexpr std::uint64_t kBestDeflateRatio = 1032;  // deflate cannot compress more than that
     if (file.compressed() && file.file_size() != 0 && wanted / kBestDeflateRatio > file.file_size())
         refuse(begin, fmt::format("a compressed file of {} bytes", file.file_size()));
     std::vector<std::byte> bytes;
@@ -97,9 +97,9 @@ IdxArray read_idx(const fs::path& path) {
     std::array<std::byte, kMagicBytes> magic{};
     read_header(file, magic);
     if (magic[0] != std::byte{0} || magic[1] != std::byte{0})
-        throw FormatError(
-            file.name(), 0,
-            fmt::format("magic number {:#010x}, an IDX file begins with two zero bytes", big_endian(magic)));
+        throw FormatError(file.name(), 0,
+                          fmt::format("magic number {:#010x}, expected two zero bytes at the beginning of an IDX file",
+                                      big_endian(magic)));
     IdxArray array;
     array.type = type_of_code(file.name(), std::to_integer<std::uint32_t>(magic[2]));
     const int rank = std::to_integer<int>(magic[3]);

@@ -23,19 +23,19 @@ namespace {
 
 using Batches = std::vector<std::vector<std::int64_t>>;
 
-/// A batch whose copies may still be under way.
+/// A batch whose copies may be in flight.
 struct Prepared {
     Batch batch;
     std::vector<Event> sent;
     std::exception_ptr error;
 };
 
-/// Where every field has a fixed shape, batches are put together in place.
+/// If every field has a fixed shape, batches are assembled in place.
 bool all_fixed(const std::vector<Field>& fields) {
     return std::ranges::all_of(fields, [](const Field& field) { return field.shape.has_value(); });
 }
 
-/// The field that a transform of an image changes.
+/// The field that an image transform changes.
 std::size_t image_field(const std::vector<Field>& fields) {
     std::vector<std::string> found;
     std::size_t position = 0;
@@ -46,7 +46,7 @@ std::size_t image_field(const std::vector<Field>& fields) {
         }
     if (found.size() > 1)
         throw ValueError(fmt::format(
-            "Loader: expected one field of images (C, H, W) for a transform, got {}: say which by data::on_fields",
+            "Loader: expected one field of images (C, H, W) for a transform, got {}: select one by data::on_fields",
             found));
     if (found.empty()) {
         std::string all;
@@ -82,26 +82,27 @@ struct Loader::State {
     const std::vector<Field> fields;
     const FieldNames names;
     const bool in_place;
-    const std::size_t image;  // of a transform of an image; as many as there are fields: none
+    const std::size_t image;  // index of the field of an image transform; the number of fields if there is none
     const std::shared_ptr<const Sampler> sampler;
 
     mutable std::mutex mutex;
     std::condition_variable wanted, ready;
     std::vector<std::thread> threads;
     bool stopping = false;
-    // The epoch under way. Its number of starts tells a thread that its batch belongs to an epoch that was dropped.
+    // The current epoch. A worker thread compares the number of starts to detect that its batch belongs to an abandoned
+    // epoch.
     std::uint64_t epoch = 0, starts = 0;
     Batches plan;
     std::size_t to_prepare = 0, to_give = 0;
     std::map<std::size_t, Prepared> prepared;
-    FieldNames collated;  // what a collate function has made of the fields
+    FieldNames collated;  // fields returned by the collate function
 
     [[nodiscard]] Batches plan_of(std::uint64_t of_epoch) const {
         Batches out = sampler->batches(
             {.examples = dataset.size(), .batch = options.batch, .seed = options.seed, .epoch = of_epoch});
         for (const auto& batch : out) {
             if (batch.empty())
-                throw ValueError("Loader: expected at least one index a batch from the sampler, got none");
+                throw ValueError("Loader: expected at least one index per batch from the sampler, got none");
             for (const std::int64_t index : batch)
                 if (index < 0 || index >= dataset.size())
                     throw ValueError(fmt::format("Loader: expected indices in [0, {}) from the sampler, got {}",
@@ -158,7 +159,7 @@ struct Loader::State {
         return out;
     }
 
-    /// Examples of fixed shapes, read to where they are copied from.
+    /// Reads examples of fixed shapes directly into the staging arrays.
     std::vector<io::HostArray> put_together(std::uint64_t of_epoch, const std::vector<std::int64_t>& indices) const {
         std::vector<io::HostArray> out;
         std::vector<std::size_t> each;  // bytes of an example
@@ -210,7 +211,7 @@ struct Loader::State {
                             fields[image].name, index, got.shape().str(), got.pixels.size()));
         if (!(got.shape() == as_first))
             throw ShapeError(
-                fmt::format("Loader: expected field '{}' of example {} of shape {}, as in example {}, got {} "
+                fmt::format("Loader: expected field '{}' of example {} of shape {}, like in example {}, got {} "
                             "from the transform",
                             fields[image].name, index, as_first.str(), first, got.shape().str()));
     }
@@ -235,7 +236,7 @@ struct Loader::State {
         return options.collate ? options.collate(examples) : stack(examples);
     }
 
-    /// What is not what it says would be copied from beyond its end.
+    /// Checks that data matches its declared shape: otherwise copies would read out of bounds.
     FieldNames check_collated(const Example& whole) {
         check_names("Loader: collate", whole.names(), whole.size());
         if (whole.size() == 0) throw ValueError("Loader: expected fields from the collate function, got none");
@@ -282,7 +283,7 @@ Loader::Loader(std::shared_ptr<const Dataset> dataset, const LoaderOptions& opti
 Loader::~Loader() {
     if (!state_) return;
     if (after_fork()) {
-        (void)state_.release();  // its threads do not exist here, and its lock may be held by one of them
+        (void)state_.release();  // after fork(): its threads do not exist here, and its lock may be held by one of them
         return;
     }
     {
@@ -346,7 +347,7 @@ std::optional<Batch> Loader::next() {
     declivity::detail::refuse_after_fork("Loader::next");
     const Span span("next batch", SpanKind::wait);
     std::unique_lock lock(state_->mutex);
-    if (state_->starts == 0) throw ValueError("Loader::next: expected an epoch begun by start(), got none");
+    if (state_->starts == 0) throw ValueError("Loader::next: expected an epoch started by start(), got none");
     if (state_->to_give >= state_->plan.size()) return std::nullopt;
     state_->ready.wait(lock, [&] { return state_->prepared.contains(state_->to_give); });
     Prepared prepared = std::move(state_->prepared.extract(state_->to_give).mapped());
@@ -365,8 +366,7 @@ LoaderIterator::LoaderIterator(Loader& loader)
 
 LoaderIterator& LoaderIterator::operator++() {
     if (loader_->state_->starts != start_)
-        throw ValueError(
-            "Loader: expected to go on with an epoch that is under way, got one that another start() dropped");
+        throw ValueError("Loader: expected an epoch in progress, got one abandoned by another start()");
     batch_ = loader_->next();
     return *this;
 }

@@ -36,7 +36,7 @@ float Random::normal() noexcept {
 
 std::int64_t Random::below(std::int64_t count) {
     if (count < 1) throw ValueError(fmt::format("Random::below: expected a count of at least 1, got {}", count));
-    // Draw as many bits as the largest value needs and reject what is too large: under two draws on average.
+    // Takes as many bits as the largest value needs and rejects what is too large: under two draws on average.
     const auto largest = static_cast<std::uint64_t>(count - 1);
     const auto bits = static_cast<int>(std::bit_width(largest));
     for (;;) {

@@ -18,10 +18,10 @@ double uniform53(Random& random) {
     return static_cast<double>((high << 32 | low) >> 11) * 0x1p-53;
 }
 
-/// Streams of (seed, epoch) for samplers; shuffled_order takes number 0.
+/// Streams of (seed, epoch) for samplers; shuffled_order uses number 0.
 Random stream(const Epoch& of, std::uint64_t number) { return {of.seed, of.epoch, number, Purpose::shuffle}; }
 
-/// Weights of which one after the other is drawn and taken away: sums of a binary tree, whose leaves they are.
+/// Weighted sampling without replacement: a binary tree of partial sums, whose leaves are the weights.
 class Urn {
   public:
     explicit Urn(const std::vector<double>& weights) {
@@ -36,7 +36,7 @@ class Urn {
         double left = point * sums_[1];
         while (node < leaves_) {
             node *= 2;
-            // Never into a half that weighs nothing, whatever rounding says.
+            // Never descends into a subtree of weight 0, whatever the rounding.
             if (sums_[node] <= 0 || (left >= sums_[node] && sums_[node + 1] > 0)) left -= sums_[node++];
         }
         return node - leaves_;
@@ -141,7 +141,7 @@ DistributedSampler::DistributedSampler(std::int64_t replicas, std::int64_t rank,
 }
 
 std::vector<std::int64_t> DistributedSampler::indices(const Epoch& of) const {
-    // Whoever puts like with like does so over what the replicas take together.
+    // A sampler that groups by length does so over the batches of all replicas together.
     Epoch all = of;
     all.batch *= replicas_;
     const std::vector<std::int64_t> order = options_.of        ? options_.of->indices(all)

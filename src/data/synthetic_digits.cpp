@@ -19,7 +19,7 @@ namespace {
 
 constexpr int kLabels = 10;
 
-// A point of the pen's path in pixels, with the pen's radius in pixels and the darkness of its ink there.
+// A point of the pen's path in pixels, with the radius of the pen and the darkness of its ink there.
 struct InkPoint {
     float x = 0;
     float y = 0;
@@ -28,8 +28,8 @@ struct InkPoint {
 };
 using InkPath = std::vector<InkPoint>;
 
-// A smooth curve through the points (Catmull and Rom, 1974), as a path of short straight steps, each point first moved
-// a little.
+// A smooth curve through the points (Catmull and Rom, 1974), as a path of short straight segments; the points are
+// jittered first.
 InkPath trace(const PenStroke& stroke, float jitter, Random& random) {
     PenStroke moved = stroke;
     for (PenPoint& point : moved) {
@@ -55,7 +55,7 @@ InkPath trace(const PenStroke& stroke, float jitter, Random& random) {
     return path;
 }
 
-// ChannelsLast, slanted and stretched about the middle of the box, and brought to pixels.
+// Slants and stretches the digit about the centre of the box, and scales it to pixels.
 void apply_affine(std::vector<InkPath>& paths, Random& random) {
     constexpr float kDegree = std::numbers::pi_v<float> / 180;
     const float angle = 6 * kDegree * random.normal();
@@ -70,7 +70,7 @@ void apply_affine(std::vector<InkPath>& paths, Random& random) {
         }
 }
 
-// A field of random displacements, smooth over some pixels: noise on a coarse grid, blurred, and read in between.
+// A field of random displacements, smooth over several pixels: noise on a coarse grid, blurred and interpolated.
 class ElasticField {
   public:
     ElasticField(float strength, Random& random) {
@@ -84,7 +84,7 @@ class ElasticField {
         for (std::size_t i = 0; i < noise.size(); ++i) values_[i] = noise[i] * scale;
     }
 
-    // The displacement at a place, in pixels from the middle.
+    // Displacement at a position, in pixels from the centre.
     [[nodiscard]] float at(float x, float y) const {
         const float u = std::clamp(x / kCell + kSide / 2.0F, 0.0F, kSide - 1.001F);
         const float v = std::clamp(y / kCell + kSide / 2.0F, 0.0F, kSide - 1.001F);
@@ -118,7 +118,7 @@ class ElasticField {
 };
 
 void apply_elastic(std::vector<InkPath>& paths, Random& random) {
-    const float strength = random.uniform(0.3F, 1.3F);  // pixels, root of the mean square
+    const float strength = random.uniform(0.3F, 1.3F);  // pixels, root mean square
     const ElasticField across(strength, random), along(strength, random);
     for (InkPath& path : paths)
         for (InkPoint& point : path) {
@@ -128,7 +128,7 @@ void apply_elastic(std::vector<InkPath>& paths, Random& random) {
         }
 }
 
-// The pen: how thick and how dark the line is from place to place.
+// Varies the thickness and darkness of the pen along the line.
 void apply_pen(std::vector<InkPath>& paths, Random& random) {
     const float radius = 0.55F + 0.95F * random.uniform() * random.uniform() + 0.35F * random.uniform();
     const float nib = random.uniform(0, 0.3F), nib_angle = random.uniform(0, std::numbers::pi_v<float>);
@@ -149,7 +149,7 @@ void apply_pen(std::vector<InkPath>& paths, Random& random) {
     }
 }
 
-// Moves the digit to the middle, give or take, and shrinks it where it would leave the picture.
+// Centres the digit approximately, and shrinks it if it would leave the image.
 void place(std::vector<InkPath>& paths, Random& random) {
     float left = 1e9F, right = -1e9F, top = 1e9F, bottom = -1e9F;
     for (const InkPath& path : paths)
@@ -177,7 +177,7 @@ void place(std::vector<InkPath>& paths, Random& random) {
 
 using Paper = std::array<float, std::size_t{kDigitSize} * kDigitSize>;
 
-// Lays down a piece of line: each pixel takes the ink of the darkest piece that covers it, by how far it is covered.
+// Renders a line segment: each pixel takes the maximum ink of the segments that cover it, weighted by coverage.
 void ink_segment(Paper& paper, const InkPoint& from, const InkPoint& to, float softness) {
     const float reach = std::max(from.radius, to.radius) + softness;
     const auto first = [&](float a, float b) { return std::max(0, static_cast<int>(std::min(a, b) - reach)); };
@@ -205,7 +205,7 @@ Paper ink(const std::vector<InkPath>& paths, Random& random) {
     return paper;
 }
 
-// Grain in the ink, and on some sheets of paper.
+// Noise in the ink, and on some digits in the background.
 void apply_noise(Paper& paper, Random& random) {
     const float grain = random.uniform(0, 0.2F);
     const float dirt = random.chance(0.35F) ? random.uniform(0.02F, 0.12F) : 0.0F;
@@ -245,7 +245,7 @@ InMemoryDataset draw_all(std::int64_t count, std::uint64_t seed, std::uint64_t f
     constexpr std::size_t kPixels = std::tuple_size_v<decltype(SyntheticDigit::pixels)>;
     std::vector<std::uint8_t> pixels(static_cast<std::size_t>(count) * kPixels);
     std::vector<std::int64_t> labels(static_cast<std::size_t>(count));
-    // Each digit depends on its index alone, so it does not matter which thread draws it.
+    // Each digit depends only on its index, so it does not matter which thread renders it.
     std::atomic<std::int64_t> next = 0;
     const auto draw_some = [&] {
         constexpr std::int64_t kAtOnce = 64;

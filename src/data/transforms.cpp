@@ -16,20 +16,20 @@ std::size_t index_of(const Image& image, std::int64_t channel, std::int64_t row)
     return static_cast<std::size_t>((channel * image.height + row) * image.width);
 }
 
-/// The one field of images. @throws ValueError when there is none, or several
+/// The only field of images. @throws ValueError if there is none, or several
 std::size_t image_among(const Example& example) {
     std::size_t found = example.size();
     for (std::size_t i = 0; i < example.size(); ++i) {
         if (example[i].dtype != DType::f32 || example[i].shape.rank() != 3) continue;
         if (found < example.size())
             throw ValueError(
-                fmt::format("Transform: expected one field of images (C, H, W), got '{}' and '{}': say which "
+                fmt::format("Transform: expected one field of images (C, H, W), got '{}' and '{}': select one "
                             "by on_fields",
                             example.names()[found], example.names()[i]));
         found = i;
     }
     if (found == example.size())
-        throw ValueError("Transform: expected a field of images (C, H, W) of f32, got an example without");
+        throw ValueError("Transform: expected a field of images (C, H, W) of f32, got an example without one");
     return found;
 }
 
@@ -56,7 +56,7 @@ Image to_image(const io::HostArray& array) {
     const int rank = array.shape.rank();
     if (rank != 2 && rank != 3)
         throw ShapeError(
-            fmt::format("to_image: expected an array (C, H, W) or (H, W), got shape {}", array.shape.str()));
+            fmt::format("to_image: expected an array of shape (C, H, W) or (H, W), got shape {}", array.shape.str()));
     Image image{rank == 3 ? array.shape[0] : 1, array.shape[rank - 2], array.shape[rank - 1], {}};
     image.pixels.resize(static_cast<std::size_t>(array.shape.numel()));
     to_floats("to_image", array.dtype, array.bytes, image.pixels);
@@ -65,7 +65,7 @@ Image to_image(const io::HostArray& array) {
 
 void from_image(const Image& image, io::HostArray& array) {
     if (std::cmp_not_equal(image.pixels.size(), image.shape().numel()))
-        throw ShapeError(fmt::format("from_image: expected an image of as many pixels as its shape {} has, got {}",
+        throw ShapeError(fmt::format("from_image: expected an image with as many pixels as its shape {}, got {}",
                                      image.shape().str(), image.pixels.size()));
     const bool plane = array.shape.rank() == 2;
     if (plane && image.channels != 1)
@@ -78,7 +78,8 @@ void from_image(const Image& image, io::HostArray& array) {
 
 Transform on_fields(std::vector<std::string> names, Transform transform) {
     if (names.empty()) throw ValueError("on_fields: expected the names of fields, got none");
-    if (!transform.of_image()) throw ValueError("on_fields: expected a transform of an image, got another");
+    if (!transform.of_image())
+        throw ValueError("on_fields: expected a transform of an image, got a transform of an example");
     return [names = std::move(names), transform = std::move(transform)](Example& example, Random& random) {
         const Random before = random;
         for (const std::string& name : names) {
@@ -129,7 +130,7 @@ Transform random_crop(std::int64_t height, std::int64_t width, std::int64_t padd
             throw ShapeError(
                 fmt::format("random_crop: expected an image of at least {} x {} after padding with {}, got {}", height,
                             width, padding, image.shape().str()));
-        // Where the window begins in the unpadded image; negative within the padding.
+        // Start of the window in the unpadded image; negative within the padding.
         const std::int64_t top = random.below(spare_rows + 1) - padding;
         const std::int64_t left = random.below(spare_columns + 1) - padding;
 

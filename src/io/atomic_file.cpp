@@ -18,7 +18,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// Holds SIGXFSZ back in this thread, whose default is to kill the program, and swallows the one that a write raised.
+// Blocks SIGXFSZ in this thread, which terminates the program by default, and consumes one raised by a write.
 class HoldSizeSignal {
   public:
     HoldSizeSignal() {
@@ -48,7 +48,7 @@ class HoldSizeSignal {
 };
 
 fs::path follow_links(fs::path path) {
-    constexpr int kMaxLinks = 40;  // as the kernel has it
+    constexpr int kMaxLinks = 40;  // the kernel's limit
     std::error_code ignored;
     for (int i = 0; i < kMaxLinks && fs::is_symlink(path, ignored); ++i) {
         const fs::path aim = fs::read_symlink(path, ignored);
@@ -58,13 +58,13 @@ fs::path follow_links(fs::path path) {
     return path;
 }
 
-// A rename is on the disk only when its folder is.
+// A rename is durable only after its folder is synced.
 void sync_folder(const fs::path& folder) {
     const int descriptor = ::open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-    if (descriptor < 0) return;  // a folder one may write but not read: there is no way to sync it
+    if (descriptor < 0) return;  // a folder that is writable but not readable cannot be synced
     const int error = ::fsync(descriptor) == 0 ? 0 : errno;
     ::close(descriptor);
-    // Some file systems cannot sync folders and say so with EINVAL.
+    // Some file systems cannot sync folders and return EINVAL.
     if (error != 0 && error != EINVAL) throw IoError("sync folder", folder.string(), error);
 }
 
@@ -74,10 +74,10 @@ AtomicFile::AtomicFile(const fs::path& target) : target_(follow_links(target)) {
     struct stat old {};
     const bool exists = ::stat(target_.c_str(), &old) == 0;
     if (exists && S_ISDIR(old.st_mode)) throw IoError("write", target_.string(), EISDIR);
-    // A rename would put a plain file in the place of /dev/null.
+    // A rename would replace /dev/null by a plain file.
     if (exists && !S_ISREG(old.st_mode)) throw IoError("replace (not a plain file)", target_.string(), EINVAL);
     open_temporary();
-    // Not every file system has permissions to keep, so a refusal is no error.
+    // Some file systems have no permissions, so a failure is no error.
     if (exists && ::fchmod(descriptor_, old.st_mode & 07777) != 0) errno = 0;
 }
 
@@ -91,13 +91,13 @@ void AtomicFile::open_temporary() {
             ::open(temporary_.c_str(), O_WRONLY | O_CREAT | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK, 0666);
         if (descriptor < 0) {
             error = errno;
-            // Someone else's file of that name need not stop us; a missing folder does.
+            // A file of that name owned by another user is skipped; a missing folder is an error.
             if (error == EACCES || error == ELOOP || error == EISDIR || error == ENXIO || error == EINTR) continue;
             break;
         }
-        // The lock tells a live writer from what a killed one left behind. Between open and lock the other writer may
-        // have renamed this very file to its target, so the name must still stand for it. Where the file system has no
-        // locks (some cluster file systems), we go on without: there, only one program may write a target at a time.
+        // The lock distinguishes a live writer from a leftover of a killed one. Between open and lock the other writer
+        // may have renamed this file to its target, so the name must still refer to it. On file systems without locks
+        // (some cluster file systems) locking is skipped: there, only one program may write a target at a time.
         struct stat opened {};
         struct stat named {};
         const bool busy = ::flock(descriptor, LOCK_EX | LOCK_NB) != 0 && errno == EWOULDBLOCK;
@@ -115,7 +115,7 @@ void AtomicFile::open_temporary() {
 
 AtomicFile::~AtomicFile() {
     if (descriptor_ < 0) return;
-    // Removed before the lock is given up, or it could be another writer's by then.
+    // Removed before the lock is released: afterwards it could be another writer's.
     ::unlink(temporary_.c_str());
     ::close(descriptor_);
 }
@@ -137,7 +137,7 @@ void AtomicFile::commit() {
         throw IoError("rename a temporary to", target_.string(), errno);
     const int descriptor = descriptor_;
     descriptor_ = -1;
-    // Closing comes after the rename, so that the lock covers the name. Its errors were fsync's to find.
+    // Closed after the rename, so that the lock covers the name. Write errors were already reported by fsync.
     ::close(descriptor);
     sync_folder(target_.has_parent_path() ? target_.parent_path() : fs::path("."));
 }

@@ -15,18 +15,18 @@ bool lit(char character, int column, int row) {
     return (glyph_of(character)[static_cast<std::size_t>(row)] >> (kGlyphWidth - 1 - column) & 1) != 0;
 }
 
-// Whether a point of an enlarged letter is ink. (u, v) are font pixels; diagonal neighbours are joined by cutting and
-// filling corners at 45 degrees, so that curves look smooth.
+// Returns whether a point of an enlarged character is ink. (u, v) are font pixels; diagonal neighbours are joined by
+// cutting and filling corners at 45 degrees, for smooth curves.
 bool inked(char character, double u, double v) {
     const int column = static_cast<int>(std::floor(u)), row = static_cast<int>(std::floor(v));
-    const double du = u - column - 0.5, dv = v - row - 0.5;  // from the middle of the font pixel
+    const double du = u - column - 0.5, dv = v - row - 0.5;  // relative to the centre of the font pixel
     const bool at_corner = std::abs(du) + std::abs(dv) > 0.5;
     const int side = du < 0 ? -1 : 1, end = dv < 0 ? -1 : 1;
     const bool across = lit(character, column + side, row), along = lit(character, column, row + end);
     const bool diagonal = lit(character, column + side, row + end);
     if (!lit(character, column, row)) return at_corner && across && along && !diagonal;
     if (!at_corner || across || along) return true;
-    // A lone corner is cut only where the stroke turns: something continues on both other sides.
+    // A corner is cut only where the stroke turns: if it continues on both other sides.
     const bool turns = lit(character, column - side, row) && lit(character, column, row - end);
     return diagonal || !turns;
 }

@@ -24,7 +24,7 @@ class Crc {
             bytes = bytes.subspan(part.size());
         }
     }
-    /// With its length, so that no two lists of texts have the same bytes.
+    /// Prefixed by its length, so that different lists of strings have different bytes.
     void add(std::string_view text) {
         add(text.size());
         add(std::as_bytes(std::span(text)));
@@ -68,7 +68,7 @@ void require_checksum(const std::string& file, const Safetensors& content) {
     if (const std::string found = checksum_of(content); found != stated->second)
         throw FormatError(
             file, kSafetensorsLengthBytes,
-            fmt::format("the file is damaged: expected a content of checksum {}, got {}", stated->second, found));
+            fmt::format("the file is damaged: expected content with checksum {}, got {}", stated->second, found));
 }
 
 }  // namespace declivity::io

@@ -9,7 +9,7 @@ namespace {
 constexpr char kFirst = ' ';
 constexpr std::size_t kCount = 95;
 
-// From ' ' to '~', then the box. Rows from top to bottom, separated by a space; rows left out are empty.
+// From ' ' to '~', then the box. Rows from top to bottom, separated by a space; omitted rows are empty.
 constexpr std::array<std::string_view, kCount + 1> kDrawings{
     "",
     "..#.. ..#.. ..#.. ..#.. ..#.. ..... ..#..",              // !

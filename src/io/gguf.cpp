@@ -18,7 +18,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-/// What a type is. `elements` of a block of `bytes`; the type of an array without blocks.
+/// Block format of a type: `elements` per block of `bytes`, and the array type if it is not quantised.
 struct Stored {
     GgufType type;
     const char* name;
@@ -50,10 +50,10 @@ const Stored* find(std::uint32_t number) {
 }
 const Stored& stored(GgufType type) { return *find(static_cast<std::uint32_t>(type)); }
 
-// Numbers of a file are little-endian, as are all machines that there are drivers for.
+// Numbers of a file are little-endian, like all supported machines.
 static_assert(std::endian::native == std::endian::little);
 
-/// Types of values in metadata by their numbers, as far as they have a size of their own; 0 for the others.
+/// Sizes of metadata value types, by their number; 0 for types of variable size.
 constexpr std::array<std::uint8_t, 13> kValueBytes{1, 1, 2, 2, 4, 4, 4, 1, 0, 0, 8, 8, 8};
 constexpr std::uint32_t kTextType = 8, kListType = 9;
 constexpr int kDeepestList = 3;
@@ -95,7 +95,7 @@ GgufValue value_at(std::uint32_t type, const std::byte* bytes) {
 
 }  // namespace
 
-/// Reads the head of a file piece by piece.
+/// Incremental reader of the file header.
 class GgufHead {
   public:
     explicit GgufHead(InputFile& file) : file_(file) {}
@@ -137,7 +137,7 @@ class GgufHead {
         if (length > left()) fail(at, fmt::format("{} of {} bytes, of which the file has {}", what, length, left()));
         return static_cast<std::size_t>(length);
     }
-    /// @param depth lists around this one
+    /// @param depth of enclosing lists
     GgufList list(int depth) {
         const std::uint64_t at = position_;
         GgufList values;
@@ -146,7 +146,7 @@ class GgufHead {
         const auto count = number<std::uint64_t>();
         if (depth >= kDeepestList) fail(at, fmt::format("lists nested deeper than {}", kDeepestList));
         const bool texts = values.type_ == kTextType, lists = values.type_ == kListType;
-        const std::uint64_t each = texts ? 8 : lists ? 12 : kValueBytes[values.type_];  // at least
+        const std::uint64_t each = texts ? 8 : lists ? 12 : kValueBytes[values.type_];  // minimum size
         if (count > left() / each)
             fail(at, fmt::format("a list of {} values, of which the file has {} bytes", count, left()));
         values.count_ = static_cast<std::size_t>(count);
@@ -170,7 +170,7 @@ class GgufHead {
         std::size_t done = 0;
         while (done < bytes.size()) {
             if (used_ == buffered_.size()) {
-                // A long string goes straight to its place.
+                // A long string is read directly into its memory.
                 if (bytes.size() - done >= kBuffer) {
                     file_.read(bytes.subspan(done));
                     done = bytes.size();
@@ -181,7 +181,7 @@ class GgufHead {
                 used_ = 0;
                 if (buffered_.empty())
                     fail(position_ + done,
-                         fmt::format("the file ends where {} more bytes are wanted", bytes.size() - done));
+                         fmt::format("the file ends where {} more bytes are expected", bytes.size() - done));
             }
             const std::size_t some = std::min(bytes.size() - done, buffered_.size() - used_);
             std::memcpy(bytes.data() + done, buffered_.data() + used_, some);
@@ -217,14 +217,14 @@ float half_at(const std::uint8_t* bytes) {
     return value;
 }
 
-/// The scale and the minimum of part j of a block of 256: 6 bits each, of 12 bytes.
+/// Scale and minimum of sub-block j of a block of 256: 6 bits each, packed into 12 bytes.
 std::pair<float, float> scale_of(const std::uint8_t* scales, int j) {
     if (j < 4) return {static_cast<float>(scales[j] & 63), static_cast<float>(scales[j + 4] & 63)};
     return {static_cast<float>((scales[j + 4] & 15) | (scales[j - 4] >> 6 << 4)),
             static_cast<float>((scales[j + 4] >> 4) | (scales[j] >> 6 << 4))};
 }
 
-/// Blocks of 32 of four or five bits: d q + m, the first half in the low bits of bytes, the second in the high ones.
+/// Blocks of 32 with 4 or 5 bits: d q + m, the first half in the low bits of bytes, the second in the high ones.
 void expand_32(float d, float m, int low, const std::uint8_t* fifth, const std::uint8_t* quarters, float* to) {
     std::uint32_t high = 0;
     if (fifth != nullptr) std::memcpy(&high, fifth, 4);
@@ -236,7 +236,7 @@ void expand_32(float d, float m, int low, const std::uint8_t* fifth, const std::
     }
 }
 
-/// Blocks of 256 of four or five bits, in eight parts with a scale and a minimum each.
+/// Blocks of 256 with 4 or 5 bits, in eight sub-blocks with a scale and a minimum each.
 void expand_256(const std::uint8_t* block, bool five, float* to) {
     const float d = half_at(block), least = half_at(block + 2);
     const std::uint8_t *scales = block + 4, *fifth = block + 16, *quarters = fifth + (five ? 32 : 0);
@@ -251,7 +251,7 @@ void expand_256(const std::uint8_t* block, bool five, float* to) {
     }
 }
 
-/// Blocks of 256 of six bits, in 16 parts with a scale each.
+/// Blocks of 256 with 6 bits, in 16 sub-blocks with a scale each.
 void expand_q6_k(const std::uint8_t* block, float* to) {
     const float d = half_at(block + 208);
     for (int half = 0; half < 2; ++half) {
@@ -306,7 +306,7 @@ GgufReader::GgufReader(const fs::path& path) {
     const auto file = std::make_shared<InputFile>(path);
     file_ = file;
     GgufHead head(*file);
-    if (head.number<std::uint32_t>() != 0x46554747) head.fail(0, "no GGUF file, expected 'GGUF' at its begin");
+    if (head.number<std::uint32_t>() != 0x46554747) head.fail(0, "not a GGUF file, expected 'GGUF' at its beginning");
     const auto version = head.number<std::uint32_t>();
     if (version != 2 && version != 3) head.fail(4, fmt::format("version {}, expected 2 or 3", version));
     const auto arrays = head.number<std::uint64_t>(), values = head.number<std::uint64_t>();
@@ -315,11 +315,11 @@ GgufReader::GgufReader(const fs::path& path) {
         const std::uint64_t at = head.position();
         const std::string key = head.text("a key");
         const auto type = head.number<std::uint32_t>();
-        if (!metadata_.emplace(key, head.value(type)).second) head.fail(at, fmt::format("the key '{}' again", key));
+        if (!metadata_.emplace(key, head.value(type)).second) head.fail(at, fmt::format("duplicate key '{}'", key));
         if (key != "general.alignment") continue;
         const auto* number = std::get_if<std::uint64_t>(&metadata_.at(key).value);
         if (number == nullptr || !std::has_single_bit(*number) || *number > (1U << 20))
-            head.fail(at, "general.alignment that is no power of 2 up to 2^20");
+            head.fail(at, "general.alignment that is not a power of 2 up to 2^20");
         alignment = *number;
     }
     std::vector<std::pair<std::string, std::uint64_t>> places;
@@ -345,17 +345,17 @@ GgufReader::GgufReader(const fs::path& path) {
         if (empty) elements = 0;
         const auto number = head.number<std::uint32_t>();
         const Stored* type = find(number);
-        if (type == nullptr)
-            head.fail(at, fmt::format("'{}' of type {}, which is none of those that are read", name, number));
+        if (type == nullptr) head.fail(at, fmt::format("'{}' of type {}, which is not supported", name, number));
         if (rank == 0 ? type->elements != 1 : sizes[0] % type->elements != 0)
-            head.fail(at, fmt::format("'{}' with rows that are no whole blocks of {}", name, type->elements));
+            head.fail(at,
+                      fmt::format("'{}' with rows that are not multiples of the block size {}", name, type->elements));
         Array array{type->type,
                     {},
                     head.number<std::uint64_t>(),
                     elements / static_cast<std::uint64_t>(type->elements) * static_cast<std::uint64_t>(type->bytes)};
         for (auto size = sizes.rbegin(); size != sizes.rend(); ++size) array.shape.push_back(*size);
-        if (array.begin % alignment != 0) head.fail(at, fmt::format("'{}' that does not lie aligned", name));
-        if (!arrays_.emplace(name, array).second) head.fail(at, fmt::format("the array '{}' again", name));
+        if (array.begin % alignment != 0) head.fail(at, fmt::format("'{}' that is not aligned", name));
+        if (!arrays_.emplace(name, array).second) head.fail(at, fmt::format("duplicate array '{}'", name));
         places.emplace_back(name, at);
     }
     const std::uint64_t data = (head.position() + alignment - 1) / alignment * alignment;
@@ -368,7 +368,7 @@ GgufReader::GgufReader(const fs::path& path) {
     for (const auto& [name, at] : places) {
         Array& array = arrays_.at(name);
         if (array.begin > room || array.bytes > room - array.begin)
-            head.fail(at, fmt::format("'{}' that ends behind the end of the file", name));
+            head.fail(at, fmt::format("'{}' that ends after the end of the file", name));
         array.begin += data;
         if (array.bytes > 0) extents.push_back({array.begin, array.begin + array.bytes, at, &name});
     }
@@ -429,7 +429,7 @@ StateDict load_gguf(const fs::path& path, const GgufLoadOptions& options) {
         Tensor tensor = to_device(reader.read(name), options.device);
         if (options.dtype && is_floating(tensor.dtype()) && tensor.dtype() != *options.dtype) {
             tensor = tensor.to(*options.dtype);
-            (void)tensor.view();  // lets go of the elements as they were read
+            (void)tensor.view();  // releases the elements as they were read
         }
         out.push_back({name, std::move(tensor)});
     }

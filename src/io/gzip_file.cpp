@@ -35,7 +35,7 @@ struct GzipFile::State {
         filled = file.read_some(input);
         used = 0;
     }
-    // Where in the file itself we stand.
+    // Current position in the compressed file.
     [[nodiscard]] std::uint64_t file_offset() const { return file.position() - (filled - used); }
 
     std::size_t copy(std::span<std::byte> bytes) {
@@ -58,7 +58,7 @@ struct GzipFile::State {
     bool member_ended = false;
 };
 
-// After a member's end: false at the end of the file, true when another member begins.
+// Called after a member's end: false at the end of the file, true if another member follows.
 bool GzipFile::State::next_member() {
     if (used == filled) refill();
     if (filled == 0) return false;

@@ -22,7 +22,7 @@ std::vector<double> HostArray::to_doubles() const {
 }
 
 void HostArray::check(const char* function) const {
-    // Divided step by step, since the product of a made-up shape could overflow.
+    // Divided step by step, since the product of an invalid shape could overflow.
     std::size_t elements = bytes.size() / size_of(dtype);
     bool fits = bytes.size() % size_of(dtype) == 0;
     bool empty = false;

@@ -53,7 +53,7 @@ void InputFile::read(std::span<std::byte> bytes) {
     const std::size_t done = read_some(bytes);
     if (done < bytes.size())
         throw FormatError(name_, position_,
-                          fmt::format("the file ends where {} more bytes are wanted", bytes.size() - done));
+                          fmt::format("the file ends where {} more bytes are expected", bytes.size() - done));
 }
 
 void InputFile::seek(std::uint64_t position) {
@@ -67,8 +67,8 @@ std::vector<std::byte> InputFile::read_at(std::uint64_t position, std::uint64_t 
     const auto size = static_cast<std::uint64_t>(status.st_size);
     if (size != size_ || modified_at(status) != modified_)
         throw FormatError(name_, std::min(size, size_),
-                          fmt::format("expected the file as it was opened, with {} bytes, got one that was changed "
-                                      "since, with {} bytes",
+                          fmt::format("expected an unchanged file of {} bytes, got one that was modified "
+                                      "since it was opened, with {} bytes",
                                       size_, size));
     const auto refuse = [&](std::uint64_t at) {
         throw FormatError(name_, at,
@@ -79,7 +79,7 @@ std::vector<std::byte> InputFile::read_at(std::uint64_t position, std::uint64_t 
     try {
         bytes.resize(static_cast<std::size_t>(count));
     } catch (const std::exception&) {  // bad_alloc or length_error
-        throw OutOfMemory(fmt::format("{}: the host has no room for {} bytes of it", name_, count));
+        throw OutOfMemory(fmt::format("{}: not enough host memory for {} bytes of it", name_, count));
     }
     for (std::size_t done = 0; done < bytes.size();) {
         const ssize_t got =
@@ -98,8 +98,8 @@ std::vector<std::byte> read_file(const std::filesystem::path& path) {
     std::vector<std::byte> bytes(static_cast<std::size_t>(file.size()));
     std::size_t filled = file.read_some(bytes);
     bytes.resize(filled);
-    if (filled < file.size()) return bytes;  // it shrank meanwhile
-    // Whatever comes after the size told: all of it, for a pipe.
+    if (filled < file.size()) return bytes;  // it has shrunk since
+    // Whatever follows the reported size: everything, for a pipe.
     for (;;) {
         std::byte next{};
         if (file.read_some({&next, 1}) == 0) return bytes;

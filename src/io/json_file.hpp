@@ -1,4 +1,4 @@
-// Layer 4, private. Small JSON files, such as what models say of themselves, with errors that tell the place.
+// Layer 4, private. Small JSON files, such as model configs, with errors that include the position.
 #pragma once
 
 #include <cstdint>
@@ -10,16 +10,17 @@
 
 namespace declivity::io {
 
-/// A JSON file that holds an object.
+/// A JSON file whose root is an object.
 class JsonFile {
   public:
-    /// @param most bytes that it may have
-    /// @throws FormatError for what is larger, no JSON, nested deeper than detail::kMaxJsonDepth, or no object; IoError
+    /// @param most size limit in bytes
+    /// @throws FormatError if it is larger, not valid JSON, nested deeper than detail::kMaxJsonDepth, or not an object;
+    /// IoError
     explicit JsonFile(const std::filesystem::path& path, std::uint64_t most = detail::JsonLimits{}.bytes);
 
     [[nodiscard]] const std::string& name() const noexcept { return name_; }
     [[nodiscard]] const nlohmann::json& root() const noexcept { return root_; }
-    /// @throws FormatError naming the file, at the first place where the text has `key` as a string
+    /// @throws FormatError naming the file and the position of the first occurrence of `key` as a string
     [[noreturn]] void fail(std::string_view key, const std::string& what) const;
 
   private:

@@ -23,7 +23,7 @@ namespace {
 constexpr const char *kPrefix = "base_model.model.", *kWeights = "adapter_model.safetensors",
                      *kConfig = "adapter_config.json";
 
-/// The tensors of all adapters by PEFT's names.
+/// Tensors of all adapters under PEFT's names.
 std::map<std::string, Tensor> tensors_of(const nn::Module& model) {
     std::map<std::string, Tensor> all;
     for (const nn::AdaptedLinear& one : nn::adapted_layers(model)) {
@@ -97,7 +97,7 @@ void save_lora(const nn::Module& model, const std::filesystem::path& folder) {
                 "{} of '{}'",
                 described(options), layers[0].name, described(other), one.name));
     }
-    std::error_code ignored;  // what is wrong, writing says
+    std::error_code ignored;  // errors are reported when writing
     std::filesystem::create_directories(folder, ignored);
     StateDict state;
     for (const auto& [name, tensor] : tensors_of(model)) state.push_back({name, tensor});
@@ -121,28 +121,28 @@ void save_lora(const nn::Module& model, const std::filesystem::path& folder) {
 
 namespace {
 
-/// The tensors that a file has to have for an adapter.
+/// Tensors that a file must have for an adapter.
 struct Adapter {
     Shape a, b;
     Device device;
 };
 
-/// The adapters that a model has, or gets by the options of a file, by the names of their layers.
+/// Adapters that the model has, or that are created from the options of a file, by the names of their layers.
 std::map<std::string, Adapter> expected_adapters(const nn::Module& model, const nn::LoraOptions& options,
                                                  const std::string& config) {
     std::vector<nn::AdaptedLinear> layers = nn::adapted_layers(model);
     for (const nn::AdaptedLinear& one : layers) {
         const nn::Lora& adapter = *one.layer->lora();
         if (adapter.merged())
-            throw ValueError(fmt::format(
-                "load_lora: expected adapters that are not merged, that of '{}' is (file '{}')", one.name, config));
+            throw ValueError(fmt::format("load_lora: expected unmerged adapters, that of '{}' is merged (file '{}')",
+                                         one.name, config));
         if (adapter.options().r != options.r)
-            throw ShapeError(fmt::format("load_lora: expected r of {}, as the adapter of '{}' has, got {} in '{}'",
+            throw ShapeError(fmt::format("load_lora: expected r of {}, that of the adapter of '{}', got {} in '{}'",
                                          adapter.options().r, one.name, options.r, config));
     }
     if (layers.empty()) {
         try {
-            const ResumedScope outside{ScopePath()};  // what the message becomes a part of names the function
+            const ResumedScope outside{ScopePath()};  // the enclosing message names the function
             layers = nn::lora_targets(model, options);
         } catch (const ValueError& error) {
             throw ValueError(fmt::format("load_lora: '{}' does not fit the model: {}", config, error.what()));

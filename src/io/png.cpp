@@ -1,4 +1,4 @@
-// libpng's simplified interface is used, which reports errors by return value and keeps its longjmp to itself.
+// Uses libpng's simplified interface, which reports errors by return value and does not expose its longjmp.
 #include <png.h>
 #include <zlib.h>
 
@@ -39,7 +39,7 @@ std::uint32_t number_at(std::span<const std::byte> bytes, std::size_t at) {
     return value;
 }
 
-// The smallest number of bytes that the pixels of such a header take before compression.
+// Smallest number of bytes of uncompressed pixels for such a header.
 std::uint64_t raw_size(std::span<const std::byte> header) {
     const std::uint64_t width = number_at(header, 0), height = number_at(header, 4);
     const auto depth = std::to_integer<std::uint64_t>(header[8]);
@@ -48,7 +48,7 @@ std::uint64_t raw_size(std::span<const std::byte> header) {
     return height * ((width * depth * channels + 7) / 8);
 }
 
-// Decompresses pixel data into a small buffer, and tells whether there are as many bytes as the header claims.
+// Decompresses pixel data into a small buffer to check that its size matches the header.
 class PixelCounter {
   public:
     PixelCounter() {
@@ -83,10 +83,10 @@ class PixelCounter {
     bool ended_ = false;
 };
 
-// Walks over the chunks, so that damage is told with its place, and refuses a header that claims more pixels than the
-// file can hold, before anything is allocated for them. Returns the offset of the first pixel data.
+// Walks over the chunks, so that errors include the position, and rejects a header that claims more pixels than the
+// file can contain, before anything is allocated for them. Returns the offset of the first pixel data.
 std::uint64_t check_chunks(const std::string& file, std::span<const std::byte> bytes) {
-    constexpr std::uint64_t kBestDeflateRatio = 1032;  // no deflate stream expands further
+    constexpr std::uint64_t kBestDeflateRatio = 1032;  // deflate cannot compress more than that
     constexpr std::uint64_t kUsualDeflateRatio = 50, kSmall = std::uint64_t{1} << 20;
     const auto fail = [&](std::size_t offset, const std::string& what) { throw FormatError(file, offset, what); };
     for (std::size_t i = 0; i < kSignature.size(); ++i)
@@ -127,7 +127,7 @@ std::uint64_t check_chunks(const std::string& file, std::span<const std::byte> b
              fmt::format("a header that claims {} bytes of pixels, of which the file has {}", size, has));
     };
     if (size / kBestDeflateRatio > compressed) refuse(compressed * kBestDeflateRatio);
-    // A file that is compressed so well may be cut off: its size is counted before memory is taken for it.
+    // A highly compressed file may be truncated: its decompressed size is counted before memory is allocated.
     if (size / kUsualDeflateRatio > compressed && size > kSmall) {
         PixelCounter counter;
         for (const auto& piece : pixel_data) counter.add(piece);
@@ -145,8 +145,8 @@ Image8 read_png(const std::filesystem::path& path) {
     const std::uint64_t data_begin = check_chunks(file, bytes);
     PngImage png;
     if (png_image_begin_read_from_memory(&png, bytes.data(), bytes.size()) == 0)
-        throw FormatError(file, kSignature.size(), fmt::format("libpng says: {}", png.message));
-    png.flags |= PNG_IMAGE_FLAG_16BIT_sRGB;  // or 16 bits would be taken for linear light
+        throw FormatError(file, kSignature.size(), fmt::format("libpng reports: {}", png.message));
+    png.flags |= PNG_IMAGE_FLAG_16BIT_sRGB;  // otherwise 16 bits would be interpreted as linear light
     const int channels = (png.format & PNG_FORMAT_FLAG_COLOR) != 0 ? 3 : 1;
     png.format = channels == 3 ? PNG_FORMAT_RGB : PNG_FORMAT_GRAY;
     constexpr png_uint_32 kLargestSide = 1U << 24;
@@ -154,10 +154,10 @@ Image8 read_png(const std::filesystem::path& path) {
         throw FormatError(
             file, kSignature.size() + 8,
             fmt::format("{} x {} pixels, expected sides of at most {}", png.width, png.height, kLargestSide));
-    // Filled with zeros: what shows through transparent pixels.
+    // Filled with zeros, which are visible through transparent pixels.
     Image8 image = Image8::filled(static_cast<int>(png.width), static_cast<int>(png.height), channels, 0);
     if (png_image_finish_read(&png, nullptr, image.pixels.data(), 0, nullptr) == 0)
-        throw FormatError(file, data_begin, fmt::format("libpng says: {}", png.message));
+        throw FormatError(file, data_begin, fmt::format("libpng reports: {}", png.message));
     return image;
 }
 
@@ -168,7 +168,7 @@ void write_png(const std::filesystem::path& path, const Image8& image) {
     png.width = static_cast<png_uint_32>(image.width);
     png.height = static_cast<png_uint_32>(image.height);
     png.format = image.channels == 3 ? PNG_FORMAT_RGB : PNG_FORMAT_GRAY;
-    // libpng's bound on the size, whatever the pixels.
+    // libpng's upper bound of the size, for any pixels.
     std::vector<std::byte> bytes(PNG_IMAGE_PNG_SIZE_MAX(png));
     png_alloc_size_t size = bytes.size();
     if (png_image_write_to_memory(&png, bytes.data(), &size, 0, image.pixels.data(), 0, nullptr) == 0)

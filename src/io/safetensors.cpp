@@ -27,7 +27,7 @@ static_assert(std::endian::native == std::endian::little, "safetensors data is l
 
 constexpr std::size_t kAlignment = 8;  // of the data within the file
 
-/// Written as text: an object that keeps its order would look each new name up among all others.
+/// Written as text: inserting into an object that preserves order would search all names each time.
 std::string header_of(const Safetensors& content, const std::vector<const std::string*>& order) {
     std::vector<std::string> members;
     if (!content.metadata.empty())
@@ -64,7 +64,7 @@ void write_safetensors(const std::filesystem::path& path, const Safetensors& con
     for (const auto& [name, array] : content.arrays) {
         if (name == kSafetensorsMetadata)
             throw ValueError(
-                fmt::format("write_safetensors: the name '{}' is taken by the format", kSafetensorsMetadata));
+                fmt::format("write_safetensors: the name '{}' is reserved by the format", kSafetensorsMetadata));
         array.check("write_safetensors");
         order.push_back(&name);
     }

@@ -1,4 +1,4 @@
-// Safetensors files as far as their arrays: headers that were checked, and one array at a time.
+// Safetensors files up to their arrays: checked headers, and reading of one array at a time.
 #include <algorithm>
 #include <array>
 #include <span>
@@ -17,12 +17,12 @@
 namespace declivity::io {
 namespace {
 
-// In words, what a file that begins so is.
+// Describes a file by its first bytes.
 std::string described(std::span<const std::byte> start) {
     if (start.empty()) return "it is empty";
     static constexpr std::array<std::pair<std::string_view, std::string_view>, 8> kFormats{
-        {{"PK\x03\x04", "a zip archive, as PyTorch's .pt and NumPy's .npz are"},
-         {"\x80\x02", "a Python pickle, as PyTorch's old .pt files are"},
+        {{"PK\x03\x04", "a zip archive, like PyTorch's .pt and NumPy's .npz"},
+         {"\x80\x02", "a Python pickle, like PyTorch's old .pt files"},
          {"\x93NUMPY", "a NumPy .npy file"},
          {"\x89HDF", "an HDF5 file"},
          {"GGUF", "a GGUF file"},
@@ -40,20 +40,20 @@ std::string described(std::span<const std::byte> start) {
 }
 
 SafetensorsHeader read_header(InputFile& file) {
-    // With the header's first byte, which tells whether this is such a file at all.
+    // Includes the first byte of the header, which shows whether this is a safetensors file.
     std::array<std::byte, kSafetensorsLengthBytes + 1> start{};
     const std::size_t got = file.read_some(start);
     if (got < start.size() || start.back() != std::byte{'{'})
         throw FormatError(
             file.name(), got < start.size() ? got : kSafetensorsLengthBytes,
-            fmt::format("this is no safetensors file, which has 8 bytes with the length of its header, then '{{'; {}",
+            fmt::format("not a safetensors file, which has 8 bytes with the length of its header, then '{{'; {}",
                         described(std::span(start).first(got))));
     const auto raw = std::span(start).first<kSafetensorsLengthBytes>();
     std::uint64_t length = 0;
     for (std::size_t i = raw.size(); i-- > 0;) length = length << 8 | std::to_integer<std::uint64_t>(raw[i]);
     if (length > kSafetensorsLongestHeader)
         throw FormatError(file.name(), 0,
-                          fmt::format("this is no safetensors file, or a damaged one: its first 8 bytes would make a "
+                          fmt::format("not a safetensors file, or a damaged one: its first 8 bytes would make a "
                                       "header of {} bytes, expected at most {}",
                                       length, kSafetensorsLongestHeader));
     if (file.size() < kSafetensorsLengthBytes || length > file.size() - kSafetensorsLengthBytes)
@@ -66,7 +66,7 @@ SafetensorsHeader read_header(InputFile& file) {
     return parse_safetensors_header(file.name(), json);
 }
 
-// Sorts the arrays as they lie in the file and checks that they fill it exactly.
+// Sorts the arrays by offset and checks that they fill the file exactly.
 void check_layout(const InputFile& file, std::vector<SafetensorsEntry>& entries) {
     const std::uint64_t data_size = file.size() - file.position();
     std::ranges::sort(entries, {}, [](const SafetensorsEntry& e) { return std::tie(e.begin, e.end); });
@@ -76,7 +76,7 @@ void check_layout(const InputFile& file, std::vector<SafetensorsEntry>& entries)
             throw FormatError(file.name(), entry.offset, fmt::format("array '{}' {}", entry.name, what));
         };
         if (entry.begin != expected || entry.end < entry.begin)
-            fail(fmt::format("lies at bytes {} to {} of the data, expected to begin at {}", entry.begin, entry.end,
+            fail(fmt::format("is at bytes {} to {} of the data, expected to begin at {}", entry.begin, entry.end,
                              expected));
         if (entry.end > data_size) fail(fmt::format("ends at byte {} of {} bytes of data", entry.end, data_size));
         const std::uint64_t size = entry.end - entry.begin, each = size_of(entry.dtype);

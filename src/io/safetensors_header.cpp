@@ -28,7 +28,7 @@ constexpr std::array<std::pair<std::string_view, DType>, 13> kTypes{{{"F32", DTy
                                                                      {"U64", DType::u64},
                                                                      {"BOOL", DType::boolean}}};
 
-// Walks over the header and remembers how far the JSON reader has come, so that errors can tell the place.
+// Tracks how far the JSON reader has read, so that errors include the position.
 class Cursor {
   public:
     using iterator_category = std::input_iterator_tag;
@@ -55,9 +55,9 @@ class Cursor {
     const char** furthest_;
 };
 
-// Takes the events of the JSON reader. The header is {name: {"dtype": text, "shape": [numbers], "data_offsets": [two
-// numbers]}, ..., "__metadata__": {name: text, ...}}, so there are few places to be in, and deeper nesting is refused
-// as soon as it opens.
+// Handles the events of the JSON reader. The header is {name: {"dtype": text, "shape": [numbers], "data_offsets": [two
+// numbers]}, ..., "__metadata__": {name: text, ...}}, so there are few states, and deeper nesting is rejected as soon
+// as it opens.
 class Handler {
   public:
     using number_integer_t = nlohmann::json::number_integer_t;
@@ -203,7 +203,7 @@ class Handler {
         fail(fmt::format("'{}' is {}, expected an object", entry_.name, found));
     }
 
-    // Where the event at hand begins in the file: after the one before it and what separates the two.
+    // Position of the current event in the file: after the previous one and its separator.
     [[nodiscard]] std::uint64_t offset() const {
         const std::size_t begin = json_.find_first_not_of(" \t\r\n,:", done_);
         return kSafetensorsLengthBytes + std::min(begin, json_.size());
@@ -235,7 +235,7 @@ class Handler {
 }  // namespace
 
 SafetensorsHeader parse_safetensors_header(const std::string& file, std::string_view json) {
-    // The JSON reader would take a byte order mark, and a zero byte for the end of its input.
+    // The JSON reader would accept a byte order mark, and a zero byte as the end of its input.
     if (json.empty() || json.front() != '{')
         throw FormatError(file, kSafetensorsLengthBytes, "the header does not begin with '{'");
     if (const std::size_t zero = json.find('\0'); zero != std::string_view::npos)

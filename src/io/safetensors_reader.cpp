@@ -33,7 +33,7 @@ fs::path found(const fs::path& path) {
     return !fs::exists(whole, ignored) && fs::exists(index, ignored) ? index : whole;
 }
 
-/// The arrays of one file, and its metadata.
+/// Arrays of one file, and its metadata.
 std::map<std::string, SafetensorsReader::Array> arrays_of(const fs::path& path,
                                                           std::map<std::string, std::string>& metadata,
                                                           std::map<fs::path, std::shared_ptr<const InputFile>>& files) {
@@ -49,7 +49,7 @@ std::map<std::string, SafetensorsReader::Array> arrays_of(const fs::path& path,
     return out;
 }
 
-/// A file within the folder of the index.
+/// Path of a file within the folder of the index.
 bool is_plain_name(const std::string& name) {
     return !name.empty() && name != "." && name != ".." &&
            name.find_first_of(std::string_view("/\\\0", 3)) == name.npos;
@@ -108,7 +108,7 @@ HostArray SafetensorsReader::read(const std::string& name) const {
 
 namespace {
 
-/// Whether a file is called as a shard of `name` is: NAME-00001-of-00003.safetensors.
+/// Returns whether a file name is that of a shard of `name`: NAME-00001-of-00003.safetensors.
 bool is_shard_of(const std::string& name, std::string file) {
     if (!file.starts_with(name)) return false;
     file.erase(0, name.size());
@@ -146,7 +146,7 @@ std::vector<fs::path> save_sharded(const fs::path& folder, const StateDict& stat
         fs::remove(path, failed);
         if (failed) throw IoError("remove", path.string(), failed.value());
     };
-    // Shards of an earlier state, which nothing names then.
+    // Removes shards of an earlier state, which the index no longer names.
     const auto remove_shards_but = [&](const std::vector<fs::path>& files) {
         std::vector<fs::path> old;
         for (fs::directory_iterator entry(folder, failed); !failed && entry != fs::end(entry); entry.increment(failed))
@@ -187,7 +187,7 @@ StateDict load_sharded(const fs::path& path, const LoadOptions& options) {
         Tensor tensor = to_device(reader.read(name), options.device);
         if (options.dtype && is_floating(array.dtype) && array.dtype != *options.dtype) {
             tensor = tensor.to(*options.dtype);
-            (void)tensor.view();  // lets go of the elements as they were read
+            (void)tensor.view();  // releases the elements as they were read
         }
         out.push_back({name, std::move(tensor)});
     }

@@ -1,4 +1,4 @@
-// Layer 4, private. From a type that is known at run time to one of C++.
+// Layer 4, private. Dispatch from a run-time type to a C++ type.
 #pragma once
 
 #include <cstdint>

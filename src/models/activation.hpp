@@ -1,4 +1,4 @@
-// Layer 5, private. Activations by the names that config.json has for them.
+// Layer 5, private. Activations by their names in config.json.
 #pragma once
 
 #include <string>
@@ -9,7 +9,7 @@ namespace declivity::models {
 
 using Activation = Tensor (*)(Tensor x);
 
-/// Null for a name that there is not.
+/// Null for an unknown name.
 Activation find_activation(const std::string& name);
 /// @throws ValueError naming `field`
 Activation activation_of(const char* field, const std::string& name);

@@ -110,7 +110,7 @@ class BERTEncoder : public nn::Callable<Tensor(Tensor, Tensor)> {
     nn::ModuleList<Block>& layer_;
 };
 
-/// Scores of words, from the states of tokens; its parameters are those of "cls.predictions" in files.
+/// Masked-LM head, from token states to word scores; its parameters are named "cls.predictions" in files.
 class BERTPredictions : public nn::Layer {
   public:
     BERTPredictions(const BERTConfig& config, const Tensor& words, const ModelOptions& options)
@@ -160,7 +160,7 @@ Tensor BERT::word_embeddings() const { return embeddings_.words(); }
 
 namespace {
 
-/// @param prefix of the names, which is that of BERT within a model with a head
+/// @param prefix of the names: that of BERT within a model with a head
 void visit_parameters(const BERTConfig& config, const std::string& prefix, bool pooler, const VisitParameter& visit) {
     const std::int64_t width = config.hidden_size, inner = config.intermediate_size;
     const std::string embeddings = prefix + "embeddings.";

@@ -56,7 +56,7 @@ bool CachedLogits::continues(const text::GenerationStep& step) const {
 
 Tensor CachedLogits::read_prompts(const text::GenerationStep& step) {
     if (!before_.empty()) cache_.reset();
-    // Beams begin with one sequence: the rows of the others read the last one, too.
+    // Beams begin with one sequence: the rows of the others read its last token as well.
     row_of_.resize(step.sequences.size());
     std::iota(row_of_.begin(), row_of_.end(), std::size_t{0});
     std::vector<std::int64_t> lengths;
@@ -87,7 +87,7 @@ Tensor CachedLogits::read_tokens(const text::GenerationStep& step) {
         std::iota(rows.begin(), rows.end(), std::size_t{0});
     }
     row_of_ = std::move(rows);
-    // Rows without a sequence read a token, too: a step has one shape.
+    // Rows without a sequence read a token, too, since all steps have the same shape.
     std::vector<std::int64_t> tokens(static_cast<std::size_t>(texts_), 0);
     for (std::size_t i = 0; i < row_of_.size(); ++i) tokens[row_of_[i]] = step.sequences[i].back();
     const Tensor read = Tensor::from(tokens, {texts_, 1}, device_);

@@ -1,4 +1,4 @@
-// Layer 5, private. A causal model with a KV cache as the function of logits that text::generate() takes.
+// Layer 5, private. Adapts a causal model with a KV cache to the logits function of text::generate().
 #pragma once
 
 #include <cstdint>
@@ -11,21 +11,22 @@
 
 namespace declivity::models {
 
-/// The cache of generate(), with room for `texts` of `room` tokens.
+/// KV cache for generate(), with room for `texts` sequences of `room` tokens.
 nn::KeyValueCache cache_for(const CausalLM& model, std::int64_t texts, std::int64_t room,
                             const text::GenerationOptions& options);
 
-/// Where tokens of a model go.
+/// Device of a model's token inputs.
 std::optional<Device> device_of(const CausalLM& model);
 
 /// Row lengths[b] + behind - 1 of each (N, L, width): (N, width).
 Tensor last_of(const Tensor& hidden, const Tensor& lengths, std::int64_t behind);
 
-/// Called with the steps of text::generate(): one that does not go on from the last reads its sequences, the others
-/// read a token of each. A sequence has a row of the cache; where several go on from one, rows are copied.
+/// Called with the steps of text::generate(): a step that does not continue the previous one prefills its sequences,
+/// others decode one token each. Each sequence has a row of the cache; if several continue the same one, rows are
+/// copied.
 class CachedLogits {
   public:
-    /// @param texts sequences that are under way at once; @param room tokens of the longest
+    /// @param texts maximum number of concurrent sequences; @param room maximum number of tokens of a sequence
     CachedLogits(CausalLM& model, std::int64_t texts, std::int64_t room, const text::GenerationOptions& options);
     CachedLogits(const CachedLogits&) = delete;
     CachedLogits& operator=(const CachedLogits&) = delete;
@@ -45,7 +46,7 @@ class CachedLogits {
     [[nodiscard]] bool continues(const text::GenerationStep& step) const;
 
     std::vector<std::vector<std::int64_t>> before_;  // sequences of the last call
-    std::vector<std::size_t> row_of_;                // of each of them
+    std::vector<std::size_t> row_of_;                // row of each of them
     std::int64_t longest_ = 0;                       // tokens of the longest sequence in the cache
 };
 

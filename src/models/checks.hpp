@@ -1,4 +1,4 @@
-// Layer 5, private. Checks of the sizes that a config gives.
+// Layer 5, private. Range checks of a config's fields.
 #pragma once
 
 #include <cmath>
@@ -11,7 +11,7 @@
 
 namespace declivity::models {
 
-/// What a number may be at most: sizes multiply.
+/// Upper limit of a size, since sizes are multiplied.
 inline constexpr std::int64_t kMaxSize = std::int64_t{1} << 31;
 
 inline void require_sizes(const char* name, std::initializer_list<std::pair<const char*, std::int64_t>> sizes) {
@@ -43,7 +43,7 @@ inline void require_divides(const char* name, const char* part, std::int64_t by,
         throw ValueError(fmt::format("{}: expected {} that divides {}, got {} and {}", name, part, whole, by, of));
 }
 
-/// The token that fills up is one of the vocabulary.
+/// Checks that padding_idx is in the vocabulary.
 inline void require_padding(const char* name, std::int64_t padding_idx, std::int64_t vocab_size) {
     if (padding_idx < 0 || padding_idx >= vocab_size)
         throw ValueError(fmt::format("{}: expected padding_idx in 0 .. {}, got {}", name, vocab_size - 1, padding_idx));

@@ -27,7 +27,7 @@ void write(const char* function, const std::filesystem::path& path, const json& 
 
 constexpr int kDeepest = 32;  // as in files
 
-/// The fields that no member stands for, which save() begins with.
+/// Fields without a member of the config, which save() writes first.
 json begun(const char* function, const OtherFields& fields) {
     json config = json::object();
     for (const auto& [key, value] : fields) {
@@ -41,13 +41,13 @@ json begun(const char* function, const OtherFields& fields) {
             false);
         if (deep || parsed.is_discarded())
             throw ValueError(
-                fmt::format("{}: expected other_fields[\"{}\"] of JSON, got '{}'", function, key, value.substr(0, 40)));
+                fmt::format("{}: expected other_fields[\"{}\"] in JSON, got '{}'", function, key, value.substr(0, 40)));
         config[key] = std::move(parsed);
     }
     return config;
 }
 
-/// Writes what members say over what the file said, where they differ: a token that stands in a list of one stays so.
+/// Overwrites fields of the file where members differ: a token stored as a list of one element stays a list.
 template <class Config>
 void write_tokens(json& config, const Config& from) {
     const auto put = [&](const char* key, const json& value, const json& as_list) {
@@ -70,7 +70,7 @@ void read_tokens(const ConfigFile& file, Config& config) {
 }
 constexpr auto kTokenFields = {"bos_token_id", "eos_token_id", "pad_token_id"};
 
-// A field of a config by its key in the file: read, where the file has it; written, as null where there is none.
+// Config fields by their keys in the file: read if present; null is written for none.
 auto reading(const ConfigFile& file) {
     return [&file](const char* key, auto& value) { file.read(key, value); };
 }
@@ -91,7 +91,7 @@ void require_type(const ConfigFile& file, std::initializer_list<const char*> wan
     file.refuse("model_type", names, type);
 }
 
-/// The number of classes, which files keep as names: those of the file where it has as many.
+/// Writes the number of classes as label names: those of the file if their number matches.
 void write_labels(json& config, std::int64_t count) {
     config.erase("num_labels");
     if (const auto old = config.find("id2label");
@@ -106,12 +106,12 @@ void write_labels(json& config, std::int64_t count) {
 void read_labels(const ConfigFile& file, std::int64_t& count) {
     file.read("num_labels", count);
     if (const auto named = file.count("id2label"); named && *named > 0) count = *named;
-    // Each label is written with a name of its own.
+    // Each label is written with its own name.
     constexpr std::int64_t kMaxLabels = INT64_C(1) << 20;
     if (count > kMaxLabels) file.refuse("num_labels", fmt::format("at most {}", kMaxLabels), count);
 }
 
-// The fields that files and configs have alike. @param field takes a key and the field
+// Fields with the same type in files and configs. @param field called with a key and the field
 template <class Config, class Field>
 requires std::same_as<std::remove_const_t<Config>, GPT2Config>
 void fields(Config& config, const Field& field) {
@@ -146,7 +146,7 @@ void fields(Config& config, const Field& field) {
     field("tie_word_embeddings", config.tie_word_embeddings);
     field("attention_dropout", config.attention_dropout);
 }
-/// Of an encoder.
+/// Fields of an encoder.
 template <class Config, class Field>
 void encoder_fields(Config& config, const Field& field) {
     field("hidden_size", config.hidden_size);
@@ -181,7 +181,7 @@ void fields(Config& config, const Field& field) {
     field("pooler_act", config.pooler_act);
 }
 
-// The object that save() writes.
+// The JSON object written by save().
 json json_of(const GPT2Config& from) {
     json config = begun("GPT2Config::save", from.other_fields);
     config["architectures"] = json::array({"GPT2LMHeadModel"});
@@ -193,11 +193,11 @@ json json_of(const GPT2Config& from) {
 
 json json_of(const LlamaConfig& from) {
     const bool mistral = from.model_type == "mistral", qwen2 = from.model_type == "qwen2";
-    // A config whose files have no field for a value would be read as another model.
+    // Values that the file format cannot represent are an error: the file would be read as another model.
     const auto require = [&](bool holds, const char* what) {
         if (!holds)
             throw ValueError(
-                fmt::format("LlamaConfig::save: expected {} for model_type {}, whose files cannot say otherwise", what,
+                fmt::format("LlamaConfig::save: expected {} for model_type {}, whose files have no field for it", what,
                             from.model_type));
     };
     require(mistral || qwen2 || !from.sliding_window, "no sliding_window");
@@ -205,7 +205,7 @@ json json_of(const LlamaConfig& from) {
     require(qwen2 == from.qkv_bias, qwen2 ? "qkv_bias" : "no qkv_bias");
     require(!(mistral || qwen2) || !(from.attention_bias || from.mlp_bias), "no attention_bias and mlp_bias");
     json config = begun("LlamaConfig::save", from.other_fields);
-    // Members of the config stand for these fields of rotary positions.
+    // Rotary position settings that are written from members of the config.
     json rope = json::object();
     for (const char* key : {"rope_parameters", "rope_scaling"})
         if (const auto old = config.find(key); old != config.end() && old->is_object() && rope.empty()) rope = *old;
@@ -230,7 +230,7 @@ json json_of(const LlamaConfig& from) {
     config["rope_parameters"] = rope;
     fields(from, writing(config));
     write_tokens(config, from);
-    // transformers before 5 read it under this name.
+    // transformers before version 5 reads it under this name.
     if (from.rope_scaling.rope_type != "default") config["rope_scaling"] = rope;
     else config.erase("rope_scaling");
     if (!mistral && !qwen2) {
@@ -262,7 +262,7 @@ json json_of(const ViTConfig& from) {
     return config;
 }
 
-/// Without the other fields that save() writes from members alone; no member tells the class that wrote the file.
+/// Other fields, without those that save() always writes from members; no member has the class name of the file.
 template <class Config>
 Config without_repeats(Config config) {
     OtherFields read = std::exchange(config.other_fields, {});
@@ -375,7 +375,7 @@ LlamaConfig LlamaConfig::load(const std::filesystem::path& path) {
         file.read_or_null("sliding_window", config.sliding_window);
     }
     file.read("rope_theta", config.rope_theta);
-    // What it is called since transformers 5, and before.
+    // The name since transformers 5, and the earlier one.
     for (const char* key : {"rope_parameters", "rope_scaling"}) {
         if (!file.enter(key)) continue;
         file.read("rope_theta", config.rope_theta);

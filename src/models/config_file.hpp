@@ -25,7 +25,7 @@ class ConfigFile {
   public:
     explicit ConfigFile(const std::filesystem::path& path) : file_(path, std::uint64_t{4} << 20), at_(&file_.root()) {}
 
-    /// The object within, whose fields are read then; false where there is none, or null.
+    /// Enters a nested object, whose fields are read next; false if it is missing or null.
     bool enter(const char* key) {
         const nlohmann::json* found = find(key);
         if (found == nullptr) return false;
@@ -39,7 +39,7 @@ class ConfigFile {
     void read(const char* key, std::int64_t& value, std::int64_t least = 1) const {
         const nlohmann::json* found = find(key);
         if (found == nullptr) return;
-        if (!found->is_number_integer()) refuse(key, "a whole number", *found);
+        if (!found->is_number_integer()) refuse(key, "an integer", *found);
         if (found->is_number_unsigned() && found->get<std::uint64_t>() > static_cast<std::uint64_t>(kMaxSize))
             refuse(key, fmt::format("at most {}", kMaxSize), *found);
         value = found->get<std::int64_t>();
@@ -75,7 +75,7 @@ class ConfigFile {
         if (!found->is_string()) refuse(key, "a text", *found);
         value = found->get<std::string>();
     }
-    /// null is none, and not what the field was before.
+    /// null resets the field.
     void read_or_null(const char* key, std::optional<std::int64_t>& value) const {
         known_.insert(key);
         const auto found = at_->find(key);
@@ -83,21 +83,21 @@ class ConfigFile {
         value = std::nullopt;
         read(key, value);
     }
-    /// How many entries a list or an object has.
+    /// Number of entries of a list or object.
     [[nodiscard]] std::optional<std::int64_t> count(const char* key) const {
         const nlohmann::json* found = find(key);
         if (found == nullptr) return std::nullopt;
         if (!found->is_object() && !found->is_array()) refuse(key, "a list or an object", *found);
         return static_cast<std::int64_t>(found->size());
     }
-    /// A token, of which a model may be told one that is not in its vocabulary.
+    /// A token id; some models have one outside of their vocabulary.
     void read_token(const char* key, std::optional<std::int64_t>& value) const {
         const nlohmann::json* found = find(key);
         if (found == nullptr) return;
         require_token(key, *found);
         value = found->get<std::int64_t>();
     }
-    /// One token, or a list of them.
+    /// One token id, or a list of them.
     void read_tokens(const char* key, std::vector<std::int64_t>& values) const {
         const nlohmann::json* found = find(key);
         if (found == nullptr) return;
@@ -106,7 +106,7 @@ class ConfigFile {
             values.push_back(one.get<std::int64_t>());
         }
     }
-    /// All keys that were not asked for, and those of `kept` that there are.
+    /// All keys that were not read, and those of `kept` that exist.
     [[nodiscard]] std::map<std::string, std::string> other_fields(std::initializer_list<const char*> kept = {}) const {
         std::map<std::string, std::string> out;
         for (const auto& [key, value] : file_.root().items())
@@ -128,11 +128,11 @@ class ConfigFile {
         if (shown.size() > 40) shown = shown.substr(0, 40) + "...";
         file_.fail(key, fmt::format("'{}' expected {}, got {}", key, wants, shown));
     }
-    /// What check() of a config has to say, at the place of a key.
+    /// Reports the errors of a config's check() at the position of a key.
     template <class Config>
     const Config& checked(const Config& config, const char* key) const {
         try {
-            const ResumedScope outside{ScopePath()};  // what the message becomes a part of names the function
+            const ResumedScope outside{ScopePath()};  // the enclosing message names the function
             config.check();
         } catch (const ValueError& error) {
             file_.fail(key, error.what());
@@ -149,7 +149,7 @@ class ConfigFile {
 
     io::JsonFile file_;
     const nlohmann::json* at_;
-    mutable std::set<std::string> known_;  // keys of the root that were asked for
+    mutable std::set<std::string> known_;  // keys of the root that were read
 };
 
 }  // namespace declivity::models

@@ -1,4 +1,4 @@
-// Layer 5, private. Attention in both directions and what stands around it, as BERT and ViT name their parts.
+// Layer 5, private. Encoder attention and its layers, with the parameter names of BERT and ViT.
 #pragma once
 
 #include <cstdint>
@@ -11,7 +11,7 @@
 
 namespace declivity::models {
 
-/// A layer whose parameters stand under "dense", with an activation behind it.
+/// A linear layer with its parameters under "dense", followed by an activation.
 class Dense : public nn::Layer {
   public:
     Dense(std::int64_t in, std::int64_t out, const ModelOptions& options, Activation activation = nullptr)
@@ -30,7 +30,7 @@ class Dense : public nn::Layer {
     Activation activation_;
 };
 
-/// Heads of x (N, L, width), which attend to one another; mask (N, 1, 1, L), bool, true takes part.
+/// Multi-head self-attention over x (N, L, width); mask (N, 1, 1, L), bool, true takes part.
 class SelfAttention : public nn::Callable<Tensor(Tensor, Tensor)> {
   public:
     SelfAttention(std::int64_t width, std::int64_t heads, bool bias, double dropout, const ModelOptions& options)
@@ -55,7 +55,7 @@ class SelfAttention : public nn::Callable<Tensor(Tensor, Tensor)> {
     double dropout_;
 };
 
-/// Of the first token, (N, L, width) -> (N, out).
+/// Pools the first token, (N, L, width) -> (N, out).
 class BERTPooler : public nn::Layer {
   public:
     BERTPooler(std::int64_t width, std::int64_t out, Activation activation, const ModelOptions& options)

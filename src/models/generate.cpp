@@ -21,21 +21,21 @@ namespace {
 
 constexpr double kInfinity = std::numeric_limits<double>::infinity();
 
-/// Whether a row of scores has a token that can be chosen: its largest score is above -infinity. A NaN among the scores
-/// is the largest, and is not.
+/// Returns whether a row of scores has a token that can be selected: its maximum is above -infinity. A NaN among the
+/// scores is the maximum, and fails the comparison.
 Tensor can_choose(const Tensor& largest) { return largest > -kInfinity; }
 
 using Prompts = std::vector<std::vector<std::int64_t>>;
 
 struct PromptRows {
-    Tensor tokens, lengths;  ///< (N, L) filled up at the end, i64; (N), i64
+    Tensor tokens, lengths;  ///< (N, L) right-padded, i64; (N), i64
     bool ragged;
 };
 
 PromptRows prompts_of(const Tensor& prompts, const GenerationOptions& options) {
     if (prompts.rank() != 2 || prompts.size(0) < 1 || prompts.size(1) < 1)
-        throw ShapeError(
-            fmt::format("generate: expected prompts (N, L) of at least one token, got {}", prompts.shape().str()));
+        throw ShapeError(fmt::format("generate: expected prompts of shape (N, L) of at least one token, got {}",
+                                     prompts.shape().str()));
     if (prompts.dtype() != DType::i64 && prompts.dtype() != DType::i32)
         throw TypeError(fmt::format("generate: expected prompts of i64 or i32, got {}", name_of(prompts.dtype())));
     const std::int64_t texts = prompts.size(0), length = prompts.size(1);
@@ -48,14 +48,14 @@ PromptRows prompts_of(const Tensor& prompts, const GenerationOptions& options) {
     return {gather(tokens, 1, clamp(from, 0, length - 1)), lengths, true};
 }
 
-/// Whether a token ends its text.
+/// Returns whether a token is an end token.
 Tensor ends(const Tensor& tokens, const std::vector<std::int64_t>& ids) {
     Tensor found = tokens == ids.at(0);
     for (std::size_t i = 1; i < ids.size(); ++i) found = found | (tokens == ids[i]);
     return found;
 }
 
-/// Prompts with the first `count` of the tokens (N, most) behind them, and pads up to L + most.
+/// Appends the first `count` of the tokens (N, most) to the prompts, padded to L + most.
 Tensor joined(const PromptRows& prompts, const Tensor& written, const Tensor& count, std::int64_t pad) {
     const std::int64_t texts = prompts.tokens.size(0), length = prompts.tokens.size(1), most = written.size(1);
     const TensorOptions whole{DType::i64, written.device()};
@@ -70,12 +70,11 @@ Tensor joined(const PromptRows& prompts, const Tensor& written, const Tensor& co
 
 void require_length(const CausalLM& model, std::int64_t longest, const GenerationOptions& options) {
     if (longest + options.max_new_tokens > model.max_positions())
-        throw ValueError(
-            fmt::format("generate: expected texts of up to {} tokens, got prompts of {} and {} behind them",
-                        model.max_positions(), longest, options.max_new_tokens));
+        throw ValueError(fmt::format("generate: expected texts of up to {} tokens, got prompts of {} and {} new ones",
+                                     model.max_positions(), longest, options.max_new_tokens));
 }
 
-/// The option that cannot be met by a choice on the device; null where there is none.
+/// The option that is not supported by device-side sampling; null if there is none.
 const char* host_option(const GenerationOptions& options) {
     if (options.do_sample) return "do_sample";
     if (options.num_beams > 1) return "num_beams";
@@ -119,7 +118,7 @@ std::vector<GeneratedSequence> generate_lists(CausalLM& model, const Prompts& pr
         };
         return text::generate(next, prompts, placed);
     }
-    // Beams are searched for one prompt after the other.
+    // Beam search processes one prompt after the other.
     const std::int64_t texts = options.num_beams > 1
                                    ? options.num_beams
                                    : options.num_return_sequences * static_cast<std::int64_t>(prompts.size());
@@ -128,7 +127,7 @@ std::vector<GeneratedSequence> generate_lists(CausalLM& model, const Prompts& pr
     return text::generate(next, prompts, options);
 }
 
-/// The rows of a tensor of prompts as lists, and the result as a tensor.
+/// Generates from a tensor of prompts converted to lists, and returns the result as a tensor.
 Generated generate_rows(CausalLM& model, const PromptRows& given, const GenerationOptions& options) {
     const std::vector<std::int64_t> tokens = given.tokens.to_vector<std::int64_t>(),
                                     lengths = given.lengths.to_vector<std::int64_t>();
@@ -155,7 +154,7 @@ Generated generate_rows(CausalLM& model, const PromptRows& given, const Generati
     return {Tensor::from(rows, {texts, whole}, device), Tensor::from(counts, {texts}, device)};
 }
 
-/// Calls of the model, one after the other: each gives the tokens (N) that come next.
+/// Consecutive calls of the model, each returning the next tokens (N).
 class Writer {
   public:
     Writer(CausalLM& model, const PromptRows& prompts, const GenerationOptions& options)
@@ -170,7 +169,7 @@ class Writer {
     }
 
     Tensor first() {
-        // Read before the model has work to wait for.
+        // Read before the model enqueues work that would delay it.
         const std::vector<std::int64_t> tokens = prompts_.tokens.to_vector<std::int64_t>();
         const Tensor hidden = model_.hidden_states(prompts_.tokens, {.cache = cache_});
         if (cache_.defined() && prompts_.ragged) cache_.set_lengths(prompts_.lengths);
@@ -181,8 +180,8 @@ class Writer {
                     fmt::format("generate: expected tokens of prompts in 0 .. {}, got {}", scores.size(1) - 1, one));
         return chosen(scores);
     }
-    /// @param before tokens that were chosen last
-    /// @param written all tokens so far, the `count` of them
+    /// @param before tokens selected last
+    /// @param written all tokens so far, `count` of them
     Tensor next(const Tensor& before, const Tensor& written, std::int64_t count) {
         if (!options_.use_cache) {
             const Tensor counts = full({before.size(0)}, count, {DType::i64, before.device()});
@@ -197,7 +196,7 @@ class Writer {
   private:
     Tensor step(const Tensor& before) {
         const std::int64_t texts = before.size(0);
-        // Where none could be chosen any token does: the text is refused at the end.
+        // If no token can be selected any id is used: the text is rejected at the end.
         const Tensor read = maximum(before, zeros({}, {DType::i64, before.device()}));
         const Tensor hidden = model_.hidden_states(reshape(read, {texts, 1}), {.cache = cache_});
         const Tensor scores = model_.logits(reshape(hidden, {texts, hidden.size(2)}));
@@ -234,23 +233,23 @@ NextToken sampling(const SamplingOptions& options) {
         throw ValueError(fmt::format("sampling: expected top_p in (0, 1], got {}", *options.top_p));
     if (options.min_p && !(*options.min_p >= 0 && *options.min_p <= 1))
         throw ValueError(fmt::format("sampling: expected min_p in [0, 1], got {}", *options.min_p));
-    // Within the range of a float, of a device without subnormal numbers, too.
+    // Within the range of float, also on devices without subnormal numbers.
     const double sharpness = std::clamp(1 / options.temperature, 1e-30, 1e38);
     return {[options, sharpness](const Tensor& scores) {
                 const Tensor all = scores.to(compute_type(scores.dtype())), largest = amax(all, {-1}, true);
-                // By the distance from the largest, which no temperature takes out of range; infinite ones share all.
+                // Differences to the maximum stay in range at any temperature; infinite scores are tied.
                 Tensor left =
                     where(largest == kInfinity, where(all == kInfinity, 0.0, -kInfinity), (all - largest) * sharpness);
                 Tensor ids;
                 const std::int64_t size = all.size(-1), most = std::min(options.top_k.value_or(size), size);
                 if (most < size || options.top_p.value_or(1) < 1) {
-                    // Largest first, of equal ones the lower ids: exactly so many are left.
+                    // Sorted in descending order, ties by lower id: exactly that many remain.
                     const TopK order = topk(left, most);
                     left = order.values;
                     ids = order.indices;
                 }
                 if (options.top_p.value_or(1) < 1) {
-                    // Tokens before which less than the share has come; the first always.
+                    // Keeps tokens whose preceding cumulative probability is below top_p; always the first.
                     const Tensor chances = softmax(left, -1);
                     left = where(cumsum(chances, -1) - chances < *options.top_p, left, -kInfinity);
                 }
@@ -274,7 +273,7 @@ Generated generate(CausalLM& model, const Tensor& prompts, const GenerationOptio
     if (const char* host = host_option(options); host != nullptr) {
         if (options.next.choose)
             throw ValueError(
-                fmt::format("generate: expected no {} beside `next`, which chooses in place of all options", host));
+                fmt::format("generate: expected no {} with `next`, which replaces the sampling options", host));
         return generate_rows(model, given, options);
     }
     std::vector<std::int64_t> ends_of_text = options.eos_token_id;
@@ -297,16 +296,16 @@ Generated generate(CausalLM& model, const Tensor& prompts, const GenerationOptio
     Tensor counts = full({texts}, most, whole);
     if (!ends_of_text.empty()) {
         const Tensor ended = cumsum(ends(written, ends_of_text).to(DType::i64), 1);
-        // Up to the first that ends the text, and with it.
+        // Up to and including the first end token.
         counts = minimum(sum((ended == 0).to(DType::i64), {1}) + 1, most);
     }
-    // Tokens behind the end of a text do not count.
+    // Tokens after the end of a text are ignored.
     const Tensor place = reshape(arange(0, most, 1, whole), {1, most});
     const Tensor refused = any((written < 0) & (place < unsqueeze(counts, 1)) & (place < count), {1});
     const std::vector<std::int64_t> in_text = refused.to(DType::i64).to_vector<std::int64_t>();
     if (const auto text = std::ranges::find(in_text, 1); text != in_text.end())
         throw ValueError(
-            fmt::format("generate: expected scores of which one is the largest, got NaN or none above -infinity in "
+            fmt::format("generate: expected scores with a maximum, got NaN or none above -infinity in "
                         "text {}",
                         text - in_text.begin()));
     return {joined(given, written, counts, options.pad_token_id), given.lengths + counts};

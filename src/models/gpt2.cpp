@@ -35,7 +35,7 @@ class Attention : public nn::Callable<Tensor(Tensor, LayerInputs)> {
 
   protected:
     Tensor forward(Tensor x, LayerInputs inputs) override {
-        // One product; each head's rows stay where they are in its result.
+        // One product; the heads are views of its result.
         const Tensor all = reshape(c_attn_(x), {x.size(0), x.size(1), 3, heads_, x.size(2) / heads_});
         const auto part = [&](std::int64_t i) { return permute(select(all, 2, i), {0, 2, 1, 3}); };
         const Tensor q = part(0), k = part(1), v = part(2);
@@ -146,7 +146,7 @@ GPT2::GPT2(const GPT2Config& config, const ModelOptions& options)
                                                                 : zeros({config.vocab_size, config.n_embd},
                                                                         {options.dtype, options.device})))) {
     initialise(*this, config.initializer_range);
-    // Residuals of 2 n_layer parts add up.
+    // Residual projections are scaled by the number of residual branches, 2 n_layer.
     for (const auto& [name, tensor] : named_parameters())
         if (name.ends_with("c_proj.weight"))
             nn::normal_(tensor, 0, config.initializer_range / std::sqrt(2 * static_cast<double>(config.n_layer)));

@@ -7,7 +7,7 @@
 namespace declivity::models {
 namespace {
 
-constexpr double kSilence = 1e-6;  // added to powers, whose logarithm would be without bound
+constexpr double kSilence = 1e-6;  // added to powers, so that their logarithm is bounded
 
 void require_at_least(const char* field, std::int64_t value, std::int64_t least) {
     if (value < least)
@@ -15,7 +15,7 @@ void require_at_least(const char* field, std::int64_t value, std::int64_t least)
 }
 
 nn::Conv2dOptions without_bias(nn::Conv2dOptions conv, const ModelOptions& options) {
-    conv.bias = false;  // the normalisation behind it has one
+    conv.bias = false;  // the normalisation layer has its own bias
     conv.dtype = options.dtype;
     conv.device = options.device;
     return conv;
@@ -86,18 +86,18 @@ KeywordCNN::KeywordCNN(const KeywordCNNConfig& config, const ModelOptions& optio
       classifier_(add("classifier", nn::Linear(config.channels, config.classes, linear_options(true, options)))) {}
 
 Tensor KeywordCNN::features(const Tensor& samples) {
-    if (!samples.defined()) throw ValueError("KeywordCNN: expected samples (N, T), got an undefined tensor");
+    if (!samples.defined()) throw ValueError("KeywordCNN: expected samples of shape (N, T), got an undefined tensor");
     ops::require_real("KeywordCNN", "samples", samples.dtype());
     const std::int64_t least = config_.n_fft / 2 + 1;
     if (samples.rank() != 2 || samples.size(1) < least)
-        throw ShapeError(fmt::format("KeywordCNN: expected samples (N, T) with T of at least {}, got {}", least,
-                                     samples.shape().str()));
+        throw ShapeError(fmt::format("KeywordCNN: expected samples of shape (N, T) with T of at least {}, got {}",
+                                     least, samples.shape().str()));
     return log(mel_(samples) + kSilence);
 }
 
 Tensor KeywordCNN::forward(Tensor samples) {
     const Tensor mels = features(samples);
-    // What is louder by a factor is larger by a summand here.
+    // A loudness factor becomes an additive constant in the logarithm.
     const Tensor x = norm_(mels - mean(mels, {1, 2}, true));
     const Tensor y = blocks_(stem_(unsqueeze(x, 1)));
     return classifier_(dropout_(flatten(global_avg_pool2d(y))));

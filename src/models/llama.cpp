@@ -17,7 +17,7 @@ namespace {
 
 constexpr FileLayout kLayout{.prefix = "model."};
 
-/// Radians per token of each pair of elements (J. Su et al., RoFormer, 2021), scaled as RopeScaling says.
+/// Radians per token of each pair of elements (J. Su et al., RoFormer, 2021), scaled according to RopeScaling.
 std::vector<double> rotary_frequencies(const LlamaConfig& config) {
     const RopeScaling& scaling = config.rope_scaling;
     const auto original = static_cast<double>(scaling.original_max_position_embeddings);
@@ -153,7 +153,7 @@ class LlamaModel : public nn::Callable<Tensor(Tensor, CausalInputs)> {
     Tensor forward(Tensor input_ids, CausalInputs inputs) override {
         require_tokens("Llama", input_ids, positions_);
         Tensor x = embed_tokens_(input_ids);
-        // They are no part of the state, and follow the model.
+        // Not part of the state dict, but moved with the model.
         if (!(frequencies_.device() == x.device())) frequencies_ = frequencies_.to(x.device());
         const Tensor frequencies = frequencies_.to(compute_type(x.dtype()));
         const Tensor places = announced("Llama", input_ids, inputs);

@@ -1,4 +1,4 @@
-// Layer 5, private. What several models are made of.
+// Layer 5, private. Building blocks shared by several models.
 #pragma once
 
 #include <cmath>
@@ -17,7 +17,7 @@
 
 namespace declivity::models {
 
-/// Holds modules under a name of its own, and is not called.
+/// Groups modules under a name; it is not called.
 class Container : public nn::Module {
   public:
     using Module::add;
@@ -29,7 +29,7 @@ class Container : public nn::Module {
 /// (..., width) -> (..., vocab_size), without a bias.
 class LMHead : public nn::Layer {
   public:
-    /// @param weight (vocab_size, width), perhaps another module's, to which it is tied then
+    /// @param weight (vocab_size, width), may be another module's, to which it is tied then
     explicit LMHead(const Tensor& weight) { weight_ = parameter("weight", weight); }
     [[nodiscard]] std::string type_name() const override { return "LMHead"; }
     [[nodiscard]] const std::type_info& capture_safe() const override { return typeid(LMHead); }
@@ -41,11 +41,11 @@ class LMHead : public nn::Layer {
     Parameter weight_;
 };
 
-/// What a layer of a causal model is told beside its input.
+/// Inputs of a causal model's layer besides the hidden states.
 struct LayerInputs {
     nn::KeyValueCache cache = {};
     Tensor mask = {};       ///< (N, 1, 1, L), bool, true takes part
-    Tensor positions = {};  ///< (N, 1, L), for rotary positions; 0, 1, ... if none
+    Tensor positions = {};  ///< (N, 1, L), for rotary positions; 0, 1, ... if undefined
 };
 inline std::vector<Tensor> tensors_of(const LayerInputs& inputs) {
     std::vector<Tensor> all = tensors_of(inputs.cache);
@@ -53,7 +53,7 @@ inline std::vector<Tensor> tensors_of(const LayerInputs& inputs) {
     return all;
 }
 
-/// The layers of a causal model one after the other, each called with what is behind `inputs` as well.
+/// Runs the layers of a causal model one after the other, each with the arguments after `inputs` as well.
 template <class Block, class... More>
 Tensor through(nn::ModuleList<Block>& blocks, Tensor x, const CausalInputs& inputs, const More&... more) {
     const bool again = inputs.gradient_checkpointing && !inputs.cache.defined() && grad_enabled();
@@ -71,7 +71,7 @@ inline nn::LinearOptions linear_options(bool bias, const ModelOptions& options) 
 inline Tensor by_heads(const Tensor& x, std::int64_t heads) {
     return permute(reshape(x, {x.size(0), x.size(1), heads, x.size(2) / heads}), {0, 2, 1, 3});
 }
-/// And back.
+/// Inverse of by_heads().
 inline Tensor by_tokens(const Tensor& x) {
     return reshape(permute(x, {0, 2, 1, 3}), {x.size(0), x.size(2), x.size(1) * x.size(3)});
 }
@@ -85,23 +85,23 @@ inline Tensor mask_of(const char* name, const Tensor& mask, const Tensor& input_
 
 inline void require_tokens(const char* name, const Tensor& input_ids, std::int64_t most) {
     if (input_ids.rank() != 2)
-        throw ShapeError(fmt::format("{}: expected input_ids (N, L), got {}", name, input_ids.shape().str()));
+        throw ShapeError(fmt::format("{}: expected input_ids of shape (N, L), got {}", name, input_ids.shape().str()));
     if (input_ids.dtype() != DType::i64 && input_ids.dtype() != DType::i32)
         throw TypeError(fmt::format("{}: expected input_ids of i64 or i32, got {}", name, name_of(input_ids.dtype())));
     if (input_ids.size(1) > most)
         throw ShapeError(fmt::format("{}: expected up to {} tokens, got {}", name, most, input_ids.size(1)));
 }
 
-/// The places of the tokens, (N, L), perhaps from a cache, which learns of them; undefined where they are 0, 1, ...
+/// Positions of the tokens, (N, L), from a cache if there is one, which is advanced; undefined if they are 0, 1, ...
 inline Tensor announced(const char* name, const Tensor& input_ids, CausalInputs& inputs) {
     if (inputs.cache.defined()) {
         if (inputs.attention_mask.defined())
             throw Unsupported(
-                fmt::format("{}: expected no attention_mask beside a cache, whose lengths say what counts; "
-                            "fill rows up at the end, and tell set_lengths()",
+                fmt::format("{}: expected no attention_mask with a cache, whose lengths determine the valid tokens; "
+                            "pad rows at the end and call set_lengths()",
                             name));
         if (input_ids.size(0) != inputs.cache.batch())
-            throw ShapeError(fmt::format("{}: expected input_ids of {} texts, as many as the cache has, got {}", name,
+            throw ShapeError(fmt::format("{}: expected input_ids of {} texts, the cache's batch size, got {}", name,
                                          inputs.cache.batch(), input_ids.shape().str()));
         inputs.cache.advance(input_ids.size(1));
         if (!inputs.position_ids.defined()) return inputs.cache.positions(input_ids.size(1));
@@ -111,7 +111,7 @@ inline Tensor announced(const char* name, const Tensor& input_ids, CausalInputs&
     return inputs.position_ids;
 }
 
-/// Matrices normal with `range`, biases 0; normalisation stays as it is.
+/// Initialises matrices from a normal distribution with std `range`, biases with 0; normalisation layers are unchanged.
 inline void initialise(const nn::Module& module, double range) {
     const NoGrad no_grad;
     for (const auto& [name, tensor] : module.named_parameters()) {
@@ -127,7 +127,7 @@ inline void require_cache_length(const char* name, std::int64_t max_length, std:
             fmt::format("{}::make_cache: expected a max_length of up to {}, got {}", name, positions, max_length));
 }
 
-/// Options of a cache for a model: its type, and device, where none are given.
+/// Cache options for a model: type and device default to the model's.
 inline nn::KeyValueCacheOptions cache_options(const nn::Module& module, nn::KeyValueCacheOptions options) {
     const Tensor first = module.named_parameters().at(0).tensor;
     if (options.dtype == DType::f32) options.dtype = first.dtype();

@@ -18,7 +18,7 @@ constexpr double kNever = -std::numeric_limits<double>::infinity();
 
 Tensor widened(const Tensor& x) { return x.to(compute_type(x.dtype())); }
 
-/// Of the same type and on the same device as x.
+/// Checks that a tensor is of the same type and on the same device as x.
 void require_alike(const char* function, const char* name_x, const Tensor& x, const char* name, const Tensor& other) {
     ops::require_alike(function, name_x, x.dtype(), x.device(), name, other.dtype(), other.device());
 }
@@ -44,7 +44,7 @@ void require_log_q(const char* function, const char* name, const Tensor& log_q, 
     ops::require_shape(function, name, log_q.shape(), {count});
 }
 
-/// Both are there, or neither. @return whether they are
+/// Checks that both are defined, or neither. @return whether they are
 bool both(const char* function, const char* names, const Tensor& a, const Tensor& b) {
     if (a.defined() != b.defined())
         throw ValueError(fmt::format("{}: expected both of {}, or neither", function, names));
@@ -111,8 +111,8 @@ Tensor sampled_softmax_loss(const Tensor& users, const Tensor& positives, const 
     require_alike(kName, "users", users, "negatives", negatives);
     ops::require_shape(kName, "positives", positives.shape(), users.shape());
     if (negatives.rank() != 2 || negatives.size(1) != users.size(1))
-        throw ShapeError(
-            fmt::format("{}: expected negatives (M, {}), got {}", kName, users.size(1), negatives.shape().str()));
+        throw ShapeError(fmt::format("{}: expected negatives of shape (M, {}), got {}", kName, users.size(1),
+                                     negatives.shape().str()));
     require_temperature(kName, options.temperature);
     const std::int64_t count = users.size(0), drawn = negatives.size(0);
     const bool corrected =
@@ -144,11 +144,11 @@ Tensor sampled_softmax_loss(const Tensor& users, const Tensor& positives, const 
 }
 
 NegativeSampler::NegativeSampler(const Tensor& weights) {
-    if (!weights.defined()) throw ValueError("NegativeSampler: expected weights (C), got an undefined tensor");
+    if (!weights.defined()) throw ValueError("NegativeSampler: expected weights of shape (C), got an undefined tensor");
     ops::require_real("NegativeSampler", "weights", weights.dtype());
     if (weights.rank() != 1 || weights.size(0) < 1)
-        throw ShapeError(
-            fmt::format("NegativeSampler: expected weights (C), of at least 1, got {}", weights.shape().str()));
+        throw ShapeError(fmt::format("NegativeSampler: expected weights of shape (C), of at least 1, got {}",
+                                     weights.shape().str()));
     const NoGrad no_grad;
     weights_ = widened(weights.detach()).clone();
     log_probabilities_ = log(weights_ / sum(weights_));

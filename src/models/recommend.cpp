@@ -22,7 +22,7 @@ void require_sizes(const char* config, const char* field, const std::vector<std:
 }
 
 void require_fields(const char* config, const std::vector<std::int64_t>& fields) {
-    if (fields.empty()) throw ValueError(fmt::format("{}::fields: expected one field at least, got none", config));
+    if (fields.empty()) throw ValueError(fmt::format("{}::fields: expected at least one field, got none", config));
     require_sizes(config, "fields", fields);
 }
 
@@ -36,20 +36,21 @@ void require_whole(const char* name, const char* what, const Tensor& ids) {
         throw TypeError(fmt::format("{}: expected {} of i64 or i32, got {}", name, what, name_of(ids.dtype())));
 }
 
-/// (N), of whole numbers.
+/// Checks ids (N) of an integer type.
 void require_list(const char* name, const char* what, const Tensor& ids) {
     require_whole(name, what, ids);
     ops::require_rank(name, what, ids.shape(), 1, "N");
 }
 
-/// Categories of fields, (N, F).
+/// Checks categorical features of fields, (N, F).
 void require_categories(const char* name, const char* what, const Tensor& ids, std::size_t fields) {
     require_whole(name, what, ids);
     if (ids.rank() != 2 || ids.size(1) != static_cast<std::int64_t>(fields))
-        throw ShapeError(fmt::format("{}: expected {} (N, {}), got {}", name, what, fields, ids.shape().str()));
+        throw ShapeError(
+            fmt::format("{}: expected {} of shape (N, {}), got {}", name, what, fields, ids.shape().str()));
 }
 
-/// Real features (rows, columns), or undefined where there are no columns.
+/// Checks real features (rows, columns), or undefined if there are no columns.
 void require_numbers(const char* name, const char* what, const Tensor& dense, std::int64_t rows, std::int64_t columns) {
     if (columns == 0) {
         if (dense.defined())
@@ -58,7 +59,8 @@ void require_numbers(const char* name, const char* what, const Tensor& dense, st
         return;
     }
     if (!dense.defined())
-        throw ValueError(fmt::format("{}: expected {} ({}, {}), got an undefined tensor", name, what, rows, columns));
+        throw ValueError(
+            fmt::format("{}: expected {} of shape ({}, {}), got an undefined tensor", name, what, rows, columns));
     ops::require_real(name, what, dense.dtype());
     ops::require_shape(name, what, dense.shape(), {rows, columns});
 }
@@ -70,7 +72,7 @@ nn::Embedding table(std::int64_t rows, std::int64_t columns, double std, const M
     return made;
 }
 
-/// Linear layers from `in` through the hidden sizes to `out`, with ReLU between them, and behind the last where told.
+/// MLP from `in` through the hidden sizes to `out`, with ReLU between the layers, and optionally after the last.
 nn::Sequential layers(std::int64_t in, const std::vector<std::int64_t>& hidden, std::int64_t out, bool relu_at_end,
                       const ModelOptions& options) {
     nn::Sequential made;
@@ -182,7 +184,7 @@ Tensor FactorizationMachine::forward(Tensor ids, Tensor values) {
                            values.dtype(), values.device());
         ops::require_shape("FactorizationMachine", "values", values.shape(), ids.shape());
     }
-    // A number that its field does not have must not become one of the next field's.
+    // An id out of range of its field must not become one of the next field's.
     const Tensor own = ids.to(DType::i64);
     const Tensor rows = where(logical_and(own >= 0, own < sizes_), own + offsets_, -1);
     Tensor linear = linear_(rows), vectors = factors_(rows);  // (N, F, 1), (N, F, factors)
@@ -293,12 +295,12 @@ Tensor DLRM::forward(Tensor dense, Tensor ids) {
     ops::require_real("DLRM", "dense", dense.dtype());
     if (dense.rank() != 2 || dense.size(1) != config_.dense_features)
         throw ShapeError(
-            fmt::format("DLRM: expected dense (N, {}), got {}", config_.dense_features, dense.shape().str()));
+            fmt::format("DLRM: expected dense of shape (N, {}), got {}", config_.dense_features, dense.shape().str()));
     if (!ids.defined()) throw ValueError("DLRM: expected ids, got an undefined tensor");
     require_whole("DLRM", "ids", ids);
     if (ids.rank() < 2 || ids.rank() > 3 || ids.size(0) != dense.size(0) || ids.size(1) != fields)
-        throw ShapeError(fmt::format("DLRM: expected ids ({0}, {1}) or ({0}, {1}, L), got {2}", dense.size(0), fields,
-                                     ids.shape().str()));
+        throw ShapeError(fmt::format("DLRM: expected ids of shape ({0}, {1}) or ({0}, {1}, L), got {2}", dense.size(0),
+                                     fields, ids.shape().str()));
     const Tensor bags = ids.rank() == 3 ? ids : unsqueeze(ids, 2);
     std::vector<Tensor> vectors{bottom_(dense)};
     std::int64_t field = 0;

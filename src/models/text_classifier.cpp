@@ -24,8 +24,8 @@ void TextCNNConfig::check() const {
     require_padding("TextCNNConfig", padding_idx, vocab_size);
 }
 
-/// Embedded tokens (N, D, L) and the number of tokens of each text (N, 1) -> the largest answer of each filter that
-/// sees tokens alone, (N, filters of all sizes).
+/// Embedded tokens (N, D, L) and the number of tokens of each text (N, 1) -> max over time of each filter, over windows
+/// without padding, (N, filters of all sizes).
 class TextConvolutions : public nn::Callable<Tensor(Tensor, Tensor)> {
   public:
     TextConvolutions(const TextCNNConfig& config, const ModelOptions& options) : sizes_(config.filter_sizes) {
@@ -42,10 +42,10 @@ class TextConvolutions : public nn::Callable<Tensor(Tensor, Tensor)> {
         std::vector<Tensor> found;
         for (std::size_t i = 0; i < sizes_.size(); ++i) {
             const Tensor answers = relu((*convolutions_[i])(x));
-            // The window at 0 always counts; one further on where it ends within the text.
+            // The window at 0 is always valid; others if they end within the text.
             const Tensor places = arange(0, answers.size(2), 1, {DType::i64, x.device()});
             const Tensor counts = maximum(lengths - sizes_[i], zeros({}, {DType::i64, x.device()})) >= places;
-            // Answers are 0 at least.
+            // Activations are non-negative.
             found.push_back(amax(where(unsqueeze(counts, 1), answers, 0.0), {2}));
         }
         return concat(found, 1);
@@ -71,7 +71,7 @@ TextCNN::TextCNN(const TextCNNConfig& config, const ModelOptions& options)
 Tensor TextCNN::forward(Tensor input_ids) {
     require_tokens("TextCNN", input_ids, std::numeric_limits<std::int64_t>::max());
     if (input_ids.size(1) < 1)
-        throw ShapeError(fmt::format("TextCNN: expected a token at least, got {}", input_ids.shape().str()));
+        throw ShapeError(fmt::format("TextCNN: expected at least one token, got {}", input_ids.shape().str()));
     const Tensor lengths = sum((input_ids != config_.padding_idx).to(DType::i64), {1}, true);
     Tensor x = transpose(embedding_(input_ids), 1, 2);
     const std::int64_t most = *std::max_element(config_.filter_sizes.begin(), config_.filter_sizes.end());

@@ -29,7 +29,8 @@ nn::Embedding embedding_of(std::int64_t vocab_size, const TranslatorConfig& conf
     nn::Embedding table(vocab_size, config.d_model,
                         {.padding_idx = config.padding_idx, .dtype = options.dtype, .device = options.device});
     const NoGrad no_grad;
-    // Times sqrt(d_model) it is as large as the positions; as the last product's weight it gives scores near 1.
+    // Scaled by sqrt(d_model) to the magnitude of the position embeddings; as the tied output weight it gives scores
+    // near 1.
     table.weight().mul_(1 / std::sqrt(static_cast<double>(config.d_model)));
     return table;
 }
@@ -80,11 +81,11 @@ Tensor Translator::encode(const Tensor& source) {
 
 namespace {
 
-/// Of one text for each target, where it is one for all.
+/// Repeats a single text for each target.
 Tensor for_each_target(const char* what, const Tensor& of_source, const Tensor& target) {
     if (of_source.size(0) == target.size(0)) return of_source;
     if (of_source.size(0) != 1)
-        throw ShapeError(fmt::format("Translator: expected {} of {} texts, or of 1, got {}", what, target.size(0),
+        throw ShapeError(fmt::format("Translator: expected {} for {} texts, or for 1, got {}", what, target.size(0),
                                      of_source.size(0)));
     std::vector<std::int64_t> sizes;
     for (int axis = 0; axis < of_source.rank(); ++axis)
@@ -96,15 +97,14 @@ Tensor for_each_target(const char* what, const Tensor& of_source, const Tensor& 
 
 Tensor Translator::decode(const Tensor& target, const Tensor& memory, const Tensor& source) {
     require_tokens("Translator::decode", target, config_.max_length);
-    // Tokens never look at padding, which stands behind them.
+    // Tokens never attend to padding, which is after them.
     const Tensor seen = for_each_target("memory", memory, target), read = for_each_target("source", source, target);
     return head_(decoder_(embedded(target_embedding_, target), seen, nn::AttentionMasks{.is_causal = true},
                           nn::AttentionMasks{.key_padding_mask = padding_of(read)}));
 }
 
 Tensor Translator::forward(Tensor source, Tensor target) {
-    if (!target.defined())
-        throw ValueError("Translator: expected a target (N, T) beside the source, got an undefined tensor");
+    if (!target.defined()) throw ValueError("Translator: expected a target of shape (N, T), got an undefined tensor");
     const Tensor memory = encode(source);
     return decode(target, memory, source);
 }
@@ -124,7 +124,7 @@ std::vector<text::GeneratedSequence> Translator::translate(const std::vector<std
     const auto longest = static_cast<std::int64_t>(prompt.size()) + options.max_new_tokens;
     if (longest > config_.max_length)
         throw ValueError(
-            fmt::format("Translator::translate: expected prompt and max_new_tokens of {} tokens at most, got "
+            fmt::format("Translator::translate: expected prompt and max_new_tokens of at most {} tokens, got "
                         "{} and {}",
                         config_.max_length, prompt.size(), options.max_new_tokens));
     for (const auto& [what, tokens, size] : {std::tuple("source", &source, config_.source_vocab_size),
@@ -153,7 +153,7 @@ std::vector<text::GeneratedSequence> Translator::translate(const std::vector<std
                                 all.begin() + (row + 1) * config_.target_vocab_size);
         return logits;
     };
-    // The row of padding was never trained.
+    // The padding row was never trained.
     text::GenerationOptions without_padding = options;
     without_padding.suppress_tokens.push_back(config_.padding_idx);
     return text::generate(next, prompt, without_padding);

@@ -123,7 +123,7 @@ EncoderOutput ViT::forward(Tensor pixel_values) {
 
 namespace {
 
-/// @param prefix of the names, which is that of ViT within a model with a head
+/// @param prefix of the names: that of ViT within a model with a head
 void visit_parameters(const ViTConfig& config, const std::string& prefix, bool pooler, const VisitParameter& visit) {
     const std::int64_t width = config.hidden_size, inner = config.intermediate_size,
                        side = config.image_size / config.patch_size;

@@ -20,7 +20,7 @@
 namespace declivity::models {
 namespace {
 
-/// As files of models that came from TensorFlow name normalisation.
+/// Legacy names of normalisation parameters in files of models converted from TensorFlow.
 std::string old_name(const std::string& name) {
     for (const auto& [now, then] :
          {std::pair{"LayerNorm.weight", "LayerNorm.gamma"}, std::pair{"LayerNorm.bias", "LayerNorm.beta"}})
@@ -42,7 +42,7 @@ Tensor turned(const Tensor& x) { return x.rank() == 2 ? transpose(x) : x; }
 
 const void* same(const Tensor& tensor) { return tensor.state().get(); }
 
-/// The product of claimed sizes, which may be larger than any whole number.
+/// The product of claimed sizes, which may overflow an integer.
 double elements_of(const Shape& shape) {
     double elements = 1;
     for (const std::int64_t size : shape) elements *= static_cast<double>(size);
@@ -62,7 +62,7 @@ void require_shape(const char* function, const io::SafetensorsReader& reader, co
                                      array.shape.str(), array.file.string()));
 }
 
-/// The state of a module without that of its adapters, which have files of their own.
+/// State dict of a module without its adapters, which are saved in separate files.
 StateDict without_adapters(const nn::Module& module) {
     std::set<const void*> adapters;
     for (const nn::AdaptedLinear& one : nn::adapted_layers(module))
@@ -77,9 +77,10 @@ StateDict without_adapters(const nn::Module& module) {
 void check_files(const char* function, const std::filesystem::path& folder, const FileLayout& layout, bool strict,
                  const ParameterList& parameters) {
     const io::SafetensorsReader reader(folder);
-    constexpr std::size_t kNamed = 8;                  // missing parameters that an error names
-    constexpr std::size_t kMissing = 100'000;          // of them a model that is to be trained may have
-    constexpr double kElements = 256.0 * 1024 * 1024;  // and elements, beside as many as the files have
+    constexpr std::size_t kNamed = 8;                  // missing parameters listed in an error
+    constexpr std::size_t kMissing = 100'000;          // of them, parameters that may be missing in a model to be
+                                                       // trained
+    constexpr double kElements = 256.0 * 1024 * 1024;  // and elements, compared with those that the files have
     std::vector<std::string> missing;
     double lacking = 0, having = 0;
     for (const auto& [name, array] : reader.arrays()) having += elements_of(array.shape);
@@ -124,7 +125,7 @@ LoadedState load_weights(const char* function, nn::Module& module, const std::fi
             used.insert(*in_file);
         }
     for (const auto& [name, tensor] : state)
-        // One that is tied has its values under its other name.
+        // A tied parameter has its values under its other name.
         if (std::ranges::find(filled, same(tensor)) == filled.end()) found.missing.push_back(name);
     for (const auto& [name, array] : reader.arrays())
         if (!used.contains(name)) found.unexpected.push_back(name);
@@ -138,14 +139,14 @@ LoadedState load_weights(const char* function, nn::Module& module, const std::fi
         Tensor from = io::to_device(reader.read(match.in_file), match.to.device());
         if (layout.is_transposed(match.name)) from = turned(from);
         from = from.to(match.to.dtype());
-        (void)from.view();  // as it was read it is not needed any more
+        (void)from.view();  // releases the array as it was read
         return from;
     };
     if (reading == Reading::all_or_nothing)
         for (Match& match : matches) match.from = read(match);
     for (Match& match : matches) {
         match.to.copy_(match.from.defined() ? match.from : read(match));
-        // No more than one array is pending, so that memory is taken for one alone.
+        // At most one array is pending, so that memory is allocated for only one.
         (void)match.to.view();
         match.from = {};
     }
@@ -157,8 +158,8 @@ void save_weights(const nn::Module& module, const std::filesystem::path& folder,
     for (const nn::AdaptedLinear& one : nn::adapted_layers(module))
         if (!one.layer->lora()->merged())
             throw ValueError(
-                fmt::format("save_pretrained: expected adapters that are merged (nn::merge_lora), or none; that "
-                            "of '{}' is not. io::save_lora writes adapters alone",
+                fmt::format("save_pretrained: expected merged adapters (nn::merge_lora), or none; that "
+                            "of '{}' is not. io::save_lora writes only adapters",
                             one.name));
     const NoGrad no_grad;
     StateDict out;

@@ -1,4 +1,4 @@
-// Layer 5, private. Parameters to and from the files that transformers reads and writes.
+// Layer 5, private. Loading and saving of parameters in the file format of transformers.
 #pragma once
 
 #include <cstdint>
@@ -13,56 +13,57 @@
 
 namespace declivity::models {
 
-/// How names and layouts in files may differ from those of a module.
+/// Differences of names and layouts between files and a module.
 struct FileLayout {
-    /// That of the model without its head, with a dot: files of the one have it in front of names, those of the other
-    /// have not.
+    /// Prefix, with a dot, of the model without its head: present in the names of files with a head, absent in files
+    /// without one.
     std::string_view prefix;
-    /// Which parameters lie transposed in files.
+    /// Returns whether a parameter is stored transposed in files.
     bool (*is_transposed)(std::string_view name) = [](std::string_view) { return false; };
 };
 
-/// A parameter that a model of a config has: its names, of which a file has one at least, and its shape.
+/// Callback for an expected parameter: its names, of which a file has at least one, and its shape.
 using VisitParameter = std::function<void(std::initializer_list<std::string> names, const Shape& shape)>;
-/// Calls visit for one parameter after the other. What it throws ends the list, which may claim to be endless.
+/// Calls visit for one parameter after the other. An exception from it ends the list, whose claimed length is
+/// unchecked.
 using ParameterList = std::function<void(const VisitParameter& visit)>;
 
-/// Compares what a config claims with the headers of the files alone, before anything of that size is made.
-/// @throws ValueError naming what is missing (if strict, or where the files lack far more than they have); ShapeError;
+/// Compares the sizes that a config claims with the headers of the files, before anything of that size is allocated.
+/// @throws ValueError naming what is missing (if strict, or if the files lack far more than they have); ShapeError;
 /// FormatError, IoError
 void check_files(const char* function, const std::filesystem::path& folder, const FileLayout& layout, bool strict,
                  const ParameterList& parameters);
 
-/// Whether a module that keeps half of its new values is of use to none: it is dropped where reading fails.
+/// Atomicity of loading: whether a partly loaded module may remain, or is discarded on failure.
 enum class Reading : std::uint8_t {
-    all_or_nothing,  ///< all arrays are read before the first parameter is written: twice the memory meanwhile
+    all_or_nothing,  ///< all arrays are read before the first parameter is written: twice the memory temporarily
     in_place,        ///< one array after the other
 };
 
-/// Reads the parameters, adapters (nn::Lora) apart. With all_or_nothing nothing is changed by a call that throws.
-/// @return what the files lack, and have beside
+/// Loads the parameters, except those of adapters (nn::Lora). With all_or_nothing a call that throws changes nothing.
+/// @return missing and unexpected names of the files
 /// @throws ValueError naming what is missing, if strict; ShapeError, FormatError, IoError
 LoadedState load_weights(const char* function, nn::Module& module, const std::filesystem::path& path,
                          const FileLayout& layout, bool strict, Reading reading = Reading::all_or_nothing);
 
-/// Writes the parameters, each once, adapters apart.
-/// @throws ValueError where an adapter is not merged
+/// Saves the parameters, each once, except those of adapters.
+/// @throws ValueError if an adapter is not merged
 void save_weights(const nn::Module& module, const std::filesystem::path& folder, const FileLayout& layout,
                   std::uint64_t max_shard_size);
 
-/// The fields of a config beside those that members stand for, for a model that is saved: the name of its class, and
-/// the type of its parameters where the config said one.
+/// Fields without a member for a saved config: the model's class name, and the type of its parameters if the config had
+/// one.
 std::map<std::string, std::string> saved_fields(const nn::Module& module, std::map<std::string, std::string> fields,
                                                 std::string_view architecture);
 
-/// The names of a linear layer, or of a normalisation.
+/// Visits the parameters of a linear or normalisation layer.
 inline void visit_layer(const VisitParameter& visit, const std::string& name, const Shape& weight, bool bias = true) {
     visit({name + ".weight"}, weight);
     if (bias) visit({name + ".bias"}, {weight[0]});
 }
 
-/// The steps of from_pretrained() that all models share.
-/// @param make a model of no more than the files have
+/// Steps of from_pretrained() that all models share.
+/// @param make creates a model no larger than the files
 template <class Model, class Make>
 Model read_pretrained(const char* function, const std::filesystem::path& folder, const FileLayout& layout, bool strict,
                       const ParameterList& parameters, const Make& make) {

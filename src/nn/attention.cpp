@@ -15,7 +15,7 @@ namespace {
 
 constexpr double kHidden = -std::numeric_limits<double>::infinity();
 
-/// As numbers that are added.
+/// Converts a bool mask to an additive one.
 Tensor added(const Tensor& mask, DType dtype) {
     if (mask.dtype() != DType::boolean) return mask.to(dtype);
     return where(mask, full({}, kHidden, {dtype, mask.device()}), 0);
@@ -66,7 +66,7 @@ MultiheadAttention::Heads MultiheadAttention::heads_of(const Tensor& query, cons
                                                        bool with_values) const {
     const Tensor whole = in_proj_weight_, biases = in_proj_bias_;
     if (whole.defined() && !key.defined() && !value.defined()) {
-        // One product; each head's rows stay where they are in its result.
+        // One product; the heads are views of its result.
         const Tensor all = reshape(linear(query, whole, biases),
                                    {query.size(0), query.size(1), 3, num_heads_, embed_dim_ / num_heads_});
         const auto part = [&](std::int64_t i) { return permute(select(all, 2, i), {0, 2, 1, 3}); };
@@ -88,11 +88,11 @@ Tensor MultiheadAttention::mask_of(const AttentionMasks& masks, const Tensor& qu
     const std::int64_t batch = query.size(0), queries = query.size(1);
     const DType dtype = query.dtype();
     Tensor mask = masks.attn_mask, padding = masks.key_padding_mask;
-    // 1 of an integer mask would be added to a score, and hide nothing.
+    // An integer mask would be added to the scores, where 1 masks nothing.
     for (const auto& [what, one] : {std::pair("attn_mask", mask), std::pair("key_padding_mask", padding)})
         if (one.defined() && one.dtype() != DType::boolean && !is_floating(one.dtype()))
             throw TypeError(
-                fmt::format("MultiheadAttention: expected {} of bool, or of floating numbers that are added, got {}",
+                fmt::format("MultiheadAttention: expected {} of bool, or an additive mask of a floating type, got {}",
                             what, name_of(one.dtype())));
     if (mask.defined()) {
         if (mask.shape() != Shape{queries, keys} && mask.shape() != Shape{batch * num_heads_, queries, keys})
@@ -128,14 +128,14 @@ Tensor MultiheadAttention::forward(Tensor query, Tensor key, Tensor value, Atten
     const auto batched = [&](const Tensor& x) {
         if (!x.defined()) return x;
         if (x.rank() != query.rank())
-            throw ShapeError(
-                fmt::format("MultiheadAttention: expected as many axes of query, key and value, got {} and {}",
-                            query.shape().str(), x.shape().str()));
+            throw ShapeError(fmt::format(
+                "MultiheadAttention: expected query, key and value with the same number of axes, got {} and {}",
+                query.shape().str(), x.shape().str()));
         return single ? unsqueeze(x, 0) : batch_first_ ? x : transpose(x, 0, 1);
     };
     const Tensor x = batched(query), keys = batched(key), values = batched(value);
     if (keys.defined() && keys.size(0) != x.size(0))
-        throw ShapeError(fmt::format("MultiheadAttention: expected query and key of one batch, got {} and {}",
+        throw ShapeError(fmt::format("MultiheadAttention: expected query and key of the same batch size, got {} and {}",
                                      query.shape().str(), key.shape().str()));
     const Heads heads = heads_of(x, keys, values, true);
     const Tensor y = scaled_dot_product_attention(heads.query, heads.key, heads.value,
@@ -169,7 +169,7 @@ Tensor MultiheadAttention::weights(const Tensor& query, const Tensor& key, const
 }
 
 std::int64_t MultiheadAttention::multiply_adds(const std::vector<Tensor>& inputs, const std::vector<Tensor>&) const {
-    // Of the products of weights for a query of rows; those of queries and keys depend on the masks.
+    // Multiply-adds of the projections, for a query of `rows`, and of the attention without the effect of masks.
     const std::int64_t rows = inputs.at(0).numel() / inputs.at(0).size(-1);
     return rows * 3 * embed_dim_ * embed_dim_ + 2 * rows * inputs.at(0).size(batch_first_ ? -2 : 0) * embed_dim_;
 }

@@ -39,7 +39,8 @@ MelScale::MelScale(std::int64_t n_mels, std::int64_t sample_rate, std::int64_t n
 
 Tensor MelScale::forward(Tensor x) {
     if (x.rank() < 2 || x.size(-2) != bank_.size(0))
-        throw ShapeError(fmt::format("MelScale: expected x (..., {}, frames), got {}", bank_.size(0), x.shape().str()));
+        throw ShapeError(
+            fmt::format("MelScale: expected x of shape (..., {}, frames), got {}", bank_.size(0), x.shape().str()));
     return transpose(matmul(transpose(x), bank_));
 }
 
@@ -73,7 +74,7 @@ MFCC::MFCC(audio::MfccOptions options, const TensorOptions& tensors)
         throw ValueError(fmt::format("MFCC: expected an n_mfcc of 1 to n_mels, {}, got {}",
                                      options.mel_spectrogram.n_mels, options.n_mfcc));
     if (norm_ != "ortho" && norm_ != "backward")
-        throw ValueError(fmt::format("MFCC: expected \"ortho\" or \"backward\" as norm, got \"{}\"", norm_));
+        throw ValueError(fmt::format("MFCC: expected norm \"ortho\" or \"backward\", got \"{}\"", norm_));
 }
 
 Tensor MFCC::forward(Tensor x) {

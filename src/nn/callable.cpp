@@ -1,4 +1,4 @@
-// What a module call does around `forward`, and those who look on.
+// The parts of a module call around `forward`: evaluation mode, hooks, observers and summaries.
 #include <declivity/nn/callable.hpp>
 
 #include <atomic>
@@ -30,7 +30,7 @@ std::string shapes_of(const std::vector<Tensor>& tensors) {
     return fmt::format("{}", fmt::join(shapes, ", "));
 }
 
-/// Puts a module and all below it into evaluation, and each back into its own mode at the end.
+/// Puts a module and its descendants into evaluation mode, and restores the mode of each at the end.
 class EvaluationScope {
   public:
     explicit EvaluationScope(Module& module) : module_(module) {
@@ -46,7 +46,7 @@ class EvaluationScope {
         modes_.push_back(module.training());
         module.for_each_child([&](const Module& child) { note(child); });
     }
-    /// train() reaches all below: from the outside in.
+    /// train() applies to all descendants: restored from the outermost to the innermost.
     void put_back(Module& module) {
         module.train(modes_[next_++]);
         module.for_each_child([&](Module& child) { put_back(child); });
@@ -88,20 +88,19 @@ void Module::Call::runs_hooks() const {
     if (const auto* const notes = declivity::detail::CaptureTracker::current();
         notes != nullptr && !notes->allows_hooks)
         Capture::current()->refuse("a hook of a module", "a replay would not call it",
-                                   "remove it, or say that hooks only enqueue (CaptureOptions::hooks)");
+                                   "remove it, or set CaptureOptions::hooks if hooks only enqueue");
 }
 
 bool Module::Call::observed() noexcept { return observer != nullptr; }
 
 void Module::Call::tell(const std::vector<Tensor>& inputs, const std::vector<Tensor>& outputs) const {
     if (Capture* const capture = Capture::current(); capture != nullptr)
-        capture->refuse("a call that an observer is told of (nn::ObserveCalls)", "a replay would not tell it",
-                        "end the observer before the step is recorded");
+        capture->refuse("a call with an observer (nn::ObserveCalls)", "a replay would not notify it",
+                        "destroy the observer before the step is captured");
     (*observer)(Scope::path(), module_, inputs, outputs);
 }
 
-/// A call that is recorded depends on the mode, on children, hooks and parametrisations, and on whether somebody looks
-/// on.
+/// Guards of a captured call: the mode, children, hooks and parametrisations, and whether there is an observer.
 void Module::guard_call() const {
     Capture::current()->guard(
         [here = lifetime_token_.watch(), this, training = training_, children = children_.size(), changes = changes_] {
@@ -128,7 +127,7 @@ void Module::place() {
 int Module::new_hook(std::string_view function, bool callable) {
     require_in_place();
     if (!callable) throw ValueError(fmt::format("{}: expected a function, got an empty one", function));
-    static std::atomic<int> last{0};  // no number twice, so that a stale one removes nobody else's hook
+    static std::atomic<int> last{0};  // ids are unique, so that a stale id removes no other hook
     note_change();
     return ++last;
 }
@@ -147,7 +146,7 @@ std::string Module::summary_of(const std::vector<Tensor>& inputs, const std::fun
                            count(module.parameters()), multiply_adds);
     };
     {
-        const EvaluationScope evaluation(*this);  // a summary must not touch running statistics
+        const EvaluationScope evaluation(*this);  // a summary must not update running statistics
         const NoGrad no_grad;
         const ObserveCalls observe(add_line);
         call();

@@ -1,4 +1,4 @@
-// Layer 4, private. What constructors of convolutions check, and padding that is not of zeros.
+// Layer 4, private. Checks of convolution constructors, and padding modes other than zeros.
 #pragma once
 
 #include <cstdint>
@@ -16,7 +16,7 @@ namespace declivity::nn {
 void check_conv(std::string_view layer, std::int64_t in_channels, std::int64_t out_channels, std::int64_t groups,
                 std::initializer_list<std::int64_t> kernel_size);
 
-/// x with the padding of a convolution of this weight around it.
+/// x padded as for a convolution with this weight.
 template <class Parameters>
 Tensor padded_for(std::string_view layer, const Tensor& x, const Tensor& weight, const Parameters& conv, PadMode mode) {
     const Shape shape = weight.shape();

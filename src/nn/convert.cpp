@@ -13,7 +13,7 @@ void convert(const StateDict& tensors, const std::function<Tensor(const Tensor&)
     made.reserve(tensors.size());
     for (const NamedTensor& item : tensors) {
         made.push_back(converted(item.tensor));
-        (void)made.back().view();  // its memory is there from here on
+        (void)made.back().view();  // evaluated, so that its memory is allocated from here on
     }
     for (std::size_t i = 0; i < made.size(); ++i) Tensor(tensors[i].tensor).assign(made[i]);
 }

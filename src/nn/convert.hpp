@@ -1,4 +1,4 @@
-// Modules' tensors on another device or of another type, all of them or none.
+// Conversion of a module's tensors to another device or type, all or none.
 #pragma once
 
 #include <functional>
@@ -7,7 +7,7 @@
 
 namespace declivity::nn::detail {
 
-/// Each tensor becomes what `converted` makes of it. When that throws for one of them, all stay as they were.
+/// Replaces each tensor by `converted` of it. If that throws for one of them, all are unchanged.
 void convert(const StateDict& tensors, const std::function<Tensor(const Tensor&)>& converted);
 
 }  // namespace declivity::nn::detail

@@ -10,12 +10,11 @@
 namespace declivity::nn {
 namespace {
 
-/// Counted from the start.
+/// Index counted from the start.
 std::optional<std::int64_t> padding_of(std::string_view layer, std::optional<std::int64_t> padding_idx,
                                        std::int64_t rows) {
     if (padding_idx && (*padding_idx < -rows || *padding_idx >= rows))
-        throw ValueError(
-            fmt::format("{}: expected a padding_idx of one of {} rows, got {}", layer, rows, *padding_idx));
+        throw ValueError(fmt::format("{}: expected padding_idx within {} rows, got {}", layer, rows, *padding_idx));
     if (padding_idx && *padding_idx < 0) *padding_idx += rows;
     return padding_idx;
 }
@@ -34,11 +33,11 @@ Tensor drawn(std::int64_t rows, std::int64_t columns, const TensorOptions& tenso
     return select_scatter(std::move(table), nothing, 0, *padding);
 }
 
-/// A table of one's own.
+/// Copy of a table for the layer.
 Tensor copied(std::string_view layer, const Tensor& table) {
     if (!table.defined()) throw ValueError(fmt::format("{}: expected a table, got an undefined tensor", layer));
     if (table.rank() != 2)
-        throw ShapeError(fmt::format("{}: expected a table (V, D), got {}", layer, table.shape().str()));
+        throw ShapeError(fmt::format("{}: expected a table of shape (V, D), got {}", layer, table.shape().str()));
     require_sizes(layer, table.size(0), table.size(1));
     return table.detach().clone();
 }

@@ -1,4 +1,4 @@
-// Layer 4, private. Evaluation mode for a while.
+// Layer 4, private. Scoped evaluation mode.
 #pragma once
 
 #include <utility>
@@ -8,7 +8,7 @@
 
 namespace declivity::nn {
 
-/// While one lives, a module and all below it are in evaluation mode; then each is in its own mode again.
+/// While an instance is alive, a module and its descendants are in evaluation mode; then the mode of each is restored.
 class EvaluationMode {
   public:
     explicit EvaluationMode(Module& module) {
@@ -16,7 +16,7 @@ class EvaluationMode {
         module.eval();
     }
     ~EvaluationMode() {
-        // train() reaches what is below, too: from the outermost to the innermost.
+        // train() applies to descendants as well: restored from the outermost to the innermost.
         for (const auto& [module, training] : before_)
             if (module->training() != training) module->train(training);
     }

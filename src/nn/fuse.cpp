@@ -11,7 +11,7 @@
 namespace declivity::nn {
 namespace {
 
-/// What the norm makes of results: x * factor + offset, a number each for a channel.
+/// The norm as an affine function: x * factor + offset, per channel.
 struct Affine {
     Tensor factor, offset;
 
@@ -30,12 +30,13 @@ struct Affine {
     }
 };
 
-/// Writes the weights of `made`. @param axis of the weight along which its outputs lie; @param groups of them
+/// Writes the folded weights to `made`. @param axis of the weight's output channels; @param groups number of groups
 template <class Made>
 Made with(const Affine& affine, const Tensor& weight, const Tensor& bias, int axis, std::int64_t groups, Made made) {
     Shape shape;
     for (int i = 0; i < weight.rank(); ++i) shape.push_back(1);
-    // A transposed convolution has the inputs of all groups along axis 0, and the outputs of one along axis 1.
+    // The weight of a transposed convolution has the inputs of all groups along axis 0, the outputs of one group along
+    // axis 1.
     Tensor factor = affine.factor;
     if (axis == 1) {
         const std::int64_t ins = weight.size(0) / groups, outs = weight.size(1);
@@ -52,7 +53,7 @@ Made with(const Affine& affine, const Tensor& weight, const Tensor& bias, int ax
     return made;
 }
 
-/// Sizes of a weight behind its axes of channels.
+/// Spatial sizes of a weight.
 template <int N>
 SpatialSize<N> kernel_size(const Shape& weight) {
     if constexpr (N == 1) return weight[2];
@@ -60,7 +61,7 @@ SpatialSize<N> kernel_size(const Shape& weight) {
     else return {weight[2], weight[3], weight[4]};
 }
 
-/// What all options of convolutions share.
+/// Options common to all convolutions.
 template <class Options, class Parameters>
 Options options_of(const Parameters& conv, const Tensor& weight) {
     Options options;

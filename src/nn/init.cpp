@@ -44,7 +44,7 @@ Tensor truncated_normal_(Tensor tensor, double mean, double std, double cut,
     const FunctionScope function("truncated_normal_");
     if (!(cut > 0)) throw ValueError(fmt::format("truncated_normal_: expected a cut above 0, got {}", cut));
     const NoGrad no_grad;
-    // Drawn on the host: how often a value is drawn again differs from element to element.
+    // Generated on the host: the number of rejections differs from element to element.
     if (generator) ops::require_same_device("truncated_normal_", tensor.device(), generator->device());
     const Generator from = generator ? *generator : Generator::default_of(tensor.device());
     const auto count = static_cast<std::size_t>(tensor.numel());

@@ -27,19 +27,19 @@ void require_size(const char* what, std::int64_t size) {
 struct KeyValueCache::State {
     std::int64_t batch, heads, head_dim, max_length;
     std::optional<std::int64_t> page_size = std::nullopt;
-    std::vector<Tensor> keys = {}, values = {};  // of each layer
+    std::vector<Tensor> keys = {}, values = {};  // one per layer
     Tensor lengths = {}, table = {};
-    std::vector<std::int64_t> free = {};                // pages
-    std::vector<std::vector<std::int64_t>> owned = {};  // by samples
-    std::int64_t announced = 0;                         // by calls that were no replays
-    bool first = true;                                  // the last call found no tokens
+    std::vector<std::int64_t> free = {};                // free pages
+    std::vector<std::vector<std::int64_t>> owned = {};  // pages of each sample
+    std::int64_t announced = 0;                         // tokens announced by calls that were not replays
+    bool first = true;                                  // the last call started with an empty cache
     std::int64_t last = 0;                              // tokens of the last call
     [[nodiscard]] std::int64_t pages_each() const { return (max_length + *page_size - 1) / *page_size; }
 
     void write_table() {
         std::vector<std::int64_t> numbers;
         for (const auto& pages : owned)
-            // What a sample has not is never read, nor written.
+            // Pages that a sample does not own are never read or written.
             for (std::int64_t i = 0; i < pages_each(); ++i)
                 numbers.push_back(i < static_cast<std::int64_t>(pages.size()) ? pages[static_cast<std::size_t>(i)]
                                                                               : -1);
@@ -51,9 +51,8 @@ struct KeyValueCache::State {
         const std::int64_t wanted = (std::min(length, max_length) + *page_size - 1) / *page_size,
                            more = wanted - static_cast<std::int64_t>(pages.size());
         if (more > static_cast<std::int64_t>(free.size()))
-            throw ValueError(
-                fmt::format("KeyValueCache::reserve: expected {} more pages for sample {}, of which {} are free", more,
-                            sample, free.size()));
+            throw ValueError(fmt::format("KeyValueCache::reserve: expected {} more free pages for sample {}, got {}",
+                                         more, sample, free.size()));
         for (std::int64_t i = 0; i < more; ++i) {
             pages.push_back(free.back());
             free.pop_back();
@@ -63,7 +62,7 @@ struct KeyValueCache::State {
 
 KeyValueCache::State& KeyValueCache::state(const char* function) const {
     if (state_ == nullptr)
-        throw ValueError(fmt::format("KeyValueCache::{}: expected a cache, got one that was not made", function));
+        throw ValueError(fmt::format("KeyValueCache::{}: expected a cache, got a default-constructed one", function));
     return *state_;
 }
 
@@ -127,7 +126,7 @@ void KeyValueCache::advance(std::int64_t count) {
     State& cache = state("advance");
     require_size("tokens of a call", count);
     if (cache.announced + count > cache.max_length)
-        throw ValueError(fmt::format("KeyValueCache::advance: expected up to {} tokens, got {} behind {}",
+        throw ValueError(fmt::format("KeyValueCache::advance: expected up to {} tokens, got {} after {}",
                                      cache.max_length, count, cache.announced));
     cache.first = cache.announced == 0;
     cache.announced += count;
@@ -144,14 +143,15 @@ Tensor KeyValueCache::attend(std::int64_t layer, const Tensor& query, const Tens
                              const CacheAttention& options) const {
     const State& cache = state("attend");
     if (layer < 0 || layer >= layers())
-        throw ValueError(fmt::format("KeyValueCache::attend: expected one of {} layers, got {}", layers(), layer));
+        throw ValueError(
+            fmt::format("KeyValueCache::attend: expected a layer index below {}, got {}", layers(), layer));
     const Shape wanted{cache.batch, cache.heads, key.size(2), cache.head_dim};
     ops::require_shape("KeyValueCache::attend", "key", key.shape(), wanted);
     ops::require_shape("KeyValueCache::attend", "value", value.shape(), wanted);
     if (key.size(2) != cache.last)
         throw ShapeError(
-            fmt::format("KeyValueCache::attend: expected keys of the {} tokens that advance() told of, got {}",
-                        cache.last, key.shape().str()));
+            fmt::format("KeyValueCache::attend: expected keys of the {} tokens passed to advance(), got {}", cache.last,
+                        key.shape().str()));
     const NoGrad no_grad;
     const Tensor &keys = cache.keys[static_cast<std::size_t>(layer)],
                  &values = cache.values[static_cast<std::size_t>(layer)];
@@ -180,11 +180,11 @@ void KeyValueCache::reorder(const std::vector<std::int64_t>& samples, std::optio
     for (const std::int64_t sample : samples)
         if (sample < 0 || sample >= cache.batch)
             throw ValueError(
-                fmt::format("KeyValueCache::reorder: expected one of {} samples, got {}", cache.batch, sample));
+                fmt::format("KeyValueCache::reorder: expected a sample index below {}, got {}", cache.batch, sample));
     const NoGrad no_grad;
     std::vector<std::int64_t> blocks = samples;
     if (cache.page_size) {
-        // A page that no sample has, or that keeps its tokens, is copied from itself.
+        // A page that no sample owns, or that keeps its tokens, is copied onto itself.
         blocks.resize(static_cast<std::size_t>(cache.keys[0].size(0)));
         for (std::size_t page = 0; page < blocks.size(); ++page) blocks[page] = static_cast<std::int64_t>(page);
         for (std::size_t to = 0; to < samples.size(); ++to) {
@@ -221,7 +221,7 @@ void KeyValueCache::reserve(std::int64_t sample, std::int64_t length) {
     if (!cache.page_size) throw ValueError("KeyValueCache::reserve: the cache has no pages");
     if (sample < 0 || sample >= cache.batch)
         throw ValueError(
-            fmt::format("KeyValueCache::reserve: expected one of {} samples, got {}", cache.batch, sample));
+            fmt::format("KeyValueCache::reserve: expected a sample index below {}, got {}", cache.batch, sample));
     if (length < 0 || length > cache.max_length)
         throw ValueError(
             fmt::format("KeyValueCache::reserve: expected a length in 0 .. {}, got {}", cache.max_length, length));
@@ -234,7 +234,7 @@ void KeyValueCache::release(std::int64_t sample) {
     if (!cache.page_size) throw ValueError("KeyValueCache::release: the cache has no pages");
     if (sample < 0 || sample >= cache.batch)
         throw ValueError(
-            fmt::format("KeyValueCache::release: expected one of {} samples, got {}", cache.batch, sample));
+            fmt::format("KeyValueCache::release: expected a sample index below {}, got {}", cache.batch, sample));
     auto& pages = cache.owned[static_cast<std::size_t>(sample)];
     cache.free.insert(cache.free.end(), pages.rbegin(), pages.rend());
     pages.clear();

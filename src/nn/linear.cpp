@@ -14,7 +14,7 @@ namespace {
 
 void require_no_adapter(const Lora* adapter) {
     if (adapter != nullptr)
-        throw ValueError("Linear::add_lora: expected a layer without an adapter, got one that has it");
+        throw ValueError("Linear::add_lora: expected a layer without an adapter, got one with an adapter");
 }
 
 }  // namespace
@@ -33,7 +33,7 @@ Tensor Linear::forward(Tensor x) {
     if (lora_ == nullptr || lora_->merged()) return linear(x, weight_, bias_);
     const Tensor base = linear(x, weight_, bias_);
     const Tensor y = (base + (*lora_)(x)).to(base.dtype());
-    // As an expression that waits, which backward holds on to, it would keep both products.
+    // Evaluated now: a lazy expression saved for backward would keep both products alive.
     if (y.requires_grad()) (void)y.view();
     return y;
 }
@@ -48,7 +48,7 @@ Lora& Linear::add_lora(Lora adapter) {
     require_no_adapter(lora_);
     const Tensor weight = weight_, bias = bias_;
     if (adapter.a().size(1) != weight.size(1) || adapter.b().size(0) != weight.size(0))
-        throw ShapeError(fmt::format("Linear::add_lora: expected an adapter of a weight {}, got one of {}",
+        throw ShapeError(fmt::format("Linear::add_lora: expected an adapter for a weight {}, got one for {}",
                                      weight.shape().str(), Shape{adapter.b().size(0), adapter.a().size(1)}.str()));
     lora_ = &add("lora", std::move(adapter));
     Tensor(weight).set_requires_grad(false);

@@ -18,7 +18,7 @@
 namespace declivity::nn {
 namespace {
 
-/// Calls visit(name, layer) for all linear layers below a module, adapters apart.
+/// Calls visit(name, layer) for all linear layers below a module, except those of adapters.
 void for_each_linear(const Module& model, const std::string& prefix,
                      const std::function<void(const std::string&, Linear&)>& visit) {
     for (const auto& [own, child] : model.children()) {
@@ -29,14 +29,14 @@ void for_each_linear(const Module& model, const std::string& prefix,
     }
 }
 
-/// The target that a name fits, or null.
+/// Target module that a name matches, or null.
 const std::string* target_of(const std::string& name, const std::vector<std::string>& targets) {
     for (const std::string& one : targets)
         if (name == one || name.ends_with("." + one)) return &one;
     return nullptr;
 }
 
-/// The last parts of their names, each once, for a message.
+/// Last components of their names, each once, for a message.
 std::string names_of_linear_layers(const Module& model) {
     std::vector<std::string> all;
     for_each_linear(model, "", [&](const std::string& name, Linear&) {
@@ -79,7 +79,7 @@ Lora::Lora(std::int64_t in_features, std::int64_t out_features, const LoraOption
 Tensor Lora::delta() const { return matmul(b_, a_) * scale_; }
 
 Tensor Lora::forward(Tensor x) {
-    // Inputs of f32 are multiplied by weights of any type in f32; all others in the type of the adapter.
+    // f32 inputs are multiplied by weights of any type in f32; all others in the adapter's type.
     const DType dtype = a().dtype();
     if (x.dtype() != dtype && !(x.dtype() == DType::f32 && is_16bit_float(dtype))) x = x.to(dtype);
     if (options_.lora_dropout > 0 && training()) x = dropout(x, options_.lora_dropout);
@@ -116,7 +116,7 @@ std::vector<AdaptedLinear> lora_targets(const Module& model, const LoraOptions& 
         if (!used.contains(one))
             throw ValueError(fmt::format("add_lora: expected target_modules that name linear layers ({}), got '{}'",
                                          names_of_linear_layers(model), one));
-    if (found.empty()) throw ValueError("add_lora: expected a model with linear layers below it");
+    if (found.empty()) throw ValueError("add_lora: expected a model with linear layers");
     for (const auto& [name, layer] : found)
         if (layer->lora() != nullptr)
             throw ValueError(fmt::format("add_lora: expected layers without adapters, '{}' has one", name));
@@ -125,7 +125,7 @@ std::vector<AdaptedLinear> lora_targets(const Module& model, const LoraOptions& 
 
 std::vector<std::string> add_lora(Module& model, const LoraOptions& options) {
     const std::vector<AdaptedLinear> found = lora_targets(model, options);
-    // All that takes memory comes first: a call that fails leaves the model as it was.
+    // Everything that allocates memory comes first: a call that fails leaves the model unchanged.
     std::vector<Lora> adapters;
     adapters.reserve(found.size());
     for (const auto& [name, layer] : found) {

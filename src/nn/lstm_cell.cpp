@@ -26,7 +26,8 @@ LSTMCell::LSTMCell(std::int64_t input_size, std::int64_t hidden_size, const LSTM
 LstmState LSTMCell::forward(Tensor x, LstmState state) {
     const std::int64_t input_size = weight_ih_.shape()[1];
     if (x.rank() < 1 || x.rank() > 2 || x.size(-1) != input_size)
-        throw ShapeError(fmt::format("LSTMCell: expected x (N, {0}) or ({0}), got {1}", input_size, x.shape().str()));
+        throw ShapeError(
+            fmt::format("LSTMCell: expected x of shape (N, {0}) or ({0}), got {1}", input_size, x.shape().str()));
     const bool single = x.rank() == 1;
     if (single) x = unsqueeze(x, 0);
     for (Tensor* part : {&state.hidden, &state.cell}) {

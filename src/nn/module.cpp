@@ -20,7 +20,7 @@ std::string joined(std::string_view prefix, std::string_view name) {
     return prefix.empty() ? std::string(name) : fmt::format("{}.{}", prefix, name);
 }
 
-/// Each tensor once, by the first of its names.
+/// Each tensor once, with the first of its names.
 std::vector<NamedTensor> each_once(std::vector<NamedTensor> tensors) {
     std::unordered_set<const void*> seen;
     std::erase_if(tensors, [&](const NamedTensor& item) { return !seen.insert(item.tensor.state().get()).second; });
@@ -60,7 +60,7 @@ Module& Module::operator=(Module&& from) noexcept {
     placed_ = from.placed_;
     moved_from_ = std::exchange(from.moved_from_, true);
     adopt_children();
-    if (parent_ != nullptr) set_mode(parent_->training_);  // a layer that replaces another is added as any other
+    if (parent_ != nullptr) set_mode(parent_->training_);  // a layer that replaces another is added like any other
     return *this;
 }
 
@@ -87,13 +87,14 @@ Module::LifetimeToken& Module::LifetimeToken::operator=(LifetimeToken&& other) n
 }
 
 std::weak_ptr<const void> Module::LifetimeToken::watch() const {
-    static std::mutex mutex;  // several threads may record with one module
+    static std::mutex mutex;  // several threads may capture with one module
     const std::scoped_lock lock(mutex);
     if (!token_) token_ = std::make_shared<char>();
     return token_;
 }
 
-const std::type_info& Module::capture_safe() const { return typeid(void); }
+const std::type_info& Module::capture_safe() const { return replayable(); }
+const std::type_info& Module::replayable() const { return typeid(void); }
 
 std::string Module::not_capture_safe() const {
     const auto find = [](const auto& self, const Module& module, const std::string& path) -> std::string {

@@ -44,7 +44,8 @@ Tensor InstanceNorm::forward(Tensor x) {
 
 Tensor InstanceNorm::forward_of(const char* layer, const char* wants, int axes, Tensor x) {
     if (x.rank() == axes) return InstanceNorm::forward(std::move(x));
-    if (x.rank() + 1 != axes) throw ShapeError(fmt::format("{}: expected x {}, got {}", layer, wants, x.shape().str()));
+    if (x.rank() + 1 != axes)
+        throw ShapeError(fmt::format("{}: expected x of shape {}, got {}", layer, wants, x.shape().str()));
     return squeeze(InstanceNorm::forward(unsqueeze(x, 0)), {0});
 }
 

@@ -1,4 +1,4 @@
-// Layer 4, private. What a Parameter points to.
+// Layer 4, private. Shared state behind nn::Parameter.
 #pragma once
 
 #include <declivity/nn/module.hpp>
@@ -11,11 +11,11 @@ class ParametrizationList;
 
 /// Shared by a module's registration and its member.
 struct ParameterSlot {
-    Tensor tensor;  // that is trained; while it is parametrised, one of the originals or none of them
+    Tensor tensor;  // trained tensor; while it is parametrised, one of the originals or undefined
     ParametrizationList* parametrized = nullptr;  // a child of the module
 };
 
-/// While one lives, ObserveCalls of this thread are told nothing.
+/// While an instance is alive, observers of this thread (ObserveCalls) are not notified.
 class UnobservedScope {
   public:
     UnobservedScope();

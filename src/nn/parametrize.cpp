@@ -15,13 +15,13 @@ namespace declivity {
 
 namespace nn::detail {
 
-/// The module `parametrizations.<name>`: the originals, and what computes the parameter from them.
+/// The module `parametrizations.<name>`: the originals, and the parametrisations that compute the parameter from them.
 class ParametrizationList : public Module {
   public:
     [[nodiscard]] std::string type_name() const override { return "ParametrizationList"; }
     [[nodiscard]] const std::type_info& capture_safe() const override { return typeid(ParametrizationList); }
 
-    /// Of the first parametrisation. @param was_trained whether the parameter required a gradient
+    /// Originals of the first parametrisation. @param was_trained whether the parameter required a gradient
     void set_originals(const std::vector<Tensor>& originals, bool was_trained, bool frozen) {
         was_trained_ = was_trained;
         for (std::size_t i = 0; i < originals.size(); ++i) {
@@ -64,7 +64,7 @@ class ParametrizationLists : public Module {
 
 constexpr std::string_view kChild = "parametrizations";
 
-/// @throws ValueError unless `value` can stand where `wanted` does
+/// @throws ValueError unless `value` can replace `wanted`
 void require_like(const Module& module, std::string_view name, const Tensor& wanted, const Tensor& value) {
     if (!value.defined())
         throw ValueError(
@@ -72,7 +72,8 @@ void require_like(const Module& module, std::string_view name, const Tensor& wan
                         module.type_name()));
     if (!(value.shape() == wanted.shape()) || value.dtype() != wanted.dtype() || value.device() != wanted.device())
         throw ValueError(fmt::format(
-            "register_parametrization: expected a parametrisation that gives '{}' of {} as it is, {} {} on {}, got {} "
+            "register_parametrization: expected a parametrisation that keeps the type, shape and device of '{}' of {}, "
+            "{} {} on {}, got {} "
             "{} "
             "on {}",
             name, module.type_name(), name_of(wanted.dtype()), wanted.shape().str(), wanted.device().info().id,
@@ -88,10 +89,10 @@ namespace nn {
 using detail::ParametrizationCalls;
 using detail::ParametrizationList;
 
-/// What parametrisations ask of Module.
+/// Access of parametrisations to the internals of Module.
 class ModuleParametrizations {
   public:
-    /// @throws ValueError naming `function` where there is none of this name
+    /// @throws ValueError naming `function` if there is no parameter of this name
     static const std::shared_ptr<detail::ParameterSlot>& slot(std::string_view function, const Module& module,
                                                               std::string_view name) {
         module.require_in_place();
@@ -137,7 +138,7 @@ class ModuleParametrizations {
     static void erase(Module& module, std::string_view name) {
         std::erase_if(module.children_, [name](const auto& item) { return item.first == name; });
     }
-    /// Recorded steps, and memory that counts as the module's.
+    /// Updates captured steps and the memory scope of the module.
     static void changed(Module& module) {
         module.note_change();
         module.placed_ = false;
@@ -157,9 +158,9 @@ void detail::register_parametrization(Module& module, std::string_view name, Par
     constexpr std::string_view function = "register_parametrization";
     const auto& slot = ModuleParametrizations::slot(function, module, name);
     if (slot.use_count() < 2)
-        throw ValueError(fmt::format(
-            "{}: expected a parameter that its module keeps as nn::Parameter, got '{}' of {}, which keeps a Tensor",
-            function, name, module.type_name()));
+        throw ValueError(
+            fmt::format("{}: expected a parameter stored as nn::Parameter, got '{}' of {}, which stores a Tensor",
+                        function, name, module.type_name()));
     const NoGrad no_grad;
     const UnobservedScope unobserved;
     calls.module->train(module.training());  // it is called before it is a child
@@ -178,14 +179,14 @@ void detail::register_parametrization(Module& module, std::string_view name, Par
     std::vector<Tensor> originals = calls.right_inverse ? calls.right_inverse(value) : std::vector{value};
     if (originals.size() != calls.originals)
         throw ValueError(fmt::format(
-            "{}: expected a right_inverse that gives {} tensors, as many as the parametrisation takes, got {}",
+            "{}: expected a right_inverse that returns {} tensors, as many as the parametrisation takes, got {}",
             function, calls.originals, originals.size()));
     require_like(module, name, value, calls.forward(originals));
     for (Tensor& original : originals) {
         if (original.state() == value.state()) continue;
         original = original.detach().clone();
         if (originals.size() > 1) continue;
-        slot->tensor.assign(original);  // the one original is the same tensor
+        slot->tensor.assign(original);  // the single original is the same tensor
         original = slot->tensor;
     }
     auto list = std::make_unique<ParametrizationList>();
@@ -200,11 +201,11 @@ void remove_parametrizations(Module& module, std::string_view name, bool leave_p
     constexpr std::string_view function = "remove_parametrizations";
     detail::ParameterSlot& slot = *ModuleParametrizations::slot(function, module, name);
     if (slot.parametrized == nullptr)
-        throw ValueError(fmt::format("{}: expected a parameter that has parametrisations, got '{}' of {}", function,
-                                     name, module.type_name()));
+        throw ValueError(
+            fmt::format("{}: expected a parametrised parameter, got '{}' of {}", function, name, module.type_name()));
     const ParametrizationList& list = *slot.parametrized;
     if (!leave_parametrized && list.originals().size() != 1)
-        throw ValueError(fmt::format("{}: expected one original to go back to, got {} of '{}'", function,
+        throw ValueError(fmt::format("{}: expected one original to restore, got {} of '{}'", function,
                                      list.originals().size(), name));
     const NoGrad no_grad;
     if (leave_parametrized) slot.tensor.assign(list.value().clone());

@@ -31,7 +31,7 @@ PoolParameters<N> windows_of(SpatialSize<N> kernel_size, const MaxPoolOptions<N>
 
 }  // namespace
 
-// By macros, since functions of different ranks are different functions.
+// Macros, since functions of different ranks are different functions.
 #define OF_RANK(name, ...)                                       \
     [&]() {                                                      \
         if constexpr (N == 1) return name##1d(__VA_ARGS__);      \

@@ -17,13 +17,13 @@ void require_sizes(const char* name, std::int64_t input_size, std::int64_t hidde
                                      input_size, hidden_size));
 }
 
-/// Calls step(x, hidden) with the axis N, which both may lack.
+/// Calls step(x, hidden) with a batch axis N, which both may omit.
 template <class Step>
 Tensor with_rows(const char* name, const Tensor& x, const Tensor& hidden, const Parameter& weight_ih,
                  std::int64_t hidden_size, Step step) {
     if (x.rank() < 1 || x.rank() > 2 || x.size(-1) != weight_ih.shape()[1])
-        throw ShapeError(
-            fmt::format("{0}: expected x (N, {1}) or ({1}), got {2}", name, weight_ih.shape()[1], x.shape().str()));
+        throw ShapeError(fmt::format("{0}: expected x of shape (N, {1}) or ({1}), got {2}", name, weight_ih.shape()[1],
+                                     x.shape().str()));
     const auto in_rows = [&](const Tensor& tensor) {
         return x.rank() == 1 && tensor.rank() == 1 ? unsqueeze(tensor, 0) : tensor;
     };
@@ -35,13 +35,13 @@ Tensor with_rows(const char* name, const Tensor& x, const Tensor& hidden, const 
 
 std::int64_t numel_of(const Parameter& weight) { return weight.defined() ? weight.shape().numel() : 0; }
 
-/// Uniform numbers for the parameters of a layer of so many hidden units.
+/// Uniform initialisation of the parameters of a layer with so many hidden units.
 auto uniform_for(std::int64_t hidden_size, DType dtype, const std::optional<Device>& device) {
     const double bound = 1 / std::sqrt(static_cast<double>(hidden_size));
     return [=](const Shape& shape) { return uniform(shape, -bound, bound, {dtype, device}); };
 }
 
-/// A part of a state for each layer and direction; what is undefined stays so.
+/// State of one layer and direction; undefined states remain undefined.
 Tensor part_of(const Tensor& state, std::int64_t i) { return state.defined() ? select(state, 0, i) : Tensor(); }
 LstmState part_of(const LstmState& state, std::int64_t i) { return {part_of(state.hidden, i), part_of(state.cell, i)}; }
 Tensor stacked(const std::vector<Tensor>& states) { return stack(states, 0); }
@@ -64,7 +64,7 @@ const LstmState& last_of(const LstmSequence& made) { return made.state; }
 void require_state(const char* name, const Tensor& state, std::int64_t parts) {
     if (state.defined() && (state.rank() != 3 || state.size(0) != parts))
         throw ShapeError(
-            fmt::format("{}: expected states ({}, N, hidden_size), or ({}, hidden_size) without the axis N, "
+            fmt::format("{}: expected states of shape ({}, N, hidden_size), or ({}, hidden_size) without the axis N, "
                         "got {}",
                         name, parts, parts, state.shape().str()));
 }
@@ -111,7 +111,7 @@ template <class Result, class State>
 Result RecurrentNetwork<Result, State>::forward(Tensor x, State state, Tensor lengths) {
     const bool single = x.rank() == 2;
     if (!single && x.rank() != 3)
-        throw ShapeError(fmt::format("{}: expected x ({}, {}), or without the axis N, got {}", name_,
+        throw ShapeError(fmt::format("{}: expected x of shape ({}, {}), or without the axis N, got {}", name_,
                                      options_.batch_first ? "N, T" : "T, N", sizes_.input, x.shape().str()));
     if (x.size(-1) != sizes_.input)
         throw ShapeError(

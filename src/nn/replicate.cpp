@@ -9,7 +9,7 @@
 namespace declivity::nn {
 namespace {
 
-/// @throws ValueError where the replica has other modules
+/// @throws ValueError if the replica has other modules
 void copy_modes(const Module& from, Module& to, const std::string& path) {
     const auto given = from.children(), own = to.children();
     const auto text = [](const auto& children) {
@@ -44,7 +44,7 @@ void copy_to_device(const Module& model, Module& replica, const Device& device) 
                                          from[i].tensor.shape().str(), to[i].tensor.shape().str()));
     }
     const NoGrad no_grad;
-    replica.to(device);  // what counts as whose memory is found anew
+    replica.to(device);  // recomputes the memory scope of each module
     std::unordered_set<const void*> copied;
     for (std::size_t i = 0; i < from.size(); ++i) {
         Tensor own = to[i].tensor;

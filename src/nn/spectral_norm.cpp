@@ -42,7 +42,7 @@ Tensor SpectralNorm::forward(Tensor original) {
     const DType type = original.dtype(), wide = compute_type(type);
     const Tensor in = original.to(wide), matrix = as_matrix(in);
     if (training()) iterate(matrix.detach(), guarded(&SpectralNorm::n_power_iterations_));
-    // Copies: the next call writes the buffers, and gradients of this one want them as they are now.
+    // Copies: the next call writes to the buffers, and backward of this one needs the current values.
     const Tensor u = training() ? u_.clone() : u_, v = training() ? v_.clone() : v_;
     return (in / sum(u.to(wide) * matmul(matrix, v.to(wide)))).to(type);
 }

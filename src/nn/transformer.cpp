@@ -87,8 +87,7 @@ namespace {
 
 void require_memory(const Tensor& memory) {
     if (!memory.defined())
-        throw ValueError(
-            "TransformerDecoderLayer: expected memory (S, N, d_model) beside tgt, got an undefined tensor");
+        throw ValueError("TransformerDecoderLayer: expected memory of shape (S, N, d_model), got an undefined tensor");
 }
 
 }  // namespace

@@ -27,7 +27,7 @@ namespace {
 
 thread_local const RefuseUnregisteredCalls* refusing = nullptr;
 
-/// The type_name(), or the name of a class that has no name of its own, without its namespaces.
+/// type_name(), or the class name without namespaces if it is not overridden.
 std::string class_name(const Module& module) {
     if (std::string name = module.type_name(); name != "Module") return name;
     std::string name = typeid(module).name();
@@ -42,7 +42,7 @@ std::string class_name(const Module& module) {
     return colons == std::string::npos ? name : name.substr(colons + 2);
 }
 
-/// The same class may build such a module in each step.
+/// Limits the number of warnings per pair of classes: a caller may create such a module in each step.
 bool is_told_often(const Module& module, const Module& caller) {
     constexpr int most = 4;
     static std::mutex mutex;
@@ -70,7 +70,7 @@ bool UnregisteredCalls::is_external(const Module& module) noexcept {
     return false;
 }
 
-/// Whether something of it changes in a training: that it is no child makes no difference to a frozen network.
+/// Returns whether training changes the module: it need not be a child if it is frozen.
 bool UnregisteredCalls::is_trained(const Module& module) {
     for (const auto& parameter : module.parameters_)
         if (parameter.slot->tensor.requires_grad()) return true;
@@ -81,7 +81,7 @@ bool UnregisteredCalls::is_trained(const Module& module) {
 void UnregisteredCalls::report(Module& module, const Module& caller) {
     const std::string called = class_name(module), by = class_name(caller);
     const std::string text = fmt::format(
-        "{0}: expected the modules that forward() calls to be its children, got {1}, which is none: its parameters are "
+        "{0}: expected the modules that forward() calls to be its children, got {1}, which is not: its parameters are "
         "not trained or saved with those of {0}, and train(), eval() and to() do not reach it. Register it, `{1}& "
         "layer "
         "= add(\"layer\", {1}(...));`; a module that is trained on its own is declared by set_external()",

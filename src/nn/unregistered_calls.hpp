@@ -1,5 +1,5 @@
-// Layer 4, private. Calls of modules that no module in use has as a child: their parameters are not trained or saved
-// with those of the module that calls them.
+// Layer 4, private. Detects calls of modules that are not registered as children: their parameters are not trained or
+// saved with those of the calling module.
 #pragma once
 
 #include <vector>
@@ -10,8 +10,8 @@ namespace declivity::nn::detail {
 
 class UnregisteredCalls {
   public:
-    /// A call begins: it is the innermost of this thread from then on. @throws ValueError within
-    /// RefuseUnregisteredCalls, for a call of a module that is no child
+    /// Pushes a call as the innermost one of this thread. @throws ValueError within RefuseUnregisteredCalls, if the
+    /// module is not a child
     static void enter(Module::Call& call);
     static void leave(const Module::Call& call) noexcept;
 
@@ -24,10 +24,10 @@ class UnregisteredCalls {
     static void report(Module& module, const Module& caller);
 };
 
-/// While one lives, such calls of this thread throw.
+/// While an instance is alive, such calls of this thread throw.
 class RefuseUnregisteredCalls {
   public:
-    /// @param trained modules whose children may be called within any other, since they are trained and saved
+    /// @param trained modules whose descendants any module may call, since they are trained and saved
     explicit RefuseUnregisteredCalls(const std::vector<const Module*>& trained);
     ~RefuseUnregisteredCalls();
     RefuseUnregisteredCalls(const RefuseUnregisteredCalls&) = delete;

@@ -12,7 +12,7 @@
 namespace declivity::ops {
 namespace {
 
-/// The last of `count` numbers; a floating one where integers of 64 bits do not hold it.
+/// The last of `count` numbers; floating-point if 64-bit integers cannot hold it.
 Scalar last_of(const Scalar& start, const Scalar& step, std::int64_t count) {
     const std::int64_t steps = count - 1;
     const auto whole = static_cast<std::uint64_t>(steps) * step.to<std::uint64_t>() + start.to<std::uint64_t>();
@@ -32,7 +32,7 @@ void arange(const View& out, Scalar start, Scalar step) {
                                     name_of(out.dtype)));
     if (out.numel() == 0) return;
     if (!is_floating(out.dtype)) {
-        require_fits("arange", step, DType::i64);  // downwards in an unsigned type as well
+        require_fits("arange", step, DType::i64);  // descending, also for an unsigned type
         for (const Scalar& number : {start, last_of(start, step, out.numel())})
             require_fits("arange", number, out.dtype);
     }

@@ -39,7 +39,7 @@ void argmax(const View& x, int given_axis, const View& out) {
         throw ShapeError(fmt::format("argmax: expected at least one element to choose from, got {} along axis {}",
                                      x.shape.str(), axis));
 
-    // f16 and bf16 values in f32, where they keep their order.
+    // f16 and bf16 values are compared in f32, which preserves their order.
     if (is_16bit_float(x.dtype))
         return argmax(evaluate(Expression::cast(x, compute_type(x.dtype)), x.device()), axis, out);
 

@@ -23,27 +23,27 @@
 namespace declivity::ops {
 namespace {
 
-// Tunables beside those of work_split.hpp; cl_kernels/batch_norm.cl says what they mean.
+// Tunables in addition to work_split.hpp; their meaning is documented in cl_kernels/batch_norm.cl.
 constexpr std::int64_t kPlaneBlock = 4096;
 constexpr std::int64_t kColumnBlock = 64;
 constexpr std::int64_t kColumnChunk =
-    4096;  // most positions of a chunk of single columns, for the accuracy of plain sums
+    4096;  // maximum positions of a chunk of single columns, for the accuracy of plain sums
 constexpr std::int64_t kCpuShortPlane = 16;  // elements of a plane below which vectors run across columns
-constexpr std::int64_t kGpuShortPlane = 8;   // and neighbouring work-items
+constexpr std::int64_t kGpuShortPlane = 8;   // the same for adjacent work-items
 constexpr std::int64_t kWholePlane =
-    // elements of neighbouring channels from which these are worth going through alone, in strides of all channels
+    // elements of adjacent channels from which on they are processed alone, with the stride of all channels
     256;
-constexpr std::int64_t kWideRun = 1024;     // elements of neighbouring channels that a work-item should take together
+constexpr std::int64_t kWideRun = 1024;     // elements of adjacent channels that a work-item should process together
 constexpr std::int64_t kMaxWide = 8;        // channels of a work-item
-constexpr std::int64_t kMaxChunks = 65535;  // groups along the second axis that every driver takes
+constexpr std::int64_t kMaxChunks = 65535;  // groups along the second axis that every driver accepts
 
-/// As the kernel's struct.
+/// Layout of the kernel's struct; must match cl_kernels/batch_norm.cl.
 struct Sizes {
     std::int64_t n, c, l;
     std::int64_t columns, positions, chunk, wide;
 };
 
-/// How one call is cut: which form, and into which columns and chunks.
+/// Partition of a call: the kernel form, columns and chunks.
 struct Plan {
     Device device;
     DType dtype;
@@ -51,9 +51,9 @@ struct Plan {
     Sizes sizes;
     std::int64_t splits;
 
-    /// Whether one work-item or group has all of a channel, and one kernel does what otherwise takes several.
+    /// Returns whether a work-item or work-group processes a whole channel, so that one fused kernel replaces several.
     [[nodiscard]] bool whole() const { return splits == 1 && sizes.columns == sizes.c; }
-    /// Whether that kernel goes through the elements once more, too.
+    /// Returns whether the fused kernel also makes the second pass over the elements.
     [[nodiscard]] bool whole_with_elements() const {
         return whole() && !(cpu && short_planes) && sizes.l * sizes.wide >= kWholePlane;
     }
@@ -105,10 +105,10 @@ Plan plan_of(const View& x) {
     return plan;
 }
 
-/// Two numbers for each column and chunk.
+/// Partial results: two numbers for each column and chunk.
 View parts_of(const Plan& plan) { return View::make(plan.device, plan.dtype, {plan.splits, plan.sizes.columns, 2}); }
 
-/// A kernel that takes columns, or chunks of them: `arguments` are what follows the sizes.
+/// Launches a kernel over columns, or chunks of them: `arguments` follow the sizes.
 void launch_columns(const Plan& plan, const Kernel& kernel, const std::vector<Argument>& arguments) {
     const std::int64_t items = ceil_div(plan.sizes.columns, plan.short_planes ? kCpuColumns : plan.sizes.wide);
     launch_rows(kernel,
@@ -122,7 +122,7 @@ void launch_columns(const Plan& plan, const Kernel& kernel, const std::vector<Ar
                 {plan.sizes}, arguments);
 }
 
-/// An elementwise kernel: `flags` and `buffers` are what follows the chunk in its arguments.
+/// Launches an elementwise kernel: `flags` and `buffers` follow the chunk in its arguments.
 void launch_elements(const Plan& plan, const char* name, std::initializer_list<std::int32_t> flags,
                      std::initializer_list<BufferArgument> buffers) {
     const Kernel kernel = plan.kernel(name);
@@ -150,7 +150,7 @@ Range one_each(std::int64_t channels) { return {.global = {to_size(channels), 1,
 void check_x(const char* function, const View& x) {
     require_real(function, "x", x.dtype);
     if (x.rank() < 2)
-        throw ShapeError(fmt::format("{}: expected at least 2 axes (N, C, ...) as x, got {}", function, x.shape.str()));
+        throw ShapeError(fmt::format("{}: expected x of shape (N, C, ...), got {}", function, x.shape.str()));
     require_dense(function, "x", x);
 }
 
@@ -186,7 +186,7 @@ void check_batch_norm_statistics(const View& x, const BatchNormRunning& running,
     }
     if (x.shape[1] > 0 && x.numel() / x.shape[1] < 2)
         throw ShapeError(
-            fmt::format("{}: expected at least two elements a channel to train on, got {}", function, x.shape.str()));
+            fmt::format("{}: expected at least two elements per channel in training, got {}", function, x.shape.str()));
 }
 
 void check_batch_norm(const View& x, const View& mean, const View& scale, const View& weight, const View& bias) {
@@ -200,7 +200,7 @@ void check_batch_norm(const View& x, const View& mean, const View& scale, const 
 
 namespace {
 
-/// `first`, then STATISTICS_PARAMETERS of the kernels.
+/// Returns `first` followed by STATISTICS_PARAMETERS of the kernels.
 std::vector<Argument> with_statistics(std::vector<Argument> first, const View& parts, double eps,
                                       const BatchNormRunning& running, const View& mean, const View& scale) {
     const std::int32_t counted = !running.batches.buffer ? 0 : running.average ? 8 : 4;
@@ -217,7 +217,7 @@ std::vector<Argument> with_statistics(std::vector<Argument> first, const View& p
 void batch_norm_statistics(const View& x, double eps, const BatchNormRunning& running, const View& mean,
                            const View& scale) {
     check_batch_norm_statistics(x, running, mean, scale);
-    require_floating("batch_norm", "x", x);  // halves come by an operation, which widens them
+    require_floating("batch_norm", "x", x);  // f16 and bf16 were upcast by the operation
     if (x.numel() == 0) return;
     const WorkScope work("batch_norm_statistics", work_each(3, x));
     const Plan plan = plan_of(x);

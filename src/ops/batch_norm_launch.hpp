@@ -1,4 +1,5 @@
-// Layer 2, private. What the values of batch normalisation (batch_norm_values.cpp) ask of its kernels (batch_norm.cpp).
+// Layer 2, private. Interface between the lazy functions of batch normalisation (batch_norm_values.cpp) and its kernels
+// (batch_norm.cpp).
 #pragma once
 
 #include <declivity/ops/batch_norm.hpp>
@@ -6,14 +7,15 @@
 
 namespace declivity::ops {
 
-/// @throws as batch_norm; operands that are none are not looked at
+/// @throws as batch_norm; empty operands are not checked
 void check_batch_norm(const View& x, const View& mean, const View& scale, const View& weight, const View& bias);
 /// @throws as batch_norm_statistics
 void check_batch_norm_statistics(const View& x, const BatchNormRunning& running, const View& mean, const View& scale);
 
-/// Whether one kernel does statistics and normalisation, since a work-item or group has whole channels in its hands.
+/// Returns whether one fused kernel computes statistics and normalisation, since a work-item or work-group processes
+/// whole channels.
 bool is_batch_norm_whole(const View& x);
-/// Launches that kernel. Writes mean and scale, updates what `running` has.
+/// Launches the fused kernel. Writes mean and scale, and updates the statistics in `running`.
 EpilogueFused launch_batch_norm_whole(const View& x, double eps, const BatchNormRunning& running, const View& mean,
                                       const View& scale, const View& weight, const View& bias, const View& out,
                                       const Epilogue& epilogue);

@@ -1,4 +1,4 @@
-// Batch normalisation as values: folds of evaluation, and operations that wait for what follows.
+// Lazy batch normalisation: folding for inference, and pending operations that fuse their epilogue.
 #include <declivity/ops/batch_norm.hpp>
 
 #include <algorithm>
@@ -20,7 +20,7 @@ namespace declivity::ops {
 
 namespace {
 
-/// (C) as (C, 1, ...), which stretches over x.
+/// Views (C) as (C, 1, ...), which broadcasts over x.
 View stretching(const View& channels, const Shape& x) {
     Shape shape{x[1]};
     for (int axis = 2; axis < x.rank(); ++axis) shape.push_back(1);
@@ -31,15 +31,15 @@ Expression apply(Function function, const Expression& a, const Expression& b) {
     return Expression::apply(function, std::array{a, b});
 }
 
-/// Mean, weight and bias: keep() looks after the variance.
+/// Mean, weight and bias; the cache is attached to the variance.
 using FoldedBeside = std::array<View, 3>;
 
 std::array<std::uint64_t, 3> versions_of(const FoldedBeside& operands) {
     return {operands[0].buffer.contents(), operands[1].buffer.contents(), operands[2].buffer.contents()};
 }
 
-/// A fold, and what it was made from. It is kept with memory, so it holds none: two tensors may each be the variance of
-/// the other's fold.
+/// A cached fold and the operands it was computed from. It is cached with memory, so it must not own any: two tensors
+/// may each be the variance of the other's fold.
 struct KeptFold {
     struct From {
         std::weak_ptr<detail::Block> memory;
@@ -119,11 +119,11 @@ LazyArray batch_norm(const LazyArray& x, const BatchNormFold& fold) {
 
 namespace {
 
-/// Launches normalisation, with what follows it where one kernel takes both.
+/// Launches the normalisation, with its epilogue if one kernel computes both.
 EpilogueFused launch_normalisation(const View& x, const View& mean, const View& scale, const View& weight,
                                    const View& bias, const View& out, const Epilogue& epilogue) {
     if (epilogue) {
-        // Rounded as by the kernel of its own.
+        // Rounded as in the separate kernel.
         Expression factor = stretching(scale, x.shape);
         if (weight.buffer) factor = apply(Function::mul, factor, stretching(weight, x.shape));
         Expression result = apply(Function::mul, apply(Function::sub, x, stretching(mean, x.shape)), factor);
@@ -133,14 +133,14 @@ EpilogueFused launch_normalisation(const View& x, const View& mean, const View& 
             return EpilogueFused::yes;
         }
     }
-    batch_norm(x, mean, scale, weight, bias, out);  // which knows short planes
+    batch_norm(x, mean, scale, weight, bias, out);  // which has a form for short planes
     return EpilogueFused::no;
 }
 
-/// Without attributes.
+/// No attributes.
 struct Normalisation {};
 
-/// Of normalisation in training.
+/// Attributes of normalisation in training.
 struct BatchNormTraining {
     double eps, momentum;
     bool average;
@@ -177,7 +177,7 @@ BatchNormTrained batch_norm_training(const View& x, const View& weight, const Vi
     check_batch_norm_statistics(x, running, {}, {});
     const Shape channels{x.shape[1]};
     if (!is_16bit_float(x.dtype) &&
-        (!fuses() || !is_batch_norm_whole(x))) {  // several kernels, of which the first may begin
+        (!fuses() || !is_batch_norm_whole(x))) {  // several kernels, of which the first may be launched already
         const View mean = View::make(x.device(), x.dtype, channels), scale = View::make(x.device(), x.dtype, channels);
         for (const View* view : {&running.mean, &running.variance, &running.batches}) {
             view->buffer.launch_writers();

@@ -17,11 +17,11 @@ struct Classification {
 
 EpilogueFused launch_classification(const OperationViews& views, const Classification& call) {
     const View &scores = views.in(0), &labels = views.in(1), &totals = views.written(0), &noted = views.written(1);
-    if (!totals.buffer || !noted.buffer) return EpilogueFused::no;  // nobody can ask any more
+    if (!totals.buffer || !noted.buffer) return EpilogueFused::no;  // no longer accessible to others
     const View& weight = views.in(3);
     const bool has_weight = static_cast<bool>(weight.buffer);
     const Device device = scores.device();
-    const std::size_t items = device.style() == KernelStyle::simt ? 256 : 1;
+    const std::size_t items = device.kernel_style() == KernelStyle::simt ? 256 : 1;
     const auto [kernel, group] = kernel_of_group(device, items, [&](std::size_t size) {
         Defines defines = real_defines(scores.dtype);
         defines.set("LABEL", cl_type(labels.dtype)).set("GROUP", static_cast<std::int64_t>(size));

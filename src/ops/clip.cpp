@@ -16,7 +16,7 @@ void require_wide(std::string_view function, const MultiTensor& tensors) {
 }  // namespace
 
 ClipNorm::ClipNorm(const MultiTensor& tensors, double max_norm) : tensors_(tensors) {
-    if (!(max_norm > 0)) throw ValueError(fmt::format("clip_norm: expected a largest norm above 0, got {}", max_norm));
+    if (!(max_norm > 0)) throw ValueError(fmt::format("clip_norm: expected a maximum norm above 0, got {}", max_norm));
     const Device device = tensors.device();
     const DType dtype = tensors.dtype();
     require_wide("clip_norm", tensors);
@@ -29,7 +29,7 @@ ClipNorm::ClipNorm(const MultiTensor& tensors, double max_norm) : tensors_(tenso
         tensors.launch({"clip.cl", "clip_partial"}, to_partial);
     }
     const RealArguments reals(dtype, {max_norm});
-    // The same program as the others; the group size plays no part for one work-item.
+    // The same program as the others; a single work-item does not depend on the group size.
     Defines defines = real_defines(dtype);
     defines.set("ROLES", "1").set("GROUP", "1");
     const Kernel factor(device, {"clip.cl", "clip_factor", defines});

@@ -47,7 +47,7 @@ void check_result(const char* function, std::string_view name, const View& logit
     require_dense(function, name, view);
 }
 
-/// As the kernel's numbers before those that say how the rows are shared.
+/// The kernel's number arguments that precede the partition of the rows.
 std::vector<Argument> sizes_of(const View& logits, const CrossEntropy& options) {
     return {logits.shape[0], logits.shape[1], options.ignore_index,
             real_argument(logits.dtype, options.label_smoothing)};

@@ -15,7 +15,7 @@
 namespace declivity::ops {
 namespace {
 
-/// As the kernels' struct.
+/// Layout of the kernels' struct; must match cl_kernels/ctc_loss.cl.
 struct Sizes {
     std::int64_t steps, sequences, classes, labels, blank;
 };
@@ -32,7 +32,7 @@ Kernel kernel_of(const char* name, const View& like) {
     return {like.device(), {"ctc_loss.cl", name, defines}};
 }
 
-/// A sequence for each work-item, or group, which has a work-item for each state as far as they go.
+/// One sequence for each work-item, or for each work-group with one work-item for each state, as far as they suffice.
 Range along_sequences(const Kernel& kernel, const View& like, const Sizes& sizes) {
     if (is_cpu(like)) return {.global = {to_size(sizes.sequences), 1, 1}, .local = {1, 1, 1}};
     const std::int64_t most = std::min<std::int64_t>(kGpuGroup, static_cast<std::int64_t>(kernel.max_work_group()));
@@ -68,14 +68,14 @@ void check(std::string_view function, const CtcOperands& operands) {
     }
     if (operands.blank < 0 || operands.blank >= x.shape[2])
         throw ValueError(
-            fmt::format("{}: expected a blank of one of {} classes, got {}", function, x.shape[2], operands.blank));
+            fmt::format("{}: expected a blank class below {}, got {}", function, x.shape[2], operands.blank));
 }
 
 struct Attributes {
     std::int64_t blank;
 };
 
-/// What all kernels begin with.
+/// The arguments that all kernels begin with.
 std::vector<Argument> arguments_of(const Sizes& sizes, const OperationViews& views, const View& alphas) {
     return {sizes,
             views.in(0).argument(),

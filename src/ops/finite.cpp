@@ -25,7 +25,8 @@ void require_weight(std::string_view function, const View& weight, const View& g
     require_same_device(function, weight, guard);
 }
 
-/// The unsigned integer as wide as a floating type, and its bits that are all set in infinities and NaN.
+/// The unsigned integer type of a floating-point type's width, and its exponent bits, which are all set in infinities
+/// and NaN.
 struct FloatBits {
     const char *word, *exponent;
 };
@@ -102,8 +103,8 @@ void count_step(const View& steps, const View& tensors, const View& guard) {
     require_guard("count_step", guard, steps);
     require_same_device("count_step", steps, tensors);
     const Kernel kernel = kernel_of(steps.device(), "count_step", steps.dtype);
-    // A CPU takes a loop over some hundreds of numbers as one work-item, others as the items of one work-group.
-    const std::size_t most = steps.device().style() == KernelStyle::simd ? 1 : kCountGroup;
+    // simd: one work-item loops over some hundreds of numbers; simt: the work-items of one work-group.
+    const std::size_t most = steps.device().kernel_style() == KernelStyle::simd ? 1 : kCountGroup;
     const std::size_t items = std::min(most, std::bit_floor(std::max<std::size_t>(1, kernel.max_work_group())));
     launch(kernel, {.global = {items, 1, 1}, .local = {items, 1, 1}},
            {tensors.numel(), tensors.argument(), steps.argument(), guard.argument()});

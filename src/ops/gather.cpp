@@ -15,14 +15,14 @@
 namespace declivity::ops {
 namespace {
 
-constexpr std::size_t kGroup = 64;  // work-items of a group on GPU-like devices
+constexpr std::size_t kGroup = 64;  // work-items of a group, simt
 
-/// As the kernels' struct.
+/// Layout of the kernels' struct; must match cl_kernels/gather.cl.
 struct Sizes {
     std::int64_t outer, taken, size, inner, each;
 };
 
-/// What is moved at once: elements, or several neighbouring ones.
+/// Type of a move: an element, or several adjacent ones.
 struct Unit {
     std::int64_t bytes;
     const char *type, *missing;
@@ -33,7 +33,7 @@ constexpr Unit kUnits[] = {{16, "uint4", "((uint4)(low, high, low, high))"},
                            {2, "ushort", "((ushort)low)"},
                            {1, "uchar", "((uchar)low)"}};
 
-/// A number's bits as the type holds it, repeated to 8 bytes; 0 in types of integers.
+/// The bits of a number in the given type, repeated to 8 bytes; 0 in integer types.
 std::uint64_t bits_of(DType dtype, double number) {
     constexpr std::uint64_t everywhere = 0x0001000100010001;
     switch (dtype) {
@@ -109,7 +109,7 @@ void gather_rows(std::string_view function, const View& table, const View& numbe
     if (out.numel() == 0) return;
     if (table.numel() == 0) return fill(out, is_floating(out.dtype) ? missing : 0);
     const WorkScope work("gather_rows", work_each(0, out, out, numbers));
-    // The widest that whole rows, and where they begin, are multiples of.
+    // The widest type that divides the length and the offset of whole rows.
     const auto bytes = static_cast<std::int64_t>(size_of(table.dtype));
     const std::int64_t row = table.shape[1] * bytes, starts = table.offset * bytes | out.offset * bytes | row;
     const Unit* unit = std::ranges::find_if(kUnits, [&](const Unit& item) { return starts % item.bytes == 0; });

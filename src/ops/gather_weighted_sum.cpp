@@ -13,15 +13,15 @@
 namespace declivity::ops {
 namespace {
 
-constexpr std::size_t kGroup = 64;        // work-items of a group on GPU-like devices
-constexpr std::int64_t kMaxUnrolled = 8;  // rows of a sum that a program is compiled for
+constexpr std::size_t kGroup = 64;        // work-items of a group, simt
+constexpr std::int64_t kMaxUnrolled = 8;  // maximum rows of a sum that are unrolled at compile time
 
-/// As the kernels' struct.
+/// Layout of the kernels' struct; must match cl_kernels/gather_weighted_sum.cl.
 struct Sizes {
     std::int64_t places, each, rows, length, k;
 };
 
-/// @param items of GPU-like devices
+/// @param items simt only
 void launch_places(const std::string& name, const View& rows, const View& numbers, const View& other, const View& out,
                    std::int64_t items) {
     if (out.numel() == 0) return;

@@ -20,11 +20,11 @@
 namespace declivity::ops {
 namespace {
 
-constexpr std::int64_t kMinRows = 64;  // that are worth a part of the sums over rows
+constexpr std::int64_t kMinRows = 64;  // minimum for a partial sum over rows
 
 std::string_view name_of(RowNorm kind) { return kind == RowNorm::rms ? "rms_norm" : "layer_norm"; }
 
-/// @param elements that it is to have, @param dtype and their type
+/// @param elements expected number, @param dtype expected type
 void check(std::string_view function, const View& x, std::string_view name, const View& view, std::int64_t elements,
            DType dtype) {
     if (!view.buffer) return;

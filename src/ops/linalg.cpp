@@ -19,7 +19,7 @@
 namespace declivity::ops {
 namespace {
 
-constexpr std::int64_t kMaxGroup = 256;  // work-items of a matrix on GPU-like devices
+constexpr std::int64_t kMaxGroup = 256;  // work-items of a matrix, simt
 constexpr std::int64_t kMaxTeam = 32;    // of two rows of it
 
 void check(std::string_view function, std::string_view name, const View& a) {
@@ -60,7 +60,7 @@ Range one_group_each(const View& a, std::size_t group) {
     return {.global = {to_size(a.shape[0]) * group, 1, 1}, .local = {group, 1, 1}};
 }
 
-/// About that many multiplications and additions for each matrix.
+/// The work, of about `each` multiplications and additions for each matrix.
 Work work_of(double each, const View& a, const View& more) {
     return {.flops = each * static_cast<double>(a.shape[0]),
             .bytes = bytes_of(a) + bytes_of(more),
@@ -70,23 +70,24 @@ Work work_of(double each, const View& a, const View& more) {
 double cube(double rows, double columns) { return rows * columns * std::min(rows, columns); }
 double cube_of(const View& a) { return cube(static_cast<double>(a.shape[1]), static_cast<double>(a.shape[2])); }
 
-/// Whether there is no work; what is written for each matrix, whatever its size, is 0 then.
+/// Returns whether the matrices are empty; results of one number for each matrix are then 0.
 bool is_nothing(const View& a, const View& each) {
     if (a.numel() > 0) return false;
     if (each.buffer && each.numel() > 0) fill(each, 0);
     return true;
 }
 
-/// Of about so many passes of loops by each work-item of a group, which not every driver makes (limited_loops).
+/// Checks that the driver supports loops of about `all` iterations, divided over the work-items of a group
+/// (limited_loops).
 /// @throws Unsupported
 void require_passes(std::string_view function, const View& a, double all, std::size_t group) {
     constexpr double most = 65535;
     if (all / static_cast<double>(group) <= most || kernel_style_of(a.device()) == KernelStyle::simd) return;
     if (!has_fault(a.device(), driver_fault("limited_loops"))) return;
-    throw Unsupported(fmt::format(
-        "{}: expected a device whose driver ends no loop early, got {}, where the loops of a kernel end after "
-        "65535 passes, and matrices of {} x {}, which take more; take smaller ones, or another device",
-        function, a.device().info().name, a.shape[1], a.shape[2]));
+    throw Unsupported(
+        fmt::format("{}: expected a driver without a loop limit, got {}, where the loops of a kernel end after "
+                    "65535 iterations, and matrices of {} x {}, which need more; use smaller ones, or another device",
+                    function, a.device().info().name, a.shape[1], a.shape[2]));
 }
 
 struct Nothing {};
@@ -109,7 +110,7 @@ EpilogueFused launch_triangular_solve(const OperationViews& views, const Triangu
     const Device device = a.device();
     const WorkScope work("triangular_solve", work_of(static_cast<double>(n * n * k), a, b));
     const bool cpu = kernel_style_of(device) == KernelStyle::simd;
-    // Which does not share anything, but for where no vectors are wanted.
+    // Work-items share nothing; GROUP only selects vectors of columns (1) or single columns (2).
     Defines defines = defines_of(a.dtype, cpu ? 1 : 2);
     defines.set("UPPER", how.upper ? 1 : 0).set("TRANSPOSED", how.transposed ? 1 : 0).set("UNIT", how.unit ? 1 : 0);
     const Kernel kernel(device, {"triangular_solve.cl", "triangular_solve", defines});
@@ -124,7 +125,7 @@ EpilogueFused launch_triangular_solve(const OperationViews& views, const Triangu
 EpilogueFused launch_lu(const OperationViews& views, const Nothing&) {
     const View& a = views.in(0);
     if (a.numel() == 0) {
-        // No row has moved.
+        // The permutation is the identity.
         const View& rows = views.out(2);
         for (std::int64_t i = 0; i < rows.shape[1] && rows.numel() > 0; ++i)
             fill(sliced(rows, 1, i, 1), static_cast<std::int64_t>(i));
@@ -185,11 +186,11 @@ struct Jacobi {
     bool symmetric, upper, vectors;
 };
 
-/// values, and with `vectors` v, and u of what is not symmetric.
+/// Computes values, and with `vectors` v, and u of matrices that are not symmetric.
 EpilogueFused launch_jacobi(const OperationViews& views, const Jacobi& jacobi) {
     const View &a = views.in(0), &values = views.out(0);
     if (a.numel() == 0) {
-        // Matrices without columns have no vectors, but the right ones of what has no rows are any.
+        // Matrices without columns have no vectors; any vectors are valid right vectors of matrices without rows.
         return EpilogueFused::no;
     }
     const Device device = a.device();

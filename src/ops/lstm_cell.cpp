@@ -11,9 +11,9 @@
 namespace declivity::ops {
 namespace {
 
-constexpr std::size_t kGroup = 64;  // work-items of a group on GPU-like devices
+constexpr std::size_t kGroup = 64;  // work-items of a group, simt
 
-/// Without attributes.
+/// No attributes.
 struct LstmCell {};
 
 void check(std::string_view name, const View& c, const View& view, const Shape& shape) {
@@ -44,7 +44,7 @@ EpilogueFused launch_cell(const char* name, const OperationViews& views, std::si
     std::vector<Argument> arguments{rows, n};
     Range range{.global = {1, 1, 1}, .local = {1, 1, 1}};
     if (cpu) {
-        const std::int64_t each = rows_each(device, rows, 16 * n);  // each element is worth some more
+        const std::int64_t each = rows_each(device, rows, 16 * n);  // an element costs more than in other kernels
         arguments.emplace_back(each);
         range.global[0] = to_size(ceil_div(rows, each));
     } else {

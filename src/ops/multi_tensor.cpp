@@ -15,11 +15,11 @@ namespace declivity::ops {
 namespace {
 
 constexpr std::int64_t kPiece =
-    4096;  // elements: enough to hide the start of a work-group, small enough to share the work
+    4096;  // elements: large enough to hide the start-up cost of a work-group, small enough to balance the load
 constexpr std::size_t kGpuGroup = 128;
-constexpr std::size_t kMaxRoles = 8;  // and memory objects, so that each tensor fits
-constexpr std::int64_t kPlaces = 8;   // numbers of the table: elements times this, and which memory object
-constexpr std::size_t kRowEnd = 3;    // numbers of a row behind its places: elements, piece, number of the tensor
+constexpr std::size_t kMaxRoles = 8;  // also the limit of memory objects, so that each tensor fits
+constexpr std::int64_t kPlaces = 8;   // table entry: element offset * kPlaces + index of the memory object
+constexpr std::size_t kRowEnd = 3;    // numbers of a row after its places: elements, piece, index of the tensor
 
 }  // namespace
 
@@ -27,24 +27,24 @@ struct MultiTensor::State {
     std::size_t roles = 0;
     std::optional<Device> device;
     DType dtype = DType::f32;
-    /// What one launch takes.
+    /// The tensors of one launch.
     struct Group {
         MemoryObjects<kMaxRoles> memory;
         std::int64_t first = 0;  // row of the table
         std::int64_t pieces = 0;
     };
     std::vector<Group> groups;
-    std::vector<std::int64_t> table;  // as it is on the device: rows of pieces, then the tensors' numbers
+    std::vector<std::int64_t> table;  // same as on the device: rows of pieces, then the tensors' numbers
     Buffer table_on_device;
     std::int64_t pieces = 0;
     std::int64_t tensors = 0;
     std::int64_t elements = 0;  // of each role
     double element_bytes = 0;   // the mean of all roles
 
-    /// Rows for one tensor, in each of its roles, of the last group or of a new one.
+    /// Appends the rows of one tensor, in each of its roles, to the last group or to a new one.
     void add_rows(const std::vector<std::vector<View>>& lists, std::size_t tensor, std::int64_t number,
                   std::vector<std::int64_t>& rows);
-    /// Brings the device a table that is another than before.
+    /// Uploads a table that differs from the previous one.
     void store(std::vector<std::int64_t> rows);
 };
 
@@ -81,10 +81,10 @@ void MultiTensor::State::store(std::vector<std::int64_t> rows) {
     const bool same_place = table_on_device && table_on_device.device() == *device;
     if (rows == table && same_place) return;
     const std::size_t bytes = rows.size() * sizeof(std::int64_t);
-    table.clear();  // until the new one is there
+    table.clear();  // until the new one has been created
     const CapturePause constant;
-    // The old table may still be read by a pending kernel: the copy is enqueued behind it. One that a recording holds
-    // stays as it is.
+    // A pending kernel may still read the old table, so the copy is enqueued after it. A table used by a captured step
+    // is not overwritten.
     if (!same_place || table_on_device.size() != bytes || is_shared(table_on_device))
         table_on_device = Buffer(*device, bytes);
     upload(table_on_device, 0, std::as_bytes(std::span(rows)));
@@ -129,7 +129,7 @@ void MultiTensor::set(const std::vector<std::vector<View>>& lists, const std::ve
             fmt::format("MultiTensor::set: expected {} non-empty lists, got {}", state.roles, lists.size()));
     for (const auto& list : lists)
         if (list.size() != lists[0].size())
-            throw ValueError(fmt::format("MultiTensor::set: expected as many tensors in each role, got {} and {}",
+            throw ValueError(fmt::format("MultiTensor::set: expected equally many tensors in each role, got {} and {}",
                                          lists[0].size(), list.size()));
     if (!numbers.empty() && numbers.size() != lists[0].size())
         throw ValueError(fmt::format("MultiTensor::set: expected as many numbers as tensors, {}, got {}",
@@ -185,7 +185,7 @@ void MultiTensor::launch(const std::function<Kernel(std::size_t items)>& make,
                          std::span<const Argument> further) const {
     const State& state = *state_;
     if (!state.device) throw ValueError("MultiTensor::launch: expected tensors, got none: call set first");
-    const bool cpu = state.device->style() == KernelStyle::simd;
+    const bool cpu = state.device->kernel_style() == KernelStyle::simd;
     const auto [kernel, group_size] = kernel_of_group(*state.device, cpu ? 1 : kGpuGroup, make);
     for (const State::Group& group : state.groups) {
         if (group.pieces == 0) continue;

@@ -13,9 +13,9 @@ namespace declivity::ops {
 namespace {
 
 constexpr std::int64_t kPermuteBlock = 64;
-constexpr std::int64_t kMinPermuted = 4096;  // elements below which it is not worth a kernel of its own
+constexpr std::int64_t kMinPermuted = 4096;  // elements below which a specialised kernel is not worth it
 
-/// As the kernel's struct.
+/// Layout of the kernel's struct; must match cl_kernels/permute.cl.
 struct Permutation {
     AxisArray size{}, from{}, to{};
     std::int64_t rank = 0;

@@ -15,9 +15,9 @@
 namespace declivity::ops {
 namespace {
 
-constexpr std::size_t kPoolGroup = 64;  // work-items of a group on GPU-like devices
+constexpr std::size_t kPoolGroup = 64;  // work-items of a group, simt
 
-/// As the kernel's struct.
+/// Layout of the kernel's struct; must match cl_kernels/pool2d.cl.
 struct Sizes {
     std::int64_t rows, each, elements;
     std::int32_t h, w, p, q;
@@ -46,7 +46,7 @@ Defines window_defines(const Pool2dParameters& parameters) {
 enum class Direction : std::uint8_t { forward, backward };
 enum class Indices : bool { none, kept };
 
-/// @param in,dtype of what is read, and of the result
+/// @param in,dtype type of the input, and of the result
 Launch prepare(std::string name, Direction direction, const Shape& x, const Shape& out, DType in, DType dtype,
                const Device& device, const Pool2dParameters& parameters, Indices indices = Indices::kept) {
     const bool cpu = kernel_style_of(device) == KernelStyle::simd, forward = direction == Direction::forward;
@@ -111,7 +111,7 @@ EpilogueFused launch_max(const OperationViews& views, const Pool2dParameters& pa
 EpilogueFused launch_max_backward(const OperationViews& views, const Pool2dParameters& parameters) {
     const View &g = views.in(0), &indices = views.in(1), &out = views.out(0);
     if (out.numel() == 0) return EpilogueFused::no;
-    // Where windows overlap, a place's sum passes through the result.
+    // If windows overlap, sums are accumulated in the result.
     const bool overlap =
         parameters.step()[0] < parameters.kernel_size[0] || parameters.step()[1] < parameters.kernel_size[1];
     const RoundedOutput rounded(out, overlap && kernel_style_of(out.device()) == KernelStyle::simd);
@@ -157,7 +157,7 @@ Shape pool2d_shape(std::string_view function, const Shape& x, const Pool2dParame
                 "padding of 0 to half the kernel size, got kernel size {} x {}, "
                 "stride {} x {}, padding {} x {}",
                 function, window[0], window[1], parameters.stride[0], parameters.stride[1], padding[0], padding[1]));
-    if (x.rank() != 4) throw ShapeError(fmt::format("{}: expected x (N, C, H, W), got {}", function, x.str()));
+    if (x.rank() != 4) throw ShapeError(fmt::format("{}: expected x of shape (N, C, H, W), got {}", function, x.str()));
     Shape out = x;
     for (std::size_t i = 0; i < 2; ++i) {
         const std::int64_t room = x[static_cast<int>(2 + i)] + 2 * padding[i] - window[i];

@@ -10,17 +10,16 @@
 namespace declivity::ops {
 namespace {
 
-constexpr std::int64_t kMinChunk =
-    4096;                           // elements of a row that are worth a work-item of their own, on CPU-like devices
-constexpr std::int64_t kItems = 8;  // elements of a work-item, on GPU-like ones
-constexpr int kDigits = 16;         // of a pass there
+constexpr std::int64_t kMinChunk = 4096;  // minimum elements of a row for a work-item, simd
+constexpr std::int64_t kItems = 8;        // elements of a work-item, simt
+constexpr int kDigits = 16;               // of a pass, simt
 
-/// As the kernels' struct.
+/// Layout of the kernels' struct; must match cl_kernels/radix_sort.cl.
 struct Sizes {
     std::int64_t n, k, chunks, each;
 };
 
-/// The unsigned type that keys of it have.
+/// The unsigned type of its sort keys.
 DType key_type(DType dtype) {
     switch (size_of(dtype)) {
         case 1:
@@ -59,7 +58,7 @@ Defines defines_of(DType dtype, bool falling, bool grouped) {
 bool radix_sort_is_profitable(const View& x, std::int64_t k) {
     const std::int64_t n = x.shape[1];
     if (is_16bit_float(x.dtype) || n >= std::int64_t{1} << 31) return false;
-    // Otherwise a heap of k, or k turns of a group through the row.
+    // The alternative is a heap of k, or k passes of a group over the row.
     if (kernel_style_of(x.device()) == KernelStyle::simd) return n >= 128 && k >= n / 16;
     return n >= 512 && k >= 16;
 }
@@ -106,7 +105,7 @@ void radix_sort(const View& x, bool falling, const View& values, const View& pla
     for (int pass = 0; pass < passes; ++pass) {
         const bool first = pass == 0, last = pass + 1 == passes;
         const std::int32_t shift = pass * bits;
-        // Where there is no such operand, another stands for it, which the pass does not touch.
+        // Placeholder for an absent operand, which the pass does not access.
         const auto or_counts = [&](const View& view) { return or_else(view, counts); };
         std::vector<Argument> count{
             sizes, shift, x.argument(), counts.argument(), held.argument(), or_counts(keys[0]), or_counts(keys[1])};

@@ -19,9 +19,9 @@ namespace declivity::ops {
 
 struct RandomStream::State {
     explicit State(const Device& on) : device(on) {}
-    std::mutex mutex;  // of all that follows
+    std::mutex mutex;  // guards the members below
     const Device device;
-    const std::uint64_t capture = Capture::current_number();  // that was at work when it was made
+    const std::uint64_t capture = Capture::current_number();  // capture that was active on creation
     RandomPosition position;
     View place;  // seed and base, on the device
 
@@ -29,12 +29,12 @@ struct RandomStream::State {
         declivity::detail::refuse_after_fork("random numbers");
         return std::unique_lock(mutex);
     }
-    /// As the base of another place.
+    /// Writes it as the base of another stream.
     void write_to(const View& other) const {
         const std::array<std::uint64_t, 2> values{position.seed, position.offset};
         fill(other.buffer, 0, sizeof values, std::as_bytes(std::span(values)));
     }
-    /// New memory each time: calls made before keep the old seed, whenever they are launched.
+    /// Allocates new memory each time: earlier calls keep the old seed, whenever they are launched.
     void set(const RandomPosition& to) {
         const View made = View::make(device, DType::i64, {2});
         const std::array<std::uint64_t, 2> values{to.seed, 0};
@@ -46,19 +46,19 @@ struct RandomStream::State {
 
 namespace {
 
-/// Of the process.
+/// The seed of the process.
 struct Seed {
     std::mutex mutex;
     std::uint64_t value = 0;
     std::vector<Device> devices;  // that have a stream
 
     static Seed& instance() {
-        static auto* seed = new Seed;  // never destroyed, as the devices
+        static auto* seed = new Seed;  // never destroyed, like the devices
         return *seed;
     }
 };
 
-/// A device's own. Its lock is taken before that of the seed.
+/// The default stream of a device. Its lock is acquired before that of the seed.
 struct DeviceStream {
     std::mutex mutex;
     std::shared_ptr<RandomStream::State> stream;
@@ -78,15 +78,15 @@ struct DeviceStream {
     }
 };
 
-/// What a recorded step draws from: a stream as it stands when the step begins.
+/// The source of random numbers of a captured step: a stream as it stands when the step begins.
 struct CapturedStream {
     View place;
-    std::uint64_t first = 0, end = 0;  // positions before and behind the step that was recorded
+    std::uint64_t first = 0, end = 0;  // positions before and after the captured step
 };
 
-/// While a step is recorded: from memory of its own, which each replay sets to where the stream stands then. The caller
-/// holds the mutex.
-/// @return where the call begins
+/// During a capture, numbers are generated from a copy of the stream's state, which each replay first sets to the
+/// current position of the stream. The caller holds the mutex.
+/// @return the starting position of the call
 std::pair<View, std::uint64_t> place_captured(Capture& capture, const std::shared_ptr<RandomStream::State>& stream) {
     auto& own = capture.attached(stream.get());
     if (!own) {
@@ -98,9 +98,9 @@ std::pair<View, std::uint64_t> place_captured(Capture& capture, const std::share
             stream->write_to(made->place);
         }
         own = made;
-        // One that the step itself makes begins anew in each replay.
+        // A stream created in the step restarts in each replay.
         if (stream->capture == Capture::current_number()) return {made->place, 0};
-        // From within a block another number of words may be left of it.
+        // The number of words left in a block must be the same in a replay.
         capture.guard([stream, words = stream->position.words] {
             const auto lock = stream->locked();
             return stream->position.words == words;
@@ -143,16 +143,16 @@ Expression leaf(Distribution distribution, DType dtype, const Shape& shape, std:
                        .random_offset = random.offset * numbers_per_block(dtype) + random.skip}));
 }
 
-/// Each replay moves the place of a stream at its beginning by all that the step draws.
+/// Each replay advances a stream at its beginning by all that the step uses, so host calls cannot use it.
 void refuse_in_host_call(const std::shared_ptr<RandomStream::State>& stream) {
     if (host_call_shares(stream.get()))
         throw Unsupported(
-            "host_call: expected no random numbers of a generator that its step draws from, since a replay draws those "
+            "host_call: expected no random numbers of a generator that its step uses, since a replay generates those "
             "of "
-            "the step first; take a Generator of its own, or draw before the step");
+            "the step first; use a separate Generator, or generate them before the step");
 }
 
-/// Stores what a leaf stands for.
+/// Evaluates a random leaf into `out`.
 void evaluate_into(const Expression& leaf, const View& out) {
     require_dense("random", "out", out);
     evaluate(leaf, out);
@@ -190,8 +190,8 @@ RandomCall RandomStream::take(DType dtype, std::int64_t count, const RandomPart&
         const std::int64_t left_out = ceil_div(static_cast<std::int64_t>(position.words), words_each);  // f64: pairs
         RandomCall call{state_->place, static_cast<std::int64_t>(position.offset), left_out + part.first};
         if (Capture* const capture = Capture::current(); capture != nullptr && capture->host_calls_use(state_.get()))
-            capture->refuse("random numbers of a generator that a host_call of the step draws from as well",
-                            "a replay draws the step's numbers first", "give the host_call a Generator of its own");
+            capture->refuse("random numbers of a generator that a host_call of the step uses, too",
+                            "a replay generates the step's numbers first", "use a separate Generator in the host_call");
         Capture* const capture = Capture::current();
         if (capture != nullptr) {
             const auto [place, offset] = place_captured(*capture, state_);
@@ -213,11 +213,11 @@ void RandomStream::take_on_host(std::string_view function,
                                 const std::function<std::uint64_t(const RandomPosition& position)>& draw) const {
     if (replay != nullptr || command_list != nullptr)
         throw ValueError(
-            fmt::format("{}: expected to be called outside of checkpoint(), which could not draw again what is "
-                        "drawn on the host",
+            fmt::format("{}: expected to be called outside of checkpoint(), which cannot reproduce random numbers "
+                        "generated on the host",
                         function));
     if (Capture* const capture = Capture::current())
-        capture->refuse(fmt::format("{} (numbers drawn on the host)", function));
+        capture->refuse(fmt::format("{} (random numbers generated on the host)", function));
     refuse_in_host_call(state_);
     const auto lock = state_->locked();
     RandomPosition& position = state_->position;
@@ -262,12 +262,13 @@ RandomReplay::~RandomReplay() { replay = before_; }
 
 RandomCall RandomReplay::next(const Device& device, std::int64_t count) {
     if (at_ == calls_.size() || !(calls_[at_].call.state.device() == device) || calls_[at_].count != count)
-        throw ValueError("random numbers: a function that is called again expected others than the first time");
+        throw ValueError(
+            "random numbers: expected the same calls when a checkpointed function is recomputed, got others");
     return calls_[at_++].call;
 }
 
 Expression random_uniform(DType dtype, const Shape& shape, double low, double high, const RandomCall& random) {
-    // Rounding may make a number larger than what lies below `high`.
+    // Rounding could give `high` itself or more, so results are limited to the largest number below it.
     return leaf(Distribution::uniform, dtype, shape, {low, high - low, std::max(low, below(dtype, high))}, random);
 }
 Expression random_normal(DType dtype, const Shape& shape, double mean, double std, const RandomCall& random) {

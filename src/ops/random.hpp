@@ -1,4 +1,4 @@
-// Layer 2, private. Random numbers that wait, and calls that draw them again.
+// Layer 2, private. Lazy random numbers, and the recomputation of calls with the same numbers.
 #pragma once
 
 #include <cstdint>
@@ -10,8 +10,8 @@
 
 namespace declivity::ops {
 
-/// As leaves of an expression: element i, in row-major order, is number i of the call, the one that the functions below
-/// store there. f32 or f64.
+/// Random numbers as leaves of an expression: element i, in row-major order, is number i of the call, the same that the
+/// functions below store. f32 or f64.
 /// @throws TypeError, ShapeError for sizes below 0, Unsupported for f64 on a device without
 DECLIVITY_API Expression random_uniform(DType dtype, const Shape& shape, double low, double high,
                                         const RandomCall& random);
@@ -20,7 +20,7 @@ DECLIVITY_API Expression random_normal(DType dtype, const Shape& shape, double m
 DECLIVITY_API Expression random_bernoulli(DType dtype, const Shape& shape, double probability,
                                           const RandomCall& random);
 
-/// While one lives, the calls of this thread are written down, those in which others live included.
+/// While an instance lives, the calls of this thread are recorded, also by enclosing instances.
 class DECLIVITY_API RandomCapture {
   public:
     RandomCapture();
@@ -41,8 +41,8 @@ class DECLIVITY_API RandomCapture {
     RandomCapture* before_;
 };
 
-/// While one lives, calls of this thread draw the numbers of calls that were recorded, one after the other, and leave
-/// the devices' generators alone.
+/// While an instance lives, calls of this thread return the numbers of recorded calls, in order, without advancing the
+/// devices' generators.
 class DECLIVITY_API RandomReplay {
   public:
     explicit RandomReplay(std::vector<RandomCapture::Call> calls);
@@ -50,7 +50,7 @@ class DECLIVITY_API RandomReplay {
     RandomReplay(const RandomReplay&) = delete;
     RandomReplay& operator=(const RandomReplay&) = delete;
 
-    /// @throws ValueError when other numbers are asked for than were recorded
+    /// @throws ValueError if the call differs from the recorded one
     RandomCall next(const Device& device, std::int64_t count);
 
   private:

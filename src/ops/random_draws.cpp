@@ -21,7 +21,7 @@ void draw(std::string_view function, const char* stem, const View& parameter, co
     defines.set("BLOCKS", numbers / per_block);
     const Kernel kernel(out.device(), {std::string(stem) + ".cl", stem, defines});
     const std::size_t group = std::min<std::size_t>(64, kernel.max_work_group());
-    // What a call leaves out may end within a block; it has taken one more then.
+    // The skipped numbers may end within a block; the call then uses one block more.
     const std::int64_t first = random.offset + ceil_div(random.skip, per_block);
     launch(kernel, {.global = {round_up(to_size(out.numel()), group)}, .local = {group}},
            {out.numel(), parameter.argument(), out.argument(), random.state.argument(), first});

@@ -26,7 +26,7 @@ struct Recurrence {
     bool reverse;
 };
 
-/// As the struct of the kernels.
+/// Layout of the kernels' struct; must match cl_kernels/recurrent/.
 struct Sizes {
     std::int32_t steps, rows, units, slots, reverse, keep;
 };
@@ -58,15 +58,15 @@ Defines defines_of(const Operands& in, const Recurrence& call) {
     return defines.set("CELL", static_cast<int>(call.cell)).set("LENGTHS", in.lengths.buffer ? 1 : 0);
 }
 
-/// A direction of the kernels.
+/// Parameters of a direction (forward or backward) of the kernels.
 struct Direction {
     const char *kernel, *pack, *tiles;
     std::int64_t steps;            ///< launches, or steps of one
-    std::int64_t vectors, depth;   ///< CPU-like: vectors of a panel for each vector of units; numbers of a sum
-    std::int64_t tile_rows_depth;  ///< GPU-like: gates whose weights lie in local memory
+    std::int64_t vectors, depth;   ///< simd: vectors of a panel for each vector of units; length of a sum
+    std::int64_t tile_rows_depth;  ///< simt: gates whose weights are in local memory
 };
 
-/// How the kernels for CPU-like devices cut their work.
+/// Partition of the work of simd kernels.
 struct Cut {
     std::int64_t vector, rows, stretch;  ///< VW, ROWS, STRETCH
     std::int64_t each, panels_each, panels;
@@ -74,18 +74,18 @@ struct Cut {
 };
 
 Cut cut_of(const Device& device, DType dtype, const Sizes& sizes, const Direction& direction) {
-    // Work of a step that is worth a launch of its own, in multiply-adds: a launch takes some 20 microseconds.
+    // Multiply-adds of a step that justify a launch per step: a launch takes some 20 microseconds.
     constexpr double worth_launch = 1 << 20;
     const VectorForm form = vector_form(device, dtype);
     Cut cut{.vector = form.vector, .rows = 1, .stretch = 1, .each = 0, .panels_each = 0, .panels = 0, .at_once = true};
     const std::int64_t units = sizes.units, rows = sizes.rows, compute = device.info().compute_units;
     const std::int64_t vectors = ceil_div(units, form.vector);
-    // Panels of about four vectors, and of no more than there are.
+    // Panels of about four vectors, and at most as many as there are.
     const std::int64_t widest = std::max<std::int64_t>(1, 4 / direction.vectors);
     cut.stretch = std::min(widest, vectors);
     while (cut.stretch > 1 && ceil_div(vectors, cut.stretch) * cut.stretch > vectors + vectors / 8) --cut.stretch;
     cut.panels = ceil_div(vectors, cut.stretch);
-    // Sums, a row of a panel, and a number.
+    // Registers: sums, a row of a panel, and a number.
     const std::int64_t wide = cut.stretch * direction.vectors;
     const std::int64_t most = std::min<std::int64_t>(8, (form.registers - 1 - wide) / wide);
     const double work = static_cast<double>(rows) * static_cast<double>(units) * static_cast<double>(direction.depth) *
@@ -138,7 +138,7 @@ void launch_gpu(const Operands& in, const Recurrence& call, const Sizes& sizes, 
     };
     const GroupKernel kernel = kernel_of_group(device, 256, [&](std::size_t group) {
         const std::int64_t lanes = lanes_of(group), lines = static_cast<std::int64_t>(group) / lanes;
-        // A step takes as long as its longest group: more rows of a work-item only where all compute units have some.
+        // A step takes as long as its longest group: several rows per work-item only if all compute units are busy.
         each = 4;
         const auto groups = [&] {
             return ceil_div(std::int64_t{sizes.units}, lanes) * ceil_div(std::int64_t{sizes.rows}, lines * each);
@@ -188,7 +188,7 @@ EpilogueFused launch_recurrent(const OperationViews& views, const Recurrence& ca
     if (y.numel() == 0) return EpilogueFused::no;
     const WorkScope scope("recurrent", work_of(in, {&y}));
     Sizes sizes = sizes_of(in, call);
-    if (!kept.buffer) {  // the state of the cell alone, of a step and the one before
+    if (!kept.buffer) {  // the cell state only, of a step and the previous one
         sizes.keep = 0;
         sizes.slots = 2;
         if (lstm) kept = View::make(y.device(), y.dtype, {sizes.slots, sizes.rows, kept_of(call.cell), sizes.units});
@@ -217,7 +217,7 @@ EpilogueFused launch_backward(const OperationViews& views, const Recurrence& cal
                products = call.cell == RecurrentCell::gru ? views.out(2) : View();
     if (y.numel() == 0) return EpilogueFused::no;
     const WorkScope scope("recurrent_backward", work_of(in, {&y, &g, &gates}));
-    // What is summed up from step to step starts as the gradients of the last states.
+    // Sums accumulated from step to step start as the gradients of the last states.
     copy(of_hidden, hidden);
     if (cell.buffer) copy(of_cell, cell);
     const Sizes sizes = sizes_of(in, call);

@@ -22,14 +22,14 @@
 namespace declivity::ops {
 namespace {
 
-// Tunables beside those of work_split.hpp; cl_kernels/reduce.cl says what they mean.
-constexpr std::int64_t kBeyondCaches = std::int64_t{1} << 22;  // elements, from which on the order of memory counts
-constexpr std::int64_t kMinInner = 384;      // elements that are then worth a result between two passes
+// Tunables in addition to work_split.hpp; their meaning is documented in cl_kernels/reduce.cl.
+constexpr std::int64_t kBeyondCaches = std::int64_t{1} << 22;  // elements from which on the memory order matters
+constexpr std::int64_t kMinInner = 384;      // minimum elements, in that case, for a result of the first of two passes
 constexpr std::int64_t kCpuBlock = 2048;     // elements of a partial sum in reduce_rows: 32 in each of 64 lanes
-constexpr std::int64_t kColumnBlock = 64;    // and in reduce_columns, a column
-constexpr std::int64_t kGpuBlock = 64;       // and in reduce_groups, a work-item
+constexpr std::int64_t kColumnBlock = 64;    // the same in reduce_columns, for a column
+constexpr std::int64_t kGpuBlock = 64;       // the same in reduce_groups, for a work-item
 constexpr std::int64_t kWideColumns = 4096;  // columns of a work-item of reduce_wide_columns: 16 KiB of f32 sums
-constexpr std::int64_t kGpuShortRow = 16;    // contiguous rows below it: a work-item each
+constexpr std::int64_t kGpuShortRow = 16;    // shorter contiguous rows are reduced by one work-item each
 
 /// Kept axes (operands x, out) and reduced axes (operand x), merged.
 struct Plan {
@@ -41,20 +41,19 @@ struct Plan {
     [[nodiscard]] std::int64_t step() const { return reduced.strides[0].back(); }
 };
 
-/// As the kernel's struct in the forms for CPU-like devices.
+/// Layout of the kernel's struct in the simd forms; must match cl_kernels/reduce.cl.
 struct Layout {
     AxisArray kept_size, kept_x, kept_out, reduced_size, reduced_x;
     std::int64_t kept_rank, reduced_rank;
 };
 
-/// One pass: into how many chunks it cuts the reduced elements, how far apart these write, what it divides by at the
-/// end.
+/// A pass: number of chunks of the reduced elements, distance between their results, and divisor of the final result.
 struct Pass {
     std::int64_t splits = 1, split_stride = 0, divisor = 1;
 };
 
-/// Axes in the order of x's memory, largest stride first, so that reading follows it whatever the order of the axes.
-/// The order of summation is free, and results find their places by their own strides.
+/// Sorts axes by x's memory layout, largest stride first, so that reads are in memory order whatever the order of the
+/// axes. The order of summation is free, and results are stored by their own strides.
 IndexSpace in_memory_order(const IndexSpace& space) {
     std::array<int, Dims::kMaxRank> order{};
     const auto end = order.begin() + space.sizes.rank();
@@ -148,15 +147,15 @@ std::int64_t reach_of(const View& view) {
     return last + 1;
 }
 
-/// Vectors along the reduced axis, or across outputs when these are the contiguous ones.
+/// Vectors along the reduced axis, or across outputs if these are the contiguous ones.
 bool across_columns(const Plan& plan) { return plan.outputs > 1 && plan.step() != 1; }
 
-/// Neighbouring work-items belong to neighbouring outputs.
+/// Adjacent work-items belong to adjacent outputs.
 bool groups_across_columns(const Plan& plan) {
     return across_columns(plan) || (plan.outputs > 1 && plan.length() < kGpuShortRow && plan.columns() >= kGpuShortRow);
 }
 
-// ---- CPU-like devices
+// ---- style simd
 
 void launch_rows(Reduce kind, const View& x, const View& out, const Plan& plan, const Pass& pass) {
     Defines defines = defines_of(kind, x, out, plan.step() == 1);
@@ -211,9 +210,9 @@ void launch_columns(Reduce kind, const View& x, const View& out, const Plan& pla
 }
 
 std::int64_t cpu_splits(const Plan& plan, const Device& device, DType type) {
-    // Where an axis outside of the outputs is reduced too, such as images around channels, and the caches do not hold
-    // all, one part for each of its places: parts are then taken in the order of memory, and not from all over it for
-    // each output.
+    // If an axis outside of the outputs is reduced too, such as images around channels, and the data exceed the caches,
+    // there is one part for each of its indices: parts are then read in memory order, instead of from all over memory
+    // for each output.
     if (!across_columns(plan) && plan.reduced.sizes.rank() > 1 && plan.outputs > 1) {
         const std::int64_t places = plan.reduced.sizes[0];
         if (plan.reduced.strides[0][0] > plan.kept.strides[0][0] && plan.elements / places >= kMinInner &&
@@ -229,7 +228,7 @@ std::int64_t cpu_splits(const Plan& plan, const Device& device, DType type) {
         1, std::min(ceil_div(wanted, std::max<std::int64_t>(1, items)), plan.elements * wide / kCpuWork));
 }
 
-// ---- GPU-like devices
+// ---- style simt
 
 std::int64_t gpu_splits(const Plan& plan, const Device& device) {
     const RowGroup group = row_group(plan.outputs, plan.elements, groups_across_columns(plan), kGpuGroup);
@@ -246,7 +245,7 @@ void launch_groups(Reduce kind, const View& x, const View& out, const Plan& plan
         .set("REDUCED_RANK", plan.reduced.sizes.rank());
     const Kernel kernel(x.device(), {"reduce.cl", "reduce_groups", defines});
     const RowGroup group = row_group(plan.outputs, plan.elements, groups_across_columns(plan), kernel);
-    std::vector<std::int64_t> layout;  // as the kernel's struct for these ranks
+    std::vector<std::int64_t> layout;  // layout of the kernel's struct for these ranks
     for (const Dims* part :
          std::initializer_list<const Dims*>{&plan.kept.sizes, &plan.kept.strides[0], &plan.kept.strides[1],
                                             &plan.reduced.sizes, &plan.reduced.strides[0]})
@@ -260,7 +259,7 @@ void launch_groups(Reduce kind, const View& x, const View& out, const Plan& plan
             LocalMemory{group.items() * size_of(out.dtype)}, x.argument(), out.argument()});
 }
 
-// ---- both
+// ---- both styles
 
 /// `out` has the kept axes only.
 void run(Reduce kind, const View& x, const Dims& axes, const View& out, const Pass& pass, bool may_split) {
@@ -268,7 +267,7 @@ void run(Reduce kind, const View& x, const Dims& axes, const View& out, const Pa
     const Device device = x.device();
     const bool cpu = kernel_style_of(device) == KernelStyle::simd;
     const std::int64_t splits = !may_split ? 1 : cpu ? cpu_splits(plan, device, out.dtype) : gpu_splits(plan, device);
-    if (splits > 1) {  // the outputs alone would leave parts of the device idle: partial results first
+    if (splits > 1) {  // partial results first, since the outputs alone would leave compute units idle
         Shape shape = out.shape;
         shape.insert(0, splits);
         const View parts = View::make(device, out.dtype, shape);
@@ -286,7 +285,7 @@ void run(Reduce kind, const View& x, const Dims& axes, const View& out, const Pa
     }
 }
 
-/// The view without some axes, of which it reads index 0.
+/// The view without some axes, at their index 0.
 View without(const View& view, const Dims& axes) {
     View out = view;
     for (int i = axes.rank() - 1; i >= 0; --i) {
@@ -323,7 +322,7 @@ Dims normalize_axes(std::string_view function, const Dims& axes, int rank) {
         }
         if (wanted) out.push_back(axis);
     }
-    // A number counts as one of one element, as in PyTorch.
+    // A tensor of shape () is treated as one of one element, like in PyTorch.
     for (const std::int64_t one : axes)
         if (rank == 0) normalize_axis(function, one, 1);
     return out;

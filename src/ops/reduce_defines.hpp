@@ -1,4 +1,4 @@
-// Layer 2, private. What kernels of reductions are compiled with.
+// Layer 2, private. Defines of reduction kernels.
 #pragma once
 
 #include <declivity/ops/reduce.hpp>
@@ -6,7 +6,8 @@
 
 namespace declivity::ops {
 
-/// ACC, IDENTITY, COMBINE and FLOATING_SUM of cl_kernels/lib/reduction.clh. @param accumulate type of sums and results
+/// Defines ACC, IDENTITY, COMBINE and FLOATING_SUM of cl_kernels/lib/reduction.clh. @param accumulate type of sums and
+/// results
 Defines reduce_defines(Reduce kind, DType accumulate);
 
 }  // namespace declivity::ops

@@ -14,10 +14,10 @@
 namespace declivity::ops {
 namespace {
 
-constexpr std::size_t kGroup = 64;        // work-items of a group on GPU-like devices
-constexpr std::int64_t kMaxUnrolled = 4;  // taps that a program is compiled for
+constexpr std::size_t kGroup = 64;        // work-items of a group, simt
+constexpr std::int64_t kMaxUnrolled = 4;  // maximum taps that are unrolled at compile time
 
-/// As the kernels' struct.
+/// Layout of the kernels' struct; must match cl_kernels/resize.cl.
 struct Sizes {
     std::int64_t rows, each;
     std::int32_t n, m, inner, taps;
@@ -40,7 +40,7 @@ void launch_resample(Direction direction, const OperationViews& views) {
     Defines defines = real_defines(from.dtype);
     defines.set("T", cl_type(from.dtype)).set("FORM", cpu ? 0 : 2).set("LANES", vector_lanes(from.dtype));
     defines.set("TAPS", taps <= kMaxUnrolled ? taps : 0).set("WEIGHTS", weights.buffer ? 1 : 0);
-    // Of what each element of an axis is: a row of neighbours, or a single one.
+    // Type of an element of an axis: a row of adjacent elements, or a single one.
     const bool rows = inner > 1;
     const std::string kernel_name = std::string(forward ? "resize" : "resize_backward") + (rows || !cpu ? "" : "_line");
     const Kernel kernel(device, {"resize.cl", kernel_name, defines});
@@ -79,18 +79,18 @@ void check(std::string_view function, const View& x, const View& places, const V
     require_dense(function, "places", places);
     require_same_device(function, x, places);
     if (places.dtype != DType::i32)
-        throw TypeError(fmt::format("{}: expected places of i32, got {}", function, name_of(places.dtype)));
+        throw TypeError(fmt::format("{}: expected indices of i32, got {}", function, name_of(places.dtype)));
     if (!weights.buffer) return;
     require_alike(function, "x", x, "weights", weights);
     require_shape(function, "weights", weights, places.shape);
     require_dense(function, "weights", weights);
 }
 
-/// Places within an outer element are i32 in the kernels.
+/// Offsets within an outer element are i32 in the kernels.
 void require_few(std::string_view function, std::int64_t size, std::int64_t inner) {
     if (size * inner > (std::int64_t{1} << 31) - 1)
-        throw ShapeError(
-            fmt::format("{}: expected fewer than 2^31 elements from an axis on, got {} x {}", function, size, inner));
+        throw ShapeError(fmt::format("{}: expected fewer than 2^31 elements in an axis and those after it, got {} x {}",
+                                     function, size, inner));
 }
 
 }  // namespace

@@ -14,9 +14,9 @@
 namespace declivity::ops {
 namespace {
 
-constexpr std::size_t kGroup = 64;  // work-items of a group on GPU-like devices
+constexpr std::size_t kGroup = 64;  // work-items of a group, simt
 
-/// As the kernel's struct.
+/// Layout of the kernel's struct; must match cl_kernels/roi_pool.cl.
 struct Sizes {
     std::int64_t total, images;
     std::int32_t channels, h, w, p, q, unused = 0;
@@ -62,7 +62,7 @@ LazyArray roi_pool_places(const View& x, const View& boxes, const View& images, 
     if (x.dtype != DType::f32 && x.dtype != DType::f64)
         throw TypeError(fmt::format("{}: expected f32 or f64, got {}", function, name_of(x.dtype)));
     if (images.dtype != DType::i64)
-        throw TypeError(fmt::format("{}: expected images of i64, got {}", function, name_of(images.dtype)));
+        throw TypeError(fmt::format("{}: expected image indices of i64, got {}", function, name_of(images.dtype)));
     if (x.shape[2] * x.shape[3] > (std::int64_t{1} << 31) - 1)
         throw ShapeError(fmt::format("{}: expected images of fewer than 2^31 pixels, got {}", function, x.shape.str()));
     return operation(function, launch_places, RoiPool{scale},

@@ -15,13 +15,13 @@
 namespace declivity::ops {
 namespace {
 
-constexpr std::int64_t kMinChunk = 1024;   // elements of a line that are worth a chunk of their own
-constexpr std::int64_t kWidth = 64;        // columns side by side of a work-item on CPU-like devices
-constexpr std::int64_t kMinForLanes = 32;  // elements of a line that are worth vectors along it
-constexpr std::int64_t kSkip = 16;         // elements of a line that are passed at once where none is a new largest
-constexpr std::size_t kGroup = 64;         // work-items of a group on GPU-like ones
+constexpr std::int64_t kMinChunk = 1024;   // minimum elements of a line for a chunk
+constexpr std::int64_t kWidth = 64;        // adjacent columns of a work-item, simd
+constexpr std::int64_t kMinForLanes = 32;  // minimum elements of a line for vectors along it
+constexpr std::int64_t kSkip = 16;         // elements of a line that are skipped at once if none is a new maximum
+constexpr std::size_t kGroup = 64;         // work-items of a group, simt
 
-/// As the kernels' struct.
+/// Layout of the kernels' struct; must match cl_kernels/scan.cl.
 struct Sizes {
     std::int64_t n, inner, chunks, each, lines;
 };
@@ -35,7 +35,7 @@ Defines defines_of(Scan kind, DType dtype, bool places) {
     return defines;
 }
 
-/// With a work-group for each chunk of each line.
+/// Scans with a work-group for each chunk of each line.
 void scan_in_groups(Scan kind, const View& x, const View& out, const View* places) {
     constexpr std::int64_t each = 8, groups_per_unit = 4, min_groups = 128;
     constexpr std::size_t max_group = 256, max_carrying = 64;
@@ -44,12 +44,12 @@ void scan_in_groups(Scan kind, const View& x, const View& out, const View* place
     const auto made = [&](const char* name, std::size_t group) {
         Defines defines = defines_of(kind, x.dtype, places != nullptr);
         defines.set("GROUP", static_cast<std::int64_t>(group)).set("EACH", each);
-        // rusticl 22.3 on llvmpipe compares bytes of a struct wrongly.
+        // rusticl 22.3 on llvmpipe miscompares 8-bit members of a struct.
         const bool narrow = places != nullptr && !is_floating(x.dtype) && size_of(x.dtype) < sizeof(std::int32_t);
         defines.set("HELD", narrow ? "int" : "REAL");
         return Kernel(device, {"scan_groups.cl", name, std::move(defines)});
     };
-    // Local memory for the elements of a tile, and no more work-items than have some.
+    // Local memory for the elements of a tile, and at most as many work-items as have elements.
     const std::size_t element = size_of(compute_type(x.dtype)) + (places != nullptr ? sizeof(std::int64_t) : 0);
     std::size_t most = std::min(max_group, std::bit_ceil(to_size(ceil_div(n, each))));
     while (most > 1 && most * (each + 2) * element + 1024 > device.info().local_memory) most /= 2;
@@ -87,7 +87,7 @@ void scan_in_groups(Scan kind, const View& x, const View& out, const View* place
     run(kernel.kernel, lines * sizes.chunks, kernel.group, std::move(arguments));
 }
 
-/// Whether a work-item for each line of a GPU-like device would be too few, or would read from afar too often.
+/// simt: returns whether a work-item for each line would give too few work-items, or too many uncoalesced reads.
 bool wants_groups(const View& x) {
     constexpr std::int64_t short_line = 16, long_line = 64, together = 32, items_per_unit = 1024;
     const std::int64_t n = x.shape[1], inner = x.shape[2];
@@ -115,7 +115,7 @@ void scan(std::string_view function, Scan kind, const View& x, const View& out, 
     const bool cpu = kernel_style_of(device) == KernelStyle::simd;
     if (!cpu && wants_groups(x)) return scan_in_groups(kind, x, out, places);
     const std::int64_t outer = x.shape[0], n = x.shape[1], inner = x.shape[2];
-    // On GPU-like devices a work-item for each line, all of them side by side, and lines in one piece.
+    // simt: a work-item for each line, adjacent lines in adjacent work-items, lines in one chunk.
     const std::int64_t width = cpu ? std::min(kWidth, inner) : 1, blocks = cpu ? ceil_div(inner, width) : outer * inner;
     const auto units = static_cast<std::int64_t>(device.info().compute_units);
     const std::int64_t most = cpu ? std::max<std::int64_t>(1, n / kMinChunk) : 1;
@@ -128,7 +128,7 @@ void scan(std::string_view function, Scan kind, const View& x, const View& out, 
     sizes.chunks = ceil_div(n, sizes.each);
 
     Defines defines = defines_of(kind, x.dtype, places != nullptr);
-    // Elements side by side in vectors: a sum of one after another would wait for each addition.
+    // Contiguous elements in vectors, since a serial sum would be bound by the latency of each addition.
     const bool lanes = cpu && inner == 1 && places == nullptr && (kind == Scan::sum || kind == Scan::product) &&
                        !is_16bit_float(x.dtype) && n >= kMinForLanes;
     defines.set("WIDTH", width).set("SINGLE", cpu ? 0 : 1).set("LANES", !lanes ? 1 : size_of(x.dtype) == 8 ? 8 : 16);

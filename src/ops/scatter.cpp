@@ -16,8 +16,8 @@
 namespace declivity::ops {
 namespace {
 
-constexpr std::size_t kGroup = 64;           // work-items of a group on GPU-like devices
-constexpr std::int64_t kCpuNeighbours = 64;  // columns that a work-item takes at least
+constexpr std::size_t kGroup = 64;           // work-items of a group, simt
+constexpr std::int64_t kCpuNeighbours = 64;  // minimum columns of a work-item
 
 Kernel kernel_of(const char* name, DType dtype, const View& places, const char* fold = nullptr) {
     Defines defines;
@@ -29,10 +29,10 @@ Kernel kernel_of(const char* name, DType dtype, const View& places, const char* 
     return {places.device(), {"scatter.cl", name, defines}};
 }
 
-/// Numbers and their places, in order; those that count for nothing stand behind all others.
+/// Sorted row numbers with their positions; ignored ones are last.
 struct SortedKeys {
     View keys;
-    std::int64_t count;  // of the numbers; `keys` may have more behind them
+    std::int64_t count;  // of the numbers; `keys` may be padded
 
     SortedKeys(const View& numbers, std::int64_t size) : count(numbers.shape[0]) {
         keys = View::make(numbers.device(), DType::u64, {1, count});
@@ -63,13 +63,13 @@ struct SortedKeys {
     }
 };
 
-/// As the kernels' struct.
+/// Layout of the kernels' struct; must match cl_kernels/scatter.cl.
 struct Owned {
     std::int64_t count, taken, size, owned, chunk;
 };
 
-/// CPU-like devices: each number belongs to one of as many work-items as there are compute units; or, for tables that
-/// are small beside what they are made from, each work-item makes one of its own from a chunk of the rows.
+/// simd: each row number is owned by one of as many work-items as there are compute units; or, if the table is small
+/// compared with the input, each work-item builds a table from a chunk of the rows.
 struct Owners {
     Owned sizes;
     std::int64_t chunks = 1;
@@ -86,7 +86,7 @@ struct Owners {
     }
 };
 
-/// A kernel's last arguments: what a sum begins with, or, read by nobody, x.
+/// The last arguments of a kernel: the initial values of the sums, or x, which is not read.
 struct Base {
     const View& view;
     std::int32_t based;
@@ -94,7 +94,7 @@ struct Base {
     Base(const View* base, const View& x) : view(base != nullptr ? *base : x), based(base != nullptr ? 1 : 0) {}
 };
 
-/// Where sums are made: in `out` itself, or, of halves and of several chunks, in tables of their own.
+/// The output of the sums: `out` itself, or temporary tables for 16-bit floats or several chunks.
 View tables_for(const View& out, std::int64_t chunks) {
     if (!is_16bit_float(out.dtype) && chunks == 1) return out;
     return View::make(out.device(), is_16bit_float(out.dtype) ? DType::f32 : out.dtype, {chunks, out.numel()});
@@ -110,7 +110,7 @@ void add_tables(const View& tables, const View& places, const View& out, const B
 void sum_owned(const View* base, const View& x, const View& numbers, const View& out) {
     const Owners owners(x.device(), x.shape[0], x.shape[1], out.shape[0], true);
     const View tables = tables_for(out, owners.chunks);
-    // Once: where the only table is made, or where they are added.
+    // Added once: in the only table, or when the tables are added.
     const Base before(base, x), none(nullptr, x);
     const Base& first = owners.chunks == 1 ? before : none;
     launch(kernel_of("sum_owned", x.dtype, numbers), owners.range,
@@ -118,7 +118,7 @@ void sum_owned(const View* base, const View& x, const View& numbers, const View&
     add_tables(tables, numbers, out, owners.chunks == 1 ? none : before);
 }
 
-/// Sums by sorted numbers, in `out`, behind what it holds where `based`.
+/// Sums by sorted numbers into `out`, added to its contents if `based`.
 void fold_sorted(Fold fold, const View& x, const View& numbers, const View& out, bool based) {
     const SortedKeys sorted(numbers, out.shape[0]);
     constexpr std::array<const char*, 4> folds{"ADDED", "MULTIPLIED", "LARGER", "SMALLER"};
@@ -127,12 +127,12 @@ void fold_sorted(Fold fold, const View& x, const View& numbers, const View& out,
            {x.shape[1], x.shape[0], sorted.keys.argument(), x.argument(), out.argument(), based ? 1 : 0});
 }
 
-/// As the kernels' struct.
+/// Layout of the kernels' struct; must match cl_kernels/scatter.cl.
 struct Along {
     std::int64_t outer, taken, size, inner, rows, owned, columns;
 };
 
-/// CPU-like devices: blocks of the result, for about as many work-items as there are compute units.
+/// simd: blocks of the result, for about as many work-items as there are compute units.
 struct Blocks {
     Along sizes;
     Range range;
@@ -152,7 +152,7 @@ struct Blocks {
     }
 };
 
-/// Numbers of places in one row of all elements of `out`, or -1.
+/// Flat indices into `out`, or -1.
 View numbers_along(const View& places, const View& out) {
     View numbers = View::make(out.device(), DType::i64, {places.numel()});
     const Kernel kernel = kernel_of("along_numbers", DType::f32, places);
@@ -188,13 +188,13 @@ void require_numbers(std::string_view function, const View& x) {
         throw TypeError(fmt::format("{}: expected numbers as x, got bool (convert with .to(DType::i64))", function));
 }
 
-/// What a result begins with where elements are put into it one after the other.
+/// Initialises a result into which elements are accumulated.
 void begin(const View* base, const View& out) {
     if (base != nullptr) copy(*base, out);
     else fill(out, 0);
 }
 
-/// Sums, or other folds; `base` of sums alone.
+/// Sums, or other folds; `base` for sums only.
 void fold_onto(std::string_view function, Fold fold, const View* base, const View& x, const View& numbers,
                const View& out) {
     require_indices(function, "the indices", numbers);

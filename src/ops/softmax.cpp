@@ -48,7 +48,7 @@ void run(const Softmax& call, const char* kernel_name, const View& like, const s
 }
 
 EpilogueFused launch_softmax(const OperationViews& views, const Softmax& call) {
-    constexpr double flops = 4;  // largest, exp and sum, quotient
+    constexpr double flops = 4;  // maximum, exp and sum, quotient
     const View &x = views.in(0), &out = views.out(0);
     if (out.numel() == 0) return EpilogueFused::no;
     if (AxisRows(out.shape, call.axis).inner > 1) {

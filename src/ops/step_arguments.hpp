@@ -1,4 +1,4 @@
-// Layer 2, private. What kernels of optimizers are given beside the tensors.
+// Layer 2, private. Arguments of optimizer kernels in addition to the tensors.
 #pragma once
 
 #include <declivity/ops/view.hpp>
@@ -7,7 +7,7 @@
 
 namespace declivity::ops {
 
-/// @throws TypeError, ShapeError, DeviceError unless `guard` is a dense i32 [2] where `beside` lives
+/// @throws TypeError, ShapeError, DeviceError unless `guard` is a dense i32 [2] on the device of `beside`
 inline void require_guard(std::string_view function, const View& guard, const View& beside) {
     require_shape(function, "guard", guard, {2});
     require_dense(function, "guard", guard);

@@ -26,7 +26,7 @@ Kernel kernel_of(const View& x, const TopK& topk, bool shared) {
 }
 
 EpilogueFused launch_topk(const OperationViews& views, const TopK& topk) {
-    constexpr std::int64_t max_turns = 256;  // of a group, each through the whole row
+    constexpr std::int64_t max_turns = 256;  // of a group; each one scans the whole row
     const View& x = views.in(0);
     const std::int64_t rows = x.shape[0], n = x.shape[1];
     if (rows * topk.k == 0) return EpilogueFused::no;

@@ -16,7 +16,7 @@
 namespace declivity::optim {
 namespace {
 
-/// The gradients that parameters have, in the type that is computed in.
+/// The gradients of parameters, in the type of the computation.
 class Gradients {
   public:
     /// @throws ValueError, DeviceError
@@ -38,7 +38,7 @@ class Gradients {
     }
     [[nodiscard]] bool empty() const noexcept { return views_.empty(); }
     [[nodiscard]] const std::vector<ops::View>& views() const noexcept { return views_; }
-    /// After the views were written: 16-bit gradients become what they are rounded to.
+    /// Writes back the copies of 16-bit gradients, rounded, after the views were written.
     void written() {
         const NoGrad no_grad;
         for (auto& [gradient, wide] : all_) {
@@ -49,14 +49,14 @@ class Gradients {
 
   private:
     std::vector<ops::View> views_;
-    std::vector<std::pair<Tensor, Tensor>> all_;  // with the copies of 16-bit ones, of others the gradients themselves
+    std::vector<std::pair<Tensor, Tensor>> all_;  // upcast copies of 16-bit gradients, otherwise the gradients
+                                                  // themselves
 };
 
 }  // namespace
 
 Tensor clip_grad_norm(const std::vector<Tensor>& parameters, double max_norm, const ClipGradNormOptions& options) {
-    if (!(max_norm > 0))
-        throw ValueError(fmt::format("clip_grad_norm: expected a largest norm above 0, got {}", max_norm));
+    if (!(max_norm > 0)) throw ValueError(fmt::format("clip_grad_norm: expected a max_norm above 0, got {}", max_norm));
     Gradients gradients("clip_grad_norm", parameters);
     if (gradients.empty()) return zeros({}, {.device = parameters.empty() ? Device::best() : parameters[0].device()});
     ops::MultiTensor tensors(1);

@@ -1,4 +1,4 @@
-// Layer 4, private. What the formulas of several optimizers have in common.
+// Layer 4, private. Code shared by the formulas of several optimizers.
 #pragma once
 
 #include <cmath>
@@ -18,14 +18,14 @@ inline void check_moments(std::string_view name, double beta1, double beta2, dou
                         beta1, beta2, eps, weight_decay));
 }
 
-/// The gradient, with the weight decay that is a part of it.
+/// The gradient, including L2 weight decay.
 inline Tensor gradient_of(const Update& x, double weight_decay, bool maximize) {
     Tensor g = maximize ? -x.gradient : x.gradient;
     return weight_decay != 0 ? g + weight_decay * x.parameter : g;
 }
 
-/// 1 - beta^t by way of 1 - e^z = -2 y / (1 - y) with y = tanh(z / 2): in f32 the difference itself would lose half its
-/// digits in the first steps.
+/// 1 - beta^t, computed as 1 - e^z = -2 y / (1 - y) with y = tanh(z / 2): in f32 the direct difference would lose half
+/// its digits in the first steps.
 inline Tensor bias_correction(const Update& x, double beta) {
     if (beta == 0) return 0 * x.step + 1;
     const Tensor y = tanh(x.step * (0.5 * std::log(beta)));

@@ -1,4 +1,4 @@
-// Layer 4, private. A look at all gradients before an optimizer changes a parameter.
+// Layer 4, private. Checks gradients for NaN and infinity before an optimizer changes a parameter.
 #pragma once
 
 #include <span>
@@ -9,11 +9,11 @@
 
 namespace declivity::optim {
 
-/// Sets a guard (ops/finite.hpp) when a gradient of some parameters has an element that is infinite or NaN. It enqueues
-/// and returns; the tables of places that it keeps are sent again only where a gradient moved.
+/// Sets a guard (ops/finite.hpp) if a gradient of some parameters has an infinite or NaN element. Asynchronous; its
+/// address tables are uploaded again only if a gradient moved.
 class GradientCheck {
   public:
-    /// Parameters without a gradient, and those of other devices than the guard, are left out.
+    /// Parameters without a gradient, and those on other devices than the guard, are skipped.
     void operator()(std::span<const Tensor> parameters, const Tensor& guard);
 
   private:
@@ -21,7 +21,7 @@ class GradientCheck {
         DType dtype;
         ops::MultiTensor tensors{1};
     };
-    std::vector<Lists> lists_;  // one for each type
+    std::vector<Lists> lists_;  // one per type
 };
 
 }  // namespace declivity::optim

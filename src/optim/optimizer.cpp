@@ -31,8 +31,8 @@ Tensor& Update::operator[](std::string_view state) {
     if (found == states_.end()) {
         std::string names;
         for (const NamedTensor& tensor : states_) names += (names.empty() ? "" : ", ") + tensor.name;
-        throw ValueError(fmt::format("{}: expected the name of a tensor that is kept beside parameters ({}), got '{}'",
-                                     optimizer_, names.empty() ? "there is none" : names, state));
+        throw ValueError(fmt::format("{}: expected the name of a state tensor ({}), got '{}'", optimizer_,
+                                     names.empty() ? "there is none" : names, state));
     }
     return found->tensor;
 }
@@ -42,7 +42,8 @@ Optimizer::~Optimizer() = default;
 Optimizer::Optimizer(Optimizer&&) noexcept = default;
 Optimizer& Optimizer::operator=(Optimizer&&) noexcept = default;
 
-const std::type_info& Optimizer::capture_safe() const { return typeid(void); }
+const std::type_info& Optimizer::capture_safe() const { return replayable(); }
+const std::type_info& Optimizer::replayable() const { return typeid(void); }
 
 Optimizer::State& Optimizer::checked_state(std::string_view function) const {
     if (!state_)
@@ -74,15 +75,14 @@ void check_rate(std::string_view name, double rate) {
         throw ValueError(fmt::format("{}: expected a learning rate of at least 0, got {}", name, rate));
 }
 
-/// Names of a group's parameters: those that were given, or numbers from `first` on. @param seen of other groups
+/// Names of a group's parameters: the given ones, or numbers starting at `first`. @param seen names of other groups
 std::vector<std::string> names_of(std::string_view optimizer, const Parameters& parameters, std::size_t first,
                                   std::set<std::string>& seen) {
     std::vector<std::string> names = parameters.names();
     for (std::size_t i = names.size(); i < parameters.tensors().size(); ++i) names.push_back(std::to_string(first + i));
     for (const std::string& name : names)
         if (!seen.insert(name).second)
-            throw ValueError(
-                fmt::format("{}: expected each parameter by a name of its own, got '{}' twice", optimizer, name));
+            throw ValueError(fmt::format("{}: expected unique parameter names, got '{}' twice", optimizer, name));
     return names;
 }
 
@@ -125,7 +125,7 @@ void Optimizer::add(const Parameters& given, double learning_rate, std::vector<S
                                          parameter.shape().str()));
     }
     std::vector<std::string> named = names_of(name, given, count, names);
-    const Scope scope("optimizer");  // whose memory it is
+    const Scope scope("optimizer");  // determines the memory scope
     const DType wide = compute_type(parameters[0].dtype());
     const bool halves = is_16bit_float(parameters[0].dtype());
     Group group{
@@ -154,7 +154,7 @@ void Optimizer::add(const Parameters& given, double learning_rate, std::vector<S
     set_learning_rate(learning_rate, state_->groups.size() - 1);
 }
 
-/// Roles are the parameters, their gradients, the state beside them, and the master copies of 16-bit parameters.
+/// Roles are the parameters, their gradients, the state tensors, and the master copies of 16-bit parameters.
 void Optimizer::make_formula(std::size_t index) {
     Group& group = state_->groups[index];
     const DType dtype = group.dtype, wide = compute_type(dtype);
@@ -166,7 +166,7 @@ void Optimizer::make_formula(std::size_t index) {
     const bool halves = !group.masters.empty();
     if (halves) {
         const Tensor master = role(group.roles() - 1, wide);
-        // Whoever wrote the parameter meanwhile has the word.
+        // A parameter written since the last step takes precedence over its master copy.
         x.parameter = where(master.to(dtype) == x.parameter, master, x.parameter.to(wide));
     }
     x.lr = Tensor(trace.number(0, wide));
@@ -180,12 +180,12 @@ void Optimizer::make_formula(std::size_t index) {
     const auto assigned = [&](std::size_t number, std::string_view what, const Tensor& now, const Tensor& before) {
         if (!now.defined() || !(now.shape() == before.shape()) || now.dtype() != before.dtype())
             throw ValueError(fmt::format(
-                "{}: expected a new {} with an element for each of the parameter's, of {}, got {}", state_->name, what,
-                name_of(wide),
+                "{}: expected a new {} of the parameter's shape, of {}, got {}", state_->name, what, name_of(wide),
                 !now.defined()                  ? "an undefined tensor"
                 : now.dtype() != before.dtype() ? fmt::format("one of {}", name_of(now.dtype()))
-                : now.shape().empty()           ? "one without axes, which is made of numbers, x.lr and x.step alone"
-                                      : fmt::format("a tensor of another place, of shape {}", now.shape().str())));
+                : now.shape().empty()
+                    ? "a scalar, which depends only on numbers, x.lr and x.step"
+                    : fmt::format("a tensor from outside of the formula, of shape {}", now.shape().str())));
         if (now.value().state() != before.value().state()) outputs.push_back({number, now.value()});
     };
     assigned(halves ? group.roles() - 1 : 0, "parameter", x.parameter, parameter);
@@ -197,34 +197,36 @@ void Optimizer::make_formula(std::size_t index) {
         assigned(2 + slot, fmt::format("'{}'", states[slot].name), x.states_[slot].tensor, states[slot].tensor);
     if (outputs.empty())
         throw ValueError(fmt::format(
-            "{}: expected update() to assign a new parameter (x.parameter = ...), made by elementwise functions, "
-            "got the one that was there",
+            "{}: expected update() to assign a new parameter (x.parameter = ...), computed by elementwise functions, "
+            "got none",
             state_->name));
     group.formula.emplace(trace, outputs);
 }
 
-/// The part of a group's step that can fail. @return whether there is something to do @param writes until the launch
+/// The part of a group's step that can fail. @return whether any parameter has a gradient @param writes held until the
+/// launch
 bool Optimizer::prepare_step(std::size_t index, std::vector<BufferWrite>& writes) {
     Group& group = state_->groups[index];
     std::vector<std::vector<ops::View>> roles(group.roles());
     for (auto& role : roles) role.reserve(group.parameters.size());
-    std::vector<std::int64_t> numbers;  // of the parameters that have a gradient
+    std::vector<std::int64_t> numbers;  // indices of the parameters that have a gradient
     for (std::size_t i = 0; i < group.parameters.size(); ++i) {
         const Tensor& parameter = group.parameters[i];
         const Tensor gradient = parameter.grad();
         if (!gradient.defined()) continue;
         const bool alike = parameter.dtype() == group.dtype && parameter.shape() == group.shapes[i];
         if (!alike || !(parameter.device() == group.numbers.device()))
-            throw ValueError(fmt::format(
-                "{}: expected parameters as they were when the optimizer was made, '{}' of {} {} on '{}', got {} {} on "
-                "'{}'; convert and move a model (Module::to) before its optimizer is made",
-                state_->name, group.names[i], name_of(group.dtype), group.shapes[i].str(),
-                group.numbers.device().name(), name_of(parameter.dtype()), parameter.shape().str(),
-                parameter.device().name()));
+            throw ValueError(
+                fmt::format("{}: expected parameters unchanged since the optimizer was created, '{}' of {} {} on '{}', "
+                            "got {} {} on "
+                            "'{}'; convert and move a model (Module::to) before creating its optimizer",
+                            state_->name, group.names[i], name_of(group.dtype), group.shapes[i].str(),
+                            group.numbers.device().name(), name_of(parameter.dtype()), parameter.shape().str(),
+                            parameter.device().name()));
         const ops::View& place = parameter.view();
         const ops::View from = gradient.dense_view();
         roles[0].push_back(place);
-        // A kernel takes it that no two roles overlap.
+        // The kernel requires that no two roles overlap.
         roles[1].push_back(ops::may_overlap(place, from) ? gradient.clone().view() : from);
         for (std::size_t slot = 0; slot < group.slots.size(); ++slot)
             roles[2 + slot].push_back(group.slots[slot][i].view());
@@ -250,15 +252,15 @@ void Optimizer::step() {
             const auto now = state.lock();
             return now && now->groups.size() == groups && now->guard.state() == guard.state();
         });
-    if (state_->is_guarded()) {  // no group is changed where the gradients of another one are not finite
+    if (state_->is_guarded()) {  // no group is changed if the gradients of another one are not finite
         std::vector<Tensor> parameters;
         for (const Group& group : state_->groups)
             parameters.insert(parameters.end(), group.parameters.begin(), group.parameters.end());
         state_->check_gradients(parameters, state_->guard);
     }
-    // A group that is refused comes before the first launch: a step that throws leaves the other groups as they were.
+    // All groups are checked before the first launch: a step that throws leaves every group unchanged.
     std::vector<BufferWrite> writes;
-    std::list<ops::ReleaseTensors> gradients;  // held by the groups until they are launched
+    std::list<ops::ReleaseTensors> gradients;  // kept alive until the launches
     std::vector<Group*> ready;
     for (std::size_t index = 0; index < state_->groups.size(); ++index) {
         gradients.emplace_back(state_->groups[index].tensors);

@@ -1,4 +1,4 @@
-// Layer 4, private. What an Optimizer holds.
+// Layer 4, private. State of an Optimizer.
 #pragma once
 
 #include <cstdint>
@@ -14,24 +14,25 @@
 
 namespace declivity::optim {
 
-/// The place of the first step count in a group's numbers, behind the learning rate.
+/// Index of the first step count in a group's numbers, after the learning rate.
 constexpr std::int64_t kSteps = 1;
 
 struct Optimizer::Group {
     std::vector<Tensor> parameters;
-    std::vector<std::string> names;  // of parameters
+    std::vector<std::string> names;  // of the parameters
     std::vector<Slot> slot_names;
     std::vector<std::vector<Tensor>> slots;  // by name, then parameter
-    std::vector<Tensor> masters = {};  // of parameters of f16 and bf16 in f32, of which they are the rounded values
-    Tensor numbers;    // learning rate and the steps of each parameter: a step of the group is a launch for all of them
+    std::vector<Tensor> masters = {};        // f32 master copies of f16 and bf16 parameters
+    Tensor numbers;    // learning rate and the step count of each parameter, on the device: a step of the group is one
+                       // launch
     DType dtype = {};  // of the parameters
-    std::vector<Shape> shapes = {};  // of each
+    std::vector<Shape> shapes = {};  // of each parameter
     double initial_rate = 0, rate = 0;
-    std::optional<ops::Formula> formula = {};  // that of the last step
+    std::optional<ops::Formula> formula = {};  // of the last step
     ops::MultiTensor tensors;
 
     [[nodiscard]] std::size_t roles() const { return 2 + slots.size() + (masters.empty() ? 0 : 1); }
-    /// The steps of each parameter.
+    /// Step counts of the parameters.
     [[nodiscard]] ops::View steps() const {
         return ops::sliced(numbers.view(), 0, kSteps, static_cast<std::int64_t>(parameters.size()));
     }
@@ -41,7 +42,7 @@ struct Optimizer::State {
     std::string name;
     std::vector<Group> groups;
     Tensor guard;
-    Tensor own_guard;  // never set: that where no other was given
+    Tensor own_guard;  // never set: used if no other guard was given
     GradientCheck check_gradients;
 
     [[nodiscard]] bool is_guarded() const { return guard.defined() && guard.state() != own_guard.state(); }

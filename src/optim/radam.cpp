@@ -9,9 +9,9 @@ namespace declivity::optim {
 
 namespace {
 
-/// How many steps a mean over the last ones is made of: r - 2 t beta^t / (1 - beta^t) with r = 2 / (1 - beta) - 1, and
-/// small between large numbers. With k = -log(beta) and z = k t it is coth(k / 2) - 2 / k + (2 / k) h(z), where h(z)
-/// = 1 - z / (e^z - 1), for small z by its series.
+/// Length of the approximated simple moving average: r - 2 t beta^t / (1 - beta^t) with r = 2 / (1 - beta) - 1, a small
+/// difference of large numbers. With k = -log(beta) and z = k t it equals coth(k / 2) - 2 / k + (2 / k) h(z), where
+/// h(z) = 1 - z / (e^z - 1), for small z by its series.
 Tensor length_of_average(const Update& x, double beta) {
     if (beta == 0) return 0 * x.step + 1;
     const double k = -std::log(beta), constant = 1 / std::tanh(k / 2) - 2 / k;

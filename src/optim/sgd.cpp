@@ -16,7 +16,7 @@ void SGD::add_group(const Parameters& parameters, const SGDOptions& options) {
             "SGD: expected momentum and dampening in [0, 1] and a weight decay of at least 0, got {}, {}, {}", momentum,
             dampening, weight_decay));
     if (nesterov && (momentum == 0 || dampening != 0))
-        throw ValueError(fmt::format("SGD: nesterov expected a momentum above 0 and no dampening, got {} and {}",
+        throw ValueError(fmt::format("SGD: expected a momentum above 0 and no dampening with nesterov, got {} and {}",
                                      momentum, dampening));
     add(parameters, lr, momentum != 0 ? std::vector<Slot>{"m"} : std::vector<Slot>{});
     options_.push_back(options);

@@ -1,4 +1,4 @@
-// The state dicts of optimizers: in their own names, in those of earlier versions, and in those of torch.optim.
+// State dicts of optimizers: in their own format, in those of earlier versions, and in that of torch.optim.
 #include <algorithm>
 #include <cmath>
 #include <optional>
@@ -22,12 +22,12 @@
 namespace declivity::optim {
 namespace {
 
-/// An f64 as numbers of f32 that sum up to it, for devices that have no f64.
+/// Number of f32 parts that sum up to an f64, for devices without f64.
 constexpr int kRateParts = 3;
 
 std::string rate_name(std::size_t group) { return fmt::format("groups.{}.learning_rate", group); }
 std::string initial_rate_name(std::size_t group) { return fmt::format("groups.{}.initial_learning_rate", group); }
-/// In states of earlier versions: the learning rate, rounded to the type that is computed in, and one step count.
+/// Earlier versions: the learning rate, rounded to the compute type, and one step count.
 std::string progress_name(std::size_t group) { return fmt::format("groups.{}.progress", group); }
 std::string step_name(const std::string& parameter) { return fmt::format("state.{}.step", parameter); }
 
@@ -43,7 +43,7 @@ Tensor in_parts(double value, const Device& device) {
 double sum_of(const Tensor& tensor) {
     double value = 0;
     const auto add = [&](const auto& numbers) {
-        // From the small to the large one.
+        // Summed from small to large.
         for (auto number = numbers.rbegin(); number != numbers.rend(); ++number) value += static_cast<double>(*number);
     };
     if (tensor.dtype() == DType::f64) add(tensor.to_vector<double>());
@@ -57,7 +57,7 @@ void require_rate(const std::string& name, double rate) {
             fmt::format("load_state_dict: expected a finite rate of at least 0 as '{}', got {}", name, rate));
 }
 
-/// @throws ValueError, ShapeError unless it is a rate as state_dict() writes it
+/// @throws ValueError, ShapeError unless it is a rate as written by state_dict()
 double rate_from_parts(const std::string& name, const Tensor& tensor) {
     if (!tensor.defined())
         throw ValueError(fmt::format("load_state_dict: expected a tensor for '{}', got an undefined one", name));
@@ -73,8 +73,8 @@ double rate_from_parts(const std::string& name, const Tensor& tensor) {
 
 void require_step(const std::string& name, double step) {
     if (!(step >= 0) || step != std::floor(step) || std::isinf(step))
-        throw ValueError(
-            fmt::format("load_state_dict: expected a whole number of steps of at least 0 as '{}', got {}", name, step));
+        throw ValueError(fmt::format("load_state_dict: expected a non-negative integer number of steps as '{}', got {}",
+                                     name, step));
 }
 
 /// A step count of any real type, with or without an axis, as a scalar of `dtype`.
@@ -94,7 +94,7 @@ Tensor step_from(const std::string& name, const Tensor& tensor, DType dtype) {
 
 using Given = std::unordered_map<std::string, Tensor>;
 
-/// Takes an entry out of a state. Undefined where there is none.
+/// Removes an entry from a state and returns it; undefined if there is none.
 std::optional<Tensor> taken(Given& from, const std::string& name) {
     const auto found = from.find(name);
     if (found == from.end()) return std::nullopt;
@@ -103,7 +103,7 @@ std::optional<Tensor> taken(Given& from, const std::string& name) {
     return tensor;
 }
 
-/// The tensors of a state by name. @throws ValueError for a name that comes twice
+/// The tensors of a state by name. @throws ValueError for a duplicate name
 Given by_name(const StateDict& state) {
     Given all;
     for (const NamedTensor& item : state)
@@ -160,7 +160,7 @@ void Optimizer::load_state_dict(const StateDict& state) {
                                         : "an undefined tensor"));
             const double computed_with = sum_of(slice(*progress, 0, 0, 1));
             require_rate(progress_name(index), computed_with);
-            // A rate that was written into the progress alone counts.
+            // A rate that was written only to the progress tensor takes precedence.
             const bool same = dtype == DType::f64 ? rate_now == computed_with
                                                   : static_cast<double>(static_cast<float>(rate_now)) == computed_with;
             if (!rate || !same) rate_now = computed_with;
@@ -186,10 +186,10 @@ void Optimizer::load_state_dict(const StateDict& state) {
 
 namespace {
 
-/// The names of torch.optim for the state of each parameter.
+/// Names of each parameter's state in torch.optim.
 struct TorchNames {
     std::string_view optimizer;
-    std::vector<std::pair<std::string_view, std::string_view>> slots;  // here, there
+    std::vector<std::pair<std::string_view, std::string_view>> slots;  // own name, torch.optim's name
     bool counts_steps = true;
 };
 
@@ -278,7 +278,7 @@ void Optimizer::load_torch_state_dict(const StateDict& state) {
                 slots.push_back(entry(torch_slot(names, slot.name)));
                 any = any || slots.back();
             }
-            // PyTorch makes a parameter's state in its first step.
+            // PyTorch creates a parameter's state in its first step.
             if (!step && (!any || !names.counts_steps))
                 step = full({}, any ? 1 : 0, {.dtype = dtype, .device = device});
             if (step) own.push_back({step_name(group.names[i]), *step});
@@ -294,7 +294,7 @@ void Optimizer::load_torch_state_dict(const StateDict& state) {
         }
     }
     for (const NamedTensor& tensor : state)
-        if (given.contains(tensor.name)) own.push_back(tensor);  // which is refused by its name
+        if (given.contains(tensor.name)) own.push_back(tensor);  // refused by its name
     load_state_dict(own);
 }
 

@@ -35,11 +35,11 @@ std::shared_ptr<Block> Arena::allocate(std::size_t bytes) {
     return block;
 }
 
-/// By a quarter of what there is, so that at most a fifth is never used.
+/// Grows by a quarter of the present size, so that at most a fifth is unused.
 void Arena::grow(std::size_t reserved) {
     const std::size_t wanted =
         device_.pool.exact() ? reserved : std::max({reserved, kFirstChunk, static_cast<std::size_t>(total_ / 4)});
-    const ResumedScope own(ScopePath("recorded step"));
+    const ResumedScope own(ScopePath("captured step"));
     const auto taken = [&] {
         try {
             return device_.pool.allocate(wanted, BufferUse::compute);
@@ -64,7 +64,7 @@ void Arena::release(const Block& block) noexcept {
         const std::scoped_lock lock(mutex_);
         free_.give_back(*block.slab, block.offset - block.slab->base);
     } catch (...) {
-        // A destructor cannot report: the part stays taken.
+        // A destructor cannot report: the part stays allocated.
     }
 }
 

@@ -1,4 +1,5 @@
-// Layer 1, private. The memory of a recording: taken from the pool in chunks, and never given to anybody else.
+// Layer 1, private. The arena: memory of a captured command list, taken from the pool in chunks and not shared with
+// other owners.
 #pragma once
 
 #include <cstddef>
@@ -12,8 +13,8 @@
 
 namespace declivity::detail {
 
-/// What its blocks let go of it hands out again, as the pool does. Held by the recording and by its blocks; the chunks
-/// go back to the pool when all of them are gone. Thread-safe.
+/// Reuses released blocks, as the pool does. Owned by the command list and by its blocks; the chunks return to the pool
+/// when all of them are destroyed. Thread-safe.
 class Arena : public std::enable_shared_from_this<Arena> {
   public:
     explicit Arena(DeviceState& device) : device_(device) {}
@@ -23,7 +24,7 @@ class Arena : public std::enable_shared_from_this<Arena> {
     /// @throws OutOfMemory
     std::shared_ptr<Block> allocate(std::size_t bytes);
     void release(const Block& block) noexcept;
-    /// Bytes of all chunks.
+    /// Total bytes of all chunks.
     [[nodiscard]] std::uint64_t size() const;
 
   private:

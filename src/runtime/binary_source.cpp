@@ -7,7 +7,7 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-/// A driver that takes more than this part of the time it built in must be compiling.
+/// A driver that needs more than this fraction of the build time is assumed to compile on request.
 constexpr double kSlow = 0.1;
 
 BinaryStore note_of(const DeviceInfo& info) {
@@ -22,7 +22,7 @@ void BinarySource::save(const cl::Program& program, cl_device_id device, const D
     if (kind_ == Kind::compiled) return;
     const auto begin = Clock::now();
     try {
-        // A program belongs to all devices of its context, and a context of the user's may have several.
+        // A program belongs to all devices of its context, and a user's context may have several.
         std::vector<cl_device_id> devices(program.getInfo<CL_PROGRAM_NUM_DEVICES>());
         if (clGetProgramInfo(program(), CL_PROGRAM_DEVICES, devices.size() * sizeof devices[0],
                              static_cast<void*>(devices.data()), nullptr) != CL_SUCCESS)
@@ -37,7 +37,7 @@ void BinarySource::save(const cl::Program& program, cl_device_id device, const D
             store.save(stored);
         }
     } catch (const cl::Error&) {
-        // Not every driver gives binaries out; then each process compiles.
+        // Not every driver returns binaries; without them each process compiles.
     }
 }
 

@@ -1,4 +1,4 @@
-// Layer 1, private. Binaries of new programs, asked from their driver.
+// Layer 1, private. Fetches the binaries of new programs from the driver.
 #pragma once
 
 #include <atomic>
@@ -13,10 +13,10 @@
 
 namespace declivity::detail {
 
-/// A device's driver, as far as binaries go. Some have them at hand. Others compile every kernel of a program once more
-/// to give them out, for work-groups of any size (PoCL), which takes longer than a binary saves; those keep what they
-/// compile on disk themselves. Which kind a driver is shows when it is asked; a note in the cache folder tells the next
-/// process.
+/// Describes how a device's driver serves program binaries. Some drivers have them at hand. Others (PoCL) recompile
+/// every kernel of a program for generic work-group sizes when the binary is requested, which takes longer than a
+/// binary saves; those have a disk cache of their own. The kind is measured at the first request; a note in the cache
+/// folder passes it on to later processes.
 class BinarySource {
   public:
     enum class Kind : std::uint8_t { unknown, at_hand, compiled };
@@ -26,9 +26,10 @@ class BinarySource {
     /// For tests, which cannot choose their driver.
     void set_kind(Kind kind) { kind_ = kind; }
 
-    /// Stores the binary of a program that was built for `device` in `build_time`, unless the driver compiles them.
-    /// None of its kernels may have been launched: PoCL 3.1 ends the process when it is asked while one runs.
-    /// @param behind  goes behind the binary
+    /// Stores the binary of a program that was built for `device` in `build_time`, unless the driver compiles on
+    /// request. None of its kernels may have been launched yet: PoCL 3.1 crashes when the binary is requested while one
+    /// runs.
+    /// @param behind  data appended to the binary
     void save(const cl::Program& program, cl_device_id device, const DeviceInfo& info, const BinaryStore& store,
               std::chrono::duration<double> build_time, std::string_view behind = {});
 

@@ -15,8 +15,8 @@ namespace {
 
 constexpr char kMagic[8] = {'D', 'E', 'C', 'L', 'B', 'I', 'N', '1'};
 
-// FNV-1a (Fowler, Noll, Vo), 64 bit: names files and finds damage; it need not resist an attacker, who could as
-// well replace the library.
+// FNV-1a (Fowler, Noll, Vo), 64 bits: file names and checksums. It need not resist an attacker, who could replace the
+// library as well.
 std::uint64_t hash(const void* data, std::size_t size) {
     std::uint64_t value = 0xcbf29ce484222325ULL;
     const auto* bytes = static_cast<const unsigned char*>(data);

@@ -20,7 +20,7 @@ using detail::DeviceState;
 
 void check_range(std::string_view function, const Buffer& buffer, std::size_t offset, std::size_t bytes) {
     if (!buffer) throw ValueError(fmt::format("{}: expected a buffer, got an empty handle", function));
-    if (bytes == 0 && buffer.size() == 0) return;  // a part of an empty tensor may begin anywhere
+    if (bytes == 0 && buffer.size() == 0) return;  // a view of an empty tensor may begin anywhere
     if (offset > buffer.size() || bytes > buffer.size() - offset)
         throw ShapeError(fmt::format("{}: expected a range inside the buffer of {} bytes, got {} bytes at byte {}",
                                      function, buffer.size(), bytes, offset));
@@ -56,7 +56,7 @@ std::uint64_t Buffer::contents() const noexcept { return block_ ? block_->conten
 
 void Buffer::write_enqueued() const noexcept {
     if (!block_ || after_fork()) return;
-    block_->contents.fetch_add(1);  // before values are looked for, see DerivedCache::add
+    block_->contents.fetch_add(1);  // before the lookup of derived values, see DerivedCache::add
     if (block_->has_derived.load()) block_->device.derived.drop(*block_);
 }
 
@@ -94,8 +94,8 @@ void Buffer::add_reader(const std::weak_ptr<PendingLaunch>& reader) const {
 void Buffer::launch_readers() const {
     if (!block_) return;
     if (Capture* const capture = Capture::current()) capture->state().launched_readers(*this);
-    // Again until there are none: while this thread waits for one, another may let the launch lock go to compile, and
-    // what that one has begun becomes a reader then.
+    // Repeats until there are none: while this thread blocks on one reader, another thread may yield the launch lock to
+    // compile, and its in-flight launch then becomes a reader.
     while (block_->has_readers.load(std::memory_order_acquire)) {
         detail::refuse_after_fork("write in place");
         std::vector<std::weak_ptr<PendingLaunch>> readers;
@@ -104,7 +104,7 @@ void Buffer::launch_readers() const {
             readers.swap(block_->readers);
             block_->has_readers.store(false, std::memory_order_release);
         }
-        // A launch that fails stays pending, and so do those behind it.
+        // A launch that fails stays pending, and so do the readers after it.
         for (std::size_t i = 0; i < readers.size(); ++i) {
             const auto reader = readers[i].lock();
             if (!reader) continue;
@@ -120,13 +120,13 @@ void Buffer::launch_readers() const {
 
 bool Buffer::is_unshared(long handles, const PendingLaunch* reader) const {
     if (!block_ || block_->slab == nullptr || block_->use != BufferUse::compute || use_count() != handles) return false;
-    // A replay would find what this call has written, where this call found what was given to it.
+    // A replay would read what this call has written instead of its original input.
     if (Capture* const capture = Capture::current(); capture != nullptr && !capture->state().is_own(*block_))
         return false;
     if (block_->has_writers.load(std::memory_order_acquire)) return false;
     if (!block_->has_readers.load(std::memory_order_acquire)) return true;
     detail::refuse_after_fork("Buffer::is_unshared");
-    std::vector<std::weak_ptr<PendingLaunch>> readers;  // they may end here, not under the lock
+    std::vector<std::weak_ptr<PendingLaunch>> readers;  // destroyed here, not under the lock
     {
         const std::lock_guard lock(block_->readers_mutex);
         readers = block_->readers;
@@ -145,7 +145,7 @@ void Buffer::add_writer(std::shared_ptr<PendingLaunch> writer) const {
 
 void Buffer::launch_writers() const {
     if (!block_ || !block_->has_writers.load(std::memory_order_acquire)) return;
-    detail::refuse_after_fork("a value that waits");
+    detail::refuse_after_fork("a pending value");
     for (;;) {
         std::shared_ptr<PendingLaunch> first;
         {
@@ -156,7 +156,7 @@ void Buffer::launch_writers() const {
             }
             first = block_->writers.front();
         }
-        first->launch();  // which stays pending when it fails
+        first->launch();  // stays pending on failure
         const std::lock_guard lock(block_->readers_mutex);
         std::erase(block_->writers, first);
     }
@@ -180,7 +180,8 @@ Event upload_async(const Buffer& destination, std::size_t offset, std::span<cons
     if (source.empty()) return {};
     const Block& block = destination.block();
     if (block.use != BufferUse::transfer)
-        throw ValueError("upload_async: expected a buffer made with BufferUse::transfer, got one of the compute queue");
+        throw ValueError(
+            "upload_async: expected a buffer made with BufferUse::transfer, got one made with BufferUse::compute");
     DeviceState& device = block.device;
     std::vector<cl::Event> after;
     if (block.readers_done() != nullptr)
@@ -193,10 +194,10 @@ Event upload_async(const Buffer& destination, std::size_t offset, std::span<cons
 
 namespace {
 
-/// What is shorter is read by the compute queue: to bring in another takes longer than the copy.
+/// Shorter reads use the compute queue: synchronising a second queue takes longer than the copy.
 constexpr std::size_t kOwnQueue = std::size_t{64} << 10;
 
-/// @param after what it waits for, or null. Of a command that the queue refuses to flush nothing is under way any more
+/// @param after events to wait for, or null. If flushing fails, the command is no longer in flight on return.
 cl::Event enqueue_read(const Block& block, std::size_t offset, std::span<std::byte> destination, cl::CommandQueue& on,
                        const std::vector<cl::Event>* after) {
     cl::Event done;
@@ -208,7 +209,7 @@ cl::Event enqueue_read(const Block& block, std::size_t offset, std::span<std::by
             try {
                 queue.flush();
             } catch (const cl::Error&) {
-                DeviceState::wait_for(queue);  // who is told of an error may give up `destination`
+                DeviceState::wait_for(queue);  // after an error the caller may free `destination`
                 throw;
             }
         },
@@ -230,7 +231,7 @@ bool ReadUnderWay::pending() const noexcept {
 
 void ReadUnderWay::launch() {
     if (!pending()) return;
-    const std::scoped_lock lock(mutex_);  // before the device's, as in start()
+    const std::scoped_lock lock(mutex_);  // before the device's lock, as in start()
     const DeviceState::Enqueuing enqueuing(device_);
     checked("wait for a read", device_.info.name, [&] {
         const cl_event done = done_();
@@ -242,7 +243,7 @@ void ReadUnderWay::launch() {
 cl::Event ReadUnderWay::start(const Buffer& source, std::size_t offset, std::span<std::byte> destination) {
     const auto read = std::make_shared<ReadUnderWay>(source.block().device);
     read->device_.know(read);
-    // Whoever writes the memory from now on waits here until there is something to wait for.
+    // Writers of the memory block on this mutex until there is an event to wait for.
     const std::scoped_lock lock(read->mutex_);
     source.add_reader(read);
     const std::vector<cl::Event> after{read->device_.compute_marker()};
@@ -250,14 +251,14 @@ cl::Event ReadUnderWay::start(const Buffer& source, std::size_t offset, std::spa
     try {
         read->done_ = shared(done, "download", read->device_.info.name);
     } catch (...) {
-        DeviceState::wait_for(read->device_.transfer);  // who is told of an error may give up `destination`
+        DeviceState::wait_for(read->device_.transfer);  // after an error the caller may free `destination`
         throw;
     }
     return done;
 }
 
 void DeviceState::know(const std::shared_ptr<ReadUnderWay>& read) {
-    std::vector<std::shared_ptr<ReadUnderWay>> over;  // freed behind the lock
+    std::vector<std::shared_ptr<ReadUnderWay>> over;  // freed after the lock is released
     const std::scoped_lock lock(reads_mutex_);
     const auto ended = std::ranges::partition(reads_, [](const auto& item) { return item->pending(); });
     over.assign(ended.begin(), ended.end());
@@ -284,7 +285,7 @@ void read(const Buffer& source, std::size_t offset, std::span<std::byte> destina
     try {
         done.wait();
     } catch (...) {
-        if (source)  // `destination` may be given up now
+        if (source)  // `destination` may be freed after this
             for (const cl::CommandQueue* queue : {&source.block().device.compute, &source.block().device.transfer})
                 DeviceState::wait_for(*queue);
         throw;
@@ -324,7 +325,7 @@ void fill(const Buffer& destination, std::size_t offset, std::size_t bytes, std:
     const Block& block = destination.block();
     block.device.submit({.name = "fill", .bytes = static_cast<double>(bytes)}, block.device.compute,
                         [&](cl::CommandQueue& queue, cl::Event* event) {
-                            // The C interface, because CLHPP's takes the pattern's size from a type.
+                            // The C API, because CLHPP's takes the pattern's size from a type.
                             cl_event raw = nullptr;
                             const cl_int status = clEnqueueFillBuffer(queue(), block.memory(), pattern.data(), unit,
                                                                       block.offset + offset, bytes, 0, nullptr,
@@ -343,11 +344,11 @@ void Event::wait() const {
     try {
         state_->event.wait();
     } catch (const cl::Error& error) {
-        // That of the command itself says more.
+        // The status of the command itself is more specific.
         if (error.err() == CL_EXEC_STATUS_ERROR_FOR_EVENTS_IN_WAIT_LIST) (void)done();
         detail::throw_status(error.err(), "wait for an event", state_->device);
     }
-    (void)done();  // a driver may tell only who asks
+    (void)done();  // a driver may report an error only on request
     detail::watch_exit_again();
 }
 
@@ -382,7 +383,7 @@ void Queue::wait_for(const Event& event) const {
     DeviceState& device = device_.state();
     detail::refuse_after_fork("Queue::wait_for");
     if (Capture* const capture = Capture::current(); capture != nullptr && !transfer_)
-        capture->refuse("to let the compute queue wait");
+        capture->refuse("a wait of the compute queue");
     const DeviceState::Enqueuing enqueuing(device);
     detail::checked("Queue::wait_for", device.info.name, [&] {
         const std::vector<cl::Event> events{event.state().event};

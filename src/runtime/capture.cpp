@@ -1,4 +1,4 @@
-// What a thread enqueues, on its way into a Recording.
+// Captures the commands that a thread enqueues into a CommandList.
 #include <algorithm>
 #include <array>
 #include <atomic>
@@ -21,13 +21,13 @@ namespace {
 thread_local Capture* current = nullptr;
 thread_local detail::HostCallScope* host_call_now = nullptr;
 
-/// Those that are at work, in any thread.
+/// Active captures of all threads, by number.
 struct AtWork {
     std::mutex mutex;
     std::map<std::uint64_t, Capture*> by_number;
 
     static AtWork& instance() {
-        static auto* all = new AtWork;  // never destroyed, as the devices
+        static auto* all = new AtWork;  // never destroyed, like the devices
         return *all;
     }
 };
@@ -43,7 +43,7 @@ std::uint64_t next_number() {
 }
 
 cl::Kernel own_kernel(const KernelState& kernel) {
-    return checked("make a kernel to record", kernel.device->info.name, [&] {
+    return checked("clone a kernel for a capture", kernel.device->info.name, [&] {
         cl_program program = nullptr;
         cl_int status =
             clGetKernelInfo(kernel.kernel(), CL_KERNEL_PROGRAM, sizeof program, static_cast<void*>(&program), nullptr);
@@ -60,11 +60,11 @@ CaptureState::CaptureState(DeviceState& on, std::vector<BufferRange> with, WhenR
     : step(on), number(next_number()), when_refused(when) {
     step.arena = std::make_shared<Arena>(on);
     for (BufferRange& input : with) {
-        if (!input.buffer) throw ValueError("Recorder: expected inputs with memory, got an empty handle");
+        if (!input.buffer) throw ValueError("Capture: expected inputs with memory, got an empty handle");
         const Block& block = input.buffer.block();
         require_device(block.device, "an input");
         if (input.offset > block.size || input.bytes > block.size - input.offset)
-            throw ShapeError(fmt::format("Recorder: expected inputs inside their buffer of {} bytes, got {} at byte {}",
+            throw ShapeError(fmt::format("Capture: expected inputs inside their buffer of {} bytes, got {} at byte {}",
                                          block.size, input.bytes, input.offset));
         step.inputs.push_back({.buffer = std::move(input.buffer),
                                .offset = input.offset,
@@ -75,15 +75,15 @@ CaptureState::CaptureState(DeviceState& on, std::vector<BufferRange> with, WhenR
 
 void CaptureState::require_device(const DeviceState& device, std::string_view name) const {
     if (&device != &step.device)
-        throw DeviceError(fmt::format("Recorder: expected {} on '{}', got one on '{}'", name, step.device.info.name,
+        throw DeviceError(fmt::format("Capture: expected {} on '{}', got one on '{}'", name, step.device.info.name,
                                       device.info.name));
 }
 
 interop::RawBuffer CaptureState::use(const Buffer& buffer, unsigned argument, std::size_t element_size,
                                      std::int64_t offset) {
     const Block& block = buffer.block();
-    // Where in its buffer a command works belongs to what it does. A table's commands count from the start of the
-    // cl_mem, by what is negative.
+    // The position within the buffer is part of the fingerprint. Commands of an address table have negative offsets,
+    // counted from the start of the cl_mem.
     std::int64_t behind = offset;
     if (CapturedInput* const input = step.input(buffer)) {
         behind = offset * static_cast<std::int64_t>(element_size) - static_cast<std::int64_t>(input->offset);
@@ -189,9 +189,9 @@ void capture_call(Capture& capture, const Device& device, std::string_view name,
 }  // namespace detail
 
 Capture::Capture(const Device& device, std::vector<BufferRange> inputs, WhenRefused when_refused) {
-    detail::refuse_after_fork("Recorder");
+    detail::refuse_after_fork("Capture");
     if (declivity::current != nullptr)
-        throw ValueError("Recorder: expected a thread that does not record yet, got one that does");
+        throw ValueError("Capture: expected a thread without an active capture, got one that is capturing");
     state_ = std::make_unique<detail::CaptureState>(device.state(), std::move(inputs), when_refused);
     auto& all = AtWork::instance();
     const std::scoped_lock lock(all.mutex);
@@ -221,7 +221,7 @@ const std::string& Capture::refused() const { return state_->refused; }
 
 CommandList Capture::finish() {
     if (declivity::current == this) launch_waiting();
-    if (declivity::current != this) return {};  // something was refused
+    if (declivity::current != this) return {};  // an operation was refused
     declivity::current = nullptr;
     if (incomplete()) return {};
     auto& step = state_->step;
@@ -233,7 +233,7 @@ CommandList Capture::finish() {
 }
 
 void Capture::launch_waiting() {
-    // The youngest first, as kernels take up what they are made from. Launching may make values of its own.
+    // Newest first, as kernels fuse the operations that produce their inputs. A launch may create further values.
     for (auto& left = state_->at_end; !left.empty();) {
         const auto value = left.back().lock();
         left.pop_back();
@@ -259,7 +259,7 @@ CapturedUses::CapturedUses(const detail::CapturedCommands& step, bool under_othe
     for (const auto& [block, buffer] : step.written) add(buffer, true);
     for (const auto& [block, buffer] : step.written_by_host_calls) others_[block] = {buffer, true};
     for (const detail::CapturedInput& input : step.inputs) {
-        // Commands know the first of those in the same buffer.
+        // Uses are attributed to the first of several inputs in the same buffer.
         const bool written = std::ranges::any_of(
             step.inputs, [&](const auto& other) { return other.written && other.buffer == input.buffer; });
         writes_.push_back(written);
@@ -297,7 +297,7 @@ void host_call(const std::function<void()>& call, std::string_view name) {
         capture->state().add({.what = detail::CapturedHostCall{call}, .name = std::string(name)});
         scope.emplace(capture->state().step, &capture->state());
     }
-    const CapturePause pause;  // what the function enqueues is the function's
+    const CapturePause pause;  // what the function enqueues is not captured: the replay calls the function
     const Span span(name);
     call();
 }
@@ -320,7 +320,7 @@ HostCallScope* HostCallScope::current() noexcept { return host_call_now; }
 
 namespace {
 
-/// Where the thread is, such as the layer whose forward pass is under way.
+/// Appends the scope path of the thread, such as the layer whose forward pass is running.
 std::string with_scope(const std::string& what) {
     const ScopePath path = Scope::path();
     return path.empty() ? what : fmt::format("{}, in {}", what, path.str());
@@ -330,7 +330,7 @@ std::string with_scope(const std::string& what) {
 
 void Capture::refuse(const std::string& what) {
     state_->refused = with_scope(what);
-    end(what, "a replay would not do it again", "leave it out of the recorded step, or do it before or after");
+    end(what, "a replay would not repeat it", "leave it out of the captured step, or do it before or after");
 }
 
 void Capture::refuse(const std::string& what, std::string_view since, std::string_view instead) {
@@ -340,13 +340,13 @@ void Capture::refuse(const std::string& what, std::string_view since, std::strin
 
 void Capture::end(const std::string& what, std::string_view since, std::string_view instead) {
     if (state_->when_refused == WhenRefused::fail)
-        throw Unsupported(fmt::format("record: {} cannot be recorded, since {}; {}", what, since, instead));
+        throw Unsupported(fmt::format("capture: {} cannot be captured, since {}; {}", what, since, instead));
     declivity::current = nullptr;
 }
 
 void Capture::refuse_other_device(const std::string& what) {
-    refuse(what, "a recorded step has one device",
-           fmt::format("record a step for each device, this one is of '{}'", state_->step.device.info.name));
+    refuse(what, "a captured step has one device",
+           fmt::format("capture one step for each device; this one is on '{}'", state_->step.device.info.name));
 }
 
 CaptureOf::CaptureOf(std::uint64_t number) {
@@ -367,9 +367,9 @@ bool Capture::incomplete() const {
 void Capture::uses(const Buffer& buffer) {
     if (!buffer || state_->is_own(buffer.block())) return;
     if (state_->step.input(buffer) != nullptr)
-        return refuse("an input among the tensors of an optimizer or of a norm over many tensors",
-                      "it is another tensor in each call, and such a kernel finds it by an address",
-                      "work on a tensor from before the step, to which the step copies the input (copy_)");
+        return refuse("an input as a tensor of a multi-tensor operation (optimizer, gradient norm)",
+                      "it is a different tensor in each call, and the kernel reads it through a fixed address",
+                      "use a tensor created before the step, and copy the input into it (copy_)");
     state_->step.held.try_emplace(&buffer.block(), buffer);
 }
 

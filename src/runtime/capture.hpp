@@ -1,4 +1,4 @@
-// Layer 1, private. Who keeps what a thread enqueues, to be enqueued again (declivity/runtime/command_list.hpp).
+// Layer 1, private. Captures the commands that a thread enqueues, to be replayed (declivity/runtime/command_list.hpp).
 #pragma once
 
 #include <cstdint>
@@ -24,101 +24,102 @@ struct CapturedCommands;
 struct CaptureState;
 }  // namespace detail
 
-/// What CommandList::replay() throws before it has enqueued anything, where the recording is stale.
+/// Thrown by CommandList::replay() before anything is enqueued, if the command list is stale.
 struct StaleCapture : ValueError {
     using ValueError::ValueError;
 };
 
-/// Which memory the commands of a step use, their own left out: for who asks whether inputs that lie there may be put
-/// in. It keeps none of it alive.
+/// The memory that the commands of a step use, except its own: for checks whether inputs in such memory may be
+/// substituted. It keeps no memory alive.
 class DECLIVITY_API CapturedUses {
   public:
-    /// @param under_other_names whether the memory of the inputs was used otherwise, too
+    /// @param under_other_names true if the memory of the inputs was also used other than as an input
     CapturedUses(const detail::CapturedCommands& step, bool under_other_names);
 
-    /// Whether the commands do the same with these inputs as calls of the function would: no input lies in memory that
-    /// they write otherwise, and none that they write lies in memory that they use otherwise, or over another input.
-    /// Else the order of reads and writes counts, which is that of the inputs that were recorded.
+    /// Returns whether a replay with these inputs is equivalent to calls of the function: no input is located in memory
+    /// that the commands write by other means, and no written input is located in memory used by other means or
+    /// overlaps another input. Otherwise the result depends on the order of reads and writes, which is that of the
+    /// captured inputs.
     [[nodiscard]] bool apart(std::span<const BufferRange> inputs) const;
-    /// Whether some input lies over another one.
+    /// Returns whether any two inputs overlap.
     [[nodiscard]] static bool overlap(std::span<const BufferRange> inputs);
 
   private:
     struct Other {
-        std::weak_ptr<detail::Block> block;  // another one may come to lie at its address
+        std::weak_ptr<detail::Block> block;  // a later block may have the same address
         bool written = false;
     };
     std::unordered_map<const detail::Block*, Other> others_;
-    std::vector<bool> writes_;  // of each input
+    std::vector<bool> writes_;  // by input
 };
 
-/// While one lives, what this thread enqueues for a device is run as ever, and kept. Memory for it comes from the
-/// recording's own.
+/// While an instance lives, commands that this thread enqueues for the device run as usual and are captured. Memory for
+/// them comes from the command list's arena.
 ///
-/// What a replay could not repeat is refused: to read from the device or write to it from the host, to let the compute
-/// queue wait for another, to use the raw queue, to use another device.
+/// Operations that a replay could not repeat are refused: reads from the device and writes to it from the host, making
+/// the compute queue wait for another queue, use of the raw queue, use of another device.
 class DECLIVITY_API Capture {
   public:
-    /// @param inputs memory that CommandList::replace() may exchange for other
-    /// @throws ValueError when this thread records already
+    /// @param inputs memory that CommandList::replace() may exchange
+    /// @throws ValueError if this thread is capturing already
     explicit Capture(const Device& device, std::vector<BufferRange> inputs = {},
                      WhenRefused when_refused = WhenRefused::fail);
-    /// Without finish() nothing is kept.
+    /// Discards the commands unless finish() was called.
     ~Capture();
     Capture(const Capture&) = delete;
     Capture& operator=(const Capture&) = delete;
 
-    /// Ends it. Values that were made while it lived and that somebody still holds are computed first.
-    /// @return an empty one when something was refused
+    /// Ends the capture. Pending values that were created during it and are still referenced are computed first.
+    /// @return an empty list if an operation was refused
     [[nodiscard]] CommandList finish();
-    /// What was refused, in words; empty when nothing was.
+    /// The refused operation, in words; empty if there was none.
     [[nodiscard]] const std::string& refused() const;
 
     // ---- for layers above
 
-    /// That of this thread; null where there is none, or within a CapturePause.
+    /// The capture of this thread; null if there is none, or within a CapturePause.
     static Capture* current() noexcept;
-    /// Its number, 0 where there is none; no two have the same.
+    /// The number of the current capture, 0 if there is none; numbers are unique.
     static std::uint64_t current_number() noexcept;
 
-    /// Whether something that belongs to it was launched elsewhere (CaptureOf): finish() then gives an empty
-    /// recording, though nothing was refused.
+    /// Returns whether a value of the step was launched outside of the capture (CaptureOf): finish() then returns an
+    /// empty list, though nothing was refused.
     [[nodiscard]] bool incomplete() const;
 
-    /// Whether commands refer to an input by its whole buffer, of which it is a part, or to what lies beside it: then
-    /// they are right for this very part only.
+    /// Returns whether commands refer to the whole buffer of which an input is a part, or to memory around the input:
+    /// they are then valid only for this very range.
     [[nodiscard]] bool wants_whole_inputs() const;
-    /// Of the commands so far, before finish().
+    /// Memory used by the commands so far; to be called before finish().
     [[nodiscard]] CapturedUses uses(bool inputs_under_other_names) const;
-    /// Whether the memory is an input's.
+    /// Returns whether the memory is that of an input.
     [[nodiscard]] bool is_input(const Buffer& buffer) const;
-    /// Whether a host_call of the step has used what belongs to `key`, see host_call_shares().
+    /// Returns whether a host_call of the step has used the object of `key`, see host_call_shares().
     [[nodiscard]] bool host_calls_use(const void* key) const;
-    /// Launches what belongs to it and was put off.
+    /// Launches the deferred operations of the step.
     void launch_waiting();
 
-    /// @param what cannot be recorded, as "a read to the host"
-    /// @throws Unsupported, or the recorder ends, as it was asked
+    /// @param what the operation that cannot be captured, such as "a read to the host"
+    /// @throws Unsupported; or the capture ends (WhenRefused::run)
     void refuse(const std::string& what);
-    /// @param since why not, @param instead what to do
+    /// @param since the reason, @param instead what to do instead
     void refuse(const std::string& what, std::string_view since, std::string_view instead);
-    /// What belongs to another device than the step.
+    /// Refuses an operation on another device than that of the step.
     void refuse_other_device(const std::string& what);
-    /// Commands use the memory in a way that their arguments do not show.
+    /// Declares that commands use the memory in a way that their arguments do not show.
     void uses(const Buffer& buffer);
-    /// Commands rely on the contents: once they are marked as written, the recording is stale.
+    /// Declares that commands rely on the contents: once the memory is marked as written, the command list is stale.
     void relies_on(const Buffer& buffer);
-    /// The commands depend on something of the host: `holds` says whether it is as it was (CommandList::guards_hold), and
-    /// lives as long as the recording.
+    /// Adds a guard for host state that the commands depend on: `holds` returns whether it is unchanged
+    /// (CommandList::guards_hold), and lives as long as the command list.
     void guard(std::function<bool()> holds);
-    /// Whether the contents may be another at each replay: the recording's own memory, its inputs, and what it has
-    /// written.
+    /// Returns whether the contents may differ between replays: true for the arena, the inputs, and memory that the
+    /// step has written.
     [[nodiscard]] bool varies(const Buffer& buffer) const;
-    /// To be launched by finish(), unless it was before.
+    /// Launches the value in finish(), unless it was launched before.
     void launch_at_end(const std::weak_ptr<PendingLaunch>& value);
     /// Called at the beginning of each replay; may enqueue.
     void before_replay(std::function<void()> call);
-    /// A place for what belongs to the recorder, by whose it is.
+    /// A slot for an object that belongs to the capture, by key.
     [[nodiscard]] std::shared_ptr<void>& attached(const void* key);
 
     [[nodiscard]] detail::CaptureState& state() const noexcept { return *state_; }
@@ -128,7 +129,8 @@ class DECLIVITY_API Capture {
     std::unique_ptr<detail::CaptureState> state_;
 };
 
-/// While one lives, this thread records nothing, and takes memory from the pool: for what need not be done again.
+/// While an instance lives, this thread captures nothing and allocates from the pool: for work that need not be
+/// replayed.
 class DECLIVITY_API CapturePause {
   public:
     CapturePause() noexcept;
@@ -140,13 +142,13 @@ class DECLIVITY_API CapturePause {
     Capture* before_;
 };
 
-/// Within a host_call of a step that is recorded or replayed: the call uses what belongs to `key`.
-/// @return whether commands of the step have something attached to it as well (Capture::attached)
+/// To be called within a host_call of a captured or replayed step: declares that the call uses the object of `key`.
+/// @return whether commands of the step have an object attached under the same key (Capture::attached)
 bool host_call_shares(const void* key);
 
-/// While one lives, this thread launches what was put off when the recorder with this number was at work
-/// (Capture::current_number(); 0: none). If that is at work here, it records; if not, nothing does, and the recording,
-/// should it still be made elsewhere, lacks these commands and will not be kept.
+/// While an instance lives, this thread launches operations deferred under the capture with this number
+/// (Capture::current_number(); 0: none). If that capture is active in this thread, the launches are captured. Otherwise
+/// they are not, and a capture still active in another thread is marked incomplete and will be discarded.
 class DECLIVITY_API CaptureOf {
   public:
     explicit CaptureOf(std::uint64_t number);

@@ -13,9 +13,9 @@
 namespace declivity {
 namespace {
 
-constexpr double kEnough = 10e-3;  // seconds of a run, beside which a launch does not count
+constexpr double kEnough = 10e-3;  // seconds of a run, so that the launch overhead is negligible
 constexpr int kRuns = 5;
-constexpr std::size_t kCopy = 256 << 20;  // bytes: more than most caches
+constexpr std::size_t kCopy = 256 << 20;  // bytes: larger than most caches
 constexpr std::size_t kMinCopy = 1 << 20;
 constexpr std::size_t kGpuGroup = 256;
 
@@ -29,7 +29,7 @@ double seconds_of(const Device& device, Launch&& run) {
 }
 
 double multiply_add_rate(const Device& device, bool f64) {
-    const bool cpu = device.style() == KernelStyle::simd;
+    const bool cpu = device.kernel_style() == KernelStyle::simd;
     const DeviceInfo& info = device.info();
     std::int64_t width = 1;
     if (cpu)
@@ -53,7 +53,7 @@ double multiply_add_rate(const Device& device, bool f64) {
             launch(kernel, {{items}, {group}},
                    {steps, 0.5F, BufferArgument{out, 0, f64 ? sizeof(double) : sizeof(float)}});
         };
-        run();  // the first one may wait for a compiler
+        run();  // the first launch may compile
         while (seconds_of(device, run) < kEnough && steps < (1 << 26)) steps *= 2;
         for (int i = 0; i < kRuns; ++i)
             best = std::max(best, 2.0 * static_cast<double>(width * chains * steps) * static_cast<double>(items) /
@@ -63,7 +63,7 @@ double multiply_add_rate(const Device& device, bool f64) {
 }
 
 double copy_rate(const Device& device) {
-    const bool cpu = device.style() == KernelStyle::simd;
+    const bool cpu = device.kernel_style() == KernelStyle::simd;
     Defines defines;
     defines.set("REAL", "float").set("VEC", "float").set("FIRST(v)", "(v)").set("CHAINS", std::int64_t{8});
     defines.set("COPY", cpu ? "float16" : "float4").set("BLOCKS", std::int64_t{cpu});

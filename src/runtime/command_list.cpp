@@ -24,7 +24,7 @@ CommandListState::~CommandListState() {
     for (CapturedCommand& command : step_->commands)
         if (auto* kernel = std::get_if<CapturedKernel>(&command.what)) {
             let_go(kernel->kernel);
-            if (at_exit()) kernel->kernel() = nullptr;  // the driver may be gone
+            if (at_exit()) kernel->kernel() = nullptr;  // the driver may have been unloaded
         }
 }
 
@@ -45,7 +45,7 @@ bool CommandListState::guards_hold() const {
 }
 
 void CommandListState::drop() noexcept {
-    std::unique_ptr<CapturedCommands> gone;  // freed behind the lock
+    std::unique_ptr<CapturedCommands> gone;  // freed after the lock is released
     const std::unique_lock lock(mutex_, std::try_to_lock);
     if (lock && !replaying_) gone.swap(step_);
 }
@@ -63,31 +63,31 @@ std::size_t CommandListState::misalignment(std::size_t index) const {
 }
 
 void CommandListState::replace(std::size_t index, const BufferRange& with) {
-    refuse_after_fork("Recording::replace");
+    refuse_after_fork("CommandList::replace");
     const std::scoped_lock lock(mutex_);
     if (!step_) return;
     if (index >= step_->inputs.size())
         throw ValueError(
-            fmt::format("Recording::replace: expected an input below {}, got {}", step_->inputs.size(), index));
+            fmt::format("CommandList::replace: expected an input index below {}, got {}", step_->inputs.size(), index));
     CapturedInput& input = step_->inputs[index];
     if (input.buffer == with.buffer && input.offset == with.offset && !input.half_replaced) return;
     if (!with.buffer || with.bytes < input.bytes || with.offset > with.buffer.size() ||
         with.bytes > with.buffer.size() - with.offset)
         throw ShapeError(fmt::format(
-            "Recording::replace: expected memory of at least {} bytes for input {}, got {} at byte {} of {}",
+            "CommandList::replace: expected memory of at least {} bytes for input {}, got {} at byte {} of {}",
             input.bytes, index, with.bytes, with.offset, with.buffer.size()));
     const Block& block = with.buffer.block();
     if (&block.device != &step_->device)
-        throw DeviceError(fmt::format("Recording::replace: expected memory on '{}', got that of '{}'",
+        throw DeviceError(fmt::format("CommandList::replace: expected memory on '{}', got memory on '{}'",
                                       step_->device.info.name, block.device.info.name));
     if (block.arena == step_->arena)
-        throw ValueError(
-            fmt::format("Recording::replace: expected memory of others for input {}, got the recording's own, which a "
-                        "replay overwrites",
-                        index));
+        throw ValueError(fmt::format(
+            "CommandList::replace: expected memory outside of the command list's arena for input {}, which a "
+            "replay overwrites, got memory within it",
+            index));
     if (!serves(index, with))
         throw ValueError(fmt::format(
-            "Recording::replace: expected memory that is aligned as that of the recording, {} bytes behind a "
+            "CommandList::replace: expected memory that is aligned like the captured input, {} bytes past a "
             "multiple of {}, got byte {}",
             input.misalignment, kInputAlignment, block.offset + with.offset));
     input.half_replaced = true;
@@ -101,7 +101,7 @@ void CommandListState::replace(std::size_t index, const BufferRange& with) {
             if (status == CL_SUCCESS)
                 status = clSetKernelArg(kernel->kernel(), use.argument + 1, sizeof offset, &offset);
             if (status != CL_SUCCESS)
-                throw_status(status, fmt::format("input {} of a recording", index), step_->device.info.name);
+                throw_status(status, fmt::format("input {} of a command list", index), step_->device.info.name);
         } else if (auto* copy = std::get_if<CapturedCopy>(&command.what)) {
             (use.argument == 0 ? copy->from : copy->to) = place;
         } else if (auto* fill = std::get_if<CapturedFill>(&command.what)) {
@@ -116,24 +116,24 @@ void CommandListState::replace(std::size_t index, const BufferRange& with) {
 }
 
 void CommandListState::replay() {
-    refuse_after_fork("Recording::replay");
-    refuse_at_exit("Recording::replay");
+    refuse_after_fork("CommandList::replay");
+    refuse_at_exit("CommandList::replay");
     if (Capture* const capture = Capture::current())
-        capture->refuse("Recording::replay within another recording", "recordings do not nest",
-                        "call it before or after the recorded step");
+        capture->refuse("CommandList::replay within a capture", "command lists do not nest",
+                        "call it before or after the captured step");
     const std::scoped_lock lock(mutex_);
     if (stale())
         throw StaleCapture(
-            "Recording::replay: expected a recording whose constants were not written since and that kept its memory, "
-            "got "
-            "one that is stale; record anew");
+            "CommandList::replay: expected a command list with unchanged constants and allocated memory, got a stale "
+            "one; capture again");
     if (replaying_)
         throw ValueError(
-            "Recording::replay: expected a recording that is not being replayed, got one within its own replay");
+            "CommandList::replay: expected a command list that is not being replayed, got a call within its "
+            "own replay");
     for (const CapturedInput& input : step_->inputs)
         if (input.half_replaced)
             throw ValueError(
-                "Recording::replay: expected all inputs, got one whose replacement failed; replace it again");
+                "CommandList::replay: expected valid inputs, got one whose replacement failed; replace it again");
     struct Replaying {
         bool& flag;
         explicit Replaying(bool& of) : flag(of) { flag = true; }
@@ -237,7 +237,7 @@ bool CommandList::serves(std::size_t index, const BufferRange& with) const {
 }
 std::size_t CommandList::misalignment(std::size_t index) const { return state_ ? state_->misalignment(index) : 0; }
 void CommandList::replace(std::size_t index, const BufferRange& with) const {
-    if (!state_) throw ValueError("Recording::replace: expected a recording, got an empty one");
+    if (!state_) throw ValueError("CommandList::replace: expected a non-empty command list, got an empty one");
     state_->replace(index, with);
 }
 void CommandList::replay() const {
@@ -253,12 +253,12 @@ void DeviceState::know(const std::shared_ptr<CommandListState>& command_list) {
 }
 
 void DeviceState::drop_command_lists() noexcept {
-    std::vector<std::shared_ptr<CommandListState>> all;  // freed behind the lock
+    std::vector<std::shared_ptr<CommandListState>> all;  // freed after the lock is released
     try {
         const std::scoped_lock lock(command_lists_mutex_);
         for (const auto& command_list : command_lists_)
             if (auto still = command_list.lock()) all.push_back(std::move(still));
-    } catch (...) {  // no host memory: those that were found
+    } catch (...) {  // out of host memory: drops those that were found
     }
     for (const auto& item : all) item->drop();
 }

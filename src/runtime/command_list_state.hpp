@@ -1,4 +1,4 @@
-// Layer 1, private. What a Recorder collects and a Recording holds.
+// Layer 1, private. The state of a Capture and of a CommandList.
 #pragma once
 
 #include <array>
@@ -28,11 +28,11 @@
 
 namespace declivity::detail {
 
-/// Operators may have chosen by how the memory of inputs is aligned: bytes, that of the pool's blocks.
+/// Bytes, the alignment of the pool's blocks. Operators may have chosen a kernel by the alignment of an input.
 constexpr std::size_t kInputAlignment = 256;
 
 struct CapturedKernel {
-    cl::Kernel kernel;  // its own, with the arguments set
+    cl::Kernel kernel;  // a clone, with the arguments set
     Range range;
 };
 struct CapturedCopy {
@@ -57,49 +57,49 @@ struct CapturedCommand {
     std::variant<CapturedKernel, CapturedCopy, CapturedFill, CapturedCall, CapturedHostCall> what;
     std::string name;
     ScopePath scope = {};
-    std::shared_ptr<OperatorRun> run = {};  // the operator that it belongs to
+    std::shared_ptr<OperatorRun> run = {};  // the operator that launched it
     double bytes = 0;                       // of copies and fills
 };
 
-/// Where a command refers to an input.
+/// A use of an input by a command.
 struct InputUse {
     std::size_t command;
-    unsigned argument;         // of a kernel; 0 and 1 of a copy; which buffer of a call
-    std::size_t element_size;  // the kernel's offset counts in these
+    unsigned argument;         // of a kernel; 0 and 1 of a copy; index of the buffer of a call
+    std::size_t element_size;  // unit of the kernel's offset
     std::int64_t offset;       // bytes from the start of the input
 };
 
-/// Memory that commands read, or write in place, and that may be exchanged for other.
+/// Memory that commands read, or write in place, and that may be replaced.
 struct CapturedInput {
     Buffer buffer;
-    std::size_t offset;        // bytes in front of it; as it was recorded, until it is replaced
-    std::size_t bytes;         // that the recorded memory had, and
-    std::size_t misalignment;  // how it lies
+    std::size_t offset;        // bytes before it: the captured offset, until it is replaced
+    std::size_t bytes;         // of the captured memory
+    std::size_t misalignment;  // of the captured memory, bytes
     std::vector<InputUse> uses = {};
     bool written = false;        // in place
-    bool half_replaced = false;  // by a call that failed: some commands read the one, some the other
+    bool half_replaced = false;  // a replacement failed: commands disagree about the memory
 };
 
-/// What both need.
+/// State shared by a Capture and its CommandList.
 struct CapturedCommands {
     explicit CapturedCommands(DeviceState& on) : device(on) {}
 
-    /// The input that is this memory; null where there is none.
+    /// The input with this memory; null if there is none.
     CapturedInput* input(const Buffer& buffer);
 
     DeviceState& device;
     std::deque<CapturedCommand> commands;
     std::vector<CapturedInput> inputs;
-    std::unordered_map<const Block*, Buffer> held;     // memory of others
-    std::unordered_map<const Block*, Buffer> written;  // of it, what is marked as written
+    std::unordered_map<const Block*, Buffer> held;     // memory outside of the arena
+    std::unordered_map<const Block*, Buffer> written;  // blocks of `held` that were marked as written
     std::unordered_map<const Block*, Buffer>
-        asked;  // of it, what readers were launched of: not all that is written is marked
+        asked;  // blocks of `held` whose readers were launched: not every write is marked
     std::vector<std::pair<Buffer, std::uint64_t>> relied_on;  // with their contents()
-    std::vector<std::function<bool()>> guards;                // of the host
+    std::vector<std::function<bool()>> guards;                // host state
     std::vector<std::weak_ptr<Block>> own;                    // blocks of the arena
     std::vector<std::function<void()>> before;
     std::map<const void*, std::shared_ptr<void>> attached;
-    std::set<const void*> of_host_calls;  // what they have used of such
+    std::set<const void*> of_host_calls;  // keys that host calls have used
     std::unordered_map<const Block*, std::weak_ptr<Block>> written_by_host_calls;
     std::shared_ptr<Arena> arena;
     std::uint64_t fingerprint = 14695981039346656037ULL;  // FNV-1a
@@ -109,12 +109,12 @@ struct CaptureState {
     CaptureState(DeviceState& on, std::vector<BufferRange> with, WhenRefused when);
 
     [[nodiscard]] bool is_own(const Block& block) const { return block.arena == step.arena; }
-    /// Notes who is used, and by which argument if it is an input.
+    /// Registers a use of the buffer, and the argument if it is an input.
     interop::RawBuffer use(const Buffer& buffer, unsigned argument, std::size_t element_size, std::int64_t offset);
     void require_device(const DeviceState& device, std::string_view name) const;
     void mix(const void* data, std::size_t bytes);
     void add(CapturedCommand&& command);
-    /// From the arena.
+    /// Allocates from the arena.
     std::shared_ptr<Block> allocate(std::size_t bytes);
     void write(const Buffer& buffer);
     void write_by_host_call(const Buffer& buffer);
@@ -124,21 +124,21 @@ struct CaptureState {
     const std::uint64_t number;
     const WhenRefused when_refused;
     std::string refused;
-    bool uses_beside_inputs = false;  // what lies beside an input in its buffer, as commands of a program's own may
-    bool incomplete = false;  // a value of the step was computed outside of it; guarded by the list of recorders
+    bool uses_beside_inputs = false;  // memory around an input in its buffer, as custom commands may
+    bool incomplete = false;          // a value of the step was computed outside of it; guarded by AtWork::mutex
     std::vector<std::weak_ptr<PendingLaunch>> at_end;
 };
 
-/// While one lives, this thread is in a host_call.
+/// While an instance lives, this thread is in a host_call.
 class HostCallScope {
   public:
-    /// @param recorder null in a replay
+    /// @param capture null in a replay
     HostCallScope(CapturedCommands& step, CaptureState* capture) noexcept;
     ~HostCallScope();
     HostCallScope(const HostCallScope&) = delete;
     HostCallScope& operator=(const HostCallScope&) = delete;
 
-    /// Of this thread; null outside of one.
+    /// The innermost scope of this thread; null if there is none.
     static HostCallScope* current() noexcept;
 
     CapturedCommands& step;
@@ -165,7 +165,7 @@ class CommandListState {
     [[nodiscard]] bool stale() const;
     [[nodiscard]] bool guards_hold() const;
     [[nodiscard]] std::uint64_t memory() const;
-    /// Gives everything up, unless it is being replayed.
+    /// Frees all resources, unless a replay is running.
     void drop() noexcept;
 
   private:
@@ -173,7 +173,7 @@ class CommandListState {
     void enqueue(CapturedCommand& command, cl::CommandQueue& queue, cl::Event* event) const;
     void call(const CapturedCommand& command) const;
 
-    mutable std::recursive_mutex mutex_;  // also taken by whoever lets memory go within a replay
+    mutable std::recursive_mutex mutex_;  // also locked when memory is released within a replay
     bool replaying_ = false;
     std::unique_ptr<CapturedCommands> step_;  // null: dropped
 
@@ -182,7 +182,7 @@ class CommandListState {
     const std::uint64_t fingerprint;
 };
 
-/// What launches, copies and fills tell a recorder, which is that of this thread.
+/// Add a launch, copy, fill or call to the capture of this thread.
 void capture_launch(Capture& capture, const KernelState& kernel, const Range& range,
                     std::span<const Argument> arguments);
 void capture_copy(Capture& capture, const Buffer& from, std::size_t from_offset, const Buffer& to,

@@ -8,11 +8,11 @@
 namespace declivity::detail {
 namespace {
 
-/// Calls in a row that ask for another arrangement of the same part before that replaces the one that is there: inputs
-/// of two sizes in turn must not make a copy at each call.
+/// Consecutive requests for a different value of the same range before it replaces the present one: inputs of two
+/// alternating sizes must not cause a copy in each call.
 constexpr int kPatience = 8;
-/// Calls after which a value that was not used makes room for others. A model with more values than fit asks for each
-/// in turn; to drop the oldest there would be to make all of them at each pass.
+/// Calls after which an unused value may be evicted. A model with more values than fit requests each of them in turn;
+/// evicting the oldest would recreate all of them in each pass.
 constexpr std::uint64_t kIdleCalls = 4096;
 
 }  // namespace
@@ -49,7 +49,7 @@ bool DerivedCache::make_room(std::uint64_t bytes, std::uint64_t idle, Values& go
 std::shared_ptr<const void> DerivedCache::find(const Block& block, const DerivedKey& key) {
     const std::scoped_lock lock(mutex_);
     Entry* const entry = entry_of(block, key);
-    // A writer changes the contents before it drops the value.
+    // A writer changes the contents version before it drops the value.
     if (entry == nullptr || !entry->value || entry->contents != block.contents.load() || entry->key.kind != key.kind)
         return nullptr;
     entry->used = ++calls_;
@@ -83,12 +83,12 @@ bool DerivedCache::accepts(const Block& block, const DerivedKey& key, std::uint6
 
 void DerivedCache::add(const Block& block, const DerivedKey& key, std::shared_ptr<const void> value,
                        std::uint64_t bytes, std::uint64_t made_from) {
-    if (block.slab == nullptr) return;  // memory of others may be written unseen
+    if (block.slab == nullptr) return;  // external memory may be written without notice
     Values gone;
     const std::scoped_lock lock(mutex_);
     Entry* entry = entry_of(block, key);
     if (entry == nullptr) entry = &entries_[&block].emplace_back(Entry{.key = key});
-    // In this order: whoever writes meanwhile changes the contents first, and looks for values afterwards.
+    // In this order: a concurrent writer changes the contents version first, and looks up values afterwards.
     block.has_derived.store(true);
     if (block.contents.load() != made_from) {
         gone.push_back(std::move(value));
@@ -104,7 +104,7 @@ void DerivedCache::add(const Block& block, const DerivedKey& key, std::shared_pt
 }
 
 void DerivedCache::drop(const Block& block) noexcept {
-    std::vector<Entry> gone;  // freed behind the lock
+    std::vector<Entry> gone;  // freed after the lock is released
     const std::scoped_lock lock(mutex_);
     block.has_derived.store(false);
     const auto found = entries_.find(&block);
@@ -117,7 +117,7 @@ void DerivedCache::drop(const Block& block) noexcept {
 void DerivedCache::clear() noexcept {
     std::unordered_map<const Block*, std::vector<Entry>> gone;
     const std::scoped_lock lock(mutex_);
-    // A block that is left with has_derived set finds no entry, which is harmless.
+    // A block left with has_derived set finds no entry, which is harmless.
     gone.swap(entries_);
     bytes_ = 0;
 }

@@ -1,5 +1,5 @@
-// Layer 1, private. What layers above made from the contents of device memory and may use again, such as weights that
-// are packed or transformed for a kernel.
+// Layer 1, private. Cache of values that operators derive from the contents of device memory, such as packed or
+// transformed weights.
 #pragma once
 
 #include <cstdint>
@@ -12,9 +12,9 @@
 
 namespace declivity::detail {
 
-/// One for each device. A value is valid for one state of the memory (Buffer::contents()); it is dropped when the
-/// memory is written or freed. All values together take a bounded share of the device's memory, and any of them may be
-/// dropped at any time, since it can be made again. Thread-safe.
+/// One cache for each device. A value is valid for one contents version of the memory (Buffer::contents()); it is
+/// dropped when the memory is written or freed. The total size is limited to a share of the device's memory, and any
+/// value may be evicted at any time, since it can be recomputed. Thread-safe.
 class DerivedCache {
   public:
     explicit DerivedCache(std::uint64_t limit) : limit_(limit) {}
@@ -23,31 +23,31 @@ class DerivedCache {
     [[nodiscard]] bool accepts(const Block& block, const DerivedKey& key, std::uint64_t bytes, int after_uses);
     void add(const Block& block, const DerivedKey& key, std::shared_ptr<const void> value, std::uint64_t bytes,
              std::uint64_t made_from);
-    /// Drops what was made from a block.
+    /// Drops the values derived from a block.
     void drop(const Block& block) noexcept;
     void clear() noexcept;
 
     [[nodiscard]] std::uint64_t bytes() const;
     [[nodiscard]] std::uint64_t limit() const;
-    /// Drops values, those that were not used for longest first, until the others fit.
+    /// Evicts the least recently used values until the others fit.
     void set_limit(std::uint64_t limit);
 
   private:
-    /// The value of one part of a block, which has one at most.
+    /// The value of one range of a block, at most one for each range.
     struct Entry {
         DerivedKey key = {};
-        std::shared_ptr<const void> value = {};  // null: asked for, and not made yet
+        std::shared_ptr<const void> value = {};  // null: requested, but not created yet
         std::uint64_t bytes = 0;
-        std::uint64_t contents = 0;  // of the memory
-        std::uint64_t used = 0;      // the number of the call that used it last
-        int uses = 0;                // before there is a value
-        int others = 0;              // calls in a row that asked for another value of the same part
+        std::uint64_t contents = 0;  // contents version of the memory
+        std::uint64_t used = 0;      // number of the last call that used it
+        int uses = 0;                // before a value exists
+        int others = 0;              // consecutive requests for another value of the same range
     };
-    using Values = std::vector<std::shared_ptr<const void>>;  // freed outside of the lock
+    using Values = std::vector<std::shared_ptr<const void>>;  // freed after the lock is released
 
     Entry* entry_of(const Block& block, const DerivedKey& key);
     void release_value(Entry& entry, Values& gone);
-    /// @param idle only of entries that were not used for so many calls
+    /// @param idle evict only entries unused for this many calls
     bool make_room(std::uint64_t bytes, std::uint64_t idle, Values& gone);
 
     mutable std::mutex mutex_;

@@ -28,8 +28,8 @@ KernelStyle kernel_style_of(const DeviceInfo& info) {
     switch (info.type) {
         case DeviceType::gpu:
             return KernelStyle::simt;
-        // A driver whose vectors are made of neighbouring work-items, as on a GPU: it names none of its own, and how
-        // many run in step.
+        // A driver that forms vectors of adjacent work-items, as on a GPU: it reports no native vector width, and how
+        // many work-items run in lockstep.
         case DeviceType::cpu:
             return info.vector_width_f32 <= 1 && info.work_items_in_step > 1 ? KernelStyle::simt : KernelStyle::simd;
         default:
@@ -37,7 +37,7 @@ KernelStyle kernel_style_of(const DeviceInfo& info) {
     }
 }
 
-/// Bytes that derived values may take.
+/// Default limit in bytes of the derived cache.
 std::uint64_t packed_weights_limit(const DeviceInfo& info) {
     const MemoryShare& given = environment().packed_weights.get();
     if (given.bytes) return *given.bytes;
@@ -48,24 +48,24 @@ std::uint64_t packed_weights_limit(const DeviceInfo& info) {
 
 constinit std::atomic<DeviceState*> last_opened{nullptr};
 
-// Devices and platforms by the C interface: to learn a version, each copy of CLHPP's asks the device and trusts
-// whatever it gets.
+// Lists devices and platforms through the C API: to get a version, each CLHPP copy queries the device and does not
+// check the result.
 
-/// Whether a question was answered. A device may not know it; but one that has run out of something may know it the
-/// next time.
+/// Returns whether a query succeeded. A device may not support it; after a lack of resources it may succeed the next
+/// time, so that error is thrown.
 bool answered(cl_int status, const char* function) {
     if (passes(status)) throw cl::Error(status, function);
     return status == CL_SUCCESS;
 }
 
-/// What a device says of itself; 0 where it does not know the question.
+/// Queries a device; 0 if it does not support the query.
 template <class T>
 T query(cl_device_id device, cl_device_info what) {
     T value{};
     return answered(clGetDeviceInfo(device, what, sizeof value, &value, nullptr), "clGetDeviceInfo") ? value : T{};
 }
 
-/// The same of a text, by clGetDeviceInfo or clGetPlatformInfo.
+/// The same for a string, by clGetDeviceInfo or clGetPlatformInfo.
 template <class Get>
 std::string text_of(Get&& get, const char* function) {
     std::size_t size = 0;
@@ -83,7 +83,7 @@ std::string query_text(cl_device_id device, cl_device_info what) {
 }
 
 std::vector<cl_platform_id> platforms() {
-    // Loaders differ in how they say that there is none: by a status of their own, or by a count of 0.
+    // ICD loaders report the absence of platforms either by a special status or by a count of 0.
     cl_uint count = 0;
     cl_int status = clGetPlatformIDs(0, nullptr, &count);
     if (status == CL_PLATFORM_NOT_FOUND_KHR || (status == CL_SUCCESS && count == 0)) return {};
@@ -93,7 +93,7 @@ std::vector<cl_platform_id> platforms() {
     return found;
 }
 
-/// A platform without devices (a driver whose card is missing) says CL_DEVICE_NOT_FOUND.
+/// A platform without devices (a driver without its card) returns CL_DEVICE_NOT_FOUND.
 std::vector<cl_device_id> devices_of(cl_platform_id platform) {
     cl_uint count = 0;
     if (!answered(clGetDeviceIDs(platform, CL_DEVICE_TYPE_ALL, 0, nullptr, &count), "clGetDeviceIDs")) return {};
@@ -198,7 +198,7 @@ void DeviceState::finish_all(bool certain) noexcept {
         return true;
     };
     for (DeviceState* device = last_opened.load(); device != nullptr; device = device->opened_before_) {
-        // Another thread may be enqueueing, which compiles, too.
+        // Another thread may be enqueueing, and enqueueing may compile.
         if (!in_time([&] { return device->enqueuing_.load() == 0; })) return;
         for (const cl::CommandQueue* queue : {&device->transfer, &device->compute}) {
             if (certain) {
@@ -234,7 +234,7 @@ cl::Event DeviceState::compute_marker() {
     refuse_after_fork("marker");
     const Enqueuing enqueuing(*this);
     checked("marker", info.name, [&] { compute.enqueueMarkerWithWaitList(nullptr, &event); });
-    // Another queue may wait for it: an event nobody handed to the device never ends.
+    // Another queue may depend on it: an event that was never flushed does not complete.
     checked("flush", info.name, [&] { compute.flush(); });
     return event;
 }
@@ -249,8 +249,8 @@ std::atomic<void*>& place_per_device(const Device& device, std::size_t number) n
 }
 
 cl_int finish_queue(const cl::CommandQueue& queue) noexcept {
-    // Behind everything in the queue, which runs in order; twice, since such a driver notes a marker before what it
-    // took together with it.
+    // A marker after all commands of the in-order queue; enqueued twice, since a driver with this fault may signal a
+    // marker before the commands batched with it.
     cl_int marked = CL_SUCCESS;
     for (int i = 0; i < 2 && marked == CL_SUCCESS; ++i) {
         cl_event last = nullptr;
@@ -290,7 +290,7 @@ const std::vector<Registry::Found>& Registry::devices() {
         watch_exit();
         return found_;
     }
-    // All or nothing: a search that fails is made anew.
+    // All or nothing: a failed search is repeated by the next call.
     std::vector<Found> found;
     checked("list of OpenCL devices", "this machine", [&] {
         const std::vector<cl_platform_id> all = platforms();
@@ -302,7 +302,7 @@ const std::vector<Registry::Found>& Registry::devices() {
     });
     found_ = std::move(found);
     searched_ = true;
-    watch_exit();  // behind what drivers registered when they were loaded
+    watch_exit();  // after the hooks that drivers registered when they were loaded
     return found_;
 }
 
@@ -340,7 +340,7 @@ std::string lower(std::string_view text) {
         "lists what the loader sees, /etc/OpenCL/vendors what it looks for");
 }
 
-/// @param asked who wants the device, for the message
+/// @param asked the source of the request, for the message
 Device find(std::string_view asked, std::string_view what) {
     auto& registry = detail::Registry::instance();
     const auto& found = registry.devices();
@@ -383,7 +383,7 @@ Device Device::best() {
 Device Device::select(std::string_view what) { return find("Device::select", what); }
 
 const DeviceInfo& Device::info() const { return state_->info; }
-KernelStyle Device::style() const { return state_->style; }
+KernelStyle Device::kernel_style() const { return state_->style; }
 MemoryStats Device::memory() const {
     detail::refuse_after_fork("Device::memory");
     MemoryStats metrics = state_->pool.metrics();
@@ -411,12 +411,12 @@ void Device::synchronize() const {
 
 std::string memory_summary(const Device& device) {
     const MemoryStats metrics = device.memory();
-    std::string out = fmt::format("memory of '{}': {} in use, {} cached, {} at most\n", device.name(),
+    std::string out = fmt::format("memory of '{}': {} in use, {} cached, {} peak\n", device.name(),
                                   detail::readable_bytes(metrics.in_use), detail::readable_bytes(metrics.cached),
                                   detail::readable_bytes(metrics.peak));
     const auto scopes = device.memory_by_scope();
     std::size_t width = 6;
-    std::uint64_t all = 0;  // other threads may have gone on since the figures
+    std::uint64_t all = 0;  // other threads may have allocated since the statistics were read
     for (const ScopeMemory& scope : scopes) all += scope.bytes;
     for (const ScopeMemory& scope_memory : scopes)
         width = std::max(width, scope_memory.scope.empty() ? std::string_view("outside of modules").size()

@@ -7,7 +7,7 @@
 
 #include "spans.hpp"
 
-// Old loaders lack it, and those that have it hand it on to drivers without asking their version.
+// Old ICD loaders lack it, and newer ones forward it to drivers without checking their version.
 #if defined(__GNUC__) && !defined(_WIN32)
 #pragma weak clGetDeviceAndHostTimer
 #define DECLIVITY_HAS_DEVICE_TIMER (&clGetDeviceAndHostTimer != nullptr)
@@ -19,7 +19,7 @@ namespace declivity::detail {
 namespace {
 
 constexpr std::uint64_t kWindow = 1'000'000'000;
-constexpr std::int64_t kLongAnswer = 1'000'000;  // an answer that took longer says too little
+constexpr std::int64_t kLongAnswer = 1'000'000;  // answers that took longer are too inaccurate
 constexpr std::size_t kMaxAnchors = 100'000;     // a day of windows
 
 bool tells_time(const std::string& version) {
@@ -37,7 +37,7 @@ DeviceClock::DeviceClock(cl_device_id device, const std::string& version)
 void DeviceClock::ask() {
 #if defined(__GNUC__) && !defined(_WIN32)
     if (!tells_) return;
-    cl_ulong device_time = 0, host_time = 0;  // the latter by a clock of the driver's choice
+    cl_ulong device_time = 0, host_time = 0;  // host_time is from a clock of the driver's choice
     const std::int64_t before = now_ns();
     tells_ = clGetDeviceAndHostTimer(device_, &device_time, &host_time) == CL_SUCCESS && device_time != 0;
     const std::int64_t after = now_ns();
@@ -72,11 +72,12 @@ void DeviceClock::saw_queued(std::uint64_t queued, std::int64_t before, std::int
 
 std::int64_t DeviceClock::to_host(std::uint64_t device_time) const {
     const auto time = static_cast<std::int64_t>(device_time);
-    // A driver whose timer and whose events run by different clocks: its commands are what is to be shown.
+    // With drivers whose device timer and events use different clocks, the events decide, since commands are what is
+    // shown.
     const bool told_right = !told_.empty() && (!window_.any || (told_.back().offset > window_.lowest - kLongAnswer &&
                                                                 told_.back().offset < window_.highest + kLongAnswer));
     const std::vector<Anchor>& anchors = told_right ? told_ : seen_;
-    const bool one_more = !told_right && window_.any;  // the window that is not full
+    const bool one_more = !told_right && window_.any;  // the current, unfinished window
     if (anchors.empty()) return one_more ? time + window_.anchor().offset : time;
     const auto behind = std::ranges::lower_bound(anchors, device_time, {}, &Anchor::at);
     if (behind == anchors.begin()) return time + anchors.front().offset;

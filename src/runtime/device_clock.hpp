@@ -1,4 +1,4 @@
-// Layer 1, private. From times on a device's clock to times on the host's.
+// Layer 1, private. Converts times of a device's clock to host times.
 #pragma once
 
 #include <cstdint>
@@ -9,19 +9,20 @@
 
 namespace declivity::detail {
 
-/// Learns how far the two clocks are apart, and how they drift. All times are ns; the host's are now_ns().
+/// Estimates the offset between the two clocks and its drift. All times are in ns; host times are those of now_ns().
 class DeviceClock {
   public:
-    /// @param version what the device says of itself, "OpenCL 3.0 ..."
+    /// @param version the device's CL_DEVICE_VERSION, "OpenCL 3.0 ..."
     DeviceClock(cl_device_id device, const std::string& version);
 
-    /// Asks the device for its time, where its driver (OpenCL 2.1) can tell.
+    /// Queries the device's time if its driver (OpenCL 2.1) supports it.
     void ask();
-    /// Its answer; the host asked between `before` and `after`.
+    /// Adds an answer of the device, queried between the host times `before` and `after`.
     void told(std::uint64_t device_time, std::int64_t before, std::int64_t after);
-    /// A command was queued at `queued` by the device's clock, and between `before` and `after` by the host's.
+    /// Adds a command that was queued at `queued` by the device's clock, and between the host times `before` and
+    /// `after`.
     void saw_queued(std::uint64_t queued, std::int64_t before, std::int64_t after);
-    /// The host's time; before anything is known that of the device.
+    /// Returns the host time; without any observation the device time itself.
     [[nodiscard]] std::int64_t to_host(std::uint64_t device_time) const;
 
   private:
@@ -29,18 +30,18 @@ class DeviceClock {
         std::uint64_t at;     // device time
         std::int64_t offset;  // host - device
     };
-    /// What the commands of about a second say: the offset lies within [lowest, highest].
+    /// Bounds from the commands of about one second: the offset is within [lowest, highest].
     struct Window {
         std::uint64_t first = 0, last = 0;
         std::int64_t lowest = 0, highest = 0;
         bool any = false;
-        /// Where clocks drift apart faster than that, of the middle of the window.
+        /// The estimate at the middle of the window; the bounds may cross if the clocks drift fast.
         [[nodiscard]] Anchor anchor() const { return {first + (last - first) / 2, lowest + (highest - lowest) / 2}; }
     };
 
     cl_device_id device_;
     bool tells_;
-    std::vector<Anchor> told_, seen_;  // by asking; from commands
+    std::vector<Anchor> told_, seen_;  // from the device timer; from commands
     Window window_;
 };
 

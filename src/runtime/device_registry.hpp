@@ -1,4 +1,4 @@
-// Layer 1, private. All devices of this process.
+// Layer 1, private. The devices of this process.
 #pragma once
 
 #include <cstddef>
@@ -14,12 +14,12 @@ namespace declivity::detail {
 class Registry {
   public:
     struct Found {
-        cl_device_id device;  // a root device, which is not counted
+        cl_device_id device;  // a root device, which is not reference-counted
         DeviceInfo info;
-        DeviceState* state;  // made on first use
+        DeviceState* state;  // created on first use
     };
     static Registry& instance();
-    /// Looks for platforms at the first call; the list never changes afterwards.
+    /// Enumerates the platforms in the first call; the list never changes afterwards.
     const std::vector<Found>& devices();
     DeviceState& state(std::size_t index);
 

@@ -1,5 +1,5 @@
-// Layer 1, private. The one object a device has in this process. Never destroyed, so that tensors in static storage
-// may outlive main().
+// Layer 1, private. The state of a device, one object per process and device. Never destroyed, so that tensors in
+// static storage may outlive main().
 #pragma once
 
 #include <array>
@@ -37,15 +37,15 @@ struct EventState {
     ~EventState() { let_go(event); }
 };
 
-/// A read by the copy queue. Whoever writes the memory before it is done waits for it, on the device: it is a reader
-/// of the buffer.
+/// A read on the copy queue. It is registered as a reader of the buffer: a later writer makes the compute queue wait
+/// for it.
 class ReadUnderWay final : public PendingLaunch {
   public:
     explicit ReadUnderWay(DeviceState& device) : device_(device) {}
     ~ReadUnderWay() override { let_go(done_); }
-    /// Behind all that the compute queue has to do. @return what it will be done by
+    /// Starts a read after all commands of the compute queue. @return the event that completes it
     static cl::Event start(const Buffer& source, std::size_t offset, std::span<std::byte> destination);
-    /// Lets the compute queue wait for it.
+    /// Makes the compute queue wait for the read.
     void launch() override;
     [[nodiscard]] bool pending() const noexcept override;
 
@@ -55,7 +55,7 @@ class ReadUnderWay final : public PendingLaunch {
     cl::Event done_;
 };
 
-/// Who profiles a device.
+/// The active profilers of a device.
 struct Profilers {
     std::shared_ptr<ProfilerState> of_program;  // a Profiler
     ProfilerState* of_process = nullptr;        // DECLIVITY_PROFILE; never destroyed
@@ -64,8 +64,8 @@ struct Profilers {
     void add(const Command& command, Enqueued&& enqueued) const;
 };
 
-/// Waits for everything in a queue: clFinish, which with some drivers does not wait for what was flushed before
-/// (DriverFault "finish_after_flush"), and for a marker. @return the first status that is no success
+/// Synchronises a queue by clFinish, which with some drivers does not wait for commands flushed before (DriverFault
+/// "finish_after_flush"), and by a marker. @return the first error status, or CL_SUCCESS
 cl_int finish_queue(const cl::CommandQueue& queue) noexcept;
 
 class DeviceState {
@@ -74,20 +74,20 @@ class DeviceState {
     DeviceState(const DeviceState&) = delete;
     DeviceState& operator=(const DeviceState&) = delete;
 
-    /// Waits for the queues of all devices that were opened, as far as these let: for the end of the process.
-    /// @param certain whether this is no thread of a driver's; otherwise waits some seconds at most
+    /// Synchronises the queues of all opened devices as far as possible, at the end of the process.
+    /// @param certain true if the calling thread cannot be a driver thread; otherwise the wait is limited to a few
+    /// seconds
     static void finish_all(bool certain) noexcept;
 
-    /// An event behind everything in the compute queue.
+    /// An event after all commands of the compute queue.
     cl::Event compute_marker();
     void finish();
-    /// One queue of the two. @throws DeviceError naming `what`
+    /// Synchronises one of the two queues. @throws DeviceError naming `what`
     void finish(const cl::CommandQueue& queue, std::string_view what) const;
 
-    /// While one lives, this thread is within a command's way into a queue: drivers compile there, and the end of the
-    /// process waits for it. One thread at a time for each device, though OpenCL allows more: PoCL's devices that run
-    /// commands in the thread that enqueues them (`basic`) lock themselves out otherwise. Nothing else of the library
-    /// but a kernel's lock is taken within.
+    /// Marks this thread as enqueueing a command: drivers may compile then, and the end of the process waits for it.
+    /// One thread at a time for each device, though OpenCL allows more: PoCL devices that run commands in the
+    /// enqueueing thread (`basic`) deadlock otherwise. No other lock of the library but a kernel's is acquired within.
     class Enqueuing {
       public:
         explicit Enqueuing(DeviceState& device) : device_(device) {
@@ -105,8 +105,8 @@ class DeviceState {
         DeviceState& device_;
     };
 
-    /// Enqueues, with an event when somebody profiles. `enqueue` gets the queue and a cl::Event* that may be null. Who
-    /// sets a kernel's arguments holds the kernel's lock.
+    /// Enqueues a command, with an event while a profiler runs. `enqueue` gets the queue and a cl::Event* that may be
+    /// null. A caller that sets kernel arguments must hold the kernel's lock.
     template <class Enqueue>
     void submit(const Command& command, cl::CommandQueue& queue, Enqueue&& enqueue, cl::Event* event = nullptr) {
         Enqueued done;
@@ -133,21 +133,21 @@ class DeviceState {
             if (out != &done.event) done.event = shared(*out, "profile", info.name);
             seen.add(command, std::move(done));
         } catch (...) {
-            wait_for(queue);  // who is told of an error takes nothing to be under way
+            wait_for(queue);  // after an error the caller may free the memory
             throw;
         }
     }
 
-    /// Waits as far as the device lets: before memory is given up that a command may still use.
+    /// Synchronises as far as the device allows: to be called before memory is released that a command may still use.
     static void wait_for(const cl::CommandQueue& queue) noexcept;
 
-    /// Recordings give their memory up when none is left.
+    /// Registers a command list: it releases its memory when the device runs out.
     void know(const std::shared_ptr<CommandListState>& command_list);
     void drop_command_lists() noexcept;
-    /// Keeps it until it is done.
+    /// Keeps the read alive until it has completed.
     void know(const std::shared_ptr<ReadUnderWay>& read);
 
-    /// A command that OpenCL refused; where memory ran out, with the pool's figures.
+    /// Throws for a command that OpenCL refused; if memory ran out, with the pool's statistics.
     [[noreturn]] void throw_refused(int status, std::string_view what) const;
 
     cl_device_id device;
@@ -164,7 +164,7 @@ class DeviceState {
     LaunchLock launching;
     std::array<std::atomic<void*>, kMaxPerDevice> kept_above{};  // per_device()
 
-    /// Whether somebody profiles what this thread enqueues.
+    /// Returns whether a profiler observes what this thread enqueues.
     [[nodiscard]] bool profiled() const noexcept {
         return profiled_.load(std::memory_order_acquire) && !Unprofiled::current();
     }
@@ -172,7 +172,7 @@ class DeviceState {
         const std::scoped_lock lock(profilers_mutex_);
         return profilers_;
     }
-    /// Calls change(profilers) and gives what it gives.
+    /// Calls change(profilers) under the lock and returns its result.
     template <class Change>
     auto change_profilers(Change&& change) {
         const std::scoped_lock lock(profilers_mutex_);
@@ -185,7 +185,7 @@ class DeviceState {
 
   private:
     DeviceState* opened_before_ = nullptr;
-    std::atomic<int> enqueuing_{0};  // threads that are at it, or wait for it
+    std::atomic<int> enqueuing_{0};  // threads that enqueue or are blocked on the mutex
     std::mutex enqueue_mutex_;
     mutable std::mutex profilers_mutex_;
     Profilers profilers_;
@@ -196,13 +196,13 @@ class DeviceState {
     std::vector<std::shared_ptr<ReadUnderWay>> reads_;
 };
 
-/// Once in a process waits for the first kernel that it launches, since drivers make static objects with their first
-/// compilation, and registers what is to end before these (watch_exit).
+/// After the first kernel launch of the process, synchronises once, since drivers create static objects in their first
+/// compilation, and registers the exit hook that must run before their destruction (watch_exit).
 void watch_exit_behind_first_launch(const cl::CommandQueue& queue) noexcept;
 
 DeviceInfo describe(cl_platform_id platform, cl_device_id device, std::string id);
 
-/// An in-order queue.
+/// Creates an in-order queue.
 /// @throws cl::Error
 cl::CommandQueue make_queue(const cl::Context& context, cl_device_id device, const DeviceInfo& info,
                             cl_command_queue_properties properties);

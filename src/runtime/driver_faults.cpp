@@ -19,64 +19,63 @@ namespace {
 
 constexpr std::array<DriverFault, 10> kFaults{
     DriverFault{.name = "wide_work_item_ids",
-                .what = "a kernel that narrows the quotient and the remainder of a work-item's id to int, and uses "
-                        "both for an address within a loop, writes elsewhere",
+                .what = "a kernel that narrows the quotient and the remainder of a work-item id to int, and uses "
+                        "both for an address within a loop, writes to a wrong address",
                 .seen = "Intel's runtime for CPUs 2026.2, on processors with AVX-512",
                 .avoided = "work-item ids are narrowed to int before they are divided"},
     DriverFault{.name = "padded_struct_argument",
-                .what = "clSetKernelArg refuses a struct of the size that sizeof gives where its last member is "
+                .what = "clSetKernelArg refuses a struct of the size given by sizeof if its last member is "
                         "followed by padding",
                 .seen = "rusticl of Mesa 22.3",
-                .avoided = "structs that kernels take have no padding, which the compiler checks"},
+                .avoided = "struct arguments of kernels have no padding, which the compiler checks"},
     DriverFault{.name = "array_of_arrays_argument",
-                .what = "clSetKernelArg takes a struct with an array of arrays for smaller than it is, and refuses it",
+                .what = "clSetKernelArg refuses a struct with an array of arrays, whose size it underestimates",
                 .seen = "rusticl of Mesa 22.3",
-                .avoided = "structs that kernels take have arrays of one dimension only"},
-    DriverFault{
-        .name = "indexed_struct_argument",
-        .what =
-            "a kernel that reads an array within a struct argument at an index known at run time only ends the process",
-        .seen = "rusticl of Mesa 22.3 on llvmpipe",
-        .avoided = "kernels for GPU-like devices, as llvmpipe is one, read such arrays at constant indices",
-        .may_crash = true},
-    DriverFault{.name = "byte_constant_select",
-                .what = "a kernel that chooses between a constant and a variable number of 8 bits ends the process",
+                .avoided = "struct arguments of kernels have one-dimensional arrays only"},
+    DriverFault{.name = "indexed_struct_argument",
+                .what = "a kernel that reads an array within a struct argument at a run-time index crashes the process",
                 .seen = "rusticl of Mesa 22.3 on llvmpipe",
-                .avoided = "constants of 8 bits are hidden from the compiler",
+                .avoided = "kernels of style simt, which llvmpipe runs, read such arrays at constant indices",
+                .may_crash = true},
+    DriverFault{.name = "byte_constant_select",
+                .what = "a kernel that selects between a constant and a variable 8-bit integer crashes the process",
+                .seen = "rusticl of Mesa 22.3 on llvmpipe",
+                .avoided = "8-bit constants are hidden from the compiler",
                 .may_crash = true},
     DriverFault{
         .name = "extended_constant_compare",
-        .what = "an int that was made a long, and is compared with a constant, counts as larger than it",
+        .what = "an int converted to long compares as greater than a constant",
         .seen = "rusticl of Mesa 22.3 on llvmpipe",
         .avoided =
-            "labels are compared as what they are; constants of 64 bits in expressions are hidden from the compiler"},
-    DriverFault{.name = "understated_work_group",
-                .what = "a kernel that states its work-group's size is said to run in smaller groups only, and runs in "
-                        "groups of that size",
-                .seen = "rusticl of Mesa 22.3",
-                .avoided = "where a small kernel shows that, kernels that state a size are launched with it"},
+            "labels are compared in their own type; 64-bit constants in expressions are hidden from the compiler"},
+    DriverFault{
+        .name = "understated_work_group",
+        .what = "for a kernel that states its work-group size, the driver reports a smaller maximum, but runs groups "
+                "of that size",
+        .seen = "rusticl of Mesa 22.3",
+        .avoided = "a small kernel detects it; then kernels that state a size are launched with it"},
     DriverFault{.name = "limited_loops",
-                .what = "the loops of a kernel end after 65535 passes in all",
+                .what = "the loops of a kernel end after 65535 iterations in all",
                 .seen = "rusticl of Mesa 22.3 on llvmpipe",
                 .avoided = ""},
     DriverFault{.name = "finish_after_flush",
-                .what = "clFinish does not wait for commands that clFlush sent before, so that memory which they write "
-                        "is given up too early",
+                .what = "clFinish does not wait for commands that clFlush submitted before, so that memory they write "
+                        "is released too early",
                 .seen = "rusticl of Mesa 22.3",
-                .avoided = "a marker's event is waited for, too"},
+                .avoided = "the library waits for the event of a marker, too"},
     DriverFault{.name = "idle_event_clock",
-                .what = "events give times of commands that have nothing to do with how long they took",
+                .what = "the event times of commands are unrelated to their durations",
                 .seen = "rusticl of Mesa 22.3",
-                .avoided = "the tuner and declivity bench go by the host's clock; profiles count commands, and their "
-                           "times mean nothing"},
+                .avoided = "the tuner and declivity bench use the host clock; profiles count commands, but their "
+                           "times are meaningless"},
 };
 
-/// Nanoseconds, what a command took by its event and by the host, which counts more than the command.
+/// The duration of a command in ns, by its event and by the host clock, which includes the launch overhead.
 struct Duration {
     double by_event = 0, by_host = 0;
 };
 
-/// A kernel of cl_kernels/runtime/driver_faults.cl and what it needs to run once.
+/// A kernel of cl_kernels/runtime/driver_faults.cl with what one run of it needs.
 class Probe {
   public:
     Probe(const Device& device, const char* name)
@@ -88,7 +87,7 @@ class Probe {
         check(status);
     }
 
-    /// False: the driver says that this is not the argument's size.
+    /// Sets an argument; false if the driver reports a wrong argument size.
     template <class T>
     bool takes(cl_uint index, const T& value) {
         const cl_int status = clSetKernelArg(kernel_(), index, sizeof value, &value);
@@ -96,7 +95,7 @@ class Probe {
         return status == CL_SUCCESS;
     }
 
-    /// What the kernel leaves in its output, `count` numbers that begin as 0, its argument `index`.
+    /// Runs the kernel and returns its output, argument `index`: `count` numbers initialised to 0.
     template <class T>
     std::vector<T> run(cl_uint index, std::size_t count, std::size_t items) {
         cl_int status = CL_SUCCESS;
@@ -113,8 +112,8 @@ class Probe {
         return out;
     }
 
-    /// Whether the kernel, of so many steps, has ended when clFinish returns that follows clFlush. Its second argument
-    /// is one number.
+    /// Returns whether the kernel, of `steps` steps, has completed when the clFinish after a clFlush returns. Its
+    /// second argument is one number.
     bool finishes(std::int32_t steps) {
         const Started started = start(steps, 0);
         check(clFlush(started.queue()));
@@ -132,7 +131,7 @@ class Probe {
         return most;
     }
 
-    /// How long the kernel takes for so many steps; its second argument is one number.
+    /// Returns the duration of the kernel for `steps` steps; its second argument is one number.
     Duration time(std::int32_t steps) {
         const Started started = start(steps, CL_QUEUE_PROFILING_ENABLE);
         check(clWaitForEvents(1, &started.event()));
@@ -151,7 +150,7 @@ class Probe {
         std::chrono::steady_clock::time_point at;
     };
 
-    /// Enqueues the kernel (steps, one number) as one work-item on a queue of its own.
+    /// Enqueues the kernel (steps, one number) as one work-item on a new queue.
     Started start(std::int32_t steps, cl_command_queue_properties properties) {
         cl_int status = CL_SUCCESS;
         Started started{.memory = cl::Buffer(clCreateBuffer(state_.context(), CL_MEM_READ_WRITE, sizeof(std::int32_t),
@@ -192,13 +191,13 @@ bool understates_groups(const Device& device) {
         return probe.run<std::int32_t>(0, items, items) == wanted;
     } catch (const DeviceError& error) {
         if (error.code() != CL_INVALID_WORK_GROUP_SIZE) throw;
-        return false;  // it said what is true
+        return false;  // the reported maximum was true
     }
 }
 
 bool finishes_too_early(const Device& device) {
     Probe probe(device, "idle_event_clock");
-    (void)probe.time(1);  // a driver may compile at the first launch
+    (void)probe.time(1);  // a driver may compile in the first launch
     for (std::int32_t steps = 1 << 20; steps <= 1 << 26; steps *= 4)
         if (!probe.finishes(steps)) return true;
     return false;
@@ -206,9 +205,9 @@ bool finishes_too_early(const Device& device) {
 
 bool has_idle_clock(const Device& device) {
     Probe probe(device, "idle_event_clock");
-    (void)probe.time(1);  // a driver may compile at the first launch
-    // Each step waits for the one before. The clock of the host is an upper bound only, since other work may keep it
-    // from looking; the lower one is what no device can fall short of.
+    (void)probe.time(1);  // a driver may compile in the first launch
+    // Each step depends on the previous one. The host time is only an upper bound, since other work may delay the host;
+    // no device can be faster than the lower bound.
     constexpr std::int32_t steps = 1 << 16;
     constexpr double least = 0.05 * steps;
     const Duration took = probe.time(steps);
@@ -274,7 +273,7 @@ bool has_fault(const Device& device, const DriverFault& fault) {
     if (fault.name == "understated_work_group") return understates_groups(device);
     if (fault.name == "limited_loops") {
         const std::int32_t passes = Probe(device, "limited_loops").run<std::int32_t>(0, 1, 1)[0];
-        return passes > 0 && passes != 200000;  // 0: nothing ran, which says nothing
+        return passes > 0 && passes != 200000;  // 0: nothing ran, so the result is inconclusive
     }
     if (fault.name == "finish_after_flush") return finishes_too_early(device);
     if (fault.name == "idle_event_clock") return has_idle_clock(device);

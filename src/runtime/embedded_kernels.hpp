@@ -1,4 +1,4 @@
-// Layer 1, private. The kernel files that the build put into the library (cmake/EmbedKernels.cmake).
+// Layer 1, private. The kernel files embedded in the library by the build (cmake/EmbedKernels.cmake).
 #pragma once
 
 #include <span>
@@ -7,12 +7,12 @@
 namespace declivity::detail {
 
 struct EmbeddedKernel {
-    std::string_view name;    ///< file name, such as "softmax.cl" or "math.clh": no two files have the same
+    std::string_view name;    ///< file name, such as "softmax.cl" or "math.clh"; unique
     std::string_view path;    ///< below cl_kernels/, such as "lib/math.clh"
-    std::string_view source;  ///< its text, byte for byte
+    std::string_view source;  ///< the text, byte for byte
 };
 
-/// All files of cl_kernels/ and its folders, sorted by path.
+/// All files below cl_kernels/, sorted by path.
 std::span<const EmbeddedKernel> embedded_kernels();
 
 }  // namespace declivity::detail

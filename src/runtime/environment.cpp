@@ -26,7 +26,7 @@ Setting<T> wrong(const char* name, std::string_view wants, std::string_view got)
     return Setting<T>::wrong(fmt::format("{}: expected {}, got \"{}\"", name, wants, got));
 }
 
-/// One of several words. @param otherwise where the variable is unset
+/// Parses one of several words. @param otherwise the default if the variable is unset
 template <class T, std::size_t N>
 Setting<T> choice(const char* name, const std::array<std::pair<std::string_view, T>, N>& words, T otherwise) {
     const std::string text = text_of(name);
@@ -89,16 +89,23 @@ fs::path cache_folder() {
     return {};
 }
 
+/// DECLIVITY_KERNEL_STYLE, and DECLIVITY_FAMILY by which it was called in version 0.1.
+Setting<std::optional<KernelStyle>> kernel_style() {
+    using Style = std::optional<KernelStyle>;
+    using Choice = std::pair<std::string_view, Style>;
+    if (text_of("DECLIVITY_KERNEL_STYLE").empty() && !text_of("DECLIVITY_FAMILY").empty())
+        return choice("DECLIVITY_FAMILY",
+                      std::array{Choice{"cpu", KernelStyle::simd}, Choice{"gpu", KernelStyle::simt}}, Style());
+    return choice("DECLIVITY_KERNEL_STYLE",
+                  std::array{Choice{"simd", KernelStyle::simd}, Choice{"simt", KernelStyle::simt}}, Style());
+}
+
 const Environment* parsed() {
-    using Families = std::optional<KernelStyle>;
     using Stagings = std::optional<Staging>;
     using std::pair;
     auto* out = new Environment{
         .device = text_of("DECLIVITY_DEVICE"),
-        .style = choice("DECLIVITY_FAMILY",
-                        std::array{pair<std::string_view, Families>{"cpu", KernelStyle::simd},
-                                   pair<std::string_view, Families>{"gpu", KernelStyle::simt}},
-                        Families()),
+        .style = kernel_style(),
         .staging = choice("DECLIVITY_STAGING",
                           std::array{pair<std::string_view, Stagings>{"plain", Staging::plain},
                                      pair<std::string_view, Stagings>{"pinned", Staging::pinned}},
@@ -123,7 +130,7 @@ const Environment* parsed() {
     return out;
 }
 
-// Never destroyed, and the ones before neither: other threads may look at them.
+// Never destroyed, and neither are previous ones: other threads may be reading them.
 std::atomic<const Environment*>& slot() {
     static std::atomic<const Environment*> current{parsed()};
     return current;

@@ -1,6 +1,6 @@
-// Layer 1, private. Environment variables, which the README lists: all of them in one struct, parsed once, when the
-// first is needed. One that is empty counts as unset, but where said otherwise. What is not understood is an error
-// where the variable is first needed, never a value by default.
+// Layer 1, private. Environment variables (listed in the README), parsed once into one struct at first use. An empty
+// variable counts as unset unless stated otherwise. An invalid value is an error where the variable is first used,
+// never a default.
 #pragma once
 
 #include <cstdint>
@@ -14,7 +14,7 @@
 
 namespace declivity::detail {
 
-/// What a variable says, or what is wrong with it.
+/// The value of a variable, or the error message if it is invalid.
 template <class T>
 class Setting {
   public:
@@ -25,9 +25,9 @@ class Setting {
         out.wrong_ = std::move(what);
         return out;
     }
-    /// Whether it can be understood.
+    /// Returns whether the value is valid.
     [[nodiscard]] bool is_valid() const noexcept { return wrong_.empty(); }
-    /// @throws ValueError naming the variable, what it wants and what it got
+    /// @throws ValueError naming the variable, the expected form and the value
     [[nodiscard]] const T& get() const {
         if (!wrong_.empty()) throw ValueError(wrong_);
         return value_;
@@ -48,30 +48,30 @@ enum class Staging : std::uint8_t { plain, pinned };
 
 struct Environment {
     std::string device;                                  // DECLIVITY_DEVICE
-    Setting<std::optional<KernelStyle>> style;           // DECLIVITY_FAMILY: cpu, gpu
+    Setting<std::optional<KernelStyle>> style;           // DECLIVITY_KERNEL_STYLE: simd, simt
     Setting<std::optional<Staging>> staging;             // DECLIVITY_STAGING: plain, pinned
     Setting<bool> exact_pool;                            // DECLIVITY_POOL: exact
-    Setting<std::optional<std::uint64_t>> memory_limit;  // DECLIVITY_MEMORY_LIMIT: bytes, or with K, M or G behind
-    Setting<MemoryShare> packed_weights;                 // DECLIVITY_PACKED_WEIGHTS: bytes as above, or as in 25%
-    Setting<bool> fusion{true};                          // DECLIVITY_FUSION: 0, 1
-    Setting<bool> winograd{true};                        // DECLIVITY_WINOGRAD
-    Setting<bool> workarounds{true};                     // DECLIVITY_WORKAROUNDS
-    Setting<bool> tune;                                  // DECLIVITY_TUNE
-    std::string conv2d, matmul;                          // DECLIVITY_CONV2D, DECLIVITY_MATMUL: a strategy
-    Setting<bool> log_kernels;                           // DECLIVITY_LOG: kernels
-    std::string profile;                                 // DECLIVITY_PROFILE: a file
-    Setting<std::filesystem::path> dumped_kernels;       // DECLIVITY_DUMP_KERNELS: a folder that exists
-    Setting<std::filesystem::path> kernel_folder;        // DECLIVITY_KERNEL_DIR: a folder that exists
-    /// Where compiled programs and measurements are kept: DECLIVITY_CACHE_DIR, where an empty one means nowhere, or a
-    /// folder of the user's. Empty: nowhere.
+    Setting<std::optional<std::uint64_t>> memory_limit;  // DECLIVITY_MEMORY_LIMIT: bytes, as 500M or 2G
+    Setting<MemoryShare> packed_weights;            // DECLIVITY_PACKED_WEIGHTS: bytes as above, or a share such as 25%
+    Setting<bool> fusion{true};                     // DECLIVITY_FUSION: 0, 1
+    Setting<bool> winograd{true};                   // DECLIVITY_WINOGRAD
+    Setting<bool> workarounds{true};                // DECLIVITY_WORKAROUNDS
+    Setting<bool> tune;                             // DECLIVITY_TUNE
+    std::string conv2d, matmul;                     // DECLIVITY_CONV2D, DECLIVITY_MATMUL: name of a strategy
+    Setting<bool> log_kernels;                      // DECLIVITY_LOG: kernels
+    std::string profile;                            // DECLIVITY_PROFILE: a file
+    Setting<std::filesystem::path> dumped_kernels;  // DECLIVITY_DUMP_KERNELS: a folder that exists
+    Setting<std::filesystem::path> kernel_folder;   // DECLIVITY_KERNEL_DIR: a folder that exists
+    /// Folder of the program and tuning caches: DECLIVITY_CACHE_DIR (empty: disabled), or a folder in the user's home.
+    /// Empty: disabled.
     std::filesystem::path cache_folder;
-    std::filesystem::path tuning_file;  // DECLIVITY_TUNING_FILE, or in the cache folder; empty: nowhere
+    std::filesystem::path tuning_file;  // DECLIVITY_TUNING_FILE, or a file in the cache folder; empty: disabled
 };
 
-/// What it was when it was first asked for.
+/// The environment at the time of the first call.
 const Environment& environment();
-/// For tests and tools, which change variables of their own process: parses them anew. What was taken from the one
-/// before stays as it was.
+/// For tests and tools that change variables of their own process: parses them again. Values already taken from the
+/// previous environment do not change.
 DECLIVITY_API void parse_environment_again();
 
 }  // namespace declivity::detail

@@ -7,10 +7,10 @@
 namespace declivity {
 namespace {
 
-/// The function that the program called, where the message begins with the name of another: "" otherwise.
+/// The function called by the program, if the message begins with the name of another one; otherwise "".
 std::string called_by(std::string_view what) {
     const FunctionScope* function = FunctionScope::current();
-    // What is wrong with the environment is no function's.
+    // Errors of environment variables belong to no function.
     if (function == nullptr || what.starts_with("DECLIVITY_")) return {};
     while (function->caller() != nullptr) function = function->caller();
     const bool backward = function->kind() == SpanKind::backward;
@@ -24,7 +24,7 @@ std::string called_by(std::string_view what) {
 std::string with_scope(const std::string& what) {
     const ScopePath path = Scope::path();
     if (const std::string_view waiting = ResumedScope::waiting(); !waiting.empty())
-        return fmt::format("{} (in {}{}{}, called before and launched now)", what, path.str(), path.empty() ? "" : "/",
+        return fmt::format("{} (in {}{}{}, deferred and launched now)", what, path.str(), path.empty() ? "" : "/",
                            waiting);
     const std::string caller = called_by(what);
     if (path.empty() && caller.empty()) return what;
@@ -36,7 +36,7 @@ std::string with_scope(const std::string& what) {
 
 Error::Error(const std::string& what) : std::runtime_error(with_scope(what)) {}
 
-// The destructors stand here so that each exception has one vtable, which a catch in another library can match.
+// The destructors are defined here so that each exception has one vtable, and a catch in another library matches it.
 Error::~Error() = default;
 DeviceError::~DeviceError() = default;
 ShapeError::~ShapeError() = default;

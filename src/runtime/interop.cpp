@@ -16,8 +16,8 @@ cl_device_id device_id(const Device& device) { return device.state().device; }
 cl_context context(const Device& device) { return device.state().context(); }
 cl_command_queue compute_queue(const Device& device) {
     if (Capture* const capture = Capture::current())
-        capture->refuse("interop::compute_queue", "the library does not see the commands that go there",
-                        "enqueue them by interop::enqueue");
+        capture->refuse("interop::compute_queue", "the library does not see the commands enqueued there",
+                        "enqueue them through interop::enqueue");
     return device.state().compute();
 }
 
@@ -31,7 +31,7 @@ void enqueue(const Device& device, std::string_view name, std::span<const Buffer
     std::vector<RawBuffer> places;
     for (const Buffer& buffer : buffers) places.push_back(raw(buffer));
     if (Capture* const capture = Capture::current()) detail::capture_call(*capture, device, name, buffers, commands);
-    const CapturePause pause;  // what the function enqueues is the function's
+    const CapturePause pause;  // what the function enqueues is not captured: the replay calls the function
     commands(places);
 }
 
@@ -40,13 +40,13 @@ Device wrap(cl_context raw_context, cl_command_queue raw_queue) {
     detail::watch_forks();
     detail::watch_exit();
     static std::mutex mutex;
-    static auto* wrapped = new std::map<cl_command_queue, detail::DeviceState*>;  // never destroyed, as all devices
+    static auto* wrapped = new std::map<cl_command_queue, detail::DeviceState*>;  // never destroyed, like all devices
     const std::scoped_lock lock(mutex);
     if (const auto found = wrapped->find(raw_queue); found != wrapped->end()) return Device(found->second);
     return detail::checked("interop::wrap", "a queue of the caller", [&] {
         cl::Context own_context(raw_context, true);
         cl::CommandQueue queue(raw_queue, true);
-        // By the C interface: CLHPP's retains what it gives, and lets go of it once too often where that fails.
+        // Through the C API: CLHPP retains the result, and releases it once too often on failure.
         cl_context of_queue = nullptr;
         cl_int status =
             clGetCommandQueueInfo(raw_queue, CL_QUEUE_CONTEXT, sizeof of_queue, static_cast<void*>(&of_queue), nullptr);
@@ -61,7 +61,7 @@ Device wrap(cl_context raw_context, cl_command_queue raw_queue) {
         if (status == CL_SUCCESS)
             status =
                 clGetDeviceInfo(device, CL_DEVICE_PLATFORM, sizeof platform, static_cast<void*>(&platform), nullptr);
-        if (status == CL_SUCCESS) status = clRetainDevice(device);  // for good, as the state
+        if (status == CL_SUCCESS) status = clRetainDevice(device);  // never released, like the state
         if (status != CL_SUCCESS) throw cl::Error(status, "device of a queue");
         auto* state = new detail::DeviceState(device, std::move(own_context), std::move(queue),
                                               detail::describe(platform, device, "wrapped"));

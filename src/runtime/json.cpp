@@ -17,7 +17,7 @@ namespace {
 
 constexpr std::size_t kLongestMessage = 240;
 
-/// Finds where in a valid document the value of a pointer begins.
+/// Finds where the value of a JSON pointer begins in a valid document.
 class Locator {
   public:
     explicit Locator(std::string_view text) : text_(text) {}
@@ -39,7 +39,7 @@ class Locator {
         if (!object && here() != '[') return false;
         ++at_;
         std::size_t found = 0;
-        bool any = false;  // of two members with one name the last one counts
+        bool any = false;  // of duplicate members the last one counts
         for (std::size_t index = 0;; ++index) {
             space();
             if (at_ >= text_.size() || here() == '}' || here() == ']') break;
@@ -61,7 +61,7 @@ class Locator {
         if (any) at_ = found;
         return any;
     }
-    // Behind one value.
+    // Skips one value.
     void skip() {
         int depth = 0;
         do {
@@ -112,7 +112,7 @@ std::vector<std::string> path_of(const std::string& pointer) {
     return out;
 }
 
-/// Finds the end of a text in quotes: the place of the closing one.
+/// Returns the position of the quote that closes a string.
 std::size_t end_of_string(std::string_view text, std::size_t open) {
     for (std::size_t at = open + 1; at < text.size(); ++at) {
         if (text[at] == '\\') ++at;
@@ -138,7 +138,7 @@ std::string read_json_text(const std::filesystem::path& path, const JsonLimits& 
     struct stat status {};
     if (descriptor < 0 || ::fstat(descriptor, &status) != 0) throw IoError("open", name, errno);
     if (S_ISDIR(status.st_mode)) throw IoError("open", name, EISDIR);
-    const auto size = S_ISREG(status.st_mode) ? static_cast<std::uint64_t>(status.st_size) : 0;  // pipes tell none
+    const auto size = S_ISREG(status.st_mode) ? static_cast<std::uint64_t>(status.st_size) : 0;  // pipes have no size
     const auto refuse = [&](std::uint64_t bytes) {
         throw FormatError(name, limits.bytes,
                           fmt::format("expected JSON of at most {} bytes, got {}", limits.bytes, bytes));
@@ -163,7 +163,7 @@ void check_json_limits(const std::string& file, std::string_view text, const Jso
     if (text.size() > limits.bytes)
         throw FormatError(file, limits.bytes,
                           fmt::format("expected JSON of at most {} bytes, got {}", limits.bytes, text.size()));
-    // Up to the first thing that is not valid JSON, this sees the same strings, lists and objects as the parser.
+    // Up to the first syntax error, this sees the same strings, arrays and objects as the parser.
     int depth = 0;
     std::uint64_t values = 1;
     for (std::size_t at = 0; at < text.size(); ++at) {
@@ -187,22 +187,22 @@ Json parse_json(const std::string& file, std::string_view text, const JsonLimits
     // The JSON library would skip a byte order mark.
     if (text.starts_with("\xef\xbb\xbf"))
         throw FormatError(file, 0, "not valid JSON: it begins with a byte order mark");
-    // It would also take a zero byte for the end.
+    // The JSON library would treat a zero byte as the end.
     if (const std::size_t zero = text.find('\0'); zero != std::string_view::npos)
-        throw FormatError(file, zero, "not valid JSON: it holds a zero byte");
+        throw FormatError(file, zero, "not valid JSON: it contains a zero byte");
     try {
         return Json::parse(text);
     } catch (const nlohmann::json::parse_error& error) {
         throw FormatError(file, error.byte > 0 ? error.byte - 1 : 0,
                           fmt::format("not valid JSON: {}", json_message(error.what())));
-    } catch (const nlohmann::json::exception& error) {  // numbers that no double has
+    } catch (const nlohmann::json::exception& error) {  // numbers out of the range of double
         throw FormatError(file, 0, fmt::format("not valid JSON: {}", json_message(error.what())));
     }
 }
 
 std::string json_message(const char* what) {
     std::string out = what;
-    // A token of the file may be as long as the file.
+    // A token of the error message may be as long as the file.
     if (out.size() > kLongestMessage) out = out.substr(0, kLongestMessage) + "...";
     return out;
 }
@@ -212,7 +212,7 @@ std::string dump_json(const char* function, const Json& json, int indent) {
         return json.dump(indent);
     } catch (const nlohmann::json::exception& error) {
         throw ValueError(
-            fmt::format("{}: expected texts in UTF-8, got others: {}", function, json_message(error.what())));
+            fmt::format("{}: expected strings in UTF-8, got others: {}", function, json_message(error.what())));
     }
 }
 
@@ -280,7 +280,7 @@ std::int64_t JsonValue::integer(std::int64_t low, std::int64_t high) const {
 
 char32_t JsonValue::character() const {
     const std::string& text = string();
-    // The parser has checked that texts are UTF-8.
+    // The parser has checked that strings are UTF-8.
     const auto byte = [&](std::size_t i) { return static_cast<unsigned char>(text[i]); };
     const std::size_t size = text.empty() ? 0 : byte(0) < 0x80 ? 1 : byte(0) < 0xE0 ? 2 : byte(0) < 0xF0 ? 3 : 4;
     if (size == 0 || text.size() != size) fail("expected one character");

@@ -6,7 +6,7 @@
 namespace declivity::detail {
 namespace {
 
-/// Bytes of a type of OpenCL C, as "uint4"; 0 for others, such as structs.
+/// Size in bytes of an OpenCL C type such as "uint4"; 0 for others, such as structs.
 std::size_t size_of_type(std::string_view type) {
     static constexpr std::pair<std::string_view, std::size_t> kTypes[] = {
         {"char", 1}, {"short", 2}, {"int", 4}, {"long", 8}, {"half", 2}, {"float", 4}, {"double", 8}};
@@ -25,13 +25,13 @@ std::size_t size_of_type(std::string_view type) {
 }  // namespace
 
 std::string argument_type(cl_kernel kernel, unsigned index) {
-    // The C interface, because a driver that does not know is no error.
+    // The C API, because a driver that cannot answer is no error.
     std::size_t size = 0;
     if (clGetKernelArgInfo(kernel, index, CL_KERNEL_ARG_TYPE_NAME, 0, nullptr, &size) != CL_SUCCESS || size < 2)
         return {};
     std::string type(size, ' ');
     if (clGetKernelArgInfo(kernel, index, CL_KERNEL_ARG_TYPE_NAME, size, type.data(), nullptr) != CL_SUCCESS) return {};
-    type.resize(size - 1);  // its end
+    type.resize(size - 1);  // the terminating zero
     const std::size_t bytes = size_of_type(type);
     const std::string_view article = type.find_first_of("aeiou") == 0 ? "an" : "a";
     return bytes == 0 ? fmt::format("{} {}", article, type) : fmt::format("{} {} ({} bytes)", article, type, bytes);

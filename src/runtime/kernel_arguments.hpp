@@ -1,4 +1,4 @@
-// Layer 1, private. A launch's arguments as the driver wants them.
+// Layer 1, private. Launch arguments in the form that clSetKernelArg takes.
 #pragma once
 
 #include <span>
@@ -12,7 +12,7 @@
 
 namespace declivity::detail {
 
-/// Calls set(index, kind, size, data) for each; a buffer is two, memory and offset, of which the second is a value. The
+/// Calls set(index, kind, size, data) for each argument; a buffer is two arguments, memory and offset (a value). The
 /// data of local memory are null.
 template <class Set>
 void for_each_argument(std::span<const Argument> arguments, Set&& set) {
@@ -32,7 +32,7 @@ void for_each_argument(std::span<const Argument> arguments, Set&& set) {
     }
 }
 
-/// What argument `index` of a kernel is, as "a long (8 bytes)"; empty where the driver does not tell.
+/// The type of argument `index` of a kernel, as "a long (8 bytes)"; empty if the driver does not report it.
 std::string argument_type(cl_kernel kernel, unsigned index);
 
 inline void set_argument(const KernelState& kernel, cl_kernel of, const std::string& device, unsigned index,

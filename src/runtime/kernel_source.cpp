@@ -19,7 +19,7 @@ namespace {
 
 std::optional<std::string> file_text(const std::filesystem::path& path) {
     std::error_code ignored;
-    if (std::filesystem::is_directory(path, ignored)) return std::nullopt;  // opens, and reads as empty
+    if (std::filesystem::is_directory(path, ignored)) return std::nullopt;  // a folder can be opened and reads as empty
     std::ifstream in(path, std::ios::binary);
     if (!in) return std::nullopt;
     std::ostringstream text;
@@ -32,17 +32,17 @@ std::optional<std::string> library_text(const std::string& name) {
     const auto found = std::ranges::find(kernels, name, &EmbeddedKernel::name);
     if (const std::filesystem::path& folder = environment().kernel_folder.get(); !folder.empty()) {
         if (auto text = file_text(folder / name)) return text;
-        if (found != kernels.end())  // the folder may be laid out as cl_kernels/ is
+        if (found != kernels.end())  // the folder may have the layout of cl_kernels/
             if (auto text = file_text(folder / found->path)) return text;
     }
     if (found == kernels.end()) return std::nullopt;
     return std::string(found->source);
 }
 
-/// One file with what it includes: beside a file of the user's its own folder comes first.
+/// A file and its includes: for a user's file its own folder is searched first.
 struct File {
-    std::string name;              // in messages
-    std::filesystem::path folder;  // empty: the library
+    std::string name;              // for messages
+    std::filesystem::path folder;  // empty: embedded in the library
     std::string text;
 };
 
@@ -55,7 +55,7 @@ std::optional<File> find_include(const std::string& name, const std::filesystem:
     return std::nullopt;
 }
 
-/// The name in a line like `#include "math.clh"`.
+/// The file name in a line such as `#include "math.clh"`.
 std::optional<std::string> included(const std::string& line) {
     std::size_t at = line.find_first_not_of(" \t");
     if (at == std::string::npos || line[at] != '#') return std::nullopt;
@@ -88,7 +88,8 @@ void append(std::string& out, const File& file, std::vector<std::string>& open) 
         if (!inner)
             throw DeviceError(fmt::format("kernel file '{}', line {}: includes '{}', which does not exist", file.name,
                                           number, *include));
-        // Only the preprocessor sees include guards: a file that is open already would include itself for ever.
+        // Include guards are evaluated only by the preprocessor: without this check a file that includes itself would
+        // recurse forever.
         if (std::ranges::find(open, key_of(*inner)) == open.end()) append(out, *inner, open);
         out += fmt::format("#line {} \"{}\"\n", number + 1, file.name);
     }
@@ -102,11 +103,10 @@ std::string kernel_source(const std::string& file) {
     const std::filesystem::path path(file);
     auto text = own ? file_text(path) : library_text(file);
     if (!text)
-        throw DeviceError(
-            own ? fmt::format("kernel file '{}' cannot be read", file)
-                : fmt::format("there is no kernel file '{}' in the library; a file of yours needs a '/' in "
-                              "its name, as in './{}'",
-                              file, file));
+        throw DeviceError(own ? fmt::format("kernel file '{}' cannot be read", file)
+                              : fmt::format("there is no kernel file '{}' in the library; a user's file needs a '/' in "
+                                            "its name, as in './{}'",
+                                            file, file));
     std::string out;
     std::vector<std::string> open;
     append(

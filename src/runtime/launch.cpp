@@ -15,7 +15,7 @@ Defines::Defines(std::initializer_list<std::pair<std::string_view, std::string>>
 }
 
 Defines& Defines::set(std::string_view name, std::string_view value) {
-    if (text_.empty()) text_.reserve(256);  // lists are made at every launch, and seldom longer
+    if (text_.empty()) text_.reserve(256);  // argument lists are built in every launch, and seldom longer
     ((((text_ += "#define ") += name) += ' ') += value) += '\n';
     return *this;
 }
@@ -48,7 +48,7 @@ void check_range(const detail::KernelState& kernel, const Range& range) {
                         global[0], global[1], global[2]));
 }
 
-/// What the device itself may not notice: drivers take any eight bytes for a pointer.
+/// Checks that the device may not make: drivers accept any eight bytes as a pointer.
 void check_arguments(const detail::KernelState& kernel, std::span<const Argument> arguments) {
     std::size_t count = 0;
     for (const Argument& argument : arguments) count += argument.kind() == Argument::Kind::buffer ? 2 : 1;
@@ -58,7 +58,7 @@ void check_arguments(const detail::KernelState& kernel, std::span<const Argument
                         "offset)",
                         kernel.name, kernel.arguments.size(), count));
     using Space = detail::KernelState::Space;
-    // `what` is made into words only for an error: this runs at every launch.
+    // `what` is formatted only on error: this runs in every launch.
     const auto check = [&](std::size_t index, Space got, const auto& what) {
         static constexpr std::string_view kNames[] = {"anything", "a number or struct", "a pointer to __global memory",
                                                       "a pointer to __local memory"};
@@ -81,7 +81,7 @@ void check_arguments(const detail::KernelState& kernel, std::span<const Argument
                 if (!buffer.buffer)
                     throw ValueError(fmt::format("launch of '{}': argument {} is an empty buffer", kernel.name, index));
                 if (&buffer.buffer.block().device != kernel.device)
-                    throw DeviceError(fmt::format("launch of '{}' on '{}': argument {} lives on '{}'", kernel.name,
+                    throw DeviceError(fmt::format("launch of '{}' on '{}': argument {} is on '{}'", kernel.name,
                                                   kernel.device->info.name, index,
                                                   buffer.buffer.block().device.info.name));
                 check(index++, Space::global, [] { return "a buffer"; });
@@ -92,8 +92,9 @@ void check_arguments(const detail::KernelState& kernel, std::span<const Argument
     }
 }
 
-/// Sets the checked arguments; the caller holds the kernel's lock. Numbers that an earlier launch set are left: to look
-/// costs less than a driver. Buffers are set each time, as another one may lie where one was released.
+/// Sets the checked arguments; the caller holds the kernel's lock. Values equal to those of the previous launch are
+/// skipped: a comparison is cheaper than a driver call. Buffers are always set, since a new one may have the address of
+/// a released one.
 void set_arguments(detail::KernelState& kernel, std::span<const Argument> arguments) {
     detail::for_each_argument(arguments, [&](unsigned index, Argument::Kind kind, std::size_t size, const void* data) {
         const auto set = [&] {
@@ -105,7 +106,7 @@ void set_arguments(detail::KernelState& kernel, std::span<const Argument> argume
                                          ? std::string_view(static_cast<const char*>(data), size)
                                          : std::string_view(reinterpret_cast<const char*>(&size), sizeof size);
         if (last == now) return;
-        last.clear();  // also when setting it should fail
+        last.clear();  // also if setting it fails
         set();
         last.assign(now);
     });

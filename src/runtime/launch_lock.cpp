@@ -27,7 +27,7 @@ LaunchLock::Yielded::~Yielded() {
     lock_.depth_ = depth_;
     lock_.begun_ = begun_;
     std::erase(lock_.yielded_, this);
-    lock_.back_.notify_all();  // who waits goes on once this thread unlocks
+    lock_.back_.notify_all();  // blocked threads continue once this thread unlocks
 }
 
 bool LaunchLock::is_busy(const PendingLaunch* one) const noexcept {
@@ -38,7 +38,7 @@ bool LaunchLock::is_busy(const PendingLaunch* one) const noexcept {
 bool LaunchLock::wait_for(const PendingLaunch* one) {
     if (!busy(one)) return false;
     contended_.fetch_add(1, std::memory_order_relaxed);
-    Yielded yielded(*this);  // others may want what this thread has begun, or the lock
+    Yielded yielded(*this);  // others may need what this thread has in flight, or the lock
     std::unique_lock lock(mutex_);
     back_.wait(lock, [&] { return !busy(one); });
     return true;

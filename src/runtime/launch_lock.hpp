@@ -1,4 +1,4 @@
-// Layer 1, private. The lock under which a thread looks at what waits to be launched on a device, and launches it.
+// Layer 1, private. The lock under which a thread inspects the pending operations of a device and launches them.
 #pragma once
 
 #include <atomic>
@@ -13,12 +13,11 @@
 
 namespace declivity::detail {
 
-/// One for each device. A thread may lock it several times over. Where a thread has to wait for long in the midst of
-/// what it does (a kernel compiles), it lets the lock go for that time (`Yielded`): others go on, but for what it has
-/// begun (`Begun`), for which they wait.
+/// One lock for each device, recursive. A thread that blocks for long in the middle of a launch (a kernel compiles)
+/// releases the lock for that time (`Yielded`): other threads continue, but block on what it has in flight (`Begun`).
 class LaunchLock {
   public:
-    /// What a thread that holds the lock has begun to launch. Lives on its stack; the youngest first.
+    /// A launch in flight, of the thread that holds the lock. Allocated on its stack; the newest first.
     class Begun {
       public:
         explicit Begun(LaunchLock& lock) noexcept : lock_(lock), before_(lock.begun_) { lock.begun_ = this; }
@@ -28,16 +27,16 @@ class LaunchLock {
 
       private:
         friend class LaunchLock;
-        /// The lock is about to be let go. What others must not do meanwhile is to be made known: whoever writes
-        /// memory waits for its readers.
-        /// @param busy gets what nobody else is to launch
+        /// Called before the lock is released: registers what other threads must respect meanwhile, such as readers for
+        /// which writers of memory must wait.
+        /// @param busy receives the pending launches that no other thread may launch
         virtual void yields(std::vector<const PendingLaunch*>& busy) = 0;
 
         LaunchLock& lock_;
         Begun* const before_;
     };
 
-    /// While one lives, the lock is let go of, if this thread holds it.
+    /// While an instance lives, the lock is released if this thread held it.
     class Yielded {
       public:
         explicit Yielded(LaunchLock& lock);
@@ -48,7 +47,7 @@ class LaunchLock {
       private:
         friend class LaunchLock;
         LaunchLock& lock_;
-        int depth_ = 0;  // 0: this thread did not hold it
+        int depth_ = 0;  // 0: this thread did not hold the lock
         Begun* begun_ = nullptr;
         std::vector<const PendingLaunch*> busy_;
     };
@@ -70,21 +69,21 @@ class LaunchLock {
         mutex_.unlock();
     }
 
-    // ---- by who holds it
+    // ---- for the holder of the lock
 
-    /// Whether a thread that has let the lock go for a while has begun to launch it.
+    /// Returns whether a thread that has yielded the lock has this launch in flight.
     [[nodiscard]] bool busy(const PendingLaunch* one) const noexcept { return !yielded_.empty() && is_busy(one); }
-    /// Waits while that is so. @return whether it waited: all may be different now
+    /// Blocks while that is so. @return whether it blocked: everything may have changed
     bool wait_for(const PendingLaunch* one);
-    /// Grows whenever the lock is let go of in the midst of something: what was looked at before may be different.
+    /// Incremented whenever the lock is yielded: what was inspected before may have changed.
     [[nodiscard]] std::uint64_t yields() const noexcept { return yields_; }
-    /// What this thread has begun last, or null.
+    /// The newest launch in flight of this thread, or null.
     [[nodiscard]] Begun* begun() const noexcept { return begun_; }
 
-    /// How often a thread had to wait for another: that held it, or had begun what this one wants.
+    /// Number of times a thread blocked on another one, for the lock or for a launch in flight.
     [[nodiscard]] std::uint64_t contended() const noexcept { return contended_.load(std::memory_order_relaxed); }
 
-    /// While one lives, every launch lets the lock go for a moment, of whatever thread: for tests.
+    /// While an instance lives, every launch of any thread yields the lock for a moment: for tests.
     class YieldOnLaunch {
       public:
         YieldOnLaunch() { restless_.store(true); }
@@ -116,10 +115,10 @@ class LaunchLock {
     Begun* begun_ = nullptr;
     std::uint64_t yields_ = 0;
     std::vector<const Yielded*> yielded_;
-    std::condition_variable back_;  // of one that had let it go
+    std::condition_variable back_;  // notified when a thread takes the lock back
 };
 
-/// That of a device.
+/// The lock of a device.
 DECLIVITY_API LaunchLock& launch_lock(const Device& device);
 
 }  // namespace declivity::detail

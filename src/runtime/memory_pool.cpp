@@ -17,7 +17,7 @@ namespace {
 
 constexpr std::size_t kFirstSlab = std::size_t{32} << 20;
 constexpr std::size_t kLargestSlab = std::size_t{1} << 30;
-constexpr std::size_t kAlignment = 256;  // bytes: at least a cache line, and what every vector type needs
+constexpr std::size_t kAlignment = 256;  // bytes: at least a cache line, and the alignment of every vector type
 
 bool ran_out(cl_int status) {
     return status == CL_MEM_OBJECT_ALLOCATION_FAILURE || status == CL_OUT_OF_RESOURCES ||
@@ -51,7 +51,7 @@ MemoryPool::MemoryPool(DeviceState& device)
       exact_(environment().exact_pool.get()) {}
 
 std::size_t MemoryPool::reserved_for(std::size_t bytes) const {
-    // In exact mode a checker must see the first byte past the end; a cl_mem of no bytes does not exist.
+    // In exact mode a memory checker must see the first byte past the end. A cl_mem of 0 bytes does not exist.
     return exact_ ? std::max<std::size_t>(bytes, 1) : round_up(std::max<std::size_t>(bytes, 1), alignment_);
 }
 
@@ -65,7 +65,7 @@ std::shared_ptr<Block> MemoryPool::allocate(std::size_t bytes, BufferUse use) {
     if (!block) block = take(bytes, reserved);
     if (!block && grow(reserved)) block = take(bytes, reserved);
     if (!block) {
-        // Kernels that are still pending may hold what was released: only a finished queue frees it for real.
+        // Pending kernels may still use released memory: it is free only after the queue has finished.
         lock.unlock();
         device_.derived.clear();
         device_.drop_command_lists();
@@ -87,7 +87,7 @@ std::shared_ptr<Block> MemoryPool::take(std::size_t bytes, std::size_t reserved)
     const FreeParts::Part* const part = free_.find(reserved, exact_);
     if (part == nullptr) return nullptr;
     Slab& slab = *part->slab;
-    auto block = block_in(slab, part->offset, bytes);  // which may fail, so it comes first
+    auto block = block_in(slab, part->offset, bytes);  // first, since it may fail
     free_.take(*part, reserved, Scope::path());
     block->slab = &slab;
     block->reserved = reserved;
@@ -98,7 +98,7 @@ std::shared_ptr<Block> MemoryPool::block_in(const Slab& slab, std::size_t offset
     if (after_fork()) refuse_after_fork(fmt::format("allocation of {} bytes", bytes));
     try {
         return std::make_shared<Block>(device_, nullptr, slab.memory, offset, bytes);
-    } catch (const cl::Error& error) {  // words are made only then
+    } catch (const cl::Error& error) {  // formatted on error only
         throw_status(error.err(), fmt::format("allocation of {} bytes", bytes), device_.info.name);
     }
 }
@@ -123,7 +123,7 @@ std::size_t MemoryPool::largest() const {
 bool MemoryPool::grow(std::size_t reserved) {
     const std::size_t device_limit = largest();
     if (reserved > device_limit) return false;
-    // Each slab as large as all before together: few slabs, and never more than twice what is needed.
+    // Each slab is as large as all before together: few slabs, and at most twice the memory needed.
     std::size_t size =
         std::max(reserved, std::min({kLargestSlab, std::max<std::size_t>(kFirstSlab, static_cast<std::size_t>(total_)),
                                      device_limit, static_cast<std::size_t>(device_.info.global_memory / 8 + 1)}));
@@ -146,12 +146,12 @@ bool MemoryPool::grow(std::size_t reserved) {
     }
 }
 
-/// Empty when the device has no room.
+/// Returns an empty buffer if the device is out of memory.
 cl::Buffer MemoryPool::device_memory(std::size_t bytes) const {
     try {
         cl::Buffer memory(device_.context, CL_MEM_READ_WRITE, bytes);
-        // GPU drivers give the memory at its first use. Then it would be a launch that fails, and the pool could not
-        // try again; so it is asked for now. In exact mode every tensor would cost a command.
+        // GPU drivers allocate memory at its first use, where a failure would fail a launch and the pool could not
+        // retry; the migration allocates it now. In exact mode this would cost a command for every tensor.
         if (!exact_) {
             const cl_mem raw = memory();
             const cl_int status = clEnqueueMigrateMemObjects(
@@ -176,7 +176,7 @@ void MemoryPool::release(Block& block) noexcept {
         if (block.use == BufferUse::transfer) try {
                 readers_done = device_.compute_marker();
             } catch (const Error&) {
-                // Then whoever takes the part asks for one, or waits for the whole queue.
+                // The next owner of the part enqueues a marker, or waits for the whole queue.
             }
         const std::scoped_lock lock(mutex_);
         metrics_.in_use -= block.reserved;
@@ -187,7 +187,7 @@ void MemoryPool::release(Block& block) noexcept {
             if (exact_) release_cached_locked();  // OpenCL itself keeps the memory until pending kernels have run
         }
     } catch (...) {
-        // A destructor cannot report: the part stays taken, which wastes it but harms nobody.
+        // A destructor cannot report: the part stays allocated, a harmless leak.
     }
 }
 
@@ -200,7 +200,7 @@ std::vector<ScopeMemory> MemoryPool::by_scope_locked() const {
             sum.bytes += part.size;
             ++sum.blocks;
         }
-    // Parts that wait for the next batch are cached, not in use.
+    // Parts reserved for the next batch are cached, not in use.
     for (const TransferPart& part : transfer_cache_) {
         ScopeMemory& sum = sums[part.slab->parts.at(part.offset).scope.str()];
         sum.bytes -= part.reserved;
@@ -221,7 +221,7 @@ std::vector<ScopeMemory> MemoryPool::by_scope() const {
 }
 
 void MemoryPool::move_to_scope(const Block& block, const ScopePath& scope) {
-    if (block.arena) return;  // it counts as the recording's
+    if (block.arena) return;  // counted for the captured step
     const std::scoped_lock lock(mutex_);
     block.slab->parts.at(block.offset).scope = scope;
 }
@@ -239,7 +239,7 @@ void MemoryPool::reset_peak() {
 }
 
 void MemoryPool::release_cached() {
-    // A batch that was thrown away may still be on its way.
+    // The copy of a discarded batch may still be in flight.
     device_.finish(device_.transfer, "wait for the copy queue");
     const std::scoped_lock lock(mutex_);
     release_cached_locked();
@@ -247,7 +247,7 @@ void MemoryPool::release_cached() {
 
 void MemoryPool::release_cached_locked() {
     for (; !transfer_cache_.empty(); transfer_cache_.pop_front()) {
-        // Kernels may still be reading it: the next owner must not start before them.
+        // Kernels may still be reading it: the next owner must not overwrite it before they have finished.
         const TransferPart& part = transfer_cache_.front();
         checked("wait for the readers of a batch", device_.info.name, [&] {
             if (part.readers_done() != nullptr) part.readers_done.wait();
@@ -277,18 +277,15 @@ void MemoryPool::throw_exhausted(std::size_t bytes) const {
                         readable_bytes(scopes[i].bytes));
     if (scopes.size() > named) holders += " and others";
     throw OutOfMemory(fmt::format(
-        "memory pool of '{}': expected {} bytes, and {}; in use {} bytes, cached {} bytes, peak {} bytes, device "
-        "memory "
-        "{} "
-        "bytes, "
-        "largest single buffer {} bytes. {}{}{}A smaller batch needs less, and so do checkpoint() around parts of the "
+        "memory pool of '{}': expected {} bytes, but {}; in use {} bytes, cached {} bytes, peak {} bytes, device "
+        "memory {} bytes, largest single buffer {} bytes. {}{}{}A smaller batch needs less, and so do checkpoint() "
+        "around parts of the "
         "network and storage as f16 or bf16",
         device_.info.name, bytes,
-        limit_ < ~std::uint64_t{0}
-            ? fmt::format("the device gives no more, or DECLIVITY_MEMORY_LIMIT, {} bytes", limit_)
-            : "the device gives no more",
+        limit_ < ~std::uint64_t{0} ? fmt::format("the device or DECLIVITY_MEMORY_LIMIT ({} bytes) is exhausted", limit_)
+                                   : "the device is exhausted",
         metrics_.in_use, total_ - metrics_.in_use, metrics_.peak, device_.info.global_memory,
-        device_.info.max_allocation, holders.empty() ? "" : "Most is held by: ", holders, holders.empty() ? "" : ". "));
+        device_.info.max_allocation, holders.empty() ? "" : "Largest users: ", holders, holders.empty() ? "" : ". "));
 }
 
 }  // namespace declivity::detail

@@ -1,4 +1,4 @@
-// Layer 1, private. The memory pool: few large cl_mem ("slabs"), handed out in parts.
+// Layer 1, private. The memory pool: few large cl_mem ("slabs"), allocated in parts.
 #pragma once
 
 #include <atomic>
@@ -23,7 +23,7 @@ class Arena;
 class DeviceState;
 class MemoryPool;
 
-/// What a Buffer stands for: a part of a slab, or memory of a stranger (slab == nullptr).
+/// The memory of a Buffer: a part of a slab, or external memory (slab == nullptr).
 struct Block {
     Block(DeviceState& owner, Slab* from, cl::Buffer in, std::size_t at, std::size_t bytes)
         : device(owner), slab(from), memory(std::move(in)), offset(at), size(bytes) {}
@@ -35,26 +35,26 @@ struct Block {
     Slab* slab;
     cl::Buffer memory;
     std::size_t offset;
-    std::size_t size;              // as asked for
-    std::size_t reserved = 0;      // as taken from the slab
-    std::shared_ptr<Arena> arena;  // whose slab it is; null: the pool's
+    std::size_t size;              // the requested size
+    std::size_t reserved = 0;      // the size taken from the slab
+    std::shared_ptr<Arena> arena;  // owner of the slab; null: the pool
     BufferUse use = BufferUse::compute;
-    cl::Event readers_done;  // for transfer blocks: what the copy queue must wait for before writing
+    cl::Event readers_done;  // for transfer blocks: the event that the copy queue must wait for before it writes
     std::atomic<std::uint64_t> version{0};
     std::atomic<std::uint64_t> contents{0};        // see Buffer::contents()
-    mutable std::atomic<bool> has_derived{false};  // the device's DerivedCache may have something
+    mutable std::atomic<bool> has_derived{false};  // the device's DerivedCache may have an entry
     std::mutex readers_mutex;
     std::vector<std::weak_ptr<PendingLaunch>> readers;
-    std::size_t many_readers = 8;  // from so many on, those that are gone are looked for
+    std::size_t many_readers = 8;  // size of `readers` from which on expired ones are removed
     std::atomic<bool> has_readers{false};
-    std::vector<std::shared_ptr<PendingLaunch>> writers;  // locked with the readers
+    std::vector<std::shared_ptr<PendingLaunch>> writers;  // guarded by readers_mutex
     std::atomic<bool> has_writers{false};
 };
 
-/// As "1.5 GiB" or "800 B".
+/// Formats a size, as "1.5 GiB" or "800 B".
 std::string readable_bytes(std::uint64_t bytes);
 
-/// Best fit with merging of free neighbours. Thread-safe.
+/// Best-fit allocator that merges adjacent free parts. Thread-safe.
 class MemoryPool {
   public:
     explicit MemoryPool(DeviceState& device);
@@ -63,19 +63,19 @@ class MemoryPool {
     void release(Block& block) noexcept;
     MemoryStats metrics() const;
     std::vector<ScopeMemory> by_scope() const;
-    /// Counts the block among those of another scope.
+    /// Attributes the block to another scope.
     void move_to_scope(const Block& block, const ScopePath& scope);
     void reset_peak();
     void release_cached();
-    /// How many bytes of a slab a block takes.
+    /// The number of bytes that a block takes from a slab.
     [[nodiscard]] std::size_t reserved_for(std::size_t bytes) const;
-    /// Whether each block is memory of its own, for checkers (DECLIVITY_POOL=exact).
+    /// Returns whether each block is a separate cl_mem, for memory checkers (DECLIVITY_POOL=exact).
     [[nodiscard]] bool exact() const noexcept { return exact_; }
 
   private:
     std::shared_ptr<Block> take(std::size_t bytes, std::size_t reserved);
     std::shared_ptr<Block> take_transfer(std::size_t bytes, std::size_t reserved);
-    /// A block that gives nothing back yet.
+    /// Creates a block without ownership of its part.
     std::shared_ptr<Block> block_in(const Slab& slab, std::size_t offset, std::size_t bytes);
     bool grow(std::size_t reserved);
     cl::Buffer device_memory(std::size_t bytes) const;
@@ -89,7 +89,7 @@ class MemoryPool {
     mutable std::mutex mutex_;
     std::map<std::uint64_t, std::unique_ptr<Slab>> slabs_;  // by number
     FreeParts free_;
-    // Parts that the copy queue wrote: kept apart with the event after which the copy queue may write them again.
+    // Free parts that the copy queue wrote, with the event after which it may write them again.
     struct TransferPart {
         Slab* slab;
         std::size_t offset, reserved;

@@ -91,7 +91,7 @@ std::string_view status_name(int status) {
 
 void throw_status(int status, std::string_view doing, const std::string& device) {
     const std::string text = fmt::format("{} on '{}': {} ({})", doing, device, status_name(status), status);
-    // CL_OUT_OF_RESOURCES is left out: it is also what drivers say of a launch that needs too many registers.
+    // CL_OUT_OF_RESOURCES is not among them: drivers also return it for a launch that needs too many registers.
     if (status == CL_MEM_OBJECT_ALLOCATION_FAILURE || status == CL_OUT_OF_HOST_MEMORY) throw OutOfMemory(text);
     throw DeviceError(text, status);
 }

@@ -1,8 +1,8 @@
-// Layer 1, private. OpenCL through CLHPP, and what its errors are called.
+// Layer 1, private. OpenCL through CLHPP, and the names of its error codes.
 #pragma once
 
-// 1.1 rather than the 1.2 that the library needs: between 1.2 and 1.9 the 2023 release of CLHPP calls a function of its
-// own that it does not define.
+// 1.1 rather than the 1.2 that the library needs: for targets from 1.2 to 1.9 the 2023 release of CLHPP calls a
+// function that it does not define.
 #ifndef CL_HPP_TARGET_OPENCL_VERSION
 #define CL_HPP_TARGET_OPENCL_VERSION 300
 #define CL_HPP_MINIMUM_OPENCL_VERSION 110
@@ -31,13 +31,13 @@
 
 namespace declivity::detail {
 
-/// "CL_INVALID_WORK_GROUP_SIZE" for -54, and so on.
+/// Name of a status: "CL_INVALID_WORK_GROUP_SIZE" for -54.
 std::string_view status_name(int status);
 
-/// Throws what fits the status: OutOfMemory for memory that ran out, DeviceError otherwise.
+/// Throws the exception of a status: OutOfMemory if memory ran out, DeviceError otherwise.
 [[noreturn]] void throw_status(int status, std::string_view doing, const std::string& device);
 
-/// Runs `call`, turning a cl::Error into an exception of the library.
+/// Runs `call` and converts a cl::Error to an exception of the library.
 template <class Call>
 decltype(auto) checked(std::string_view doing, const std::string& device, Call&& call) {
     refuse_after_fork(doing);
@@ -48,18 +48,18 @@ decltype(auto) checked(std::string_view doing, const std::string& device, Call&&
     }
 }
 
-/// Whether a call that fails so may well succeed the next time: then no answer is to be drawn from it.
+/// Returns whether an error is transient: the call may succeed the next time, so no conclusion may be drawn from it.
 constexpr bool passes(int status) { return status == CL_OUT_OF_RESOURCES || status == CL_OUT_OF_HOST_MEMORY; }
 
-/// A further owner of an OpenCL object. Not by assignment: where retaining fails, CLHPP's leaves a handle that releases
-/// what it does not own.
+/// Returns another reference to an OpenCL object. Not by assignment: if retaining fails, CLHPP keeps a handle that
+/// later releases what it does not own.
 template <class T>
 T shared(const T& object, std::string_view doing, const std::string& device) {
     return checked(doing, device, [&] { return T(object); });
 }
 
-/// To be called by destructors: in a forked child the driver must not be asked, not even to let go, since one of its
-/// threads may have held its locks.
+/// Releases an object in a destructor. In a forked child the driver must not be called, not even to release, since one
+/// of its threads may have held its locks.
 template <class T>
 void let_go(T& object) noexcept {
     if (after_fork()) object() = nullptr;

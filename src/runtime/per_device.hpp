@@ -1,4 +1,4 @@
-// Layer 1, private. What layers above keep for each device, found without a lock.
+// Layer 1, private. Per-device singletons of the layers above, found without a lock.
 #pragma once
 
 #include <atomic>
@@ -10,12 +10,12 @@
 
 namespace declivity::detail {
 
-/// A number for each type that is kept so, below kMaxPerDevice.
+/// Returns the next unused index, below kMaxPerDevice; one for each type.
 DECLIVITY_API std::size_t next_per_device() noexcept;
 constexpr std::size_t kMaxPerDevice = 16;
 DECLIVITY_API std::atomic<void*>& place_per_device(const Device& device, std::size_t number) noexcept;
 
-/// The one T of a device, made at the first call. Never destroyed, as the devices.
+/// The T of a device, created in the first call. Never destroyed, like the devices.
 template <class T>
 T& per_device(const Device& device) {
     static const std::size_t number = next_per_device();

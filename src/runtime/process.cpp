@@ -23,25 +23,25 @@
 namespace declivity {
 namespace {
 
-// A flag rather than getpid() at each launch, which is a system call.
+// A flag, since getpid() in each launch would be a system call.
 constinit std::atomic<bool> forked{false};
 constinit std::atomic<bool> ending{false};
 
-// How the process ends. exit() destroys the thread-local objects of the thread that calls it, then calls what was
-// registered with atexit() and destroys static objects, the youngest first. Drivers make static objects at any time,
-// LLVM's for example when PoCL's worker compiles its first kernel, and crash when they are still at work when these go.
-// So the hook that waits for the queues has to be the youngest: each thread that uses the library registers it once
-// more when its thread-local objects are destroyed. Where a thread calls exit() that never used the library, the hook
-// was registered behind the first launch, when other threads ended, and when somebody had waited for a queue.
+// The end of the process. exit() destroys the thread-local objects of the calling thread, then runs atexit() handlers
+// and destroys static objects, the newest first. Drivers create static objects at any time, such as those of LLVM when
+// PoCL's worker compiles its first kernel, and crash if they are still running when these are destroyed. So the hook
+// that synchronises the queues has to be the newest: each thread that uses the library registers it again when its
+// thread-local objects are destroyed. For an exit() in a thread that never used the library, the hook was registered
+// after the first launch, when other threads ended, and after each synchronisation.
 constinit std::atomic<int> compiling{0};
 constinit std::atomic<std::uint64_t> compiled{0}, compiled_when_registered{0};
-constinit thread_local bool uses_library = false;  // still to be read when thread-local objects are gone
+constinit thread_local bool uses_library = false;  // readable after thread-local objects are destroyed
 
 void end_process() noexcept {
     if (forked.load(std::memory_order_relaxed) || ending.exchange(true)) return;
-    // Not forever: a thread may be stuck in there, and the process shall end.
+    // Bounded, since a thread may be stuck in there and the process must end.
     for (int i = 0; i < 60000 && compiling.load() > 0; ++i) std::this_thread::sleep_for(std::chrono::milliseconds(1));
-    // Any other thread may be one of the driver's, in a callback that calls exit(), and a queue would wait for itself.
+    // Any other thread may be a driver's thread in a callback that calls exit(); a queue would then wait for itself.
     detail::DeviceState::finish_all(uses_library || detail::in_main_thread());
 }
 
@@ -56,7 +56,7 @@ struct EndOfThread {
         const bool has_compiled = compiled.load() != compiled_when_registered.load();
         if (!detail::in_main_thread()) {
             if (!has_compiled) return;
-            detail::DeviceState::finish_all(true);  // a worker may be compiling still
+            detail::DeviceState::finish_all(true);  // a worker may still be compiling
         }
         register_end();
     }
@@ -78,7 +78,7 @@ void refuse_after_fork(std::string_view doing) {
     if (!after_fork()) [[likely]]
         return;
     throw DeviceError(
-        fmt::format("{}: expected the process that first used a device, got a child that fork() made of it, where the "
+        fmt::format("{}: expected the process that first used a device, got a child created by fork(), in which the "
                     "driver's threads do not "
                     "exist; fork before the first use of the library, or start the child by exec",
                     doing));
@@ -110,10 +110,10 @@ void refuse_at_exit(std::string_view doing) {
         return;
     const FunctionScope* const inner = FunctionScope::current();
     const FunctionScope* const function = inner != nullptr ? inner : suspended_function();
-    throw DeviceError(
-        fmt::format("{}: expected a process that runs, got one that ends, the driver's static objects perhaps being "
-                    "destroyed; compute before main() ends. What is computed can be read still",
-                    function != nullptr ? function->name() : doing));
+    throw DeviceError(fmt::format(
+        "{}: expected a process that runs, got one that is exiting, in which the driver's static objects may be "
+        "destroyed; compute before main() ends. Computed values can still be read",
+        function != nullptr ? function->name() : doing));
 }
 
 bool at_exit() noexcept { return ending.load(std::memory_order_relaxed); }

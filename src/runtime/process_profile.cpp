@@ -21,12 +21,12 @@
 namespace declivity::detail {
 namespace {
 
-/// Never destroyed: static objects may still launch when main() has ended.
+/// Never destroyed: static objects may still launch after main() has ended.
 struct ProcessProfile {
     std::mutex mutex;
     std::filesystem::path path;
     pid_t process = getpid();
-    std::vector<std::unique_ptr<ProfilerState>> devices;  // never shrinks, since devices keep pointers
+    std::vector<std::unique_ptr<ProfilerState>> devices;  // never shrinks, since devices store pointers
 };
 
 ProcessProfile& profile() {
@@ -38,10 +38,10 @@ void complain(const std::exception& error) noexcept {
     std::fprintf(stderr, "declivity: DECLIVITY_PROFILE: %s\n", error.what());
 }
 
-/// At the end of the process; the devices may still be at work.
+/// Runs at the end of the process; the devices may still be working.
 void write_at_exit() {
     ProcessProfile& all = profile();
-    if (getpid() != all.process) return;  // a child that was forked has done nothing of its own
+    if (getpid() != all.process) return;  // a forked child has no commands of its own
     try {
         const std::scoped_lock lock(all.mutex);
         std::vector<TraceDevice> devices;
@@ -49,7 +49,7 @@ void write_at_exit() {
             item->device.change_profilers([](Profilers& of) { of.of_process = nullptr; });
             try {
                 item->collect(true);
-            } catch (const std::exception& error) {  // a lost device: what was read before is still told
+            } catch (const std::exception& error) {  // a lost device: what was read before is still written
                 complain(error);
             }
             item->stop();
@@ -74,14 +74,15 @@ void profile_process(DeviceState& device) noexcept {
             const std::scoped_lock lock(first);
             if (!asked) {
                 asked = true;
-                all.path = std::filesystem::absolute(path);  // the program may go elsewhere
-                check_trace_place(all.path);                 // better known now than after hours
-                // Registered behind what the driver registered when its context was made, so it runs before that.
+                all.path = std::filesystem::absolute(path);  // the program may change its working directory
+                check_trace_place(all.path);                 // fails now rather than after hours
+                // Registered after the driver's hooks, which are registered when the context is created, so it runs
+                // before them.
                 works = std::atexit(write_at_exit) == 0;
             }
             if (!works) return;
         }
-        // A queue that a program brought along may not profile.
+        // A queue supplied by the program may not support profiling.
         if ((device.compute.getInfo<CL_QUEUE_PROPERTIES>() & CL_QUEUE_PROFILING_ENABLE) == 0) return;
         auto state = std::make_unique<ProfilerState>(device, ProfilerOptions{}.max_events);
         const std::scoped_lock lock(all.mutex);

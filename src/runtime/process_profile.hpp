@@ -1,11 +1,11 @@
-// Layer 1, private. DECLIVITY_PROFILE: all that the process does on its devices, in one trace.
+// Layer 1, private. DECLIVITY_PROFILE: one trace of all commands of the process.
 #pragma once
 
 namespace declivity::detail {
 
 class DeviceState;
 
-/// Profiles a new device until the process ends, if DECLIVITY_PROFILE asks for it.
+/// Profiles a new device until the process ends if DECLIVITY_PROFILE is set.
 void profile_process(DeviceState& device) noexcept;
 
 }  // namespace declivity::detail

@@ -15,17 +15,19 @@
 namespace declivity {
 
 Profiler::Profiler(const Device& device, const ProfilerOptions& options) {
-    // The library's own queues always have it; one that a program brought along may not.
+    // The library's own queues always have it; one supplied by the program may not.
     const auto properties = detail::checked("Profiler", device.name(),
                                             [&] { return device.state().compute.getInfo<CL_QUEUE_PROPERTIES>(); });
     if ((properties & CL_QUEUE_PROFILING_ENABLE) == 0)
-        throw Unsupported(fmt::format(
-            "Profiler: expected a queue made with CL_QUEUE_PROFILING_ENABLE, got one on '{}' without", device.name()));
+        throw Unsupported(
+            fmt::format("Profiler: expected a queue made with CL_QUEUE_PROFILING_ENABLE, got one on '{}' without it",
+                        device.name()));
     auto state = std::make_shared<detail::ProfilerState>(device.state(), options.max_events);
     device.state().change_profilers([&](detail::Profilers& all) {
         if (all.of_program)
-            throw ValueError(
-                fmt::format("Profiler: '{}' is being profiled already; stop that one first", device.name()));
+            throw ValueError(fmt::format(
+                "Profiler: expected a device without a running profiler, got '{}'; stop the other profiler first",
+                device.name()));
         all.of_program = state_ = std::move(state);
     });
 }

@@ -10,7 +10,7 @@
 namespace declivity::detail {
 namespace {
 
-constexpr std::size_t kMaxPending = 4096;  // a long run must not keep an event for each launch it ever made
+constexpr std::size_t kMaxPending = 4096;  // bounds the number of unread events in a long run
 
 thread_local bool unprofiled = false;
 
@@ -92,10 +92,10 @@ void ProfilerState::add(const Command& command, Enqueued&& enqueued) {
 }
 
 void ProfilerState::collect(bool all) {
-    if (all) device.finish();  // before taking the lock: others may go on launching meanwhile
+    if (all) device.finish();  // before the lock: other threads may continue to launch
     const std::scoped_lock lock(mutex);
     clock.ask();
-    // An entry leaves the list when it is read: should the device refuse to tell, the rest is asked again later.
+    // An entry is removed once it is read: if the device fails to answer, the rest is retried later.
     std::size_t kept = 0, next = 0;
     const auto keep = [&] { std::swap(pending_[kept++], pending_[next]); };
     try {
@@ -158,7 +158,7 @@ void ProfilerState::read(const Entry& entry) {
     if (entry.run) tallies_.at(entry.run.get()).launches.push_back({entry.name, seconds, record});
 }
 
-/// The kernel that took most of the time carries the work: its calls by their shares of its time.
+/// Credits the work to the kernel that took most of the time, distributed over its calls by their durations.
 void ProfilerState::credit(const Tally& tally) {
     struct Kernel {
         double seconds = 0;

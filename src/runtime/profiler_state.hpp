@@ -1,4 +1,4 @@
-// Layer 1, private. What a profiler knows of one device.
+// Layer 1, private. The state of a profiler for one device.
 #pragma once
 
 #include <cstdint>
@@ -21,27 +21,27 @@ namespace declivity::detail {
 
 class DeviceState;
 
-/// What is enqueued, for profiles.
+/// A command as profiles see it.
 struct Command {
     std::string_view name;
     double bytes = 0;              // read and written, of copies
     const Range* range = nullptr;  // of launches
 };
 
-/// Where and when it was.
+/// Queue and times of an enqueued command.
 struct Enqueued {
-    bool transfer = false;               // by the copy queue
-    std::int64_t before = 0, after = 0;  // the call, host time in ns
-    bool bracketed = true;               // the command was queued between the two
+    bool transfer = false;               // on the copy queue
+    std::int64_t before = 0, after = 0;  // host times around the call, ns
+    bool bracketed = true;               // the command was queued between `before` and `after`
     cl::Event event = {};
 };
 
-/// A command that ran, as a trace shows it. Names are numbers of ProfilerState::names.
+/// A completed command of a trace. Names are indices of ProfilerState::names.
 struct CommandRecord {
     std::uint32_t name, scope, operator_;
     bool transfer, launch, f64;
     std::uint64_t start, end;  // device time, ns
-    std::int64_t enqueued;     // host time, ns; 0: not known
+    std::int64_t enqueued;     // host time, ns; 0: unknown
     double flops, bytes;
     Extent global, local;
 };
@@ -51,8 +51,8 @@ struct MemoryRecord {
     std::uint64_t in_use, cached;
 };
 
-/// Held by a Profiler and, while it runs, by the device. Events are read as they pile up, so that a long run keeps only
-/// sums, and of commands as many as a trace may have.
+/// Owned by a Profiler and, while it runs, by the device. Events are read in batches, so that a long run stores only
+/// sums, and at most as many commands as a trace may have.
 class ProfilerState {
   public:
     ProfilerState(DeviceState& of, std::size_t max_events);
@@ -61,9 +61,9 @@ class ProfilerState {
     ProfilerState& operator=(const ProfilerState&) = delete;
 
     void add(const Command& command, Enqueued&& enqueued);
-    /// Reads the events of what has run; with `all`, waits for the rest.
+    /// Reads the events of completed commands; with `all`, waits for the rest.
     void collect(bool all);
-    /// Commands that come later belong to no trace; those that were enqueued are still read.
+    /// Excludes later commands from the trace; those already enqueued are still read.
     void stop();
 
     struct Sum {
@@ -73,7 +73,7 @@ class ProfilerState {
 
     DeviceState& device;
     const std::size_t most;
-    std::mutex mutex;  // of all below
+    std::mutex mutex;  // guards all members below
     std::map<std::string, Sum, std::less<>> sums;
     std::vector<CommandRecord> commands;
     std::vector<MemoryRecord> memory;
@@ -92,7 +92,7 @@ class ProfilerState {
         std::shared_ptr<OperatorRun> run;
         Enqueued enqueued;
     };
-    /// What is known of an operator's launches until all of them have run.
+    /// Partial results of an operator's launches until all of them have completed.
     struct Tally {
         std::shared_ptr<OperatorRun> run;
         std::size_t waiting = 0;
@@ -111,11 +111,11 @@ class ProfilerState {
 
     std::vector<Entry> pending_;
     std::unordered_map<const OperatorRun*, Tally> tallies_;
-    std::unordered_map<std::string_view, std::uint32_t> numbers_;  // keys lie in `names`
+    std::unordered_map<std::string_view, std::uint32_t> numbers_;  // views of `names`
     bool stopped_ = false;
 };
 
-/// While one lives, no profiler sees what this thread enqueues.
+/// While an instance lives, no profiler observes what this thread enqueues.
 class Unprofiled {
   public:
     Unprofiled();

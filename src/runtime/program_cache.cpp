@@ -17,17 +17,17 @@
 
 namespace declivity::detail {
 
-// Fused multiply-add is allowed, but infinities and NaN keep their meaning: the trainer looks for them.
-// Arithmetic on numbers below 2^-126 runs 20 times slower on CPUs, and the squares of small gradients are such numbers.
-// -cl-mad-enable and -cl-no-signed-zeros bought no speed (a * b + c is fused without), and the latter loses signs.
+// Fused multiply-add is allowed, but infinities and NaN keep their meaning: the trainer checks for them. Denormal
+// arithmetic is 20 times slower on CPUs, and the squares of small gradients are denormal. -cl-mad-enable and
+// -cl-no-signed-zeros gave no speedup (a * b + c is fused without them), and the latter loses signs.
 const char* const kBuildOptions = "-cl-std=CL1.2 -cl-denorms-are-zero -cl-kernel-arg-info";
 
 namespace {
 
-/// What argument `index` is, so that a launch can refuse a number where the kernel has a pointer.
+/// The kind of argument `index`, so that a launch can refuse a number where the kernel has a pointer.
 KernelState::Space argument_space(const cl::Kernel& kernel, unsigned index) {
     cl_kernel_arg_address_qualifier where = 0;
-    // The C interface, because a driver that does not know is no error.
+    // The C API, because a driver that cannot answer is no error.
     if (clGetKernelArgInfo(kernel(), index, CL_KERNEL_ARG_ADDRESS_QUALIFIER, sizeof where, &where, nullptr) !=
         CL_SUCCESS)
         return KernelState::Space::unknown;
@@ -44,7 +44,8 @@ KernelState::Space argument_space(const cl::Kernel& kernel, unsigned index) {
     }
 }
 
-// By the C interface: CLHPP's takes lists of its devices, and to copy one asks that device and trusts whatever it gets.
+// Through the C API: CLHPP takes a list of its device objects, whose copies query the device without checking the
+// result.
 void build(const cl::Program& program, const DeviceState& device, const std::string& options) {
     const cl_int status = clBuildProgram(program(), 1, &device.device, options.c_str(), nullptr, nullptr);
     if (status != CL_SUCCESS) throw cl::Error(status, "clBuildProgram");
@@ -59,8 +60,8 @@ cl::Program of_binary(const DeviceState& device, const std::vector<unsigned char
     return program;
 }
 
-// Drivers need not know the arguments of a program that they were given as a binary, so that what the source's build
-// told is kept behind it: each kernel's name and a letter for each of its arguments, how long that is, and this mark.
+// Drivers need not report the arguments of a program loaded as a binary, so those reported for the source build are
+// appended to it: for each kernel its name and one letter per argument, then the length and this mark.
 constexpr std::string_view kLetters = "?vgl";  // of KernelState::Space
 constexpr std::string_view kMark = "\nARGUMENTS\n";
 
@@ -81,12 +82,12 @@ std::string describe_arguments(const cl::Program& program) {
         }
     } catch (const cl::Error& error) {
         if (passes(error.err())) throw;
-        return {};  // it is of use only where a program hands over what a kernel does not take
+        return {};  // needed only if a program passes an argument of the wrong kind
     }
     return fmt::format("{}{:08x}{}", lines, lines.size(), kMark);
 }
 
-/// Takes them off the end of what was stored; empty where there are none.
+/// Removes the appended arguments from a stored binary; empty if there are none.
 std::string take_arguments(std::vector<unsigned char>& stored) {
     constexpr std::size_t digits = 8;
     const std::string_view text(reinterpret_cast<const char*>(stored.data()), stored.size());
@@ -112,7 +113,7 @@ KernelState::Space described_argument(std::string_view lines, std::string_view k
     return KernelState::Space::unknown;
 }
 
-/// Empty when the driver does not tell.
+/// Empty if the driver does not provide it.
 std::string log_of(const cl::Program& program, const DeviceState& device) {
     std::size_t size = 0;
     if (program() == nullptr ||
@@ -125,8 +126,8 @@ std::string log_of(const cl::Program& program, const DeviceState& device) {
     return log;
 }
 
-/// Whether the driver puts clang's own header of declarations in front of each program: asked by its guard.
-/// @throws cl::Error when it had no room to find out
+/// Returns whether the driver prepends clang's header of declarations to each program, tested by its include guard.
+/// @throws cl::Error on a lack of resources
 bool has_declarations_in_front(const DeviceState& device) {
     const cl::Program program(device.context, kernel_source("builtins_probe.cl"));
     try {
@@ -138,7 +139,7 @@ bool has_declarations_in_front(const DeviceState& device) {
     }
 }
 
-/// What tells kernels to do without what keeps clear of drivers' faults, for seeing these.
+/// Disables the driver workarounds in kernels, to reproduce the faults.
 std::string workarounds() { return environment().workarounds.get() ? "" : "#define DECLIVITY_NO_WORKAROUNDS\n"; }
 
 std::string kernels_in(const cl::Program& program) {
@@ -161,9 +162,9 @@ std::shared_ptr<KernelState> ProgramCache::kernel(const KernelSpec& spec) {
         const auto found = kernels_.find(View{spec.file, spec.name, spec.defines.text()});
         if (found != kernels_.end()) return found->second;
     }
-    // Others may launch meanwhile, on this device, too.
+    // Other threads may launch meanwhile, also on this device.
     const LaunchLock::Yielded yielded(device_.launching);
-    dump_kernel(spec);  // also of what then does not compile
+    dump_kernel(spec);  // also for what then fails to compile
     const auto [built, arguments] =
         checked(fmt::format("program '{}'", spec.file), device_.info.name, [&] { return program(spec); });
     auto state = std::make_shared<KernelState>();
@@ -174,7 +175,7 @@ std::shared_ptr<KernelState> ProgramCache::kernel(const KernelSpec& spec) {
             state->kernel = cl::Kernel(built, spec.name.c_str());
         } catch (const cl::Error& error) {
             if (error.err() != CL_INVALID_KERNEL_NAME) throw;
-            throw DeviceError(fmt::format("kernel '{}': there is none of this name in '{}', which has: {}", spec.name,
+            throw DeviceError(fmt::format("kernel '{}': no kernel of this name in '{}', which has: {}", spec.name,
                                           spec.file, kernels_in(built)),
                               error.err());
         }
@@ -227,7 +228,7 @@ ProgramCache::Built ProgramCache::build(const KernelSpec& spec, const std::strin
             detail::build(program, device_, kBuildOptions);
             return {std::move(program), std::move(arguments)};
         } catch (const cl::Error&) {
-            // A driver may refuse a binary for reasons of its own; the source is always at hand.
+            // A driver may refuse a binary for its own reasons; the source is the fallback.
         }
     }
     cl::Program program;
@@ -278,8 +279,8 @@ bool ProgramCache::understates_groups() {
 }
 
 bool ProgramCache::build_with_own_builtins(const KernelSpec& spec, const std::string& source, cl::Program& program) {
-    // Files of the user's may need any built-in function, and their warnings are of use. Those of the library would be
-    // counted aloud. What examines a driver asks for functions that no other kernel uses.
+    // A user's file may need any built-in function, and its warnings are useful; those of the library's kernels would
+    // be noise. The probes of `declivity doctor` need functions that no other kernel uses.
     if (spec.file.find('/') != std::string::npos || spec.file.starts_with("doctor_")) return false;
     {
         const std::scoped_lock lock(asked_mutex_);
@@ -291,7 +292,8 @@ bool ProgramCache::build_with_own_builtins(const KernelSpec& spec, const std::st
         detail::build(program, device_, std::string(kBuildOptions) + " -w -D _OPENCL_H_");
         return true;
     } catch (const cl::Error& error) {
-        // Programs that were built one way or the other may differ in the last bits: not for a want of memory.
+        // Programs built with and without it may differ in the last bits, so a lack of memory must not change the
+        // choice.
         if (passes(error.err())) throw;
         return false;
     }

@@ -22,23 +22,23 @@ struct KernelState {
     std::string name;
     DeviceState* device = nullptr;
     std::size_t max_work_group = 0;
-    /// What each argument is; unknown where the driver does not tell.
+    /// The address space of an argument; unknown if the driver does not report it.
     enum class Space : std::uint8_t { unknown, value, global, local };
     std::vector<Space> arguments;
     std::mutex mutex;  // a cl_kernel may be set and enqueued by one thread at a time
-    /// Bytes of the arguments that are numbers or structs, as the last launch set them; guarded by it.
+    /// Bytes of the value arguments as set by the last launch; guarded by the mutex.
     std::vector<std::string> values;
 };
 
 class ProgramCache {
   public:
     explicit ProgramCache(DeviceState& device) : device_(device) {}
-    /// The kernel of a spec; compiled by the first caller, awaited by others that want the same program meanwhile.
+    /// Returns the kernel of a spec; compiled by the first caller, while other callers of the same program block.
     std::shared_ptr<KernelState> kernel(const KernelSpec& spec);
     [[nodiscard]] BinarySource& binaries() { return binaries_; }
 
   private:
-    /// What a kernel is found by at each launch, without copies of the text.
+    /// Lookup key of a kernel in each launch, without copies of the text.
     struct Key {
         std::string file, name, defines;
     };
@@ -58,7 +58,7 @@ class ProgramCache {
     struct Built {
         cl::Program program;
         std::string
-            // a line for each kernel, of those whose binary was read: a driver may know of the source's only
+            // one line per kernel loaded from a binary: a driver may report the arguments of source builds only
             arguments;
     };
     struct Entry {
@@ -67,14 +67,14 @@ class ProgramCache {
     };
     Built program(const KernelSpec& spec);
     Built build(const KernelSpec& spec, const std::string& source);
-    /// Builds a file of the library's behind cl_kernels/lib/builtins.clh, where that saves time; false where it does
-    /// not build so.
+    /// Builds a file of the library with cl_kernels/lib/builtins.clh prepended, which saves compile time; false if it
+    /// is not applicable or does not compile.
     bool build_with_own_builtins(const KernelSpec& spec, const std::string& source, cl::Program& program);
 
-    /// Most work-items that a group of the kernel may have.
+    /// The maximum work-group size of the kernel.
     std::size_t max_work_group(const cl::Kernel& kernel);
-    /// Whether the driver says less than is true of kernels that state their group's size (driver_faults.hpp); asks
-    /// once.
+    /// Returns whether the driver understates the maximum group size of kernels with a required size
+    /// (driver_faults.hpp); tested once.
     bool understates_groups();
 
     DeviceState& device_;
@@ -87,16 +87,15 @@ class ProgramCache {
     std::unordered_map<std::string, Entry> programs_;  // by file, defines
 };
 
-/// The whole text of a kernel file, #include lines replaced by what they name.
-/// @throws DeviceError when the file or something it includes does not exist
+/// Returns the full text of a kernel file with #include lines expanded.
+/// @throws DeviceError if the file or an included one does not exist
 std::string kernel_source(const std::string& file);
 
-/// DECLIVITY_DUMP_KERNELS: writes the kernel's whole program, with the options in its first lines, into the folder that
-/// it names.
-/// @throws ValueError when the folder does not exist, or cannot be written to
+/// DECLIVITY_DUMP_KERNELS: writes the kernel's expanded program, with the options in its first lines, to that folder.
+/// @throws ValueError if the folder does not exist or is not writable
 void dump_kernel(const KernelSpec& spec);
 
-/// Options every program is built with.
+/// Build options of every program.
 extern const char* const kBuildOptions;
 
 }  // namespace declivity::detail

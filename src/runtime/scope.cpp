@@ -11,14 +11,14 @@ namespace {
 
 struct Open {
     std::string text;
-    ScopePath path;  // the same, once somebody asked for it
+    ScopePath path;  // cached text, created on first use
 };
 Open& open_scopes() { return detail::PerThread<Open, Scope>::get(); }
 
 constinit thread_local const FunctionScope* innermost_function = nullptr;
 thread_local const std::shared_ptr<detail::OperatorRun>* at_operator = nullptr;
 thread_local std::string_view put_off;
-constinit thread_local const FunctionScope* suspended = nullptr;  // the outermost, for what was put off
+constinit thread_local const FunctionScope* suspended = nullptr;  // the outermost operator, for deferred operations
 
 std::int64_t begin_if_profiled() { return detail::SpanRecorder::on() ? detail::now_ns() : 0; }
 
@@ -28,7 +28,7 @@ ScopePath::ScopePath(std::string_view text)
     : text_(text.empty() ? nullptr : std::make_shared<const std::string>(text)) {}
 
 const std::string& ScopePath::str() const noexcept {
-    static const auto* const none = new std::string;  // never destroyed: static objects may still ask
+    static const auto* const none = new std::string;  // never destroyed: static objects may still query it
     return text_ ? *text_ : *none;
 }
 
@@ -43,7 +43,7 @@ Scope::Scope(std::string_view name) : begin_(begin_if_profiled()) {
 Scope::~Scope() {
     Open& open = open_scopes();
     if (begin_ != 0) {
-        const std::size_t first = length_before_ == 0 ? 0 : length_before_ + 1;  // behind the '/'
+        const std::size_t first = length_before_ == 0 ? 0 : length_before_ + 1;  // after the '/'
         detail::SpanRecorder::instance().add(std::string_view(open.text).substr(first), SpanKind::module, begin_);
     }
     open.text.resize(length_before_);
@@ -80,7 +80,7 @@ ResumedScope::~ResumedScope() {
 std::string_view ResumedScope::waiting() noexcept { return put_off; }
 
 namespace detail {
-const FunctionScope* suspended_function() noexcept;  // declared by who asks: process.cpp
+const FunctionScope* suspended_function() noexcept;  // declared in process.cpp
 const FunctionScope* suspended_function() noexcept { return suspended; }
 }  // namespace detail
 

@@ -1,4 +1,4 @@
-// Layer 1, private. Large pieces of device memory, and which parts of them are free.
+// Layer 1, private. Large blocks of device memory and their free parts.
 #pragma once
 
 #include <cstddef>
@@ -14,41 +14,41 @@
 
 namespace declivity::detail {
 
-/// One piece, cut into parts. `parts` covers it without gaps.
+/// One device allocation, divided into parts. `parts` covers it without gaps.
 struct Slab {
     cl::Buffer memory;
-    std::size_t base = 0;  // where it begins in `memory`
+    std::size_t base = 0;  // offset of the slab in `memory`
     std::size_t size = 0;
-    std::uint64_t number = 0;  // no two of one owner have the same
+    std::uint64_t number = 0;  // unique for each owner
     struct Part {
         std::size_t size = 0;
         bool free = true;
-        ScopePath scope = {};  // in which it was handed out
+        ScopePath scope = {};  // scope of the allocation
     };
-    std::map<std::size_t, Part> parts = {};  // by offset from the base
+    std::map<std::size_t, Part> parts = {};  // by offset in the slab
 };
 
-/// The free parts of some slabs. Best fit; free neighbours become one.
+/// The free parts of a set of slabs. Best fit; adjacent free parts are merged.
 class FreeParts {
   public:
     struct Part {
         std::size_t size;
         Slab* slab;
         std::size_t offset;
-        // Addresses do not order the slabs: equal runs must pick equal parts, so slabs are ordered by their number.
+        // Slabs are ordered by number rather than address, so that equal runs choose equal parts.
         std::uint64_t slab_number;
         bool operator<(const Part& other) const {
             return std::tie(size, slab_number, offset) < std::tie(other.size, other.slab_number, other.offset);
         }
     };
 
-    /// A slab that nothing is taken from.
+    /// Adds an unused slab.
     void add(Slab& slab);
-    /// Forgets a slab that is free as a whole.
+    /// Removes a slab that is free as a whole.
     void remove(const Slab& slab);
-    /// The smallest part of so many bytes or more; with `exactly`, of so many. Null when there is none.
+    /// Returns the smallest part of at least `bytes`; with `exactly`, of that size. Null if there is none.
     [[nodiscard]] const Part* find(std::size_t bytes, bool exactly) const;
-    /// Cuts so many bytes from the front of a part that find() gave.
+    /// Takes `bytes` from the front of a part returned by find().
     void take(const Part& part, std::size_t bytes, ScopePath scope);
     void give_back(Slab& slab, std::size_t offset);
 

@@ -60,7 +60,7 @@ void SpanRecorder::add(std::string_view name, SpanKind kind, std::int64_t begin)
         Thread& thread = own();
         const std::scoped_lock lock(thread.mutex);
         thread.spans.push_back({std::string(name), kind, begin, end});
-    } catch (...) {  // no memory is left for it
+    } catch (...) {  // out of memory
         left_out_.fetch_add(1, std::memory_order_relaxed);
     }
 }
@@ -70,7 +70,7 @@ std::uint64_t SpanRecorder::visit(std::int64_t from, std::int64_t to,
     const std::scoped_lock lock(mutex_);
     for (const auto& thread : threads_) {
         const std::scoped_lock inner(thread->mutex);
-        // Kept as they end; shown as they begin, the outer one first.
+        // Stored by end time; shown by begin time, the outer span first.
         std::ranges::stable_sort(thread->spans, [](const SpanRecord& a, const SpanRecord& b) {
             return std::tie(a.begin, b.end) < std::tie(b.begin, a.end);
         });

@@ -1,4 +1,4 @@
-// Layer 1, private. What the host did and when: spans by thread, kept while some profiler runs.
+// Layer 1, private. Host-side spans by thread, recorded while a profiler runs.
 #pragma once
 
 #include <atomic>
@@ -15,20 +15,20 @@
 
 namespace declivity::detail {
 
-/// ns of the host's steady clock; never 0.
+/// The host's steady clock in ns; never 0.
 inline std::int64_t now_ns() {
     return std::chrono::duration_cast<std::chrono::nanoseconds>(std::chrono::steady_clock::now().time_since_epoch())
         .count();
 }
 
-/// An operator's call, shared by its launches.
+/// A call of an operator, shared by its launches.
 struct OperatorRun {
     std::string name;
     Work work;
-    std::atomic<bool> closed{false};  // it launches no more
+    std::atomic<bool> closed{false};  // no further launches
 };
 
-/// The operator that this thread is at; null outside of one, or where nobody profiles.
+/// The current operator of this thread; null outside of one, or without a profiler.
 const std::shared_ptr<OperatorRun>& current_operator();
 
 struct SpanRecord {
@@ -37,23 +37,23 @@ struct SpanRecord {
     std::int64_t begin, end;  // ns
 };
 
-/// The spans of all threads. Never destroyed, as devices are not.
+/// The spans of all threads. Never destroyed, like devices.
 class SpanRecorder {
   public:
     static SpanRecorder& instance();
 
-    /// Whether some profiler runs: the one thing that is looked at where none does.
+    /// Returns whether a profiler runs; the only cost when none does.
     [[nodiscard]] static bool on() noexcept { return running_.load(std::memory_order_relaxed); }
 
-    /// Profilers that want spans, and may still ask for them after they ended. The last one that goes takes the spans
-    /// along.
+    /// Registers a profiler; it may read spans until leave(), also after pause(). The last one to leave deletes the
+    /// spans.
     void enter(std::size_t most);
     void pause();
     void leave();
 
     void add(std::string_view name, SpanKind kind, std::int64_t begin) noexcept;  // ends now
 
-    /// Spans within [from, to], thread by thread. @return how many were left out as too many
+    /// Visits the spans within [from, to], thread by thread. @return the number of spans dropped above the limit
     std::uint64_t visit(std::int64_t from, std::int64_t to,
                         const std::function<void(std::size_t thread, const SpanRecord&)>& show);
 
@@ -67,7 +67,7 @@ class SpanRecorder {
 
     static inline std::atomic<bool> running_{false};
     static thread_local Thread*
-        own_;  // without a destructor: static objects may still open spans when main() has ended
+        own_;  // without a destructor: static objects may still open spans after main() has ended
     std::mutex mutex_;
     std::vector<std::unique_ptr<Thread>> threads_;
     int holders_ = 0, command_list_ = 0;

@@ -11,10 +11,10 @@ namespace declivity::detail {
 namespace {
 
 constexpr std::size_t kSmallest = 4096;
-constexpr std::size_t kLargest = std::size_t{16} << 20;     // larger uploads go in pieces
-constexpr std::size_t kPinned = std::size_t{4} << 20;       // of each size, but
-constexpr std::size_t kFewest = 2, kMax = 16;               // blocks
-constexpr std::uint64_t kLimit = std::uint64_t{256} << 20;  // beyond this, wait for a copy rather than hold more
+constexpr std::size_t kLargest = std::size_t{16} << 20;     // larger uploads are split
+constexpr std::size_t kPinned = std::size_t{4} << 20;       // bytes of pinned blocks of each size, within
+constexpr std::size_t kFewest = 2, kMax = 16;               // this range of block counts
+constexpr std::uint64_t kLimit = std::uint64_t{256} << 20;  // above this, wait for a copy instead of allocating
 
 bool done(const cl::Event& event) {
     return event() == nullptr || event.getInfo<CL_EVENT_COMMAND_EXECUTION_STATUS>() <= CL_COMPLETE;
@@ -33,7 +33,7 @@ StagingPool::StagingPool(DeviceState& device, bool unified_memory)
 StagingPool::~StagingPool() {
     for (const Staged& staged : blocks_) try {
             if (staged.done() != nullptr) staged.done.wait();  // the copy still reads the block
-        } catch (const cl::Error&) {                           // a device that is lost reads nothing
+        } catch (const cl::Error&) {                           // a lost device reads nothing
         }
 }
 
@@ -55,7 +55,7 @@ void StagingPool::send(cl::CommandQueue& queue, const Block& destination, std::s
             staged.done = std::move(event);
             if (last != nullptr && source.size() == size)
                 *last = shared(staged.done, "copy to device", device_.info.name);
-            // When memory runs short, take() waits for these copies: they must be under way.
+            // When memory runs short, take() waits for these copies: they must have been flushed.
             if (source.size() > size) checked("flush", device_.info.name, [&] { queue.flush(); });
         } catch (...) {
             const std::scoped_lock lock(mutex_);
@@ -66,7 +66,7 @@ void StagingPool::send(cl::CommandQueue& queue, const Block& destination, std::s
         blocks_.push_back(std::move(staged));
         source = source.subspan(size);
         offset += size;
-        after = nullptr;  // the queue runs in order
+        after = nullptr;  // the queue is in-order
     }
 }
 
@@ -86,7 +86,7 @@ StagingPool::Staged StagingPool::take(std::size_t bytes) {
                     done(block->done))
                     return take_out(block);
         while (total_ + size > kLimit) {
-            // Oldest first: its copy ends soonest.
+            // Oldest first: its copy completes first.
             const auto plain =
                 std::ranges::find_if(blocks_, [](const Staged& block) { return block.plain != nullptr; });
             if (plain == blocks_.end()) break;

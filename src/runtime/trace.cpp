@@ -17,10 +17,10 @@
 namespace declivity::detail {
 namespace {
 
-constexpr int kHost = 1;                          // process number of the host's threads; devices count on from it
+constexpr int kHost = 1;                          // process number of the host threads; devices have the next ones
 constexpr int kComputeQueue = 1, kCopyQueue = 2;  // thread numbers of a device
 
-/// In quotes; drivers and users write what they like into their names.
+/// Quotes and escapes a string; drivers and users choose arbitrary names.
 std::string quoted(const std::string& text) {
     return nlohmann::json(text).dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
 }
@@ -41,7 +41,7 @@ std::string_view name_of(SpanKind kind) {
     return "wait";
 }
 
-/// A file that takes its name when it is whole.
+/// A file that gets its name once it is complete.
 class TraceFile {
   public:
     explicit TraceFile(const std::filesystem::path& path) : path_(path), temporary_(path) {
@@ -57,7 +57,7 @@ class TraceFile {
     TraceFile(const TraceFile&) = delete;
     TraceFile& operator=(const TraceFile&) = delete;
 
-    /// One more event, `text` being its members.
+    /// Appends an event; `text` is its members.
     void event(const std::string& text) {
         put(first_ ? "\n{" : ",\n{");
         put(text);
@@ -83,12 +83,12 @@ class TraceFile {
     bool first_ = true, done_ = false;
 };
 
-/// Times as traces have them: microseconds since the recording began.
+/// Converts times to those of the trace: microseconds since profiling began.
 class Clock {
   public:
     explicit Clock(std::int64_t zero) : zero_(zero) {}
     [[nodiscard]] std::string at(std::int64_t host) const { return us(std::max<std::int64_t>(0, host - zero_)); }
-    /// A multiple of 1 ns, exactly.
+    /// Formats as exact multiple of 1 ns.
     static std::string us(std::int64_t ns) { return fmt::format("{}.{:03}", ns / 1000, ns % 1000); }
 
   private:
@@ -131,16 +131,16 @@ void write_commands(TraceFile& out, ProfilerState& profile, int process, const C
                               process, clock.at(memory_record.at), memory_record.in_use, memory_record.cached));
 }
 
-/// A line across all tracks where something was left out, so that its end is not taken for that of the program.
+/// A marker across all tracks where the limit was reached, so that it is not mistaken for the end of the program.
 void mark_cut(TraceFile& out, std::string_view what, std::uint64_t left_out, std::size_t most,
               const std::string& when) {
     if (left_out > 0)
-        out.event(fmt::format(
-            R"("ph":"i","s":"g","name":"{} later {} left out: the most that are kept is {}","pid":{},"tid":0,"ts":{})",
-            left_out, what, most, kHost, when));
+        out.event(
+            fmt::format(R"("ph":"i","s":"g","name":"{} later {} dropped: the limit is {}","pid":{},"tid":0,"ts":{})",
+                        left_out, what, most, kHost, when));
 }
 
-/// What lay between two times on the host's threads.
+/// Summary of the host spans written.
 struct Spans {
     std::uint64_t left_out;
     std::int64_t last;  ///< end of the last one
@@ -174,10 +174,10 @@ void write_device(TraceFile& out, ProfilerState& profile, int process, const Clo
         mark_cut(out, "commands", profile.commands_left_out, profile.most,
                  clock.at(profile.clock.to_host(profile.commands.back().end)));
     if (!profile.memory.empty())
-        mark_cut(out, "figures of memory", profile.memory_left_out, profile.most, clock.at(profile.memory.back().at));
+        mark_cut(out, "memory samples", profile.memory_left_out, profile.most, clock.at(profile.memory.back().at));
 }
 
-/// A device as the end of a trace tells of it.
+/// The description of a device in "otherData".
 nlohmann::ordered_json described(const TraceDevice& device, int process) {
     const DeviceInfo& info = device.profile->device.info;
     nlohmann::ordered_json out{
@@ -192,7 +192,7 @@ nlohmann::ordered_json described(const TraceDevice& device, int process) {
 }  // namespace
 
 void check_trace_place(const std::filesystem::path& path) {
-    std::error_code ignored;  // what is wrong, opening says
+    std::error_code ignored;  // opening reports the error
     if (std::filesystem::is_directory(path, ignored)) throw IoError("write", path.string(), EISDIR);
     const TraceFile goes_again(path);
 }

@@ -1,4 +1,4 @@
-// Layer 1, private. Profiles as files that ui.perfetto.dev and chrome://tracing open (the Trace Event Format).
+// Layer 1, private. Writes profiles as trace files for ui.perfetto.dev and chrome://tracing (Trace Event Format).
 #pragma once
 
 #include <filesystem>
@@ -12,13 +12,13 @@ namespace declivity::detail {
 
 struct TraceDevice {
     ProfilerState* profile;  // collected
-    Ceilings ceilings;       // where they were measured
+    Ceilings ceilings;       // if they were measured
 };
 
-/// @throws IoError where no file can be made there
+/// @throws IoError if no file can be created there
 void check_trace_place(const std::filesystem::path& path);
 
-/// Written whole or not at all.
+/// Written completely or not at all.
 /// @throws IoError
 void write_trace(const std::filesystem::path& path, std::span<const TraceDevice> devices);
 

@@ -17,11 +17,11 @@ namespace {
 using nlohmann::json;
 
 constexpr double kMax = 1e15;  // microseconds: thirty years
-// Values of one event, or of what the end of a trace says of devices, that are kept in memory.
+// Limit of values stored in memory, for one event and for "otherData".
 constexpr std::size_t kMaxOfEvent = std::size_t{1} << 16, kMaxOfDevices = std::size_t{1} << 20;
 
-/// Takes the events of the JSON parser. Of a trace only the event at hand and "otherData" become trees, so that memory
-/// does not grow with the number of events.
+/// Handles the events of the JSON parser. Only the current event and "otherData" become trees, so that memory does not
+/// grow with the number of events.
 class Reader : public nlohmann::json_sax<json> {
   public:
     Reader(const std::string& path, TraceBy by) : path_(path), by_(by), in_(path, std::ios::binary) {
@@ -60,9 +60,9 @@ class Reader : public nlohmann::json_sax<json> {
     bool end_object() override { return end(); }
     bool end_array() override { return end(); }
     bool parse_error(std::size_t position, const std::string&, const json::exception& error) override {
-        constexpr int kOutOfRange = 406;  // of the JSON library: a number that no double can hold
-        if (error.id == kOutOfRange) fault("expected a trace in JSON, got a number that is too large");
-        throw FormatError(path_, position, "expected a trace in JSON, got text that is none, or ends too soon");
+        constexpr int kOutOfRange = 406;  // number out of the range of double
+        if (error.id == kOutOfRange) fault("expected a trace in JSON, got a number that is out of range");
+        throw FormatError(path_, position, "expected a trace in JSON, got invalid or truncated JSON");
     }
 
   private:
@@ -74,7 +74,7 @@ class Reader : public nlohmann::json_sax<json> {
         throw FormatError(path_, at < 0 ? 0 : static_cast<std::uint64_t>(at), what);
     }
 
-    /// A value is kept where a tree is being built, or where one begins: an event is an object within "traceEvents".
+    /// Adds a value if a tree is being built, or starts a tree: an event is an object within "traceEvents".
     bool put(json value) {
         const bool structured = value.is_structured();
         if (open_.empty()) {
@@ -128,7 +128,7 @@ class Reader : public nlohmann::json_sax<json> {
     std::string text(const json& of, const char* name) {
         const auto found = of.find(name);
         if (found == of.end()) return "";
-        if (!found->is_string()) fault(fmt::format("expected a text as \"{}\", got {}", name, brief(*found)));
+        if (!found->is_string()) fault(fmt::format("expected a string as \"{}\", got {}", name, brief(*found)));
         return found->get<std::string>();
     }
 
@@ -142,7 +142,7 @@ class Reader : public nlohmann::json_sax<json> {
         return us * 1e-6;
     }
 
-    /// One event: commands of devices count, all else passes.
+    /// Adds an event to the summary: commands of devices are counted, all others are skipped.
     void add(const json& event) {
         if (text(event, "ph") != "X") return;
         const std::string category = text(event, "cat");
@@ -197,7 +197,7 @@ class Reader : public nlohmann::json_sax<json> {
     Section section_ = Section::other;
     bool has_events_ = false;
     json tree_, about_ = json::object();
-    std::vector<json*> open_;  // within tree_, those that are not yet ended
+    std::vector<json*> open_;  // open containers of tree_
     std::string key_;
     std::size_t values_ = 0;
     std::map<double, TracedDevice> devices_;  // by process number

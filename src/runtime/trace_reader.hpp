@@ -1,5 +1,5 @@
-// Layer 1, private. A trace as `declivity profile` needs it: sums by group and device, and no events, so that size does
-// not matter.
+// Layer 1, private. Reads a trace for `declivity profile`: sums by group and device, without storing events, so that
+// its size is not limited.
 #pragma once
 
 #include <cstdint>
@@ -12,7 +12,7 @@
 
 namespace declivity::detail {
 
-/// What has a sum of its own: a kernel, a module's path, or an operator.
+/// The key of the sums: kernel, module path, or operator.
 enum class TraceBy : std::uint8_t { kernel, module, function };
 
 struct TraceSum {
@@ -23,12 +23,12 @@ struct TraceSum {
 
 struct TracedDevice {
     std::string id, name, platform, driver;
-    Ceilings ceilings;           // 0 where they were not measured
-    double first = 0, last = 0;  // seconds, of its commands
+    Ceilings ceilings;           // 0 if not measured
+    double first = 0, last = 0;  // total seconds of its commands
     std::map<std::string, TraceSum> groups;
 };
 
-/// Of devices that have commands.
+/// Devices that have commands.
 struct TraceSummary {
     std::string version;
     std::vector<TracedDevice> devices;

@@ -1,4 +1,4 @@
-// Activations that are made of others.
+// Activations composed of other functions.
 #include <declivity/ops/view.hpp>
 #include <declivity/runtime/error.hpp>
 #include <declivity/tensor/creation.hpp>
@@ -15,7 +15,7 @@ using detail::recomputed_in_f32;
 
 namespace {
 
-/// The halves of an axis.
+/// Splits an axis into two halves.
 struct GluHalves {
     Tensor first, second;
 };
@@ -48,8 +48,8 @@ Tensor celu(const Tensor& x, double alpha) {
     const FunctionCall call("celu", {{"x", x}}, {{"alpha", alpha}});
     call.require_defined({"x"});
     ops::require_real("celu", "x", x.dtype());
-    if (alpha == 0) throw ValueError("celu: expected an alpha that is not 0, got 0");
-    // elu has PyTorch's gradients at 0, of which minimum(x, 0) takes a half.
+    if (alpha == 0) throw ValueError("celu: expected a non-zero alpha, got 0");
+    // elu has PyTorch's gradients at 0, where minimum(x, 0) would give half.
     return call.result(recomputed_in_f32("celu", x, [alpha](const Tensor& wide) {
         const Tensor negative = wide <= 0, scaled = where(negative, wide, 0) / alpha;
         return where(negative, alpha * (alpha > 0 ? elu(scaled) : expm1(scaled)), wide);
@@ -68,7 +68,7 @@ Tensor prelu(const Tensor& x, const Tensor& weight) {
     ops::require_real("prelu", "x", x.dtype());
     const std::int64_t channels = x.rank() < 2 ? 1 : x.shape()[1];
     if (weight.dtype() != x.dtype())
-        throw TypeError(fmt::format("prelu: expected a weight of type {}, as x, got {}", name_of(x.dtype()),
+        throw TypeError(fmt::format("prelu: expected a weight of x's type, {}, got {}", name_of(x.dtype()),
                                     name_of(weight.dtype())));
     if (weight.rank() > 1 || (weight.numel() != 1 && weight.numel() != channels))
         throw ShapeError(fmt::format("prelu: expected a weight of one number, or of {} (axis 1 of x, {}), got {}",
@@ -78,8 +78,8 @@ Tensor prelu(const Tensor& x, const Tensor& weight) {
         for (int axis = 0; axis < x.rank(); ++axis) shape.push_back(axis == 1 ? weight.numel() : 1);
     const auto sloped = [&](const Tensor& in, const Tensor& slopes) {
         const Tensor slope = reshape(slopes, shape);
-        // At 0 the gradient is the slope, which has none of its own there.
-        // The branch that is not chosen is finite: 0 times infinity would be the gradient of the slope.
+        // At 0 the gradient for x is the slope, and that for the slope is 0.
+        // The branch that is not selected is finite: otherwise the gradient of the slope would be 0 times infinity.
         return where(in > 0, in, where(in == 0, slope.detach(), slope) * where(in > 0, 0, in));
     };
     return call.result(detail::in_f32(x.dtype(), sloped, x, weight));

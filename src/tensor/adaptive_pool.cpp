@@ -1,4 +1,4 @@
-// Pools whose result has a given size. Where all windows are equal they are plain ones.
+// Adaptive pooling to a given output size. Equal windows use plain pooling.
 #include <algorithm>
 
 #include <declivity/ops/view.hpp>
@@ -16,7 +16,7 @@
 namespace declivity {
 namespace {
 
-/// The sizes of the result for a batch.
+/// Output sizes for a batch.
 Dims checked(const char* name, const Tensor& x, const Dims& output_size) {
     Dims sizes = output_size;
     ops::require_int32_range(name, "the output size", output_size);
@@ -38,7 +38,7 @@ bool all_equal(const Tensor& x, const Dims& sizes) {
     return true;
 }
 
-/// The means of equal windows: each axis as two, windows and their elements.
+/// Means of equal windows: each axis is split into windows and their elements.
 Tensor equal_means(const Tensor& x, const Dims& sizes) {
     Shape shape{x.size(0), x.size(1)}, out = shape;
     Dims within;

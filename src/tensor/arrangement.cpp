@@ -1,4 +1,4 @@
-// Functions of shapes by their names in PyTorch, made of those of shape.hpp.
+// Shape functions with PyTorch's names, composed of those of shape.hpp.
 #include <declivity/tensor/functions/arrangement.hpp>
 
 #include <algorithm>
@@ -18,7 +18,7 @@
 namespace declivity {
 namespace {
 
-/// x with at least so many axes.
+/// x with at least this many axes.
 Tensor with_axes(const Tensor& x, int rank) {
     if (x.rank() >= rank) return x;
     if (x.rank() == 0) return reshape(x, Shape::filled(rank, 1));
@@ -114,8 +114,8 @@ Tensor narrow(const Tensor& x, std::int64_t axis, std::int64_t start, std::int64
     const int along = normalize_axis("narrow", axis, x.rank());
     const std::int64_t size = x.size(along), first = start < 0 ? start + size : start;
     if (first < 0 || first > size || length < 0 || length > size - first)
-        throw ValueError(fmt::format("narrow: expected elements that there are along axis {} of {}, got {} from {} on",
-                                     along, x.shape().str(), length, start));
+        throw ValueError(fmt::format("narrow: expected a range within axis {} of {}, got {} elements from {} on", along,
+                                     x.shape().str(), length, start));
     return call.result(slice(x, along, first, first + length));
 }
 
@@ -225,15 +225,15 @@ Tensor argwhere(const Tensor& x) {
 
 namespace {
 
-/// How many ways there are to take r of n.
+/// Binomial coefficient of n and r.
 std::int64_t ways(std::int64_t n, std::int64_t r, bool with_replacement) {
     if (with_replacement && r > 0) n = n == 0 ? 0 : n + r - 1;
     if (r > n) return 0;
     std::int64_t count = 1;
     for (std::int64_t i = 1; i <= r; ++i) {
         if (count > std::numeric_limits<std::int64_t>::max() / (n - r + i))
-            throw ValueError(
-                fmt::format("combinations: expected a number of them that fits into 63 bits, got {} of {}", r, n));
+            throw ValueError(fmt::format(
+                "combinations: expected a number of combinations that fits into 63 bits, got {} of {}", r, n));
         count = count * (n - r + i) / i;
     }
     return count;
@@ -249,7 +249,7 @@ Tensor combinations(const Tensor& x, std::int64_t r, bool with_replacement) {
     if (r == 0) return call.result(slice(x, 0, 0, 0));
     ops::require_int32_range("combinations", "r", {r});
     if (x.numel() == 0 || (!with_replacement && r > x.numel())) return call.result(reshape(slice(x, 0, 0, 0), {0, r}));
-    // Rows of k places grow by each place that may follow their last one.
+    // Rows of k indices grow by each index that may follow their last one.
     const std::int64_t n = x.numel(), step = with_replacement ? 0 : 1;
     std::vector<Tensor> columns{arange(0, n, 1, {DType::i64, x.device()})};
     for (std::int64_t k = 2; k <= r; ++k) {

@@ -25,11 +25,11 @@ namespace declivity {
 namespace {
 
 constexpr const char* kName = "scaled_dot_product_attention";
-// Elements of a query or a value that kernels take: on GPU-like devices sums of a row lie in registers.
+// Largest head dimension of the kernels: on SIMT devices the sums of a row are kept in registers.
 constexpr std::int64_t kMaxOnCpu = 256, kMaxOnGpu = 128;
 
-/// Inputs q (B, G H, Lq, D), k (B, H, Lk, D), v (B, H, Lk, E), the mask (B, G H, Lq, Lk) and the slopes (G H), both
-/// perhaps undefined, to y (B, Lq, G H, E).
+/// Inputs q (B, G H, Lq, D), k (B, H, Lk, D), v (B, H, Lk, E), the mask (B, G H, Lq, Lk) and the slopes (G H), which
+/// may be undefined; returns y (B, Lq, G H, E).
 std::vector<Tensor> decomposed(const std::vector<Tensor>& in, const ops::AttentionNumbers& numbers) {
     const Tensor &q = in[0], &mask = in[3], &slopes = in[4];
     const std::int64_t heads = in[1].size(1), group = heads == 0 ? 1 : q.size(1) / heads, queries = q.size(2),
@@ -37,7 +37,7 @@ std::vector<Tensor> decomposed(const std::vector<Tensor>& in, const ops::Attenti
     const Tensor k = group > 1 ? repeat_interleave(in[1], group, 1) : in[1],
                  v = group > 1 ? repeat_interleave(in[2], group, 1) : in[2];
     Tensor scores = matmul(q * numbers.scale, transpose(k, -1, -2));
-    if (keys == 0) return {permute(matmul(scores, v), {0, 2, 1, 3})};  // zeros, and a graph
+    if (keys == 0) return {permute(matmul(scores, v), {0, 2, 1, 3})};  // zeros, but connected to the graph
     const TensorOptions whole{DType::i64, q.device()};
     const Tensor distance =
         reshape(arange(0, keys, 1, whole), {1, keys}) - reshape(arange(0, queries, 1, whole), {queries, 1});  // j - i
@@ -66,7 +66,7 @@ ops::View heads_first(ops::View view) {
     return view;
 }
 
-/// By kernels.
+/// Attention by the fused kernels.
 Tensor attended(const std::vector<Tensor>& in, const ops::AttentionNumbers& numbers) {
     const auto operands = [](const Tensor& q, const Tensor& k, const Tensor& v, const Tensor& mask,
                              const Tensor& slopes) {
@@ -93,16 +93,16 @@ Tensor attended(const std::vector<Tensor>& in, const ops::AttentionNumbers& numb
 bool by_kernels(const std::vector<Tensor>& in) {
     const Tensor &q = in[0], &v = in[2];
     const std::int64_t most = ops::kernel_style_of(q.device()) == KernelStyle::simd ? kMaxOnCpu : kMaxOnGpu;
-    // Sums of f64 would take twice the registers.
+    // f64 accumulators would take twice the registers.
     if (ops::kernel_style_of(q.device()) == KernelStyle::simt && q.dtype() == DType::f64) return false;
     return !detail::by_decomposition() && q.numel() > 0 && v.numel() > 0 && q.size(3) <= most && v.size(3) <= most &&
            !any_requires_grad({in[3], in[4]});
 }
 
-/// Axes in front: those of the batch, and the heads.
+/// Axes in front of (L, D): batch, and heads.
 struct Front {
     Shape batch;
-    std::int64_t queries = 1, keys = 1;  ///< heads
+    std::int64_t queries = 1, keys = 1;  ///< number of heads
 };
 
 Shape front_of(const Tensor& x, int last) {
@@ -111,7 +111,7 @@ Shape front_of(const Tensor& x, int last) {
     return shape;
 }
 
-/// Whether a shape broadcasts to another one, which stays as it is.
+/// Returns whether `shape` broadcasts to another one without changing it.
 bool stretches_to(const Shape& shape, const Shape& whole) {
     if (shape.rank() > whole.rank()) return false;
     for (int back = 1; back <= shape.rank(); ++back)
@@ -122,23 +122,23 @@ bool stretches_to(const Shape& shape, const Shape& whole) {
 Front front_of(const Tensor& query, const Tensor& key, const Tensor& value, bool grouped) {
     const int last = grouped ? 3 : 2;
     if (!grouped && query.rank() > 2 && key.rank() > 2 && key.size(-3) > 1 && query.size(-3) > key.size(-3))
-        throw ShapeError(
-            fmt::format("{}: expected as many heads of query and key, or enable_gqa for groups of them, got {} "
-                        "and {}",
-                        kName, query.shape().str(), key.shape().str()));
+        throw ShapeError(fmt::format(
+            "{}: expected the same number of heads in query and key, or enable_gqa for groups of heads, got {} "
+            "and {}",
+            kName, query.shape().str(), key.shape().str()));
     const auto joined = [&](const Tensor& a, const Shape& b) { return broadcast_shapes(kName, front_of(a, last), b); };
     Front front{.batch = joined(query, joined(key, front_of(value, last)))};
     if (grouped) {
         for (const auto& [what, one] : {std::pair{"query", &query}, std::pair{"key", &key}, std::pair{"value", &value}})
             if (one->rank() < 3)
-                throw ShapeError(fmt::format("{}: expected {} (..., heads, L, D) with enable_gqa, got {}", kName, what,
-                                             one->shape().str()));
+                throw ShapeError(fmt::format("{}: expected {} of shape (..., heads, L, D) with enable_gqa, got {}",
+                                             kName, what, one->shape().str()));
         front.queries = query.size(-3);
         front.keys = key.size(-3);
         if (value.size(-3) != front.keys || front.keys == 0 || front.queries % front.keys != 0)
-            throw ShapeError(
-                fmt::format("{}: expected heads of key and value that divide those of query, got {}, {} and {}", kName,
-                            front.keys, value.size(-3), front.queries));
+            throw ShapeError(fmt::format(
+                "{}: expected numbers of heads of key and value that divide that of query, got {}, {} and {}", kName,
+                front.keys, value.size(-3), front.queries));
     } else if (front.batch.rank() > 0) {
         front.queries = front.keys = front.batch[-1];
         Shape rest;
@@ -164,12 +164,13 @@ void check(const Tensor& query, const Tensor& key, const Tensor& value, const At
     ops::require_real(kName, "query", query.dtype());
     for (const auto& [what, one] : {std::pair{"query", &query}, std::pair{"key", &key}, std::pair{"value", &value}}) {
         if (one->rank() < 2)
-            throw ShapeError(fmt::format("{}: expected {} (..., L, D), got {}", kName, what, one->shape().str()));
+            throw ShapeError(
+                fmt::format("{}: expected {} of shape (..., L, D), got {}", kName, what, one->shape().str()));
         ops::require_alike(kName, "query", query.dtype(), query.device(), what, one->dtype(), one->device());
     }
     if (key.size(-1) != query.size(-1))
-        throw ShapeError(fmt::format("{}: expected key and query of one size along the last axis, got {} and {}", kName,
-                                     key.shape().str(), query.shape().str()));
+        throw ShapeError(fmt::format("{}: expected key and query of the same size along the last axis, got {} and {}",
+                                     kName, key.shape().str(), query.shape().str()));
     if (value.size(-2) != key.size(-2))
         throw ShapeError(fmt::format("{}: expected as many values as keys along axis -2, got {} and {}", kName,
                                      value.shape().str(), key.shape().str()));
@@ -183,7 +184,7 @@ void check(const Tensor& query, const Tensor& key, const Tensor& value, const At
     if (mask.defined() && mask.dtype() != DType::boolean)
         ops::require_alike(kName, "query", query.dtype(), query.device(), "attn_mask", mask.dtype(), mask.device());
     if (options.generator && !(options.generator->device() == query.device()))
-        throw DeviceError(fmt::format("{}: expected a generator of the device of query, '{}', got one of '{}'", kName,
+        throw DeviceError(fmt::format("{}: expected a generator on query's device, '{}', got one on '{}'", kName,
                                       query.device().name(), options.generator->device().name()));
 }
 

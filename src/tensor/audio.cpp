@@ -24,7 +24,7 @@ std::int64_t hop_length(const SpectrogramOptions& options) {
 
 /// x (..., T) as (B, T).
 Tensor rows_of(const char* name, const Tensor& x) {
-    if (x.rank() == 0) throw ShapeError(fmt::format("{}: expected x (..., T), got a number", name));
+    if (x.rank() == 0) throw ShapeError(fmt::format("{}: expected x of shape (..., T), got a number", name));
     ops::require_real(name, "x", x.dtype());
     const std::int64_t length = x.size(-1);
     return reshape(x, {x.numel() / std::max<std::int64_t>(1, length), length});
@@ -39,7 +39,7 @@ Tensor as_given(const Tensor& y, const Tensor& x) {
     return transpose(made, x.rank() - 1, x.rank());
 }
 
-/// Powers (B, frames, frequencies), or complex numbers.
+/// Power spectrum (B, frames, frequencies), or complex numbers.
 Tensor spectra(const char* name, const Tensor& x, const SpectrogramOptions& options) {
     if (options.power && !(*options.power > 0))
         throw ValueError(fmt::format("{}: expected a power above 0, got {}", name, *options.power));
@@ -73,7 +73,7 @@ Tensor hz_of(const Tensor& mel, MelScale scale) {
     return where(mel < 15, mel * (200.0 / 3), 1000 * exp((maximum(mel, 15) - 15) * (std::log(6.4) / 27)));
 }
 
-/// Mels (B, frames, n_mels).
+/// Mel spectrum (B, frames, n_mels).
 Tensor mels(const char* name, const Tensor& x, const MelSpectrogramOptions& options) {
     const SpectrogramOptions& of = options.spectrogram;
     if (!of.power || !of.onesided)
@@ -89,7 +89,7 @@ Tensor mels(const char* name, const Tensor& x, const MelSpectrogramOptions& opti
     return matmul(powers, bank);
 }
 
-/// Decibels, or logarithms; @param rank axes that the largest is one of
+/// Decibels, or logarithms; @param axes over which the maximum for top_db is taken
 Tensor decibels(const Tensor& x, const AmplitudeToDbOptions& options, const Dims& axes) {
     const Tensor db =
         options.multiplier * log10(clamp_min(x, options.amin)) - options.multiplier * options.db_multiplier;
@@ -97,22 +97,21 @@ Tensor decibels(const Tensor& x, const AmplitudeToDbOptions& options, const Dims
     return maximum(db, amax(db, axes, true) - *options.top_db);
 }
 
-/// What a spectrogram is called with, for the record of a call.
-/// The options with the tensors of a composition: x, the window and the filter bank.
+/// Options with the tensors of a decomposition: x, the window and the filter bank.
 MelSpectrogramOptions with_tensors(MelSpectrogramOptions options, const std::vector<Tensor>& in) {
     options.spectrogram.window = in[1];
     options.filter_bank = in[2];
     return options;
 }
 
-/// The cepstral coefficients of a batch of signals.
+/// Cepstral coefficients of a batch of signals.
 Tensor coefficients(const char* name, const Tensor& x, const MfccOptions& options, const MelSpectrogramOptions& mel) {
     const Tensor powers = mels(name, x, mel);
     Tensor logarithms;
     if (options.log_mels) {
         logarithms = log(powers + 1e-6);
     } else {
-        // The largest of a signal of all its channels: (..., channels, frames, mels).
+        // The maximum of a signal is over all its channels: (..., channels, frames, mels).
         Shape shape;
         for (int axis = 0; axis + 1 < x.rank(); ++axis) shape.push_back(x.size(axis));
         shape.push_back(powers.size(1));

@@ -28,8 +28,8 @@ namespace {
 
 thread_local bool command_list = true;
 
-// A graph may be a chain of a million nodes: destroying it by nested destructors would overflow the stack. The
-// outermost destructor keeps a list, and nested ones put what they own there.
+// A graph may be a chain of a million nodes, whose nested destructors would overflow the stack. The outermost
+// destructor keeps a list, to which nested ones move the nodes they own.
 thread_local std::vector<std::shared_ptr<GradNode>>* doomed = nullptr;
 
 template <class Release>
@@ -57,7 +57,7 @@ GradNode::~GradNode() {
         for (Edge& edge : edges)
             if (edge.node) list.push_back(std::move(edge.node));
         rule = nullptr;
-        again = nullptr;
+        recompute = nullptr;
     });
 }
 
@@ -67,7 +67,7 @@ TensorState::~TensorState() {
 
 std::unique_lock<std::mutex> lock_tensor(const TensorState& tensor) {
     refuse_after_fork("a tensor");
-    // One for each tensor would make all of them larger.
+    // A mutex per tensor would make all tensors larger.
     struct Locks {
         std::array<std::mutex, 64> mutexes;
     };
@@ -77,7 +77,7 @@ std::unique_lock<std::mutex> lock_tensor(const TensorState& tensor) {
 
 void exchange_grad(TensorState& tensor, Tensor gradient) {
     const auto lock = lock_tensor(tensor);
-    std::swap(tensor.grad, gradient);  // the one before ends behind the lock
+    std::swap(tensor.grad, gradient);  // the previous gradient is destroyed after unlocking
 }
 
 void add_to_grad(const TensorState& tensor, Tensor present, const Tensor& gradient) {
@@ -152,10 +152,10 @@ bool any_requires_grad(const std::vector<Tensor>& inputs) {
 
 namespace {
 
-/// Joins tensors to the graph.
+/// Attaches results to the graph.
 void join(std::string_view name, const std::vector<Tensor>& inputs, std::span<const Tensor> results, GradientRule rule,
           RuleKind kind) {
-    // A function may give what it was given.
+    // A function may return one of its inputs.
     for (const Tensor& result : results)
         for (const Tensor& input : inputs)
             if (input.defined() && input.state()->value.state() == result.state()->value.state())
@@ -173,7 +173,7 @@ void join(std::string_view name, const std::vector<Tensor>& inputs, std::span<co
     for (std::size_t i = 0; i < results.size(); ++i) {
         detail::TensorState& state = *results[i].state();
         node->outputs.push_back({state.value.shape(), state.value.dtype(), state.value.device()});
-        // Integer results (positions, labels) carry no gradient.
+        // Integer results (indices, labels) carry no gradient.
         if (!is_floating(state.value.dtype())) continue;
         state.node = node;
         state.output = i;
@@ -198,14 +198,14 @@ Tensor attach_backward(std::string_view name, const std::vector<Tensor>& inputs,
     return tensor;
 }
 
-// ---- compositions
+// ---- decompositions
 
 namespace detail {
 namespace {
 
 thread_local bool composes = false;
 
-/// The gradients of a composition of what was kept, for a rule that is differentiated again.
+/// Gradients of a decomposition of the saved inputs, for a rule that is differentiated again.
 std::vector<Tensor> gradients_of(std::string_view name, const Decomposition& decomposition,
                                  const std::vector<Saved>& inputs, std::size_t results,
                                  const GradientContext& context) {
@@ -214,7 +214,7 @@ std::vector<Tensor> gradients_of(std::string_view name, const Decomposition& dec
     for (const Saved& input : inputs) kept.push_back(input.get(name));
     for (std::size_t i = 0; i < kept.size(); ++i) {
         if (!context.needs(i)) continue;
-        // Under a name of its own: what lies behind one input, which may be another, is not this function's.
+        // Attached as a separate node: the graph behind one input, which may be another input, is not this function's.
         kept[i] = attach_backward(
             name, {kept[i]}, kept[i].value(),
             [](const GradientContext& of_input) { return std::vector{of_input.gradient()}; }, RuleKind::differentiable);
@@ -293,7 +293,7 @@ std::vector<Tensor> attach_backward(std::string_view name, const std::vector<Ten
                                     const std::vector<ops::LazyArray>& results, GradientRule rule,
                                     Decomposition decomposition) {
     if (detail::by_decomposition())
-        return detail::decomposed_in_f32(decomposition, inputs);  // what waits in `results` is never launched
+        return detail::decomposed_in_f32(decomposition, inputs);  // pending kernels of `results` are never launched
     if (!any_requires_grad(inputs))
         return attach_backward(name, inputs, results, std::move(rule), RuleKind::differentiable);
     std::vector<Saved> kept(inputs.begin(), inputs.end());
@@ -318,7 +318,7 @@ Saved::Saved(const Tensor& input) {
     } else if (state.requires_grad) {
         leaf_ = input;
     }
-    // Nobody can have written elements that are not there yet.
+    // Elements that have not been computed cannot have been written.
     if (value_.computed()) version_ = value_.view().buffer.version();
 }
 
@@ -355,9 +355,9 @@ Tensor Saved::get(std::string_view function) const {
     if (leaf_.defined() && !reassigned()) return leaf_;
     if (leaf_.defined() && grad_enabled())
         throw ValueError(
-            fmt::format("backward of {}: a tensor of shape {} that it needs was given other elements by assign() after "
+            fmt::format("backward of {}: a tensor of shape {} that it needs was replaced by assign() after "
                         "the forward call, so "
-                        "that gradients of gradients are not known",
+                        "that its higher-order gradients are unknown",
                         function, leaf_.shape().str()));
     Tensor out(value_);
     out.state()->node = node_;
@@ -367,7 +367,7 @@ Tensor Saved::get(std::string_view function) const {
 
 ops::LazyArray Saved::value(std::string_view function) const {
     require_intact(function);
-    if (leaf_.defined()) (void)leaf_.value();  // a recorded step is to know
+    if (leaf_.defined()) (void)leaf_.value();  // reports the use to the capture tracker
     return value_;
 }
 
@@ -418,7 +418,7 @@ std::vector<Tensor> CustomFunction::operator()(const std::vector<Tensor>& inputs
     std::vector<ops::LazyArray> values;
     for (const Tensor& output : outputs) {
         if (!output.defined())
-            throw ValueError(fmt::format("{}: forward expected to give tensors, got an undefined one", name));
+            throw ValueError(fmt::format("{}: expected tensors from forward, got an undefined one", name));
         values.push_back(output.value());
     }
     if (!any_requires_grad(inputs)) return outputs;

@@ -1,5 +1,5 @@
-// Means and p-norms of windows, by the kernels of avg_pool2d: of lines as images of one row, of volumes by their slices
-// and then along the depth. A mean over all axes is that of the means, and what it was divided by a product.
+// Average and Lp pooling by the kernels of avg_pool2d: 1-D inputs as images of one row, volumes by their slices and
+// then along the depth. The mean over all axes is the mean of the means; its divisor is a product.
 #include <algorithm>
 #include <cstdlib>
 
@@ -18,7 +18,7 @@ namespace declivity {
 namespace detail {
 namespace {
 
-/// x (N, C, [D,] H, W), where windows reach over no end.
+/// x (N, C, [D,] H, W), with windows that stay within the ends.
 Tensor by_kernels(const Tensor& x, const Shape& out, const PoolWindows& windows, bool count_include_pad) {
     const auto of = [&](const Dims& numbers, std::int64_t none) {
         return Size2(numbers.rank() == 1 ? none : numbers[-2], numbers[-1]);
@@ -39,7 +39,7 @@ Tensor by_kernels(const Tensor& x, const Shape& out, const PoolWindows& windows,
                    out);
 }
 
-/// How many elements of each window along an axis count, as an axis of as many as the result has.
+/// Number of elements counted in each window along an axis, shaped to broadcast with the result.
 Tensor counts_along(const PoolWindows& windows, int axis, std::int64_t length, std::int64_t count, int rank,
                     DType dtype, const Device& device) {
     const std::int64_t padding = windows.padding[axis], kernel = windows.kernel_size[axis];
@@ -51,7 +51,7 @@ Tensor counts_along(const PoolWindows& windows, int axis, std::int64_t length, s
     return reshape(counts, shape);
 }
 
-/// Sums of integers, divided with what is left cut off.
+/// Sums of integers, divided and truncated.
 Tensor of_integers(const Tensor& x, const Shape& out, const PoolWindows& windows) {
     Tensor sums = x, counts;
     for (int axis = windows.axes() - 1; axis >= 0; --axis) {
@@ -147,7 +147,7 @@ Tensor lp_pool(const char* name, const Tensor& x, double norm_type, const PoolPa
     return call.result(detail::decomposed_in_f32(
         [&](const std::vector<Tensor>& in) {
             const Tensor means = detail::avg_pooled(name, pow(in[0], norm_type), windows);
-            // What is below 0, of odd powers, keeps no root.
+            // Negative means of odd powers have no root.
             return std::vector{
                 pow(sign(means) * relu(abs(means)) * static_cast<double>(windows.kernel_size.numel()), 1 / norm_type)};
         },

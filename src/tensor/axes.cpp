@@ -1,4 +1,4 @@
-// Functions of axes that are made of others: views where they can be.
+// Functions of axes composed of others: views where possible.
 #include <algorithm>
 #include <numeric>
 
@@ -133,7 +133,7 @@ std::vector<Tensor> split(const Tensor& x, const Dims& sizes, std::int64_t axis)
 
 namespace {
 
-/// The last part is what is left; of no elements there is one part.
+/// The last part has the remainder; there is one part if the axis is empty.
 std::vector<Tensor> parts_of(const Tensor& x, std::int64_t size, int along) {
     std::vector<Tensor> parts;
     const std::int64_t whole = x.shape()[along];
@@ -183,7 +183,7 @@ Tensor repeated(const char* name, const Tensor& x, const Dims& counts) {
     if (negative || counts.rank() < x.rank())
         throw ShapeError(fmt::format("{}: expected a count of at least 0 for each axis of {}, got {}", name,
                                      x.shape().str(), counts.str()));
-    // Each axis behind a new one, which is repeated: (1, n) to (count, n).
+    // Inserts an axis before each axis and repeats it: (1, n) to (count, n).
     const int added = counts.rank() - x.rank();
     Tensor y = x;
     Shape apart, wide, joined;
@@ -354,7 +354,7 @@ Tensor diagonal(const Tensor& x, std::int64_t offset, std::int64_t axis_a, std::
     call.require_defined({"x"});
     const int a = normalize_axis("diagonal", axis_a, x.rank()), b = normalize_axis("diagonal", axis_b, x.rank());
     if (a == b) throw ValueError(fmt::format("diagonal: expected two axes, got {} and {}", axis_a, axis_b));
-    // With the two axes last, the diagonal is every (columns + 1)-th element of them as one.
+    // With the two axes last, the diagonal is every (columns + 1)-th element of the merged axis.
     Dims order;
     for (int i = 0; i < x.rank(); ++i)
         if (i != a && i != b) order.push_back(i);
@@ -382,7 +382,7 @@ Tensor diag_embed(const Tensor& x, std::int64_t offset, std::int64_t axis1, std:
         throw ShapeError(fmt::format("diag_embed: expected two different axes, got {} and {}", axis1, axis2));
     const std::int64_t n = x.shape()[-1], size = n + std::abs(offset);
     const TensorOptions options{DType::i64, x.device()};
-    // Row i, column j hold element i (below the middle: j) where j - i is the offset.
+    // Row i, column j has element i (below the main diagonal: j) if j - i is the offset.
     const Tensor rows = unsqueeze(arange(0, size, 1, options), 1), columns = arange(0, size, 1, options);
     Dims before, after;
     for (int i = 0; i < x.rank(); ++i) before.push_back(0), after.push_back(i + 1 == x.rank() ? size - n : 0);
@@ -408,8 +408,9 @@ namespace {
 /// (..., C, H, W) with (a, b, c, ...) as sizes between.
 void require_blocks(const char* name, const Tensor& x, bool fits, std::int64_t block) {
     if (x.rank() < 3 || block < 1 || !fits)
-        throw ShapeError(fmt::format("{}: expected (..., C, H, W) that a factor of {} divides, got {}", name, block,
-                                     x.shape().str()));
+        throw ShapeError(
+            fmt::format("{}: expected x of shape (..., C, H, W) with sizes divisible by the factor {}, got {}", name,
+                        block, x.shape().str()));
 }
 
 Tensor permuted_last(const Tensor& x, int leading, std::initializer_list<int> order) {

@@ -1,4 +1,4 @@
-// The way through the graph: nodes by age, youngest first, each once its gradients have all come.
+// Traversal of the graph: nodes from the latest to the earliest, each once all its gradients have been accumulated.
 #include "backward.hpp"
 
 #include <algorithm>
@@ -28,7 +28,7 @@ namespace declivity {
 namespace detail {
 namespace {
 
-/// A gradient that several rules contribute to.
+/// Accumulator of a gradient that several rules contribute to.
 class Sum {
   public:
     [[nodiscard]] Tensor take() {
@@ -45,8 +45,8 @@ class Sum {
         }
     }
 
-    /// Parts of one whole wait for each other: those that do not overlap are written where they belong, and where they
-    /// are the whole it need not be zero before. @param like what the whole gradient is like
+    /// Partial gradients are collected: those that do not overlap are written directly, and if they cover the whole
+    /// gradient it is not zero-filled first. @param like shape, type and device of the whole gradient
     void add(GradientRegion region, const OutputInfo& like) {
         if (value_.defined()) {
             if (!own_) value_ = value_.clone();
@@ -62,13 +62,13 @@ class Sum {
   private:
     static constexpr std::size_t kMaxParts = 32;  // each is compared with all others
 
-    /// Makes the whole of its parts.
+    /// Assembles the whole gradient from its parts.
     void settle() {
         if (parts_.empty()) return;
         const ops::View whole = ops::View::make(like_->device, like_->dtype, like_->shape);
         std::vector<ops::View> places;
         std::vector<std::optional<ops::Box>> boxes;
-        std::vector<bool> first;  // whether it overlaps none before it
+        std::vector<bool> first;  // whether it overlaps no earlier part
         std::int64_t covered = 0;
         for (const GradientRegion& part : parts_) {
             const ops::View& place = places.emplace_back(part.part(whole));
@@ -90,12 +90,12 @@ class Sum {
     }
 
     Tensor value_;
-    bool own_ = false;                   // its memory is nobody else's, and may be written in place
-    std::vector<GradientRegion> parts_;  // of which the value will be made
+    bool own_ = false;                   // unshared memory, which may be written in place
+    std::vector<GradientRegion> parts_;  // partial gradients not yet assembled
     std::optional<OutputInfo> like_;
 };
 
-/// Gradients on their way to one node.
+/// Accumulated gradients of one node that has not been visited.
 struct Pending {
     std::shared_ptr<GradNode> node;
     std::vector<Sum> gradients;
@@ -106,7 +106,7 @@ class Backward {
     explicit Backward(const BackwardRequest& request) : request_(request) {}
 
     std::vector<Tensor> run() {
-        // Without create_graph nothing that the rules compute is recorded.
+        // Without create_graph the rules record no graph.
         std::optional<NoGrad> no_grad;
         if (!request_.create_graph) no_grad.emplace();
         start();
@@ -172,7 +172,7 @@ class Backward {
         check_gradient([name] { return std::string(name); }, gradient, wanted);
     }
 
-    /// @param name makes what errors begin with
+    /// @param name called for the prefix of errors
     template <std::invocable Name>
     static void check_gradient(const Name& name, const Tensor& gradient, const OutputInfo& wanted) {
         if (!(gradient.shape() == wanted.shape))
@@ -186,9 +186,9 @@ class Backward {
                                           wanted.device.name(), gradient.device().name()));
     }
 
-    /// Finds the nodes from which a path leads to an input of grad(): only these are visited.
+    /// Finds the nodes on paths to the inputs of grad(): only these are visited.
     void mark_needed(std::vector<GradNode*> stack) {
-        std::map<std::uint64_t, GradNode*> reachable;  // by age: all that a node leads to is older
+        std::map<std::uint64_t, GradNode*> reachable;  // ordered by sequence: a node's dependencies come before it
         while (!stack.empty()) {
             GradNode* node = stack.back();
             stack.pop_back();
@@ -210,9 +210,9 @@ class Backward {
 
     [[nodiscard]] bool wanted(const Edge& edge) const { return edge && (request_.accumulate || leads_to_input(edge)); }
 
-    /// The oldest node that leads to a leaf, and by which of its edges. A node is visited after all younger ones, so a
-    /// leaf's gradient is whole when what is left is older, whether the nodes between were visited or not. Later uses
-    /// come first, and one node's in the order of its inputs.
+    /// The earliest node with an edge to a leaf, and that edge. Nodes are visited after all later ones, so a leaf's
+    /// gradient is complete once only earlier nodes remain, whether or not the nodes between were visited. Ordered from
+    /// later to earlier uses, and within a node by input.
     struct Use {
         std::uint64_t sequence;
         std::size_t edge;
@@ -221,10 +221,10 @@ class Backward {
         }
     };
 
-    /// Finds the last uses of leaves whose hooks wait for them.
-    /// @param again a checkpoint whose function has been called once more, with these edges to its results: where it
-    /// was the last to use a leaf, that is now a node within it. Null at the beginning
-    /// @param after nodes that are older were looked at before
+    /// Finds the last uses of leaves with hooks.
+    /// @param again a checkpoint that has been recomputed, with these edges to its results: if it was the last to use a
+    /// leaf, that is now a node within it. Null at the beginning
+    /// @param after earlier nodes have already been searched
     void note_last_uses(const std::vector<Edge>& edges, std::uint64_t after, const GradNode* again) {
         std::unordered_map<TensorState*, std::pair<Use, const std::shared_ptr<TensorState>*>> last;
         std::unordered_set<const GradNode*> seen;
@@ -234,7 +234,7 @@ class Backward {
                 if (seen.insert(edge.node.get()).second) stack.push_back(edge.node.get());
             } else if (again != nullptr && edge.node && edge.node->sequence > again->sequence) {
                 throw ValueError(
-                    "checkpoint: expected a function that does the same when it is called again, but a tensor that it "
+                    "checkpoint: expected a function that does the same when it is recomputed, but a tensor that it "
                     "refers to was written in place under a graph after the first call");
             } else if (edge.leaf && !(edge.leaf->hooks.empty() && edge.leaf->after_grad.empty())) {
                 const auto [entry, fresh] = last.try_emplace(edge.leaf.get(), use, &edge.leaf);
@@ -259,7 +259,7 @@ class Backward {
         }
     }
 
-    /// Gives leaves with hooks their gradients, where nothing that is left contributes.
+    /// Passes completed gradients to leaves with hooks.
     void accumulate_ready_leaves() {
         const std::uint64_t next = ready_.empty() ? 0 : ready_.begin()->first;
         while (!waiting_leaves_.empty() && waiting_leaves_.begin()->first.sequence > next) {
@@ -286,10 +286,10 @@ class Backward {
     static void require_hooks_allowed() {
         if (const auto* const notes = CaptureTracker::current(); notes != nullptr && !notes->allows_hooks)
             Capture::current()->refuse("a hook of a tensor", "a replay would not call it",
-                                       "remove it, or say that hooks only enqueue (CaptureOptions::hooks)");
+                                       "remove it, or set CaptureOptions::hooks if hooks only enqueue");
     }
 
-    /// Takes a copy, since a hook may add or remove hooks.
+    /// By value, since a hook may add or remove hooks.
     static void apply_hooks(const Hooks hooks, Tensor& gradient) {
         if (!hooks.empty()) require_hooks_allowed();
         for (const auto& [number, hook] : hooks) {
@@ -312,10 +312,10 @@ class Backward {
         if (!request_.accumulate && !needed_.contains(&node)) return;
         if (!node.rule && !node.recompute)
             throw ValueError(
-                fmt::format("backward of {}: the graph was used up by an earlier backward; pass retain_graph to the "
-                            "first one to go through it again",
+                fmt::format("backward of {}: the graph was freed by an earlier backward; pass retain_graph to the "
+                            "first one to use it again",
                             node.name));
-        const ResumedScope resumed(node.scope);  // profiles and errors name the layer whose function it is
+        const ResumedScope resumed(node.scope);  // profiles and errors show the layer that called the function
         if (node.recompute) return visit_recomputed(node, received);
         for (std::size_t i = 0; i < node.outputs.size(); ++i)
             if (!received[i].defined())
@@ -324,7 +324,7 @@ class Backward {
         for (const Edge& edge : node.edges) needs.push_back(wanted(edge));
         std::vector<const std::shared_ptr<GradNode>*> activations;
         for (const Edge& edge : node.edges) activations.push_back(passable(edge) ? &edge.node : nullptr);
-        // Given away, so that the rule may let go of them, unless gradients of gradients want to know them.
+        // Donated, so that the rule may release them, unless create_graph needs them.
         const std::vector<Tensor> incoming = request_.create_graph ? received : std::vector<Tensor>();
         detail::RuleCall rule{.node = pending.node,
                               .gradients = std::move(received),
@@ -342,8 +342,8 @@ class Backward {
         }
     }
 
-    /// Calls a checkpointed function once more and goes on through what that recorded, which is younger than all that
-    /// is left: contributions come in the order in which they would have come without a checkpoint.
+    /// Recomputes a checkpointed function and continues through its graph, which is later than all remaining nodes:
+    /// gradients are accumulated in the same order as without a checkpoint.
     void visit_recomputed(GradNode& node, const std::vector<Tensor>& gradients) {
         std::vector<Tensor> outputs;
         const std::uint64_t before = next_sequence();
@@ -365,8 +365,8 @@ class Backward {
             if (gradients[i].defined() && wanted(edges[i])) send(edges[i], gradients[i]);
     }
 
-    /// Whether there is an activation at the other end of an edge, and nobody sees the gradient for its result.
-    /// Whatever else contributes to that gradient may go another way, since an activation's gradient is linear in it.
+    /// Returns whether the edge leads to an activation whose output gradient is not observed. Other contributions to
+    /// that gradient may take the normal path, since an activation's gradient is linear in it.
     [[nodiscard]] bool passable(const Edge& edge) const {
         if (!edge.node || request_.create_graph || !edge.node->activation || !edge.node->rule) return false;
         return edge.node->outputs[edge.output].hooks.empty() &&
@@ -394,7 +394,7 @@ class Backward {
         return gradients;
     }
 
-    /// Parts of gradients as gradients, for a graph that is to know them.
+    /// Assembles partial gradients, for a graph that includes them.
     static void make_whole(const GradNode& node, detail::RuleCall& rule, std::vector<Tensor>& gradients) {
         for (detail::GradientRegion& region : std::exchange(rule.regions, {})) {
             Sum sum;
@@ -415,8 +415,8 @@ class Backward {
                        target(node.edges[input]));
     }
 
-    /// The gradient that an opaque rule gave, joined to the graph so that a later backward through it is refused
-    /// rather than silently wrong.
+    /// Attaches the gradient of an opaque rule to the graph so that a later backward through it is refused rather than
+    /// silently wrong.
     static Tensor not_differentiable(const GradNode& node, const std::vector<Tensor>& incoming,
                                      const Tensor& gradient) {
         Tensor out(gradient.value());
@@ -428,16 +428,16 @@ class Backward {
         for (const Tensor& tensor : incoming) refusal->edges.push_back(edge_of(tensor));
         refusal->outputs.push_back({out.shape(), out.dtype(), out.device()});
         refusal->rule = [name = node.name](const GradientContext&) -> std::vector<Tensor> {
-            throw Unsupported(fmt::format(
-                "backward: expected functions that can be differentiated again, got {}, which has no gradient "
-                "of its gradient",
-                name));
+            throw Unsupported(
+                fmt::format("backward: expected functions that are twice differentiable, got {}, which has no gradient "
+                            "of its gradient",
+                            name));
         };
         out.state()->node = std::move(refusal);
         return out;
     }
 
-    /// Gives a leaf the gradient that has come for it, if one has, and calls its hooks.
+    /// Accumulates a leaf's gradient, if there is one, and calls its hooks.
     void accumulate_leaf(const std::shared_ptr<TensorState>& leaf) {
         const auto found = leaves_.find(leaf.get());
         if (found == leaves_.end()) return;
@@ -462,7 +462,7 @@ class Backward {
         for (std::size_t i = 0; i < captured_.size(); ++i)
             if (!captured_[i].defined() && !request_.allow_unused)
                 throw ValueError(fmt::format(
-                    "grad: input {} plays no part in the outputs; allow_unused gives an undefined tensor for it", i));
+                    "grad: input {} is not used by the outputs; allow_unused returns an undefined tensor for it", i));
         return captured_;
     }
 
@@ -473,13 +473,13 @@ class Backward {
         }
         TensorState& leaf = *state;
         const bool graph = request_.create_graph;
-        while (true) {  // other threads may come here for the same leaf
+        while (true) {  // other threads may accumulate into the same leaf
             Tensor present, sum;
             {
                 const auto lock = lock_tensor(leaf);
                 present = leaf.grad;
             }
-            // All that may run a user's code (what waits, what ends) does so outside of the lock.
+            // Everything that may run user code (evaluation, destruction) is done without the lock.
             if (!present.defined()) {
                 if (!graph) gradient = in_own_memory(std::move(gradient));
             } else if (graph) {
@@ -494,13 +494,13 @@ class Backward {
                 if (!present.defined()) leaf.grad = std::move(gradient);
                 else if (graph) std::swap(leaf.grad, sum);
             }
-            // Kernels may compile here.
+            // Kernels may be compiled here.
             if (present.defined() && !graph) add_to_grad(leaf, std::move(present), gradient);
             return;
         }
     }
 
-    /// A grad will be written in place (accumulation, clipping), so it must be nobody else's memory.
+    /// A grad is written in place later (accumulation, clipping), so its memory must be unshared.
     static Tensor in_own_memory(Tensor gradient) {
         const bool unique = !is_shared(gradient);
         if (unique && ops::is_batched(gradient.value())) return gradient;
@@ -511,10 +511,10 @@ class Backward {
 
     const BackwardRequest& request_;
     std::map<std::uint64_t, Pending, std::greater<>>
-        ready_;  // youngest first: whoever contributes to a node is younger than it
+        ready_;  // latest first: all contributions to a node come from later ones
     std::unordered_map<TensorState*, Sum> leaves_;
     std::vector<std::shared_ptr<TensorState>> leaf_order_;
-    std::map<Use, std::shared_ptr<TensorState>> waiting_leaves_;  // with hooks, and not handed out
+    std::map<Use, std::shared_ptr<TensorState>> waiting_leaves_;  // with hooks, not accumulated yet
     std::unordered_map<const TensorState*, Use> last_uses_;
     std::map<std::pair<const GradNode*, std::size_t>, std::vector<std::size_t>> captured_nodes_;
     std::unordered_map<const TensorState*, std::vector<std::size_t>> captured_leaves_;

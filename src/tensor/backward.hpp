@@ -1,4 +1,4 @@
-// Layer 3, private. The one way through the graph, for Tensor::backward and grad().
+// Layer 3, private. Backward pass through the autograd graph, for Tensor::backward and grad().
 #pragma once
 
 #include <vector>
@@ -9,13 +9,13 @@ namespace declivity::detail {
 
 struct BackwardRequest {
     std::vector<Tensor> outputs;
-    std::vector<Tensor> gradients;  // of the outputs; may be short or hold undefined ones
-    std::vector<Tensor> inputs;     // whose gradients to return
+    std::vector<Tensor> gradients;  // of the outputs; may be shorter, or contain undefined tensors
+    std::vector<Tensor> inputs;     // tensors whose gradients are returned
     bool retain_graph = false;
     bool create_graph = false;
     bool allow_unused = false;
-    bool accumulate = true;       // add to the leaves' grad
-    bool stop_at_inputs = false;  // no input lies behind another one: what made them need not be looked at
+    bool accumulate = true;       // accumulate into the leaves' grad
+    bool stop_at_inputs = false;  // no input depends on another one, so their producers are not visited
 };
 
 std::vector<Tensor> run_backward(const BackwardRequest& request);

@@ -25,16 +25,16 @@ void check_options(const BatchNormParameters& options) {
         throw ValueError(fmt::format("batch_norm: expected a momentum in [0, 1], or none, got {}", *options.momentum));
 }
 
-/// By the shape of x, which is what a caller gets wrong: a layer's own tensors fit each other.
+/// Checked by the shape of x, which is the caller's mistake: a layer's own tensors are consistent.
 void require_channels(const Tensor& x, std::string_view name, const Tensor& channels) {
     if (channels.defined() && !(channels.shape() == Shape{x.size(1)}))
         throw ShapeError(fmt::format(
-            "batch_norm: expected x (N, C, ...) with as many channels as {} has elements, got x of shape {} "
+            "batch_norm: expected x of shape (N, C, ...) with as many channels as {} has elements, got x of shape {} "
             "and {} of shape {}",
             name, x.shape().str(), name, channels.shape().str()));
 }
 
-/// A number for each channel, beside x of (N, C, ...): of its type, or f32 beside halves.
+/// Per-channel parameter of x (N, C, ...): of x's type, or f32 with f16 and bf16.
 ops::View beside(const Tensor& x, std::string_view name, const Tensor& channels) {
     const ops::View view = channels.dense_view();
     if (view.dtype != compute_type(x.dtype()))
@@ -50,7 +50,7 @@ void check_running(const Tensor& x, const Tensor& mean, const Tensor& variance) 
     (void)beside(x, "the running variance", variance);
 }
 
-/// The gradients as functions of tensors. @param statistics mean and scale of evaluation; undefined ones are those of x
+/// Gradients as a decomposition. @param statistics mean and scale for evaluation; if undefined, those of x
 std::vector<Tensor> composed_gradients(const Tensor& x, const Tensor& weight, const Tensor& g, Tensor mean,
                                        Tensor scale, double eps) {
     Dims axes{0};
@@ -69,8 +69,7 @@ std::vector<Tensor> composed_gradients(const Tensor& x, const Tensor& weight, co
             sum(g, axes)};
 }
 
-/// Evaluation of which no gradient is wanted: a factor and an offset for each channel, which a convolution before it
-/// takes up.
+/// Evaluation without gradients: scale and offset of each channel, which can be fused into a preceding convolution.
 Tensor evaluated(Tensor x, const Tensor& weight, const Tensor& bias, const Tensor& mean, const Tensor& variance,
                  double eps) {
     check_running(x, mean, variance);
@@ -83,11 +82,11 @@ Tensor evaluated(Tensor x, const Tensor& weight, const Tensor& bias, const Tenso
                                         or_none("the bias", bias), eps, use)));
 }
 
-/// The gradients of one call.
+/// Backward rule of one call.
 struct Rule {
-    Saved x, weight, running;  // running: of evaluation, knows when training has written it meanwhile
+    Saved x, weight, running;  // running: for evaluation, detects in-place writes by training
     ops::LazyArray mean, scale;
-    DType bias_type;  // that of x where there is no bias
+    DType bias_type;  // type of x if there is no bias
     bool has_bias, of_batch;
     double eps;
 
@@ -106,7 +105,7 @@ struct Rule {
             if (!has_bias) all[2] = {};
             return all;
         }
-        const ops::View g = context.take_gradient().dense_view();  // first: what it waits for needs memory of its own
+        const ops::View g = context.take_gradient().dense_view();  // first: evaluating pending operations needs memory
         const ops::View input = x.get(name).dense_view();
         const ops::View dx = context.needs(0) ? ops::View::make(input.device(), input.dtype, input.shape) : ops::View();
         const ops::View dweight =
@@ -120,8 +119,8 @@ struct Rule {
     }
 };
 
-/// What training updates. Batches are counted by the kernel that does so; for their average, which each channel needs
-/// the new number for, by a launch before it.
+/// Statistics that training updates. The same kernel counts the batches, except for the cumulative average, where every
+/// channel needs the new count, which an earlier launch computes.
 ops::BatchNormRunning running_of(const Tensor& mean, const Tensor& variance, const Tensor& batches,
                                  const std::optional<double>& momentum) {
     const bool average = !momentum && (mean.defined() || variance.defined());

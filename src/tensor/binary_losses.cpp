@@ -1,4 +1,4 @@
-// Losses of elements that are yes or no.
+// Losses of binary targets.
 #include <limits>
 
 #include <declivity/runtime/error.hpp>
@@ -18,13 +18,13 @@ using detail::widened;
 
 namespace {
 
-/// Logarithms of at least -100, without gradient at 0.
+/// Logarithm clamped to at least -100, with gradient 0 at 0.
 Tensor log_of(const Tensor& x) {
     const Tensor none = x == 0;
     return where(none, -100, clamp(log(where(none, 1, x)), -100, std::numeric_limits<double>::infinity()));
 }
 
-/// The logarithms' own gradients would be infinite at 0 and 1.
+/// Gradient computed directly: that of the logarithms would be infinite at 0 and 1.
 Tensor entropy(const Tensor& x, const Tensor& t) {
     const auto value = [&] {
         const NoGrad values_alone;
@@ -132,7 +132,7 @@ Tensor hinge_embedding_loss(const Tensor& x, const Tensor& target, double margin
     call.require_defined({"x", "target"});
     const DType type = detail::pair_type("hinge_embedding_loss", x, target);
     const Tensor wide = widened(x);
-    // As PyTorch has it: of a target that is neither both are taken.
+    // Like PyTorch: for a target that is neither 0 nor 1 both terms are used.
     const Tensor losses = where(target != 1, detail::at_least_zero(margin - wide), 0) + where(target != -1, wide, 0);
     return call.result(detail::reduced(losses, reduction).to(type));
 }

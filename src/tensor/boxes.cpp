@@ -1,4 +1,4 @@
-// Boxes: areas, conversions, and which of those that overlap stay.
+// Boxes: areas, conversions, and non-maximum suppression.
 #include <algorithm>
 #include <cstdint>
 #include <numeric>
@@ -19,9 +19,9 @@ namespace {
 
 void require_corners(const char* function, const Tensor& boxes) {
     if (boxes.rank() < 1 || boxes.size(-1) != 4)
-        throw ShapeError(fmt::format("{}: expected boxes (..., 4), got {}", function, boxes.shape().str()));
+        throw ShapeError(fmt::format("{}: expected boxes of shape (..., 4), got {}", function, boxes.shape().str()));
     if (boxes.dtype() == DType::boolean)
-        throw TypeError(fmt::format("{}: expected numbers as boxes, got bool", function));
+        throw TypeError(fmt::format("{}: expected boxes of a numeric type, got bool", function));
 }
 
 /// On the host, in the type of the boxes, whose rounding decides at the threshold.
@@ -32,7 +32,7 @@ std::vector<std::int64_t> staying(const Tensor& boxes, const Tensor& scores, con
     std::vector<std::int64_t> order(by.size()), stay;
     std::iota(order.begin(), order.end(), 0);
     const auto at = [](std::int64_t i) { return static_cast<std::size_t>(i); };
-    // NaN counts as the largest.
+    // NaN is treated as the largest.
     std::ranges::stable_sort(order, [&](std::int64_t a, std::int64_t b) {
         const T one = by[at(a)], other = by[at(b)];
         return (one != one) != (other != other) ? one != one : one > other;
@@ -56,12 +56,12 @@ std::vector<std::int64_t> staying(const Tensor& boxes, const Tensor& scores, con
     return stay;
 }
 
-/// @param classes undefined: all are of one
+/// @param classes undefined: all boxes have the same class
 Tensor suppressed(const char* name, const Tensor& boxes, const Tensor& scores, const Tensor& classes,
                   double threshold) {
     ops::require_real(name, "boxes", boxes.dtype());
     if (boxes.rank() != 2 || boxes.size(1) != 4)
-        throw ShapeError(fmt::format("{}: expected boxes (N, 4), got {}", name, boxes.shape().str()));
+        throw ShapeError(fmt::format("{}: expected boxes of shape (N, 4), got {}", name, boxes.shape().str()));
     ops::require_shape(name, "scores", scores.shape(), {boxes.size(0)});
     ops::require_alike(name, "boxes", boxes.dtype(), boxes.device(), "scores", scores.dtype(), scores.device());
     std::vector<std::int64_t> numbers;
@@ -110,7 +110,7 @@ Tensor box_convert(const Tensor& boxes, std::string_view from, std::string_view 
     for (const std::string_view form : {from, to})
         if (form != "xyxy" && form != "xywh" && form != "cxcywh")
             throw ValueError(
-                fmt::format("box_convert: expected forms of xyxy, xywh or cxcywh, got {} and {}", from, to));
+                fmt::format("box_convert: expected formats xyxy, xywh or cxcywh, got {} and {}", from, to));
     return call.result(detail::decomposed_in_f32(boxes, [&](const Tensor& x) {
         const Tensor first = slice(x, -1, 0, 2), last = slice(x, -1, 2, 4);
         if (from == to) return concat({first, last}, -1);

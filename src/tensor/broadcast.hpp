@@ -1,11 +1,11 @@
-// Layer 3, private. The way back through a broadcast.
+// Layer 3, private. Gradient of a broadcast.
 #pragma once
 
 #include <declivity/tensor/functions.hpp>
 
 namespace declivity::detail {
 
-/// Sums the axes along which `shape` was stretched to the gradient's.
+/// Sums the gradient over the axes along which `shape` was broadcast.
 inline Tensor sum_to(const Tensor& gradient, const Shape& shape) {
     if (gradient.shape() == shape) return gradient;
     const int added = gradient.rank() - shape.rank();

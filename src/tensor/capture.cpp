@@ -19,21 +19,20 @@
 namespace declivity {
 namespace {
 
-/// Calls without a replay between them that had to be recorded anew, until recording is given up: it costs more than a
-/// plain call.
+/// Consecutive captures without a replay until capturing is given up, since it costs more than a plain call.
 constexpr int kMaxAnew = 4;
 
-/// Whether commands may read it where it lies.
+/// Returns whether commands can read it in place.
 bool fits(const ops::View& view) { return view.dense(); }
 
-/// Where an input lies: somewhere in its buffer, if it is not dense.
+/// Memory range of an input: its whole buffer unless it is dense.
 BufferRange place_of(const ops::View& view) {
     if (!fits(view)) return view.buffer;
     return {view.buffer, static_cast<std::size_t>(view.offset) * size_of(view.dtype), view.bytes()};
 }
 
-/// A dense copy that begins `misalignment` bytes behind a multiple of what memory is aligned to: commands may have been
-/// chosen by where the input of the recording lies.
+/// Dense copy that starts `misalignment` bytes after an aligned address: kernels may have been selected by the
+/// alignment of the captured input.
 Tensor copy_lying_at(const Tensor& x, std::size_t misalignment) {
     const ops::View& from = x.value().view();
     const auto before = static_cast<std::int64_t>(misalignment / size_of(from.dtype));
@@ -64,25 +63,25 @@ struct CapturedStep::State {
     };
     using Signature = std::vector<Input>;
 
-    /// What the step came to with inputs of one signature.
+    /// State of the step for inputs of one signature.
     struct Kept {
         Signature inputs;
         CommandList command_list = {};
-        std::weak_ptr<detail::CaptureTracker> notes = {};  // held by the recording
+        std::weak_ptr<detail::CaptureTracker> notes = {};  // owned by the command list
         std::vector<Tensor> results = {};
-        std::vector<std::size_t> passed_on = {};  // for each result, the input that it is
-        int alike = 0;                            // recordings with the same commands
-        int anew = 0;                             // calls in a row that were recorded
+        std::vector<std::size_t> passed_on = {};  // for each result, the index of the input that it is
+        int alike = 0;                            // consecutive captures with the same commands
+        int anew = 0;                             // consecutive calls that were captured
         std::optional<std::uint64_t> fingerprint = {};
-        std::optional<CapturedUses> uses = {};  // by the last recording, also if that was not kept
-        bool copies = false;  // inputs are copied to record: the step knows their memory by other names
+        std::optional<CapturedUses> uses = {};  // of the last capture, even if it was discarded
+        bool copies = false;  // inputs are copied for capture: the step accesses their memory through other tensors
 
         void forget() {
             command_list = {};
             results.clear();
             passed_on.clear();
         }
-        /// What comes next may be anything.
+        /// Clears what was learned from earlier captures.
         void start_over() {
             alike = 0;
             fingerprint.reset();
@@ -94,27 +93,27 @@ struct CapturedStep::State {
             return written_down && !command_list.stale() && written_down->holds() && command_list.guards_hold();
         }
     };
-    /// A result that is one of the inputs.
+    /// Marks a result that is not an input.
     static constexpr std::size_t kNone = static_cast<std::size_t>(-1);
 
     StepFunction step;
     const CaptureOptions options;
-    mutable std::recursive_mutex mutex;     // the step may ask
-    std::list<std::shared_ptr<Kept>> kept;  // the last used first; the step may call reset()
-    std::list<Signature> others;            // of calls that came once, and may come alone
+    mutable std::recursive_mutex mutex;     // recursive: the step may query its own state
+    std::list<std::shared_ptr<Kept>> kept;  // most recently used first; the step may call reset()
+    std::list<Signature> others;            // signatures seen once, which may not come again
     std::int64_t replayed = 0;
     std::string refused;
-    int thrown_out = 0;  // recordings that made room for others, since the last replay
+    int thrown_out = 0;  // captures evicted since the last replay
     bool called = false;
-    bool confirms = false;  // confirm() was called: one recording is compared, for all
+    bool confirms = false;  // confirm() was called: one capture of any signature is compared
 
-    /// A call of the step.
+    /// Guards a call of the step against recursion.
     struct Inside {
         bool& called;
         explicit Inside(bool& of) : called(of) {
             if (called)
                 throw ValueError(
-                    "record: expected a call of the step after the previous one has ended, got one within it, of a "
+                    "capture: expected a call of the step after the previous one has ended, got one within it, of a "
                     "host_call or of the step itself");
             called = true;
         }
@@ -123,13 +122,14 @@ struct CapturedStep::State {
         Inside& operator=(const Inside&) = delete;
     };
 
-    /// Why calls are not replays.
+    /// Reason why calls are not replays.
     [[nodiscard]] std::string why_plain() const {
         if (!refused.empty() || thrown_out <= kMaxAnew) return refused;
         return fmt::format(
-            "inputs of more kinds (shapes, types) in turn than the {} that recordings are kept of: each call throws "
+            "alternating inputs of more signatures (shapes, types) than the {} for which captures are kept: each call "
+            "evicts "
             "out "
-            "the recording that a later one needs, and is recorded itself (raise CaptureOptions::signatures)",
+            "the capture that a later one needs, and is captured itself (raise CaptureOptions::signatures)",
             options.signatures);
     }
 
@@ -145,7 +145,7 @@ struct CapturedStep::State {
         return out;
     }
 
-    /// Whether a signature that was not recorded came before; from now on it did.
+    /// Returns whether an uncaptured signature has been seen before, and marks it as seen.
     bool came_before(const Signature& signature) {
         if (const auto found = std::ranges::find(others, signature); found != others.end()) {
             others.erase(found);
@@ -156,7 +156,7 @@ struct CapturedStep::State {
         return false;
     }
 
-    /// That of a signature, which counts as used now; a new one in the place of the one that was not used for longest.
+    /// Entry of a signature, marked as most recently used; a new one evicts the least recently used.
     std::shared_ptr<Kept> of(const Signature& signature) {
         auto found = std::ranges::find(kept, signature, &inputs_of);
         if (found == kept.end()) {
@@ -187,7 +187,8 @@ struct CapturedStep::State {
         const std::vector<BufferRange> places = places_of(given);
         if (own.uses && !own.uses->apart(places)) return plain(given);
         own.forget();
-        // Not kept: what the step does with inputs that must be copied, which is right only if it does not write there.
+        // Discarded afterwards: a trial capture to learn how the step uses inputs that must be copied, valid only if it
+        // does not write to them.
         const bool draft =
             !own.uses && (CapturedUses::overlap(places) ||
                           !std::ranges::all_of(given, [](const Tensor& x) { return fits(x.value().view()); }));
@@ -204,7 +205,7 @@ struct CapturedStep::State {
                                "detach() it, or make it a tensor from before the step");
         std::vector<Tensor> out = step(fixed.tensors);
         if (const auto undefined = std::ranges::find(out, false, &Tensor::defined); undefined != out.end())
-            throw ValueError(fmt::format("record: expected defined tensors from the step, got an undefined one at {}",
+            throw ValueError(fmt::format("capture: expected defined tensors from the step, got an undefined one at {}",
                                          undefined - out.begin()));
         std::vector<std::size_t> from_input = inputs_among(out, fixed.tensors);
         if (Capture::current() == &capture) {  // nothing was refused within the step
@@ -212,7 +213,7 @@ struct CapturedStep::State {
                 capture.refuse(found->what, found->since, found->instead);
         }
         if (Capture::current() == &capture) {
-            // In the order in which a plain call's would be asked for: in f16 it matters what is rounded on the way.
+            // Evaluated in the order of a plain call: in f16 the result depends on what is rounded in between.
             for (const Tensor& result : out) (void)result.value().view();
         }
         written_down->given = {};
@@ -229,7 +230,7 @@ struct CapturedStep::State {
         return out;
     }
 
-    /// What becomes of a call that was recorded.
+    /// Decides what to do with a finished capture.
     void settle(Kept& own, const Capture& capture, const CommandList& made,
                 const std::shared_ptr<detail::CaptureTracker>& written_down, const CapturedUses& uses, bool ambiguous) {
         if (!capture.refused().empty()) {
@@ -241,8 +242,8 @@ struct CapturedStep::State {
                 own.uses = uses;
                 own.copies = true;
             } else if (++own.anew > kMaxAnew) {
-                refuse(ambiguous ? "a step that uses its input under another name"
-                                 : "a step whose values another thread computes");
+                refuse(ambiguous ? "a step that accesses the memory of its input through another tensor"
+                                 : "a step whose values are computed by another thread");
             }
         } else {
             written_down->close();
@@ -256,24 +257,24 @@ struct CapturedStep::State {
         }
     }
 
-    /// What the step is given while it is recorded.
+    /// Inputs passed to the step while it is captured.
     struct StepInputs {
         std::vector<Tensor> tensors;
         std::vector<Buffer> buffers;
         std::vector<BufferRange> places;
-        std::vector<std::uint64_t> versions;  // of the buffers before the step
+        std::vector<std::uint64_t> versions;  // versions of the buffers before the step
     };
 
-    /// @param as_they_lie however that is
+    /// @param as_they_lie use inputs in place even if they are not dense
     static StepInputs step_inputs(const std::vector<Tensor>& given, bool as_they_lie, bool copied) {
         StepInputs out;
         for (const Tensor& x : given) {
             ops::View view = x.value().view();
-            // Commands tell inputs by their memory.
+            // Commands identify inputs by their memory.
             const bool told = std::ranges::find(out.buffers, view.buffer) == out.buffers.end();
             if (!as_they_lie && (copied || !told || !fits(view))) view = x.clone().value().view();
             out.tensors.emplace_back(ops::LazyArray(
-                // by a value of its own, so that the tensor itself, if the step uses it, is told from the input
+                // a new tensor, so that uses of the original tensor within the step are distinguished from the input
                 view));
             out.buffers.push_back(view.buffer);
             out.places.push_back(place_of(view));
@@ -282,7 +283,7 @@ struct CapturedStep::State {
         return out;
     }
 
-    /// For each result the input that it is, or kNone.
+    /// For each result the index of the input that it is, or kNone.
     static std::vector<std::size_t> inputs_among(const std::vector<Tensor>& results,
                                                  const std::vector<Tensor>& inputs) {
         std::vector<std::size_t> from_input(results.size(), kNone);
@@ -292,12 +293,12 @@ struct CapturedStep::State {
         return from_input;
     }
 
-    /// Whether a recording that was made may stand for the calls to come; what forbids it for good is refused.
+    /// Returns whether a capture may be replayed; refuses the step if it never can be.
     bool may_replay(Kept& own, const CommandList& made, const detail::CaptureTracker& written_down) {
         if (written_down.assigned()) {
-            constexpr auto* why = "assign() to a tensor that was there before the step";
+            constexpr auto* why = "assign() to a tensor from before the step";
             if (options.when_refused == WhenRefused::fail)
-                throw Unsupported(fmt::format("record: {} cannot be recorded; write its elements by copy_()", why));
+                throw Unsupported(fmt::format("capture: {} cannot be captured; write its elements by copy_()", why));
             refuse(why);
             return false;
         }
@@ -306,7 +307,7 @@ struct CapturedStep::State {
             for (const auto& kept_item : kept)
                 if (kept_item.get() != &own) kept_item->start_over();
             if (++own.anew > kMaxAnew) {
-                refuse("a step whose commands are others from call to call");
+                refuse("a step whose commands differ from call to call");
                 return false;
             }
         }
@@ -316,40 +317,40 @@ struct CapturedStep::State {
     struct Unfit {
         const char *what, *since, *instead;
     };
-    /// What a step gives or leaves that cannot be given again by a replay.
+    /// Results or gradients that a replay cannot reproduce.
     static std::optional<Unfit> unfit(const std::vector<Tensor>& out, const std::vector<std::size_t>& from_input,
                                       const std::vector<Buffer>& buffers, const detail::CaptureTracker& notes) {
         constexpr const char* of_first_call = "its graph is that of the first call, and a replay builds none";
-        constexpr const char* of_input = "the inputs of the next call lie in other memory";
+        constexpr const char* of_input = "the inputs of the next call are in other memory";
         for (std::size_t i = 0; i < out.size(); ++i) {
             if (out[i].requires_grad() && !out[i].is_leaf())
                 return Unfit{"a result that requires a gradient", of_first_call,
                              "call backward within the step, or detach() it"};
             if (from_input[i] == kNone && out[i].value().computed() &&
                 std::ranges::find(buffers, out[i].value().view().buffer) != buffers.end())
-                return Unfit{"a result that lies in the memory of an input", of_input, "clone() it"};
+                return Unfit{"a result that shares the memory of an input", of_input, "clone() it"};
         }
         if (notes.leaves_graph())
             return Unfit{"a gradient that requires a gradient", of_first_call,
-                         "use it within the step and zero_grad() behind that, or leave create_graph out"};
+                         "use it within the step and call zero_grad() afterwards, or omit create_graph"};
         if (notes.leaves_gradient_in(buffers))
-            return Unfit{"a gradient that lies in the memory of an input", of_input, "clone() it"};
+            return Unfit{"a gradient that shares the memory of an input", of_input, "clone() it"};
         return {};
     }
 
-    /// What a step wrote to an input in place, when that was not the memory that it was given.
+    /// Copies back what a step wrote in place to a copy of an input.
     static void written_back(const Tensor& to, const Tensor& from) {
         if (to.value().view().buffer == from.value().view().buffer) return;
         const NoGrad no_grad;
         Tensor(to).copy_(from);
     }
 
-    /// A call that neither is recorded nor a replay.
+    /// A call that is neither captured nor a replay.
     std::vector<Tensor> plain(const std::vector<Tensor>& given) {
         for (std::size_t i = 0; i < given.size(); ++i)
             if (options.when_refused == WhenRefused::fail && given[i].requires_grad())
                 throw Unsupported(
-                    fmt::format("Recorded: expected inputs that require no gradient, got one for input {}", i));
+                    fmt::format("CapturedStep: expected inputs that require no gradient, got one for input {}", i));
         return step(given);
     }
 
@@ -381,11 +382,11 @@ struct CapturedStep::State {
 
     std::vector<Tensor> call(const std::vector<Tensor>& given) {
         const Inside inside(called);
-        if (Capture::current() != nullptr || !refused.empty()) return step(given);  // a part of what is recorded there
+        if (Capture::current() != nullptr || !refused.empty()) return step(given);  // part of the enclosing capture
         for (const Tensor& x : given) detail::require_defined("Recorded", x);
         if (!kept.empty() && given.size() != kept.front()->inputs.size())
             throw ValueError(
-                fmt::format("Recorded: expected {} inputs, got {}", kept.front()->inputs.size(), given.size()));
+                fmt::format("CapturedStep: expected {} inputs, got {}", kept.front()->inputs.size(), given.size()));
         const Signature signature = signature_of(given);
         if (std::ranges::find(kept, signature, &inputs_of) == kept.end()) {
             if (options.when_refused == WhenRefused::run && !kept.empty() &&
@@ -410,10 +411,10 @@ struct CapturedStep::State {
                 own.anew = 0;
                 return out;
             } catch (const StaleCapture&) {
-                if (!own.command_list.stale()) throw;  // by another thread, since it was asked
+                if (!own.command_list.stale()) throw;  // by another thread since the check
             }
         if (++own.anew > kMaxAnew) {
-            refuse("a step that changes, from call to call, what its kernels were prepared for");
+            refuse("a step that changes, from call to call, the weights or guards that its kernels depend on");
             return step(given);
         }
         own.start_over();
@@ -426,37 +427,37 @@ void host_call(const std::vector<Tensor>& reads, const std::function<void()>& ca
         detail::require_defined("host_call", read);
         const auto* const notes = detail::CaptureTracker::current();
         if (notes != nullptr && notes->of_input(*Capture::current(), read.value()))
-            Capture::current()->refuse("a host_call that reads an input", "that is another tensor in each call",
-                                       "let it read a clone()");
+            Capture::current()->refuse("a host_call that reads an input", "which is a different tensor in each call",
+                                       "read a clone() instead");
         (void)read.value().view();
     }
     host_call(call);
 }
 
 CapturedStep::CapturedStep(StepFunction step, const CaptureOptions& options) {
-    if (!step) throw ValueError("record: expected a function, got an empty one");
+    if (!step) throw ValueError("capture: expected a function, got an empty one");
     if (options.command_lists < 1)
-        throw ValueError(fmt::format("record: expected at least 1 recording, got {}", options.command_lists));
+        throw ValueError(fmt::format("capture: expected at least 1 command list, got {}", options.command_lists));
     if (options.signatures < 1)
-        throw ValueError(fmt::format("record: expected room for at least 1 signature, got {}", options.signatures));
+        throw ValueError(fmt::format("capture: expected room for at least 1 signature, got {}", options.signatures));
     state_ = std::make_unique<State>(std::move(step), options);
 }
 CapturedStep::~CapturedStep() = default;
 void CapturedStep::require_in_place() const {
-    if (!state_) throw ValueError("Recorded: expected a step, got one that was moved from");
+    if (!state_) throw ValueError("CapturedStep: expected a step, got one that was moved from");
 }
 CapturedStep::CapturedStep(CapturedStep&&) noexcept = default;
 CapturedStep& CapturedStep::operator=(CapturedStep&&) noexcept = default;
 
 std::vector<Tensor> CapturedStep::operator()(const std::vector<Tensor>& inputs) {
-    detail::refuse_after_fork("a recorded step");
+    detail::refuse_after_fork("a captured step");
     require_in_place();
     const std::scoped_lock lock(state_->mutex);
     return state_->call(inputs);
 }
 
 bool CapturedStep::replays() const {
-    detail::refuse_after_fork("a recorded step");
+    detail::refuse_after_fork("a captured step");
     require_in_place();
     const std::scoped_lock lock(state_->mutex);
     if (state_->kept.empty()) return false;
@@ -465,28 +466,28 @@ bool CapturedStep::replays() const {
 }
 
 std::int64_t CapturedStep::replayed() const {
-    detail::refuse_after_fork("a recorded step");
+    detail::refuse_after_fork("a captured step");
     require_in_place();
     const std::scoped_lock lock(state_->mutex);
     return state_->replayed;
 }
 
 std::string CapturedStep::refused() const {
-    detail::refuse_after_fork("a recorded step");
+    detail::refuse_after_fork("a captured step");
     require_in_place();
     const std::scoped_lock lock(state_->mutex);
     return state_->why_plain();
 }
 
 CommandList CapturedStep::command_list() const {
-    detail::refuse_after_fork("a recorded step");
+    detail::refuse_after_fork("a captured step");
     require_in_place();
     const std::scoped_lock lock(state_->mutex);
     return state_->kept.empty() ? CommandList() : state_->kept.front()->command_list;
 }
 
 void CapturedStep::reset() {
-    detail::refuse_after_fork("a recorded step");
+    detail::refuse_after_fork("a captured step");
     require_in_place();
     const std::scoped_lock lock(state_->mutex);
     state_->kept.clear();
@@ -496,7 +497,7 @@ void CapturedStep::reset() {
 }
 
 void CapturedStep::confirm() {
-    detail::refuse_after_fork("a recorded step");
+    detail::refuse_after_fork("a captured step");
     require_in_place();
     const std::scoped_lock lock(state_->mutex);
     state_->confirms = true;

@@ -18,7 +18,8 @@ T& at(std::vector<T>& list, std::unordered_map<const TensorState*, std::size_t>&
     return list[place->second];
 }
 
-/// Of a leaf: both kinds together. Other tensors' hooks belong to a graph, which ends with its step.
+/// Number and last id of a leaf's hooks of both kinds. Hooks of other tensors belong to a graph, which ends with the
+/// step.
 std::pair<std::size_t, int> hooks_of(const TensorState& tensor) {
     const int last = tensor.hooks.empty() ? 0 : tensor.hooks.back().first;
     const int last_after = tensor.after_grad.empty() ? 0 : tensor.after_grad.back().first;
@@ -40,7 +41,7 @@ std::shared_ptr<CaptureTracker> CaptureTracker::attach(Capture& capture) {
 
 void CaptureTracker::uses(const std::shared_ptr<TensorState>& tensor) {
     Used& used = at(used_, place_in_used_, tensor.get());
-    if (!used.tensor.expired()) return;  // otherwise new, or of a tensor that is gone
+    if (!used.tensor.expired()) return;  // otherwise new, or of a destroyed tensor
     used = {tensor, tensor->value.state().get(), tensor->requires_grad, hooks_of(*tensor), {}};
 }
 

@@ -1,4 +1,4 @@
-// Layer 3, private. What the host has to know and do about a step that is enqueued without it.
+// Layer 3, private. Host-side state that a captured step depends on, checked and restored around each replay.
 #pragma once
 
 #include <memory>
@@ -16,42 +16,43 @@ namespace declivity::detail {
 
 struct TensorState;
 
-/// Tensors that a recorded step has used, and the gradients that it has left in them. Held by the recording, so that it
-/// holds no memory longer than that.
+/// Tensors used by a captured step, and the gradients that the step left in them. Owned by the command list, so that it
+/// keeps no memory alive longer than that.
 class CaptureTracker {
   public:
-    /// Those of the step that this thread records by way of a Recorded; null where there is none.
+    /// Tracker of the CapturedStep that this thread is capturing; null if there is none.
     static CaptureTracker* current();
-    /// Begins them.
+    /// Creates the tracker of a capture.
     static std::shared_ptr<CaptureTracker> attach(Capture& capture);
 
     void uses(const std::shared_ptr<TensorState>& tensor);
     void reads_grad(const std::shared_ptr<TensorState>& leaf);
     void writes_grad(const std::shared_ptr<TensorState>& leaf);
-    /// A tensor of the step's own was written in place under a graph: it stands for another value now.
+    /// A tensor created by the step was written in place under a graph, and now has another value.
     void takes_value(const std::shared_ptr<TensorState>& tensor);
-    /// Whether hooks of tensors may be called, though a replay will not.
+    /// True if tensor hooks are allowed, although a replay does not call them.
     bool allows_hooks = true;
 
-    /// What the step is given, while it runs.
+    /// Inputs of the step, while it runs.
     std::span<const Tensor> given = {};
-    /// Whether these are elements of an input, which is another tensor in each call.
+    /// Returns whether `value` is an input, which is a different tensor in each call.
     [[nodiscard]] bool of_input(const Capture& capture, const ops::LazyArray& value) const;
 
-    /// At the end of the step.
+    /// Called at the end of the step.
     void close();
-    /// Whether the step itself gave a tensor that was there before other elements by assign().
+    /// Returns whether the step called assign() on a tensor that existed before it.
     [[nodiscard]] bool assigned() const noexcept { return assigned_; }
-    /// Whether a tensor from before the step, not given to it as an input, lies in the memory of an input.
+    /// Returns whether a tensor that existed before the step, and is not passed as an input, shares the memory of an
+    /// input.
     [[nodiscard]] bool inputs_under_other_names(std::uint64_t capture, const std::vector<Tensor>& inputs) const;
-    /// Whether the step leaves a gradient that lies in memory of these: a leaf would go on having that of the first
+    /// Returns whether the step leaves a gradient in memory of these buffers: the leaf would keep that of the first
     /// call.
     [[nodiscard]] bool leaves_gradient_in(const std::vector<Buffer>& inputs) const;
-    /// Whether the step leaves a gradient with a graph.
+    /// Returns whether the step leaves a gradient that requires a gradient.
     [[nodiscard]] bool leaves_graph() const;
-    /// Whether all is as it was before the step, as far as the step could tell.
+    /// Returns whether all tracked state is unchanged since before the step.
     [[nodiscard]] bool holds() const;
-    /// Gives leaves the gradients that the step gave them.
+    /// Sets the gradients of leaves that the step set.
     void restore() const;
 
   private:
@@ -59,20 +60,20 @@ class CaptureTracker {
         std::weak_ptr<TensorState> tensor;
         const void* value;
         bool requires_grad;
-        std::pair<std::size_t, int> hooks;  // how many, and the last one's number: later ones have larger numbers
-        ops::LazyArray held = {};  // from the end of the step on, so that nothing else comes to lie at its address
+        std::pair<std::size_t, int> hooks;  // count, and number of the last one: later hooks have larger numbers
+        ops::LazyArray held = {};           // set at the end of the step, so that its address is not reused
     };
     struct Grad {
         std::weak_ptr<TensorState> leaf;
         bool read = false, written = false;      // read: before it was written
-        std::weak_ptr<TensorState> before = {};  // empty: there was none
+        std::weak_ptr<TensorState> before = {};  // empty if there was none
         bool had = false;
         Tensor after = {};
     };
     Grad& grad_of(const std::shared_ptr<TensorState>& leaf);
 
     bool assigned_ = false;  // by the step itself
-    // Lists, since each replay goes through them; while the step runs, with the place of each tensor in them.
+    // Vectors, since each replay iterates over them; the maps give the index of each tensor while the step runs.
     std::vector<Used> used_;
     std::vector<Grad> grads_;
     std::unordered_map<const TensorState*, std::size_t> place_in_used_, place_in_grads_;

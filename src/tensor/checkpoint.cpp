@@ -19,7 +19,7 @@ namespace detail {
 namespace {
 thread_local bool again = false;
 
-/// What the call leads to beyond itself: results of older calls, and leaves. Each once.
+/// Edges from the call to earlier nodes and to leaves, each once.
 std::vector<Edge> edges_out_of(const std::vector<Tensor>& outputs, std::uint64_t first_sequence) {
     std::vector<Edge> found;
     std::set<std::pair<const void*, std::size_t>> seen;
@@ -42,20 +42,20 @@ std::vector<Tensor> call(const CheckpointedFunction& function, const std::vector
     std::vector<Tensor> outputs = function(inputs);
     for (const Tensor& output : outputs)
         if (!output.defined())
-            throw ValueError("checkpoint: expected a function that gives tensors, got an undefined one");
+            throw ValueError("checkpoint: expected a function that returns tensors, got an undefined one");
     return outputs;
 }
 
-/// What the second call finds as the first one left it, or is refused. An input that took another value since, by a
-/// write in place under a graph, is what it was.
+/// Saved tensor for the recomputation; an error if it has changed since the first call. An input that took another
+/// value since, by an in-place write under a graph, is restored.
 class Unchanged {
   public:
     explicit Unchanged(const Tensor& tensor) : saved_(tensor) {}
     [[nodiscard]] Tensor get() const {
         if (saved_.reassigned())
             throw ValueError(
-                fmt::format("checkpoint: a tensor of shape {} was given other elements by assign() after the first "
-                            "call, and the second would use these",
+                fmt::format("checkpoint: a tensor of shape {} was replaced by assign() after the first "
+                            "call, and the recomputation would use the new elements",
                             saved_.value("checkpoint").shape().str()));
         return saved_.get("checkpoint");
     }
@@ -64,18 +64,18 @@ class Unchanged {
     Saved saved_;
 };
 
-/// The function once more, for its gradients: what it is called with, and what it must give.
+/// Recomputation of the function for its gradients: its inputs, and what it must return.
 struct Recomputation {
     CheckpointedFunction function;
-    std::vector<Unchanged> kept;  ///< inputs, then leaves that the function refers to
+    std::vector<Unchanged> kept;  ///< inputs, then leaves that the function captures
     std::size_t inputs, outputs;
     std::vector<ops::RandomCapture::Call> random;
-    std::vector<Shape> shapes;        ///< of its own results
-    std::vector<std::size_t> places;  ///< of these among what the function gives
+    std::vector<Shape> shapes;        ///< of the call's own results
+    std::vector<std::size_t> places;  ///< indices of these among the function's results
 
     std::vector<Tensor> operator()() const {
         std::vector<Tensor> given_again;
-        for (const Unchanged& kept_item : kept) given_again.push_back(kept_item.get());  // looks at all of them
+        for (const Unchanged& kept_item : kept) given_again.push_back(kept_item.get());  // checks all of them
         given_again.resize(inputs);
         const FlagScope second(again);
         const ops::RandomReplay replay(random);
@@ -86,19 +86,19 @@ struct Recomputation {
         if (!std::ranges::equal(once, shapes,
                                 [](const Tensor& tensor, const Shape& shape) { return tensor.shape() == shape; }))
             throw ValueError(
-                "checkpoint: expected a function that gives the same when it is called again, got results of other "
+                "checkpoint: expected a function that returns the same when it is recomputed, got results of other "
                 "shapes");
         return once;
     }
 };
 
-/// Results of the call itself, each once; an input or a leaf that is given back is none.
+/// Results of the call itself, each once, without inputs or leaves that are returned.
 struct OwnResults {
     std::vector<Tensor> tensors;
-    std::vector<std::size_t> places;  ///< among what the function gives
+    std::vector<std::size_t> places;  ///< indices among the function's results
 };
 
-/// Has results of the call itself come from `node` instead. @param first sequence number before the call
+/// Replaces the node of the call's own results by `node`. @param first sequence number before the call
 OwnResults take_over(std::vector<Tensor>& outputs, std::uint64_t first, const std::shared_ptr<GradNode>& node) {
     OwnResults own;
     std::vector<Tensor> results;
@@ -139,8 +139,8 @@ std::vector<Tensor> checkpoint(const CheckpointedFunction& function, const std::
     std::vector<ops::RandomCapture::Call> random;
     {
         ops::RandomCapture command_list;
-        // Recorded as without a checkpoint, so that the results are the same to the bit, and to learn which leaves it
-        // uses. What was kept for its gradients goes when this ends.
+        // Records the graph as without a checkpoint, so that the results are bit-identical, and to find the leaves it
+        // uses. Saved tensors are released at the end.
         outputs = detail::call(function, inputs);
         random = command_list.calls();
     }
@@ -156,7 +156,7 @@ std::vector<Tensor> checkpoint(const CheckpointedFunction& function, const std::
     for (const auto& output : node->outputs) shapes.push_back(output.shape);
     for (const detail::Edge& edge : node->edges)
         if (edge.leaf) kept.emplace_back(Tensor(edge.leaf));
-    // The results own the node, so it keeps no more of them than their shapes.
+    // The results own the node, so it keeps only their shapes.
     node->recompute = detail::Recomputation{.function = function,
                                             .kept = kept,
                                             .inputs = inputs.size(),

@@ -1,4 +1,4 @@
-// Losses of labels, beside cross_entropy.
+// Losses of class labels other than cross_entropy.
 #include <declivity/runtime/error.hpp>
 #include <declivity/tensor/creation.hpp>
 #include <declivity/tensor/function_call.hpp>
@@ -15,7 +15,7 @@ using detail::widened;
 
 namespace {
 
-/// The loss of one row, by itself.
+/// Loss of one row as a tensor without axes.
 Tensor reduced_one(const Tensor& loss) { return reshape(loss, {}); }
 
 }  // namespace

@@ -1,4 +1,4 @@
-// Layer 3, private. Pairs of real and imaginary parts.
+// Layer 3, private. Complex numbers as pairs of real and imaginary part.
 #pragma once
 
 #include <string_view>
@@ -9,7 +9,7 @@
 
 namespace declivity::detail {
 
-/// @throws ShapeError unless the last axis is one of pairs
+/// @throws ShapeError unless the last axis has size 2
 inline void require_pairs(std::string_view function, std::string_view name, const Tensor& z) {
     if (z.rank() < 1 || z.size(-1) != 2)
         throw ShapeError(fmt::format("{}: expected {} of complex numbers, as pairs along a last axis of 2, got {}",

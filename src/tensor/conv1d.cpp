@@ -19,7 +19,7 @@ Tensor conv1d(const Tensor& x, const Tensor& weight, const Tensor& bias, const C
     const Shape out =
         ops::conv_shape("conv1d", in, filter, {stride.span(), given.padding.span(), dilation.span(), options.groups});
     detail::require_conv_operands("conv1d", x, weight, bias, out[1]);
-    // Images of one line.
+    // Images of one row.
     const Tensor y =
         conv2d(reshape(given.x, {in[0], in[1], 1, in[2]}), reshape(weight, {filter[0], filter[1], 1, filter[2]}), bias,
                {.stride = {1, options.stride},

@@ -22,7 +22,7 @@ using detail::conv2d_input_gradient;
 
 Tensor convolved(const Tensor& x, const Tensor& weight, const Tensor& bias, const ops::Conv2dParameters& options);
 
-/// The gradient for weights of this shape.
+/// Gradient for weights of this shape.
 Tensor weight_gradient(const Tensor& x, const Tensor& g, const Shape& filters, const ops::Conv2dParameters& options) {
     const ops::LazyArray out =
         ops::conv2d_weight_gradients(x.dense_view(), g.dense_view(), filters, options, false).weight;
@@ -65,12 +65,12 @@ Tensor convolved(const Tensor& x, const Tensor& weight, const Tensor& bias, cons
     const std::optional<ops::View> offset = bias.defined() ? std::optional(bias.dense_view()) : std::nullopt;
     const ops::LazyArray out = ops::conv2d(in, filter, offset, options, detail::use_of(weight));
     if (!any_requires_grad({x, weight, bias})) return Tensor(out);
-    // What is kept is what the gradients that somebody wants are made of: with frozen weights not the input.
+    // Saves only what the required gradients need: with frozen weights not the input.
     return attach_backward(
         "conv2d", {x, weight, bias}, out,
         [x = detail::saved_for(weight, x), weight = detail::saved_for(x, weight), from = in.shape,
          filters = filter.shape, options](const GradientContext& context) {
-            // Once dense for all of them.
+            // Made dense once for all of them.
             const Tensor g = grad_enabled() ? context.gradient() : Tensor(context.gradient().dense_view());
             std::vector<Tensor> gradients(3);
             if (context.needs(0))
@@ -79,7 +79,7 @@ Tensor convolved(const Tensor& x, const Tensor& weight, const Tensor& bias, cons
                 gradients[1] = weight_gradient(x.get("conv2d"), g, filters, options);
             if (context.needs(2) && grad_enabled()) {
                 gradients[2] = sum(g, {0, 2, 3});
-            } else if (context.needs(1) && context.needs(2)) {  // by one kernel, where the strategy can
+            } else if (context.needs(1) && context.needs(2)) {  // by one kernel if the strategy has one
                 const auto [for_weight, for_bias] =
                     ops::conv2d_weight_gradients(x.get("conv2d").dense_view(), g.dense_view(), filters, options, true);
                 gradients[1] = Tensor(for_weight);
@@ -94,7 +94,7 @@ Tensor convolved(const Tensor& x, const Tensor& weight, const Tensor& bias, cons
         RuleKind::differentiable);
 }
 
-/// Of integers, by columns: no strategy serves them.
+/// Integers, by im2col: no strategy supports them.
 Tensor convolved_integers(const detail::ConvInput& given, const Tensor& weight, const Tensor& bias,
                           const Conv2dParameters& options) {
     const ops::Conv2dParameters conv{.stride = options.stride,

@@ -1,4 +1,4 @@
-// Layer 3, private. The gradients of conv2d as differentiable functions (conv2d.cpp).
+// Layer 3, private. Gradients of conv2d as differentiable functions (conv2d.cpp).
 #pragma once
 
 #include <string_view>
@@ -8,7 +8,8 @@
 
 namespace declivity::detail {
 
-/// The gradient for x of this shape, from that of the result: a transposed convolution. @param name for the graph
+/// Gradient of conv2d for an x of this shape, from that of the result: a transposed convolution. @param name in the
+/// graph
 Tensor conv2d_input_gradient(std::string_view name, const Tensor& g, const Tensor& weight, const Shape& x,
                              const ops::Conv2dParameters& options);
 

@@ -1,5 +1,5 @@
-// Convolutions of volumes by those of their slices. The depth comes first, so that the slices that a layer of the
-// filter meets lie one behind the other, as a batch of images.
+// 3-D convolution by 2-D convolutions of slices. The depth is the first axis, so that the slices under each depth index
+// of the filter are contiguous, as a batch of images.
 #include <declivity/tensor/function_call.hpp>
 #include <declivity/tensor/functions.hpp>
 
@@ -38,7 +38,7 @@ Tensor by_parts(const char* name, const Tensor& x, const Tensor& weight, const S
                 const ConvTranspose3dParameters& options) {
     const auto& [stride, padding, further, dilation, groups] = options;
     const std::int64_t n = x.size(0), depth = x.size(2), layers = weight.size(2), rows = x.size(3), columns = x.size(4);
-    // What each slice gives through all layers of the filter, as channels: (D N, O Q, F, G).
+    // Result of each slice for all depth indices of the filter, as channels: (D N, O Q, F, G).
     const Tensor slices = reshape(permute(x, {2, 0, 1, 3, 4}), {depth * n, x.size(1), rows, columns});
     const Tensor filter = reshape(weight, {weight.size(0), weight.size(1) * layers, weight.size(3), weight.size(4)});
     const Tensor parts = conv_transpose2d(slices, filter, {},
@@ -47,7 +47,7 @@ Tensor by_parts(const char* name, const Tensor& x, const Tensor& weight, const S
                                            .output_padding = {further[1], further[2]},
                                            .dilation = {dilation[1], dilation[2]},
                                            .groups = groups});
-    // Summed where they go along the depth; what lies outside of the result goes nowhere.
+    // Summed at their output positions along the depth; those outside of the result are dropped.
     const Tensor by_layer = permute(reshape(parts, {depth, n, out[1], layers, out[3], out[4]}), {0, 3, 1, 2, 4, 5});
     const Tensor places = detail::window_places(depth, stride[0], layers, dilation[0], x.device()) - padding[0];
     const Tensor sums = detail::sum_rows(name, reshape(by_layer, {depth * layers, n * out[1] * out[3] * out[4]}),
@@ -59,10 +59,10 @@ Tensor by_parts(const char* name, const Tensor& x, const Tensor& weight, const S
 
 Tensor conv3d(const Tensor& x, const Tensor& weight, const Tensor& bias, const Conv3dParameters& options) {
     constexpr auto* name = "conv3d";
-    const detail::PaddingRecord capture(options.padding, 3);
+    const detail::PaddingRecord padding_attribute(options.padding, 3);
     const FunctionCall call(
         name, {{"x", x}, {"weight", weight}, {"bias", bias}},
-        {{"stride", options.stride}, record.attribute(), {"dilation", options.dilation}, {"groups", options.groups}});
+        {{"stride", options.stride}, padding_attribute.attribute(), {"dilation", options.dilation}, {"groups", options.groups}});
     call.require_defined({"x", "weight"});
     const Dims stride = dims_of(options.stride), dilation = dims_of(options.dilation);
     const detail::ConvInput given(name, x, weight, options.padding, dilation, stride);

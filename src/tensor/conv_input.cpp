@@ -15,7 +15,7 @@
 namespace declivity {
 namespace {
 
-/// One number for each axis.
+/// Expands one number to one per axis.
 Dims each(const Dims& numbers, int axes) {
     return numbers.rank() == 1 && axes > 1 ? Dims::filled(axes, numbers[0]) : numbers;
 }
@@ -137,9 +137,10 @@ Shape transposed_shape(std::string_view name, const Tensor& x, const Tensor& wei
         out.push_back((x.size(2 + i) - 1) * conv.stride[i] - 2 * conv.padding[i] +
                       conv.dilation[i] * (weight.size(2 + i) - 1) + further + 1);
         if (out[2 + i] < 1)
-            throw ShapeError(fmt::format(
-                "{}: expected a result of at least one element along each axis, got x {} and weight {} with padding {}",
-                name, x.shape().str(), weight.shape().str(), conv.padding.str()));
+            throw ShapeError(
+                fmt::format("{}: expected a result with at least one element along each axis, got x {} and weight {} "
+                            "with padding {}",
+                            name, x.shape().str(), weight.shape().str(), conv.padding.str()));
     }
     (void)ops::conv_shape(name, out, weight.shape(),
                           {conv.stride.span(), conv.padding.span(), conv.dilation.span(), conv.groups});

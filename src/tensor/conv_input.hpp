@@ -1,4 +1,4 @@
-// Layer 3, private. What convolutions of any number of spatial axes have in common.
+// Layer 3, private. Input checks and padding shared by convolutions of any number of spatial axes.
 #pragma once
 
 #include <string_view>
@@ -8,14 +8,14 @@
 
 namespace declivity::detail {
 
-/// x with `axes` spatial axes as a batch: of one, where it is (C, spatial...).
+/// Adds a batch axis to an unbatched x (C, spatial...) with `axes` spatial axes.
 inline bool is_single(const Tensor& x, int axes) { return x.rank() == axes + 1; }
 Tensor as_batch(const Tensor& x, int axes);
-/// The result of a batch of one without its first axis, where x came without.
+/// Removes the batch axis from the result if x had none.
 Tensor as_given(const Tensor& y, bool single);
 
-/// What a convolution records of its padding: numbers for each axis, of all begins and then all ends where they differ;
-/// or a word.
+/// Padding attribute of a convolution's call record: "same", or one number per axis, or all begins and then all ends
+/// where they differ.
 class PaddingRecord {
   public:
     PaddingRecord(const ConvPadding& padding, int axes) : same_(padding.is_same()), numbers_(padding.numbers(axes)) {}
@@ -28,18 +28,18 @@ class PaddingRecord {
     Dims numbers_;
 };
 
-/// The input of a convolution as a batch, with those zeros around it that are not the same on both sides.
+/// Input of a convolution as a batch, explicitly padded with zeros where the padding of both sides differs.
 struct ConvInput {
     Tensor x;
-    Dims padding;  ///< that is left, on both sides of each axis
+    Dims padding;  ///< remaining symmetric padding of each axis
     bool single;
 
-    /// x and weight of other ranks stay as they are: conv_shape refuses them.
+    /// x and weight of other ranks are not changed: conv_shape rejects them.
     ConvInput(std::string_view name, const Tensor& given, const Tensor& weight, const ConvPadding& around,
               const Dims& dilation, const Dims& stride);
 };
 
-/// Types, devices and the shape of the bias (channels).
+/// Checks types, devices and the shape of the bias (channels).
 void require_conv_operands(std::string_view name, const Tensor& x, const Tensor& weight, const Tensor& bias,
                            std::int64_t channels);
 
@@ -47,11 +47,11 @@ struct TransposedConv {
     Dims stride, padding, output_padding, dilation;
     std::int64_t groups;
 };
-/// The shape of a transposed convolution of x (N, C, spatial...), after all checks.
+/// Shape of the result of a transposed convolution of x (N, C, spatial...), after all checks.
 Shape transposed_shape(std::string_view name, const Tensor& x, const Tensor& weight, const Tensor& bias,
                        const TransposedConv& conv);
 
-/// y (N, O, spatial...) + bias (O), where there is one.
+/// Returns y (N, O, spatial...) + bias (O); y if the bias is undefined.
 Tensor with_bias(Tensor y, const Tensor& bias);
 
 }  // namespace declivity::detail

@@ -9,7 +9,7 @@
 namespace declivity {
 namespace {
 
-/// Of integers, by columns: no strategy serves them.
+/// Integers, by im2col: no strategy supports them.
 Tensor of_integers(const Tensor& x, const Tensor& weight, const Shape& out, const ConvTranspose2dParameters& options) {
     const std::int64_t groups = options.groups, channels = x.size(1) / groups, taps = weight.numel() / weight.size(0);
     const std::int64_t pixels = x.size(2) * x.size(3);
@@ -40,7 +40,7 @@ Tensor conv_transpose2d(const Tensor& x, const Tensor& weight, const Tensor& bia
         name, in, weight, bias, {dims_of(options.stride), padding, further, dims_of(options.dilation), options.groups});
     Tensor y;
     if (further[0] >= options.stride[0] || further[1] >= options.stride[1]) {
-        // More of the result than a convolution of it would look at: all that there is, cut or with zeros behind it.
+        // The result is larger than a convolution's input could be: computed in full, then cropped or zero-padded.
         y = detail::decomposed_in_f32(
             [&](const std::vector<Tensor>& operands) {
                 const Tensor whole = conv_transpose2d(

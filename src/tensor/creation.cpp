@@ -25,7 +25,7 @@ namespace {
 
 Device device_of(const TensorOptions& options) { return options.device ? *options.device : default_device(); }
 
-/// The attribute that all functions here have beside their own.
+/// Attribute common to all functions in this file.
 CallAttribute type_of(const TensorOptions& options) { return {"dtype", options.dtype}; }
 
 ops::View make(std::string_view function, const Shape& shape, const TensorOptions& options) {
@@ -41,20 +41,20 @@ Tensor filled(std::string_view function, const Shape& shape, const Scalar& value
 void require_floating(std::string_view function, const TensorOptions& options) {
     if (!is_floating(options.dtype))
         throw TypeError(
-            fmt::format("{}: expected a floating type, got {} (whole numbers: uniform(shape, low, high, options), "
+            fmt::format("{}: expected a floating type, got {} (for integers: uniform(shape, low, high, options), "
                         "rounded towards 0)",
                         function, name_of(options.dtype)));
 }
 
-/// Where random numbers go.
+/// Destination of random numbers.
 Device place_of(std::string_view function, const TensorOptions& options, const std::optional<Generator>& generator) {
     if (generator && options.device && !(*options.device == generator->device()))
-        throw DeviceError(fmt::format("{}: expected a generator of the tensor's device '{}', got one of '{}'", function,
+        throw DeviceError(fmt::format("{}: expected a generator on the tensor's device '{}', got one on '{}'", function,
                                       options.device->name(), generator->device().name()));
     return generator ? generator->device() : device_of(options);
 }
 
-/// Random numbers are made in f32 or f64; other types are converted.
+/// Random numbers are generated in f32 or f64; other types are converted.
 template <class Numbers>
 Tensor random(std::string_view function, const Shape& shape, const TensorOptions& options,
               const std::optional<Generator>& generator, Numbers&& numbers) {
@@ -67,7 +67,7 @@ Tensor random(std::string_view function, const Shape& shape, const TensorOptions
     return Tensor(ops::make_lazy(numbers(dtype, call), device)).to(options.dtype);
 }
 
-/// @throws ValueError unless the type holds the number exactly
+/// @throws ValueError unless the type represents the number exactly
 void require_holds(std::string_view function, DType dtype, std::int64_t number) {
     const std::int64_t exact = dtype == DType::f64    ? std::int64_t{1} << 53
                                : dtype == DType::f32  ? std::int64_t{1} << 24
@@ -76,8 +76,8 @@ void require_holds(std::string_view function, DType dtype, std::int64_t number) 
                                                       : 0;
     const bool holds = exact != 0 ? number >= -exact && number <= exact : Scalar(number).fits(dtype);
     if (!holds)
-        throw ValueError(
-            fmt::format("{}: expected numbers that {} holds, got {} among them", function, name_of(dtype), number));
+        throw ValueError(fmt::format("{}: expected numbers representable in {}, got {} among them", function,
+                                     name_of(dtype), number));
 }
 
 void require_tensor(std::string_view function, const Tensor& like) {
@@ -143,11 +143,10 @@ std::int64_t count_of(const Scalar& start, const Scalar& end, const Scalar& step
         throw ValueError(fmt::format("arange: expected a step that leads from start to end, got {}, {}, {}",
                                      start.str(), end.str(), step.str()));
     if (!(steps < 0x1p63))
-        throw ValueError(
-            fmt::format("arange: expected a number of elements that fits into 63 bits, got {} of them", steps));
+        throw ValueError(fmt::format("arange: expected a number of elements that fits into 63 bits, got {}", steps));
     const auto whole = [](const Scalar& n) { return !n.is_floating() && n.fits(DType::i64); };
     if (steps == 0 || !std::ranges::all_of(numbers, whole)) return static_cast<std::int64_t>(steps);
-    // Where doubles would round: the distance fits into 64 bits without a sign.
+    // Where doubles would round: the distance fits into 64 bits unsigned.
     const bool up = step.to<std::int64_t>() > 0;
     const std::uint64_t distance = up ? end.to<std::uint64_t>() - start.to<std::uint64_t>()
                                       : start.to<std::uint64_t>() - end.to<std::uint64_t>(),
@@ -232,7 +231,7 @@ Tensor randint(std::int64_t low, std::int64_t high, const Shape& shape, const Te
             "randint: expected low < high, and at most 2^48 numbers between them, got {} and {}", low, high));
     require_holds("randint", options.dtype, low);
     require_holds("randint", options.dtype, high - 1);
-    // Two of 24 bits, which floats hold exactly.
+    // Two of 24 bits, which floats represent exactly.
     const TensorOptions of_bits{DType::f32, place_of("randint", options, generator)};
     const auto bits = [&] {
         return random("randint", shape, of_bits, generator,
@@ -255,7 +254,7 @@ Tensor randperm(std::int64_t n, const TensorOptions& options, const std::optiona
     std::vector<std::int64_t> order(static_cast<std::size_t>(n));
     std::iota(order.begin(), order.end(), 0);
     from.take_on_host("randperm", [&](const ops::RandomPosition& position) {
-        // Element i changes places with one that is not before it, by two words of 32 bits.
+        // Element i is swapped with one that is not before it, by two 32-bit words.
         std::array<std::uint32_t, 4> words{};
         for (std::uint64_t i = 0; i < order.size(); ++i) {
             if (i % 2 == 0) words = philox_block(position.seed, position.offset + i / 2);

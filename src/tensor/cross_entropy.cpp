@@ -27,7 +27,7 @@ LossReduction reduction_of(Reduction reduction) {
                                          : LossReduction::mean;
 }
 
-/// -log softmax, weighted by the target of each class: that of the label's own class, smoothed.
+/// -log softmax weighted by the target of each class: the smoothed one-hot label.
 Tensor decomposed(const Tensor& logits, const Tensor& labels, const ops::CrossEntropy& call) {
     const std::int64_t rows = logits.size(0);
     const auto classes = static_cast<double>(logits.size(1));
@@ -42,11 +42,11 @@ Tensor decomposed(const Tensor& logits, const Tensor& labels, const ops::CrossEn
         target = equal(wanted, arange(0, classes, 1, whole)).to(dtype) * (1 - call.label_smoothing) +
                  call.label_smoothing / classes;
         counts = not_equal(wanted, number(static_cast<double>(call.ignore_index)));
-        // A label that there is not makes NaN, of the gradient too.
+        // An out-of-range label gives NaN, as does its gradient.
         const Tensor there = where(less(wanted, number(0)), nan, where(less(wanted, number(classes)), target, nan));
         target = where(counts, there, zero);
     }
-    // What is ignored has no part in it, whatever it is; nor has a class of probability 0 that is not wanted.
+    // Ignored rows are masked, whatever their values; so are classes of target 0 with probability 0.
     const Tensor counted = where(counts, logits, zero);
     const Tensor losses = -sum(where(equal(target, zero), zero, log_softmax(counted, 1) * target), {1});
     if (call.reduction == LossReduction::none) return losses;
@@ -70,7 +70,7 @@ void check(const Tensor& logits, const Tensor& target, const CrossEntropyOptions
     ops::require_shape(name, "labels", target.shape(), detail::without_classes(logits.shape()));
 }
 
-/// Of rows and their labels, by kernels.
+/// Rows and their labels, by kernels.
 Tensor by_kernels(const Tensor& logits, const Tensor& labels, const ops::CrossEntropy& call) {
     const auto decomposition = [call](const std::vector<Tensor>& in) {
         return std::vector{decomposed(in[0], in[1], call)};
@@ -93,10 +93,10 @@ Tensor by_kernels(const Tensor& logits, const Tensor& labels, const ops::CrossEn
         decomposition)[0];
 }
 
-/// Of rows and their labels, with a weight for each class.
+/// Rows and their labels, with a weight for each class.
 Tensor weighted(const Tensor& logits, const Tensor& labels, const CrossEntropyOptions& options, const Tensor& weight) {
     const double spread = options.label_smoothing / static_cast<double>(logits.size(1));
-    // What is ignored has no part in it, whatever it is.
+    // Ignored rows are masked, whatever their values.
     const Tensor counts = detail::as_column(labels != options.ignore_index);
     const Tensor logarithms = log_softmax(where(counts, logits, 0), 1);
     const detail::LabelLosses by_label(logarithms, labels, weight, options.ignore_index);
@@ -109,7 +109,7 @@ Tensor weighted(const Tensor& logits, const Tensor& labels, const CrossEntropyOp
     return sum(losses) / divisor;
 }
 
-/// Of rows and the probabilities of their classes.
+/// Rows and the probabilities of their classes.
 Tensor of_probabilities(const Tensor& logits, const Tensor& target, const CrossEntropyOptions& options,
                         const Tensor& weight) {
     const double spread = options.label_smoothing / static_cast<double>(logits.size(1));
@@ -122,17 +122,17 @@ Tensor of_probabilities(const Tensor& logits, const Tensor& target, const CrossE
 
 Tensor cross_entropy(const Tensor& logits, const Tensor& target, const CrossEntropyOptions& options,
                      const Tensor& weight) {
-    const FunctionCall capture("cross_entropy", {{"logits", logits}, {"target", target}, {"weight", weight}},
+    const FunctionCall call("cross_entropy", {{"logits", logits}, {"target", target}, {"weight", weight}},
                                {{"reduction", options.reduction},
                                 {"label_smoothing", options.label_smoothing},
                                 {"ignore_index", options.ignore_index}});
-    record.require_defined({"logits", "target"});
-    if (detail::is_narrow(target)) return record.result(cross_entropy(logits, target.to(DType::i64), options, weight));
+    call.require_defined({"logits", "target"});
+    if (detail::is_narrow(target)) return call.result(cross_entropy(logits, target.to(DType::i64), options, weight));
     if (logits.rank() == 1) {
         const bool labels = target.shape() != logits.shape();
         if (labels) ops::require_shape("cross_entropy", "the label of logits (C)", target.shape(), {});
         const Tensor row = labels ? reshape(target, {1}) : unsqueeze(target, 0);
-        return record.result(reshape(cross_entropy(unsqueeze(logits, 0), row, options, weight), {}));
+        return call.result(reshape(cross_entropy(unsqueeze(logits, 0), row, options, weight), {}));
     }
     check(logits, target, options, weight);
     const bool probabilities = target.shape() == logits.shape();
@@ -154,7 +154,7 @@ Tensor cross_entropy(const Tensor& logits, const Tensor& target, const CrossEntr
     }
     if (options.reduction == Reduction::none && logits.rank() > 2)
         losses = reshape(losses, detail::without_classes(logits.shape()));
-    return record.result(losses);
+    return call.result(losses);
 }
 
 }  // namespace declivity

@@ -23,23 +23,23 @@ namespace {
 
 constexpr auto* kName = "ctc_loss";
 constexpr double kInfinity = std::numeric_limits<double>::infinity();
-/// Stands for the logarithm of 0 where gradients are wanted: infinities less infinities have none.
+/// Finite substitute for log(0): the difference of infinities has no gradient.
 constexpr double kNever = -1e30;
 
-/// Of log_probs (T, N, C), targets (N, S) and lengths (N), of i64.
+/// log_probs (T, N, C), targets (N, S) and lengths (N), i64.
 struct Sequences {
     Tensor log_probs, targets, input_lengths, target_lengths;
 };
 
 Tensor column(const Tensor& x) { return unsqueeze(x, 1); }
 
-/// x (N, M) with its columns `by` further, and what has no probability in front.
+/// x (N, M) with its columns shifted by `by`, filled with probability 0.
 Tensor behind(const Tensor& x, std::int64_t by) {
     const std::int64_t m = x.size(1), kept = std::max<std::int64_t>(0, m - by);
     return pad(slice(x, 1, 0, kept), {0, m - kept}, {0, 0}, kNever);
 }
 
-/// Losses (N), infinite where there is no alignment: alphas, step by step.
+/// Losses (N), infinite if there is no alignment: the forward variables (alphas), step by step.
 Tensor decomposed(const Sequences& all, std::int64_t blank) {
     const std::int64_t steps = all.log_probs.size(0), n = all.log_probs.size(1), labels = all.targets.size(1),
                        states = 2 * labels + 1;
@@ -49,7 +49,7 @@ Tensor decomposed(const Sequences& all, std::int64_t blank) {
     const Tensor length = where(fits, all.target_lengths, 0);
     Tensor path, skips;
     {
-        // Labels with blanks around them; the way over a blank is free between different labels.
+        // Labels interleaved with blanks; a blank may be skipped between different labels.
         const NoGrad constants;
         const Tensor state = arange(0, states, 1, whole), pair = floor_divide(state, 2);
         const Tensor odd = state - 2 * pair == 1;
@@ -58,7 +58,7 @@ Tensor decomposed(const Sequences& all, std::int64_t blank) {
         const Tensor before = pad(slice(path, 1, 0, std::max<std::int64_t>(0, states - 2)),
                                   {0, std::min<std::int64_t>(2, states)}, {0, 0}, 0);
         skips = logical_and(logical_and(odd, state > 1), path != before);
-        // Behind the target there is nothing, whatever stands there.
+        // Padding behind the target is ignored, whatever it contains.
         path = where(state > 2 * column(length), blank, path);
     }
     const Tensor emissions =
@@ -70,17 +70,17 @@ Tensor decomposed(const Sequences& all, std::int64_t blank) {
             t == 0 ? alpha : logaddexp(logaddexp(alpha, behind(alpha, 1)), where(skips, behind(alpha, 2), kNever));
         alpha = where(column(all.input_lengths > t), ways + select(emissions, 0, t), alpha);
     }
-    // Of no steps at all: the state of nothing.
+    // With no steps at all: the initial state.
     const auto last = [&](const Tensor& at) { return reshape(gather(alpha, 1, column(at)), {n}); };
     const Tensor own = last(2 * length), before = last(where(length > 0, 2 * length - 1, 0));
     const Tensor loss = -where(logical_and(length > 0, all.input_lengths > 0), logaddexp(own, before), own);
     const Tensor none = all.input_lengths == 0, never = logical_or(loss > -0.1 * kNever, none);
-    // What is added leaves the gradient as it is.
+    // Adding a constant keeps the gradient.
     const Tensor found = loss + where(never, kInfinity, full({}, 0, {loss.dtype(), whole.device}));
     return where(fits, where(logical_and(none, length == 0), 0, found), kInfinity);
 }
 
-/// Infinite losses as they are, with a gradient that is NaN; or as 0 without one.
+/// Infinite losses unchanged, with gradient NaN; or 0 with gradient 0.
 Tensor guarded(const Tensor& losses, bool zero_infinity) {
     if (zero_infinity) return where(losses == kInfinity, 0, losses);
     if (!any_requires_grad({losses})) return losses;
@@ -121,7 +121,7 @@ void require_whole(const char* name, const Tensor& x, const Tensor& like) {
     ops::require_same_device(kName, like.device(), x.device());
 }
 
-/// Targets one after the other, as rows (N, S).
+/// Concatenated targets as rows (N, S).
 Tensor as_rows(const Tensor& targets, const Tensor& lengths, std::int64_t longest) {
     const TensorOptions whole{DType::i64, targets.device()};
     const std::int64_t n = lengths.numel();
@@ -140,7 +140,7 @@ Tensor loss_of(const FunctionCall& call, const Tensor& log_probs, const Tensor& 
                  inputs = reshape(input_lengths, {n}).to(DType::i64);
     const Tensor whole = targets.to(DType::i64);
     const bool padded = targets.rank() == 2 || single;
-    // Targets that are longer than their input have no alignment: rows of more than `steps` are not needed.
+    // Targets longer than their input have no alignment: rows of more than `steps` are not needed.
     const std::int64_t total = targets.rank() == 2 ? targets.size(1) : targets.numel(),
                        width = std::min(longest >= 0 ? longest : total, padded ? total : std::min(total, steps));
     const Tensor rows = padded ? slice(reshape(whole, {n, total}), 1, 0, width) : as_rows(whole, lengths, width);
@@ -161,17 +161,18 @@ Tensor loss_of(const FunctionCall& call, const Tensor& log_probs, const Tensor& 
 void check(const Tensor& x, const Tensor& targets, const CtcLossOptions& options) {
     ops::require_real(kName, "log_probs", x.dtype());
     if (x.rank() != 2 && x.rank() != 3)
-        throw ShapeError(fmt::format("{}: expected log_probs (T, N, C) or (T, C), got {}", kName, x.shape().str()));
+        throw ShapeError(
+            fmt::format("{}: expected log_probs of shape (T, N, C) or (T, C), got {}", kName, x.shape().str()));
     require_whole("targets", targets, x);
     const bool single = x.rank() == 2;
     const bool fits = targets.rank() == 1 || (targets.rank() == 2 && targets.size(0) == (single ? 1 : x.size(1)));
     if (!fits)
-        throw ShapeError(fmt::format("{}: expected targets {} for log_probs {}, got {}", kName,
-                                     single ? "(S)" : "(N, S), or all in a row,", x.shape().str(),
+        throw ShapeError(fmt::format("{}: expected targets of shape {} for log_probs {}, got {}", kName,
+                                     single ? "(S)" : "(N, S), or concatenated,", x.shape().str(),
                                      targets.shape().str()));
     if (options.blank < 0 || options.blank >= x.size(-1))
         throw ValueError(
-            fmt::format("{}: expected a blank of one of {} classes, got {}", kName, x.size(-1), options.blank));
+            fmt::format("{}: expected a blank index within {} classes, got {}", kName, x.size(-1), options.blank));
 }
 
 }  // namespace
@@ -222,7 +223,7 @@ Tensor ctc_loss(const Tensor& log_probs, const Tensor& targets, const std::vecto
     for (const std::int64_t one : target_lengths) longest = std::max(longest, one), total += one;
     if (in_a_row && total != most)
         throw ShapeError(
-            fmt::format("{}: expected targets of {} labels, the sum of their lengths, got {}", kName, total, most));
+            fmt::format("{}: expected targets of {} labels, the sum of target_lengths, got {}", kName, total, most));
     const auto tensor = [&](const std::vector<std::int64_t>& lengths) {
         return Tensor::from<std::int64_t>(lengths, {n}, log_probs.device());
     };

@@ -1,4 +1,4 @@
-// Cosine transforms by Fourier transforms of as many numbers (J. Makhoul, A fast cosine transform in one and two
+// Cosine transforms by Fourier transforms of the same length (J. Makhoul, A fast cosine transform in one and two
 // dimensions, 1980).
 #include <cmath>
 #include <numbers>
@@ -20,7 +20,7 @@ Tensor eighth_turns(std::int64_t n, const Tensor& like) {
     return complex(cos(angle), -sin(angle));
 }
 
-/// What results are multiplied by where norm is "ortho".
+/// Scale factors for norm "ortho".
 Tensor ortho(std::int64_t n, const Tensor& like) {
     const auto count = static_cast<double>(n);
     const Tensor k = arange(0, n, 1, {DType::i32, like.device()});
@@ -28,14 +28,14 @@ Tensor ortho(std::int64_t n, const Tensor& like) {
     return where(k == 0, full({}, std::sqrt(1 / (4 * count)), numbers), std::sqrt(1 / (2 * count)));
 }
 
-/// Checked, in f32 or f64, its axis the last.
+/// Checked input in f32 or f64, with its axis last.
 Tensor prepared(const char* name, const Tensor& x, std::int64_t axis, std::string_view norm) {
     const int along = normalize_axis(name, axis, x.rank());
     if (norm != "backward" && norm != "ortho")
-        throw ValueError(fmt::format("{}: expected \"backward\" or \"ortho\" as norm, got \"{}\"", name, norm));
+        throw ValueError(fmt::format("{}: expected norm \"backward\" or \"ortho\", got \"{}\"", name, norm));
     if (x.size(along) < 1)
         throw ShapeError(
-            fmt::format("{}: expected at least one number along the axis, got x of {}", name, x.shape().str()));
+            fmt::format("{}: expected at least one element along the axis, got x of {}", name, x.shape().str()));
     const DType real = is_floating(x.dtype()) ? compute_type(x.dtype()) : DType::f32;
     return movedim(x.to(real), along, -1);
 }
@@ -52,10 +52,10 @@ Tensor dct(const Tensor& x, std::int64_t axis, std::string_view norm) {
     call.require_defined({"x"});
     const Tensor in = prepared("fft::dct", x, axis, norm);
     const std::int64_t n = in.size(-1), h = n / 2;
-    // Even places rising, odd places falling.
+    // Even indices ascending, odd indices descending.
     const Tensor order = n == 1 ? in : concat({slice(in, -1, 0, n, 2), flip(slice(in, -1, 1, n, 2), {-1})}, -1);
     const Tensor turned = complex_mul(rfft(order), eighth_turns(n, in)) * 2;
-    // Numbers beyond the middle are the imaginary parts of those before it.
+    // The second half consists of the imaginary parts of the first.
     Tensor y = select(turned, -1, 0);
     if (n > 2) y = concat({y, flip(-slice(select(turned, -1, 1), -1, 1, n - h), {-1})}, -1);
     if (norm == "ortho") y = y * ortho(n, in);
@@ -78,7 +78,7 @@ Tensor idct(const Tensor& x, std::int64_t axis, std::string_view norm) {
     const std::int64_t even = n - h;
     const Tensor rising = slice(order, -1, 0, even), falling = flip(slice(order, -1, even, n), {-1});
     Shape shape = in.shape();
-    // Pairs of both, and the last one of an odd number alone.
+    // Interleaves both; the last element of an odd length is alone.
     Tensor y = stack({slice(rising, -1, 0, h), falling}, -1);
     shape[shape.rank() - 1] = 2 * h;
     y = reshape(y, shape);

@@ -1,4 +1,4 @@
-// Layer 3, private. Functions that are compositions of others first, and have kernels that are faster.
+// Layer 3, private. Functions with a decomposition into other functions as well as faster kernels.
 #pragma once
 
 #include <functional>
@@ -9,8 +9,8 @@
 
 namespace declivity::detail {
 
-/// While one lives, functions of this thread that have a composition are that, without kernels of their own: what the
-/// kernels are tested against.
+/// While an instance is alive, functions of this thread that have a decomposition use it instead of their kernels: the
+/// reference that the kernels are tested against.
 class DecompositionScope {
   public:
     DecompositionScope();
@@ -22,19 +22,19 @@ class DecompositionScope {
     bool before_;
 };
 
-/// Whether one lives.
+/// Returns whether a DecompositionScope is alive on this thread.
 bool by_decomposition();
 
-/// What a composition gives, computed in f32 where inputs are f16 or bf16, and rounded to that type, as kernels do.
+/// Results of a decomposition, computed in f32 where inputs are f16 or bf16 and rounded to that type, like kernels do.
 std::vector<Tensor> decomposed_in_f32(const Decomposition& decomposition, const std::vector<Tensor>& inputs);
-/// The same of one tensor.
+/// Overload for a function of one tensor.
 template <class Function>
 Tensor decomposed_in_f32(const Tensor& x, const Function& function) {
     return decomposed_in_f32([&](const std::vector<Tensor>& in) { return std::vector{function(in[0])}; }, {x})[0];
 }
 
-/// function(x), where x is f16 or bf16 computed in f32 and rounded once. Backward keeps x alone and computes the
-/// function again, so that no intermediate result in f32 outlives the call.
+/// function(x); for f16 and bf16, x is upcast to f32 and the result rounded once. Saves only x and recomputes the
+/// function in backward, so that no f32 intermediate outlives the call.
 Tensor recomputed_in_f32(std::string_view name, const Tensor& x, const std::function<Tensor(const Tensor&)>& function);
 
 }  // namespace declivity::detail

@@ -32,10 +32,10 @@ Parts checked(const Tensor& x, const Tensor& offset, const Tensor& weight, const
     ops::require_rank(name, "offset", offset.shape(), 4, "N, 2 G R S, P, Q");
     const std::int64_t channels = x.size(1), each = weight.size(1), taps = weight.size(2) * weight.size(3);
     if (each < 1 || taps < 1 || channels % each != 0 || channels == 0 || weight.size(0) % (channels / each) != 0)
-        throw ShapeError(
-            fmt::format("deform_conv2d: expected x (N, C, H, W) and weight (O, C / groups, R, S), O a multiple "
-                        "of groups, got {} and {}",
-                        x.shape().str(), weight.shape().str()));
+        throw ShapeError(fmt::format(
+            "deform_conv2d: expected x of shape (N, C, H, W) and weight of shape (O, C / groups, R, S), O a multiple "
+            "of groups, got {} and {}",
+            x.shape().str(), weight.shape().str()));
     const std::int64_t groups = channels / each;
     const auto pair = [](const Size2& both) { return std::array{both[0], both[1]}; };
     const auto stride = pair(options.stride), padding = pair(options.padding), dilation = pair(options.dilation);
@@ -43,8 +43,8 @@ Parts checked(const Tensor& x, const Tensor& offset, const Tensor& weight, const
     parts.offset_groups = offset.size(1) / (2 * taps);
     if (parts.offset_groups < 1 || channels % parts.offset_groups != 0)
         throw ShapeError(
-            fmt::format("deform_conv2d: expected an offset of 2 G {} channels, G dividing the {} of x, got {}", taps,
-                        channels, offset.shape().str()));
+            fmt::format("deform_conv2d: expected an offset of 2 G {} channels, where G divides the {} of x, got {}",
+                        taps, channels, offset.shape().str()));
     const Shape moved{x.size(0), 2 * parts.offset_groups * taps, parts.out[2], parts.out[3]};
     ops::require_shape(name, "offset", offset.shape(), moved);
     if (mask.defined()) ops::require_shape(name, "mask", mask.shape(), {moved[0], moved[1] / 2, moved[2], moved[3]});
@@ -58,7 +58,7 @@ Tensor convolved(const Tensor& x, const Tensor& offset, const Tensor& weight, co
     const std::int64_t r = weight.size(2), s = weight.size(3), p = parts.out[2], q = parts.out[3];
     const std::int64_t images = n * og, places = r * s * p * q;
     const TensorOptions numbers{x.dtype(), x.device()};
-    // Where the filter would stand by itself, and how far it is moved: (N G, R, S, P, Q).
+    // Regular sampling positions plus offsets: (N G, R, S, P, Q).
     const auto steps = [&](int axis, std::int64_t taps, std::int64_t outs) {
         const auto i = static_cast<std::size_t>(axis);
         const Shape of_taps = axis == 0 ? Shape{1, taps, 1, 1, 1} : Shape{1, 1, taps, 1, 1};

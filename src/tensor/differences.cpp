@@ -1,4 +1,4 @@
-// Differences between neighbours and between tensors, integrals, membership.
+// Differences of neighbours and of tensors, integrals, membership.
 #include <algorithm>
 
 #include <declivity/ops/view.hpp>
@@ -17,7 +17,7 @@ using detail::widened;
 
 namespace {
 
-/// The neighbours along an axis: all elements but the last, and all but the first.
+/// Neighbours along an axis: all elements but the last, and all but the first.
 Tensor left_of(const Tensor& x, int along) { return slice(x, along, 0, std::max<std::int64_t>(0, x.size(along) - 1)); }
 Tensor right_of(const Tensor& x, int along) {
     return slice(x, along, std::min<std::int64_t>(1, x.size(along)), x.size(along));
@@ -51,15 +51,15 @@ Tensor diff(const Tensor& x, std::int64_t n, std::int64_t axis, const Tensor& pr
 
 namespace {
 
-/// The axis of samples, of numbers.
+/// Checks y, and returns the axis of samples.
 int samples_along(const char* name, const Tensor& y, std::int64_t axis) {
-    if (y.dtype() == DType::boolean) throw TypeError(fmt::format("{}: expected numbers as y, got bool", name));
+    if (y.dtype() == DType::boolean) throw TypeError(fmt::format("{}: expected y of a numeric type, got bool", name));
     return normalize_axis(name, axis, y.rank());
 }
 
-/// Distances between the places x of samples, for as many axes as y has.
+/// Differences of the positions x of samples, with as many axes as y.
 Tensor distances(const char* name, const Tensor& y, const Tensor& x, int along) {
-    if (x.dtype() == DType::boolean) throw TypeError(fmt::format("{}: expected numbers as x, got bool", name));
+    if (x.dtype() == DType::boolean) throw TypeError(fmt::format("{}: expected x of a numeric type, got bool", name));
     ops::require_same_device(name, y.device(), x.device());
     Shape shape;
     if (x.rank() == 1) {
@@ -68,7 +68,7 @@ Tensor distances(const char* name, const Tensor& y, const Tensor& x, int along) 
         for (int i = x.rank(); i < y.rank(); ++i) shape.push_back(1);
         for (const std::int64_t size : x.shape()) shape.push_back(size);
     }
-    // Neither is stretched along the axis of samples.
+    // Neither is broadcast along the axis of samples.
     bool fits = shape.rank() == y.rank() && shape[along] == y.size(along);
     for (int i = 0; fits && i < y.rank(); ++i)
         fits = i == along || shape[i] == y.size(i) || shape[i] == 1 || y.size(i) == 1;
@@ -85,7 +85,7 @@ Tensor like_without(const Tensor& y, int along) {
     return zeros(shape, {y.dtype(), y.device()});
 }
 
-/// f16 and bf16 values are computed in f32, and rounded once.
+/// f16 and bf16 are computed in f32, and rounded once.
 Tensor rounded_as(const Tensor& y, const Tensor& made) { return is_16bit_float(y.dtype()) ? made.to(y.dtype()) : made; }
 
 }  // namespace

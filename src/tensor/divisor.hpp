@@ -1,4 +1,4 @@
-// Division by a number as a multiplication, which every device does fast.
+// Division by a constant as a multiplication, which is fast on every device.
 #pragma once
 
 #include <cmath>
@@ -13,8 +13,8 @@ struct Factors {
     double first, second = 1;
 };
 
-/// What x of a type is multiplied by, one after the other, for x / p. 1 / p itself may not be a normal number of the
-/// type that is computed in (f32, or f64 for f64), where the quotient is one: 1e38 / 2e38.
+/// Factors that x of a type is multiplied by, in order, to compute x / p. 1 / p itself may not be a normal number of
+/// the compute type (f32, or f64 for f64) where the quotient is one: 1e38 / 2e38.
 inline Factors factors_of(DType dtype, double p) {
     using Float = std::numeric_limits<float>;
     using Double = std::numeric_limits<double>;

@@ -15,8 +15,7 @@
 
 namespace declivity {
 
-/// Which elements are dropped is drawn anew from the same call each time, so nothing but the call is kept for the
-/// gradient.
+/// The mask is regenerated from the same random call in backward, so only the call is saved for the gradient.
 Tensor detail::dropped(const Tensor& x, double probability, const ops::RandomCall& random) {
     const DType dtype = x.dtype(), compute = compute_type(dtype);
     const auto as = [](const ops::Expression& from, DType to) {
@@ -42,7 +41,7 @@ Tensor dropout(const Tensor& x, double p, const std::optional<Generator>& genera
     if (!is_floating(x.dtype()))
         throw TypeError(fmt::format("dropout: expected f32, f64, f16 or bf16, got {}", name_of(x.dtype())));
     if (generator && !(generator->device() == x.device()))
-        throw DeviceError(fmt::format("dropout: expected a generator of the device of x, '{}', got one of '{}'",
+        throw DeviceError(fmt::format("dropout: expected a generator on x's device, '{}', got one on '{}'",
                                       x.device().name(), generator->device().name()));
     if (p == 0) return call.result(x);
     const DType compute = compute_type(x.dtype());

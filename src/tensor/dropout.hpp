@@ -1,4 +1,4 @@
-// Layer 3, private. Dropout by a call of random numbers that was taken before.
+// Layer 3, private. Dropout with a given call of the random number generator.
 #pragma once
 
 #include <declivity/ops/random.hpp>
@@ -6,7 +6,7 @@
 
 namespace declivity::detail {
 
-/// x / (1 - probability), or 0 where number i of the call, of x's compute type, is below `probability`.
+/// x / (1 - probability), or 0 where random number i of the call, of x's compute type, is below `probability`.
 Tensor dropped(const Tensor& x, double probability, const ops::RandomCall& random);
 
 }  // namespace declivity::detail

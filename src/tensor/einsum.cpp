@@ -1,4 +1,4 @@
-// einsum: operands are brought to one order of indices and joined two at a time.
+// einsum: operands are permuted to a common order of indices and contracted pairwise.
 #include <algorithm>
 #include <array>
 #include <cctype>
@@ -18,7 +18,7 @@
 namespace declivity {
 namespace {
 
-constexpr int kRest = 256;  // labels from here on stand for axes of "...", from the last one
+constexpr int kRest = 256;  // labels from here on are the axes of "...", counted from the last one
 
 using Labels = std::vector<int>;
 
@@ -28,14 +28,14 @@ bool has(const Labels& labels, int one) { return std::ranges::find(labels, one) 
     throw ValueError(fmt::format("einsum: {} in \"{}\"", why, equation));
 }
 
-/// Letters of one operand, with -1 in the place of "...".
+/// Letters of one operand, with -1 for "...".
 Labels parsed(std::string_view equation, std::string_view term) {
     Labels labels;
     for (std::size_t i = 0; i < term.size(); ++i) {
         const char c = term[i];
         if (c == ' ') continue;
         if (c == '.') {
-            if (term.substr(i, 3) != "..." || has(labels, -1)) refuse(equation, "expected \"...\" once an operand");
+            if (term.substr(i, 3) != "..." || has(labels, -1)) refuse(equation, "expected \"...\" once per operand");
             labels.push_back(-1);
             i += 2;
         } else if (std::isalpha(static_cast<unsigned char>(c)) != 0) {
@@ -47,7 +47,7 @@ Labels parsed(std::string_view equation, std::string_view term) {
     return labels;
 }
 
-/// As the equation has it.
+/// Notation of a label in the equation.
 std::string written(int label) { return label < kRest ? std::string(1, static_cast<char>(label)) : "..."; }
 
 struct Parsed {
@@ -55,7 +55,7 @@ struct Parsed {
     Labels result;
 };
 
-/// "..." as labels of the last `count` axes of it.
+/// Labels of the last `count` axes of "...".
 Labels written_out(const Labels& labels, int count) {
     Labels all;
     for (const int number : labels) {
@@ -102,20 +102,20 @@ Parsed parse(std::string_view equation, const std::vector<Tensor>& operands) {
         return made;
     }
     const Labels wanted = parsed(equation, equation.substr(arrow + 2));
-    if (has(wanted, -1) && !rest) refuse(equation, "has \"...\" in the result alone");
+    if (has(wanted, -1) && !rest) refuse(equation, "has \"...\" only in the result");
     for (std::size_t i = 0; i < wanted.size(); ++i) {
         const int one = wanted[i];
         if (std::find(wanted.begin(), wanted.begin() + static_cast<std::ptrdiff_t>(i), one) !=
             wanted.begin() + static_cast<std::ptrdiff_t>(i))
             refuse(equation, fmt::format("has '{}' twice in the result", one < 0 ? "..." : written(one)));
         if (one >= 0 && std::ranges::none_of(terms, [&](const Labels& term) { return has(term, one); }))
-            refuse(equation, fmt::format("has '{}' in the result alone", static_cast<char>(one)));
+            refuse(equation, fmt::format("has '{}' only in the result", static_cast<char>(one)));
     }
     made.result = written_out(wanted, widest);
     return made;
 }
 
-/// A tensor whose axes have names, each once.
+/// A tensor with labelled axes, each label once.
 struct Named {
     Tensor x;
     Labels labels;
@@ -135,7 +135,7 @@ struct Named {
         if (axes.rank() > 0) x = sum(x, axes);
         labels = left;
     }
-    /// Without these, which have size 1.
+    /// Drops these axes, which have size 1.
     void drop(const Labels& ones) { *this = ordered_dropping(ones); }
     [[nodiscard]] Named ordered_dropping(const Labels& ones) const {
         Shape shape;
@@ -147,7 +147,7 @@ struct Named {
         }
         return {reshape(x, shape), left};
     }
-    /// Its axes in this order, those that it lacks with size 1.
+    /// Its axes in this order, missing ones with size 1.
     [[nodiscard]] Tensor aligned(const Labels& order) const {
         Dims axes;
         Shape shape;
@@ -159,7 +159,7 @@ struct Named {
     }
 };
 
-/// An index that stands several times means the diagonal.
+/// A repeated index selects the diagonal.
 Named named(const Tensor& x, const Labels& labels, std::string_view equation) {
     Named made{x, labels};
     for (std::size_t i = 0; i < made.labels.size(); ++i)
@@ -172,7 +172,7 @@ Named named(const Tensor& x, const Labels& labels, std::string_view equation) {
             if (made.x.shape()[a] != made.x.shape()[b])
                 throw ShapeError(fmt::format("einsum: expected one size for '{}', got {} in \"{}\"",
                                              written(made.labels[i]), made.x.shape().str(), equation));
-            // The diagonal stands last, and goes back to the first of its places.
+            // The diagonal becomes the last axis, and is moved to the first of its positions.
             made.x = movedim(diagonal(made.x, 0, a, b), -1, a);
             made.labels.erase(made.labels.begin() + static_cast<std::ptrdiff_t>(j));
         }
@@ -193,9 +193,9 @@ Tensor as_matrices(const Named& of, const Labels& batch, const Labels& rows, con
     return reshape(permute(of.x, axes), shape);
 }
 
-/// @param kept indices that are wanted later
+/// @param kept indices that are used later
 Named joined(Named a, Named b, const Labels& kept) {
-    // Of size 1 beside another: as if it were not there.
+    // Axes of size 1 whose counterpart is longer are dropped.
     Labels ones_a, ones_b, alone_a, alone_b;
     for (const int label : a.labels) {
         if (!has(b.labels, label)) {
@@ -227,7 +227,7 @@ Named joined(Named a, Named b, const Labels& kept) {
     order.insert(order.end(), rows.begin(), rows.end());
     order.insert(order.end(), columns.begin(), columns.end());
     if (summed.empty()) return {a.aligned(order) * b.aligned(order), order};
-    a.x = a.x.to(dtype);  // integers, whose sums are wider
+    a.x = a.x.to(dtype);  // integers, whose sums have a wider type
     b.x = b.x.to(dtype);
     Shape shape;
     for (const int label : order) shape.push_back(has(a.labels, label) ? a.size(label) : b.size(label));

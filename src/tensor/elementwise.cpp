@@ -29,12 +29,12 @@ namespace {
 using ops::Expression;
 using ops::FunctionInfo;
 
-/// The gradients of one call.
+/// Backward rule of one call.
 struct Rule {
     Function function;
     std::size_t inputs = 0;
     std::array<Shape, 3> shapes = {};
-    std::array<Saved, 3> saved = {};  // those that a gradient which is wanted mentions
+    std::array<Saved, 3> saved = {};  // those used by a required gradient
     Saved result = {};
     ops::InlineVector<Scalar, 2> parameters = {};
 
@@ -46,7 +46,7 @@ struct Rule {
             const ops::GradientForm form = info().of_gradient[i].form;
             const bool computes = form != ops::GradientForm::g && form != ops::GradientForm::minus_g;
             if (computes && is_16bit_float(context.gradient().dtype()) && !(context.gradient().shape() == shapes[i])) {
-                gradients[i] = decomposed(i, context);  // sums of what is not rounded
+                gradients[i] = decomposed(i, context);  // summed without rounding
                 continue;
             }
             Tensor gradient = simple(i, context.gradient());
@@ -62,7 +62,7 @@ struct Rule {
     [[nodiscard]] const FunctionInfo& info() const { return ops::info(function); }
     [[nodiscard]] Tensor kept(std::size_t input) const { return saved[input].get(info().name); }
 
-    /// Those that need no kernel of their own, and are taken up by epilogues; an undefined tensor for others.
+    /// Gradients without a kernel of their own, which are fused into epilogues; undefined for others.
     [[nodiscard]] Tensor simple(std::size_t input, const Tensor& g) const {
         using ops::GradientForm;
         switch (info().of_gradient[input].form) {
@@ -83,7 +83,7 @@ struct Rule {
         return {};
     }
 
-    /// The gradient for an input, of its shape; in f32 beside f16 and bf16, so that it alone is rounded.
+    /// Gradient for an input, of its shape; computed in f32 for f16 and bf16, so that only the result is rounded.
     [[nodiscard]] Tensor decomposed(std::size_t input, const GradientContext& context) const {
         const auto parameter = [&](std::size_t at) {
             return at < parameters.size() ? parameters[at].to_double() : 0.0;
@@ -103,7 +103,7 @@ struct Rule {
             {context.gradient(), kept_exactly(0), kept_exactly(1), kept_exactly(2),
              context.output(result, info().name)})[0];
     }
-    /// A number beside f16 and bf16 keeps its value; as a tensor of that type it would be rounded.
+    /// A number combined with f16 and bf16 keeps its value; a tensor of that type would round it.
     [[nodiscard]] Tensor kept_exactly(std::size_t input) const {
         const ops::LazyArray value = saved[input].value(info().name);
         if (!value || !is_16bit_float(value.dtype()) || !value.state()->constant) return kept(input);
@@ -124,7 +124,7 @@ struct Rule {
     }
 };
 
-/// What a call was given, for its record: numbers among the inputs are attributes.
+/// Operands of a call for its call record: numbers among the inputs are attributes.
 class CallData {
   public:
     CallData(const FunctionInfo& row, std::span<const TensorOrScalar> inputs, std::span<const Scalar> parameters) {
@@ -148,13 +148,13 @@ class CallData {
     std::size_t input_count_ = 0, attribute_count_ = 0;
 };
 
-/// A number as a tensor without axes, which becomes part of whatever kernel computes with it.
+/// A number as a tensor without axes, which is fused into the kernel that uses it.
 Tensor constant(std::string_view function, const Scalar& number, DType dtype, const Device& device) {
     ops::require_fits(function, number, dtype);
     return Tensor(ops::make_lazy(Expression::constant(number, dtype), device));
 }
 
-/// The inputs of a call, of the types that its function takes.
+/// Inputs of a call, converted to the types of its function.
 class Operands {
   public:
     Operands(const FunctionInfo& row, std::string_view name, std::span<const TensorOrScalar> inputs,
@@ -194,7 +194,7 @@ class Operands {
         }
     }
     [[nodiscard]] std::size_t size() const { return count_; }
-    /// Whether a tensor without axes, which does not raise the type to its own, would be rounded to f16 or bf16.
+    /// True if a tensor without axes, which does not promote the type, would be rounded to f16 or bf16.
     [[nodiscard]] bool rounds_single() const { return rounds_single_; }
     const Tensor& operator[](std::size_t i) const { return *all_[i]; }
     [[nodiscard]] std::vector<Tensor> all() const {
@@ -205,7 +205,7 @@ class Operands {
     }
 
   private:
-    /// A comparison with a number that is above or below all of an integer type is that of 1 and 0, or of 0 and 1.
+    /// Comparisons with a number outside of an integer type's range are replaced by those of 1 and 0, or of 0 and 1.
     bool compares_beyond(std::span<const TensorOrScalar> inputs, DType type) {
         if (!is_integer(type) || inputs.size() != 2) return false;
         const auto number = std::ranges::find_if(inputs, [](const TensorOrScalar& input) { return input.is_scalar(); });
@@ -219,7 +219,7 @@ class Operands {
         }
         return true;
     }
-    /// Nothing: they are of one type, which the function takes.
+    /// No promotion: they have one type, which the function supports.
     static std::optional<DType> common_type(const FunctionInfo& row, std::string_view name,
                                             std::span<const TensorOrScalar> inputs,
                                             std::span<const Scalar> parameters) {
@@ -240,7 +240,7 @@ class Operands {
                 got += fmt::format("{}{}", got.empty() ? "" : ", ",
                                    name_of(input.is_scalar() ? dtype_of(input.scalar()) : input.tensor().dtype()));
             throw TypeError(
-                fmt::format("{}: expected types that one type holds, got {} (convert with .to(DType))", name, got));
+                fmt::format("{}: expected types with a common type, got {} (convert with .to(DType))", name, got));
         }
         const DType common = promotion.result().value_or(DType::f32);
         return row.domain == ops::Domain::real && !is_floating(common) ? DType::f32 : common;
@@ -252,7 +252,7 @@ class Operands {
     bool rounds_single_ = false;
 };
 
-/// The function that does the same with bools: sums and products of them are "or" and "and", as in PyTorch.
+/// The equivalent function of bools: sums and products are "or" and "and", as in PyTorch.
 Function of_bools(Function function) {
     switch (function) {
         case Function::add:
@@ -278,7 +278,7 @@ Tensor operator/(Tensor x, Scalar p) {
 
 namespace {
 
-/// x where it is on the right side of the bound, which has the gradient elsewhere; equal ones share it. A NaN wins.
+/// x clamped at one bound; the gradient goes to x inside of the bound, and is shared by equal ones. NaN propagates.
 Tensor bounded(const char* name, const Tensor& x, const Tensor& bound, bool below) {
     const FunctionCall call(name, {{"x", x}, {below ? "low" : "high", bound}});
     call.require_defined({"x", below ? "low" : "high"});
@@ -287,7 +287,7 @@ Tensor bounded(const char* name, const Tensor& x, const Tensor& bound, bool belo
 
 bool is_nan(const Scalar& bound) { return std::isnan(bound.to_double()); }
 
-/// What a bound that is NaN makes of x; it has no gradient.
+/// Result for a bound that is NaN: NaN without gradient.
 Tensor lost(const Tensor& x) {
     const auto nan = full({}, std::numeric_limits<double>::quiet_NaN(), {x.dtype(), x.device()});
     return where(x == x, nan, x);
@@ -298,12 +298,12 @@ Tensor bounded(const char* name, const Tensor& x, const Scalar& bound, bool belo
     call.require_defined({"x"});
     if (is_floating(x.dtype()) && is_nan(bound)) return call.result(lost(x));
     if (!is_floating(x.dtype()) && !bound.is_floating()) {
-        // A bound below or above all of an integer type bounds nothing.
+        // A bound outside of an integer type's range has no effect.
         const bool nothing = is_integer(x.dtype()) && !bound.fits(x.dtype()) && (bound.to_double() < 0) == below;
         if (nothing) return call.result(elementwise(below ? Function::max : Function::min, {x, x}, {}, name));
         return call.result(elementwise(below ? Function::max : Function::min, {x, bound}, {}, name));
     }
-    // Nothing is below or above NaN, nor has it a gradient to take.
+    // No element is below or above NaN, and there is no gradient.
     constexpr double none = std::numeric_limits<double>::quiet_NaN();
     const Scalar low = below ? bound : Scalar(none), high = below ? Scalar(none) : bound;
     return call.result(elementwise(Function::clamp, {x}, {low, high}, name));
@@ -334,7 +334,7 @@ Tensor clamp(const Tensor& x, const Tensor& low, const TensorOrScalar& high) {
     call.require_defined({"x", "low"});
     const Tensor within = clamp_max(clamp_min(x, low), high);
     if (high.is_scalar() || !any_requires_grad({x, low, high.tensor()})) return call.result(within);
-    // Where the bounds are equal, the gradient belongs to one of the three.
+    // Where the bounds are equal, the gradient goes to one of the three.
     const Tensor& top = high.tensor();
     return call.result(where(low == top, where(x < low, low, where(x > top, top, x)), within));
 }
@@ -357,7 +357,7 @@ Tensor elementwise(Function function, std::span<const TensorOrScalar> inputs, st
     const FunctionCall call(ops::info(function).name, name, data.inputs(), data.attributes());
     const Operands operands(ops::info(function), name, inputs, parameters);
     const std::size_t count = operands.size();
-    // Such a tensor keeps its value, as a number does: all are computed in f32, and the result is rounded.
+    // Such a tensor keeps its value, like a number does: everything is computed in f32, and the result is rounded.
     if (operands.rounds_single()) {
         const DType type = operands[count - 1].dtype();
         std::vector<TensorOrScalar> wide(inputs.begin(), inputs.end());

@@ -21,7 +21,7 @@ constexpr double kInverseSqrtTwoPi = 0.39894228040143267794;
 constexpr double kTwoOverSqrtPi = 1.1283791670955126;
 constexpr double kLog2E = 1.4426950408889634, kLog10E = 0.4342944819032518;
 
-/// x tanh(softplus(x))', whose products of what vanishes and what grows are finite.
+/// x tanh(softplus(x))', arranged so that products of vanishing and growing factors stay finite.
 Tensor mish_gradient(const Tensor& x) {
     const Tensor t = tanh(softplus(x));
     return t + clamp(x, -740, 740) * sigmoid(x) * (1.0 - square(t));
@@ -34,18 +34,18 @@ Tensor gelu_tanh_gradient(const Tensor& x) {
     return s * (1.0 + z * (1.0 - s) * (kLinear + 3 * kCubic * square(z)));
 }
 
-/// x / (a^2 + b^2), and 0 where both are 0.
+/// x / (a^2 + b^2), and 0 if both are 0.
 Tensor atan2_slope(const Tensor& x, const Tensor& a, const Tensor& b) {
     const Tensor squares = square(a) + square(b), none = logical_and(equal(a, 0), equal(b, 0));
     return where(none, 0, x) / where(none, 1, squares);
 }
 
-/// How often b goes into a, a whole number, which has no gradient; of what leaves no remainder y, too.
+/// Integer quotient of a and b, without gradient; also exact where the remainder y is 0.
 Tensor quotient_of_fmod(const Tensor& a, const Tensor& b, const Tensor& y) {
     return trunc(where(equal(y, y), (a - y) / b, a / b));
 }
 
-/// Whether x lies between the bounds, neither of which counts; one that is NaN is none. False where x is NaN.
+/// Returns whether x is strictly between the bounds; a NaN bound is ignored. False if x is NaN.
 Tensor strictly_within(const Tensor& x, double low, double high) {
     Tensor inside = equal(x, x);
     if (!std::isnan(low)) inside = logical_and(inside, greater(x, low));

@@ -1,4 +1,4 @@
-// Layer 3, private. Gradients of elementwise functions that can be differentiated again (elementwise_gradients.def).
+// Layer 3, private. Differentiable gradients of elementwise functions (elementwise_gradients.def).
 #pragma once
 
 #include <array>
@@ -8,27 +8,27 @@
 
 namespace declivity::detail {
 
-/// What a gradient is made of; undefined where the function's text does not mention it.
+/// Operands of a gradient expression; undefined where the expression does not use them.
 struct GradientOperands {
     Tensor g, a, b, c, y;
     double p = 0, q = 0;
 };
 
-/// What is there of a function's gradients, by text or by composition.
+/// Available gradients of a function: kernel expressions and decompositions.
 struct GradientRules {
     struct Input {
         bool exists = false;
-        bool decomposed_alone = false;  ///< the table has no text for it
+        bool decomposed_alone = false;  ///< the table has no kernel expression for it
         std::array<bool, 3> needs_input{};
         bool needs_result = false;
     };
     std::array<Input, 3> of;
     bool any = false;
-    bool decomposed = true;  ///< there is a composition for each that exists
+    bool decomposed = true;  ///< every existing gradient has a decomposition
 };
 const GradientRules& gradient_rules(ops::Function function);
 
-/// The gradient for an input, before it is summed over what was stretched.
+/// Gradient for an input, before the sum over broadcast axes.
 Tensor composed_gradient(ops::Function function, std::size_t input, const GradientOperands& operands);
 
 }  // namespace declivity::detail

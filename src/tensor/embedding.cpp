@@ -31,13 +31,13 @@ void require_whole(const char* name, const char* what, const Tensor& indices) {
                                     name_of(indices.dtype())));
 }
 
-/// The number of the row, counted from the start.
+/// Index of the row, counted from the start.
 std::optional<std::int64_t> padding_of(const char* name, const Tensor& weight,
                                        const std::optional<std::int64_t>& padding_idx) {
     if (!padding_idx) return padding_idx;
     const std::int64_t size = weight.size(0);
     if (*padding_idx < -size || *padding_idx >= size)
-        throw ValueError(fmt::format("{}: expected a padding_idx of one of {} rows, got {}", name, size, *padding_idx));
+        throw ValueError(fmt::format("{}: expected padding_idx within {} rows, got {}", name, size, *padding_idx));
     return *padding_idx < 0 ? *padding_idx + size : *padding_idx;
 }
 
@@ -55,7 +55,7 @@ CallAttribute attribute(const char* name, const std::optional<std::int64_t>& val
     return value ? CallAttribute(name, *value) : CallAttribute(name, "None");
 }
 
-/// Rows that the numbers (N) name and that are longer become `max_norm` long.
+/// Scales rows selected by the indices (N) whose norm exceeds `max_norm` down to it.
 void renormalise(const char* name, const Tensor& weight, const Tensor& numbers, double max_norm, double p) {
     if (weight.numel() == 0) return;
     const NoGrad no_grad;
@@ -69,13 +69,13 @@ void renormalise(const char* name, const Tensor& weight, const Tensor& numbers, 
     table.copy_((whole * factor).to(weight.dtype()));
 }
 
-/// How often each of the numbers (N) stands among them: (N, 1).
+/// Count of each of the indices (N) among them: (N, 1).
 Tensor frequencies(const char* name, const Tensor& numbers, const Tensor& like, std::int64_t size) {
     const Tensor one = ones({numbers.numel(), 1}, {compute_type(like.dtype()), like.device()});
     return detail::take_rows(name, detail::sum_rows(name, one, numbers, size), numbers, 1);
 }
 
-/// take_rows with a gradient that leaves a row out, or divides those of each number by how many there are.
+/// take_rows whose gradient omits the padding row, or divides that of each row by the number of its occurrences.
 Tensor rows_of(const char* name, const Tensor& weight, const Tensor& numbers, std::optional<std::int64_t> padding,
                bool by_frequency) {
     if ((!padding && !by_frequency) || !any_requires_grad({weight}))
@@ -91,13 +91,13 @@ Tensor rows_of(const char* name, const Tensor& weight, const Tensor& numbers, st
             const Tensor& given = context.gradient();
             Tensor g = given;
             if (by_frequency) g = (detail::widened(given) / frequencies(name, all, given, size)).to(given.dtype());
-            // Numbers outside count for nothing.
+            // Out-of-range indices are ignored.
             return std::vector{detail::sum_rows(name, g, padding ? where(all == *padding, -1, all) : all, size)};
         },
         RuleKind::differentiable);
 }
 
-/// The largest of each column of the rows of a bag; of equal ones the first, which alone gets the gradient.
+/// Maximum of each column over the rows of a bag; the first of equal ones gets the gradient.
 Tensor largest_of(const char* name, const Tensor& rows, const Tensor& bags, std::int64_t count) {
     const std::int64_t n = rows.size(0);
     if (n == 0) return sum(rows) + zeros({count, rows.size(1)}, {rows.dtype(), rows.device()});
@@ -107,7 +107,7 @@ Tensor largest_of(const char* name, const Tensor& rows, const Tensor& bags, std:
         const Tensor values = rows.detach(), most = detail::fold_rows(name, ops::Fold::largest, values, bags, count);
         const Tensor own = detail::take_rows(name, most, bags, kNaN);
         const Tensor row = unsqueeze(arange(0, n, 1, {DType::i64, rows.device()}), 1);
-        // A NaN is the largest; it is that of its row, wherever it stands.
+        // NaN is the largest, whichever row it is in.
         const Tensor wins = logical_or(values == own, logical_and(isnan(own), isnan(values)));
         const Tensor place = where(wins, row, n);
         first = detail::fold_rows(name, ops::Fold::smallest, place, bags, count);
@@ -116,7 +116,7 @@ Tensor largest_of(const char* name, const Tensor& rows, const Tensor& bags, std:
     return where(none, 0, gather(rows, 0, where(none, 0, first)));
 }
 
-/// Which bag each index is of: (N), i64.
+/// Bag of each index: (N), i64.
 Tensor bags_of(const Tensor& indices, const Tensor& offsets, bool include_last_offset) {
     const TensorOptions whole{DType::i64, indices.device()};
     const Tensor place = arange(0, indices.numel(), 1, whole);
@@ -124,7 +124,7 @@ Tensor bags_of(const Tensor& indices, const Tensor& offsets, bool include_last_o
     const Tensor starts = offsets.to(DType::i64);
     const Tensor bag = searchsorted(starts, place, true) - 1;
     if (!include_last_offset) return bag;
-    // What lies behind the last offset belongs to no bag.
+    // Indices behind the last offset belong to no bag.
     return where(bag >= offsets.numel() - 1, -1, bag);
 }
 
@@ -173,7 +173,7 @@ Tensor embedding_bag(const Tensor& indices, const Tensor& weight, const Tensor& 
         throw ValueError("embedding_bag: expected offsets for indices (N), got an undefined tensor");
     if (indices.rank() != 1 && indices.rank() != 2)
         throw ShapeError(
-            fmt::format("embedding_bag: expected indices (N) or (B, L), got shape {}", indices.shape().str()));
+            fmt::format("embedding_bag: expected indices of shape (N) or (B, L), got shape {}", indices.shape().str()));
     if (offsets.defined()) {
         ops::require_rank(name, "offsets", offsets.shape(), 1, "B");
         require_whole(name, "offsets", offsets);
@@ -183,7 +183,7 @@ Tensor embedding_bag(const Tensor& indices, const Tensor& weight, const Tensor& 
     }
     if (per_sample_weights.defined()) {
         if (options.mode != BagMode::sum)
-            throw ValueError(fmt::format("embedding_bag: expected per_sample_weights for mode sum alone, got mode {}",
+            throw ValueError(fmt::format("embedding_bag: expected per_sample_weights only for mode sum, got mode {}",
                                          name_of(options.mode)));
         ops::require_shape(name, "per_sample_weights", per_sample_weights.shape(), indices.shape());
         ops::require_alike(name, "weight", weight.dtype(), weight.device(), "per_sample_weights",

@@ -1,4 +1,4 @@
-// Layer 3, private. Gradients of a number that several elements may be.
+// Layer 3, private. Gradient of a value that several elements may equal.
 #pragma once
 
 #include <string_view>
@@ -9,7 +9,7 @@
 
 namespace declivity::detail {
 
-/// `value` (), an element of x, with the gradient shared by all elements that are equal to it, or are NaN as it is.
+/// Returns `value` (), an element of x; its gradient is shared by all elements equal to it, or NaN if it is NaN.
 inline Tensor shared_by_equals(std::string_view name, const Tensor& x, const Tensor& value) {
     if (!any_requires_grad({x})) return value;
     return attach_backward(

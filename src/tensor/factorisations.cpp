@@ -1,4 +1,4 @@
-// Cholesky's factorisation, triangular systems, LU and QR of batches of matrices, with their gradients.
+// Cholesky factorisation, triangular systems, LU and QR of batches of matrices, with their gradients.
 #include <algorithm>
 #include <utility>
 #include <vector>
@@ -17,7 +17,7 @@ namespace {
 /// The lower triangle with half of the diagonal.
 Tensor half_lower(const Tensor& x) { return (tril(x) + tril(x, -1)) * 0.5; }
 
-/// A^-1 X or A^-T X, for triangles.
+/// A^-1 X or A^-T X for triangular A.
 Tensor divided(const Tensor& a, const Tensor& x, bool upper, bool transposed, bool unit = false) {
     return triangular_solved(a, x, {.upper = upper, .transposed = transposed, .unit = unit});
 }
@@ -30,7 +30,7 @@ Tensor divided_right(const Tensor& x, const Tensor& a, bool upper, bool transpos
 
 std::pair<Tensor, Tensor> cholesky_factor(const Tensor& a) {
     const ops::CholeskyResults made = ops::cholesky(a.dense_view());
-    // Murray, Differentiation of the Cholesky decomposition, 2016: for A whose triangles are equal.
+    // Murray, Differentiation of the Cholesky decomposition, 2016: for symmetric A.
     const std::vector<Tensor> results = attach_backward(
         "linalg::cholesky", {a}, {made.factor, made.info},
         [kept = Saved::result(made.factor)](const GradientContext& context) {
@@ -65,8 +65,8 @@ Tensor triangular_solved(const Tensor& a, const Tensor& b, const ops::Triangular
 
 namespace {
 
-/// From the gradients of L (m, k), of which what lies below the diagonal counts, and U (k, n), to that of A, for
-/// A = P L U. Of the square part as de Hoog et al. 2011; what stands below it is L2 = A2 U^-1, beside it U2 = L^-1 A2.
+/// Gradient of A = P L U from those of L (m, k), of which the part below the diagonal counts, and U (k, n). The square
+/// part follows de Hoog et al. 2011; below it L2 = A2 U^-1, to its right U2 = L^-1 A2.
 Tensor lu_gradient(const Tensor& lu, const Tensor& rows, const Tensor& g) {
     const std::int64_t m = lu.size(1), n = lu.size(2), k = std::min(m, n);
     const Tensor square = slice(slice(lu, 1, 0, k), 2, 0, k);

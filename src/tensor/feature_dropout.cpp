@@ -1,4 +1,4 @@
-// Dropout of whole channels, and for networks of selu.
+// Dropout of whole channels, and alpha dropout for networks with selu.
 #include <cmath>
 
 #include <declivity/runtime/error.hpp>
@@ -17,11 +17,11 @@ void check(const char* function, const Tensor& x, double p, const MaybeGenerator
     if (!is_floating(x.dtype()))
         throw TypeError(fmt::format("{}: expected f32, f64, f16 or bf16, got {}", function, name_of(x.dtype())));
     if (generator && !(generator->device() == x.device()))
-        throw DeviceError(fmt::format("{}: expected a generator of the device of x, '{}', got one of '{}'", function,
+        throw DeviceError(fmt::format("{}: expected a generator on x's device, '{}', got one on '{}'", function,
                                       x.device().name(), generator->device().name()));
 }
 
-/// 1 for each channel that stays, and 0, of the first `kept` axes.
+/// Mask of 1 for each kept channel and 0 otherwise, over the first `kept` axes.
 Tensor channels(const Tensor& x, int kept, double p, const MaybeGenerator& generator) {
     Shape shape = x.shape();
     for (int axis = kept; axis < x.rank(); ++axis) shape[axis] = 1;
@@ -41,7 +41,7 @@ Tensor dropped(const char* function, const Tensor& x, double p, const MaybeGener
     return call.result(x * mask * (p < 1 ? 1 / (1 - p) : 0));
 }
 
-/// @param kept axes of which each place is dropped or kept as a whole
+/// @param kept leading axes whose elements are dropped or kept as a whole
 Tensor alpha_dropped(const char* function, const Tensor& x, double p, const MaybeGenerator& generator, int kept) {
     const FunctionCall call(function, {{"x", x}}, {{"p", p}});
     call.require_defined({"x"});

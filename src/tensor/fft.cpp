@@ -19,7 +19,7 @@ namespace {
 
 using Tensors = std::vector<Tensor>;
 
-/// By a matrix of the factors.
+/// By multiplication with the DFT matrix.
 Tensor decomposed(const Tensor& x, int axis, bool conjugate, double scale) {
     const std::int64_t n = x.size(axis);
     const Tensor k = arange(0, n, 1, {DType::i64, x.device()});
@@ -27,14 +27,14 @@ Tensor decomposed(const Tensor& x, int axis, bool conjugate, double scale) {
         remainder(reshape(k, {n, 1}) * k, n).to(x.dtype()) * (2 * std::numbers::pi / static_cast<double>(n));
     const Tensor c = cos(angle) * scale, s = sin(angle) * (conjugate ? -scale : scale);
     const Tensor re = movedim(select(x, -1, 0), axis, -1), im = movedim(select(x, -1, 1), axis, -1);
-    // A row as a matrix: a vector times a matrix has no axis of rows.
+    // A row as a matrix: a vector times a matrix has no row axis.
     const auto times = [](const Tensor& rows, const Tensor& matrix) {
         return squeeze(matmul(unsqueeze(rows, -2), matrix), {-2});
     };
     return complex(movedim(times(re, c) + times(im, s), -1, axis), movedim(times(im, c) - times(re, s), -1, axis));
 }
 
-/// Complex numbers to complex ones.
+/// Complex-to-complex transform.
 Tensor transformed(const char* name, const Tensor& x, int axis, bool conjugate, double scale) {
     if (detail::by_decomposition())
         return detail::decomposed_in_f32(
@@ -47,7 +47,7 @@ Tensor transformed(const char* name, const Tensor& x, int axis, bool conjugate, 
         RuleKind::differentiable);
 }
 
-/// The numbers behind the first half, which are conjugates, too: of n in all.
+/// Completes a half spectrum by its conjugates to n elements.
 Tensor hermitian(const Tensor& x, int axis, std::int64_t n) {
     const std::int64_t h = x.size(axis);
     const Tensor others = flip(slice(x, axis, 1, n - h + 1), {axis});
@@ -56,7 +56,7 @@ Tensor hermitian(const Tensor& x, int axis, std::int64_t n) {
 
 Tensor to_real(const char* name, const Tensor& x, double scale);
 
-/// Real numbers along the last axis, of an even length, to the first half of complex ones.
+/// Real-to-complex transform along the last axis, of even length: the first half of the spectrum.
 Tensor to_half(const char* name, const Tensor& x, double scale) {
     const std::int64_t h = x.size(-1) / 2;
     if (detail::by_decomposition()) {
@@ -74,7 +74,7 @@ Tensor to_half(const char* name, const Tensor& x, double scale) {
         RuleKind::differentiable);
 }
 
-/// And back, without a factor.
+/// Its inverse, without normalisation.
 Tensor to_real(const char* name, const Tensor& x, double scale) {
     const std::int64_t h = x.size(-2) - 1;
     if (detail::by_decomposition()) {
@@ -92,36 +92,36 @@ Tensor to_real(const char* name, const Tensor& x, double scale) {
         RuleKind::differentiable);
 }
 
-/// What n results are multiplied by.
+/// Normalisation factor of n results.
 double scale_of(const char* name, std::string_view norm, bool backwards, std::int64_t n) {
     const auto count = static_cast<double>(n);
     if (norm == "ortho") return 1 / std::sqrt(count);
     if (norm != "backward" && norm != "forward")
         throw ValueError(
-            fmt::format("{}: expected \"backward\", \"ortho\" or \"forward\" as norm, got \"{}\"", name, norm));
+            fmt::format("{}: expected norm \"backward\", \"ortho\" or \"forward\", got \"{}\"", name, norm));
     return (norm == "backward") == backwards ? 1 / count : 1;
 }
 
-/// x in a floating type.
+/// x converted to a floating-point type.
 Tensor floating(const Tensor& x) { return is_floating(x.dtype()) ? x : x.to(DType::f32); }
 
-/// Axes of complex numbers.
+/// Number of axes, without that of real and imaginary parts.
 int axes_of(const char* name, const Tensor& x, bool pairs) {
     if (pairs) detail::require_pairs(name, "x", x);
     return pairs ? x.rank() - 1 : x.rank();
 }
 
-/// @param given what the caller wants, or -1
+/// @param given the requested length, or -1
 std::int64_t length_of(const char* name, std::int64_t given, std::int64_t otherwise, const Tensor& x) {
     if (given != -1 && given < 1)
         throw ValueError(fmt::format("{}: expected a length of at least 1, or -1 for that of x, got {}", name, given));
     if (given == -1 && otherwise < 1)
         throw ShapeError(
-            fmt::format("{}: expected at least one number along the axis, got x of {}", name, x.shape().str()));
+            fmt::format("{}: expected at least one element along the axis, got x of {}", name, x.shape().str()));
     return given == -1 ? otherwise : given;
 }
 
-/// Cut, or filled up with zeros.
+/// Truncated, or padded with zeros.
 Tensor resized(const Tensor& x, int axis, std::int64_t n) {
     const std::int64_t here = x.size(axis);
     if (here == n) return x;
@@ -136,7 +136,7 @@ Tensor along(const char* name, const Tensor& x, std::int64_t n, int axis, bool b
     return transformed(name, resized(x, axis, n), axis, backwards, scale_of(name, norm, backwards, n));
 }
 
-/// @param conjugate the other direction, as of ihfft
+/// @param conjugate the opposite direction, as in ihfft
 Tensor real_along(const char* name, const Tensor& x, std::int64_t n, int axis, bool conjugate, std::string_view norm) {
     n = length_of(name, n, x.size(axis), x);
     const double scale = scale_of(name, norm, conjugate, n);
@@ -147,7 +147,7 @@ Tensor real_along(const char* name, const Tensor& x, std::int64_t n, int axis, b
     return conjugate ? complex(select(y, -1, 0), -select(y, -1, 1)) : y;
 }
 
-/// @param conjugate the other direction, as of hfft
+/// @param conjugate the opposite direction, as in hfft
 Tensor back_along(const char* name, const Tensor& x, std::int64_t n, int axis, bool conjugate, std::string_view norm) {
     n = length_of(name, n, 2 * (x.size(axis) - 1), x);
     const double scale = scale_of(name, norm, !conjugate, n);
@@ -157,7 +157,7 @@ Tensor back_along(const char* name, const Tensor& x, std::int64_t n, int axis, b
     return movedim(to_real(name, movedim(in, axis, -2), scale), -1, axis);
 }
 
-/// The axes of a transform over several, and their lengths, or -1.
+/// Axes of a multidimensional transform, and their lengths, or -1.
 struct Several {
     std::vector<int> axes;
     std::vector<std::int64_t> lengths;
@@ -231,7 +231,7 @@ Tensor frequencies(const char* name, std::int64_t n, double d, std::int64_t coun
 
 }  // namespace
 
-// Those along one axis: name, what takes them there, whether x is complex, and the direction.
+// Transforms along one axis: name, implementation, whether x is complex, and the direction.
 #define ALONG(function, does, pairs, backwards)                                                  \
     Tensor function(const Tensor& x, std::int64_t n, std::int64_t axis, std::string_view norm) { \
         constexpr auto* name = "fft::" #function;                                                \
@@ -247,7 +247,7 @@ ALONG(irfft, back_along, true, false)
 ALONG(hfft, back_along, true, true)
 ALONG(ihfft, real_along, false, true)
 
-// Those over several axes, which are taken one after the other.
+// Multidimensional transforms, one axis after the other.
 #define OVER(function, ...)                                                                                 \
     Tensor function(const Tensor& given, const Dims& sizes, const Dims& axes, std::string_view norm) {      \
         constexpr auto* name = "fft::" #function;                                                           \

@@ -8,14 +8,14 @@
 namespace declivity::detail {
 namespace {
 
-/// 0, step, 2 step, ... along one axis of as many as `rank`.
+/// 0, step, 2 step, ... along one axis of a tensor of rank `rank`.
 Tensor counted(std::int64_t count, std::int64_t step, int axis, int rank, const Device& device) {
     Shape shape;
     for (int i = 0; i < rank; ++i) shape.push_back(i == axis ? count : 1);
     return reshape(arange(0, count, 1, {DType::i64, device}) * step, shape);
 }
 
-/// -1 below 0, 0 elsewhere.
+/// -1 below 0, 0 otherwise.
 Tensor negative(const Tensor& x) { return bitwise_right_shift(x, 63); }
 
 }  // namespace
@@ -69,8 +69,9 @@ Tensor FlatIndices::rows(const Shape& shape, int axis, const Tensor& index) {
 NdIndices::NdIndices(const char* function, const Shape& shape, const Tensor& index) {
     const std::int64_t k = index.rank() == 0 ? 0 : index.shape().back();
     if (index.rank() == 0 || k > shape.rank())
-        throw ShapeError(fmt::format("{}: expected an index (..., K) with K of at most {}, the axes of {}, got {}",
-                                     function, shape.rank(), shape.str(), index.shape().str()));
+        throw ShapeError(
+            fmt::format("{}: expected an index of shape (..., K) with K of at most {}, the axes of {}, got {}",
+                        function, shape.rank(), shape.str(), index.shape().str()));
     for (const std::int64_t size : shape)
         if (size < 0) throw ShapeError(fmt::format("{}: expected sizes of at least 0, got {}", function, shape.str()));
     for (int i = 0; i < shape.rank(); ++i) (i < k ? rows : each) *= shape[i];

@@ -9,7 +9,7 @@
 namespace declivity::detail {
 namespace {
 
-/// Those that live, with what they are a part of.
+/// Live followers, with their region.
 std::vector<std::pair<std::shared_ptr<TensorState>, std::shared_ptr<const Region>>> living(const TensorState& whole) {
     std::vector<std::pair<std::shared_ptr<TensorState>, std::shared_ptr<const Region>>> out;
     if (!whole.followers) return out;

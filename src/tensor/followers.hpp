@@ -1,4 +1,4 @@
-// Layer 3, private. Tensors that x[...] gave follow x when it takes another value.
+// Layer 3, private. Views made by x[...] follow x when it takes another value.
 #pragma once
 
 #include <memory>
@@ -13,13 +13,13 @@ struct Follower {
     std::shared_ptr<const Region> region;
 };
 
-/// From now on `part`, which is region.of(whole), is what that is at the time.
+/// From now on `part`, which is region.of(whole), follows the value of `whole`.
 void follow(const Tensor& whole, const Tensor& part, std::shared_ptr<const Region> region);
-/// Followers let go of their elements, since `whole` is about to be written; refresh() gives them others.
+/// Releases the elements of the followers before `whole` is written; refresh_followers() assigns new ones.
 void release_followers(const TensorState& whole);
 void refresh_followers(const Tensor& whole);
 [[nodiscard]] bool follows(const TensorState& whole, const Tensor& part);
-/// Followers that live and share the memory of `whole`.
+/// Number of live followers that share the memory of `whole`.
 long count_followers(const TensorState& whole);
 
 }  // namespace declivity::detail

@@ -1,4 +1,4 @@
-// Fractional max pooling (Graham 2014): windows of one size whose begins rise by pseudorandom steps.
+// Fractional max pooling (Graham 2014): windows of one size whose starts advance by pseudorandom steps.
 #include <cmath>
 
 #include <declivity/ops/view.hpp>
@@ -15,8 +15,8 @@
 namespace declivity {
 namespace {
 
-/// The begins of windows of each plane along an axis: floor((i + u) a) - floor(u a) with a = (length - kernel) /
-/// (count - 1) and u a number of the plane, and the last window at the end. u (planes, 1) -> (planes, count), i64.
+/// Window starts of each plane along an axis: floor((i + u) a) - floor(u a) with a = (length - kernel) / (count - 1)
+/// and u a random number per plane; the last window ends at the end. u (planes, 1) -> (planes, count), i64.
 Tensor begins(const Tensor& u, std::int64_t length, std::int64_t kernel, std::int64_t count) {
     const Device device = u.device();
     const Tensor number = reshape(arange(0, count, 1, {u.dtype(), device}), {1, count});
@@ -36,7 +36,7 @@ MaxPooled fractional(const char* name, const Tensor& given, const FractionalPool
         {{"kernel_size", kernel}, {"output_size", wanted}, {"output_ratio", options.output_ratio.value_or(none)}});
     call.require_defined({"x"});
     if (options.output_size.has_value() == options.output_ratio.has_value())
-        throw ValueError(fmt::format("{}: expected an output size or an output ratio, and not both", name));
+        throw ValueError(fmt::format("{}: expected either an output size or an output ratio", name));
     const Tensor x = detail::pool_input(name, given, N);
     ops::require_real(name, "x", x.dtype());
     const std::int64_t planes = x.size(0) * x.size(1);
@@ -71,12 +71,12 @@ MaxPooled fractional(const char* name, const Tensor& given, const FractionalPool
     Tensor places;
     {
         const NoGrad no_grad;
-        // The places of all elements of all windows: (planes, windows..., elements...).
+        // Indices of all elements of all windows: (planes, windows..., elements...).
         Shape shape{planes};
         for (int i = 0; i < 2 * N; ++i) shape.push_back(1);
         std::int64_t windows = 1;
         for (int axis = 0; axis < N; ++axis) {
-            // Of images the first number is that of the width.
+            // For images the first random number is that of the width.
             const int number = N == 2 ? 1 - axis : axis;
             Shape of_begin = shape, of_element = shape;
             of_element[0] = 1;

@@ -16,7 +16,7 @@ namespace {
 constinit thread_local const FunctionCall* innermost = nullptr;
 constinit thread_local CallObserver* observer = nullptr;
 
-/// Calls that an observer makes itself are not told to it.
+/// Suppresses notifications of calls that an observer makes itself.
 struct Unobserved {
     CallObserver* const before = std::exchange(observer, nullptr);
     Unobserved() = default;
@@ -28,7 +28,7 @@ struct Unobserved {
 struct Printer {
     std::string operator()(bool value) const { return value ? "True" : "False"; }
     std::string operator()(std::int64_t value) const { return fmt::format("{}", value); }
-    /// With a point, as a number that is no integer.
+    /// With a decimal point, to distinguish it from an integer.
     std::string operator()(double value) const {
         const std::string text = fmt::format("{}", value);
         return text.find_first_of(".en") == std::string::npos ? text + ".0" : text;

@@ -51,7 +51,7 @@ ops::RandomCall Generator::take(std::string_view function, DType dtype, const Sh
     const std::int64_t own = rows_->end - rows_->first;
     if (shape.rank() < 1 || shape[0] != own)
         throw ShapeError(
-            fmt::format("{}: expected a tensor of {} rows from a generator of rows [{}, {}) of {}, got shape "
+            fmt::format("{}: expected a tensor of {} rows for a generator of rows [{}, {}) of {}, got shape "
                         "{}",
                         function, own, rows_->first, rows_->end, rows_->whole, shape.str()));
     const std::int64_t row = count / own;

@@ -31,11 +31,11 @@ Word word_of(const char* what, const std::array<const char*, N>& names, const st
     return static_cast<Word>(found - names.begin());
 }
 
-/// Within [0, last]; no gradient at the ends and behind them, as PyTorch has it.
+/// Clamped to [0, last]; no gradient at and beyond the ends, like PyTorch.
 Tensor at_border(const Tensor& at, double last) { return where(at <= 0, 0.0, where(at >= last, last, at)); }
 
-/// Thrown back from the ends: from the middles of the first and the last pixel where corners are aligned, otherwise
-/// from their outer edges.
+/// Reflected at the ends: at the centres of the first and last pixel if corners are aligned, otherwise at their outer
+/// edges.
 Tensor reflected(const Tensor& at, double last, bool align_corners) {
     const double low = align_corners ? 0 : -0.5, span = align_corners ? last : last + 1;
     if (span == 0) return at * 0;
@@ -57,20 +57,20 @@ struct Axis {
         if (padding == Padding::reflection) return at_border(reflected(at, last(), align_corners), last());
         return at;
     }
-    /// Those of [0, size).
+    /// Valid samples: those in [0, size).
     [[nodiscard]] AxisSamples within(const Tensor& places, Tensor weights) const {
         return {.places = clamp(places, 0, last()),
                 .counts = (places >= 0) & (places <= last()),
                 .weights = std::move(weights)};
     }
-    /// @param g coordinates in [-1, 1] @return samples of one further axis
+    /// @param g coordinates in [-1, 1] @return samples along one more axis
     [[nodiscard]] AxisSamples samples(const Tensor& g, Mode mode) const {
         const auto n = static_cast<double>(size);
         const Tensor raw = align_corners ? (g + 1) * ((n - 1) / 2) : ((g + 1) * n - 1) * 0.5;
         if (mode == Mode::bilinear) return detail::linear_samples(padded(raw), size);
         if (mode == Mode::nearest) return within(unsqueeze(round(padded(raw).detach()), -1), {});
         const Tensor low = floor(raw.detach()), t = raw - low;
-        // Keys' filter with a = -0.75.
+        // Keys' cubic filter with a = -0.75.
         constexpr double a = -0.75;
         const auto near = [](const Tensor& d) { return ((a + 2) * d - (a + 3)) * d * d + 1; };
         const auto far = [](const Tensor& d) { return ((a * d - 5 * a) * d + 8 * a) * d - 4 * a; };
@@ -88,7 +88,7 @@ Tensor sampled(const Tensor& x, const Tensor& grid, Mode mode, Padding padding, 
     std::int64_t each = 1;
     for (int i = 0; i < axes; ++i) {
         const std::int64_t size = x.size(2 + i);
-        // The grid begins with the innermost axis. Samples of axis i stand along axis 2 + i.
+        // The grid starts with the innermost axis. Samples of axis i are along axis 2 + i.
         AxisSamples one = Axis{size, padding, align_corners}.samples(select(at, 2, axes - 1 - i), mode);
         const std::int64_t k = one.places.size(-1);
         Shape shape{images, places};
@@ -109,7 +109,7 @@ Tensor sampled(const Tensor& x, const Tensor& grid, Mode mode, Padding padding, 
     Shape shape{images, x.size(1)};
     for (int i = 0; i < axes; ++i) shape.push_back(grid.size(1 + i));
     Tensor y = reshape(transpose(reshape(rows, {images, places, x.size(1)}), 1, 2), shape);
-    // A gradient of zeros for the grid, where pixels are chosen and not mixed.
+    // Gradient of zeros for the grid if pixels are selected rather than interpolated.
     if (mode == Mode::nearest && any_requires_grad({grid}))
         y = y + reshape(sum(at * 0, {2}), [&] {
                 Shape one = shape;
@@ -134,12 +134,13 @@ Tensor grid_sample(const Tensor& x, const Tensor& grid, const GridSampleOptions&
     const int axes = x.rank() - 2;
     if ((axes != 2 && axes != 3) || grid.rank() != x.rank() || grid.size(0) != x.size(0) || grid.size(-1) != axes)
         throw ShapeError(
-            fmt::format("grid_sample: expected x (N, C, H, W) and grid (N, P, Q, 2), or x (N, C, D, H, W) and "
+            fmt::format("grid_sample: expected x of shape (N, C, H, W) and grid of shape (N, P, Q, 2), or x of shape "
+                        "(N, C, D, H, W) and "
                         "grid (N, O, P, Q, 3), got {} and {}",
                         x.shape().str(), grid.shape().str()));
     for (int i = 0; i < axes; ++i)
         if (x.size(2 + i) < 1)
-            throw ShapeError(fmt::format("grid_sample: expected images that are not empty, got {}", x.shape().str()));
+            throw ShapeError(fmt::format("grid_sample: expected non-empty images, got {}", x.shape().str()));
     return call.result(detail::decomposed_in_f32(
         [&](const auto& in) { return std::vector{sampled(in[0], in[1], mode, padding, options.align_corners)}; },
         {x, grid})[0]);
@@ -152,12 +153,12 @@ Tensor affine_grid(const Tensor& theta, const Shape& size, bool align_corners) {
     const int axes = size.rank() - 2;
     if (axes != 2 && axes != 3)
         throw ShapeError(
-            fmt::format("affine_grid: expected a size (N, C, H, W) or (N, C, D, H, W), got {}", size.str()));
+            fmt::format("affine_grid: expected a size of shape (N, C, H, W) or (N, C, D, H, W), got {}", size.str()));
     for (const std::int64_t one : size)
         if (one < 1) throw ShapeError(fmt::format("affine_grid: expected sizes of at least 1, got {}", size.str()));
     ops::require_shape("affine_grid", "theta", theta.shape(), {size[0], axes, axes + 1});
     const auto made = [&](const std::vector<Tensor>& in) {
-        // (x, y, z, 1) of each place, innermost axis first.
+        // (x, y, z, 1) of each output position, innermost axis first.
         Shape shape;
         for (int i = 0; i < axes; ++i) shape.push_back(size[2 + i]);
         std::vector<Tensor> parts;

@@ -1,4 +1,4 @@
-// Normalisation of parts of each sample: groups of channels, and single ones. Both are rows, which layer_norm knows.
+// Normalisation over parts of each sample: groups of channels, and single channels. Both are rows for layer_norm.
 #include <algorithm>
 #include <limits>
 #include <string_view>
@@ -24,7 +24,7 @@ std::int64_t elements_behind(const Shape& shape, int axis) {
     return count;
 }
 
-/// Something of each channel (C), beside x of (N, C, ...).
+/// Reshapes a per-channel tensor (C) to broadcast with x (N, C, ...).
 Tensor beside(const Tensor& channels, const Tensor& x) {
     Shape shape{channels.numel()};
     for (int axis = 2; axis < x.rank(); ++axis) shape.push_back(1);
@@ -40,12 +40,12 @@ void require_channels(std::string_view function, const Tensor& x, std::string_vi
     ops::require_same_device(function, x.device(), channels.device());
 }
 
-/// Rows of x, which are its elements in order, and a weight and a bias for each channel.
+/// Normalises the elements of x as rows, with a weight and a bias for each channel.
 Tensor of_rows(const Tensor& x, std::int64_t rows, const Tensor& weight, const Tensor& bias, double eps) {
     const std::int64_t each = rows == 0 ? 0 : x.numel() / rows;
     const DType type = x.dtype();
     const bool affine = weight.defined() || bias.defined();
-    // Rounded once, behind the affine function.
+    // Rounded once, after the affine function.
     const Tensor in = reshape(affine ? widened(x) : x, {rows, each});
     Tensor y = reshape(layer_norm(in, {each}, {}, {}, eps), x.shape());
     if (weight.defined()) y = y * beside(widened(weight), x);
@@ -61,7 +61,7 @@ void require_input(std::string_view function, const Tensor& x, double eps) {
     if (!(eps >= 0)) throw ValueError(fmt::format("{}: expected eps of at least 0, got {}", function, eps));
 }
 
-/// running = (1 - momentum) running + momentum (mean over N of what x's channels have).
+/// running = (1 - momentum) running + momentum (mean over N of the statistics of x's channels).
 void update(const Tensor& x, const Tensor& running_mean, const Tensor& running_var, double momentum) {
     const NoGrad no_grad;
     const std::int64_t each = elements_behind(x.shape(), 2);
@@ -114,9 +114,9 @@ Tensor instance_norm(const Tensor& x, const Tensor& weight, const Tensor& bias, 
                                       {.training = false, .momentum = options.momentum, .eps = options.eps}));
     }
     if (elements_behind(x.shape(), 2) == 1)
-        throw ShapeError(fmt::format("{}: expected more than one element a channel as x (N, C, ...), got {}", name,
+        throw ShapeError(fmt::format("{}: expected more than one element per channel in x (N, C, ...), got {}", name,
                                      x.shape().str()));
-    // The part of a checkpoint that is computed again does not count twice.
+    // A checkpoint's recomputation does not update them again.
     if ((running_mean.defined() || running_var.defined()) && x.numel() > 0 && !detail::running_again())
         update(x, running_mean, running_var, options.momentum);
     return call.result(of_rows(x, x.size(0) * x.size(1), weight, bias, options.eps));
@@ -138,7 +138,7 @@ Tensor local_response_norm(const Tensor& x, std::int64_t size, double alpha, dou
         before.push_back(axis == 1 ? std::min(size / 2, channels) : 0);
         after.push_back(axis == 1 ? std::min((size - 1) / 2, channels) : 0);
     }
-    // Channels that lie further away than there are hold zeros.
+    // Channels beyond the ends are zeros.
     const Tensor squares = pad(square(wide), before, after);
     const std::int64_t reach = std::min(size, before[1] + after[1] + 1);
     Tensor sums = slice(squares, 1, 0, channels);

@@ -37,20 +37,20 @@ bool written_in_graph(const Tensor& tensor, std::string_view function, const Ten
     const TensorState& state = checked_state(tensor.state(), function);
     if (!any_requires_grad({tensor, source})) return false;
     if (state.requires_grad)
-        throw ValueError(fmt::format(
-            "{}: expected a tensor whose gradient is not being recorded, got one of shape {} that requires a "
-            "gradient; write under NoGrad, or to a detach()ed clone",
-            function, tensor.shape().str()));
+        throw ValueError(
+            fmt::format("{}: expected a tensor that does not require a gradient, got one of shape {} that requires a "
+                        "gradient; write under NoGrad, or to a detach()ed clone",
+                        function, tensor.shape().str()));
     if (shares_memory(state))
-        throw ValueError(fmt::format(
-            "{}: expected a tensor whose memory no other shares where a graph is recorded, got one of shape "
-            "{} that is a view, or beside one (x[i], slice, reshape, detach, ...), which would have to "
-            "change with it; let go of the other, write to a clone(), or to a part of x by x[i] = value "
-            "or x[i] += value",
-            function, tensor.shape().str()));
+        throw ValueError(
+            fmt::format("{}: expected a tensor with unshared memory when grad mode is on, got one of shape "
+                        "{} that is a view or has one (x[i], slice, reshape, detach, ...), which would have to "
+                        "change with it; release the other, write to a clone(), or to a part of x by x[i] = value "
+                        "or x[i] += value",
+                        function, tensor.shape().str()));
     if (CaptureTracker::current() != nullptr && ops::capture_of(state.value) != Capture::current_number())
-        Capture::current()->refuse(fmt::format("{} under a graph to a tensor that was there before the step", function),
-                                   "it would be another tensor after each call",
+        Capture::current()->refuse(fmt::format("{} under a graph to a tensor from before the step", function),
+                                   "it would have another graph after each call",
                                    "write under NoGrad, or to a tensor of the step");
     return true;
 }
@@ -58,10 +58,10 @@ bool written_in_graph(const Tensor& tensor, std::string_view function, const Ten
 void require_own_places(std::string_view function, const ops::View& view) {
     for (int axis = 0; axis < view.rank(); ++axis)
         if (view.shape[axis] > 1 && view.strides[axis] == 0)
-            throw ShapeError(fmt::format(
-                "{}: expected a tensor each of whose elements lies in one place, got shape {} with strides {} "
-                "(write to a clone() of an expanded tensor)",
-                function, view.shape.str(), view.strides.str()));
+            throw ShapeError(
+                fmt::format("{}: expected a tensor whose elements do not share memory, got shape {} with strides {} "
+                            "(write to a clone() of an expanded tensor)",
+                            function, view.shape.str(), view.strides.str()));
 }
 
 void require_fits_type_of(std::string_view function, const Tensor& to, const TensorOrScalar& other) {
@@ -70,8 +70,8 @@ void require_fits_type_of(std::string_view function, const Tensor& to, const Ten
                            ? to.dtype()
                            : result_type(to, other);
     if (dtype_info(made).kind > dtype_info(to.dtype()).kind)
-        throw TypeError(fmt::format("{}: expected a result that fits into the tensor's type, {}, got one of {}",
-                                    function, name_of(to.dtype()), name_of(made)));
+        throw TypeError(fmt::format("{}: expected a result that fits the tensor's type, {}, got one of {}", function,
+                                    name_of(to.dtype()), name_of(made)));
 }
 
 void require_divisible(std::string_view function, const Tensor& to) {
@@ -88,7 +88,7 @@ Tensor changed_part(const Tensor& part, ops::Function function, const char* name
 
 void become(const Tensor& tensor, Tensor made) {
     TensorState& state = *tensor.state();
-    // What it was ends last: it may lead to a whole graph.
+    // Destroyed last: it may own a whole graph.
     const TensorState before{.value = std::exchange(state.value, made.value()),
                              .node = std::exchange(state.node, made.state()->node)};
     state.output = made.state()->output;
@@ -107,7 +107,7 @@ Tensor alias(std::string_view name, const Tensor& x, const ops::LazyArray& resul
 }
 
 ops::LazyArray given_elements(Tensor& x) {
-    (void)x.value();  // a recorded step is to know
+    (void)x.value();  // reports the use to the capture tracker
     TensorState& state = *x.state();
     return !ops::is_shared(x.state()) && !state.requires_grad ? std::move(state.value) : state.value;
 }
@@ -139,7 +139,7 @@ ops::View writable(const Tensor& tensor, std::string_view function) {
     return view;
 }
 
-/// Elements that nobody else stands for: those of `source` where it is given away.
+/// Unshared elements: those of `source` if it is donated.
 Tensor own_elements(Tensor source) {
     const detail::TensorState& state = *source.state();
     const ops::LazyArray& value = state.value;
@@ -151,7 +151,7 @@ Tensor own_elements(Tensor source) {
 
 void require_stretches(std::string_view function, const Shape& made, const Shape& wanted, const Tensor& other) {
     if (!(made == wanted))
-        throw ShapeError(fmt::format("{}: expected a shape that stretches to {}, got {}", function, wanted.str(),
+        throw ShapeError(fmt::format("{}: expected a shape that broadcasts to {}, got {}", function, wanted.str(),
                                      other.shape().str()));
 }
 
@@ -168,7 +168,7 @@ void fill_in_place(std::string_view name, const Tensor& to, const Scalar& value)
     to.bump_version();
 }
 
-/// What is written: a tensor in the type of `to`, or a number.
+/// Operand of a write: a tensor in the type of `to`, or a number.
 TensorOrScalar in_type_of(std::string_view function, const Tensor& to, const TensorOrScalar& other) {
     detail::require_fits_type_of(function, to, other);
     if (other.is_scalar() || other.tensor().dtype() == to.dtype()) return other;
@@ -201,7 +201,7 @@ void apply_in_place(const WithNumber& change, std::string_view name, const Tenso
     to.bump_version();
 }
 
-/// What a function gave of `to` and `other`, into it.
+/// Writes the result of a function of `to` and `other` into `to`.
 void write_result(std::string_view name, const Tensor& to, const Tensor& made, const TensorOrScalar& other) {
     if (!other.is_scalar()) require_stretches(name, made.shape(), to.shape(), other.tensor());
     Tensor(to).copy_(made.to(to.dtype()));
@@ -216,7 +216,7 @@ void apply_in_place(ops::Function function, std::string_view name, const Tensor&
     call.results({to});
     const TensorOrScalar other = in_type_of(name, to, given);
     if (function == ops::Function::div) detail::require_divisible(name, to);
-    // Beside f16 and bf16 another type is not rounded to theirs first.
+    // With f16 and bf16, an operand of another type is not rounded to theirs first.
     const bool keeps = !given.is_scalar() && is_16bit_float(to.dtype()) && is_floating(given.tensor().dtype()) &&
                        given.tensor().dtype() != to.dtype();
     if (keeps) return write_result(name, to, elementwise(function, {to, given}, {}, name), given);

@@ -1,4 +1,4 @@
-// Layer 3, private. Tensors that are written in place, in a graph and outside of one.
+// Layer 3, private. In-place writes to tensors, with and without a graph.
 #pragma once
 
 #include <memory>
@@ -14,32 +14,33 @@ namespace declivity::detail {
 
 /// @throws ValueError naming `function` for an undefined tensor
 TensorState& checked_state(const std::shared_ptr<TensorState>& state, std::string_view function);
-/// A recorded step must know whose elements it works on.
+/// Value of a tensor, reported to the capture tracker.
 const ops::LazyArray& used_value(const std::shared_ptr<TensorState>& state, std::string_view function);
 
-/// Whether a write of what is made from `source` is a part of the graph, which gives the tensor another value.
-/// @throws ValueError where that cannot be
+/// Returns whether a write of a value computed from `source` becomes part of the graph, which gives the tensor another
+/// value.
+/// @throws ValueError if the write is not allowed
 bool written_in_graph(const Tensor& tensor, std::string_view function, const Tensor& source = {});
 
-/// @throws ShapeError for memory in which an element stands for several, as an expanded tensor's
+/// @throws ShapeError if several elements share memory, as in an expanded tensor
 void require_own_places(std::string_view function, const ops::View& view);
-/// @throws TypeError where `function` of both gives what the tensor's type cannot hold: a fraction in place of an i32
+/// @throws TypeError if the result type of `function` does not fit the tensor's type: a fraction into an i32
 void require_fits_type_of(std::string_view function, const Tensor& to, const TensorOrScalar& other);
-/// @throws TypeError for integers and bools, whose quotients are floating
+/// @throws TypeError for integers and bools, whose quotients are floating point
 void require_divisible(std::string_view function, const Tensor& to);
 
-/// All handles of the tensor stand for another one from now on.
+/// Makes all handles of the tensor refer to the value and graph node of `made`.
 void become(const Tensor& tensor, Tensor made);
 
-/// For a result that shares the memory of x, or will.
+/// Result that shares the memory of x, now or once computed.
 Tensor alias(std::string_view name, const Tensor& x, const ops::LazyArray& result, GradientRule rule);
 
-/// Elements of x, which is given away where nobody else holds it.
+/// Elements of x; donated if x is not shared.
 ops::LazyArray given_elements(Tensor& x);
-/// Memory with these elements, to write into: their own where nobody else can tell.
+/// Memory with these elements, to be written in place: their own if it is unshared, otherwise a copy.
 ops::View memory_to_write(const ops::LazyArray& x);
 
-/// What a part becomes by +=, -=, *= or /=.
+/// New value of a part after +=, -=, *= or /=.
 Tensor changed_part(const Tensor& part, ops::Function function, const char* name, const TensorOrScalar& value);
 
 }  // namespace declivity::detail

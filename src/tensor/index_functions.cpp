@@ -1,5 +1,4 @@
-// Functions that index: each makes the numbers of rows (src/tensor/rows.hpp) from its indices, by arithmetic on
-// integers.
+// Indexing functions: each computes row indices (src/tensor/rows.hpp) from its index tensors, by integer arithmetic.
 #include <algorithm>
 #include <limits>
 
@@ -28,7 +27,7 @@ namespace {
 
 constexpr double kMissing = std::numeric_limits<double>::quiet_NaN();
 
-/// index of as many axes as x, along all but one no longer.
+/// Checks that the index has as many axes as x, and none longer than x's but one.
 void require_within(const char* function, const Tensor& index, std::string_view other, const Shape& shape, int along) {
     bool fits = index.rank() == shape.rank();
     for (int axis = 0; fits && axis < shape.rank(); ++axis) fits = axis == along || index.shape()[axis] <= shape[axis];
@@ -40,12 +39,12 @@ void require_within(const char* function, const Tensor& index, std::string_view 
 
 void require_type(const char* function, std::string_view name, const Tensor& tensor, const Tensor& x) {
     if (tensor.dtype() != x.dtype())
-        throw TypeError(fmt::format("{}: expected {} of type {}, as x, got {}", function, name, name_of(x.dtype()),
+        throw TypeError(fmt::format("{}: expected {} of x's type, {}, got {}", function, name, name_of(x.dtype()),
                                     name_of(tensor.dtype())));
     ops::require_same_device(function, x.device(), tensor.device());
 }
 
-/// The part of src that an index names: of all axes, or all but one.
+/// The part of src that an index covers: along all axes, or all but one.
 Tensor within(const Tensor& src, const Shape& shape, int but = -1) {
     Tensor part = src;
     for (int axis = 0; axis < shape.rank(); ++axis)
@@ -55,13 +54,13 @@ Tensor within(const Tensor& src, const Shape& shape, int but = -1) {
 
 Tensor column(const Tensor& x) { return reshape(x, {x.numel(), 1}); }
 
-/// The elements of x at places, or `source` in the place of them: `source` (N, D) by numbers of rows of x as (V, D).
+/// The table with row numbers[i] replaced by source[i]: table (V, D), `source` (N, D).
 Tensor with_rows(const char* name, const Tensor& table, const Tensor& numbers, const Tensor& source) {
     const Tensor last = last_rows(name, numbers, table.size(0));
     return where(reshape(last >= 0, {-1, 1}), take_rows(name, source, last, 0), table);
 }
 
-/// What is common to scatter and its kin.
+/// Checks shared by scatter and its variants.
 void require_scattered(const char* name, const Tensor& x, int along, const Tensor& index, const Tensor& src) {
     require_index(name, index, x);
     require_type(name, "src", src, x);
@@ -69,7 +68,7 @@ void require_scattered(const char* name, const Tensor& x, int along, const Tenso
     require_within(name, index, "src", src.shape(), -1);
 }
 
-/// Whether an index has all of x but along one axis, so that it is places along this.
+/// Returns whether an index has the sizes of x along all other axes, so that it holds indices along this one.
 bool whole_along(const Tensor& x, int along, const Tensor& index) {
     for (int axis = 0; axis < x.rank(); ++axis)
         if (axis != along && index.shape()[axis] != x.shape()[axis]) return false;
@@ -122,7 +121,7 @@ Tensor scatter(const Tensor& x, std::int64_t axis, const Tensor& index, const Te
     const int along = normalize_axis("scatter", axis, x.rank());
     require_scattered("scatter", x, along, index, src);
     const Tensor part = within(src, index.shape());
-    // The gradient needs to know which of equal places was the last.
+    // The gradient needs to identify the last of equal indices.
     if (whole_along(x, along, index) && !any_requires_grad({x, src}))
         return call.result(
             reshape(detail::write_along("scatter", FlatIndices::around(x, along), FlatIndices::around(part, along),
@@ -203,7 +202,7 @@ Tensor scatter_reduce(const Tensor& x, std::int64_t axis, const Tensor& index, c
         return given(where(touched, mean, self));
     }
     if (reduction == ScatterReduction::prod) {
-        // The k-th element of each place in the k-th product, so that gradients hold where there are zeros.
+        // The k-th element of each row in the k-th product, so that gradients are right where there are zeros.
         const std::int64_t most = elements.numel() == 0 ? 0 : max(counts).item<std::int64_t>();
         Tensor product = include_self ? self : where(touched, 1, self), left = places;
         const Tensor order = arange(0, elements.numel(), 1, {DType::i64, x.device()});
@@ -226,12 +225,12 @@ Tensor scatter_reduce(const Tensor& x, std::int64_t axis, const Tensor& index, c
         extreme = where(touched, extreme, self.detach());
     }
     if (!any_requires_grad({x, src})) return given(extreme);
-    // The same value as a mean of all that are equal to it, through which the gradient flows.
+    // The same value as a mean of all elements equal to it, through which the gradient flows.
     const Tensor chosen = elements == back(extreme);
     const Tensor kept = include_self ? self == extreme : !touched;
     const Tensor equals = sums(chosen.to(x.dtype())) + kept.to(x.dtype());
     const Tensor whole = sums(where(chosen, elements, 0)) + where(kept, self, 0);
-    // Its value is that of a sum divided, which rounds, so the difference to the exact one is added.
+    // Its value is a rounded mean, so the difference to the exact one is added.
     const Tensor mean = whole / maximum(equals.detach(), 1);
     return given(mean + (extreme - mean.detach()));
 }
@@ -255,7 +254,7 @@ Tensor index_select(const Tensor& x, std::int64_t axis, const Tensor& index) {
 
 namespace {
 
-/// What index_add and index_copy have in common: `source` as rows.
+/// Code shared by index_add and index_copy: `source` as rows.
 Tensor source_rows(const char* name, const Tensor& x, int along, const Tensor& index, const Tensor& source) {
     require_index(name, index, x);
     ops::require_rank(name, "the index", index.shape(), 1, "N");

@@ -23,14 +23,14 @@ namespace {
 
 constexpr const char* kName = "operator[]=";
 
-/// In a graph: all handles to `whole` stand for what it is with `value` in place. Into its own memory, where nobody
-/// but they and parts that follow it can tell.
+/// With a graph: all handles of `whole` get its value with `value` written to the region; in place if only they and its
+/// followers share the memory.
 void write_in_graph(const Tensor& whole, Tensor value, const Region& region) {
     detail::TensorState& state = *whole.state();
     detail::release_followers(state);
     ops::LazyArray elements = std::exchange(state.value, {});
     try {
-        const Tensor before(std::make_shared<detail::TensorState>());  // its place in the graph alone
+        const Tensor before(std::make_shared<detail::TensorState>());  // only its graph node
         before.state()->node = state.node;
         before.state()->output = state.output;
         Tensor made = detail::with_region(kName, before, elements, std::move(value), region);
@@ -43,18 +43,18 @@ void write_in_graph(const Tensor& whole, Tensor value, const Region& region) {
     }
 }
 
-/// What is written may follow x (x[0] = x[1]); other views of it would have to change with it.
+/// The right-hand side may be a follower of x (x[0] = x[1]); other views of it would have to change with it.
 void refuse_views_of(const Tensor& whole, const Tensor& given) {
     const auto& shares = whole.state()->shares;
     if (!any_requires_grad({whole, given}) || whole.state()->requires_grad || !shares ||
         given.state()->shares != shares || detail::follows(*whole.state(), given))
         return;
-    throw ValueError(fmt::format(
-        "{}: expected a right-hand side with elements of its own where a graph is recorded, got one of shape "
-        "{} that is a view of x (select, slice, reshape, ...); write x[...] in its place (y[0] = y[1]), or "
-        "a clone() of it "
-        "that is made in a line before",
-        kName, given.shape().str()));
+    throw ValueError(
+        fmt::format("{}: expected a right-hand side with memory of its own when grad mode is on, got one of shape "
+                    "{} that is a view of x (select, slice, reshape, ...); write x[...] in its place (y[0] = y[1]), or "
+                    "a clone() of it "
+                    "made in a line before",
+                    kName, given.shape().str()));
 }
 
 std::shared_ptr<const Region> region_of(const Region& whole, std::span<const Index> indices) {
@@ -76,7 +76,7 @@ TensorPart Tensor::part(std::span<const Index> indices) const {
 
 TensorPart::TensorPart(const Tensor& whole, std::shared_ptr<const Region> region)
     : Tensor(region->of(whole)), whole_(whole), region_(std::move(region)) {
-    // Where all of x is meant, the part is x itself.
+    // If all of x is selected, the part is x itself.
     if (state() != whole.state()) detail::follow(whole, *this, region_);
 }
 
@@ -111,7 +111,7 @@ void TensorPart::write(const TensorOrScalar& value) {
                         part.shape());
     given = expand(given.to(part.dtype()), part.shape());
     if (detail::written_in_graph(whole_, kName, given)) {
-        // Another part of x would lose its elements with all that follow x.
+        // Another part of x would lose its elements with x's followers.
         if (!given.state()->requires_grad) {
             const Tensor own(std::make_shared<detail::TensorState>());
             own.state()->value = given.value();

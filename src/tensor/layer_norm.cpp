@@ -75,8 +75,8 @@ Tensor row_norm(RowNorm kind, const char* name, Tensor x, const Shape& normalize
     bool fits = first >= 0;
     for (int axis = 0; fits && axis < normalized.rank(); ++axis) fits = x.shape()[first + axis] == normalized[axis];
     if (!fits)
-        throw ShapeError(fmt::format("{}: expected x whose last axes are the normalised shape {}, got x {}", name,
-                                     normalized.str(), x.shape().str()));
+        throw ShapeError(fmt::format("{}: expected x whose last axes are the normalised shape {}, got x of shape {}",
+                                     name, normalized.str(), x.shape().str()));
     for (const auto& [what, tensor] : {std::pair{"weight", &weight}, std::pair{"bias", &bias}}) {
         if (!tensor->defined()) continue;
         ops::require_shape(name, what, tensor->shape(), normalized);

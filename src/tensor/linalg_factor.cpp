@@ -21,7 +21,7 @@ using detail::Batch;
 void require_pivots(const char* name, const Tensor& lu, const Tensor& pivots) {
     detail::require_matrices(name, "lu", lu);
     if (pivots.dtype() != DType::i32 && pivots.dtype() != DType::i64)
-        throw TypeError(fmt::format("{}: expected i32 or i64 as pivots, got {}", name, name_of(pivots.dtype())));
+        throw TypeError(fmt::format("{}: expected pivots of i32 or i64, got {}", name, name_of(pivots.dtype())));
     ops::require_same_device(name, lu.device(), pivots.device());
     ops::require_shape(name, "pivots", pivots.shape(),
                        detail::with(detail::front_of(lu), {std::min(lu.size(-1), lu.size(-2))}));
@@ -30,7 +30,7 @@ void require_pivots(const char* name, const Tensor& lu, const Tensor& pivots) {
 bool upper_of(const char* name, std::string_view uplo) {
     if (uplo == "U" || uplo == "u") return true;
     if (uplo == "L" || uplo == "l") return false;
-    throw ValueError(fmt::format("{}: expected \"L\" or \"U\" as uplo, got \"{}\"", name, uplo));
+    throw ValueError(fmt::format("{}: expected uplo \"L\" or \"U\", got \"{}\"", name, uplo));
 }
 
 FactorInfo factored(const char* name, const Tensor& a, bool upper) {
@@ -47,7 +47,7 @@ LuFactorsInfo lu_of(const char* name, const Tensor& a) {
     return {batch.back(parts.lu), batch.back(parts.pivots), batch.back(parts.info)};
 }
 
-/// P as a matrix, for rows (batch, m).
+/// Permutation matrix P of row indices (batch, m).
 Tensor permutation(const Tensor& rows, DType dtype) {
     // Row i of L U is row rows[i] of A: P[rows[i]][i] = 1.
     const std::int64_t m = rows.size(1);
@@ -85,8 +85,9 @@ Tensor cholesky_solve(const Tensor& b, const Tensor& factor, bool upper) {
     detail::require_matrices(name, "b", b);
     ops::require_alike(name, "factor", factor.dtype(), factor.device(), "b", b.dtype(), b.device());
     if (b.size(-2) != factor.size(-1))
-        throw ShapeError(fmt::format("{}: expected b (..., n, k) for a factor (..., n, n), got {} and {}", name,
-                                     b.shape().str(), factor.shape().str()));
+        throw ShapeError(
+            fmt::format("{}: expected b of shape (..., n, k) for a factor of shape (..., n, n), got {} and {}", name,
+                        b.shape().str(), factor.shape().str()));
     const auto [left, right] = detail::stretched(name, factor, b);
     const Batch triangles(left), sides(right);
     const Tensor first = detail::triangular_solved(triangles.x(), sides.x(), {.upper = upper, .transposed = upper});
@@ -170,8 +171,7 @@ Qr qr(const Tensor& a, std::string_view mode) {
     call.require_defined({"a"});
     detail::require_matrices(name, "a", a);
     if (mode != "reduced" && mode != "complete" && mode != "r")
-        throw ValueError(
-            fmt::format("{}: expected \"reduced\", \"complete\" or \"r\" as mode, got \"{}\"", name, mode));
+        throw ValueError(fmt::format("{}: expected mode \"reduced\", \"complete\" or \"r\", got \"{}\"", name, mode));
     const Batch batch(a);
     Qr made;
     if (mode == "r") {

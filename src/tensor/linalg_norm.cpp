@@ -1,4 +1,4 @@
-// linalg: norms, and what singular values say.
+// linalg: norms, and functions of singular values.
 #include <algorithm>
 #include <cmath>
 #include <limits>
@@ -22,7 +22,7 @@ namespace {
 using detail::Batch;
 constexpr double kInfinity = std::numeric_limits<double>::infinity();
 
-/// Singular values (batch, k) that count, by RankOptions.
+/// Mask of the singular values (batch, k) above the tolerance of RankOptions.
 Tensor counted(const Tensor& s, std::int64_t m, std::int64_t n, DType dtype, const RankOptions& options) {
     const double eps = dtype == DType::f64    ? 0x1p-52
                        : dtype == DType::f16  ? 0x1p-10
@@ -35,7 +35,7 @@ Tensor counted(const Tensor& s, std::int64_t m, std::int64_t n, DType dtype, con
     return s > maximum(first * relative, absolute);
 }
 
-/// Of a whole matrix what its lower triangle says. The gradient is that of a symmetric matrix, as eigh has it.
+/// Uses only the lower triangle. The gradient is that of a symmetric matrix, as in eigh.
 Tensor mirrored(const Tensor& a) {
     Tensor made;
     {
@@ -59,7 +59,7 @@ void require_options(const char* name, const Tensor& a, const RankOptions& optio
             throw ValueError(fmt::format("{}: expected tolerances of at least 0, got {}", name, *item));
 }
 
-/// Golub, Pereyra, The differentiation of pseudo-inverses, 1973, for matrices of a rank that stays.
+/// Golub, Pereyra, The differentiation of pseudo-inverses, 1973, for matrices of constant rank.
 Tensor pseudo_inverse(const Tensor& a, const RankOptions& options, DType dtype) {
     Tensor made;
     {
@@ -81,7 +81,7 @@ Tensor pseudo_inverse(const Tensor& a, const RankOptions& options, DType dtype) 
         RuleKind::differentiable);
 }
 
-/// The two axes of matrices, not negative.
+/// The two matrix axes, non-negative.
 std::pair<int, int> matrix_axes(const char* name, const Tensor& a, const Dims& axes) {
     if (axes.rank() != 2) throw ValueError(fmt::format("{}: expected two axes of matrices, got {}", name, axes.str()));
     const int first = normalize_axis(name, axes[0], a.rank()), second = normalize_axis(name, axes[1], a.rank());

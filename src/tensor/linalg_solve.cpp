@@ -1,4 +1,4 @@
-// linalg: equations, inverses, determinants and powers.
+// linalg: linear systems, inverses, determinants and powers.
 #include <algorithm>
 #include <cmath>
 #include <limits>
@@ -33,14 +33,14 @@ void require_sides(const char* name, const Tensor& a, const Tensor& b, bool left
 SolutionInfo solution(const char* name, const Tensor& a, const Tensor& b, bool left) {
     detail::require_square(name, "a", a);
     ops::require_real(name, "b", b.dtype());
-    // As PyTorch: b is a batch of vectors where it has the axes of a but the last.
+    // Like PyTorch: b is a batch of vectors if it has the axes of a but the last.
     Shape of_vectors = a.shape();
     of_vectors.erase(of_vectors.rank() - 1);
     const bool vectors = b.rank() == 1 || (b.rank() + 1 == a.rank() && b.shape() == of_vectors);
     if (vectors && !left)
         throw ValueError(fmt::format("{}: expected matrices b of X A = B, got vectors {}", name, b.shape().str()));
     if (vectors && b.shape().back() != a.shape().back())
-        throw ShapeError(fmt::format("{}: expected vectors b of {} elements, as a {} has rows, got {}", name,
+        throw ShapeError(fmt::format("{}: expected vectors b of {} elements, the number of rows of a {}, got {}", name,
                                      a.shape().back(), a.shape().str(), b.shape().str()));
     const Tensor sides = vectors ? unsqueeze(b, -1) : left ? b : transpose(b);
     require_sides(name, a, sides, true);
@@ -62,7 +62,7 @@ InverseInfo inverse(const char* name, const Tensor& a) {
     return {batch.back(x), batch.back(info)};
 }
 
-/// The sign of a permutation by its pivots: each that moves a row turns it.
+/// Sign of a permutation from its pivots: each row exchange negates it.
 Tensor sign_of(const Tensor& pivots, DType dtype) {
     const Tensor still = arange(1, pivots.size(1) + 1, 1, {pivots.dtype(), pivots.device()});
     const Tensor turns = sum(pivots != still, {1});
@@ -71,7 +71,7 @@ Tensor sign_of(const Tensor& pivots, DType dtype) {
 
 Tensor at_matrices(const Tensor& x) { return reshape(x, {x.numel(), 1, 1}); }
 
-/// Of a batch (batch, n, n).
+/// Determinants of a batch (batch, n, n).
 Tensor determinant(const Tensor& a) {
     detail::LuParts parts;
     Tensor value;
@@ -84,8 +84,8 @@ Tensor determinant(const Tensor& a) {
     return attach_backward(
         "linalg::det", {a}, value.value(),
         [a = Saved(a), parts](const GradientContext& context) {
-            // det(A) A^-T, the matrix of cofactors, is a polynomial of the elements of A: where pivots are 0, it is
-            // that of the matrix whose pivots are as small as rounding errors.
+            // det(A) A^-T, the cofactor matrix, is a polynomial of the elements of A: where pivots are 0, they are
+            // replaced by values of the size of rounding errors.
             const Tensor x = a.get("linalg::det");
             const std::int64_t n = x.size(1);
             const double least = x.dtype() == DType::f64 ? 0x1p-52 : 0x1p-23;
@@ -104,7 +104,7 @@ Tensor determinant(const Tensor& a) {
             }
             {
                 const NoGrad no_grad;
-                // As large as what is left when it is added to A.
+                // Relative to the rounding error of adding it to A.
                 const Tensor largest = max(abs(x), {1, 2}, true);
                 const Tensor scale = where(largest == 0, 1, largest) * 64.0;
                 const Tensor l = tril(parts.lu, -1) + identity;
@@ -190,7 +190,7 @@ LeastSquares lstsq(const Tensor& a, const Tensor& b) {
     call.require_defined({"a", "b"});
     detail::require_matrices(name, "a", a);
     ops::require_real(name, "b", b.dtype());
-    // As PyTorch: b is a batch of vectors where it has the axes of a but the last.
+    // Like PyTorch: b is a batch of vectors if it has the axes of a but the last.
     Shape of_vectors = a.shape();
     of_vectors.erase(of_vectors.rank() - 1);
     const bool vectors = b.rank() + 1 == a.rank() && b.shape() == of_vectors;
@@ -198,8 +198,8 @@ LeastSquares lstsq(const Tensor& a, const Tensor& b) {
     detail::require_matrices(name, "b", sides);
     ops::require_alike(name, "a", a.dtype(), a.device(), "b", b.dtype(), b.device());
     if (sides.size(-2) != a.size(-2))
-        throw ShapeError(fmt::format("{}: expected a (..., m, n) and b (..., m, k), got {} and {}", name,
-                                     a.shape().str(), b.shape().str()));
+        throw ShapeError(fmt::format("{}: expected a of shape (..., m, n) and b of shape (..., m, k), got {} and {}",
+                                     name, a.shape().str(), b.shape().str()));
     const auto [matrices, right] = detail::stretched(name, a, sides);
     const Batch batch(matrices), of_b(right);
     const std::int64_t m = a.size(-2), n = a.size(-1);
@@ -293,9 +293,9 @@ Tensor matrix_power(const Tensor& a, std::int64_t n) {
     if (is_floating(a.dtype()) || n < 0) detail::require_square(name, "a", a);
     if (a.rank() < 2 || a.size(-1) != a.size(-2) || a.dtype() == DType::boolean)
         throw ShapeError(
-            fmt::format("{}: expected square matrices (..., n, n) of numbers, got {}", name, a.shape().str()));
+            fmt::format("{}: expected square matrices of shape (..., n, n) of numbers, got {}", name, a.shape().str()));
     if (n == 0) return call.result(expand(detail::identity_like(a, a.size(-1), a.size(-1)), a.shape()).clone());
-    // By squaring; 0 - n of the smallest number is itself.
+    // By repeated squaring; unsigned, since 0 - n of the smallest number is itself.
     auto left = n < 0 ? 0 - static_cast<std::uint64_t>(n) : static_cast<std::uint64_t>(n);
     if (is_16bit_float(a.dtype()))
         return call.result(detail::in_f32(
@@ -314,8 +314,9 @@ Tensor matrix_exp(const Tensor& a) {
     call.require_defined({"a"});
     detail::require_square(name, "a", a);
     const Batch batch(a);
-    // Scaled by a power of two to a norm of at most 1, where a polynomial of degree 18 is exact to 1e-17; squared as
-    // often as the matrix of the largest norm may need, of which each takes its own number.
+    // Scaling and squaring: scaled by a power of two to a norm of at most 1, where a polynomial of degree 18 is exact
+    // to 1e-17; squared as often as the matrix of the largest norm needs, and each matrix takes the result for its own
+    // number of squarings.
     constexpr int most = 15, degree = 18;
     const Tensor& x = batch.x();
     const std::int64_t n = x.size(1);
@@ -324,7 +325,7 @@ Tensor matrix_exp(const Tensor& a) {
     const Tensor turns = clamp(ceil(log2(maximum(size, 1e-30))), 0, most);
     const Tensor scaled = x * exp2(-turns);
     const Tensor identity = detail::identity_like(x, n, n);
-    // Horner's scheme in powers of X^3 (Paterson, Stockmeyer 1973): 2 + 5 products in place of 17.
+    // Paterson-Stockmeyer 1973: Horner's scheme in powers of X^3, 2 + 5 products instead of 17.
     const Tensor squared = matmul(scaled, scaled), cubed = matmul(squared, scaled);
     std::vector<double> factors{1};
     for (int i = 1; i <= degree; ++i) factors.push_back(factors.back() / i);

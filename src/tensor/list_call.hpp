@@ -1,4 +1,4 @@
-// Layer 3, private. What functions of a list of tensors open with.
+// Layer 3, private. Beginning of functions that take a list of tensors.
 #pragma once
 
 #include <span>

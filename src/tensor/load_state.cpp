@@ -37,7 +37,7 @@ std::vector<std::byte> bytes_of(const Tensor& tensor) {
     return bytes;
 }
 
-/// How many of the names are among `others` without a prefix that ends in a dot, for each prefix.
+/// Counts, for each prefix that ends in a dot, how many names are among `others` without it.
 std::map<std::string, std::size_t> prefixes_beyond(const std::vector<std::string>& names,
                                                    const std::vector<std::string>& others) {
     const std::unordered_set<std::string_view> known(others.begin(), others.end());
@@ -48,7 +48,7 @@ std::map<std::string, std::size_t> prefixes_beyond(const std::vector<std::string
     return counts;
 }
 
-/// Advice where names fit but for a common prefix; empty where they do not.
+/// Advice if names match but for a common prefix; otherwise empty.
 std::string prefix_hint(const LoadedState& names) {
     const auto most = [](const std::map<std::string, std::size_t>& counts) {
         const auto found = std::ranges::max_element(counts, {}, [](const auto& count) { return count.second; });
@@ -59,16 +59,16 @@ std::string prefix_hint(const LoadedState& names) {
     if (given_count == 0 && own_count == 0) return {};
     if (given_count >= own_count)
         return fmt::format(
-            "; {} of the unexpected names are missing ones behind the prefix '{}': remove it from the "
+            "; {} of the unexpected names are missing ones with the prefix '{}': remove it from the "
             "names of the state",
             given_count, given);
     return fmt::format(
-        "; {} of the missing names are unexpected ones behind the prefix '{}': add it to the names of "
+        "; {} of the missing names are unexpected ones with the prefix '{}': add it to the names of "
         "the state, or load the state into the module of that name",
         own_count, own);
 }
 
-/// What a tensor is loaded from: of its names, the first that is there.
+/// Source of each tensor: the first of its names that exists.
 struct Load {
     Tensor to;
     const Tensor* from;
@@ -95,7 +95,7 @@ LoadedState load_state(std::string_view owner, const StateDict& own, const State
         if (!is_first && before.from->state() != from.state() && bytes_of(*before.from) != bytes_of(from))
             throw ValueError(
                 fmt::format("load_state_dict: expected the same values for '{}' and '{}', which are one "
-                            "tensor here, got others",
+                            "tensor here, got different ones",
                             before.name, item.name));
     }
     LoadedState names;
@@ -109,7 +109,7 @@ LoadedState load_state(std::string_view owner, const StateDict& own, const State
             fmt::format("load_state_dict: expected the names of this {}; missing: [{}], unexpected: [{}]{}", owner,
                         fmt::join(names.missing, ", "), fmt::join(names.unexpected, ", "), prefix_hint(names)));
     const NoGrad no_grad;
-    // A value that is pending is computed before the first is written: one that fails leaves the owner as it was.
+    // Pending values are computed before the first write: if one fails, the owner is unchanged.
     for (const Load& load : loads) (void)load.from->view();
     for (Load& element : loads) element.to.copy_(*element.from);
     return names;

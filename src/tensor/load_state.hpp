@@ -1,4 +1,4 @@
-// Layer 3, private. How a state_dict is loaded.
+// Layer 3, private. Loading of a state_dict.
 #pragma once
 
 #include <string_view>
@@ -7,12 +7,12 @@
 
 namespace declivity::detail {
 
-/// Copies the tensors of `state` into those of `own` of the same names. A tensor that is there twice (tied) is loaded
-/// from either name, or from both where their bits are equal, for which they are read.
-/// @param owner what errors call whose state it is; @param strict whether each name must be in both
-/// @return the names that are not in both: none where strict
-/// @throws ValueError naming the missing and unexpected names, or two names of one tensor that
-/// differ; ShapeError, TypeError; nothing is changed then
+/// Copies the tensors of `state` into those of `own` with the same names. A tensor registered under two names (tied) is
+/// loaded from either name, or from both if their bits are equal, for which they are read.
+/// @param owner name of the owner in errors; @param strict whether each name must be in both
+/// @return the names that are not in both: none if strict
+/// @throws ValueError naming the missing and unexpected names, or two names of one tensor with different values;
+/// ShapeError, TypeError; nothing is changed then
 LoadedState load_state(std::string_view owner, const StateDict& own, const StateDict& state, bool strict = true);
 
 }  // namespace declivity::detail

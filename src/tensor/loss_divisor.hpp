@@ -1,4 +1,4 @@
-// Layer 3, private. What the mean losses of a thread divide their sums by, for a trainer that weighs means of batches.
+// Layer 3, private. Divisors of the mean losses of a thread, for a trainer that weights the means of batches.
 #pragma once
 
 #include <utility>
@@ -7,13 +7,13 @@
 
 namespace declivity::detail {
 
-/// A number of the host, or a tensor of one element.
+/// A number on the host, or a tensor of one element.
 struct LossDivisor {
     double count = 0;
     Tensor tensor = {};
 };
 
-/// While one lives, it gets the divisor of each mean loss of this thread.
+/// While an instance is alive, it receives the divisor of each mean loss of this thread.
 class LossDivisorScope {
   public:
     LossDivisorScope() : before_(std::exchange(current(), this)) {}
@@ -21,7 +21,7 @@ class LossDivisorScope {
     LossDivisorScope(const LossDivisorScope&) = delete;
     LossDivisorScope& operator=(const LossDivisorScope&) = delete;
 
-    /// The last one that was noted.
+    /// The last divisor noted.
     LossDivisor last = {};
 
     static LossDivisorScope*& current() noexcept;

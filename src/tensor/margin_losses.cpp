@@ -1,4 +1,4 @@
-// Distances between vectors, and losses made of them.
+// Distances between vectors, and losses composed of them.
 #include <cmath>
 #include <limits>
 
@@ -25,13 +25,13 @@ void require_norm(std::string_view function, double p) {
     if (!(p > 0)) throw ValueError(fmt::format("{}: expected p above 0, got {}", function, p));
 }
 
-/// Of two tensors that stretch to one shape: that.
+/// Broadcast shape of two tensors.
 Shape common_shape(std::string_view function, const Tensor& a, const Tensor& b) {
     Shape shape;
     for (int axis = std::max(a.rank(), b.rank()); axis > 0; --axis) {
         const std::int64_t left = axis <= a.rank() ? a.size(-axis) : 1, right = axis <= b.rank() ? b.size(-axis) : 1;
         if (left != right && left != 1 && right != 1)
-            throw ShapeError(fmt::format("{}: expected x1 and x2 that stretch to one shape, got {} and {}", function,
+            throw ShapeError(fmt::format("{}: expected x1 and x2 that broadcast to one shape, got {} and {}", function,
                                          a.shape().str(), b.shape().str()));
         shape.push_back(left == 1 ? right : left);
     }

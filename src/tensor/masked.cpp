@@ -1,4 +1,4 @@
-// Functions of masks and labels: which elements, and how often.
+// Functions of masks and labels: selection and counting.
 #include <algorithm>
 #include <limits>
 
@@ -25,13 +25,13 @@ void require_mask(const char* function, const Tensor& mask, const Tensor& x) {
     ops::require_same_device(function, x.device(), mask.device());
 }
 
-/// For each element of a row of bools how many stand before it, or -1 where it is false.
+/// For each element of a row of bools the number of true ones before it, or -1 if it is false.
 Tensor numbered(const Tensor& row) {
     const NoGrad no_grad;
     return where(row, cumsum(row, 0) - 1, -1);
 }
 
-/// The places where a row of bools is true. Waits.
+/// Indices of the true elements of a row of bools. Synchronises.
 Tensor places_of(const char* name, const Tensor& row) {
     const NoGrad no_grad;
     const std::int64_t count = row.numel() == 0 ? 0 : sum(row).item<std::int64_t>();
@@ -40,7 +40,7 @@ Tensor places_of(const char* name, const Tensor& row) {
 
 Tensor flat(const Tensor& x) { return reshape(x, {x.numel()}); }
 
-/// The largest of integers, none of which may be below 0: in one pass. Waits.
+/// Maximum of non-negative integers, with the check in the same pass. Synchronises.
 std::int64_t largest_of(const char* name, const Tensor& x) {
     constexpr std::int64_t negative = std::numeric_limits<std::int64_t>::max();
     const Tensor wide = x.to(DType::i64);
@@ -78,7 +78,7 @@ Tensor masked_scatter(const Tensor& x, const Tensor& mask, const Tensor& source)
     call.require_defined({"x", "mask", "source"});
     require_mask("masked_scatter", mask, x);
     if (source.dtype() != x.dtype())
-        throw TypeError(fmt::format("masked_scatter: expected a source of type {}, as x, got {}", name_of(x.dtype()),
+        throw TypeError(fmt::format("masked_scatter: expected a source of x's type, {}, got {}", name_of(x.dtype()),
                                     name_of(source.dtype())));
     const Shape shape = broadcast_shapes("masked_scatter", x.shape(), mask.shape());
     const Tensor wide = expand(mask, shape), numbers = numbered(flat(wide));
@@ -127,13 +127,13 @@ Tensor bincount(const Tensor& x, const Tensor& weights, std::int64_t minlength) 
 
 namespace {
 
-/// Indices by tensors, brought to one shape: numbers of rows of x with the indexed axes in front.
+/// Index tensors, broadcast to one shape: row indices of x with the indexed axes in front.
 struct Advanced {
     Tensor numbers;
-    Shape shape;  ///< of the indices
-    Dims order;   ///< the indexed axes first
+    Shape shape;  ///< shape of the indices
+    Dims order;   ///< with the indexed axes first
     int indexed = 0, first = 0;
-    bool apart = false;  ///< others stand between them
+    bool apart = false;  ///< the indexed axes are not adjacent
     std::int64_t rows = 1, each = 1;
     Shape others;
 
@@ -144,7 +144,7 @@ struct Advanced {
                 all.push_back(operand);
                 continue;
             }
-            // Its places, a column for each of its axes.
+            // Indices of its true elements, one column for each of its axes.
             for (int i = 0; i < operand.rank(); ++i) {
                 const auto at = static_cast<int>(all.size()) + i;
                 if (at >= x.rank() || x.shape()[at] != operand.shape()[i])
@@ -200,7 +200,7 @@ struct Advanced {
         }
         return permute(reshape(table, turned), inverse);
     }
-    /// (indices, others) with the axes of the indices where they belong, and back.
+    /// (indices, others) with the axes of the indices at their position, and back.
     [[nodiscard]] Tensor placed(const Tensor& rows_of, bool back) const {
         const int before = apart ? 0 : first, own = shape.rank(), all = own + others.rank();
         Shape flat_shape = shape, placed_shape;
@@ -240,7 +240,7 @@ Tensor index_put(const Tensor& x, const std::vector<Tensor>& indices, const Tens
     const FunctionCall call("index_put", "index_put", inputs, attributes);
     call.require_defined({"x", "values"});
     if (values.dtype() != x.dtype())
-        throw TypeError(fmt::format("index_put: expected values of type {}, as x, got {}", name_of(x.dtype()),
+        throw TypeError(fmt::format("index_put: expected values of x's type, {}, got {}", name_of(x.dtype()),
                                     name_of(values.dtype())));
     const Advanced places("index_put", x, indices);
     const Tensor rows = places.placed(expand(values, places.result()), true), table = places.table(x);

@@ -1,4 +1,4 @@
-// Mathematical functions that are made of others.
+// Mathematical functions composed of others.
 #include <array>
 #include <cmath>
 #include <limits>
@@ -18,7 +18,7 @@
 namespace declivity {
 namespace {
 
-/// The n-th derivative of cot(u) as a polynomial in c = cot(u), the lowest power first: p(c)' = p'(c) (-1 - c^2).
+/// The n-th derivative of cot(u) as a polynomial in c = cot(u), lowest power first: p(c)' = p'(c) (-1 - c^2).
 std::vector<double> derivative_of_cotangent(std::int64_t n) {
     std::vector<double> p{0, 1};
     for (; n > 0; --n) {
@@ -33,7 +33,7 @@ std::vector<double> derivative_of_cotangent(std::int64_t n) {
     return p;
 }
 
-/// What the type's largest number is.
+/// Largest finite number of a type.
 double largest(DType type) {
     switch (type) {
         case DType::f64:
@@ -47,7 +47,7 @@ double largest(DType type) {
     }
 }
 
-/// Two operands for the record of their call: numbers among them are attributes.
+/// Two operands for the call record: numbers among them are attributes.
 class Pair {
   public:
     Pair(const TensorOrScalar& a, const TensorOrScalar& b) {
@@ -75,14 +75,14 @@ void require_pair(const char* name, const TensorOrScalar& a, const TensorOrScala
             throw ValueError(fmt::format("{}: expected 2 tensors, got an undefined one", name));
 }
 
-/// Two operands, and the type of what is made of them.
+/// Two operands, and their promoted type.
 struct Operands {
     Tensor a, b;
     DType type;
 };
 
-/// Both as tensors of one type, f16 and bf16 in f32, beside which numbers keep their value: with `real` of a floating
-/// one, f32 for integers.
+/// Converts both to tensors of one type; with f16 and bf16 both are f32, in which numbers keep their value. With `real`
+/// integers become f32.
 Operands of_one_type(const char* name, const TensorOrScalar& a, const TensorOrScalar& b, bool real) {
     require_pair(name, a, b);
     const auto own = [](const TensorOrScalar& tensor_or_scalar) {
@@ -93,8 +93,8 @@ Operands of_one_type(const char* name, const TensorOrScalar& a, const TensorOrSc
     try {
         type = result_type(a, b);
     } catch (const TypeError&) {
-        throw TypeError(fmt::format("{}: expected types that one type holds, got {}, {} (convert with .to(DType))",
-                                    name, own(a), own(b)));
+        throw TypeError(fmt::format("{}: expected types with a common type, got {}, {} (convert with .to(DType))", name,
+                                    own(a), own(b)));
     }
     if (real && !is_floating(type)) type = DType::f32;
     const Device device = a.is_scalar() ? b.tensor().device() : a.tensor().device();
@@ -105,9 +105,9 @@ Operands of_one_type(const char* name, const TensorOrScalar& a, const TensorOrSc
     return {made(a), made(b), type};
 }
 
-/// Integers in f32, and halves, whose steps would each be rounded.
+/// Integers and 16-bit floats upcast to f32, to avoid rounding each intermediate result.
 Tensor computed(const Tensor& x) { return is_floating(x.dtype()) ? detail::widened(x) : x.to(DType::f32); }
-/// Back in the type of x, where that is a floating one.
+/// Converts back to the type of x if that is a floating-point type.
 Tensor rounded_as(const Tensor& x, const Tensor& y) { return is_floating(x.dtype()) ? y.to(x.dtype()) : y; }
 
 bool all_half(const Tensor& x, const Tensor& a, const Tensor& b) {
@@ -130,7 +130,7 @@ Tensor polygamma(std::int64_t n, const Tensor& x) {
     const double factor = (n % 2 == 0 ? -1 : 1) * std::tgamma(order + 1);
     const Tensor above = factor * elementwise(Function::hurwitz_zeta, {where(positive, x, 1 - x)}, {order + 1});
     const Tensor t = where(positive, 0.25, x - round(x));
-    // cot(pi t), which is small where t is near a half: there as the tangent of what is left to the half.
+    // cot(pi t), which is small where t is near a half: there as the tangent of the distance to the half.
     const Tensor near = abs(t) < 0.25, rest = where(t < 0, -0.5, 0.5) - t;
     const Tensor c = where(near, reciprocal(tan(std::numbers::pi * where(near, t, 0.25))),
                            tan(std::numbers::pi * where(near, 0.25, rest)));
@@ -170,7 +170,7 @@ Tensor pow(const Tensor& x, Scalar exponent) {
     if (p == 0.5) return of(Function::sqrt, x);
     if (p == -0.5) return of(Function::rsqrt, x);
     if (p == -1) return of(Function::reciprocal, x);
-    // In two steps; of halves neither is rounded by itself.
+    // In two steps; with f16 and bf16 only the result is rounded.
     const Tensor wide = detail::widened(x);
     if (p == 3) return rounded_as(x, of(Function::square, wide) * wide);
     return elementwise(Function::pow_scalar, {x}, {exponent}, "pow");
@@ -206,7 +206,7 @@ Tensor logit(const Tensor& x, std::optional<double> eps) {
     const FunctionCall call("logit", {{"x", x}}, {{"eps", eps.value_or(NAN)}});
     call.require_defined({"x"});
     Tensor p = computed(x);
-    // Not clamp(): above 1/2 the bounds cross, and the lower one counts first.
+    // Not clamp(): above 1/2 the bounds cross, and the lower one takes precedence.
     if (eps) p = where(logical_not(p < *eps), clamp_max(p, 1 - *eps), *eps);
     return call.result(rounded_as(x, log(p) - log1p(-p)));
 }
@@ -240,7 +240,8 @@ Tensor sinc(const Tensor& x) {
     const FunctionCall call("sinc", {{"x", x}});
     call.require_defined({"x"});
     const Tensor t = computed(x) * std::numbers::pi, small = abs(t) < 0.25;
-    // Near 0 by its series, which f64 cannot tell from it, so that derivatives lose no digits, and hold at 0 as well.
+    // Near 0 by its series, which equals it to the precision of f64, so that derivatives keep their digits, at 0 as
+    // well.
     const Tensor s = square(where(small, t, 0.0));
     Tensor series = 1 - s * (1.0 / 110);
     for (const double factor : {72.0, 42.0, 20.0, 6.0}) series = 1 - s * (1 / factor) * series;

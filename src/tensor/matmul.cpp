@@ -18,7 +18,7 @@
 namespace declivity {
 namespace {
 
-/// The axes in front of a matrix merged into one: a view when its strides allow, otherwise a dense copy.
+/// Batch axes in front of a matrix merged into one: a view if its strides allow, otherwise a dense copy.
 ops::View as_batch(const ops::View& view, std::int64_t batch) {
     const int rank = view.rank();
     const std::int64_t rows = view.shape[rank - 2], columns = view.shape[rank - 1];
@@ -29,14 +29,14 @@ ops::View as_batch(const ops::View& view, std::int64_t batch) {
         return out;
     }
     std::int64_t inner = 0,
-                 reach = 0;  // stride of the innermost batch axis that counts, and how far the axes so far reach
+                 reach = 0;  // stride of the innermost batch axis longer than 1, and the extent of the axes so far
     bool joins = true, first = true;
     for (int axis = rank - 3; axis >= 0; --axis) {
         if (view.shape[axis] == 1) continue;
         if (first) inner = view.strides[axis];
         else
-            joins =
-                joins && view.strides[axis] == reach;  // of repeated axes, which reach nowhere, all must be repeated
+            joins = joins && view.strides[axis] == reach;  // a repeated axis (stride 0) has no extent; then all must be
+                                                           // repeated
         first = false;
         reach = view.strides[axis] * view.shape[axis];
     }
@@ -84,12 +84,12 @@ Tensor product(const Tensor& a, const Tensor& b) {
         RuleKind::differentiable);
 }
 
-/// x (rows, in) times a transposed weight (out, in), and the bias, if there is one, on its way.
+/// x (rows, in) times a transposed weight (out, in), plus the bias, if any, in the epilogue.
 Tensor linear_rows(const Tensor& x, const Tensor& weight, const Tensor& bias) {
     if (!is_floating(x.dtype()))
         throw TypeError(fmt::format(
             "linear: expected f32, f64, f16 or bf16 as x, got {} (convert with .to(DType::f32))", name_of(x.dtype())));
-    // Weights that are kept in half the memory: as wide as x for this product, and once more for its gradient.
+    // Weights stored in 16-bit floats: upcast to x's type for this product, and once more for its gradient.
     const auto widened = [&](const Tensor& tensor) {
         return x.dtype() == DType::f32 && is_16bit_float(tensor.dtype()) ? tensor.to(x.dtype()) : tensor;
     };
@@ -131,7 +131,7 @@ Tensor matmul(const Tensor& a, const Tensor& b) {
                                      b.shape().str()));
     if (a.rank() == 1) return call.result(without_axis(matmul(reshape(a, {1, a.numel()}), b), b.rank() == 1 ? -1 : -2));
     if (b.rank() == 1) return call.result(without_axis(matmul(a, reshape(b, {b.numel(), 1})), -1));
-    // A matrix on the right: the axes in front of a are more rows, one large product instead of many small ones.
+    // A matrix on the right: a's batch axes become rows, one large product instead of many small ones.
     if (a.rank() > 2 && b.rank() == 2) {
         Shape shape = a.shape();
         shape[shape.rank() - 1] = b.size(1);
@@ -154,8 +154,9 @@ Tensor linear(const Tensor& x, const Tensor& weight, const Tensor& bias) {
         return call.result(without_axis(rows, -1));
     }
     if (weight.rank() != 2 || x.rank() == 0 || x.size(-1) != weight.size(1))
-        throw ShapeError(fmt::format("linear: expected x (..., in) and weight (out, in), got {} and {}",
-                                     x.shape().str(), weight.shape().str()));
+        throw ShapeError(
+            fmt::format("linear: expected x of shape (..., in) and weight of shape (out, in), got {} and {}",
+                        x.shape().str(), weight.shape().str()));
     if (bias.defined() && !(bias.shape() == Shape{weight.size(0)}))
         throw ShapeError(fmt::format("linear: expected bias ({}), got {}", weight.size(0), bias.shape().str()));
     if (x.rank() == 2) return call.result(linear_rows(x, weight, bias));

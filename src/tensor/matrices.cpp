@@ -1,4 +1,4 @@
-// Checks and shapes of functions of matrices.
+// Checks and shapes of matrix functions.
 #include "matrices.hpp"
 
 #include <declivity/runtime/error.hpp>
@@ -13,14 +13,15 @@ namespace declivity::detail {
 void require_matrices(const char* name, const char* what, const Tensor& x) {
     ops::require_real(name, what, x.dtype());
     if (x.rank() < 2)
-        throw ShapeError(fmt::format("{}: expected matrices (..., m, n) as {}, got {}", name, what, x.shape().str()));
+        throw ShapeError(
+            fmt::format("{}: expected matrices of shape (..., m, n) as {}, got {}", name, what, x.shape().str()));
 }
 
 void require_square(const char* name, const char* what, const Tensor& x) {
     require_matrices(name, what, x);
     if (x.size(-1) != x.size(-2))
-        throw ShapeError(
-            fmt::format("{}: expected square matrices (..., n, n) as {}, got {}", name, what, x.shape().str()));
+        throw ShapeError(fmt::format("{}: expected square matrices of shape (..., n, n) as {}, got {}", name, what,
+                                     x.shape().str()));
 }
 
 Shape front_of(const Tensor& x, int last) {

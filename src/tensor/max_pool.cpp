@@ -1,5 +1,5 @@
-// Maxima of windows: where nothing but plain windows is wanted by the kernels of max_pool2d, of lines as images of one
-// row, of volumes by their slices and then along the depth; otherwise by tables of windows.
+// Max pooling of one to three axes. Plain windows use the kernels of max_pool2d: 1-D inputs as images of one row,
+// volumes by their slices and then along the depth; other windows use index tables.
 #include <algorithm>
 #include <limits>
 
@@ -17,12 +17,12 @@ namespace declivity {
 namespace detail {
 namespace {
 
-/// Places in planes that are wider than x as places in x.
+/// Converts flat indices in padded planes to indices in x.
 Tensor narrowed(const Tensor& places, std::int64_t from, std::int64_t to) {
     return from == to ? places : places - floor_divide(places, from) * (from - to);
 }
 
-/// x (N, C, [D,] H, W), where windows reach over no end. @param lines of the window along H and W
+/// x (N, C, [D,] H, W), with windows that stay within the ends. @param lines of the window along H and W
 MaxPooled by_kernels(const Tensor& x, const Shape& out, const PoolWindows& windows, bool with_indices) {
     const auto last_two = [](const Dims& of) { return Size2(of.rank() == 1 ? 1 : of[-2], of[-1]); };
     const auto none_above = [&](const Dims& of, std::int64_t none) {
@@ -44,7 +44,7 @@ MaxPooled by_kernels(const Tensor& x, const Shape& out, const PoolWindows& windo
                                                .padding = {windows.padding[0], 0}});
     MaxPooled both{reshape(volumes.values, out), Tensor()};
     if (!with_indices) return both;
-    // Of each maximum the slice, and where in the slice it stood.
+    // Slice of each maximum, and its index in the slice.
     const Tensor of_slices = reshape(volumes.indices.to(DType::i64), {in[0], in[1], out[2], area});
     const Tensor within = at_places(reshape(planes.indices.to(DType::i64), {in[0], in[1], depth, area}), of_slices);
     both.indices = reshape(floor_divide(of_slices, area) * (in[3] * in[4]) + within, out);
@@ -68,7 +68,7 @@ MaxPooled max_pooled(const char* name, const Tensor& given, const PoolWindows& w
             tables.push_back(moved_windows(windows, axis, x.shape()[2 + axis], out[2 + axis], x.device()));
         return returned(max_by_tables(x, tables));
     }
-    // What a last window holds behind the end is less than all.
+    // The part of a last window beyond the end is padded with the lowest value.
     Dims before = Dims::filled(x.rank(), 0), after = before;
     bool over = false;
     for (int axis = 0; axis < windows.axes(); ++axis) {

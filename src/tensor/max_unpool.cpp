@@ -47,8 +47,8 @@ Tensor max_unpool(const char* name, const Tensor& given, const Tensor& indices, 
     const Tensor places = reshape(indices.to(DType::i64), {planes, held});
     const Tensor rows = reshape(x, {planes, held});
     const Tensor y = scatter(zeros({planes, size}, {x.dtype(), x.device()}), 1, places, rows.detach());
-    // As in PyTorch, of maxima that go to one place each gets the whole gradient: overlapping windows found the same
-    // element.
+    // Like PyTorch: if several maxima go to one index, each gets the whole gradient, since overlapping windows found
+    // the same element.
     const Tensor joined = attach_backward(
         name, {rows}, y.value(),
         [places = Saved(places), size](const GradientContext& context) {

@@ -11,7 +11,7 @@ namespace declivity {
 Tensor mse_loss(const Tensor& x, const Tensor& target, Reduction reduction, const Tensor& weight) {
     const FunctionCall call("mse_loss", {{"x", x}, {"target", target}, {"weight", weight}}, {{"reduction", reduction}});
     call.require_defined({"x", "target"});
-    // A target that broadcasts is nearly always a mistake: (N) against (N, 1) would compare every pair.
+    // A target that broadcasts is nearly always a mistake: (N) and (N, 1) would compare every pair.
     ops::require_shape("mse_loss", "the target", target.shape(), x.shape());
     if (weight.defined()) {
         const DType type = detail::pair_type("mse_loss", x, target, {weight});
@@ -19,7 +19,7 @@ Tensor mse_loss(const Tensor& x, const Tensor& target, Reduction reduction, cons
         const Tensor losses = square(detail::widened(x) - detail::widened(target));
         return call.result(detail::weighted(losses, detail::widened(weight), reduction).to(type));
     }
-    // Squares of f16 soon are too large for it, where their mean is not.
+    // Squares in f16 overflow early, although their mean may not.
     if (detail::both_half(x, target))
         return call.result(mse_loss(detail::widened(x), detail::widened(target), reduction).to(x.dtype()));
     return call.result(

@@ -16,7 +16,7 @@ namespace {
 
 constexpr std::int64_t kOne = 1;
 
-/// `count` elements of an axis, in reverse order for mirrored ones, repeated for those of the edge.
+/// `count` elements of an axis: in reverse order for reflect, repeated for replicate.
 Tensor beside(const Tensor& x, int axis, std::int64_t count, bool begin, PadMode mode) {
     const std::int64_t n = x.shape()[axis];
     if (mode == PadMode::circular) return begin ? slice(x, axis, n - count, n) : slice(x, axis, 0, count);
@@ -52,9 +52,10 @@ Tensor pad(const Tensor& x, const std::vector<std::int64_t>& pads, PadMode mode,
     }
     for (const Dims& numbers : {before, after}) ops::require_int32_range("pad", "the pads", numbers);
     if (mode == PadMode::constant) return call.result(pad(x, before, after, value));
-    // Around: what is cut off goes before there is more at the other end. Otherwise after, as in PyTorch.
+    // Circular padding is cropped before it is extended at the other end. Other modes are cropped afterwards, as in
+    // PyTorch.
     const bool around = mode == PadMode::circular;
-    for (int axis = 0; axis < x.rank(); ++axis) {  // all of them before anything is done
+    for (int axis = 0; axis < x.rank(); ++axis) {  // checks everything first
         const std::int64_t cut = std::min<std::int64_t>(before[axis], 0) + std::min<std::int64_t>(after[axis], 0);
         const std::int64_t n = x.shape()[axis] + (around ? cut : 0);
         const std::int64_t most = std::max<std::int64_t>({before[axis], after[axis], 0});

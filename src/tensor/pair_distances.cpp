@@ -1,4 +1,4 @@
-// Distances of each row and each, and products of two inputs.
+// Pairwise distances of rows, and bilinear products of two inputs.
 #include <algorithm>
 #include <cmath>
 #include <utility>
@@ -23,7 +23,7 @@ void require_p(std::string_view function, double p) {
     if (!(p >= 0)) throw ValueError(fmt::format("{}: expected p of at least 0, got {}", function, p));
 }
 
-/// The largest of the last axis; each of equal ones has the whole gradient, as in PyTorch, whose norm() shares it.
+/// Maximum over the last axis; each of equal elements gets the whole gradient, like PyTorch's cdist, unlike its norm().
 Tensor largest_difference(const Tensor& apart) {
     const Tensor size = abs(apart);
     if (!any_requires_grad({size})) return max(size, {-1});
@@ -46,14 +46,15 @@ Tensor cdist(const Tensor& x1, const Tensor& x2, double p) {
     ops::require_alike("cdist", "x1", x1.dtype(), x1.device(), "x2", x2.dtype(), x2.device());
     require_p("cdist", p);
     if (x1.rank() < 2 || x2.rank() < 2 || x1.size(-1) != x2.size(-1))
-        throw ShapeError(fmt::format("cdist: expected x1 (..., P, M) and x2 (..., R, M), got {} and {}",
-                                     x1.shape().str(), x2.shape().str()));
+        throw ShapeError(
+            fmt::format("cdist: expected x1 of shape (..., P, M) and x2 of shape (..., R, M), got {} and {}",
+                        x1.shape().str(), x2.shape().str()));
     for (int axis = 3; axis <= std::min(x1.rank(), x2.rank()); ++axis)
         if (x1.size(-axis) != x2.size(-axis) && x1.size(-axis) != 1 && x2.size(-axis) != 1)
-            throw ShapeError(fmt::format("cdist: expected axes in front that stretch to one shape, got {} and {}",
+            throw ShapeError(fmt::format("cdist: expected batch axes that broadcast to one shape, got {} and {}",
                                          x1.shape().str(), x2.shape().str()));
     const Tensor apart = unsqueeze(widened(x1), -2) - unsqueeze(widened(x2), -3);
-    // The largest of nothing is a distance of 0.
+    // The maximum of no elements is a distance of 0.
     if (apart.size(-1) == 0) return call.result(sum(apart, {-1}).to(x1.dtype()));
     const Tensor y = std::isinf(p) ? largest_difference(apart) : norm(apart, p, {-1});
     return call.result(y.to(x1.dtype()));
@@ -68,7 +69,7 @@ Tensor pdist(const Tensor& x, double p) {
     const std::int64_t n = x.size(0), pairs = n < 2 ? 0 : n * (n - 1) / 2;
     if (pairs == 0 || x.size(1) == 0) return call.result(sum(expand(reshape(sum(x), {1, 1}), {pairs, 1}), {1}) * 0);
     const Tensor all = cdist(x, x, p);
-    // Pair k stands in row i where as many pairs stand in the rows before: i (2 n - i - 1) / 2.
+    // Pair k is in row i, before which there are i (2 n - i - 1) / 2 pairs.
     const TensorOptions whole{DType::i64, x.device()};
     const Tensor row = arange(0, n, 1, whole), first = floor_divide(row * (2 * n - 1 - row), 2),
                  k = arange(0, pairs, 1, whole), i = searchsorted(first, k, true) - 1,
@@ -85,10 +86,10 @@ Tensor bilinear(const Tensor& x1, const Tensor& x2, const Tensor& weight, const 
     bool fits = x1.rank() >= 1 && x1.rank() == x2.rank() && x1.size(-1) == ins && x2.size(-1) == others;
     for (int axis = 0; fits && axis + 1 < x1.rank(); ++axis) fits = x1.size(axis) == x2.size(axis);
     if (!fits)
-        throw ShapeError(
-            fmt::format("bilinear: expected x1 (..., {}) and x2 (..., {}) with the same axes in front, got "
-                        "{} and {}",
-                        ins, others, x1.shape().str(), x2.shape().str()));
+        throw ShapeError(fmt::format(
+            "bilinear: expected x1 of shape (..., {}) and x2 of shape (..., {}) with the same batch axes, got "
+            "{} and {}",
+            ins, others, x1.shape().str(), x2.shape().str()));
     if (bias.defined()) ops::require_shape("bilinear", "bias", bias.shape(), {outs});
     for (const auto& [name, one] :
          {std::pair<const char*, const Tensor&>{"x2", x2}, {"weight", weight}, {"bias", bias}})

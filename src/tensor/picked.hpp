@@ -1,4 +1,4 @@
-// Layer 3, private. Labels of classes: the elements that they name, by comparison with all classes.
+// Layer 3, private. Class labels: the elements that they select, by comparison with all classes.
 #pragma once
 
 #include <limits>
@@ -18,25 +18,25 @@ inline void require_labels(std::string_view function, const Tensor& labels) {
                                     name_of(labels.dtype())));
 }
 
-/// Whether labels are of an integer type that kernels do not take, as those of images are: convert them first.
+/// Returns whether labels are of an integer type without kernel support, such as those of images: convert them first.
 inline bool is_narrow(const Tensor& labels) {
     return is_integer(labels.dtype()) && labels.dtype() != DType::i32 && labels.dtype() != DType::i64;
 }
 
-/// The labels with one more axis, of size 1.
+/// The labels with a new last axis of size 1.
 inline Tensor as_column(const Tensor& labels) {
     Shape shape = labels.shape();
     shape.push_back(1);
     return reshape(labels, shape);
 }
 
-/// Whether each of 0, 1, ..., classes - 1, along a new last axis, is the label: bool.
+/// One-hot encoding as bool: whether each of 0, 1, ..., classes - 1, along a new last axis, is the label.
 inline Tensor is_label(const Tensor& labels, std::int64_t classes) {
     return as_column(labels) == arange(0, classes, 1, {labels.dtype(), labels.device()});
 }
 
-/// x[..., label] for labels (...), x (..., C), which broadcasts. NaN, and its gradient, too, for a label outside of
-/// [0, C).
+/// x[..., label] for labels (...) and x (..., C), which broadcasts. NaN, as is its gradient, for a label outside of [0,
+/// C).
 inline Tensor picked(const Tensor& x, const Tensor& labels) {
     const std::int64_t classes = x.size(-1);
     const Tensor nowhere = as_column(logical_or(labels < 0, labels >= classes));
@@ -57,14 +57,14 @@ inline Tensor rows_of_classes(const Tensor& x) {
     return x.rank() == 2 ? x : reshape(permute(x, order), {rows, x.size(1)});
 }
 
-/// The shape of labels for x (N, C, ...).
+/// Shape of labels for x (N, C, ...).
 inline Shape without_classes(const Shape& shape) {
     Shape rest = shape;
     rest.erase(1);
     return rest;
 }
 
-/// x (N, C, ...), labels (N, ...), weight (C) or undefined.
+/// Checks x (N, C, ...), labels (N, ...), weight (C) or undefined.
 inline void require_classes(std::string_view function, std::string_view name, const Tensor& x, const Tensor& weight) {
     if (x.rank() < 2)
         throw ShapeError(fmt::format("{}: expected {} of shape (N, C, ...), got {}", function, name, x.shape().str()));
@@ -75,11 +75,11 @@ inline void require_classes(std::string_view function, std::string_view name, co
 }
 
 struct LabelLosses {
-    Tensor losses;   ///< -x[label] weight[label]; 0 where the label is ignored
-    Tensor weights;  ///< weight[label]; 0 where it is ignored
-    Tensor counts;   ///< bool: where it is not
+    Tensor losses;   ///< -x[label] weight[label]; 0 if the label is ignored
+    Tensor weights;  ///< weight[label]; 0 if the label is ignored
+    Tensor counts;   ///< bool: false if the label is ignored
 
-    /// @param x rows (R, C) of floating numbers that are no halves; labels (R)
+    /// @param x rows (R, C) of f32 or f64; labels (R)
     LabelLosses(const Tensor& x, const Tensor& labels, const Tensor& weight, std::int64_t ignore_index) {
         const Tensor whole = labels.to(DType::i64);
         counts = whole != ignore_index;

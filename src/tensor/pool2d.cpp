@@ -20,10 +20,10 @@
 namespace declivity {
 namespace {
 
-/// Elements of the planes of x at the places where a window's largest stood.
+/// Elements of the planes of x at the indices of the maxima.
 Tensor taken(const Tensor& x, const ops::LazyArray& indices, const ops::Pool2dParameters& parameters);
 
-/// The gradient for x of this shape, from that of the maxima.
+/// Gradient for an x of this shape, from that of the maxima.
 Tensor max_gradient(const Tensor& g, const ops::LazyArray& indices, const Shape& from,
                     const ops::Pool2dParameters& parameters) {
     return attach_backward(
@@ -50,7 +50,7 @@ Tensor taken(const Tensor& x, const ops::LazyArray& indices, const ops::Pool2dPa
 
 Tensor averages(const Tensor& x, const ops::Pool2dParameters& parameters);
 
-/// The gradient for x of this shape, from that of the averages.
+/// Gradient for an x of this shape, from that of the averages.
 Tensor average_gradient(const Tensor& g, const Shape& from, const ops::Pool2dParameters& parameters) {
     return attach_backward(
         "avg_pool2d_gradient", {g}, ops::avg_pool2d_backward(g.dense_view(), from, parameters),
@@ -67,7 +67,8 @@ Tensor averages(const Tensor& x, const ops::Pool2dParameters& parameters) {
         RuleKind::differentiable);
 }
 
-/// `combine` over the elements of each window, by the places that they have in it. @param edge what x is padded with
+/// Reduces the elements of each window by `combine`, one position within the windows after the other. @param edge
+/// padding value
 template <class Combine>
 Tensor over_windows(const Tensor& x, const Shape& out, const ops::Pool2dParameters& parameters, double edge,
                     Combine combine) {
@@ -120,8 +121,7 @@ MaxPooled detail::max_pool_planes(const Tensor& x, const ops::Pool2dParameters& 
     const auto made = ops::max_pool2d(x.dense_view(), parameters);
     if (detail::by_decomposition()) return {decomposed(composed_max, x, shape, parameters), Tensor(made.indices)};
     if (!any_requires_grad({x})) return {Tensor(made.out), Tensor(made.indices)};
-    // The gradient for an activation's maxima goes on to what went into the activation: there are fewer of them than
-    // elements.
+    // Differentiates through the activation for the maxima alone: they are fewer than the elements.
     const auto& made_by = x.state()->node;
     const Saved maxima = made_by && made_by->activation ? Saved::result(made.out) : Saved();
     const Tensor values = attach_backward(

@@ -51,8 +51,8 @@ void require_windows(std::string_view name, const PoolWindows& windows) {
 
 Tensor pool_input(std::string_view name, const Tensor& x, int axes) {
     if (x.rank() != axes + 1 && x.rank() != axes + 2)
-        throw ShapeError(fmt::format("{}: expected x (N, {}) or ({}), got {}", name, kAxes[axes - 1], kAxes[axes - 1],
-                                     x.shape().str()));
+        throw ShapeError(fmt::format("{}: expected x of shape (N, {}) or ({}), got {}", name, kAxes[axes - 1],
+                                     kAxes[axes - 1], x.shape().str()));
     return as_batch(x, axes);
 }
 
@@ -64,14 +64,14 @@ Shape pooled_shape(std::string_view name, const Shape& x, const PoolWindows& win
         const std::int64_t size = x[2 + axis], stride = windows.stride[axis], padding = windows.padding[axis];
         const std::int64_t room = size + 2 * padding - windows.reach(axis) + (windows.ceil_mode ? stride - 1 : 0);
         out[2 + axis] = room < 0 ? 0 : room / stride + 1;
-        // The last window begins within x or the padding before it.
+        // The last window starts within x or the padding before it.
         if (windows.ceil_mode && (out[2 + axis] - 1) * stride >= size + padding) --out[2 + axis];
         if (size < 1 || out[2 + axis] < 1)
             throw ShapeError(fmt::format("{}: expected an image of at least the window {}, got x {} with padding {}",
                                          name, sizes(windows.kernel_size), x.str(), sizes(windows.padding)));
         plane *= size + 2 * windows.kernel_size[axis];
     }
-    // Positions within a plane are i32 in the kernels.
+    // Indices within a plane are i32 in the kernels.
     if (plane > std::numeric_limits<std::int32_t>::max())
         throw ShapeError(fmt::format("{}: expected images of fewer than 2^31 pixels, got {}", name, x.str()));
     return out;
@@ -82,7 +82,7 @@ WindowTable moved_windows(const PoolWindows& windows, int axis, std::int64_t len
     const std::int64_t size = windows.kernel_size[axis], spacing = windows.dilation[axis];
     const Tensor places = window_places(count, windows.stride[axis], size, spacing, device) - windows.padding[axis];
     const Tensor counts = (places >= 0) & (places < length);
-    // The first place of a window that lies inside.
+    // The first valid index of a window.
     const Tensor begin = slice(places, 1, 0, 1);
     const Tensor first = begin + floor_divide(maximum(-begin, 0) + (spacing - 1), spacing) * spacing;
     return {where(counts, places, clamp(first, 0, length - 1)), counts, count, size};
@@ -126,7 +126,7 @@ MaxPooled max_by_tables(const Tensor& x, const std::vector<WindowTable>& tables)
         for (int axis = 2; axis < x.rank(); ++axis) plane.push_back(x.shape()[axis]);
         Tensor values = x.detach();
         places = expand(reshape(counted(plane.numel(), x.device()), plane), x.shape());
-        // The last axis first, so that among equals the first one in the order of memory is found.
+        // The last axis first, so that the first of equal elements in memory order is found.
         for (int axis = x.rank() - 1; axis >= 2; --axis) {
             const WindowTable& table = tables[static_cast<std::size_t>(axis - 2)];
             const Tensor all = by_table(values, axis, table);

@@ -1,4 +1,4 @@
-// Layer 3, private. What pools of one to three spatial axes have in common.
+// Layer 3, private. Code shared by pooling over one to three spatial axes.
 #pragma once
 
 #include <functional>
@@ -29,40 +29,40 @@ struct PoolWindows {
             if (stride[axis] == 0) stride[axis] = kernel_size[axis];
     }
     [[nodiscard]] int axes() const { return kernel_size.rank(); }
-    /// From the first to the last element of a window.
+    /// Extent from the first to the last element of a window.
     [[nodiscard]] std::int64_t reach(int axis) const { return (kernel_size[axis] - 1) * dilation[axis] + 1; }
     [[nodiscard]] bool dilated() const;
     [[nodiscard]] bool is_padded() const;
 };
 
-/// @throws ValueError naming the function, or the layer, for numbers out of range
+/// @throws ValueError naming the function, or the layer, for parameters out of range
 void require_windows(std::string_view name, const PoolWindows& windows);
-/// x of `axes` spatial axes behind N, C or behind C, as a batch. @throws ShapeError for other ranks
+/// x (N, C, spatial...) or (C, spatial...) with `axes` spatial axes, as a batch. @throws ShapeError for other ranks
 Tensor pool_input(std::string_view name, const Tensor& x, int axes);
-/// The shape of the pool of a batch, after all checks of the windows. @throws ShapeError, ValueError
+/// Shape of the pooled batch, after all checks of the windows. @throws ShapeError, ValueError
 Shape pooled_shape(std::string_view name, const Shape& x, const PoolWindows& windows);
 
-/// The windows of one axis that differ in size, or hold places outside: for each of `windows` the places of `size`
-/// elements, i64, and whether they count.
+/// Windows of one axis that differ in size, or extend over the ends: for each of `windows` the indices of `size`
+/// elements, i64, and whether each is valid.
 struct WindowTable {
-    Tensor places, counts;  ///< (windows, size); a place that does not count names another one of the window
+    Tensor places, counts;  ///< (windows, size); an invalid index repeats another one of the window
     std::int64_t windows, size;
 };
-/// Windows that move.
+/// Windows at a constant stride.
 WindowTable moved_windows(const PoolWindows& windows, int axis, std::int64_t length, std::int64_t count,
                           const Device& device);
-/// Window i holds floor(i length / count) to ceil((i + 1) length / count).
+/// Window i covers floor(i length / count) to ceil((i + 1) length / count).
 WindowTable adaptive_windows(std::int64_t length, std::int64_t count, const Device& device);
-/// The elements of an axis by a table: the axis becomes two, windows and elements.
+/// Gathers the elements of an axis by a table: the axis becomes two, windows and elements.
 Tensor by_table(const Tensor& x, int axis, const WindowTable& table);
 
-/// The largest of each window of a batch by a table for each spatial axis, and where it stands (i64): in plain
+/// Maximum of each window of a batch by a table for each spatial axis, and its index (i64): composed of other
 /// functions, for any type and any windows.
 MaxPooled max_by_tables(const Tensor& x, const std::vector<WindowTable>& tables);
-/// The elements of the planes of x, in the shape of the places.
+/// Elements of the planes of x at these flat indices, in the shape of the indices.
 Tensor at_places(const Tensor& x, const Tensor& places);
 
-/// max_pool2d of a batch by its kernels, and the places i32; plain windows.
+/// max_pool2d of a batch by its kernels, with indices of type i32; no dilation or partial windows.
 MaxPooled max_pool_planes(const Tensor& x, const ops::Pool2dParameters& windows);
 Tensor avg_pool_planes(const Tensor& x, const ops::Pool2dParameters& windows);
 

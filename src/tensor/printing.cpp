@@ -1,4 +1,4 @@
-// Values as NumPy prints them: at most three at both ends of each axis when there are many, aligned in columns.
+// Prints values like NumPy: at most three at both ends of each axis if there are many, aligned in columns.
 #include <algorithm>
 #include <cmath>
 #include <ostream>
@@ -11,10 +11,10 @@
 namespace declivity {
 namespace {
 
-constexpr std::int64_t kMany = 1000;  // elements from which on the middle is left out
+constexpr std::int64_t kMany = 1000;  // number of elements from which on the middle is omitted
 constexpr std::int64_t kEdge = 3;     // elements shown at each end
 
-/// The elements that are printed, on the host: the middle of long axes is cut out before anything is copied.
+/// Printed elements, on the host: the middle of long axes is cut out before anything is copied.
 Tensor edges(Tensor x) {
     for (int axis = 0; axis < x.rank(); ++axis)
         if (x.shape()[axis] > 2 * kEdge)
@@ -84,7 +84,7 @@ std::vector<std::string> formatted(const Tensor& x) {
 
 struct Printer {
     const Shape& shape;  // of the tensor
-    const Shape& shown;  // of what is printed
+    const Shape& shown;  // of the printed part
     const std::vector<std::string>& values;
     std::size_t width;
 
@@ -120,7 +120,7 @@ std::string Tensor::str() const {
     if (!defined()) return "Tensor(undefined)";
     const std::string head = fmt::format("Tensor({}, {}, '{}'{})\n", name_of(dtype()), shape().str(), device().name(),
                                          requires_grad() ? ", requires_grad" : "");
-    if (numel() == 0) return head + "[]";  // whatever the other axes are, as NumPy does
+    if (numel() == 0) return head + "[]";  // whatever the other axes are, like NumPy
     const NoGrad no_grad;
     const Tensor whole = detach();
     const Tensor shown = numel() > kMany ? edges(whole) : whole;

@@ -1,4 +1,4 @@
-// Products made of matmul, multiplications and sums.
+// Products composed of matmul, multiplications and sums.
 #include <declivity/tensor/functions/products.hpp>
 
 #include <algorithm>
@@ -41,12 +41,12 @@ bool is_one(const Scalar& number) { return number.to_double() == 1; }
 Tensor scaled(const char* name, const Tensor& x, const Scalar& by) {
     if (is_one(by)) return x;
     if (!is_floating(x.dtype()) && by.is_floating())
-        throw TypeError(fmt::format("{}: expected whole numbers as beta and alpha of {}, got {}", name,
-                                    name_of(x.dtype()), by.to_double()));
+        throw TypeError(fmt::format("{}: expected integers as beta and alpha for {}, got {}", name, name_of(x.dtype()),
+                                    by.to_double()));
     return x * by;
 }
 
-/// beta x + alpha product, of which f16 and bf16 are rounded to `type` last.
+/// beta x + alpha product; f16 and bf16 are rounded to `type` at the end.
 Tensor added(const char* name, const Tensor& given, const Tensor& product, DType type, const AddmmOptions& options) {
     ops::require_alike(name, "x", given.dtype(), given.device(), "the product", type, product.device());
     const Tensor x = widened(given);
@@ -54,7 +54,7 @@ Tensor added(const char* name, const Tensor& given, const Tensor& product, DType
     for (int axis = 1; fits && axis <= x.rank(); ++axis)
         fits = x.shape()[-axis] == 1 || x.shape()[-axis] == product.shape()[-axis];
     if (!fits)
-        throw ShapeError(fmt::format("{}: expected an x that stretches to the product {}, got {}", name,
+        throw ShapeError(fmt::format("{}: expected an x that broadcasts to the product {}, got {}", name,
                                      product.shape().str(), x.shape().str()));
     const Tensor right = scaled(name, product, options.alpha);
     if (is_zero(options.beta)) return right.to(type);
@@ -119,7 +119,7 @@ Tensor addbmm(const Tensor& x, const Tensor& a, const Tensor& b, const AddmmOpti
                             {{"beta", options.beta}, {"alpha", options.alpha}});
     call.require_defined({"x", "a", "b"});
     require_ranks("addbmm", a, 3, b, 3, "(B, M, K) x (B, K, N)");
-    // The sum over the batch is a part of the sum over K.
+    // The sum over the batch is part of the sum over K.
     const std::int64_t batch = a.size(0), m = a.size(1), k = a.size(2), n = b.size(2);
     const Tensor product =
         matmul(reshape(permute(widened(a), {1, 0, 2}), {m, batch * k}), reshape(widened(b), {batch * k, n}));
@@ -158,7 +158,7 @@ Tensor inner(const Tensor& a, const Tensor& b) {
     if (a.rank() == 0 || b.rank() == 0) return call.result(a * b);
     if (a.size(-1) != b.size(-1))
         throw ShapeError(
-            fmt::format("inner: expected last axes of one size, got {} and {}", a.shape().str(), b.shape().str()));
+            fmt::format("inner: expected last axes of the same size, got {} and {}", a.shape().str(), b.shape().str()));
     return call.result(tensordot(a, b, Dims{-1}, Dims{-1}));
 }
 
@@ -183,9 +183,9 @@ Tensor tensordot(const Tensor& a, const Tensor& b, const Dims& axes_a, const Dim
         of_a[static_cast<std::size_t>(at_a)] = of_b[static_cast<std::size_t>(at_b)] = true;
         const std::int64_t size_a = left.size(at_a), size_b = right.size(at_b);
         if (size_a != size_b && size_a != 1 && size_b != 1)
-            throw ShapeError(fmt::format("tensordot: expected axes of one size, got axis {} of {} and {} of {}", at_a,
-                                         a.shape().str(), at_b, b.shape().str()));
-        // Beside a size of 1 the other is summed at once.
+            throw ShapeError(fmt::format("tensordot: expected axes of the same size, got axis {} of {} and {} of {}",
+                                         at_a, a.shape().str(), at_b, b.shape().str()));
+        // If one of the sizes is 1, the other axis is summed directly.
         if (size_a != size_b) left = widened(left), right = widened(right);
         if (size_a == 1 && size_b != 1) right = sum(right, {at_b}, true).to(right.dtype());
         if (size_b == 1 && size_a != 1) left = sum(left, {at_a}, true).to(left.dtype());
@@ -274,7 +274,7 @@ Tensor chain_matmul(const std::vector<Tensor>& matrices) {
     const DType type = all[0].dtype();
     if (count > 2)
         for (Tensor& item : all) item = widened(item);
-    // The cheapest way to each part of the chain from those of shorter ones (Cormen et al., 14.2).
+    // Matrix chain ordering by dynamic programming (Cormen et al., 14.2).
     std::vector<std::vector<double>> cost(count, std::vector<double>(count, 0));
     std::vector<std::vector<std::size_t>> cut(count, std::vector<std::size_t>(count, 0));
     for (std::size_t length = 1; length < count; ++length)
@@ -324,7 +324,7 @@ Tensor cross(const Tensor& a, const Tensor& b, std::int64_t axis) {
 Tensor vander(const Tensor& x, std::int64_t columns, bool increasing) {
     const FunctionCall call("vander", {{"x", x}}, {{"columns", columns}, {"increasing", increasing}});
     call.require_defined({"x"});
-    if (x.rank() == 0) throw ShapeError("vander: expected x (..., N), got a tensor without axes");
+    if (x.rank() == 0) throw ShapeError("vander: expected x of shape (..., N), got a tensor without axes");
     if (columns < -1) throw ValueError(fmt::format("vander: expected a number of columns, or -1, got {}", columns));
     const std::int64_t count = columns == -1 ? x.size(-1) : columns;
     const Tensor wide = is_floating(x.dtype()) ? x : x.to(DType::i64);

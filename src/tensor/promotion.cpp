@@ -9,7 +9,7 @@ namespace {
 
 using MaybeType = std::optional<DType>;
 
-/// A kind that is higher decides, otherwise what has more axes does.
+/// The higher kind determines the type; within a kind, tensors with axes take precedence.
 MaybeType raised(MaybeType first, MaybeType second) {
     if (!first || !second) return first ? first : second;
     return dtype_info(*second).kind > dtype_info(*first).kind ? second : first;

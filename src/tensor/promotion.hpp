@@ -1,4 +1,4 @@
-// Layer 3, private. The type of a result made from tensors and numbers of several types.
+// Layer 3, private. Type promotion: the result type of tensors and numbers of several types.
 #pragma once
 
 #include <optional>
@@ -8,8 +8,8 @@
 
 namespace declivity::detail {
 
-/// Takes what a result is made from, in any order. The rules are PyTorch's ("Tensor Attributes", torch.result_type).
-/// add() throws TypeError where no type holds both of two.
+/// Collects operands, in any order. The rules are PyTorch's ("Tensor Attributes", torch.result_type). add() throws
+/// TypeError if no type can represent both of two.
 class Promotion {
   public:
     void add(DType type, int rank) { add(rank > 0 ? of_tensors_ : of_single_, type); }
@@ -18,13 +18,14 @@ class Promotion {
         if (one.is_scalar()) add(one.scalar());
         else add(one.tensor().dtype(), one.tensor().rank());
     }
-    /// Nothing where there was none.
+    /// Empty if no operand was added.
     [[nodiscard]] std::optional<DType> result() const;
 
   private:
     static void add(std::optional<DType>& all, DType type);
 
-    std::optional<DType> of_tensors_, of_single_, of_numbers_;  // that have axes; that have none; that are no tensors
+    std::optional<DType> of_tensors_, of_single_, of_numbers_;  // types of tensors with axes; of tensors without axes;
+                                                                // of numbers
 };
 
 }  // namespace declivity::detail

@@ -1,4 +1,4 @@
-// Layer 3, private. Rows of different lengths, one behind the other.
+// Layer 3, private. Rows of different lengths, concatenated.
 #pragma once
 
 #include <cstdint>
@@ -12,7 +12,7 @@ struct RaggedIndices {
     Tensor row, place;  ///< i64 (total)
 };
 
-/// Of rows of counts[i] elements, `total` of them: for each element the row in which it stands, and its place there.
+/// Index of the row, and position within it, of each element of rows with counts[i] elements, `total` altogether.
 inline RaggedIndices ragged_places(const Tensor& counts, std::int64_t total) {
     const TensorOptions whole{DType::i64, counts.device()};
     if (total == 0) return {zeros({0}, whole), zeros({0}, whole)};

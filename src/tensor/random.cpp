@@ -30,10 +30,10 @@ void require_finite(const char* function, const char* name, double value) {
     if (!std::isfinite(value)) throw ValueError(fmt::format("{}: expected a finite {}, got {}", function, name, value));
 }
 
-/// What numbers are computed in.
+/// Options for the type in which numbers are computed.
 TensorOptions wide(const TensorOptions& options) { return {compute_type(options.dtype), options.device}; }
 
-/// A parameter as numbers are computed in, dense, without a graph.
+/// A parameter in the type of the computation, dense, without a graph.
 Tensor parameter(const Tensor& x) { return x.detach().to(compute_type(x.dtype())); }
 
 TensorOptions like(const Tensor& x) { return {compute_type(x.dtype()), x.device()}; }
@@ -48,8 +48,7 @@ ops::RandomCall take(const char* function, const Tensor& x, DType dtype, std::in
     return generator->take(function, dtype, all);
 }
 
-/// Uniform in (0, 1) by two draws, in steps that become finer towards 0: what is made of the smallest decides which of
-/// many is chosen.
+/// Uniform in (0, 1) from two draws, with finer steps towards 0: the smallest value decides in a selection among many.
 Tensor fine_uniform(const Shape& shape, const TensorOptions& options, const MaybeGenerator& generator) {
     const bool wide = options.dtype == DType::f64;
     const double step = wide ? 0x1p-53 : 0x1p-24;
@@ -93,7 +92,7 @@ Tensor truncated_normal(const Shape& shape, double mean, double std, double low,
     require_finite("truncated_normal", "mean", mean);
     require_above_0("truncated_normal", "std", std);
     if (!(low < high)) throw ValueError(fmt::format("truncated_normal: expected low < high, got {} and {}", low, high));
-    // erf of the bounds, between which that of the numbers is uniform.
+    // erf of the bounds, between which erf of the numbers is uniform.
     const auto erf_of = [&](double bound) { return std::erf((bound - mean) / std * std::sqrt(0.5)); };
     const double from = erf_of(low), to = erf_of(high);
     const Tensor u = rand(shape, wide(options), generator);
@@ -112,7 +111,7 @@ Tensor log_normal(const Shape& shape, double mean, double std, const TensorOptio
 
 namespace {
 
-/// location + scale z for numbers z of the standard distribution.
+/// location + scale z for samples z of the standard distribution.
 template <class Standard>
 Tensor located(const char* function, const Shape& shape, const char* name, double location, double scale,
                const TensorOptions& options, const Standard& standard) {
@@ -135,7 +134,7 @@ Tensor cauchy(const Shape& shape, double median, double scale, const TensorOptio
 Tensor laplace(const Shape& shape, double mean, double scale, const TensorOptions& options,
                const MaybeGenerator& generator) {
     return located("laplace", shape, "mean", mean, scale, options, [&](const TensorOptions& computed) {
-        // u - 1/2 in (-1/2, 1/2), evenly around 0.
+        // u - 1/2 in (-1/2, 1/2), symmetric around 0.
         const double half_step = computed.dtype == DType::f64 ? 0x1p-54 : 0x1p-25;
         const Tensor v = rand(shape, computed, generator) - (0.5 - half_step);
         return -log1p(abs(v) * -2.0) * sign(v);
@@ -204,7 +203,7 @@ Tensor beta(const Tensor& a, const Tensor& b, const MaybeGenerator& generator) {
     require_type("beta", type);
     const Shape shape = common_shape("beta", a, b);
     const DType computed = compute_type(type);
-    // a's share of both; of logarithms, since both may be too small for the type.
+    // The share of the first gamma variate, computed from logarithms, since both may underflow.
     const auto draw = [&](const Tensor& x) {
         return log_gamma_draw("beta", expand(x.detach().to(computed), shape), true, generator);
     };
@@ -228,8 +227,8 @@ Tensor categorical(const Tensor& logits, std::int64_t axis, const MaybeGenerator
     require_type("categorical", logits.dtype());
     const int along = normalize_axis("categorical", axis, logits.rank());
     if (logits.shape()[along] == 0)
-        throw ShapeError(fmt::format("categorical: expected something to choose from along axis {}, got logits {}",
-                                     axis, logits.shape().str()));
+        throw ShapeError(fmt::format("categorical: expected elements along axis {}, got logits of shape {}", axis,
+                                     logits.shape().str()));
     const Tensor x = parameter(logits);
     return call.result(argmax(x + gumbel_noise(x.shape(), like(x), generator), along));
 }
@@ -239,22 +238,23 @@ Tensor multinomial(const Tensor& weights, std::int64_t count, bool replacement, 
     call.require_defined({"weights"});
     require_type("multinomial", weights.dtype());
     if (weights.rank() != 1 && weights.rank() != 2)
-        throw ShapeError(fmt::format("multinomial: expected weights (C) or (N, C), got {}", weights.shape().str()));
+        throw ShapeError(
+            fmt::format("multinomial: expected weights of shape (C) or (N, C), got {}", weights.shape().str()));
     const std::int64_t from = weights.shape().back();
     if (count < 1 || (!replacement && count > from) || from == 0)
         throw ValueError(
-            fmt::format("multinomial: expected a count of at least 1, and without replacement at most of the "
-                        "{} there are, got {}",
+            fmt::format("multinomial: expected a count of at least 1, and without replacement at most the "
+                        "{} categories, got {}",
                         from, count));
     const Tensor w = parameter(weights);
     if (!replacement) return call.result(topk(log(w) + gumbel_noise(w.shape(), like(w), generator), count, -1).indices);
     Shape drawn = w.shape();
     drawn[w.rank() - 1] = count;
     const Tensor sums = cumsum(w, -1), total = slice(sums, -1, from - 1, from);
-    // Below the sum of all, even where the product is rounded up: so none of weight 0 is found.
+    // Below the total, even if the product is rounded up, so that no element of weight 0 is selected.
     const double below = 1 - (w.dtype() == DType::f64 ? 0x1p-53 : 0x1p-24);
     const Tensor found = searchsorted(sums, minimum(rand(drawn, like(w), generator) * total, total * below), true);
-    return call.result(minimum(found, from - 1));  // where no weight is above 0, or one is no number
+    return call.result(minimum(found, from - 1));  // if no weight is above 0, or one is NaN
 }
 
 Tensor gumbel_softmax(const Tensor& logits, double tau, bool hard, std::int64_t axis, const MaybeGenerator& generator) {

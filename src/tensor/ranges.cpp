@@ -1,4 +1,4 @@
-// New tensors of numbers by a rule: evenly spaced ones, indices of triangles.
+// Creation of ranges: evenly spaced numbers, indices of triangles.
 #include <algorithm>
 #include <cmath>
 
@@ -19,7 +19,7 @@ void require_steps(const char* name, std::int64_t steps) {
     if (steps < 0) throw ValueError(fmt::format("{}: expected at least 0 steps, got {}", name, steps));
 }
 
-/// From both ends, as PyTorch does, so that both are met and the row is symmetric.
+/// From both ends, like PyTorch, so that both are exact and the sequence is symmetric.
 Tensor spaced(double start, double end, std::int64_t steps, const TensorOptions& options) {
     const Tensor at = arange(0, steps, 1, options);
     const double step = steps > 1 ? (end - start) / static_cast<double>(steps - 1) : 0;
@@ -28,21 +28,21 @@ Tensor spaced(double start, double end, std::int64_t steps, const TensorOptions&
     return where(at < half, at * step + start, end - (last - at) * step);
 }
 
-/// start + i (end - start) / (steps - 1), rounded towards 0, in integers, so that nothing else is rounded.
+/// start + i (end - start) / (steps - 1), rounded towards 0, in integer arithmetic, so that nothing else is rounded.
 Tensor whole_spaced(std::int64_t start, std::int64_t end, std::int64_t steps, const TensorOptions& options) {
     const std::int64_t n = std::max<std::int64_t>(1, steps - 1);
     const double largest = std::max(std::abs(static_cast<double>(start)), std::abs(static_cast<double>(end)));
     if (!(3 * largest * static_cast<double>(n) < 0x1p62))
-        throw ValueError(fmt::format(
-            "linspace: expected bounds of whole numbers that, times the steps, fit into 62 bits, got {} to {} "
-            "in {} steps",
-            start, end, steps));
+        throw ValueError(
+            fmt::format("linspace: expected integer bounds that, times the steps, fit into 62 bits, got {} to {} "
+                        "in {} steps",
+                        start, end, steps));
     const Tensor product = arange(0, steps, 1, {DType::i64, options.device}) * (end - start) + start * n;
     return where(product < 0, -floor_divide(-product, n), floor_divide(product, n)).to(options.dtype);
 }
 
 struct Triangle {
-    Tensor counts, first;  // of each row: elements, and the column of the first of them
+    Tensor counts, first;  // per row: number of elements, and the column of the first
 };
 
 Tensor indices_of(const Triangle& triangle, std::int64_t total, const TensorOptions& options) {
@@ -64,20 +64,20 @@ Tensor linspace(Scalar start, Scalar end, std::int64_t steps, const TensorOption
     const FunctionCall call("linspace", {},
                             {{"start", start}, {"end", end}, {"steps", steps}, {"dtype", options.dtype}});
     require_steps("linspace", steps);
-    if (options.dtype == DType::boolean) throw TypeError("linspace: expected a type of numbers, got bool");
+    if (options.dtype == DType::boolean) throw TypeError("linspace: expected a numeric type, got bool");
     if (is_floating(options.dtype)) {
         const TensorOptions wide{compute_type(options.dtype), options.device};
         return call.result(spaced(start.to_double(), end.to_double(), steps, wide).to(options.dtype));
     }
     for (const Scalar& bound : {start, end})
         if (!(std::abs(bound.to_double()) < 0x1p62))
-            throw ValueError(
-                fmt::format("linspace: expected bounds that {} holds, got {}", name_of(options.dtype), bound.str()));
+            throw ValueError(fmt::format("linspace: expected bounds representable in {}, got {}",
+                                         name_of(options.dtype), bound.str()));
     const auto from = start.to<std::int64_t>(), to = end.to<std::int64_t>();
     for (const std::int64_t bound : {from, to})
         if (!Scalar(bound).fits(options.dtype))
             throw ValueError(
-                fmt::format("linspace: expected bounds that {} holds, got {}", name_of(options.dtype), bound));
+                fmt::format("linspace: expected bounds representable in {}, got {}", name_of(options.dtype), bound));
     return call.result(whole_spaced(from, to, steps, options));
 }
 
@@ -95,7 +95,7 @@ Tensor tril_indices(std::int64_t rows, std::int64_t columns, std::int64_t offset
     const FunctionCall call("tril_indices", {},
                             {{"rows", rows}, {"columns", columns}, {"offset", offset}, {"dtype", options.dtype}});
     require_triangle("tril_indices", rows, columns, options);
-    const std::int64_t by = std::clamp(offset, -rows, columns);  // beyond, nothing changes
+    const std::int64_t by = std::clamp(offset, -rows, columns);  // beyond that, nothing changes
     std::int64_t total = 0;
     for (std::int64_t row = 0; row < rows; ++row) total += std::clamp<std::int64_t>(row + by + 1, 0, columns);
     const Tensor counts = clamp(arange(0, rows, 1, {DType::i64, options.device}) + (by + 1), 0, columns);
@@ -106,7 +106,7 @@ Tensor triu_indices(std::int64_t rows, std::int64_t columns, std::int64_t offset
     const FunctionCall call("triu_indices", {},
                             {{"rows", rows}, {"columns", columns}, {"offset", offset}, {"dtype", options.dtype}});
     require_triangle("triu_indices", rows, columns, options);
-    const std::int64_t by = std::clamp(offset, -rows, columns);  // beyond, nothing changes
+    const std::int64_t by = std::clamp(offset, -rows, columns);  // beyond that, nothing changes
     std::int64_t total = 0;
     for (std::int64_t row = 0; row < rows; ++row) total += columns - std::clamp<std::int64_t>(row + by, 0, columns);
     const Tensor first = clamp(arange(0, rows, 1, {DType::i64, options.device}) + by, 0, columns);

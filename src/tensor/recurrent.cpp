@@ -1,4 +1,4 @@
-// Layers of recurrent networks over whole sequences.
+// Recurrent layers over whole sequences.
 #include <declivity/ops/recurrent.hpp>
 
 #include <array>
@@ -21,7 +21,7 @@ namespace {
 
 using ops::RecurrentCell;
 
-/// What a layer is beside its tensors.
+/// Attributes of a layer.
 struct Kind {
     const char* name;
     RecurrentCell cell;
@@ -30,10 +30,10 @@ struct Kind {
 };
 
 /// Inputs of a layer: products of x (T, N, G H), the recurrent weight (G H, H), hidden and cell (N, H), the bias of
-/// gate n (H), lengths (N) i32, weight_hr and peepholes. Cells that lack one have an undefined tensor there.
+/// gate n (H), lengths (N) i32, weight_hr and peepholes. Inputs that a cell does not have are undefined.
 enum Input : std::size_t { kGates, kWeight, kHidden, kCell, kBias, kLengths, kProjection, kPeephole };
 
-/// One step of all rows, from the sums of gates a (N, G H); the cell is undefined but for an LSTM.
+/// One step of all rows, from the gate pre-activations a (N, G H); the cell is undefined except for an LSTM.
 LstmState stepped(const Kind& kind, const Tensor& a, const LstmState& state, const std::vector<Tensor>& in) {
     const Tensor &weight = in[kWeight], &h = state.hidden, &c = state.cell;
     const auto gate_of = [](const Tensor& all, std::int64_t i, std::int64_t count) {
@@ -60,7 +60,7 @@ LstmState stepped(const Kind& kind, const Tensor& a, const LstmState& state, con
     return {in[kProjection].defined() ? product(hidden, in[kProjection]) : hidden, next};
 }
 
-/// To y, the hidden state, and the cell of an LSTM.
+/// Returns y, the hidden state, and the cell of an LSTM.
 std::vector<Tensor> decomposed(const Kind& kind, const std::vector<Tensor>& in) {
     LstmState state{in[kHidden], in[kCell]};
     const std::int64_t steps = in[kGates].size(0);
@@ -92,7 +92,7 @@ ops::RecurrentOperands operands_of(const std::vector<Tensor>& in) {
             .lengths = detail::dense_or_none(in[kLengths])};
 }
 
-/// Of the recurrent weight: the products' gradients (T, N, G H) times the states before each step.
+/// Gradient for the recurrent weight: gradients of the products (T, N, G H) times the states before each step.
 Tensor weight_gradient(const Kind& kind, const std::vector<Tensor>& in, const Tensor& products, const Tensor& y) {
     const std::int64_t steps = y.size(0);
     const auto times = [](const Tensor& of, const Tensor& states) {
@@ -103,7 +103,7 @@ Tensor weight_gradient(const Kind& kind, const std::vector<Tensor>& in, const Te
     if (!kind.reverse || !in[kLengths].defined())
         return times(products,
                      kind.reverse ? concat({before(1, steps), start}, 0) : concat({start, before(0, steps - 1)}, 0));
-    // Each row begins at its own end.
+    // Reversed sequences start at their own length.
     const Tensor place = reshape(clamp(in[kLengths] - 1, 0, steps - 1).to(DType::i64), {1, y.size(1), 1});
     const Tensor first = take_along_axis(products, broadcast_to(place, {1, y.size(1), products.size(2)}), 0);
     const Tensor of_first = times(first, start);
@@ -145,7 +145,7 @@ std::vector<Tensor> by_kernels(const Kind& kind, const std::vector<Tensor>& in) 
         [kind](const std::vector<Tensor>& inputs) { return decomposed(kind, inputs); });
 }
 
-/// What a caller gives.
+/// Arguments of a caller.
 struct Layer {
     const Tensor &x, &weight_ih, &weight_hh, &bias_ih, &bias_hh;
     Tensor hidden, cell = {};
@@ -191,11 +191,11 @@ void check(const Kind& kind, const Layer& layer) {
     }
 }
 
-/// The inputs of the steps, from x, weight_ih, bias_ih, bias_hh and the others in the order of Layer.
+/// Inputs of the steps, from x, weight_ih, bias_ih, bias_hh and the others in the order of Input.
 std::vector<Tensor> steps_inputs(const Kind& kind, const std::vector<Tensor>& in) {
     const Tensor &x = in[0], &weight_ih = in[1], &weight_hh = in[2], &bias_ih = in[3], &bias_hh = in[4];
     const std::int64_t units = weight_ih.size(0) / ops::gates_of(kind.cell);
-    // Both biases go into the product of the inputs, but for what the reset gate of a GRU multiplies.
+    // Both biases are added to the input product, except the part that the reset gate of a GRU multiplies.
     Tensor bias = bias_ih, of_n;
     if (kind.cell == RecurrentCell::gru) {
         of_n = bias_hh.defined() ? slice(bias_hh, 0, 2 * units, 3 * units) : zeros({units}, {x.dtype(), x.device()});
@@ -220,7 +220,7 @@ std::vector<Tensor> run(const Kind& kind, Layer layer) {
     const Tensor lengths = layer.lengths.defined() ? clamp(layer.lengths, 0, steps).to(DType::i32) : Tensor();
     const bool kernels = !detail::by_decomposition() && rows > 0 && !layer.weight_hr.defined() &&
                          !layer.peephole.defined() && (!gru || kind.reset_after);
-    // The product of the inputs and the states of f16 and bf16 are not rounded in between.
+    // In f16 and bf16 the products of inputs and states are not rounded before they are added.
     return detail::decomposed_in_f32(
         [&](const std::vector<Tensor>& in) {
             const std::vector<Tensor> inputs = steps_inputs(kind, in);
@@ -244,13 +244,13 @@ void check_step(const Kind& kind, const Tensor& x, const Tensor& hidden, const T
                  .lengths = none});
 }
 
-/// A step of RNN. @param in x, the hidden state, weights of both, biases of both
+/// One step of an RNN. @param in x, the hidden state, both weights, both biases
 Tensor rnn_step(const std::vector<Tensor>& in, RnnNonlinearity nonlinearity) {
     const Tensor sum = linear(in[0], in[2], in[4]) + linear(in[1], in[3], in[5]);
     return nonlinearity == RnnNonlinearity::relu ? relu(sum) : tanh(sum);
 }
 
-/// A step of GRU, of the same inputs.
+/// One step of a GRU, of the same inputs.
 Tensor gru_step(const std::vector<Tensor>& in, bool reset_after) {
     const Tensor &hidden = in[1], &weight_hh = in[3], &bias_hh = in[5];
     const Tensor a = linear(in[0], in[2], in[4]);

@@ -17,13 +17,13 @@ using ops::Reduce;
 
 struct Reduced {
     ops::View result;
-    Shape kept;  // with the reduced axes, of size 1: what stretches to x again
+    Shape kept;  // with the reduced axes as size 1, which broadcasts to x
 };
 
-/// @param stored the elements are needed again
+/// @param stored the elements are used again, so store them
 Reduced reduced(Reduce kind, const Tensor& x, const Dims& axes, bool keep_axes, bool stored = false) {
     const Dims over = ops::normalize_axes(ops::name_of(kind), axes, x.rank());
-    // A value that somebody else holds is stored once, rather than computed here and there.
+    // A shared lazy value is stored once, rather than recomputed by each reader.
     stored = stored || detail::is_shared(x);
     return {stored ? ops::reduce(kind, x.view(), over, keep_axes) : ops::reduce(kind, x.value(), over, keep_axes),
             ops::reduced_shape(x.shape(), over, true)};
@@ -32,7 +32,7 @@ Reduced reduced(Reduce kind, const Tensor& x, const Dims& axes, bool keep_axes, 
 Tensor extreme(Reduce kind, const Tensor& x, const Dims& axes, bool keep_axes) {
     const FunctionCall call(ops::name_of(kind), {{"x", x}}, {{"axes", axes}, {"keep_axes", keep_axes}});
     call.require_defined({"x"});
-    // The gradient looks for the very elements that were chosen, so that they must not be computed twice.
+    // The gradient searches for the selected elements, which must not be recomputed with other rounding.
     const auto [result, kept] = reduced(kind, x, axes, keep_axes, any_requires_grad({x}));
     if (!any_requires_grad({x})) return call.result(Tensor(result));
     return call.result(attach_backward(
@@ -40,15 +40,15 @@ Tensor extreme(Reduce kind, const Tensor& x, const Dims& axes, bool keep_axes) {
         [x = Saved(x), result = Saved::result(result), kept,
          name = ops::name_of(kind)](const GradientContext& context) {
             const Tensor in = x.get(name), value = reshape(result.get(name), kept);
-            // NaN, of which none is equal to another, is chosen where there is one.
+            // If there is a NaN, which equals nothing, it is the selected element.
             Tensor chosen = equal(in, value);
             if (is_floating(in.dtype())) chosen = logical_or(chosen, logical_and(isnan(in), isnan(value)));
             Dims over;
             for (int axis = 0; axis < kept.rank(); ++axis)
                 if (kept[axis] != in.shape()[axis]) over.push_back(axis);
-            // No axis was longer than 1: every element is the largest of its own.
+            // No reduced axis is longer than 1: every element is selected.
             if (over.empty()) return std::vector{reshape(context.gradient(), kept)};
-            const DType wide = compute_type(in.dtype());  // f16 and bf16 do not hold each number of elements
+            const DType wide = compute_type(in.dtype());  // f16 and bf16 do not represent every count
             const Tensor share = reshape(context.gradient(), kept).to(wide) / sum(chosen, over, true).to(wide);
             return std::vector{where(chosen, share, zeros({}, {wide, in.device()})).to(in.dtype())};
         },
@@ -80,7 +80,7 @@ Tensor mean(Tensor x, const Dims& axes, bool keep_axes) {
         [kept, from = x.shape()](const GradientContext& context) {
             const double elements = kept.numel() == 0 ? 1 : static_cast<double>(from.numel() / kept.numel());
             return std::vector{expand(reshape(context.gradient(), kept), from) /
-                               elements};  // which goes on into the next kernel
+                               elements};  // which is fused into the next kernel
         },
         RuleKind::differentiable));
 }

@@ -1,4 +1,4 @@
-// Layer 3, private. What losses have in common.
+// Layer 3, private. Code shared by losses.
 #pragma once
 
 #include <initializer_list>
@@ -20,7 +20,7 @@ inline Tensor reduced(const Tensor& losses, Reduction reduction) {
     return reduction == Reduction::none ? losses : reduction == Reduction::sum ? sum(losses) : mean(losses);
 }
 
-/// The same of losses times their weights; the mean is over the weights.
+/// Reduction of weighted losses; the mean divides by the sum of the weights.
 inline Tensor weighted(const Tensor& losses, const Tensor& weight, Reduction reduction) {
     const Tensor all = losses * weight;
     if (reduction != Reduction::mean) return reduced(all, reduction);
@@ -29,10 +29,11 @@ inline Tensor weighted(const Tensor& losses, const Tensor& weight, Reduction red
     return sum(all) / divisor;
 }
 
-/// max(x, 0), whose gradient at 0 is 0, as that of PyTorch's clamp_min.
+/// max(x, 0), with gradient 0 at 0, like PyTorch's clamp_min.
 inline Tensor at_least_zero(const Tensor& x) { return clamp_min(x, 0.0); }
 
-/// x is of floating numbers, and the others, unless undefined, on its device. @return the type of what is made of all
+/// Checks that x is of a floating-point type, and that the others, unless undefined, are on its device. @return the
+/// promoted type of all
 inline DType loss_type(std::string_view function, std::string_view name, const Tensor& x,
                        std::initializer_list<Tensor> others) {
     ops::require_real(function, name, x.dtype());
@@ -46,14 +47,14 @@ inline DType loss_type(std::string_view function, std::string_view name, const T
     return type;
 }
 
-/// The same for an input and a target of its shape.
+/// Overload for an input and a target of its shape.
 inline DType pair_type(std::string_view function, const Tensor& x, const Tensor& target,
                        std::initializer_list<Tensor> others = {}, std::string_view name = "x") {
     ops::require_shape(function, "the target", target.shape(), x.shape());
     return promote_types(loss_type(function, name, x, {target}), loss_type(function, name, x, others));
 }
 
-/// Whether `from` stretches to `to`.
+/// Returns whether `from` broadcasts to `to`.
 inline bool stretches(const Shape& from, const Shape& to) {
     if (from.rank() > to.rank()) return false;
     for (int axis = 1; axis <= from.rank(); ++axis)
@@ -61,7 +62,7 @@ inline bool stretches(const Shape& from, const Shape& to) {
     return true;
 }
 
-/// A tensor is undefined, or stretches to `shape`.
+/// Checks that a tensor is undefined or broadcasts to `shape`.
 inline void require_stretches(std::string_view function, std::string_view name, const Tensor& x, const Shape& shape) {
     if (x.defined() && !stretches(x.shape(), shape))
         throw ShapeError(fmt::format("{}: expected {} of a shape that stretches to {}, got {}", function, name,

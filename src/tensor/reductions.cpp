@@ -1,4 +1,4 @@
-// Reductions that are made of others.
+// Reductions composed of others.
 #include <algorithm>
 #include <cmath>
 #include <limits>
@@ -20,7 +20,7 @@ using detail::in_f32;
 
 namespace {
 
-/// Elements that one result is made of.
+/// Number of elements reduced to one result.
 std::int64_t reduced_count(const char* name, const Tensor& x, const Dims& axes) {
     std::int64_t count = 1;
     for (const std::int64_t axis : ops::normalize_axes(name, axes, x.rank()))
@@ -63,8 +63,8 @@ Tensor prod(const Tensor& x, const Dims& axes, bool keep_axes) {
     Tensor y = is_floating(x.dtype()) ? x : x.to(DType::i64);
     const std::int64_t n = reduced_count("prod", x, axes);
     if (n == 0) return call.result(sum(y, axes, keep_axes) + 1);
-    // The elements of one result in a row, of which the halves are multiplied until one is left: differentiable to any
-    // order, with zeros, where a rule that divides is not.
+    // Product by repeated multiplication of two halves of the row: differentiable to any order, with zeros, unlike a
+    // rule that divides.
     Dims order;
     for (int i = 0; i < x.rank(); ++i)
         if (std::ranges::find(over, i) == over.end()) order.push_back(i);
@@ -100,7 +100,7 @@ Tensor stddev(const Tensor& x, const Dims& axes, double correction, bool keep_ax
             x.dtype(), [&](const Tensor& wide) { return stddev(wide, axes, correction, keep_axes); }, x));
     const Tensor variance = var(x, axes, correction, keep_axes);
     if (!any_requires_grad({x})) return call.result(sqrt(variance));
-    // The gradient at 0 is 0, not NaN: of equal elements no direction is the one that spreads them.
+    // The gradient at 0 is 0, not NaN, if all elements are equal.
     const Tensor none = variance == 0;
     return call.result(where(none, zero_like(x), sqrt(where(none, zero_like(x) + 1, variance))));
 }
@@ -117,7 +117,7 @@ Tensor norm(const Tensor& x, double p, const Dims& axes, bool keep_axes) {
     if (p == -std::numeric_limits<double>::infinity()) return call.result(min(abs(x), axes, keep_axes));
     if (p == 0) return call.result(sum((x != 0).to(x.dtype()), axes, keep_axes));
     if (p == 1) return call.result(sum(abs(x), axes, keep_axes));
-    // The gradient at 0 is 0, not NaN: roots are taken of 1 there, and dropped.
+    // The gradient at 0 is 0, not NaN: the root is taken of 1 there and masked.
     const auto root = [&](const Tensor& sums, const auto& of) {
         const Tensor none = sums == 0;
         return where(none, zero_like(x), of(where(none, zero_like(x) + 1, sums)));
@@ -140,9 +140,9 @@ Tensor logsumexp(const Tensor& x, const Dims& axes, bool keep_axes) {
     if (is_16bit_float(x.dtype()))
         return call.result(in_f32(
             x.dtype(), [&](const Tensor& wide) { return logsumexp(wide, axes, keep_axes); }, x));
-    // Of any number; that of the largest keeps exponentials finite, and is taken back.
+    // Any shift is valid; subtracting the maximum keeps the exponentials finite.
     Tensor shift = reduced_count("logsumexp", x, axes) == 0 ? zero_like(x) : max(x.detach(), axes, true);
-    // Of infinity the largest number, beside which exp() of every finite element is 0, and so is its slope.
+    // An infinite maximum is replaced by the largest number: exp() of every finite element is 0, as is its gradient.
     const double most =
         x.dtype() == DType::f64 ? std::numeric_limits<double>::max() : std::numeric_limits<float>::max();
     shift = clamp(shift, -most, most);
@@ -173,7 +173,7 @@ Tensor argmin(const Tensor& x, std::int64_t axis, bool keep_axis) {
     const FunctionCall call("argmin", {{"x", x}}, {{"axis", axis}, {"keep_axis", keep_axis}});
     call.require_defined({"x"});
     (void)normalize_axis("argmin", axis, std::max(1, x.rank()));
-    // ~x turns the order of integers around, and overflows nowhere.
+    // ~x reverses the order of integers without overflow.
     return call.result(argmax(is_floating(x.dtype()) ? -x : bitwise_not(x), axis, keep_axis));
 }
 

@@ -94,7 +94,7 @@ Tensor Region::of(const Tensor& whole, std::string_view name) const {
 
 namespace {
 
-/// A gradient, but for what was overwritten.
+/// The gradient with the overwritten region set to 0.
 Tensor without(Tensor gradient, const Region& region) {
     const ops::View out = memory_to_write(given_elements(gradient));
     const BufferWrite write(out.buffer);

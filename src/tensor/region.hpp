@@ -1,4 +1,4 @@
-// Layer 3, private. A part of a tensor: of each axis some elements, or one.
+// Layer 3, private. Part of a tensor: a strided range of each axis, or a single index.
 #pragma once
 
 #include <array>
@@ -16,29 +16,29 @@ namespace declivity::detail {
 struct Region {
     struct Axis {
         std::int64_t first = 0, count = 0, step = 1;
-        bool dropped = false;  // one element, whose axis the part has not
+        bool dropped = false;  // a single index, whose axis is removed
     };
     std::array<Axis, Dims::kMaxRank> axes{};
     int rank = 0;
 
     static Region whole(const Shape& shape);
-    /// The part of this part that indices take.
-    /// @throws ShapeError for an index out of range, or more than there are axes
+    /// The part that indices select from this part.
+    /// @throws ShapeError for an index out of range, or more indices than axes
     [[nodiscard]] Region part(std::span<const Index> indices) const;
 
     [[nodiscard]] Shape shape() const;
-    /// Of a view of the whole.
+    /// Part of a view of the whole tensor.
     [[nodiscard]] ops::View of(const ops::View& whole) const;
-    /// The same of a tensor, differentiable; it shares its memory. @param name of the function in its node
+    /// Part of a tensor, differentiable; it shares its memory. @param name of the function in the graph node
     [[nodiscard]] Tensor of(const Tensor& whole, std::string_view name = "operator[]") const;
 };
 
-/// x, which is given away, with `src` in the place of a region, differentiable.
+/// x, which is donated, with `src` written to a region; differentiable.
 /// @throws ShapeError, TypeError, DeviceError naming `name`
 Tensor with_region(const char* name, Tensor x, Tensor src, const Region& region);
-/// The same of a tensor that takes the result's place: into its own memory, where nobody else can tell.
-/// @param x only its place in the graph counts
-/// @param elements of x; they are still there after an error, and those of the result otherwise
+/// Overload for a tensor that is replaced by the result: written in place if its memory is unshared.
+/// @param x used for its graph node only
+/// @param elements of x; still valid after an error, otherwise those of the result
 Tensor with_region(const char* name, const Tensor& x, ops::LazyArray& elements, Tensor src, const Region& region);
 
 }  // namespace declivity::detail

@@ -1,4 +1,4 @@
-// Losses of regions: maps of probabilities, and boxes.
+// Losses of regions: probability maps, and boxes.
 #include <array>
 #include <cmath>
 #include <numbers>
@@ -53,7 +53,7 @@ void require_boxes(std::string_view function, std::string_view name, const Tenso
             fmt::format("{}: expected {} of shape (N, 4) or (4), got {}", function, name, boxes.shape().str()));
 }
 
-/// What the losses of pairs of boxes begin with.
+/// Common terms of the losses of box pairs.
 struct BoxPair {
     DType type;
     Boxes a, b;
@@ -66,7 +66,7 @@ struct BoxPair {
         both = where(overlap, common.area(), 0);
         either = a.area() + b.area() - both;
     }
-    /// 1 - iou + the share of the distance.
+    /// 1 - iou + the normalised distance of the centres.
     [[nodiscard]] Tensor distance_loss(double eps) const {
         const Boxes around = outer(a, b);
         const Tensor apart = square((a.x1 + a.x2 - b.x1 - b.x2) * 0.5) + square((a.y1 + a.y2 - b.y1 - b.y2) * 0.5);
@@ -82,7 +82,7 @@ struct BoxPair {
     }
 };
 
-/// The mean of no boxes is 0, as torchvision has it.
+/// The mean of no boxes is 0, like torchvision's.
 Tensor reduced(const Tensor& losses, Reduction reduction, DType type) {
     const bool none = reduction == Reduction::mean && losses.numel() == 0;
     return detail::reduced(losses, none ? Reduction::sum : reduction).to(type);

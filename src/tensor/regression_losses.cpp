@@ -1,4 +1,4 @@
-// Losses of numbers and of distributions.
+// Losses of regression and of distributions.
 #include <cmath>
 #include <numbers>
 
@@ -32,9 +32,8 @@ Tensor smooth_l1_loss(const Tensor& x, const Tensor& target, Reduction reduction
     const DType type = detail::pair_type("smooth_l1_loss", x, target);
     if (!(beta >= 0)) throw ValueError(fmt::format("smooth_l1_loss: expected a beta of at least 0, got {}", beta));
     const Tensor error = widened(x) - widened(target), d = abs(error);
-    // A function of the error itself, not of its magnitude: the second derivative at 0 is 1 / beta. An infinite error
-    // stays out of the square, whose slope would be NaN.
-    // NaN belongs to the square, whose slope there is NaN.
+    // A function of the error, not of its magnitude: the second derivative at 0 is 1 / beta. Infinite errors are masked
+    // from the square, whose gradient would be NaN. NaN takes the square, so that the gradient is NaN.
     const Tensor inner = !(d >= beta);
     const Tensor losses = beta > 0 ? where(inner, square(where(inner, error, 0)) * (0.5 / beta), d - 0.5 * beta) : d;
     return call.result(detail::reduced(losses, reduction).to(type));
@@ -48,7 +47,7 @@ Tensor huber_loss(const Tensor& x, const Tensor& target, Reduction reduction, do
     if (weight.defined()) ops::require_shape("huber_loss", "the weight", weight.shape(), x.shape());
     if (!(delta > 0)) throw ValueError(fmt::format("huber_loss: expected a delta above 0, got {}", delta));
     const Tensor error = widened(x) - widened(target), d = abs(error);
-    const Tensor inner = !(d >= delta);  // NaN as well
+    const Tensor inner = !(d >= delta);  // includes NaN
     Tensor losses = where(inner, square(where(inner, error, 0)) * 0.5, (d - 0.5 * delta) * delta);
     if (weight.defined()) losses = losses * widened(weight);
     return call.result(detail::reduced(losses, reduction).to(type));
@@ -100,7 +99,7 @@ Tensor gaussian_nll_loss(const Tensor& x, const Tensor& target, const Tensor& va
         throw ShapeError(fmt::format("gaussian_nll_loss: expected var of shape {}, {} or {}, got {}", x.shape().str(),
                                      one_each.str(), without.str(), var.shape().str()));
     const Tensor given = widened(var.shape() == x.shape() ? var : reshape(var, one_each));
-    // eps, with the gradient of what was given.
+    // eps, with the gradient of var.
     const Tensor v = where(given < options.eps, given - given.detach() + options.eps, given);
     Tensor losses = 0.5 * (log(v) + square(widened(x) - widened(target)) / v);
     if (options.full) losses = losses + 0.5 * std::log(2 * std::numbers::pi);

@@ -1,4 +1,4 @@
-// Images of another size: an axis after the other.
+// Resizing of images, one axis after the other.
 #include <algorithm>
 #include <array>
 #include <cmath>
@@ -33,13 +33,13 @@ Tensor along(const Tensor& x, const AxisPlan& plan, DType real, bool bytes = fal
     for (int i = 0; i < plan.axis; ++i) outer *= shape[i];
     for (int i = plan.axis + 1; i < x.rank(); ++i) inner *= shape[i];
     shape[plan.axis] = plan.map.out;
-    if (shape.numel() == 0) return reshape(slice(x, plan.axis, 0, 0), shape);  // of no elements, in the graph
+    if (shape.numel() == 0) return reshape(slice(x, plan.axis, 0, 0), shape);  // empty, but connected to the graph
     const detail::Taps taps(plan.map, real, x.device());
     const Tensor lines = reshape(x, {outer, plan.map.in, inner});
     return reshape(bytes ? detail::resampled_bytes(lines, taps) : detail::resampled(lines, taps), shape);
 }
 
-/// What lies outside of x, along any of the axes, is `value`.
+/// Sets elements outside of x, along any of the axes, to `value`.
 Tensor cropped(const Tensor& y, const std::vector<AxisPlan>& plans, DType real, double value) {
     Tensor outside;
     for (const auto& [axis, map] : plans) {
@@ -52,13 +52,13 @@ Tensor cropped(const Tensor& y, const std::vector<AxisPlan>& plans, DType real, 
     return outside.defined() ? where(outside, full({}, value, {y.dtype(), y.device()}), y) : y;
 }
 
-/// @param crop what lies outside of x is this
+/// @param crop value of elements outside of x
 Tensor mapped(const Tensor& x, std::vector<AxisPlan> plans, std::optional<double> crop = std::nullopt) {
     const bool floating = is_floating(x.dtype());
     const DType real = x.dtype() == DType::f64 ? DType::f64 : DType::f32;
     const std::vector<AxisPlan> all = plans;
     std::erase_if(plans, [](const AxisPlan& plan) { return plan.map.same(); });
-    // What shrinks most comes first, so that the others have less to do.
+    // The axis with the strongest reduction first, to reduce the work for the others.
     std::ranges::stable_sort(plans, {}, [](const AxisPlan& plan) {
         return static_cast<double>(plan.map.out) / static_cast<double>(std::max<std::int64_t>(1, plan.map.in));
     });
@@ -70,7 +70,7 @@ Tensor mapped(const Tensor& x, std::vector<AxisPlan> plans, std::optional<double
     };
     if (floating) return detail::decomposed_in_f32([&](const auto& in) { return std::vector{of(in[0])}; }, {x})[0];
     if (moves) return of(x);
-    // Bytes are rounded after each axis, the last axis first, as PyTorch has it.
+    // u8 is rounded after each axis, the last axis first, like PyTorch.
     const DType exact = x.device().info().fp64 ? DType::f64 : DType::f32;
     Tensor y = x;
     std::ranges::sort(plans, std::greater<>(), &AxisPlan::axis);
@@ -78,19 +78,19 @@ Tensor mapped(const Tensor& x, std::vector<AxisPlan> plans, std::optional<double
     return crop ? cropped(y, all, exact, std::clamp(std::round(*crop), 0.0, 255.0)) : y;
 }
 
-/// Types, and that something comes from something.
+/// Checks types, and that x has elements if the result has.
 void check(std::string_view name, const Tensor& x, const Shape& out, bool moves) {
     if (!is_floating(x.dtype()) && !moves && x.dtype() != DType::u8)
         throw TypeError(
             fmt::format("{}: expected x of f32, f64, f16, bf16 or u8 for this mode, got {}", name, name_of(x.dtype())));
-    if (x.dtype() == DType::boolean) throw TypeError(fmt::format("{}: expected numbers as x, got bool", name));
+    if (x.dtype() == DType::boolean) throw TypeError(fmt::format("{}: expected x of a numeric type, got bool", name));
     for (int axis = 0; axis < out.rank(); ++axis)
         if (out[axis] < 0 || (out[axis] > 0 && x.shape()[axis] < 1))
             throw ShapeError(
-                fmt::format("{}: expected sizes of at least 0, and elements where there are to be some, got x "
+                fmt::format("{}: expected sizes of at least 0, and a non-empty x for a non-empty result, got x "
                             "{} and the result {}",
                             name, x.shape().str(), out.str()));
-    constexpr std::int64_t kMax = 1 << 24;  // places are computed in f32
+    constexpr std::int64_t kMax = 1 << 24;  // indices are computed in f32
     for (int axis = 0; axis < out.rank(); ++axis)
         if (out[axis] != x.shape()[axis] && std::max(out[axis], x.shape()[axis]) > kMax)
             throw ShapeError(fmt::format("{}: expected sizes of at most 2^24, got x {} and the result {}", name,
@@ -104,10 +104,10 @@ double quotient(std::int64_t a, std::int64_t b) { return static_cast<double>(a) 
 struct Mode {
     std::string_view name;
     Filter filter;
-    double shift;  // of the nearest
-    int rank;      // that it wants; 0: any
-    bool corners;  // knows align_corners
-    bool smooths;  // knows antialias
+    double shift;  // filter of the nearest modes
+    int rank;      // number of spatial axes required; 0: any
+    bool corners;  // supports align_corners
+    bool smooths;  // supports antialias
 };
 constexpr std::array<Mode, 7> kModes{{{"nearest", Filter::nearest, 0, 0, false, false},
                                       {"nearest-exact", Filter::nearest, 0.5, 0, false, false},
@@ -132,7 +132,7 @@ Mode mode_of(const InterpolateOptions& options, const Shape& x) {
                                                        : "5 axes (N, C, D, H, W)",
                                      options.mode, x.str()));
     if (options.align_corners && !mode->corners)
-        throw ValueError(fmt::format("interpolate: mode {} knows no align_corners", options.mode));
+        throw ValueError(fmt::format("interpolate: expected no align_corners for mode {}", options.mode));
     if (options.antialias && !mode->smooths)
         throw ValueError(
             fmt::format("interpolate: expected mode bilinear or bicubic for antialias, got {}", options.mode));
@@ -186,7 +186,7 @@ Tensor interpolate(const Tensor& x, const InterpolateOptions& options) {
         plans.push_back({axis, map_of(mode, options, in, shape[axis], by_factor ? factor : 0)});
         if (shape[axis] < 1 || in < 1)
             throw ShapeError(
-                fmt::format("interpolate: expected sizes of at least 1 behind (N, C), got x {} and size {} "
+                fmt::format("interpolate: expected sizes of at least 1 after (N, C), got x {} and size {} "
                             "of axis {}",
                             x.shape().str(), shape[axis], axis));
     }
@@ -214,7 +214,7 @@ std::string_view name_of(ResizeNearest nearest) {
 
 namespace {
 
-/// @param first,last of the region, 1 being the last pixel
+/// @param first,last of the region, where 1 is the last pixel
 AxisMap map_of(const ResizeOptions& options, std::int64_t in, std::int64_t out, double factor, double first,
                double last) {
     AxisMap map{.in = in, .out = out};
@@ -258,7 +258,7 @@ AxisMap map_of(const ResizeOptions& options, std::int64_t in, std::int64_t out, 
     return map;
 }
 
-/// The axes that the options speak of.
+/// The axes that the options apply to.
 std::vector<int> axes_of(const ResizeOptions& options, const Shape& x) {
     std::vector<int> axes;
     if (options.axes.empty())
@@ -306,14 +306,14 @@ Tensor resize(const Tensor& x, const ResizeOptions& options) {
         const std::int64_t out = sizes ? options.sizes[static_cast<int>(i)]
                                        : static_cast<std::int64_t>(std::floor(static_cast<double>(in) * factor));
         shape[axes[i]] = out;
-        if (out < 1 || in < 1) continue;  // no elements, or refused
+        if (out < 1 || in < 1) continue;  // no elements, or rejected
         if (sizes) factor = quotient(out, in);
         plans.push_back({axes[i], map_of(options, in, out, factor, crops ? options.roi[i] : 0,
                                          crops ? options.roi[axes.size() + i] : 1)});
     }
     check("resize", x, shape, options.mode == ResizeMode::nearest);
     if (shape.numel() == 0) {
-        // Of no elements, in the graph.
+        // An empty result, in the graph.
         Tensor none = reshape(x, {x.numel()});
         return call.result(reshape(slice(none, 0, 0, 0), shape));
     }

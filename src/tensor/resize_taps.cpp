@@ -29,7 +29,7 @@ Tensor nearest_of(const Tensor& source, ResizeNearest nearest) {
     }
 }
 
-/// Keys 1981, by the distance.
+/// Keys 1981, as a function of the distance.
 Tensor cubic_filter(const Tensor& d, double a) {
     const Tensor near = ((a + 2) * d - (a + 3)) * d * d + 1, far = ((a * d - 5 * a) * d + 8 * a) * d - 4 * a;
     return where(d <= 1, near, where(d < 2, far, 0));
@@ -44,7 +44,7 @@ Tensor decomposed(const Tensor& x, const Taps& taps) {
     return sum(where(weights != 0, parts, 0), {2});
 }
 
-/// The gradient for x, from that of what is resampled from it.
+/// Gradient for x, from that of the resampled result.
 Tensor spread(const Tensor& g, const Taps& taps) {
     return attach_backward(
         "resize_gradient", {g},
@@ -70,7 +70,7 @@ Taps::Taps(const AxisMap& map, DType real, const Device& device) : in(map.in), r
     const std::int64_t out = map.out;
     const TensorOptions numbers{real, device};
     if (map.filter == AxisMap::Filter::area) {
-        // Windows from floor(i in / out) to ceil((i + 1) in / out), in whole numbers.
+        // Windows from floor(i in / out) to ceil((i + 1) in / out), in integers.
         const std::int64_t k = in % out == 0 ? in / out : in / out + 2;
         const Tensor i = reshape(counted(0, out, {DType::i64, device}), {out, 1});
         const Tensor first = floor_divide(i * in, out), end = floor_divide((i + 1) * in + (out - 1), out);
@@ -82,7 +82,7 @@ Taps::Taps(const AxisMap& map, DType real, const Device& device) : in(map.in), r
     const Tensor source = map.source(real, device);
     const auto last = static_cast<double>(in - 1);
     if (map.filter == AxisMap::Filter::nearest) {
-        // PyTorch rounds to f32 before it takes the floor, whatever the type.
+        // PyTorch rounds to f32 before floor(), whatever the type.
         const Tensor nearest = nearest_of(source.to(DType::f32), map.nearest);
         places = reshape(clamp(nearest, 0, last).to(DType::i32), {out, 1});
         return;
@@ -113,7 +113,7 @@ Tensor resampled_bytes(const Tensor& x, const Taps& taps) {
     const NoGrad no_grad;
     const Device device = x.device();
     const std::int64_t out = taps.places.size(0), k = taps.places.size(1);
-    // Taps beyond an end are taken together before they are rounded.
+    // Taps beyond an end are merged before they are rounded.
     const Tensor here = reshape(taps.places, {out, k, 1}) == reshape(taps.places, {out, 1, k});
     const Tensor number = counted(0, k, {DType::i32, device}),
                  earlier = reshape(number, {1, k}) < reshape(number, {k, 1});

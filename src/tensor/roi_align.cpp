@@ -27,14 +27,14 @@ Regions::Regions(const char* function, const Tensor& x, const Tensor& given, con
     ops::require_alike(function, "x", x.dtype(), x.device(), "boxes", given.dtype(), given.device());
     const std::int64_t width = of.defined() ? 4 : 5;
     if (given.rank() != 2 || given.size(1) != width)
-        throw ShapeError(fmt::format("{}: expected boxes (K, {}){}, got {}", function, width,
+        throw ShapeError(fmt::format("{}: expected boxes of shape (K, {}){}, got {}", function, width,
                                      of.defined() ? "" : ", or (K, 4) and the numbers of their images",
                                      given.shape().str()));
     if (output_size[0] < 1 || output_size[1] < 1)
         throw ValueError(fmt::format("{}: expected an output size of at least 1 x 1, got {} x {}", function,
                                      output_size[0], output_size[1]));
     if (x.size(2) < 1 || x.size(3) < 1)
-        throw ShapeError(fmt::format("{}: expected images that are not empty, got {}", function, x.shape().str()));
+        throw ShapeError(fmt::format("{}: expected non-empty images, got {}", function, x.shape().str()));
     const Tensor all = given.detach().to(compute_type(given.dtype()));
     if (of.defined()) {
         require_index(function, of, x);
@@ -68,11 +68,11 @@ struct Side {
         Tensor length = select(boxes, 1, axis + 2) * options.spatial_scale - offset - start;
         if (!options.aligned) length = maximum(length, 1);
         bin = length * (1 / static_cast<double>(bins));
-        // Divided, not multiplied: ceil() is sensitive.
+        // Divided rather than multiplied by the reciprocal: ceil() is sensitive to rounding.
         samples = options.sampling_ratio > 0 ? full_like(length, options.sampling_ratio)
                                              : maximum(ceil(length / static_cast<double>(bins)), 0);
     }
-    /// (K, bins, most) whether there is such a sample.
+    /// (K, bins, most): whether the sample exists.
     [[nodiscard]] Tensor there(std::int64_t most) const {
         const Tensor j = arange(0, most, 1, {bin.dtype(), bin.device()});
         return expand(j < reshape(samples, {-1, 1, 1}), {bin.numel(), bins, most});
@@ -85,7 +85,7 @@ struct Side {
         const Tensor at = reshape(start, {-1, 1, 1}) + p * wide + (j + 0.5) * wide / reshape(samples, {-1, 1, 1});
         const auto end = static_cast<double>(size);
         const Tensor inside = (at >= -1) & (at <= end);
-        // Up to a pixel outside, the outermost one counts.
+        // Up to one pixel outside, the border pixel is used.
         const Tensor within = clamp(at, 0, end - 1), low = floor(within), part = within - low;
         return {.places = clamp(stack({low, low + 1}, -1), 0, end - 1),
                 .counts = expand(unsqueeze(inside & there(most), -1), {bin.numel(), bins, most, 2}),
@@ -93,7 +93,7 @@ struct Side {
     }
 };
 
-/// The largest number of samples along both sides, at least 1; reads them.
+/// The maximum number of samples along both sides, at least 1; synchronises.
 std::vector<std::int64_t> max_samples(const std::vector<Side>& sides, std::int64_t sampling_ratio) {
     if (sampling_ratio > 0) return {sampling_ratio, sampling_ratio};
     const auto most = stack({max(sides[0].samples), max(sides[1].samples)}).to(DType::f32).to_vector<float>();
@@ -112,7 +112,7 @@ Tensor aligned(const Tensor& x, const detail::Regions& regions, Size2 output_siz
     const std::vector<Side> sides{Side(regions.boxes, 1, x.size(2), p, options),
                                   Side(regions.boxes, 0, x.size(3), q, options)};
     const std::vector<std::int64_t> most = max_samples(sides, options.sampling_ratio);
-    // Samples of both sides stand along (K, P, Q, samples and neighbours of rows, of columns).
+    // Samples of both sides along (K, P, Q, samples and neighbours of rows, of columns).
     std::vector<AxisSamples> samples;
     std::vector<Tensor> there;
     for (int side = 0; side < 2; ++side) {
@@ -140,7 +140,7 @@ Tensor aligned(const Tensor& x, const detail::Regions& regions, Size2 output_siz
             reshape(weights, {flat[0], flat[1], 1});
         const Tensor chosen = reshape(there[0] & there[1], {flat[0], flat[1], 1});
         const Tensor largest =
-            amax(where(chosen, taken, -std::numeric_limits<double>::infinity()), {1});  // of none: minus infinity
+            amax(where(chosen, taken, -std::numeric_limits<double>::infinity()), {1});  // empty bins: minus infinity
         y = reshape(where(any(chosen, {1}), largest, 0), {k, p, q, channels});
     }
     return permute(y, {0, 3, 1, 2});
@@ -180,7 +180,7 @@ Tensor roi_pool(const Tensor& x, const Tensor& boxes, Size2 output_size, double 
         if (shape.numel() > 0) throw ShapeError(fmt::format("roi_pool: expected images, got {}", x.shape().str()));
         return call.result(detail::nothing_of(x, shape));
     }
-    // Where the largest stand; the rest is to take them.
+    // The kernel finds the indices of the maxima; take_rows gathers them, which is differentiable.
     const Tensor wide = x.detach().to(compute_type(x.dtype()));
     const Tensor first(ops::roi_pool_places(wide.dense_view(), regions.boxes.dense_view(), regions.images.dense_view(),
                                             output_size, spatial_scale));

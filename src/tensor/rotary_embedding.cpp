@@ -1,4 +1,4 @@
-// Positions: rotary and sinusoidal embeddings.
+// Position embeddings: rotary and sinusoidal.
 #include <cmath>
 
 #include <declivity/runtime/error.hpp>
@@ -38,7 +38,8 @@ Tensor rotary_embedding(const Tensor& x, const RotaryParameters& options) {
                              {"offset", options.offset}});
     call.require_defined({"x"});
     ops::require_real(name, "x", x.dtype());
-    if (x.rank() < 2) throw ShapeError(fmt::format("{}: expected x (..., L, D), got {}", name, x.shape().str()));
+    if (x.rank() < 2)
+        throw ShapeError(fmt::format("{}: expected x of shape (..., L, D), got {}", name, x.shape().str()));
     const std::int64_t width = x.size(-1), dims = options.dims.value_or(width);
     require_dims(name, dims, options.base);
     if (dims > width) throw ValueError(fmt::format("{}: expected dims up to {}, got {}", name, width, dims));

@@ -8,7 +8,7 @@
 namespace declivity::detail {
 namespace {
 
-/// Kernels take i32 and i64.
+/// Converts indices to i32 or i64, the types that kernels support.
 Tensor as_numbers(const Tensor& numbers) { return numbers.dtype() == DType::i32 ? numbers : numbers.to(DType::i64); }
 
 }  // namespace

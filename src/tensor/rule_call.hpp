@@ -1,4 +1,4 @@
-// Layer 3, private. One call of a gradient rule: what a GradientContext stands for.
+// Layer 3, private. One call of a backward rule: the state behind a GradientContext.
 #pragma once
 
 #include <cstddef>
@@ -16,7 +16,7 @@ namespace declivity::detail {
 
 struct GradNode;
 
-/// The gradient for a part of an input.
+/// Gradient of a part of an input.
 struct GradientRegion {
     std::size_t input;
     Tensor gradient;
@@ -24,21 +24,22 @@ struct GradientRegion {
 };
 
 struct RuleCall {
-    std::shared_ptr<GradNode> node;  // whose rule it is
+    std::shared_ptr<GradNode> node;  // node whose rule is called
     std::vector<Tensor> gradients;   // of the outputs
-    std::vector<bool> needs;         // whether each input's is wanted
-    /// Of inputs whose activation may be passed; null for others.
+    std::vector<bool> needs;         // whether the gradient of each input is needed
+    /// Nodes of inputs' activations that the rule may differentiate through; null for other inputs.
     std::vector<const std::shared_ptr<GradNode>*> activations;
     bool retain_graph = false;
 
-    std::vector<bool> passed = std::vector<bool>(activations.size());  // whether the rule passed the activation
-    std::vector<GradientRegion> regions = {};                          // what the rule gave of parts
+    std::vector<bool> passed = std::vector<bool>(activations.size());  // whether the rule differentiated through the
+                                                                       // activation
+    std::vector<GradientRegion> regions = {};                          // partial gradients returned by the rule
 };
 
-/// Where an activation made this input and nobody watches it, a rule that took some elements of it (maxima) may go
-/// on through the activation by these alone: from `g`, their gradient, and themselves this gives that for what went
-/// into the activation there, and the rule must return the gradient for all that went in. What the activation had
-/// kept for its own rule is let go, where no other way leads there. Empty where there is nothing to go through.
+/// If an activation made this input and its gradient is not observed, a rule that selected some of its elements (a max
+/// pool) may differentiate through the activation for these elements alone: given their gradient `g` and the elements,
+/// returns the gradient for the activation's input, and the rule must return the gradient for that input. The tensors
+/// saved for the activation's own rule are released if nothing else needs them. Empty if there is no such activation.
 [[nodiscard]] ops::Expression through_activation(const GradientContext& context, std::size_t input,
                                                  const ops::Expression& g, const ops::Expression& elements);
 

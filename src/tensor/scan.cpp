@@ -13,7 +13,7 @@
 namespace declivity {
 namespace {
 
-/// What lies before an axis, along it, and behind.
+/// Sizes before an axis, along it, and behind it.
 Shape around(const Shape& shape, int axis) {
     std::int64_t outer = 1, inner = 1;
     for (int i = 0; i < shape.rank(); ++i) (i < axis ? outer : inner) *= i == axis ? 1 : shape[i];
@@ -39,7 +39,7 @@ Tensor summed(const char* name, const Tensor& x, int axis) {
     return scanned(name, ops::Scan::sum, x, axis);
 }
 
-/// Differentiable, backwards or not: its gradient runs the other way.
+/// Differentiable cumulative sum in either direction; its gradient is the one in the other direction.
 Tensor sums(const char* name, const Tensor& x, int axis, bool backwards) {
     const Tensor y = backwards ? reversed(summed(name, reversed(x.detach(), axis), axis), axis) : summed(name, x, axis);
     return attach_backward(
@@ -51,7 +51,7 @@ Tensor sums(const char* name, const Tensor& x, int axis, bool backwards) {
 }
 
 /// y[i] = fold(y[i - k], y[i]) for k = 1, 2, 4, ... (Hillis, Steele 1986): differentiable to any order, with zeros and
-/// infinities, where a rule that divides is not.
+/// infinities, unlike a rule that divides.
 template <class Fold>
 Tensor by_doubling(const Tensor& x, int axis, const Fold& fold) {
     const std::int64_t n = x.shape()[axis];
@@ -112,8 +112,8 @@ Tensor logcumsumexp(const Tensor& x, std::int64_t axis) {
     if (!any_requires_grad({x}) && !detail::by_decomposition())
         return call.result(scanned("logcumsumexp", ops::Scan::log_sum_exp, x, along));
     const auto all = [&](const Tensor& from) {
-        // Two equal infinities have no slope of their own: the later one stands for both, so that finite elements
-        // behind it keep the slope 0.
+        // Two equal infinities have no gradient of their own: the later one stands for both, so that finite elements
+        // behind it keep gradient 0.
         return by_doubling(from, along, [](const Tensor& a, const Tensor& b) {
             const Tensor same = isinf(a) & (a == b), zero = zeros_like(a.detach());
             return where(same, b, logaddexp(where(same, zero, a), where(same, zero, b)));

@@ -22,9 +22,10 @@ TensorSelection::TensorSelection(const Shape& shape, std::span<const SelectionIn
             if (!index.tensor_.defined()) throw ValueError("operator[]: expected tensors, got an undefined one");
             const DType type = index.tensor_.dtype();
             if (is_floating(type))
-                throw TypeError(fmt::format("operator[]: expected tensors of integers or bool, got {}", name_of(type)));
+                throw TypeError(
+                    fmt::format("operator[]: expected index tensors of integers or bool, got {}", name_of(type)));
             if (type == DType::boolean && index.tensor_.rank() == 0)
-                throw ShapeError("operator[]: expected bool tensors of at least one axis, got one without");
+                throw ShapeError("operator[]: expected bool tensors with at least one axis, got one without");
             taken += type == DType::boolean ? index.tensor_.rank() : 1;
         } else if (index.kind_ == Kind::index) {
             ++taken;
@@ -38,7 +39,7 @@ TensorSelection::TensorSelection(const Shape& shape, std::span<const SelectionIn
     const auto keep = [&](std::int64_t count) {
         for (std::int64_t i = 0; i < count; ++i) region_.emplace_back(Slice()), tensors_.emplace_back();
     };
-    // A bool tensor of n axes is one entry, as index() wants it; `place` counts its axes.
+    // A bool tensor of n axes is one entry, as in index(); `place` counts its axes.
     std::int64_t place = 0;
     for (const SelectionIndex& index : indices) switch (index.kind_) {
             case Kind::index:
@@ -64,7 +65,7 @@ TensorSelection::TensorSelection(const Shape& shape, std::span<const SelectionIn
     while (!tensors_.empty() && !tensors_.back().defined()) tensors_.pop_back();
 }
 
-/// What tensors index, with the new axes.
+/// The indexed result, with the new axes.
 Tensor TensorSelection::viewed() const {
     Tensor x = *base_;
     for (const std::int64_t axis : new_axes_) x = unsqueeze(x, axis);
@@ -87,7 +88,7 @@ void TensorSelection::write(const TensorOrScalar& value) {
         if (tensors_.empty()) {
             made = expand(given, x.shape());
         } else if (given.rank() == 0 && masks == 1 && tensors_.back().dtype() == DType::boolean) {
-            // One mask and one number: nobody need know how many are true.
+            // One mask and one number: the number of true elements is not needed.
             const Tensor& mask = tensors_.back();
             Shape aligned = mask.shape();
             const int before = static_cast<int>(tensors_.size()) - 1;
@@ -103,7 +104,7 @@ void TensorSelection::write(const TensorOrScalar& value) {
         }
         return reshape(made, base_->shape());
     };
-    // No view of x lives any more when it is written.
+    // No view of x is alive any more when it is written.
     const Tensor made = written();
     std::move(*base_) = made;
 }

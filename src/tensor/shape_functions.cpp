@@ -1,5 +1,5 @@
-// Functions that change the shape: reshape, flatten, permute, transpose, expand, concat, pad. Most give another
-// view of the same memory.
+// Functions that change the shape: reshape, flatten, permute, transpose, expand, concat, pad. Most return a view of the
+// same memory.
 #include <algorithm>
 
 #include <declivity/ops/copy.hpp>
@@ -58,8 +58,7 @@ Tensor flatten(const Tensor& x, std::int64_t first, std::int64_t last) {
     call.require_defined({"x"});
     const int from = normalize_axis("flatten", first, x.rank()), to = normalize_axis("flatten", last, x.rank());
     if (from > to)
-        throw ValueError(
-            fmt::format("flatten: expected a first axis that is not behind the last, got {} and {}", first, last));
+        throw ValueError(fmt::format("flatten: expected a first axis not after the last, got {} and {}", first, last));
     Shape shape;
     std::int64_t joined = 1;
     for (int i = 0; i < x.rank(); ++i) {
@@ -124,7 +123,7 @@ Tensor concatenated(const char* name, std::vector<Tensor> parts, std::int64_t ax
     const FunctionCall call("concat", name, inputs, attributes);
     if (parts.empty()) throw ValueError(fmt::format("{}: expected at least one tensor, got none", name));
     call.require_defined({"parts"});
-    // As in PyTorch, one of shape [0] joins with any.
+    // Like in PyTorch, a tensor of shape [0] can be concatenated with any.
     const auto is_nothing = [](const Tensor& part) { return part.rank() == 1 && part.numel() == 0; };
     if (!std::ranges::all_of(parts, is_nothing) &&
         std::ranges::any_of(parts, [](const Tensor& part) { return part.rank() > 1; }))
@@ -183,11 +182,11 @@ Tensor pad(const Tensor& x, const Dims& before, const Dims& after, Scalar value)
     }
     if (!fits)
         throw ShapeError(
-            fmt::format("pad: expected a number before and after each of {} axes, which cut off no more than there is, "
+            fmt::format("pad: expected a number before and after each of {} axes, which crop no more than its size, "
                         "got {} and {} "
                         "for {}",
                         x.rank(), before.str(), after.str(), x.shape().str()));
-    if (!(shape == x.shape())) {  // what is cut off goes first
+    if (!(shape == x.shape())) {  // cropped first
         Tensor inner = x;
         Dims front = before, behind = after;
         for (int axis = 0; axis < x.rank(); ++axis) {

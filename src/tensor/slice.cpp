@@ -1,4 +1,4 @@
-// slice and select, which give a part of the same memory, and slice_scatter and select_scatter, which replace one.
+// slice and select, which return a view of the same memory, and slice_scatter and select_scatter, which replace a part.
 #include <algorithm>
 #include <utility>
 
@@ -15,7 +15,7 @@ namespace {
 
 using detail::Region;
 
-/// Elements start, start + step, ... of an axis. @param end may lie outside, as may start
+/// Elements start, start + step, ... of an axis. @param end may be out of range, as may start
 Region sliced(std::string_view name, const Tensor& x, std::int64_t axis, std::int64_t start, std::int64_t end,
               std::int64_t step) {
     const int along = normalize_axis(name, axis, x.rank());

@@ -18,7 +18,7 @@ namespace {
 using ops::SoftmaxKind;
 
 Tensor decomposed(SoftmaxKind kind, const Tensor& x, int axis) {
-    // The largest is a constant: what it adds to the gradient is 0.
+    // The maximum is a constant: its contribution to the gradient is 0.
     const Tensor centred = x - max(x.detach(), {axis}, true);
     const Tensor powers = exp(centred), total = sum(powers, {axis}, true);
     return kind == SoftmaxKind::softmax ? powers / total : centred - log(total);
@@ -33,7 +33,7 @@ Tensor apply(SoftmaxKind kind, const char* name, Tensor x, std::int64_t axis) {
             [&](const std::vector<Tensor>& in) { return std::vector{decomposed(kind, in[0], along)}; }, {x})[0];
     if (!any_requires_grad({x})) return Tensor(ops::softmax(kind, detail::release_value(std::move(x)), along));
     const ops::LazyArray out = ops::softmax(kind, x.value(), along);
-    // Of its own functions, and not of the composition: the result is all that they need, and x may go.
+    // A rule of its own rather than a decomposition: it needs only the result, so that x can be released.
     return attach_backward(
         name, {x}, out,
         [kind, name, along, result = Saved::result(out)](const GradientContext& context) {

@@ -1,4 +1,4 @@
-// Functions of order: made of topk, whose rows of all elements are sorted, and of scans.
+// Sorting and order statistics, by topk, which sorts rows if k is their length, and by scans.
 #include <algorithm>
 #include <cmath>
 #include <limits>
@@ -29,7 +29,7 @@ Sorted sorted(const Tensor& x, int along, bool descending) {
     return {all.values, all.indices};
 }
 
-/// The elements at one place along an axis.
+/// Element at one index along an axis.
 Sorted at(const Sorted& both, int along, std::int64_t place, bool keep_axis) {
     if (both.values.rank() == 0) return both;
     const auto of = [&](const Tensor& x) {
@@ -45,12 +45,12 @@ std::int64_t size_along(const char* name, const Tensor& x, int along) {
     return n;
 }
 
-/// Where there is a NaN along the axis, and where the first one stands.
+/// Replaces the result if there is a NaN along the axis by the first NaN and its index.
 Sorted with_nan(const Tensor& x, int along, bool keep_axis, Sorted found) {
     if (!is_floating(x.dtype()) || x.rank() == 0) return found;
     const Tensor nan = isnan(x.detach()), any_nan = any(nan, {along}, keep_axis);
     found.indices = where(any_nan, argmax(nan.to(DType::u8), along, keep_axis), found.indices);
-    if (any_requires_grad({x})) {  // it has the gradient
+    if (any_requires_grad({x})) {  // it receives the gradient
         const Tensor place = keep_axis ? found.indices : unsqueeze(found.indices, along);
         const Tensor first = gather(x, along, place);
         found.values = where(any_nan, keep_axis ? first : squeeze(first, {along}), found.values);
@@ -160,7 +160,7 @@ Sorted mode(const Tensor& x, std::int64_t axis, bool keep_axis) {
         call.results({own.values, own.indices});
         return own;
     }
-    // How many equal ones stand up to each in order; the first of the longest run ends it.
+    // Length of the run of equal elements up to each, in sorted order; the first maximum ends the longest run.
     const Sorted in_order = sorted(x, along, false);
     const Tensor plain = in_order.values.detach();
     Shape shape;
@@ -178,7 +178,7 @@ Sorted mode(const Tensor& x, std::int64_t axis, bool keep_axis) {
 
 namespace {
 
-/// Of rows (n, m), in which equal ones are neighbours. @param order where they stood; undefined: there
+/// Unique rows (n, m) if equal ones are adjacent. @param order original indices; undefined: already in order
 Unique groups(const char* name, const Tensor& rows, const Tensor& order) {
     const std::int64_t n = rows.size(0), m = rows.size(1);
     const TensorOptions whole{DType::i64, rows.device()};
@@ -207,7 +207,7 @@ Unique of_elements(const FunctionCall& call, const char* name, const Tensor& x, 
     return made;
 }
 
-/// Parts of x along an axis.
+/// Slices of x along an axis.
 Unique of_parts(const FunctionCall& call, const char* name, const Tensor& x, std::int64_t axis, bool in_order) {
     const NoGrad no_grad;
     const int along = normalize_axis(name, axis, x.rank());
@@ -262,7 +262,7 @@ Tensor searchsorted(const Tensor& sorted, const Tensor& values, bool right) {
     call.require_defined({"sorted", "values"});
     const DType type = result_type(sorted, values);
     const DType wide = is_16bit_float(type) ? DType::f32 : type;
-    if (sorted.rank() == 0) throw ShapeError("searchsorted: expected rows that are sorted, got a tensor without axes");
+    if (sorted.rank() == 0) throw ShapeError("searchsorted: expected sorted rows, got a tensor without axes");
     const std::int64_t n = sorted.shape()[-1];
     if (sorted.rank() > 1) {
         Shape wanted = values.shape();
@@ -292,7 +292,7 @@ struct Bounds {
     double low, high;
 };
 
-/// Where bins begin and end: as asked, or the range of x, `around` which there is something where it is one number.
+/// Range of the bins: as given, or that of x, widened by `around` if it is a single number.
 Bounds bounds_of(const char* name, const Tensor& flat, Bounds asked, double around) {
     auto [low, high] = asked;
     if (!(low <= high) || !std::isfinite(low) || !std::isfinite(high))
@@ -305,7 +305,7 @@ Bounds bounds_of(const char* name, const Tensor& flat, Bounds asked, double arou
         high = number(max(flat));
         if (!std::isfinite(low) || !std::isfinite(high))
             throw ValueError(
-                fmt::format("{}: expected finite elements where no range is given, got {} to {}", name, low, high));
+                fmt::format("{}: expected finite elements if no range is given, got {} to {}", name, low, high));
     }
     if (flat.numel() == 0 && low == high) return {low, low + 1};
     if (low == high) low -= around, high += around;
@@ -333,7 +333,7 @@ void require_histogram(const FunctionCall& call, const Tensor& x, const Tensor& 
     if (!weight.defined()) return;
     ops::require_shape("histogram", "weight", weight.shape(), x.shape());
     if (weight.dtype() != x.dtype())
-        throw TypeError(fmt::format("histogram: expected weight in the type of x, {}, got {}", name_of(x.dtype()),
+        throw TypeError(fmt::format("histogram: expected weight of x's type, {}, got {}", name_of(x.dtype()),
                                     name_of(weight.dtype())));
 }
 
@@ -363,7 +363,7 @@ Histogram histogram(const Tensor& x, std::int64_t bins, const HistogramOptions& 
     const NoGrad no_grad;
     const Tensor flat = reshape(x.detach(), {x.numel()});
     const Bounds range = bounds_of("histogram", flat, {options.low, options.high}, 0.5);
-    // From both ends, so that both are met exactly.
+    // From both ends, so that both are exact.
     const double step = (range.high - range.low) / static_cast<double>(bins);
     const Tensor number = arange(0, bins + 1, 1, {compute_type(x.dtype()), x.device()});
     const Tensor wide_edges = where(number < static_cast<double>(bins + 1) / 2, range.low + number * step,
@@ -378,9 +378,8 @@ Histogram histogram(const Tensor& x, const Tensor& edges, const HistogramOptions
     require_histogram(call, x, options.weight);
     call.require_defined({"x", "edges"});
     if (edges.rank() != 1 || edges.numel() < 2 || edges.dtype() != x.dtype())
-        throw ShapeError(
-            fmt::format("histogram: expected at least 2 edges (bins + 1) in the type of x, {}, got {} of {}",
-                        name_of(x.dtype()), edges.shape().str(), name_of(edges.dtype())));
+        throw ShapeError(fmt::format("histogram: expected at least 2 edges (bins + 1) of x's type, {}, got {} of {}",
+                                     name_of(x.dtype()), edges.shape().str(), name_of(edges.dtype())));
     const NoGrad no_grad;
     const Histogram made = counted(reshape(x.detach(), {x.numel()}), edges.detach(), options);
     call.results({made.counts, made.edges});

@@ -1,4 +1,4 @@
-// Eigenvalues of symmetric matrices and singular values, of batches, with their gradients.
+// Eigenvalues of symmetric matrices and singular values, batched, with their gradients.
 #include <algorithm>
 #include <utility>
 #include <vector>
@@ -14,7 +14,7 @@
 namespace declivity::detail {
 namespace {
 
-/// Rows scaled, and columns.
+/// Scales rows, and columns.
 Tensor rows_times(const Tensor& factors, const Tensor& x) { return unsqueeze(factors, 2) * x; }
 Tensor columns_times(const Tensor& x, const Tensor& factors) { return x * unsqueeze(factors, 1); }
 
@@ -35,7 +35,7 @@ std::pair<Tensor, Tensor> eigh_parts(const Tensor& a, bool upper) {
         "linalg::eigh", {a}, {made.values, vectors},
         [values = Saved::result(made.values), kept = Saved::result(vectors)](const GradientContext& context) {
             const Tensor w = context.output(values, "linalg::eigh"), v = context.output(kept, "linalg::eigh", 1);
-            // Symmetric, as the matrix is: what else the gradient of the vectors has says nothing of it.
+            // Symmetrised, like the matrix: the antisymmetric part of the eigenvectors' gradient has no effect.
             const Tensor both = matmul(transpose(v), context.gradient(1));
             const Tensor turned = off_diagonal(both - transpose(both)) * 0.5 / differences(w);
             return std::vector{matmul(matmul(v, turned + diag_embed(context.gradient(0))), transpose(v))};
@@ -47,7 +47,7 @@ std::pair<Tensor, Tensor> eigh_parts(const Tensor& a, bool upper) {
 Tensor eigh_values(const Tensor& a, bool upper) {
     if (!any_requires_grad({a})) return Tensor(ops::eigh(a.dense_view(), upper, false).values);
     const ops::EigenResults made = ops::eigh(a.dense_view(), upper, true);
-    // Of equal values as well, unlike the vectors.
+    // Also valid for equal eigenvalues, unlike the gradient of eigenvectors.
     return attach_backward(
         "linalg::eigvalsh", {a}, made.values,
         [upper, a = Saved(a), kept = Saved::result(made.vectors)](const GradientContext& context) {
@@ -87,12 +87,12 @@ struct Plain {
     Tensor u, s, v;  // columns
 };
 
-/// Of m >= n, outside of the graph. @param left columns of u that are wanted
+/// SVD for m >= n, outside of the graph. @param left number of columns of u
 Plain tall_svd(const Tensor& a, std::int64_t left) {
     const ops::SvdResults made = ops::svd(transpose(a).dense_view(), true);
     const Tensor rough = transpose(Tensor(made.left));
-    // Where a singular value is 0, or nothing but rounding errors, columns are missing or not orthogonal to the others.
-    // Householder's reflections leave the others as they are, up to the sign, and complete them.
+    // For singular values of 0, or the size of rounding errors, columns are missing or not orthogonal. A QR
+    // decomposition by Householder reflections completes them, and keeps the others up to the sign.
     const auto [q, r] = qr_parts(rough, left);
     const Tensor diagonals = diagonal(r, 0, 1, 2);
     const Tensor signs =
@@ -135,7 +135,7 @@ Tensor svd_values(const Tensor& a) {
             const NoGrad no_grad;
             return svd_parts(a.detach(), false);
         }();
-        // Of equal values, and of 0, as well, unlike the vectors.
+        // Also valid for equal singular values and for 0, unlike the gradient of singular vectors.
         return attach_backward(
             "linalg::svdvals", {a}, made.s.value(),
             [a = Saved(a), u = made.u, vh = made.vh](const GradientContext& context) {

@@ -1,4 +1,4 @@
-// Moments, covariances and norms of data, made of other functions.
+// Moments, covariances and norms, composed of other functions.
 #include <declivity/tensor/functions/statistics.hpp>
 
 #include <algorithm>
@@ -48,7 +48,7 @@ NanMedian nanmedian(const Tensor& x, std::int64_t axis, bool keep_axis) {
     if (rows.size(along) == 0)
         throw ShapeError(
             fmt::format("nanmedian: expected at least one element along axis {}, got {}", along, x.shape().str()));
-    // NaN stands behind all numbers, so that the middle is that of the first ones.
+    // NaN is sorted last, so the median is that of the leading elements.
     const Sorted order = sort(rows, along);
     const Tensor middle = clamp_min(floor_divide(sum(!isnan(rows), {along}, true) - 1, 2), 0);
     Tensor values = gather(order.values, along, middle), indices = gather(order.indices, along, middle);
@@ -91,9 +91,9 @@ namespace {
 
 void require_variables(const char* name, const Tensor& x) {
     if (x.rank() > 2)
-        throw ShapeError(
-            fmt::format("{}: expected x (variables, observations) or (observations), got {}", name, x.shape().str()));
-    if (x.dtype() == DType::boolean) throw TypeError(fmt::format("{}: expected numbers, got bool", name));
+        throw ShapeError(fmt::format("{}: expected x of shape (variables, observations) or (observations), got {}",
+                                     name, x.shape().str()));
+    if (x.dtype() == DType::boolean) throw TypeError(fmt::format("{}: expected a numeric type, got bool", name));
 }
 
 void require_weights(const char* what, const Tensor& weights, const Tensor& rows, bool floating) {

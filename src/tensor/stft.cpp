@@ -19,16 +19,17 @@
 namespace declivity {
 namespace {
 
-constexpr std::int64_t kMaxOverlaps = 32;  // frames over a sample that are worth a sum of as many parts
+constexpr std::int64_t kMaxOverlaps = 32;  // overlapping frames per sample up to which a sum of as many parts is
+                                           // efficient
 
-/// The sum of frames (B, frames, n), `hop` apart: (B, length), zeros where it is longer.
+/// Overlap-add of frames (B, frames, n) at distance `hop`: (B, length), zero-padded where it is longer.
 Tensor overlapped(const Tensor& frames, std::int64_t hop, std::int64_t length) {
     const std::int64_t batch = frames.size(0), count = frames.size(1), n = frames.size(2);
     const std::int64_t overlaps = (n + hop - 1) / hop;
     if (overlaps > kMaxOverlaps) return detail::sum_of_windows(frames, 1, length, hop);
     const std::int64_t whole = overlaps * hop;
     const Tensor padded = whole == n ? frames : pad(frames, {0, 0, 0}, {0, 0, whole - n});
-    // Part r of frame t is a part of stretch t + r of the result.
+    // Part r of frame t is added to block t + r of the result.
     const Tensor parts = reshape(padded, {batch, count, overlaps, hop});
     Tensor sum;
     for (std::int64_t r = 0; r < overlaps; ++r) {
@@ -53,7 +54,7 @@ struct Sizes {
     std::int64_t hop, window;
 };
 
-/// @throws ValueError for sizes that do not belong together
+/// @throws ValueError for inconsistent sizes
 Sizes sizes_of(const char* name, std::int64_t n_fft, const std::optional<std::int64_t>& hop_length,
                const std::optional<std::int64_t>& win_length, const Tensor& window, const Tensor& x) {
     if (n_fft < 1) throw ValueError(fmt::format("{}: expected an n_fft of at least 1, got {}", name, n_fft));
@@ -69,7 +70,7 @@ Sizes sizes_of(const char* name, std::int64_t n_fft, const std::optional<std::in
     return sizes;
 }
 
-/// A window of n_fft samples; undefined where it is all ones.
+/// A window of n_fft samples; undefined if it is all ones.
 Tensor whole_window(const Tensor& window, std::int64_t length, std::int64_t n_fft, const Tensor& like) {
     if (length == n_fft) return window;
     const Tensor given = window.defined() ? window : ones({length}, {like.dtype(), like.device()});
@@ -114,7 +115,7 @@ Tensor stft(const Tensor& x, std::int64_t n_fft, const StftOptions& options) {
     call.require_defined({"x"});
     ops::require_real("stft", "x", x.dtype());
     if (x.rank() != 1 && x.rank() != 2)
-        throw ShapeError(fmt::format("stft: expected x (T) or (B, T), got {}", x.shape().str()));
+        throw ShapeError(fmt::format("stft: expected x of shape (T) or (B, T), got {}", x.shape().str()));
     if (is_16bit_float(x.dtype()) && (!window.defined() || window.dtype() == x.dtype())) {
         StftOptions wide = options;
         wide.window = detail::widened(window);
@@ -140,8 +141,9 @@ Tensor istft(const Tensor& x, std::int64_t n_fft, const IstftOptions& options) {
     ops::require_real("istft", "x", x.dtype());
     detail::require_pairs("istft", "x", x);
     if (x.rank() != 3 && x.rank() != 4)
-        throw ShapeError(fmt::format(
-            "istft: expected x (frequencies, frames, 2) or (B, frequencies, frames, 2), got {}", x.shape().str()));
+        throw ShapeError(
+            fmt::format("istft: expected x of shape (frequencies, frames, 2) or (B, frequencies, frames, 2), got {}",
+                        x.shape().str()));
     const Sizes sizes = sizes_of("istft", n_fft, hop_length, win_length, window, x);
     const std::int64_t frequencies = onesided && x.size(-3) != n_fft ? n_fft / 2 + 1 : n_fft;
     if (x.size(-3) != frequencies || x.size(-2) == 0)
@@ -166,7 +168,7 @@ Tensor istft(const Tensor& x, std::int64_t n_fft, const IstftOptions& options) {
     const std::int64_t end = length ? start + *length : center ? all - n_fft / 2 : all;
     if (end <= start)
         throw ShapeError(
-            fmt::format("istft: expected more frames than what is cut off at the ends, got x of {}", x.shape().str()));
+            fmt::format("istft: expected more frames than are trimmed at the ends, got x of {}", x.shape().str()));
     const auto kept = [&](const Tensor& row) { return slice(row, 1, start, std::min(end, all)); };
     const Tensor weight = kept(reached);
     Tensor y = kept(sum) / where(weight > 1e-11, weight, 1);

@@ -1,4 +1,4 @@
-// Layer 3, private. Frames of signals.
+// Layer 3, private. Transformed frames of signals.
 #pragma once
 
 #include <cstdint>
@@ -8,7 +8,7 @@
 
 namespace declivity::detail {
 
-/// stft() of x (B, T), before its axes are exchanged: (B, frames, frequencies, 2).
+/// stft() of x (B, T), before its axes are permuted: (B, frames, frequencies, 2).
 Tensor transformed_frames(const char* name, const Tensor& x, std::int64_t n_fft, const StftOptions& options);
 
 }  // namespace declivity::detail

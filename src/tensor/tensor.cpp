@@ -105,7 +105,7 @@ void Tensor::read_bytes(std::string_view function, std::span<std::byte> bytes, D
     if (bytes.size() != ops::bytes_of(from.shape(), from.dtype()))
         throw ShapeError(fmt::format("{}: expected room for {} elements (shape {}), got {}", function,
                                      from.shape().numel(), from.shape().str(), bytes.size() / size_of(dtype)));
-    const auto named = [function](const auto& call) {  // for errors of what is launched now
+    const auto named = [function](const auto& call) {  // for errors of pending launches
         const FunctionScope scope(function);
         return call();
     };
@@ -120,7 +120,7 @@ Tensor Tensor::to(const Device& target) const {
     if (origin == target) return *this;
     const std::string place = target.info().id;
     const FunctionCall call("to", {{"x", *this}}, {{"device", place}});
-    // Contexts of different platforms share no memory: by way of the host.
+    // Contexts of different platforms share no memory: copied via the host.
     std::vector<std::byte> bytes(ops::bytes_of(shape(), dtype()));
     read_bytes("to", bytes, dtype());
     const Tensor there = from_bytes(bytes, dtype(), shape(), target);
@@ -211,7 +211,7 @@ Tensor Tensor::detach() const {
 namespace {
 
 int next_hook() {
-    static std::atomic<int> last{0};  // no number twice, so that a stale one removes nobody else's hook
+    static std::atomic<int> last{0};  // ids are unique, so that a stale id removes no other hook
     return ++last;
 }
 

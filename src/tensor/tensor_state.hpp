@@ -1,4 +1,4 @@
-// Layer 3, private. What a Tensor points to, and the nodes of the graph.
+// Layer 3, private. State behind a Tensor handle, and nodes of the autograd graph.
 #pragma once
 
 #include <atomic>
@@ -33,53 +33,54 @@ struct TensorState {
     ops::LazyArray value;
     bool requires_grad = false;               // leaves only
     Tensor grad = {};                         // guarded by lock_tensor()
-    Hooks hooks = {};                         // of a leaf; other tensors' stand in their node
+    Hooks hooks = {};                         // of a leaf; the hooks of other tensors are in their node
     PostAccumulateHooks after_grad = {};      // of a leaf
-    std::shared_ptr<GradNode> node = {};      // what made it
-    std::size_t output = 0;                   // which result of the node it is
-    std::shared_ptr<const char> shares = {};  // one for all tensors that share memory; none where no other was made
-    std::shared_ptr<std::vector<Follower>> followers = {};  // what x[...] gave (followers.hpp)
+    std::shared_ptr<GradNode> node = {};      // gradient function; null for a leaf
+    std::size_t output = 0;                   // index of this tensor among the node's results
+    std::shared_ptr<const char> shares = {};  // shared by all tensors that alias this memory; null if there is no other
+    std::shared_ptr<std::vector<Follower>> followers = {};  // views made by x[...] (followers.hpp)
 
     ~TensorState();
 };
 
-/// Guards a tensor's `grad`, which several threads may add to, and what it shares memory with: one of a few for each
-/// device. Under it nothing is launched, and no user's code called, as destructors of rules do.
-/// @throws DeviceError in a child that fork() made, where it may be held by a thread that does not exist
+/// Locks a tensor's `grad`, which several threads may add to, and its aliasing state; one of a fixed number of mutexes
+/// per device. Nothing is launched while it is locked, and no user code is called, as destructors of rules do.
+/// @throws DeviceError in a child process after fork(), where a thread that no longer exists may hold the lock
 std::unique_lock<std::mutex> lock_tensor(const TensorState& tensor);
-/// Gives the tensor another gradient and lets go of the one before.
+/// Replaces the tensor's gradient and releases the previous one.
 void exchange_grad(TensorState& tensor, Tensor gradient);
 
-/// Adds to a gradient, which is the tensor's or was just before, in place. One thread at a time does so for a tensor.
+/// Adds to `present`, the tensor's current or immediately previous gradient, in place; serialised per tensor.
 void add_to_grad(const TensorState& tensor, Tensor present, const Tensor& gradient);
 
-/// What kernels read of an operand that may be undefined.
+/// View for a kernel operand that may be undefined.
 inline ops::View dense_or_none(const Tensor& tensor) { return tensor.defined() ? tensor.dense_view() : ops::View(); }
-/// Two tensors lie in the same memory, or will, or may: whoever writes the one under a graph must know.
+/// Marks two tensors as possibly sharing memory, now or once computed; in-place writes under a graph check this.
 void share_memory(const Tensor& a, const Tensor& b);
-/// Whether another tensor that still lives may share its memory. What saved its elements, or will read them, does not
-/// count, nor do followers.
+/// Returns whether another live tensor may share its memory. Saved tensors, pending readers and followers do not count.
 bool shares_memory(const TensorState& tensor);
 
-/// Whether a leaf of this process ever had a hook: until then no backward need look for one.
+/// True once any leaf of this process has had a hook: before that, backward does not look for hooks.
 std::atomic<bool>& leaves_have_hooks();
 
-/// Whether others have handles to the tensor, or its elements.
+/// Returns whether other handles refer to the tensor or its elements.
 inline bool is_shared(const Tensor& tensor) { return ops::is_shared(tensor.state()) || ops::is_shared(tensor.value()); }
 
-/// What is given away may be computed in the place where it goes (ops::store). Others that hold the tensor keep it.
+/// Value of a tensor, donated if this is the last handle, so that a result may be computed in place
+/// (ops::evaluate_into).
 inline ops::LazyArray release_value(Tensor tensor) {
     const bool unique = !ops::is_shared(tensor.state());
     return unique ? std::move(tensor.state()->value) : tensor.value();
 }
 
-/// A parameter that is used where nothing is recorded is used as it is again: operators may keep what they make of it.
+/// Operand use of a weight: without a graph a leaf that requires a gradient is constant, so derived data (packed
+/// weights) may be cached.
 inline ops::OperandUse use_of(const Tensor& weight) {
     return !grad_enabled() && weight.requires_grad() && weight.is_leaf() ? ops::OperandUse::constant
                                                                          : ops::OperandUse::variable;
 }
 
-/// Where a gradient goes: to a result of another node, to a leaf, or nowhere.
+/// Target of a gradient: a result of another node, a leaf, or none.
 struct Edge {
     std::shared_ptr<GradNode> node = {};
     std::size_t output = 0;
@@ -103,22 +104,23 @@ struct Activation {
 /// One call of a differentiable function.
 struct GradNode {
     std::string name;
-    std::uint64_t sequence = 0;  // later calls have larger numbers, so a node comes before all that it depends on
+    std::uint64_t sequence = 0;  // increases with each call, so a node's number is larger than those of all nodes it
+                                 // depends on
     std::vector<Edge> edges;     // one for each input
     std::vector<OutputInfo> outputs;
-    GradientRule rule;  // empty once it was used up
+    GradientRule rule;  // empty once used
     RuleKind kind = RuleKind::opaque;
     std::optional<Activation> activation;
-    std::function<std::vector<Tensor>()> again;  // in place of a rule: calls the function once more, recorded in full
-    ScopePath scope;                             // of the call
+    std::function<std::vector<Tensor>()> recompute;  // instead of a rule: recomputes the function with its full graph
+    ScopePath scope;                             // module scope of the call
 
     ~GradNode();
 };
 
-/// Whether functions of this thread record a graph: what NoGrad sets.
+/// Grad mode of this thread: whether functions record the autograd graph; cleared by NoGrad.
 bool& grad_mode();
 
-/// Sets a flag of this thread, and puts it back at the end.
+/// Sets a flag of this thread and restores it at the end.
 class FlagScope {
   public:
     explicit FlagScope(bool& flag) : flag_(flag), before_(std::exchange(flag, true)) {}
@@ -131,16 +133,15 @@ class FlagScope {
     bool before_;
 };
 
-/// Whether a checkpointed function is called again for its gradients: what it did beside its results it must not do
-/// twice.
+/// Returns whether a checkpointed function is being recomputed for its gradients: side effects must not happen twice.
 bool running_again();
 
-/// For functions that take a tensor apart before they do anything else.
+/// For functions that access a tensor before other checks.
 inline void require_defined(std::string_view function, const Tensor& tensor) {
     if (!tensor.defined()) throw ValueError(std::string(function) + ": expected a tensor, got an undefined one");
 }
 
-/// `operand`, kept for a rule that needs it for the gradient of `wanting` alone: nothing when that wants none.
+/// `operand`, saved for a rule that needs it only for the gradient of `wanting`: empty if that requires none.
 inline Saved saved_for(const Tensor& wanting, const Tensor& operand) {
     return wanting.defined() && wanting.requires_grad() ? Saved(operand) : Saved();
 }

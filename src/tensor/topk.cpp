@@ -14,7 +14,7 @@ namespace {
 
 Tensor gathered(const Tensor& x, const Tensor& places);
 
-/// Elements back at their places (rows, k) in rows of n, 0 elsewhere.
+/// Scatters elements to their indices (rows, k) in rows of n, 0 otherwise.
 Tensor scattered(const Tensor& x, const Tensor& places, std::int64_t n) {
     const ops::View in = x.dense_view(), out = ops::View::make(in.device(), in.dtype, {in.shape[0], n});
     ops::scatter("topk", in, places.dense_view(), out);

@@ -1,4 +1,4 @@
-// Sliding windows as elements, and their sums.
+// Sliding windows as elements, and their overlap-add.
 #include <algorithm>
 
 #include <declivity/runtime/error.hpp>
@@ -90,7 +90,7 @@ void check(const char* name, const UnfoldParameters& options) {
                         options.padding[0], options.padding[1], options.dilation[0], options.dilation[1]));
 }
 
-/// How many windows there are along both axes of an image.
+/// Number of windows along both axes of an image.
 Size2 windows_of(const char* name, const Size2& image, const UnfoldParameters& options) {
     Size2 windows = 0;
     for (std::size_t i = 0; i < 2; ++i) {
@@ -118,7 +118,7 @@ Tensor unfold(const Tensor& x, const UnfoldParameters& options) {
     call.require_defined({"x"});
     check("unfold", options);
     if (x.rank() != 3 && x.rank() != 4)
-        throw ShapeError(fmt::format("unfold: expected x (N, C, H, W) or (C, H, W), got {}", x.shape().str()));
+        throw ShapeError(fmt::format("unfold: expected x of shape (N, C, H, W) or (C, H, W), got {}", x.shape().str()));
     const Tensor in = detail::as_batch(x, 2);
     const Size2 windows = windows_of("unfold", {in.size(2), in.size(3)}, options);
     const Tensor padded = padding[0] + padding[1] == 0 ? in : pad(in, {padding[1], padding[1], padding[0], padding[0]});
@@ -142,12 +142,12 @@ Tensor fold(const Tensor& x, Size2 output_size, const UnfoldParameters& options)
     check("fold", options);
     if (x.rank() != 2 && x.rank() != 3)
         throw ShapeError(
-            fmt::format("fold: expected x (N, C R S, windows) or (C R S, windows), got {}", x.shape().str()));
+            fmt::format("fold: expected x of shape (N, C R S, windows) or (C R S, windows), got {}", x.shape().str()));
     const Size2 windows = windows_of("fold", output_size, options);
     const Tensor in = x.rank() == 2 ? unsqueeze(x, 0) : x;
     const std::int64_t area = kernel[0] * kernel[1], channels = in.size(1) / area;
     if (in.size(1) % area != 0 || in.size(2) != windows[0] * windows[1])
-        throw ShapeError(fmt::format("fold: expected x (N, C x {}, {}) for images of {} x {}, got {}", area,
+        throw ShapeError(fmt::format("fold: expected x of shape (N, C x {}, {}) for images of {} x {}, got {}", area,
                                      windows[0] * windows[1], output_size[0], output_size[1], x.shape().str()));
     const Tensor all =
         permute(reshape(in, {in.size(0), channels, kernel[0], kernel[1], windows[0], windows[1]}), {0, 1, 4, 5, 2, 3});

@@ -1,4 +1,4 @@
-// Layer 3, private. Windows that slide along an axis, as elements.
+// Layer 3, private. Sliding windows along an axis, as elements.
 #pragma once
 
 #include <cstdint>
@@ -11,11 +11,11 @@ namespace declivity::detail {
 Tensor window_places(std::int64_t windows, std::int64_t step, std::int64_t size, std::int64_t spacing,
                      const Device& device);
 
-/// The windows of an axis, which counts them then; a new last axis has their elements, `spacing` apart. It shares x's
-/// memory, each element of which may stand in several windows.
+/// Sliding windows of an axis, which becomes the axis of windows; a new last axis has their elements, `spacing` apart.
+/// A view of x, in which an element may appear in several windows.
 Tensor sliding_windows(const Tensor& x, int axis, std::int64_t size, std::int64_t step, std::int64_t spacing = 1);
 
-/// The reverse: the sum of windows (the last axis) at their places along an axis of this length.
+/// Adjoint of sliding_windows: the overlap-add of windows (the last axis) along an axis of this length.
 Tensor sum_of_windows(const Tensor& x, int axis, std::int64_t length, std::int64_t step, std::int64_t spacing = 1);
 
 }  // namespace declivity::detail

@@ -1,4 +1,4 @@
-// Windows of signals, on the device.
+// Window functions of signals, on the device.
 #include <algorithm>
 #include <cmath>
 #include <functional>

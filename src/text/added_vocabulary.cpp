@@ -23,7 +23,7 @@ bool AddedVocabulary::add(const AddedToken& token, const Model& model) {
     else {
         own = static_cast<Id>(model.table().size());
         if (!tokens_.empty()) own = std::max(own, tokens_.rbegin()->first + 1);
-        // Ids of a model may have gaps, so that there are tokens beyond their number.
+        // Ids of a model may have gaps, so that some are above the number of tokens.
         if (model.table().token(own) != nullptr) own = std::max(own, model.table().end());
     }
     tokens_[own] = token;
@@ -33,7 +33,7 @@ bool AddedVocabulary::add(const AddedToken& token, const Model& model) {
 
 void AddedVocabulary::refresh(const Normalizer* normalizer) {
     matchers_ = {};
-    // A normalizer may make long texts of short ones.
+    // A normalizer may expand short texts to long ones.
     constexpr std::size_t kMaxBytes = std::size_t{64} << 20;
     std::size_t bytes = 0;
     for (const auto& [id, token] : tokens_) {
@@ -80,7 +80,7 @@ void AddedVocabulary::split(std::string_view text, bool normalized, std::vector<
         }
         Range match{at, at};
         Id id = 0;
-        matcher.trie.prefixes(text, at, [&](std::size_t length, Id found) {  // the longest one comes last
+        matcher.trie.prefixes(text, at, [&](std::size_t length, Id found) {  // the longest one is last
             match.end = at + length;
             id = found;
         });

@@ -1,4 +1,4 @@
-// Layer 5, private. Tokens beside the model's vocabulary, which are found in a text before it is cut into pieces.
+// Layer 5, private. Added tokens, which are matched before the text is pre-tokenized.
 #pragma once
 
 #include <array>
@@ -18,27 +18,27 @@ namespace declivity::text {
 
 class AddedVocabulary {
   public:
-    /// Adds a token: with the model's id, or the next one that is free. Returns whether it is new to both.
+    /// Adds a token with the model's id, or the next free one. Returns whether it is new to both.
     bool add(const AddedToken& token, const Model& model);
-    /// To be called after add(): normalizes what is looked for.
+    /// To be called after add(): normalizes the tokens to be matched.
     void refresh(const Normalizer* normalizer);
 
     [[nodiscard]] std::optional<Id> id(std::string_view content) const;
     [[nodiscard]] const AddedToken* token(std::int64_t id) const;
     [[nodiscard]] const std::map<Id, AddedToken>& all() const noexcept { return tokens_; }
-    [[nodiscard]] std::size_t beyond(const Model& model) const;  ///< how many the model does not have
+    [[nodiscard]] std::size_t beyond(const Model& model) const;  ///< number of tokens that the model does not have
 
     struct Found {
         Range range;
-        std::optional<Id> id;  ///< none for what stands between
+        std::optional<Id> id;  ///< empty for text between tokens
     };
-    /// Cuts a text at the tokens in it. @param normalized which of both kinds is looked for
+    /// Splits a text at the tokens in it. @param normalized whether normalized or literal tokens are matched
     void split(std::string_view text, bool normalized, std::vector<Found>& out) const;
 
   private:
     struct Matcher {
         Trie trie;
-        std::array<bool, 256> first{};  ///< bytes that a token begins with
+        std::array<bool, 256> first{};  ///< bytes that a token may start with
         bool any = false;
         void put(std::string_view content, Id id);
     };

@@ -15,7 +15,7 @@
 namespace declivity::text {
 namespace {
 
-/// What is added up over sentences.
+/// Statistics summed over sentences.
 struct Statistics {
     std::vector<std::int64_t> matches, ngrams;  // of each order
     std::int64_t hypothesis = 0, reference = 0;
@@ -26,7 +26,7 @@ struct Statistics {
     void add(const Tokens& tokens, const std::vector<Tokens>& references) {
         const auto length = static_cast<std::int64_t>(tokens.size());
         hypothesis += length;
-        // The length that is nearest; the shorter one of two.
+        // The nearest length; the shorter one of two.
         std::int64_t nearest = static_cast<std::int64_t>(references[0].size());
         for (const Tokens& item : references) {
             const auto size = static_cast<std::int64_t>(item.size());
@@ -69,7 +69,7 @@ Bleu bleu_of(const Statistics& statistics, const BleuOptions& options) {
                ngrams = static_cast<double>(statistics.ngrams[order]);
         if (options.smoothing == BleuSmoothing::add_k && order > 0) matches += value, ngrams += value;
         if (ngrams == 0) break;
-        // Orders that the hypothesis has n-grams of, up to here.
+        // Effective order: the hypothesis has n-grams of these orders.
         if (options.effective_order) effective = order + 1;
         double precision = 100 * matches / ngrams;
         if (matches == 0) {
@@ -96,12 +96,13 @@ Bleu corpus_bleu(std::span<const Tokens> hypotheses, std::span<const std::vector
                  const BleuOptions& options) {
     check("corpus_bleu", options);
     if (hypotheses.size() != references.size())
-        throw ValueError(fmt::format("corpus_bleu: expected references of each of {} hypotheses, got {}",
+        throw ValueError(fmt::format("corpus_bleu: expected references for each of {} hypotheses, got {}",
                                      hypotheses.size(), references.size()));
     Statistics statistics(options.max_order);
     for (std::size_t i = 0; i < hypotheses.size(); ++i) {
         if (references[i].empty())
-            throw ValueError(fmt::format("corpus_bleu: expected at least one reference of hypothesis {}, got none", i));
+            throw ValueError(
+                fmt::format("corpus_bleu: expected at least one reference for hypothesis {}, got none", i));
         statistics.add(hypotheses[i], references[i]);
     }
     return bleu_of(statistics, options);
@@ -126,7 +127,7 @@ Tokens tokenize_13a(std::string_view text) {
                                        {"&lt;", "<"},
                                        {"&gt;", ">"}})
             replace(what, by);
-    // Punctuation is cut off, but for periods, commas and dashes within numbers.
+    // Punctuation is split off, except for periods, commas and dashes within numbers.
     const auto cut = [&](std::string_view pattern, auto by) {
         std::string out;
         std::size_t done = 0;
@@ -145,7 +146,7 @@ Tokens tokenize_13a(std::string_view text) {
             return front + std::string(of.substr(0, left)) + middle + std::string(of.substr(left)) + back;
         };
     };
-    // A character before a period or comma that is no digit, or behind one; a dash behind a digit.
+    // A period or comma after or before a character that is not a digit; a dash after a digit.
     cut(R"([^0-9][\.,])", [](std::string_view of) {
         return std::string(of.substr(0, of.size() - 1)) + " " + std::string(of.substr(of.size() - 1)) + " ";
     });

@@ -16,7 +16,7 @@ namespace {
 
 constexpr std::size_t kCachedPieces = 1 << 16;
 constexpr std::size_t kLongestCached = 256;  // bytes
-constexpr std::size_t kShort = 24;           // symbols that are searched one by one
+constexpr std::size_t kShort = 24;           // symbols up to which a linear search is used
 
 }  // namespace
 
@@ -53,8 +53,7 @@ std::optional<std::uint8_t> byte_of_token(std::string_view token) {
     return byte;
 }
 
-/// Pieces and the tokens they have. Other threads than the first read while it writes none; what finds no room is
-/// computed again.
+/// Cache of pieces and their tokens. Other threads may read while none writes; pieces that do not fit are recomputed.
 struct Bpe::Cache {
     std::shared_mutex mutex;
     std::unordered_map<std::string, std::vector<ModelToken>, StringHash, std::equal_to<>> pieces;
@@ -119,9 +118,9 @@ void Bpe::symbols_of(std::string_view piece, std::vector<Symbol>& symbols) const
     add_unknown();
 }
 
-/// Few symbols: the pair of the lowest rank is looked for from the left, again and again.
+/// For few symbols: repeatedly searches for the pair of the lowest rank from the left.
 void Bpe::merge_short(std::vector<Symbol>& symbols) const {
-    std::array<PairMap::Merge, kShort> next;  // of symbol i and the one behind it
+    std::array<PairMap::Merge, kShort> next;  // of symbol i and the one after it
     std::size_t count = symbols.size();
     for (std::size_t i = 0; i + 1 < count; ++i) next[i] = pairs_.find(symbols[i].id, symbols[i + 1].id);
     while (count > 1) {
@@ -171,7 +170,7 @@ void Bpe::merge(std::vector<Symbol>& symbols, data::Random* dropout) const {
         Symbol& left = symbols[static_cast<std::size_t>(top.at)];
         if (left.length == 0 || left.after < 0) continue;
         Symbol& right = symbols[static_cast<std::size_t>(left.after)];
-        // It may have changed since it was offered.
+        // It may have changed since it was queued.
         const PairMap::Merge now = pairs_.find(left.id, right.id);
         if (now.rank != top.rank) continue;
         left.id = top.id;

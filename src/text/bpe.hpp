@@ -12,11 +12,11 @@
 
 namespace declivity::text {
 
-/// A map from pairs of ids, with open addressing: what is asked for most often.
+/// Hash map of id pairs with open addressing, for the most frequent look-up.
 class PairMap {
   public:
     struct Merge {
-        std::uint32_t rank = UINT32_MAX;  ///< none, if so
+        std::uint32_t rank = UINT32_MAX;  ///< marks an empty entry
         Id id = 0;
     };
     void reserve(std::size_t pairs);
@@ -57,7 +57,7 @@ class Bpe : public Model {
     struct Merge {
         Id left = 0, right = 0;
     };
-    /// @param merges of tokens of the table, whose merged forms are in it, too
+    /// @param merges of tokens of the table, which also contains the merged forms
     Bpe(BpeSettings settings, TokenTable table, std::vector<Merge> merges, const std::vector<Id>& merged);
 
     void tokenize(std::string_view piece, data::Random* dropout, std::vector<ModelToken>& out) const override;
@@ -68,7 +68,7 @@ class Bpe : public Model {
     struct Symbol {
         Id id = 0;
         std::uint32_t length = 0;
-        std::int32_t before = -1, after = -1;  ///< neighbours; length 0 marks those that are gone
+        std::int32_t before = -1, after = -1;  ///< neighbours; length 0 marks merged symbols
     };
     void symbols_of(std::string_view piece, std::vector<Symbol>& symbols) const;
     void merge(std::vector<Symbol>& symbols, data::Random* dropout) const;
@@ -81,14 +81,14 @@ class Bpe : public Model {
     std::array<std::optional<Id>, 256> bytes_;    ///< of <0x00> .. <0xFF>
     std::array<std::optional<Id>, 0x800> small_;  ///< of characters of one or two bytes
 
-    // Tokens of pieces that were met before.
+    // Cache of the tokens of pieces.
     struct Cache;
     std::shared_ptr<Cache> cache_;
 };
 
-/// The pieces <0x00> .. <0xFF> that stand for bytes.
+/// The token <0x00> .. <0xFF> of a byte.
 std::string byte_token(std::uint8_t byte);
-/// The byte of such a piece.
+/// The byte of such a token.
 std::optional<std::uint8_t> byte_of_token(std::string_view token);
 
 }  // namespace declivity::text

@@ -20,7 +20,8 @@ struct Word {
 
 std::uint64_t key_of(Id left, Id right) { return static_cast<std::uint64_t>(left) << 32 | right; }
 
-/// Tokens of the characters that are kept: the initial alphabet and the most frequent ones, in order of code points.
+/// Adds tokens for the characters that are kept: the initial alphabet and the most frequent ones, in order of code
+/// points.
 void add_alphabet(TokenTable& table, const Model::Counts& words, const TrainOptions& options) {
     std::unordered_map<char32_t, std::int64_t> counts;
     for (const auto& [word, count] : words)
@@ -29,7 +30,7 @@ void add_alphabet(TokenTable& table, const Model::Counts& words, const TrainOpti
             counts[one.c] += count;
             at += one.size;
         }
-    // Those of the initial alphabet come before all others.
+    // The initial alphabet comes before all others.
     for (const std::string& text : options.initial_alphabet)
         if (!text.empty()) counts[decode_any(text, 0).c] = INT64_MAX;
     std::vector<std::pair<char32_t, std::int64_t>> kept(counts.begin(), counts.end());
@@ -46,7 +47,7 @@ void add_alphabet(TokenTable& table, const Model::Counts& words, const TrainOpti
 
 std::vector<Word> words_of(TokenTable& table, const Model::Counts& counts, const std::string& prefix,
                            const std::string& suffix) {
-    // In a fixed order, whatever that of the map is.
+    // In a deterministic order, independent of the map's.
     std::vector<const Model::Counts::value_type*> order;
     for (const auto& count : counts) order.push_back(&count);
     std::ranges::sort(order, [](const auto* a, const auto* b) { return a->first < b->first; });
@@ -59,7 +60,7 @@ std::vector<Word> words_of(TokenTable& table, const Model::Counts& counts, const
             std::string token = text.substr(at, one.size);
             const bool first = at == 0;
             at += one.size;
-            if (!table.id(token)) continue;  // not of the alphabet
+            if (!table.id(token)) continue;  // not in the alphabet
             if (!first) token = prefix + token;
             if (at == text.size()) token += suffix;
             word.symbols.push_back(table.add(token));
@@ -100,7 +101,7 @@ TrainedMerges train_merges(const Model::Counts& counts, const TrainOptions& opti
 
     struct Pair {
         std::int64_t count = 0;
-        std::unordered_set<std::uint32_t> words = {};  ///< that have it, or had it
+        std::unordered_set<std::uint32_t> words = {};  ///< words that contain it, or did
     };
     std::unordered_map<std::uint64_t, Pair> pairs;
     for (std::size_t w = 0; w < words.size(); ++w)
@@ -110,7 +111,7 @@ TrainedMerges train_merges(const Model::Counts& counts, const TrainOptions& opti
             pair.words.insert(static_cast<std::uint32_t>(w));
         }
     using Entry = std::pair<std::int64_t, std::uint64_t>;
-    // The top is the most frequent pair, of those the lowest ids.
+    // The top is the most frequent pair, then the one with the lowest ids.
     const auto after = [](const Entry& a, const Entry& b) {
         return a.first != b.first ? a.first < b.first : a.second > b.second;
     };
@@ -124,7 +125,7 @@ TrainedMerges train_merges(const Model::Counts& counts, const TrainOptions& opti
         const auto [count, key] = queue.top();
         queue.pop();
         const std::int64_t now = pairs[key].count;
-        if (count != now) {  // it was used up meanwhile, in part
+        if (count != now) {  // other merges have used up some occurrences
             if (now > 0) queue.emplace(now, key);
             continue;
         }
@@ -133,7 +134,7 @@ TrainedMerges train_merges(const Model::Counts& counts, const TrainOptions& opti
         const std::string& front = *out.table.token(left);
         const std::string& back = *out.table.token(right);
         const std::string both = front + (back.starts_with(prefix) ? back.substr(prefix.size()) : back);
-        if (count_characters(both) > longest) {  // it stays two tokens
+        if (count_characters(both) > longest) {  // it remains two tokens
             pairs[key].count = 0;
             continue;
         }
@@ -159,7 +160,7 @@ TrainedMerges train_merges(const Model::Counts& counts, const TrainOptions& opti
                     merged.push_back(word.symbols[i]);
                     continue;
                 }
-                // What stands before was merged already, what stands behind was not.
+                // The symbol before is already merged, the one after is not.
                 if (!merged.empty()) {
                     change(merged.back(), left, -word.count, w);
                     change(merged.back(), id, word.count, w);

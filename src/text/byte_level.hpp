@@ -1,4 +1,4 @@
-// Layer 5, private. Bytes as printable characters, as GPT-2's tokenizer writes them.
+// Layer 5, private. Byte-level encoding: bytes as printable characters, as in GPT-2's tokenizer.
 #pragma once
 
 #include <array>
@@ -13,19 +13,19 @@
 
 namespace declivity::text {
 
-/// The character of a byte: itself where it is printable and no space, otherwise one of U+0100 and the following.
+/// The character of a byte: the byte itself if it is printable and not a space, otherwise one from U+0100 on.
 char32_t byte_character(std::uint8_t byte) noexcept;
-/// The byte of such a character; none of another one.
+/// The byte of such a character; none for other characters.
 std::optional<std::uint8_t> character_byte(char32_t c) noexcept;
 
-/// A text and the pieces that it was cut into.
+/// A text and the pieces into which it was split.
 struct Pieces {
     NormalizedText text;
     std::vector<Range> pieces;
 };
-/// Each byte of the pieces as its character.
+/// Replaces each byte of the pieces by its character.
 Pieces to_byte_level(const NormalizedText& text, const std::vector<Range>& pieces);
-/// The bytes that a token stands for: those of its characters if all of them are such, otherwise its own.
+/// Bytes of a token: those of its characters if all are byte-level characters, otherwise its own.
 std::string from_byte_level(std::string_view token);
 
 }  // namespace declivity::text

@@ -1,4 +1,4 @@
-// Layer 5, private. Checks of options that several functions of texts have.
+// Layer 5, private. Option checks shared by text functions.
 #pragma once
 
 #include <algorithm>
@@ -10,7 +10,7 @@
 
 namespace declivity::text {
 
-/// A token of no characters would be found everywhere, or nowhere.
+/// An empty token would match everywhere, or nowhere.
 inline void require_not_empty(const char* function, const char* name, const std::vector<std::string>& tokens) {
     if (std::ranges::any_of(tokens, [](const std::string& token) { return token.empty(); }))
         throw ValueError(fmt::format("{}: expected {} of at least one character, got \"\"", function, name));

@@ -20,7 +20,7 @@ Corpus::Corpus(std::vector<std::string> texts)
 Corpus::Corpus(std::initializer_list<std::string> texts) : Corpus(std::vector<std::string>(texts)) {}
 
 Corpus::Corpus(std::function<void(const Each&)> through) : through_(std::move(through)) {
-    if (!through_) throw ValueError("Corpus: expected a function that goes through texts, got an empty one");
+    if (!through_) throw ValueError("Corpus: expected a function that iterates over texts, got an empty one");
 }
 
 Corpus lines_of(std::vector<std::filesystem::path> files) {

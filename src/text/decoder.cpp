@@ -16,7 +16,7 @@ namespace {
 
 using Tokens = std::vector<std::string>;
 
-// Decoders may follow one another that double a text.
+// Consecutive decoders may each double a text.
 constexpr std::size_t kMaxReplaced = std::size_t{64} << 20;
 
 class Function : public Decoder {
@@ -46,7 +46,7 @@ void replace_all(std::string& text, std::string_view what, std::string_view by) 
     text = std::move(out);
 }
 
-/// Spaces before punctuation and English contractions go.
+/// Removes spaces before punctuation and English contractions.
 void clean_up(std::string& text) {
     for (const auto& [what, by] : {std::pair<std::string_view, std::string_view>{" .", "."},
                                    {" ?", "?"},
@@ -193,7 +193,7 @@ std::shared_ptr<const Decoder> make_decoder(const JsonValue& of) {
                     made += content.size();
                     if (made > kMaxReplaced)
                         throw ValueError(
-                            fmt::format("Tokenizer: expected a decoder that puts in at most {} bytes, got "
+                            fmt::format("Tokenizer: expected a decoder that inserts at most {} bytes, got "
                                         "more",
                                         kMaxReplaced));
                     out += content;
@@ -206,7 +206,7 @@ std::shared_ptr<const Decoder> make_decoder(const JsonValue& of) {
     if (type == "Strip")
         return function(Strip{of["content"].character(), of.integer("start", 0, INT64_C(1) << 40, 0),
                               of.integer("stop", 0, INT64_C(1) << 40, 0)});
-    of["type"].fail(fmt::format("'{}' is no decoder that is known", type));
+    of["type"].fail(fmt::format("'{}' is not a known decoder", type));
 }
 
 }  // namespace declivity::text

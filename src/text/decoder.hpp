@@ -1,4 +1,4 @@
-// Layer 5, private. Decoders: from tokens back to a text.
+// Layer 5, private. Decoders: from tokens back to text.
 #pragma once
 
 #include <memory>
@@ -12,11 +12,11 @@ namespace declivity::text {
 class Decoder {
   public:
     virtual ~Decoder() = default;
-    /// Changes tokens to parts of the text, which stand one behind the other in the end.
+    /// Converts tokens to parts of the text, which are concatenated at the end.
     virtual void apply(std::vector<std::string>& tokens) const = 0;
 };
 
-/// @throws FormatError for a description that is malformed or unknown
+/// @throws FormatError for a malformed or unknown description
 std::shared_ptr<const Decoder> make_decoder(const JsonValue& description);
 
 }  // namespace declivity::text

@@ -11,7 +11,7 @@
 namespace declivity::text {
 namespace {
 
-/// Calls the function with each list of both that has an element for each token.
+/// Calls the function with each pair of per-token vectors of both.
 template <class Function>
 void each_list(Encoding& to, const Encoding& from, const Function& function) {
     function(to.ids, from.ids);
@@ -59,8 +59,8 @@ io::HostArray stack(const std::vector<Encoding>& encodings, std::vector<std::int
     for (std::size_t i = 0; i < encodings.size(); ++i) {
         if (encodings[i].size() != length)
             throw ShapeError(
-                fmt::format("stack: expected encodings of {} tokens, as the first, got {} in number {} "
-                            "(Tokenizer::set_padding fills them up)",
+                fmt::format("stack: expected encodings of {} tokens, like the first, got {} in number {} "
+                            "(see Tokenizer::set_padding)",
                             length, encodings[i].size(), i));
         all.insert(all.end(), (encodings[i].*list).begin(), (encodings[i].*list).end());
     }
@@ -83,7 +83,7 @@ void merge(Encoding& encoding, const Encoding& other) {
         each_list(out, b, [](auto& to, const auto& from) { to.insert(to.end(), from.begin(), from.end()); });
         return out;
     };
-    // Each piece of one is joined with each of the other: a template of many texts would multiply them without end.
+    // Each overflowing piece of one is paired with each of the other: templates with many texts would multiply them.
     constexpr std::size_t kMaxPieces = std::size_t{1} << 20;
     if ((encoding.overflowing.size() + 1) > kMaxPieces / (other.overflowing.size() + 1))
         throw ValueError(fmt::format("Tokenizer: expected at most {} pieces of truncated texts, got {} x {}",
@@ -111,7 +111,7 @@ void truncate(Encoding& encoding, std::size_t length, std::size_t stride, Side d
         throw ValueError(
             fmt::format("Tokenizer: expected a stride below the {} tokens that truncation leaves for the text, got {}",
                         length, stride));
-    // Pieces that share most of their tokens with the one before are many.
+    // A stride close to the length gives many pieces, which share most of their tokens.
     constexpr std::size_t kMaxTokens = std::size_t{1} << 24;
     if ((size - stride) / (length - stride) > std::max(kMaxTokens, size) / length)
         throw ValueError(

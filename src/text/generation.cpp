@@ -28,7 +28,7 @@ bool contains(const std::vector<std::int64_t>& tokens, std::int64_t token) {
     return std::ranges::find(tokens, token) != tokens.end();
 }
 
-/// Why generated tokens are a whole sequence; length where they are not.
+/// Finish reason of the generated tokens; `length` if they are not finished.
 FinishReason stops(std::span<const std::int64_t> generated, const GenerationOptions& options) {
     if (generated.empty()) return FinishReason::length;
     if (contains(options.eos_token_id, generated.back())) return FinishReason::eos_token;
@@ -37,31 +37,31 @@ FinishReason stops(std::span<const std::int64_t> generated, const GenerationOpti
     return FinishReason::length;
 }
 
-/// The same by stop strings, too.
+/// The same, including stop strings.
 FinishReason stops(std::span<const std::int64_t> generated, TextStream& text, const GenerationOptions& options) {
-    // Without stop strings and a callback the text is made once, at the end.
+    // Without stop strings and a callback the text is decoded once, at the end.
     const bool at_string = (!options.stop_strings.empty() || options.on_token) && text.update(generated);
     const FinishReason by_tokens = stops(generated, options);
     return by_tokens == FinishReason::length && at_string ? FinishReason::stop_string : by_tokens;
 }
 
-/// A sequence under way.
+/// An unfinished sequence.
 struct Beam {
-    std::vector<std::int64_t> tokens;  ///< the prompt, too
+    std::vector<std::int64_t> tokens;  ///< including the prompt
     double score = 0;
     std::int64_t parent = 0;
-    std::size_t prompt = 0;  ///< tokens that were given
+    std::size_t prompt = 0;  ///< tokens after the prompt
     [[nodiscard]] std::span<const std::int64_t> generated() const { return std::span(tokens).subspan(prompt); }
 };
 
 Beam begun(const std::vector<std::int64_t>& prompt, std::int64_t parent) { return {prompt, 0, parent, prompt.size()}; }
 
-/// Calls the model, and checks what it gives.
+/// Calls the model, and checks its results.
 class Model {
   public:
     Model(const NextLogits& next, const GenerationOptions& options) : next_(next), options_(options) {}
 
-    /// The processed logits of what follows each sequence.
+    /// Processed logits of the token after each sequence.
     std::vector<std::vector<float>> operator()(const std::vector<Beam>& beams) {
         GenerationStep step;
         for (const Beam& beam : beams) {
@@ -71,7 +71,7 @@ class Model {
         std::vector<std::vector<float>> logits = next_(step);
         if (logits.size() != beams.size())
             throw ValueError(
-                fmt::format("generate: expected logits of {} sequences, got {}", beams.size(), logits.size()));
+                fmt::format("generate: expected logits for {} sequences, got {}", beams.size(), logits.size()));
         for (std::size_t i = 0; i < beams.size(); ++i) {
             if (size_ == 0) {
                 size_ = logits[i].size();
@@ -107,7 +107,7 @@ std::vector<GeneratedSequence> without_beams(Model& model, const Prompts& prompt
     const auto each = static_cast<std::size_t>(options.num_return_sequences);
     struct Running {
         Beam beam;
-        std::size_t index;  // of its result
+        std::size_t index;  // decoded text of the result
         TextStream text;
         data::Random random;
     };
@@ -144,12 +144,12 @@ std::vector<GeneratedSequence> without_beams(Model& model, const Prompts& prompt
     return out;
 }
 
-/// Finished sequences, the best ones.
+/// The best finished sequences.
 class Finished {
   public:
     explicit Finished(const GenerationOptions& options) : options_(options) {}
 
-    /// A score as sequences are ranked by, of so many generated tokens.
+    /// Score normalised for ranking, for so many generated tokens.
     [[nodiscard]] double ranked(double score, std::size_t generated) const {
         return score / std::pow(static_cast<double>(std::max<std::size_t>(generated, 1)), options_.length_penalty);
     }
@@ -162,7 +162,7 @@ class Finished {
         all_.insert(at, std::move(one));
         if (all_.size() > static_cast<std::size_t>(options_.num_beams)) all_.pop_back();
     }
-    /// Whether no beam of this score, of so many generated tokens, can still become better than what is there.
+    /// Returns whether no beam with this score, after so many generated tokens, can still exceed the finished ones.
     [[nodiscard]] bool done(double best, std::size_t generated) const {
         if (all_.size() < static_cast<std::size_t>(options_.num_beams)) return false;
         return options_.early_stopping || all_.back().score >= ranked(best, generated);
@@ -186,7 +186,7 @@ std::vector<GeneratedSequence> with_beams(Model& model, const std::vector<std::i
     data::Random random(options.seed, 0, index, data::Purpose::draw);
     struct Candidate {
         double score = 0;  // of the sequence
-        double order = 0;  // what is chosen by
+        double order = 0;  // used for the selection
         std::size_t beam = 0;
         std::int64_t token = 0;
     };
@@ -202,11 +202,12 @@ std::vector<GeneratedSequence> with_beams(Model& model, const std::vector<std::i
         }
         for (Candidate& candidate : candidates) {
             candidate.order = candidate.score;
-            // The largest of log probabilities plus Gumbel noise are a draw without replacement (Kool et al. 2019).
+            // The largest log probabilities plus Gumbel noise are a sample without replacement (Kool et al. 2019).
             if (options.do_sample)
                 candidate.order -= std::log(-std::log((static_cast<double>(random.word()) + 0.5) * 0x1p-32));
         }
-        // Twice as many as there are beams, so that enough are left where some end; and one more for each further end.
+        // Twice as many candidates as beams, so that enough remain if some end; and one more for each further end
+        // token.
         const std::size_t wanted =
             std::min(candidates.size(), (1 + std::max<std::size_t>(options.eos_token_id.size(), 1)) * width);
         std::ranges::partial_sort(
@@ -226,7 +227,7 @@ std::vector<GeneratedSequence> with_beams(Model& model, const std::vector<std::i
                                   ? stops(beam.generated(), options) != FinishReason::length
                                   : stops(beam.generated(), text, options) != FinishReason::length;
             if (!ends) next.push_back(std::move(beam));
-            // One that ends, but is none of the best, would not have been kept either.
+            // Ended candidates outside of the top are dropped, like others would be.
             else if (rank < width) done.add(beam);
         }
         running = std::move(next);
@@ -239,7 +240,7 @@ std::vector<GeneratedSequence> with_beams(Model& model, const std::vector<std::i
     return std::move(done).best(static_cast<std::size_t>(options.num_return_sequences));
 }
 
-/// The tokens of one length as a tensor, and the logits of what follows each.
+/// Tensor of sequences of one length, and the logits of the token after each.
 class LogitsOfTensor {
   public:
     LogitsOfTensor(const NextLogitsOfTensor& next, const GenerationOptions& options)
@@ -248,7 +249,7 @@ class LogitsOfTensor {
     std::vector<std::vector<float>> operator()(const GenerationStep& step) const {
         const NoGrad no_grad;
         std::vector<std::vector<float>> out(step.sequences.size());
-        // Rows of one length need no padding, whatever the function does with it.
+        // Rows of one length need no padding, so the function need not support it.
         for (std::size_t first = 0; first < out.size(); ++first) {
             if (!out[first].empty()) continue;
             const std::size_t length = step.sequences[first].size();
@@ -265,9 +266,9 @@ class LogitsOfTensor {
             if (!logits.defined()) throw ValueError("generate: expected logits, got an undefined tensor");
             const bool each_place = logits.rank() == 3 && logits.size(1) == places;
             if ((!each_place && logits.rank() != 2) || logits.size(0) != texts || logits.size(-1) < 1)
-                throw ShapeError(
-                    fmt::format("generate: expected logits ({0}, {1}, vocab_size) or ({0}, vocab_size), got {2}", texts,
-                                places, logits.shape().str()));
+                throw ShapeError(fmt::format(
+                    "generate: expected logits of shape ({0}, {1}, vocab_size) or ({0}, vocab_size), got {2}", texts,
+                    places, logits.shape().str()));
             if (each_place) logits = select(logits, 1, places - 1);
             const auto size = static_cast<std::size_t>(logits.size(1));
             const std::vector<float> all = logits.to(DType::f32).to_vector<float>();
@@ -285,16 +286,15 @@ class LogitsOfTensor {
 
 template <class Next>
 void require_function(const Next& next) {
-    if (!next) throw ValueError("generate: expected a function that gives logits, got an empty one");
+    if (!next) throw ValueError("generate: expected a function that returns logits, got an empty one");
 }
 
-/// Refuses the options that only models::generate() has.
+/// Rejects the options that only models::generate() supports.
 void require_host_options(const GenerationOptions& options) {
     if (options.next.choose)
-        throw ValueError(
-            "generate: expected no `next` beside a function of logits, which models::generate() alone has");
+        throw ValueError("generate: expected no `next` with a function of logits; only models::generate() supports it");
     if (options.lengths.defined())
-        throw ValueError("generate: expected no `lengths` beside prompts that are lists, which have their own");
+        throw ValueError("generate: expected no `lengths` with prompts that are lists, which have their own");
 }
 
 Prompts one_of(std::span<const std::int64_t> prompt) {

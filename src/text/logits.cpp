@@ -1,4 +1,4 @@
-// Logits: penalties and bans, which tokens are left, and the choice among them.
+// Logits processing: penalties and bans, filtering of tokens, and sampling.
 #include <algorithm>
 #include <cmath>
 #include <limits>
@@ -26,7 +26,7 @@ std::vector<double> probabilities(std::span<const float> logits) {
     return out;
 }
 
-/// Tokens that can still be chosen.
+/// Tokens that can still be selected.
 std::vector<std::size_t> left(std::span<const float> logits) {
     std::vector<std::size_t> tokens;
     for (std::size_t i = 0; i < logits.size(); ++i)
@@ -34,8 +34,8 @@ std::vector<std::size_t> left(std::span<const float> logits) {
     return tokens;
 }
 
-/// Keeps the first tokens of an order, of equal ones the lower ids first, until take(token) is false or none follows.
-/// No more of the order is made than is needed: most of a vocabulary is never looked at.
+/// Keeps the first tokens of an order, ties by lower id, until take(token) is false or none is left. Sorts only as far
+/// as needed: most of a vocabulary is never visited.
 template <class Before, class Take>
 void keep_first(std::span<float> logits, const Before& before, const Take& take) {
     std::vector<std::size_t> order = left(logits);
@@ -56,7 +56,7 @@ void keep_first(std::span<float> logits, const Before& before, const Take& take)
     }
 }
 
-/// Keeps tokens of an order until their probabilities come to p, at least one.
+/// Keeps tokens in an order until their cumulative probability reaches p, at least one.
 template <class Before>
 void keep_mass(std::span<float> logits, std::span<const double> p_of, const Before& before, double p) {
     double sum = 0;
@@ -72,8 +72,8 @@ void keep_mass(std::span<float> logits, std::span<const double> p_of, const Befo
 void warp(std::span<float> logits, const GenerationOptions& options) {
     if (options.temperature != 1) {
         const double largest = std::ranges::max(logits);
-        // Where the quotient of the largest overflows, what counts is the distance from it; beside an infinite logit no
-        // other becomes one.
+        // If the quotient of the maximum overflows, the difference to it is used; next to an infinite logit no other
+        // becomes infinite.
         const bool overflows =
             std::isfinite(largest) && !std::isfinite(static_cast<float>(largest / options.temperature));
         for (float& logit : logits) {
@@ -150,22 +150,21 @@ void check(const GenerationOptions& of) {
     for (const std::string& stop : of.stop_strings)
         if (stop.empty()) throw ValueError("GenerationOptions: expected stop_strings of at least one byte, got \"\"");
     if (!of.stop_strings.empty() && !of.decode)
-        throw ValueError("GenerationOptions: expected decode, which gives the text of tokens, beside stop_strings");
+        throw ValueError("GenerationOptions: expected decode, which returns the text of tokens, with stop_strings");
     if (of.on_token && of.num_beams > 1)
-        throw ValueError(
-            fmt::format("GenerationOptions: expected num_beams of 1 beside on_token, got {}", of.num_beams));
+        throw ValueError(fmt::format("GenerationOptions: expected num_beams of 1 with on_token, got {}", of.num_beams));
     require(of.eos_interval >= 1, "eos_interval", "of at least 1", of.eos_interval);
 }
 
 std::vector<double> log_softmax(std::span<const float> logits) {
     double largest = -std::numeric_limits<double>::infinity();
     for (const float logit : logits) {
-        if (std::isnan(logit)) throw ValueError("log_softmax: expected logits that are numbers, got NaN");
+        if (std::isnan(logit)) throw ValueError("log_softmax: expected logits without NaN, got NaN");
         largest = std::max(largest, static_cast<double>(logit));
     }
     std::vector<double> out(logits.begin(), logits.end());
     if (!std::isfinite(largest)) {
-        // All at -infinity have no probabilities; those at +infinity have all of it.
+        // If all are -infinity there are no probabilities; those at +infinity share all of it.
         const auto many = static_cast<double>(std::ranges::count(out, largest));
         for (double& output : out)
             output = largest > 0 && output == largest ? -std::log(many) : -std::numeric_limits<double>::infinity();
@@ -180,7 +179,7 @@ std::vector<double> log_softmax(std::span<const float> logits) {
 std::int64_t argmax(std::span<const float> logits) {
     if (logits.empty()) throw ValueError("argmax: expected at least one logit, got none");
     for (const float logit : logits)
-        if (std::isnan(logit)) throw ValueError("argmax: expected logits that are numbers, got NaN");
+        if (std::isnan(logit)) throw ValueError("argmax: expected logits without NaN, got NaN");
     return std::ranges::max_element(logits) - logits.begin();
 }
 
@@ -216,7 +215,7 @@ void process_logits(std::span<float> logits, std::span<const std::int64_t> token
     for (const std::int64_t token : tokens) (void)in_vocabulary(token);
     for (std::size_t i = 0; i < logits.size(); ++i)
         if (std::isnan(logits[i]))
-            throw ValueError(fmt::format("process_logits: expected logits that are numbers, got NaN for token {}", i));
+            throw ValueError(fmt::format("process_logits: expected logits without NaN, got NaN for token {}", i));
     if (options.repetition_penalty != 1) {
         std::vector<bool> seen(logits.size());
         for (const std::int64_t token : tokens) {
@@ -241,7 +240,7 @@ void process_logits(std::span<float> logits, std::span<const std::int64_t> token
         for (const std::int64_t token : options.eos_token_id) logits[in_vocabulary(token)] = kNever;
     if (std::ranges::none_of(logits, [](float logit) { return logit > kNever; }))
         throw ValueError(
-            "process_logits: no token is left to choose; loosen no_repeat_ngram_size, suppress_tokens or "
+            "process_logits: no token can be selected; relax no_repeat_ngram_size, suppress_tokens or "
             "min_new_tokens");
     if (options.do_sample) warp(logits, options);
 }

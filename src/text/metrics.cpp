@@ -23,7 +23,7 @@ Rouge rouge_of(std::size_t matches, std::size_t hypothesis, std::size_t referenc
     return out;
 }
 
-/// Lengths of the longest common subsequences of all beginnings: table[i * (columns + 1) + k].
+/// Lengths of the longest common subsequences of all prefixes: table[i * (columns + 1) + k].
 std::vector<std::uint32_t> lcs_table(const Tokens& a, const Tokens& b) {
     const std::size_t columns = b.size() + 1;
     std::vector<std::uint32_t> table((a.size() + 1) * columns);
@@ -35,7 +35,7 @@ std::vector<std::uint32_t> lcs_table(const Tokens& a, const Tokens& b) {
     return table;
 }
 
-/// Places in the reference of one longest common subsequence; of several the one that rouge-score finds.
+/// Indices in the reference of a longest common subsequence; among several the one that rouge-score finds.
 void mark_lcs(const Tokens& reference, const Tokens& hypothesis, std::vector<bool>& marked) {
     const std::vector<std::uint32_t> table = lcs_table(reference, hypothesis);
     const std::size_t columns = hypothesis.size() + 1;
@@ -69,7 +69,7 @@ std::int64_t distance(const List& a, const List& b) {
 double error_rate(const char* function, std::span<const std::string> hypotheses,
                   std::span<const std::string> references, std::vector<std::string> (*split)(std::string_view)) {
     if (hypotheses.size() != references.size())
-        throw ValueError(fmt::format("{}: expected a reference of each of {} hypotheses, got {}", function,
+        throw ValueError(fmt::format("{}: expected a reference for each of {} hypotheses, got {}", function,
                                      hypotheses.size(), references.size()));
     std::int64_t edited = 0, all = 0;
     for (std::size_t i = 0; i < hypotheses.size(); ++i) {
@@ -111,7 +111,7 @@ Rouge rouge_lsum(std::span<const Tokens> hypothesis, std::span<const Tokens> ref
         for (const Tokens& other : hypothesis) mark_lcs(sentence, other, marked);
         for (std::size_t i = 0; i < sentence.size(); ++i) {
             if (!marked[i]) continue;
-            // No token counts more often than it is there.
+            // Each token counts at most as often as it occurs.
             std::int64_t &mine = left_hypothesis[sentence[i]], &theirs = left_reference[sentence[i]];
             if (mine > 0 && theirs > 0) ++matches, --mine, --theirs;
         }

@@ -69,7 +69,7 @@ std::string vocab_json(const TokenTable& table) {
 }
 
 std::shared_ptr<const Model> make_model(const JsonValue& description) {
-    // Files of early versions do not name the type.
+    // Files of early versions have no type.
     const std::string type = description.has("type")                       ? description.type()
                              : description.has("merges")                   ? "BPE"
                              : description.has("unk_id")                   ? "Unigram"
@@ -79,7 +79,8 @@ std::shared_ptr<const Model> make_model(const JsonValue& description) {
     if (type == "WordPiece") return make_word_piece(description);
     if (type == "Unigram") return make_unigram(description);
     if (type == "WordLevel") return make_word_level(description);
-    description["type"].fail(fmt::format("'{}' is no model: expected BPE, WordPiece, Unigram or WordLevel", type));
+    description["type"].fail(
+        fmt::format("'{}' is not a known model: expected BPE, WordPiece, Unigram or WordLevel", type));
 }
 
 }  // namespace declivity::text

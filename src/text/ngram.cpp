@@ -29,25 +29,25 @@ using Counts = std::unordered_map<Key, std::int64_t>;
 constexpr int kMaxOrder = 8;
 constexpr std::array<char, 8> kMagic{'D', 'C', 'N', 'G', 'R', 'A', 'M', '2'};
 
-/// What is known of what follows some tokens.
+/// Statistics of a context.
 struct Context {
     double total = 0;                  ///< sum of the counts
-    std::array<double, 3> distinct{};  ///< tokens that were counted once, twice, more often
-    double seen = 0;                   ///< of backoff: what the shorter context gives to the tokens that were counted
+    std::array<double, 3> distinct{};  ///< number of tokens with count 1, 2, 3 or more
+    double seen = 0;                   ///< backoff: weight of the shorter context's distribution
 };
 
 /// One order of the model.
 struct Order {
-    Counts counts;  ///< of n-grams; of shorter ones with Kneser-Ney, how many different tokens stand before
+    Counts counts;  ///< counts of n-grams; for lower orders with Kneser-Ney, the number of different tokens before them
     std::unordered_map<Key, Context> contexts;
     std::array<double, 3> discounts{};
 };
 
 std::array<double, 3> discounts_of(const Counts& counts) {
-    std::array<double, 5> of{};  // how many n-grams have the count 1, 2, 3, 4
+    std::array<double, 5> of{};  // number of n-grams with the counts 1, 2, 3, 4
     for (const auto& [key, count] : counts)
         if (count < 5) of[static_cast<std::size_t>(count)] += 1;
-    // Where there is too little to estimate from, a half is taken off.
+    // With too little data for an estimate, a discount of a half is used.
     if (of[1] == 0 || of[2] == 0) return {0.5, 0.5, 0.5};
     const double y = of[1] / (of[1] + 2 * of[2]);
     if (of[3] == 0 || of[4] == 0) return {y, y, y};
@@ -56,7 +56,7 @@ std::array<double, 3> discounts_of(const Counts& counts) {
         const double n = static_cast<double>(i) + 1;
         out[i] = std::clamp(n - (n + 1) * y * of[i + 2] / of[i + 1], 0.0, n);
     }
-    // Without any discount nothing is left for what was not seen.
+    // Without any discount unseen tokens would have no probability.
     return out[0] + out[1] + out[2] > 0 ? out : std::array<double, 3>{0.5, 0.5, 0.5};
 }
 
@@ -94,9 +94,9 @@ class Reader {
 struct NgramModel::State {
     std::int64_t size = 0;
     NgramOptions options;
-    std::vector<Counts> counts;  ///< [n - 1] of n-grams, as they were counted
+    std::vector<Counts> counts;  ///< [n - 1] counts of n-grams
 
-    // Made of the counts when it is asked for.
+    // Computed from the counts on demand.
     mutable std::mutex mutex;
     mutable std::shared_ptr<const std::vector<Order>> made;
 
@@ -118,7 +118,7 @@ struct NgramModel::State {
         }
         return out;
     }
-    /// The tokens that count of a context.
+    /// The tokens of a context that are used.
     [[nodiscard]] Key context_of(const char* function, std::span<const std::int64_t> context) const {
         const auto most = static_cast<std::size_t>(options.order) - 1;
         if (context.size() >= most) return key_of(function, context.last(most));
@@ -149,7 +149,7 @@ struct NgramModel::State {
                 order.counts = counts[n];
             } else {
                 for (const auto& [key, count] : counts[n + 1]) ++order.counts[key.substr(1)];
-                // Nothing stands before the begin of a sequence.
+                // No token precedes the beginning of a sequence.
                 for (const auto& [key, count] : counts[n])
                     if (options.bos_id && key[0] == static_cast<char32_t>(*options.bos_id)) order.counts[key] = count;
             }
@@ -168,7 +168,7 @@ struct NgramModel::State {
         return out;
     }
 
-    /// Of a token behind exactly these.
+    /// Probability of a token after exactly these.
     [[nodiscard]] double probability(const std::vector<Order>& orders, const Key& context, char32_t token) const {
         const std::size_t n = context.size();
         const Order& order = orders[n];
@@ -294,7 +294,7 @@ void NgramModel::save(const std::filesystem::path& path) const {
     for (const Counts& counts : state_->counts) {
         put(out, static_cast<std::uint64_t>(counts.size()));
         std::vector<std::pair<Key, std::int64_t>> order(counts.begin(), counts.end());
-        std::ranges::sort(order);  // the same file of the same model
+        std::ranges::sort(order);  // sorted, so that the same model gives the same file
         for (const auto& [key, count] : order) {
             for (const char32_t token : key) put(out, static_cast<std::uint32_t>(token));
             put(out, count);
@@ -310,14 +310,14 @@ NgramModel NgramModel::load(const std::filesystem::path& path) {
     const std::size_t content = bytes.size() - std::min(bytes.size(), sizeof(std::uint32_t));
     Reader in(path.string(), std::span(bytes).first(content));
     if (in.take<std::array<char, 8>>("the header") != kMagic)
-        throw FormatError(path.string(), 0, "this is no n-gram model");
+        throw FormatError(path.string(), 0, "not an n-gram model");
     Reader end(path.string(), std::span(bytes).subspan(content));
     if (const std::uint32_t found = io::crc32_of(std::span(bytes).first(content)),
         stated = end.take<std::uint32_t>("the checksum");
         found != stated)
         throw FormatError(
             path.string(), content,
-            fmt::format("the file is damaged: expected a content of checksum {:08x}, got {:08x}", stated, found));
+            fmt::format("the file is damaged: expected content with checksum {:08x}, got {:08x}", stated, found));
     const auto size = in.take<std::int64_t>("the header");
     NgramOptions options;
     const auto order = in.take<std::int64_t>("the header"), smoothing = in.take<std::int64_t>("the header");

@@ -1,4 +1,4 @@
-// Layer 5, private. How often each n-gram of a list of tokens is there.
+// Layer 5, private. Counts of the n-grams of a list of tokens.
 #pragma once
 
 #include <cstddef>
@@ -11,7 +11,7 @@ namespace declivity::text {
 
 using NgramCounts = std::unordered_map<std::string, std::int64_t>;
 
-/// Those of n tokens, which are told apart by a byte that no valid text has.
+/// Counts of n-grams of n tokens, separated by a byte that does not occur in valid text.
 inline NgramCounts count_ngrams(const std::vector<std::string>& tokens, std::size_t n) {
     NgramCounts out;
     std::string key;

@@ -9,9 +9,9 @@
 namespace declivity::text {
 namespace {
 
-// A tokenizer.json may describe changes that double a text, one after the other.
+// A tokenizer.json may describe consecutive changes that each double a text.
 constexpr std::size_t kMaxGrowth = 64, kFreeGrowth = std::size_t{16} << 20;
-// Places within a text are kept as 32 bits.
+// Positions within a text are 32 bits.
 constexpr std::size_t kLongestText = INT32_MAX;
 
 }  // namespace
@@ -42,8 +42,8 @@ NormalizedText::NormalizedText(const NormalizedText& whole, Range part) : text_(
 
 void NormalizedText::check_growth(std::size_t bytes) const {
     if (bytes > most_)
-        throw ValueError(fmt::format("Tokenizer: expected changes of a text that make at most {} bytes of it, got {}",
-                                     most_, bytes));
+        throw ValueError(
+            fmt::format("Tokenizer: expected a normalized text of at most {} bytes, got {}", most_, bytes));
 }
 
 void NormalizedText::assign(NormalizedText&& other) {
@@ -80,14 +80,14 @@ void NormalizedText::append(const NormalizedText& other, Range part) {
 void NormalizedText::transform(std::span<const Change> changes) {
     NormalizedText out;
     out.reserve(text_.size() + 16);
-    std::size_t at = 0;  // of what is still to be replaced
+    std::size_t at = 0;  // of what remains to be replaced
     std::string characters;
     const auto size_at = [&] { return at < text_.size() ? bytes_of(static_cast<unsigned char>(text_[at])) : 0; };
     for (const Change& item : changes) {
         Offsets from;
         if (item.change > 0) {
             if (at > 0) from = original({at - 1, at});
-            if (at > 0 && spans_.empty()) {  // a byte of it is there, the whole character is meant
+            if (at > 0 && spans_.empty()) {  // if a byte of it is included, the whole character is
                 const std::size_t size = decode_before(text_, at).size;
                 from = {base_ + at - size, base_ + at};
             }

@@ -1,4 +1,4 @@
-// Layer 5, private. A text that was changed, each byte of which knows the part of the original that it comes from.
+// Layer 5, private. A modified text with the span in the original that each byte comes from.
 #pragma once
 
 #include <cstddef>
@@ -18,9 +18,9 @@ namespace declivity::text {
 class NormalizedText {
   public:
     NormalizedText() = default;
-    /// A part of the original that begins at `base`. What is not valid becomes U+FFFD.
+    /// A part of the original that starts at `base`. Invalid bytes become U+FFFD.
     NormalizedText(std::string_view original, std::size_t base);
-    /// A part of another one.
+    /// A part of another normalized text.
     NormalizedText(const NormalizedText& whole, Range part);
 
     [[nodiscard]] const std::string& str() const noexcept { return text_; }
@@ -28,7 +28,7 @@ class NormalizedText {
         return std::string_view(text_).substr(part.begin, part.end - part.begin);
     }
     [[nodiscard]] bool empty() const noexcept { return text_.empty(); }
-    /// The part of the original that a part comes from.
+    /// Span in the original that a part comes from.
     [[nodiscard]] Offsets original(Range part) const noexcept {
         if (part.begin >= part.end) return {original_begin(part.begin), original_begin(part.begin)};
         if (spans_.empty()) return {base_ + part.begin, base_ + part.end};
@@ -37,19 +37,19 @@ class NormalizedText {
 
     // Changes of the whole text.
     void transform(std::span<const Change> changes);
-    /// Characters become those that the function appends; those after the first come from where the first does.
+    /// Replaces each character by those that the function appends, all of which have its span.
     void map(const std::function<void(char32_t c, std::u32string& out)>& function);
     void prepend(std::string_view front);
-    /// Each match becomes `by`, which comes from where the last character of the match does.
+    /// Replaces each match by `by`, which has the span of the match's last character.
     void replace(const Regex& pattern, std::string_view by);
     void keep(Range part);
-    /// Another text of the same origin in place of this one. @throws ValueError for one that outgrows the original
+    /// Replaces this text by another one with the same original. @throws ValueError if it exceeds the growth limit
     void assign(NormalizedText&& other);
-    /// To be called before a change. @throws ValueError where it makes so many bytes that it outgrows the original
+    /// To be called before a change. @throws ValueError if this many bytes exceed the growth limit
     void check_growth(std::size_t bytes) const;
 
-    // Writing a new text out of an old one.
-    /// Appends characters that come from one part.
+    // Writing a new text from an old one.
+    /// Appends characters with one span.
     void append(std::string_view characters, Offsets from) {
         if (spans_.size() != text_.size()) expand();
         text_ += characters;
@@ -67,12 +67,12 @@ class NormalizedText {
         if (spans_.empty()) return base_ + at;
         return at < spans_.size() ? spans_[at].begin : spans_.back().end;
     }
-    /// Gives each byte its own span.
+    /// Stores a span for each byte.
     void expand();
     std::string text_;
     std::vector<Offsets> spans_;  ///< of each byte; empty while byte i is byte base_ + i of the original
     std::size_t base_ = 0;
-    std::size_t most_ = SIZE_MAX;  ///< bytes that changes of the original may make of it
+    std::size_t most_ = SIZE_MAX;  ///< maximum number of bytes after changes
 };
 
 }  // namespace declivity::text

@@ -13,7 +13,7 @@
 namespace declivity::text {
 namespace {
 
-/// A normalizer that is a function.
+/// A normalizer implemented by a function.
 class Function : public Normalizer {
   public:
     explicit Function(std::function<void(NormalizedText&)> function) : function_(std::move(function)) {}
@@ -79,7 +79,7 @@ struct Bert {
     }
 };
 
-/// What sentencepiece's training calls nmt.
+/// The rule that sentencepiece's training calls nmt.
 void nmt(NormalizedText& text) {
     text.map([](char32_t c, std::u32string& out) {
         if ((c >= 1 && c <= 8) || c == 0xB || (c >= 0xE && c <= 0x1F) || c == 0x7F || c == 0x8F || c == 0x9F) return;
@@ -148,7 +148,7 @@ std::shared_ptr<const Normalizer> make_normalizer(const JsonValue& description) 
         return function(Bert{description.boolean("clean_text", true), description.boolean("handle_chinese_chars", true),
                              description.boolean("strip_accents", lower), lower});
     }
-    description["type"].fail(fmt::format("'{}' is no normalizer that is known", type));
+    description["type"].fail(fmt::format("'{}' is not a known normalizer", type));
 }
 
 }  // namespace declivity::text

@@ -1,4 +1,4 @@
-// Layer 5, private. Normalizers: what is done to a text before it is cut into pieces.
+// Layer 5, private. Normalizers, applied to a text before it is split into pieces.
 #pragma once
 
 #include <memory>
@@ -14,12 +14,12 @@ class Normalizer {
     virtual void apply(NormalizedText& text) const = 0;
 };
 
-/// @throws FormatError for a description that is malformed or unknown
+/// @throws FormatError for a malformed or unknown description
 std::shared_ptr<const Normalizer> make_normalizer(const JsonValue& description);
-/// SentencePiece's table of characters, in its own format and base64.
+/// SentencePiece's precompiled character map, in its own format and base64.
 std::shared_ptr<const Normalizer> make_precompiled(const JsonValue& description);
 
-/// A member "pattern", {"String": ...} or {"Regex": ...}, as a regular expression.
+/// The regular expression of a member "pattern", {"String": ...} or {"Regex": ...}.
 Regex pattern_of(const JsonValue& pattern);
 /// A literal text as a regular expression.
 std::string escape_regex(std::string_view text);

@@ -31,13 +31,13 @@ Encoding special(const std::vector<std::pair<std::int64_t, std::string>>& tokens
 
 using Texts = std::span<const std::string_view>;
 
-/// So many characters behind a place of any bytes.
+/// Position so many characters after a position, in arbitrary bytes.
 std::size_t advance(std::string_view text, std::size_t at, std::size_t characters) {
     for (; characters > 0 && at < text.size(); --characters) at += decode_any(text, at).size;
     return at;
 }
 
-/// So many characters before a place; none where there are not so many.
+/// Position so many characters before a position; none if there are fewer.
 std::optional<std::size_t> retreat(std::string_view text, std::size_t at, std::size_t characters) {
     for (; characters > 0; --characters) {
         if (at == 0) return std::nullopt;
@@ -47,7 +47,7 @@ std::optional<std::size_t> retreat(std::string_view text, std::size_t at, std::s
     return at;
 }
 
-/// Leaves the spaces around tokens out of their offsets.
+/// Excludes the spaces around tokens from their offsets.
 void trim_offsets(Encoding& encoding, Texts texts, bool add_prefix_space) {
     for (Encoding& item : encoding.overflowing) trim_offsets(item, texts, add_prefix_space);
     for (std::size_t i = 0; i < encoding.size(); ++i) {
@@ -62,7 +62,7 @@ void trim_offsets(Encoding& encoding, Texts texts, bool add_prefix_space) {
         for (std::size_t at = token.size(); at > 0 && is_space(decode_before(token, at).c);
              at -= decode_before(token, at).size)
             ++trailing;
-        // One space before the first word may have been put there, and is none of the text's.
+        // One space before the first word may have been added, and is not part of the text.
         if (leading == 1 && (i == 0 || span.begin == 0) && add_prefix_space) leading = 0;
         if (leading > 0) span.begin = std::min(advance(text, span.begin, leading), span.end);
         if (trailing > 0)
@@ -84,11 +84,11 @@ class ByteLevel : public PostProcessor {
     bool trim_, add_prefix_space_;
 };
 
-/// Texts and special tokens, in the order of a template.
+/// Texts and special tokens in the order of a template.
 class Template : public PostProcessor {
   public:
     struct Piece {
-        std::size_t sequence = 0;  ///< where it is no special token
+        std::size_t sequence = 0;  ///< if it is not a special token
         std::int64_t type = 0;
         std::vector<std::pair<std::int64_t, std::string>> tokens = {};
         bool special = false;
@@ -171,7 +171,7 @@ class Sequence : public PostProcessor {
 constexpr std::int64_t kMaxId = UINT32_MAX;
 
 std::vector<Template::Piece> read_template(const JsonValue& list, const JsonValue& tokens) {
-    // An encoding is as many times as long as its template says.
+    // The template multiplies the length of an encoding.
     constexpr std::size_t kMaxTexts = 16, kMaxTokens = std::size_t{1} << 16;
     std::size_t sequences = 0, specials = 0;
     std::vector<Template::Piece> out;
@@ -227,7 +227,7 @@ std::shared_ptr<const PostProcessor> make_post_processor(const JsonValue& of) {
                                             roberta && of.boolean("trim_offsets", true),
                                             of.boolean("add_prefix_space", true));
     }
-    of["type"].fail(fmt::format("'{}' is no post-processor that is known", type));
+    of["type"].fail(fmt::format("'{}' is not a known post-processor", type));
 }
 
 }  // namespace declivity::text

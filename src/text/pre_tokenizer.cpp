@@ -13,7 +13,7 @@
 namespace declivity::text {
 namespace {
 
-/// What becomes of the matches when a text is cut.
+/// Treatment of the matches when a text is split.
 enum class Behavior : std::uint8_t { removed, isolated, merged_with_previous, merged_with_next, contiguous };
 
 Behavior behavior_of(const JsonValue& value) {
@@ -25,9 +25,9 @@ Behavior behavior_of(const JsonValue& value) {
          {"Contiguous", Behavior::contiguous}}};
     for (const auto& [name, behavior] : kNames)
         if (value.string() == name) return behavior;
-    value.fail(
-        fmt::format("'{}' is no behavior: expected Removed, Isolated, MergedWithPrevious, MergedWithNext or Contiguous",
-                    value.string()));
+    value.fail(fmt::format(
+        "'{}' is not a behavior: expected Removed, Isolated, MergedWithPrevious, MergedWithNext or Contiguous",
+        value.string()));
 }
 
 struct Part {
@@ -35,7 +35,7 @@ struct Part {
     bool match = false;
 };
 using Parts = std::vector<Part>;
-/// Appends the parts of a piece, all of it, in order.
+/// Appends the parts of a piece, which cover it in order.
 using Find = std::function<void(std::string_view piece, Parts& parts)>;
 
 Find find_regex(Regex regex, bool invert) {
@@ -50,7 +50,7 @@ Find find_regex(Regex regex, bool invert) {
     };
 }
 
-/// Each character of a kind is a match of its own.
+/// Each character of a class is a match of its own.
 template <class Is>
 Find find_characters(Is is) {
     return [is](std::string_view piece, Parts& parts) {
@@ -68,13 +68,13 @@ Find find_characters(Is is) {
     };
 }
 
-/// Puts parts together as the behavior says, and appends what is left, moved by `base`.
+/// Joins parts according to the behavior, and appends the result, shifted by `base`.
 void join(const Parts& parts, Behavior behavior, std::size_t base, std::vector<Range>& out) {
     const std::size_t first = out.size();
     const auto put = [&](Range range) { out.push_back({range.begin + base, range.end + base}); };
     bool before = false;
     if (behavior == Behavior::merged_with_next) {
-        // From the right: a match joins what stands behind it.
+        // From the right: a match is joined with the part after it.
         for (auto part = parts.rbegin(); part != parts.rend(); ++part) {
             if (part->match && !before && out.size() > first) out.back().begin = part->range.begin + base;
             else put(part->range);
@@ -120,7 +120,7 @@ std::shared_ptr<const PreTokenizer> split(Find find, Behavior behavior) {
     return std::make_shared<const Split>(std::move(find), behavior);
 }
 
-/// Writes the text anew, piece by piece: write(piece's text, its range, out) appends what it becomes.
+/// Rewrites the text piece by piece: write(piece's text, its range, out) appends the replacement.
 template <class Write>
 void rewrite(Pieces& pieces, const Write& write) {
     NormalizedText out;
@@ -134,7 +134,7 @@ void rewrite(Pieces& pieces, const Write& write) {
     std::erase_if(pieces.pieces, [](const Range& range) { return range.begin == range.end; });
 }
 
-/// Where the first character of a piece comes from.
+/// Span of the first character of a piece.
 Offsets of_first(const NormalizedText& text, Range piece) {
     return text.original({piece.begin, piece.begin + bytes_of(static_cast<unsigned char>(text.str()[piece.begin]))});
 }
@@ -211,7 +211,7 @@ class Sequence : public PreTokenizer {
     std::vector<std::shared_ptr<const PreTokenizer>> parts_;
 };
 
-/// Words and runs of what is neither word nor space: \w+|[^\w\s]+.
+/// Words and runs of characters that are neither word characters nor spaces: \w+|[^\w\s]+.
 void find_words(std::string_view piece, Parts& parts) {
     const auto kind = [](char32_t c) { return is_word(c) ? 1 : is_whitespace(c) ? 0 : 2; };
     for (std::size_t at = 0, begin = 0; at < piece.size();) {
@@ -269,7 +269,7 @@ std::shared_ptr<const PreTokenizer> make_pre_tokenizer(const JsonValue& of) {
     if (type == "FixedLength")
         return split(find_lengths(static_cast<std::size_t>(of.integer("length", 1, INT64_C(1) << 40, 5))),
                      Behavior::isolated);
-    of["type"].fail(fmt::format("'{}' is no pre-tokenizer that is known", type));
+    of["type"].fail(fmt::format("'{}' is not a known pre-tokenizer", type));
 }
 
 }  // namespace declivity::text

@@ -1,4 +1,4 @@
-// Layer 5, private. Pre-tokenizers: how a text is cut into pieces, each of which the model sees alone.
+// Layer 5, private. Pre-tokenizers: split a text into pieces, which the model tokenizes independently.
 #pragma once
 
 #include <memory>
@@ -11,11 +11,11 @@ namespace declivity::text {
 class PreTokenizer {
   public:
     virtual ~PreTokenizer() = default;
-    /// Cuts the pieces further, and may change the text. It leaves no empty piece.
+    /// Splits the pieces further, and may change the text. No piece is empty afterwards.
     virtual void apply(Pieces& pieces) const = 0;
 };
 
-/// @throws FormatError for a description that is malformed or unknown
+/// @throws FormatError for a malformed or unknown description
 std::shared_ptr<const PreTokenizer> make_pre_tokenizer(const JsonValue& description);
 
 /// GPT-2's pattern of words.

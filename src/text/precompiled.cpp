@@ -1,6 +1,6 @@
-// SentencePiece's precompiled table: a number of bytes, a double-array trie of that size over the replaced texts, and
-// the texts that replace them, each ended by a zero byte. The trie's units are those of the library Darts-clone:
-// offset, label, and whether a leaf follows.
+// SentencePiece's precompiled character map: a size in bytes, a double-array trie of that size over the replaced texts,
+// and the replacements, each terminated by a zero byte. The trie's units are those of the library Darts-clone: offset,
+// label, and whether a leaf follows.
 #include <array>
 #include <cstring>
 #include <vector>
@@ -24,7 +24,7 @@ std::string from_base64(const JsonValue& value) {
         else if (c >= '0' && c <= '9') six = static_cast<std::uint32_t>(c - '0') + 52;
         else if (c == '+') six = 62;
         else if (c == '/') six = 63;
-        else value.fail(fmt::format("'{}' is no character of base64", c));
+        else value.fail(fmt::format("'{}' is not a base64 character", c));
         bits = bits << 6 | six;
         if ((count += 6) >= 8) out.push_back(static_cast<char>(static_cast<unsigned char>(bits >> (count -= 8))));
     }
@@ -36,8 +36,8 @@ class Precompiled : public Normalizer {
     explicit Precompiled(const JsonValue& value) {
         const std::string bytes = from_base64(value);
         std::uint32_t size = 0;
-        if (bytes.size() < sizeof size) value.fail("the table is cut off");
-        std::memcpy(&size, bytes.data(), sizeof size);  // little-endian, as every machine this library runs on
+        if (bytes.size() < sizeof size) value.fail("the table is truncated");
+        std::memcpy(&size, bytes.data(), sizeof size);  // little-endian, like every supported machine
         if (size % 4 != 0 || size == 0 || size > bytes.size() - sizeof size)
             value.fail(fmt::format("expected a trie of {} bytes in a table of {}", size, bytes.size()));
         trie_.resize(size / 4);
@@ -55,7 +55,7 @@ class Precompiled : public Normalizer {
             const std::string_view whole = text.view({begin, end});
             begin = end;
             text.check_growth(changes.size());
-            // A short cluster is looked up as one, otherwise character by character.
+            // A short grapheme cluster is looked up as a whole, otherwise character by character.
             if (whole.size() < 6 && look_up(whole, changes)) {
                 changed = true;
                 continue;
@@ -71,7 +71,7 @@ class Precompiled : public Normalizer {
     }
 
   private:
-    /// Appends what replaces a text, or rather its shortest beginning that the table has: so the package does it.
+    /// Appends the replacement of a text, or of its shortest prefix in the table, as sentencepiece does.
     bool look_up(std::string_view part, std::vector<Change>& changes) const {
         const auto unit = [&](std::size_t i) { return i < trie_.size() ? trie_[i] : 0; };
         const auto offset = [](std::uint32_t of) {
@@ -106,7 +106,7 @@ class Precompiled : public Normalizer {
         if (more > 0)
             for (std::size_t i = changes.size() - static_cast<std::size_t>(more); i < changes.size(); ++i)
                 changes[i].change = 1;
-        // What vanishes goes with the character before it.
+        // Removed characters are attributed to the character before them.
         if (more < 0 && !changes.empty()) changes.back().change += static_cast<std::int32_t>(more);
     }
 

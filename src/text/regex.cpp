@@ -16,16 +16,16 @@
 namespace declivity::text {
 namespace {
 
-// What Oniguruma means by \s and \w in Unicode; PCRE2's own differ in a few characters.
+// \s and \w of Oniguruma in Unicode; PCRE2's differ in a few characters.
 constexpr std::string_view kSpace = R"(\p{Z}\x{9}-\x{d}\x{85})";
 constexpr std::string_view kWord = R"(\p{Alphabetic}\p{M}\p{Nd}\p{Pc}\x{b2}\x{b3}\x{b9}\x{bc}-\x{be})";
 
 constexpr std::size_t kLongestPattern = std::size_t{1} << 15;
 constexpr int kDeepestClass = 16;
-// Matching takes backtracking steps at each place of a text, and memory for groups that are open.
+// Limits per match: backtracking steps at each position of a text, and memory for open groups.
 constexpr std::uint32_t kMaxSteps = 10'000'000, kMaxDepth = 1'000'000, kMaxKibibytes = 256 * 1024;
 
-/// Writes a pattern in the other language. Only what differs between the two languages is looked at.
+/// Translates a pattern to PCRE2's syntax. Only constructs that differ between the two are parsed.
 class Translation {
   public:
     explicit Translation(std::string_view from) : from_(from) {}
@@ -79,7 +79,7 @@ class Translation {
         ++at_;
     }
 
-    // (?m) lets the dot match line ends there, which is (?s) here.
+    // In Oniguruma (?m) lets the dot match line ends, which is (?s) in PCRE2.
     void options() {
         if (at_ >= from_.size() || from_[at_] != '?') return;
         std::size_t end = at_ + 1;
@@ -89,7 +89,7 @@ class Translation {
         for (; at_ < end; ++at_) out_ += from_[at_] == 'm' ? 's' : from_[at_];
     }
 
-    // {n,m}+ is a repetition of a repetition there, and possessive here.
+    // {n,m}+ is a repeated repetition in Oniguruma, and possessive in PCRE2.
     void interval() {
         const std::size_t end = from_.find('}', at_);
         if (end == std::string_view::npos) {
@@ -135,7 +135,7 @@ class Translation {
         return lower == 's' ? kSpace : lower == 'w' ? kWord : std::string_view("0-9a-fA-F");
     }
 
-    /// An escape that both languages have, in a class or outside; \uHHHH is \x{HHHH}.
+    /// An escape that both support, in a class or outside; \uHHHH becomes \x{HHHH}.
     std::string plain_escape() {
         const char c = from_[at_ + 1];
         // A single byte, and quoting, which Oniguruma does not have.
@@ -151,7 +151,7 @@ class Translation {
         if ((c == 'p' || c == 'P' || c == 'x' || c == 'k' || c == 'g') && at_ + 2 < from_.size() &&
             from_[at_ + 2] == '{') {
             const std::size_t end = from_.find('}', at_);
-            if (end == std::string_view::npos) throw ValueError(fmt::format("Regex: \\{}{{ has no end", c));
+            if (end == std::string_view::npos) throw ValueError(fmt::format("Regex: \\{}{{ is not closed", c));
             size = end + 1 - at_;
         }
         std::string out(from_.substr(at_, size));
@@ -159,7 +159,7 @@ class Translation {
         return out;
     }
 
-    /// [...], and with && in it, which PCRE2 does not have: all parts but the last are looked ahead for.
+    /// [...], with && in it, which PCRE2 does not have: all operands but the last become lookaheads.
     std::string char_class(int depth = 1) {
         if (depth > kDeepestClass)
             throw ValueError(fmt::format("Regex: classes are nested deeper than {}", kDeepestClass));
@@ -171,7 +171,7 @@ class Translation {
         bool first = true, has_nested = false;
         const auto close_part = [&] {
             if (has_nested && (!part.empty() || !complements.empty()))
-                throw ValueError("Regex: a class within a class, beside other members, is not supported");
+                throw ValueError("Regex: a class within a class, next to other members, is not supported");
             if (has_nested) parts.push_back(nested);
             else if (complements.empty()) parts.push_back("[" + part + "]");
             else
@@ -182,13 +182,13 @@ class Translation {
             has_nested = false;
         };
         for (;; first = false) {
-            if (at_ >= from_.size()) throw ValueError(fmt::format("Regex: the class at {} has no end", begin));
+            if (at_ >= from_.size()) throw ValueError(fmt::format("Regex: the class at {} is not closed", begin));
             const char c = from_[at_];
             if (c == ']' && !first) break;
             if (c == '[' && from_.substr(at_, 2) == "[:") {
                 const std::size_t end = from_.find(":]", at_);
                 if (end == std::string_view::npos)
-                    throw ValueError(fmt::format("Regex: the class at {} has no end", at_));
+                    throw ValueError(fmt::format("Regex: the class at {} is not closed", at_));
                 part += from_.substr(at_, end + 2 - at_);
                 at_ = end + 2;
             } else if (c == '[') {
@@ -232,8 +232,8 @@ class Translation {
     std::string_view from_;
     std::size_t at_ = 0;
     std::string out_;
-    std::size_t atom_ = 0;                  ///< where the last thing that a quantifier may stand behind begins
-    std::vector<std::size_t> groups_ = {};  ///< where the open groups begin
+    std::size_t atom_ = 0;                  ///< start of the last atom that a quantifier may follow
+    std::vector<std::size_t> groups_ = {};  ///< starts of the open groups
 };
 
 /// Match data of a thread: one pair of offsets.
@@ -250,7 +250,7 @@ pcre2_match_data* match_data() {
     return holder.data;
 }
 
-/// Limits of a match, shared by all threads, which only read them.
+/// Match limits, shared by all threads, which only read them.
 pcre2_match_context* match_context() {
     struct Holder {
         pcre2_match_context* context = pcre2_match_context_create(nullptr);
@@ -293,8 +293,9 @@ struct Regex::Code {
         code = pcre2_compile(reinterpret_cast<PCRE2_SPTR>(translated.data()), translated.size(),
                              PCRE2_UTF | PCRE2_UCP | PCRE2_MULTILINE | PCRE2_NO_UTF_CHECK | PCRE2_NEVER_BACKSLASH_C,
                              &error, &where, nullptr);
-        if (code == nullptr) throw ValueError(fmt::format("Regex: '{}' is no pattern: {}", pattern, message(error)));
-        (void)pcre2_jit_compile(code, PCRE2_JIT_COMPLETE);  // where there is none, it is interpreted
+        if (code == nullptr)
+            throw ValueError(fmt::format("Regex: '{}' is not a valid pattern: {}", pattern, message(error)));
+        (void)pcre2_jit_compile(code, PCRE2_JIT_COMPLETE);  // without a JIT the pattern is interpreted
     }
     Code(const Code&) = delete;
     Code& operator=(const Code&) = delete;
@@ -318,7 +319,7 @@ bool Regex::search(std::string_view text, std::size_t at, Range& found) const {
     if (result < 0) fail(message(result));
     const PCRE2_SIZE* offsets = pcre2_get_ovector_pointer(data);
     found = {offsets[0], offsets[1]};
-    // \K moves the begin of a match: reached through a lookaround and a subroutine call, out of it.
+    // \K moves the start of a match: within a lookaround and a subroutine call, out of the match.
     const auto is_boundary = [&](std::size_t place) {
         return place >= text.size() || (static_cast<unsigned char>(text[place]) & 0xC0) != 0x80;
     };

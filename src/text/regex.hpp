@@ -9,20 +9,20 @@
 
 namespace declivity::text {
 
-/// A part of a text in bytes.
+/// A range of bytes of a text.
 struct Range {
     std::size_t begin = 0;
     std::size_t end = 0;
 };
 
-/// A pattern of the Oniguruma library's, with which tokenizer.json are written, translated to PCRE2. Matching is const
-/// and may be done by several threads at once.
+/// A pattern in the syntax of the Oniguruma library, which tokenizer.json files use, translated to PCRE2. Matching is
+/// const and thread-safe.
 class Regex {
   public:
-    /// @throws ValueError for a pattern that cannot be read, and what cannot be translated
+    /// @throws ValueError for an invalid pattern, or one that cannot be translated
     explicit Regex(std::string_view pattern);
-    /// Calls the function with each match, from left to right, also with empty ones.
-    /// @throws ValueError where matching takes more steps than PCRE2's limit
+    /// Calls the function with each match, from left to right, including empty ones.
+    /// @throws ValueError if matching exceeds PCRE2's step limit
     template <class Function>
     void for_each(std::string_view text, const Function& function) const {
         Range last;
@@ -30,7 +30,7 @@ class Regex {
         for (std::size_t at = 0; at <= text.size();) {
             Range found;
             if (!search(text, at, found)) return;
-            // No empty match right behind the last one.
+            // An empty match directly after the last one is skipped.
             if (found.begin == found.end && any && found.end == last.end) {
                 at = next_character(text, found.end);
                 continue;
@@ -50,7 +50,7 @@ class Regex {
     std::shared_ptr<const Code> code_;
 };
 
-/// The pattern in PCRE2's syntax. @throws ValueError for what it does not have
+/// The pattern in PCRE2's syntax. @throws ValueError for unsupported constructs
 std::string to_pcre2(std::string_view oniguruma);
 
 }  // namespace declivity::text

@@ -21,12 +21,12 @@
 namespace declivity::text {
 namespace {
 
-// A file of tokens: 8 bytes that say what it is, the bytes of a token, the tokens, and their number, all little-endian.
+// Token file: 8 bytes of magic, the size of a token in bytes, the tokens, and their number, all little-endian.
 constexpr std::array<char, 8> kMagic{'D', 'C', 'T', 'O', 'K', 'E', 'N', '1'};
 constexpr std::size_t kHeader = 16, kTrailer = 8;
 static_assert(std::endian::native == std::endian::little);
 
-/// A file that is read at any place by any thread.
+/// A file that supports positioned reads from any thread.
 class PlacedFile {
   public:
     explicit PlacedFile(const std::filesystem::path& path)
@@ -70,10 +70,10 @@ void check(const WindowOptions& options, std::int64_t tokens) {
                         options.length + 1, options.length, tokens));
 }
 
-/// Writes tokens as they come.
+/// Writes tokens incrementally.
 class TokenWriter {
   public:
-    /// @param largest of the ids that may come
+    /// @param largest maximum id
     TokenWriter(const std::filesystem::path& path, std::int64_t largest)
         : file_(path), bytes_(largest <= UINT16_MAX ? 2 : 4) {
         std::array<std::byte, kHeader> header{};
@@ -110,8 +110,8 @@ class TokenWriter {
 
 struct WindowDataset::Source {
     std::vector<std::int64_t> tokens;
-    std::unique_ptr<const PlacedFile> file;  ///< in place of tokens
-    std::size_t bytes = 0;                   ///< of a token of the file
+    std::unique_ptr<const PlacedFile> file;  ///< in-memory tokens, alternatively
+    std::size_t bytes = 0;                   ///< of a token in the file
     std::int64_t count = 0;
 
     void read(std::int64_t first, std::span<std::int64_t> out) const {
@@ -119,7 +119,7 @@ struct WindowDataset::Source {
             std::copy_n(tokens.begin() + first, out.size(), out.begin());
             return;
         }
-        // Read to the end of the place and widened from the begin on, which stays behind what is still to be read.
+        // Read to the end of the destination and widened from the start, so that unread elements are not overwritten.
         std::byte* const raw = reinterpret_cast<std::byte*>(out.data()) + out.size() * (sizeof(std::int64_t) - bytes);
         file->read(kHeader + static_cast<std::uint64_t>(first) * bytes, {raw, out.size() * bytes});
         for (std::size_t i = 0; i < out.size(); ++i) {
@@ -146,11 +146,11 @@ WindowDataset::WindowDataset(const std::filesystem::path& tokens, const WindowOp
     const std::uint64_t size = source->file->size();
     std::array<std::byte, kHeader> header{};
     if (size < kHeader + kTrailer)
-        throw FormatError(
-            name, 0, fmt::format("expected a file of tokens, of at least {} bytes, got {}", kHeader + kTrailer, size));
+        throw FormatError(name, 0,
+                          fmt::format("expected a token file of at least {} bytes, got {}", kHeader + kTrailer, size));
     source->file->read(0, header);
     if (std::memcmp(header.data(), kMagic.data(), kMagic.size()) != 0)
-        throw FormatError(name, 0, "this is no file of tokens, as write_tokens makes them");
+        throw FormatError(name, 0, "not a token file, as written by write_tokens");
     std::uint64_t bytes = 0, count = 0;
     std::memcpy(&bytes, header.data() + 8, 8);
     if (bytes != 2 && bytes != 4)

@@ -5,12 +5,12 @@
 namespace declivity::text {
 namespace {
 
-constexpr std::string_view kReplacement = "\xef\xbf\xbd";  // U+FFFD: bytes that are no character, or none yet
+constexpr std::string_view kReplacement = "\xef\xbf\xbd";  // U+FFFD: invalid bytes, or an incomplete character
 
-/// The bytes of a text without a character at its end that is not whole.
+/// Length of a text without an incomplete character at its end.
 std::size_t whole_characters(std::string_view text) {
     while (text.ends_with(kReplacement)) text.remove_suffix(kReplacement.size());
-    // The first byte of the last character says how many it has.
+    // The first byte of the last character determines its length.
     for (std::size_t back = 1; back <= std::min<std::size_t>(4, text.size()); ++back) {
         const auto byte = static_cast<unsigned char>(text[text.size() - back]);
         if ((byte & 0xC0U) == 0x80U) continue;
@@ -20,7 +20,7 @@ std::size_t whole_characters(std::string_view text) {
     return text.size();
 }
 
-/// Bytes at the end of a text with which a stop string begins.
+/// Number of bytes at the end of a text that are a prefix of a stop string.
 std::size_t begun(std::string_view text, std::string_view stop) {
     for (std::size_t size = std::min(text.size(), stop.size() - 1); size > 0; --size)
         if (text.ends_with(stop.substr(0, size))) return size;

@@ -1,4 +1,4 @@
-// Layer 5, private. The text of a sequence while its tokens come: stop strings, and what can be given out.
+// Layer 5, private. Incremental text of a sequence during generation: stop strings, and the text that can be emitted.
 #pragma once
 
 #include <cstdint>
@@ -10,17 +10,17 @@
 
 namespace declivity::text {
 
-/// The text of one sequence, by GenerationOptions::decode.
+/// The text of one sequence, decoded by GenerationOptions::decode.
 class TextStream {
   public:
     explicit TextStream(const GenerationOptions& options) : options_(&options) {}
 
-    /// Takes all tokens that were generated so far.
-    /// @return whether the text has a stop string; str() ends before it
+    /// Updates the text with all tokens generated so far.
+    /// @return whether it contains a stop string; str() ends before it
     bool update(std::span<const std::int64_t> tokens);
     [[nodiscard]] const std::string& str() const noexcept { return text_; }
-    /// The text since the last call: whole characters, and nothing that a stop string may begin with, unless no more
-    /// tokens come.
+    /// The text since the last call: complete characters, without a possible prefix of a stop string unless the
+    /// sequence has ended.
     std::string_view take(bool last);
 
   private:

@@ -126,11 +126,11 @@ Encoding Tokenizer::State::finish(std::vector<Encoding> encodings, std::span<con
         } else if (total > room) {
             const std::size_t which = truncation->strategy == TruncationStrategy::only_first ? 0 : 1;
             if (which >= encodings.size())
-                throw ValueError("Tokenizer: truncation of the second text of a pair expected a pair, got one text");
+                throw ValueError("Tokenizer: expected a pair of texts to truncate the second one, got one text");
             if (encodings[which].size() <= total - room)
-                throw ValueError(fmt::format(
-                    "Tokenizer: truncation expected a text of more than the {} tokens that are to be cut off, got {}",
-                    total - room, encodings[which].size()));
+                throw ValueError(
+                    fmt::format("Tokenizer: expected a text of more than the {} tokens to truncate, got {}",
+                                total - room, encodings[which].size()));
             cut(which, encodings[which].size() - (total - room));
         }
     }
@@ -215,7 +215,7 @@ std::vector<std::int64_t> Tokenizer::ids(std::string_view text, const EncodeOpti
         for (const ModelToken& token : tokens) out.push_back(token.id);
     }
     if (!state_->post_processor || !options.add_special_tokens) return out;
-    // Where special tokens go is asked with an encoding of no tokens, whose place is found by its neighbours.
+    // Special tokens are located by encoding an encoding of no tokens and matching its neighbours.
     Encoding marker;
     marker.ids = {0};
     marker.tokens = {""};
@@ -337,7 +337,7 @@ std::string StreamDecoder::step(std::int64_t id) {
     std::string text = tokenizer_.decode(ids_, skip_special_tokens_);
     if (text.size() <= given_.size() || text.ends_with("\xEF\xBF\xBD")) return {};
     std::string fresh = text.substr(given_.size());
-    // What was new before is kept, since what is first in a text may be decoded otherwise than what follows.
+    // The previous text is kept, since the first token of a text may be decoded differently from those that follow.
     ids_.erase(ids_.begin(), ids_.begin() + static_cast<std::ptrdiff_t>(known_));
     known_ = ids_.size();
     given_ = tokenizer_.decode(ids_, skip_special_tokens_);

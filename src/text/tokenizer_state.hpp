@@ -1,4 +1,4 @@
-// Layer 5, private. What a tokenizer is made of.
+// Layer 5, private. State of a tokenizer.
 #pragma once
 
 #include <declivity/text/tokenizer.hpp>
@@ -12,11 +12,11 @@
 
 namespace declivity::text {
 
-/// Tokens that padding fills up to, at most; each takes about 100 bytes of an encoding.
+/// Maximum number of tokens after padding; each takes about 100 bytes of an encoding.
 inline constexpr std::int64_t kMaxPaddedLength = INT64_C(1) << 20;
 
 struct Tokenizer::State {
-    // Parts as they were described, null where there is none, and what they do.
+    // JSON descriptions of the components, null for none, and the components.
     Json normalizer_json, pre_tokenizer_json, post_processor_json, decoder_json;
     std::shared_ptr<const Normalizer> normalizer;
     std::shared_ptr<const PreTokenizer> pre_tokenizer;
@@ -27,22 +27,22 @@ struct Tokenizer::State {
     std::optional<Truncation> truncation;
     std::optional<Padding> padding;
 
-    /// A text cut into pieces: parts between added tokens, and those tokens.
+    /// Part of a split text: text between added tokens, or such a token.
     struct Part {
         Pieces pieces;
-        std::optional<Id> token;  ///< an added one, in place of pieces
+        std::optional<Id> token;  ///< an added token, instead of pieces
     };
     [[nodiscard]] std::vector<Part> parts_of(std::string_view text) const;
     [[nodiscard]] Encoding encode(std::string_view text, std::int64_t type, const EncodeOptions& options) const;
-    /// What follows: truncation and special tokens.
+    /// The final steps: truncation and special tokens.
     [[nodiscard]] Encoding finish(std::vector<Encoding> encodings, std::span<const std::string_view> texts,
                                   const EncodeOptions& options) const;
-    /// All of it, of one text or a pair.
+    /// All steps, for one text or a pair.
     [[nodiscard]] Encoding encode(std::span<const std::string_view> texts, const EncodeOptions& options) const;
     void pad_all(std::vector<Encoding>& encodings) const;
 };
 
-/// The parts that a tokenizer.json describes. @throws FormatError
+/// Creates the components that a tokenizer.json describes. @throws FormatError
 std::shared_ptr<Tokenizer::State> read_tokenizer(const JsonValue& description);
 
 }  // namespace declivity::text

@@ -1,4 +1,4 @@
-// Training, and the kinds of tokenizers that are made of a corpus alone.
+// Training, and tokenizers that are created from a corpus only.
 #include <algorithm>
 #include <utility>
 
@@ -36,7 +36,7 @@ Tokenizer trained(const std::string& parts, const Corpus& corpus, const TrainOpt
     return Tokenizer::from_json("{" + parts + "}").train_new(corpus, options);
 }
 
-/// The same tokenizer with another value of one of its parts.
+/// Copy of a tokenizer with another value of one component.
 Tokenizer with_part(const Tokenizer& tokenizer, const char* name, const std::string& value) {
     Json json = Json::parse(tokenizer.to_json());
     json[name] = Json::parse(value);
@@ -77,7 +77,7 @@ Tokenizer byte_tokenizer(const std::vector<std::string>& special_tokens) {
     const std::string parts = std::string(kEmptyBpe) + "," + kByteLevelParts;
     Tokenizer out = trained(parts, Corpus(std::vector<std::string>()), options);
     Json json = Json::parse(out.to_json());
-    // Each byte is a token, so that words need not be found.
+    // Each byte is a token, so words need not be found.
     json["pre_tokenizer"]["use_regex"] = false;
     return Tokenizer::from_json(json.dump());
 }
@@ -85,7 +85,7 @@ Tokenizer byte_tokenizer(const std::vector<std::string>& special_tokens) {
 Tokenizer train_character(const Corpus& corpus, TrainOptions options) {
     check_train_options(options);
     with_unknown(options, "[UNK]");
-    // As many characters as there is room for, and no pair becomes a token.
+    // All characters that fit, and no merges.
     options.limit_alphabet =
         std::max<std::int64_t>(options.vocab_size - static_cast<std::int64_t>(options.special_tokens.size()), 0);
     options.vocab_size = 1;
@@ -139,14 +139,14 @@ Tokenizer train_sentencepiece_bpe(const Corpus& corpus, TrainOptions options) {
     default_to(options.special_tokens, {"<unk>", "<s>", "</s>"});
     with_unknown(options, "<unk>");
     const std::vector<std::string> special = options.special_tokens;
-    // Tokens of bytes stand behind the special ones, and are none.
+    // Byte tokens follow the special ones, but are not special.
     for (unsigned byte = 0; byte < 256; ++byte)
         options.special_tokens.push_back(byte_token(static_cast<std::uint8_t>(byte)));
     const Tokenizer out = trained(
         fmt::format(
             R"("normalizer":{{"type":"Sequence","normalizers":[{{"type":"Prepend","prepend":"\u2581"}},)"
             R"({{"type":"Replace","pattern":{{"String":" "}},"content":"\u2581"}}]}},)"
-            // While it is trained, words are cut; a text is encoded as a whole.
+            // Words are split for training only; a text is encoded as a whole.
             R"("pre_tokenizer":{{"type":"Split","pattern":{{"String":"\u2581"}},"behavior":"MergedWithNext",)"
             R"("invert":false}},)"
             R"("decoder":{{"type":"Sequence","decoders":[{{"type":"Replace",)"

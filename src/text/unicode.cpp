@@ -18,9 +18,9 @@ int combining_class(char32_t c) {
     return c < 0x300 ? 0 : utf8proc_get_property(static_cast<utf8proc_int32_t>(c))->combining_class;
 }
 
-/// The one character that two make together; 0 if none.
+/// Canonical composition of two characters; 0 if there is none.
 char32_t decomposed(char32_t first, char32_t second) {
-    if (second < 0x300) return 0;  // nothing below stands second in a composition
+    if (second < 0x300) return 0;  // no character below is the second of a composition
     std::array<utf8proc_int32_t, 2> pair{static_cast<utf8proc_int32_t>(first), static_cast<utf8proc_int32_t>(second)};
     const auto options = static_cast<utf8proc_option_t>(UTF8PROC_STABLE | UTF8PROC_COMPOSE);
     return utf8proc_normalize_utf32(pair.data(), 2, options) == 1 ? static_cast<char32_t>(pair[0]) : 0;
@@ -31,8 +31,8 @@ std::vector<Change> decompose(std::string_view text, bool compatible) {
         static_cast<utf8proc_option_t>(UTF8PROC_STABLE | UTF8PROC_DECOMPOSE | (compatible ? UTF8PROC_COMPAT : 0));
     std::vector<Change> out;
     out.reserve(text.size());
-    std::array<utf8proc_int32_t, 32> parts{};  // 18 is the longest
-    std::size_t sorted = 0;                    // characters up to here have their place
+    std::array<utf8proc_int32_t, 32> parts{};  // 18 is the maximum
+    std::size_t sorted = 0;                    // characters up to here are in order
     std::vector<int> classes;
     for (std::size_t at = 0; at < text.size();) {
         const Decoded one = decode_at(text, at);
@@ -47,7 +47,7 @@ std::vector<Change> decompose(std::string_view text, bool compatible) {
         for (utf8proc_ssize_t i = 0; i < count; ++i)
             out.push_back({static_cast<char32_t>(parts[static_cast<std::size_t>(i)]), i > 0});
     }
-    // Marks behind a character are put in order of their combining classes.
+    // Combining marks are sorted by their combining classes.
     for (std::size_t i = 0; i <= out.size(); ++i) {
         if (i < out.size() && combining_class(out[i].c) != 0) continue;
         if (i - sorted > 1) {
@@ -69,7 +69,7 @@ void compose(std::vector<Change>& changes) {
         const Change one = changes[i];
         const int of_this = combining_class(one.c);
         if (has_starter) {
-            // What stands between may not have the same class, or a higher one.
+            // Blocked if a mark in between has the same or a higher class.
             const bool reaches = kept == starter + 1 || (last_class < of_this && last_class != 0);
             if (const char32_t c = reaches ? decomposed(changes[starter].c, one.c) : 0; c != 0) {
                 changes[starter] = {c, changes[starter].change + one.change - 1};
@@ -193,13 +193,13 @@ bool is_word(char32_t c) {
     const auto of = category(c);
     if (of <= UTF8PROC_CATEGORY_ND && of != UTF8PROC_CATEGORY_CN) return true;  // letters, marks, decimal digits
     if (of == UTF8PROC_CATEGORY_PC || of == UTF8PROC_CATEGORY_NL || c == 0x200C || c == 0x200D) return true;
-    // Of the symbols a few are alphabetic: letters in circles and squares.
+    // A few symbols are alphabetic: letters in circles and squares.
     return of == UTF8PROC_CATEGORY_SO && ((c >= 0x24B6 && c <= 0x24E9) || (c >= 0x1F130 && c <= 0x1F149) ||
                                           (c >= 0x1F150 && c <= 0x1F169) || (c >= 0x1F170 && c <= 0x1F189));
 }
 
 void append_lower(std::u32string& out, char32_t c) {
-    if (c == 0x130) {  // the one character whose lower case has two, whatever stands around it
+    if (c == 0x130) {  // the only character with two lower-case ones, whatever its context
         out += U"i\u0307";
         return;
     }

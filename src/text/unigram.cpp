@@ -47,7 +47,7 @@ Unigram::Unigram(UnigramSettings settings, ScoredPieces pieces) : settings_(sett
 void Unigram::tokenize(std::string_view piece, data::Random*, std::vector<ModelToken>& out) const {
     struct Node {
         double score = 0;
-        std::uint32_t begin = UINT32_MAX;  // of the last piece of the best path to here; none if so
+        std::uint32_t begin = UINT32_MAX;  // last piece of the best path up to here; marks none
         Id id = 0;
     };
     constexpr Id kUnknown = UINT32_MAX;
@@ -73,7 +73,7 @@ void Unigram::tokenize(std::string_view piece, data::Random*, std::vector<ModelT
         }
         at += size;
     }
-    // Backwards along the best path; what is unknown becomes one token.
+    // Backtracks along the best path; adjacent unknown characters become one token.
     const std::size_t first = out.size();
     const auto is_unknown = [&](Id id) { return id == kUnknown || id == settings_.unk_id; };
     for (auto end = static_cast<std::uint32_t>(piece.size()); end > 0;) {
@@ -87,7 +87,7 @@ void Unigram::tokenize(std::string_view piece, data::Random*, std::vector<ModelT
         if (out[i].id != kUnknown) continue;
         const ModelToken unknown = out[i];
         const std::string_view text = piece.substr(unknown.begin, unknown.end - unknown.begin);
-        // A piece is no unknown text: a literal "<unk>", or unknown characters that are a piece together.
+        // A known piece is not unknown text: a literal "<unk>", or unknown characters that form a piece.
         if (const auto known = table_.id(text)) {
             out[i].id = *known;
             continue;

@@ -1,4 +1,4 @@
-// Layer 5, private. Unigram: a text is cut into the pieces that are most probable together (Kudo, "Subword
+// Layer 5, private. Unigram models: the most probable segmentation of a text into pieces (Kudo, "Subword
 // Regularization", 2018).
 #pragma once
 
@@ -10,12 +10,12 @@
 
 namespace declivity::text {
 
-/// Pieces by their bytes, one after the other.
+/// Byte trie of the pieces.
 class Trie {
   public:
     void reserve(std::size_t bytes) { nodes_.reserve(bytes); }
     void put(std::string_view key, Id value);
-    /// Calls function(bytes, value) for each key that a text begins with at a place, from the shortest one on.
+    /// Calls function(bytes, value) for each key that is a prefix of the text at a position, from the shortest.
     template <class Function>
     void prefixes(std::string_view text, std::size_t at, const Function& function) const {
         Id node = 0;
@@ -33,7 +33,7 @@ class Trie {
     std::vector<Id> values_ = std::vector<Id>(1, UINT32_MAX);
 };
 
-/// Pieces and the logarithms of their probabilities.
+/// Pieces and their log probabilities.
 using ScoredPieces = std::vector<std::pair<std::string, double>>;
 
 struct UnigramSettings {
@@ -56,7 +56,7 @@ class Unigram : public Model {
     double unknown_score_ = 0;
 };
 
-/// What training gives: the special tokens, then pieces by their scores. @throws ValueError
+/// Result of the training: the special tokens, then pieces by their scores. @throws ValueError
 ScoredPieces train_pieces(const Model::Counts& words, const TrainOptions& options, bool bytes);
 
 }  // namespace declivity::text

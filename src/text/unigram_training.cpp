@@ -1,5 +1,5 @@
-// Training of unigram models, as Kudo (2018, section 3.2) gives it: frequent substrings as a beginning; expectation
-// and maximisation; and pieces whose loss the likelihood feels least go, until as many are left as are wanted.
+// Training of unigram models (Kudo 2018, section 3.2): initialised with frequent substrings; expectation maximisation;
+// pieces with the least effect on the likelihood are pruned until the vocabulary size is reached.
 #include <algorithm>
 #include <cmath>
 #include <limits>
@@ -43,8 +43,8 @@ class Pieces {
     }
     [[nodiscard]] const ScoredPieces& all() const { return pieces_; }
 
-    /// Adds to `expected` how often each piece is in the word, weighed by the probabilities of its segmentations;
-    /// returns the logarithm of the probability of the word.
+    /// Adds the expected count of each piece in the word, over its segmentations, to `expected`; returns the log
+    /// probability of the word.
     double expect(const Word& word, std::vector<double>& expected) const {
         constexpr double kNone = -std::numeric_limits<double>::infinity();
         const std::size_t size = word.text.size();
@@ -72,7 +72,7 @@ class Pieces {
         return all;
     }
 
-    /// The best segmentation; without one piece, where that is named. Empty where there is none.
+    /// The best segmentation; without one piece, if given. Empty if there is none.
     [[nodiscard]] std::vector<Id> best(std::string_view text, Id without = UINT32_MAX) const {
         struct Node {
             double score = -std::numeric_limits<double>::infinity();
@@ -132,7 +132,7 @@ ScoredPieces seed(const std::vector<Word>& words, const TrainOptions& options) {
     return single;
 }
 
-/// One round of expectation and maximisation. Single characters stay.
+/// One iteration of expectation maximisation. Single characters are kept.
 ScoredPieces improve(const Pieces& pieces, const std::vector<Word>& words) {
     std::vector<double> expected(pieces.all().size());
     for (const Word& word : words) (void)pieces.expect(word, expected);
@@ -145,7 +145,7 @@ ScoredPieces improve(const Pieces& pieces, const std::vector<Word>& words) {
         out.emplace_back(piece, std::max(expected[i], kMin));
         sum += out.back().second;
     }
-    // The digamma function in place of the logarithm prefers few pieces (a Dirichlet prior).
+    // The digamma function instead of the logarithm prefers few pieces (a Dirichlet prior).
     for (auto& output : out) output.second = digamma(output.second) - digamma(sum);
     return out;
 }
@@ -166,7 +166,7 @@ ScoredPieces prune(const Pieces& pieces, const std::vector<Word>& words, std::si
         }
         const auto id = static_cast<Id>(i);
         const std::vector<Id> other = pieces.best(piece, id);
-        // What is no longer the best segmentation of itself goes.
+        // Removes pieces that are no longer the best segmentation of themselves.
         if (frequency[i] == 0 || pieces.best(piece) != std::vector<Id>{id}) continue;
         double loss = std::numeric_limits<double>::infinity();
         if (!other.empty()) {
@@ -217,7 +217,7 @@ ScoredPieces train_pieces(const Model::Counts& counts, const TrainOptions& optio
             "train_new: expected a vocab_size of at least {}, for {} special tokens and {} characters, got {}",
             out.size() + alphabet.size(), out.size(), alphabet.size(), options.vocab_size));
     const auto wanted = static_cast<std::size_t>(room);
-    // Somewhat more than wanted are left for the last round to choose from.
+    // A few more than the target, for the final selection.
     const std::size_t enough = wanted + wanted / 10;
     for (;;) {
         for (std::int64_t i = 0; i < options.n_sub_iterations; ++i) pieces = improve(Pieces(std::move(pieces)), words);
@@ -238,7 +238,7 @@ ScoredPieces train_pieces(const Model::Counts& counts, const TrainOptions& optio
         if (taken.insert(piece).second) out.emplace_back(piece, score);
         if (!single) --left;
     }
-    for (const std::string& piece : alphabet)  // those that do not occur
+    for (const std::string& piece : alphabet)  // characters that do not occur
         if (needed.contains(piece)) fixed(piece, lowest);
     return out;
 }

@@ -1,5 +1,5 @@
-// WordPiece: the longest token that a word begins with, then the longest one that goes on from there (Schuster and
-// Nakajima, "Japanese and Korean Voice Search", 2012; as BERT has it).
+// WordPiece: greedy longest match from the left (Schuster and Nakajima, "Japanese and Korean Voice Search", 2012; as in
+// BERT).
 #include <declivity/runtime/error.hpp>
 #include <fmt/format.h>
 
@@ -103,7 +103,7 @@ class WordLevel : public Model {
 }  // namespace
 
 std::shared_ptr<const Model> make_word_piece(const JsonValue& of) {
-    // Each beginning of a word is looked up until one is a token.
+    // Each prefix of a word is looked up until one is a token.
     constexpr std::size_t kLongestToken = 1000;
     TokenTable table = read_vocab(of["vocab"]);
     for (const auto& [token, id] : table.sorted())

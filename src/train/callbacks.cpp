@@ -13,23 +13,23 @@
 namespace declivity::train {
 namespace {
 
-/// Before the first epoch it is known which sets there are, and not yet what is measured over them.
-void require_set_of(std::string_view callback, const std::string& figure, const Trainer& trainer) {
+/// Checked before the first epoch, when the names of sets are known, but not those of their metrics.
+void require_set_of(std::string_view callback, const std::string& metric, const Trainer& trainer) {
     std::vector<std::string> sets{"train"};
     sets.insert(sets.end(), trainer.validation_sets().begin(), trainer.validation_sets().end());
-    if (figure == "seconds" || figure.ends_with("learning_rate") ||
-        std::ranges::any_of(sets, [&](const std::string& set) { return figure.starts_with(set + "_"); }))
+    if (metric == "seconds" || metric.ends_with("learning_rate") ||
+        std::ranges::any_of(sets, [&](const std::string& set) { return metric.starts_with(set + "_"); }))
         return;
     for (std::string& set : sets) set += "_...";
-    throw ValueError(fmt::format("{}: expected a figure of this training ({}, learning_rate, seconds), got '{}'",
-                                 callback, fmt::join(sets, ", "), figure));
+    throw ValueError(fmt::format("{}: expected a metric of this training ({}, learning_rate, seconds), got '{}'",
+                                 callback, fmt::join(sets, ", "), metric));
 }
 
-double figure_of(std::string_view callback, const EpochMetrics& metrics, const std::string& name) {
+double metric_of(std::string_view callback, const EpochMetrics& metrics, const std::string& name) {
     if (metrics.has(name)) return metrics[name];
     std::vector<std::string> names;
     for (const auto& [other, value] : metrics) names.push_back(other);
-    throw ValueError(fmt::format("{}: expected the name of a figure, one of {}, got '{}'", callback, names, name));
+    throw ValueError(fmt::format("{}: expected the name of a metric, one of {}, got '{}'", callback, names, name));
 }
 
 }  // namespace
@@ -42,7 +42,7 @@ Checkpoint::Checkpoint(CheckpointOptions options) : options_(std::move(options))
 }
 
 void Checkpoint::on_begin(Trainer& trainer) {
-    if (!options_.best.empty()) require_set_of("Checkpoint (monitor of best)", options_.monitor.figure, trainer);
+    if (!options_.best.empty()) require_set_of("Checkpoint (monitor of best)", options_.monitor.metric, trainer);
 }
 
 void Checkpoint::after_step(Trainer& trainer) {
@@ -57,12 +57,12 @@ void Checkpoint::after_epoch(Trainer& trainer, const EpochMetrics& metrics) {
         saved_step_ = trainer.progress().step;
     }
     if (options_.best.empty()) return;
-    const double value = figure_of("Checkpoint (monitor of best)", metrics, options_.monitor.figure);
-    // The history knows the best of earlier runs, too.
+    const double value = metric_of("Checkpoint (monitor of best)", metrics, options_.monitor.metric);
+    // The history includes the best of earlier runs.
     const bool best = std::ranges::all_of(trainer.progress().history, [&](const EpochMetrics& other) {
-        return other.epoch == metrics.epoch || !other.has(options_.monitor.figure) ||
-               std::isnan(other[options_.monitor.figure]) ||
-               options_.monitor.is_better(value, other[options_.monitor.figure]);
+        return other.epoch == metrics.epoch || !other.has(options_.monitor.metric) ||
+               std::isnan(other[options_.monitor.metric]) ||
+               options_.monitor.is_better(value, other[options_.monitor.metric]);
     });
     if (best && !std::isnan(value)) trainer.save(options_.best);
 }
@@ -90,16 +90,16 @@ EarlyStopping::EarlyStopping(std::int64_t patience, double margin, Monitor monit
         throw ValueError(fmt::format("EarlyStopping: expected a patience of at least 1 epoch, got {}", patience));
 }
 
-void EarlyStopping::on_begin(Trainer& trainer) { require_set_of("EarlyStopping", monitor_.figure, trainer); }
+void EarlyStopping::on_begin(Trainer& trainer) { require_set_of("EarlyStopping", monitor_.metric, trainer); }
 
 void EarlyStopping::after_epoch(Trainer& trainer, const EpochMetrics& metrics) {
-    (void)figure_of("EarlyStopping", metrics, monitor_.figure);
-    // Counted over the history, so that a resumed training stops where an unbroken one does.
+    (void)metric_of("EarlyStopping", metrics, monitor_.metric);
+    // Counted over the history, so that a resumed training stops at the same epoch as an uninterrupted one.
     double best = monitor_.better == Monitor::Better::lower ? INFINITY : -INFINITY;
     std::int64_t best_epoch = 0;
     for (const EpochMetrics& other : trainer.progress().history)
-        if (other.has(monitor_.figure) && monitor_.is_better(other[monitor_.figure], best, margin_)) {
-            best = other[monitor_.figure];
+        if (other.has(monitor_.metric) && monitor_.is_better(other[monitor_.metric], best, margin_)) {
+            best = other[monitor_.metric];
             best_epoch = other.epoch;
         }
     if (metrics.epoch - best_epoch >= patience_) trainer.stop();
@@ -107,7 +107,7 @@ void EarlyStopping::after_epoch(Trainer& trainer, const EpochMetrics& metrics) {
 
 namespace {
 
-/// Of all epochs, in the order in which they came.
+/// Values of all epochs, in order.
 std::vector<std::string> names_in(const std::vector<EpochMetrics>& history) {
     std::vector<std::string> names;
     for (const EpochMetrics& row : history)
@@ -116,11 +116,11 @@ std::vector<std::string> names_in(const std::vector<EpochMetrics>& history) {
     return names;
 }
 
-Series series_of(const std::vector<EpochMetrics>& history, const std::string& figure, std::string name) {
+Series series_of(const std::vector<EpochMetrics>& history, const std::string& metric, std::string name) {
     Series out{std::move(name), {}, {}};
     for (const EpochMetrics& row : history) {
         out.x.push_back(static_cast<double>(row.epoch));
-        out.y.push_back(row.has(figure) ? row[figure] : NAN);
+        out.y.push_back(row.has(metric) ? row[metric] : NAN);
     }
     return out;
 }
@@ -143,16 +143,16 @@ void CsvLog::after_epoch(Trainer& trainer, const EpochMetrics&) {
 
 void LearningCurvePicture::on_begin(Trainer& trainer) {
     for (const auto* metrics : {&options_.losses, &options_.accuracies})
-        for (const std::string& figure : *metrics) require_set_of("LearningCurvePicture", figure, trainer);
+        for (const std::string& metric : *metrics) require_set_of("LearningCurvePicture", metric, trainer);
 }
 
 void LearningCurvePicture::after_epoch(Trainer& trainer, const EpochMetrics& metrics) {
     const auto& history = trainer.progress().history;
     LearningCurve curve{.title = options_.title};
     const auto draw = [&](const std::vector<std::string>& wanted, const std::string& end, std::vector<Series>& into) {
-        for (const std::string& figure : wanted) {
-            (void)figure_of("LearningCurvePicture", metrics, figure);
-            into.push_back(series_of(history, figure, figure));
+        for (const std::string& metric : wanted) {
+            (void)metric_of("LearningCurvePicture", metrics, metric);
+            into.push_back(series_of(history, metric, metric));
         }
         if (!wanted.empty()) return;
         for (const std::string& name : names_in(history))

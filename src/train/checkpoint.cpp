@@ -26,10 +26,10 @@ using nlohmann::json;
 
 constexpr const char* kKey = "declivity.checkpoint";
 constexpr std::int64_t kVersion = 3;
-/// Without a checksum, and with sums by examples.
+/// Without a checksum, and with sums weighted by examples.
 constexpr std::int64_t kOldVersion = 2;
 
-/// JSON has no numbers that are not finite.
+/// JSON has no infinities and NaN.
 json number(double value) {
     if (std::isfinite(value)) return value;
     return std::isnan(value) ? json() : json(value > 0 ? "inf" : "-inf");
@@ -48,12 +48,12 @@ std::vector<std::string> names_of(const std::vector<Named>& all) {
     return names;
 }
 
-/// Where the tensors of a module or optimizer stand: "model.", or "modules.generator." of several.
+/// Prefix of the tensors of a module or optimizer: "model.", or "modules.generator." of several.
 std::string prefix_of(const Trainer::State& state, const char* kind, const std::string& name) {
     return state.of_model() ? name + "." : fmt::format("{}.{}.", kind, name);
 }
 
-/// The tensors of one part, without its prefix.
+/// Tensors of one part, without its prefix.
 StateDict part(const io::Safetensors& content, const std::string& prefix, const Device& device) {
     StateDict out;
     for (const auto& [name, array] : content.arrays)
@@ -66,7 +66,7 @@ StateDict part(const io::Safetensors& content, const std::string& prefix, const 
 void Trainer::save(const std::filesystem::path& path) const {
     const FunctionScope function("Trainer::save");
     const State& state = *state_;
-    // A callback may save before the fit has looked: nothing behind a step that failed is worth keeping.
+    // A callback may save before fit() has checked: a state after a failed step must not be saved.
     if (state.require_finite) state.require_finite();
     io::Safetensors content;
     for (const auto& [name, module] : state.modules)
@@ -103,7 +103,7 @@ void Trainer::save(const std::filesystem::path& path) const {
     try {
         content.metadata[kKey] = record.dump();
     } catch (const json::exception&) {
-        throw ValueError("Trainer::save: expected names of modules, figures and generators in UTF-8");
+        throw ValueError("Trainer::save: expected names of modules, metrics and generators in UTF-8");
     }
     content.metadata[io::kChecksumKey] = io::checksum_of(content);
     io::write_safetensors(path, content);
@@ -111,7 +111,7 @@ void Trainer::save(const std::filesystem::path& path) const {
 
 namespace {
 
-/// What a record says beside tensors.
+/// The JSON record of a checkpoint.
 struct Record {
     std::int64_t version = 0;
     Progress progress;
@@ -122,10 +122,10 @@ struct Record {
     std::optional<bool> classification;
 };
 
-/// The record of a checkpoint, each value of which is checked as it is read.
+/// Reader of a checkpoint's record, which checks each value.
 class RecordReader {
   public:
-    /// @throws FormatError for what is no JSON object, or nested deeper than a record is
+    /// @throws FormatError if it is not a JSON object, or nested deeper than a record
     RecordReader(std::string path, const std::string& text) : path_(std::move(path)) {
         root_ = declivity::detail::parse_json(path_, text);
         if (!root_.is_object()) fail("expected an object, got " + shown(root_));
@@ -158,7 +158,7 @@ class RecordReader {
     }
 
   private:
-    /// Counts are added and multiplied by numbers of a few digits.
+    /// Limit of counts, which are added and multiplied by small numbers.
     static constexpr std::int64_t kLargest = std::int64_t{1} << 48;
 
     [[noreturn]] void fail(const std::string& what) const {
@@ -200,7 +200,7 @@ class RecordReader {
     }
     [[nodiscard]] std::uint64_t whole(const json& value, std::string_view name) const {
         if (!value.is_number_unsigned())
-            fail(fmt::format("expected integers of 64 bits, at least 0, as '{}', got {}", name, shown(value)));
+            fail(fmt::format("expected non-negative 64-bit integers as '{}', got {}", name, shown(value)));
         return value.get<std::uint64_t>();
     }
     [[nodiscard]] bool truth(const json& value, std::string_view name) const {
@@ -208,15 +208,15 @@ class RecordReader {
         return value.get<bool>();
     }
     [[nodiscard]] std::string text(const json& value, std::string_view name) const {
-        if (!value.is_string()) fail(fmt::format("expected texts as '{}', got {}", name, shown(value)));
+        if (!value.is_string()) fail(fmt::format("expected strings as '{}', got {}", name, shown(value)));
         return value.get<std::string>();
     }
-    [[nodiscard]] double figure(const json& value) const {
+    [[nodiscard]] double metric(const json& value) const {
         if (value.is_null()) return NAN;
         if (value == "inf") return INFINITY;
         if (value == "-inf") return -INFINITY;
         if (!value.is_number())
-            fail(fmt::format("expected a number, null, \"inf\" or \"-inf\" as a figure of 'history', got {}",
+            fail(fmt::format("expected a number, null, \"inf\" or \"-inf\" as a metric of 'history', got {}",
                              shown(value)));
         return value.get<double>();
     }
@@ -237,7 +237,7 @@ class RecordReader {
         std::vector<std::string> saved;
         for (const auto& [name, place] : generators.items()) saved.push_back(name);
         std::vector<std::string> wanted = names_of(state.generators);
-        std::ranges::sort(wanted);  // as the keys of an object are
+        std::ranges::sort(wanted);  // in the order of JSON object keys
         if (saved != wanted)
             throw ValueError(fmt::format("Trainer::load: expected a checkpoint with the generators {}, got {}{}",
                                          wanted, saved, in_file()));
@@ -252,18 +252,18 @@ class RecordReader {
         for (const json& row : history) {
             EpochMetrics metrics;
             if (!row.is_array() || row.empty())
-                fail(fmt::format("expected an epoch and its figures in 'history', got {}", shown(row)));
+                fail(fmt::format("expected an epoch and its metrics in 'history', got {}", shown(row)));
             metrics.epoch = integer(row[0], std::string_view("an epoch of history"), 1, out.progress.epoch);
             if (!out.progress.history.empty() && metrics.epoch <= out.progress.history.back().epoch)
-                fail(fmt::format("expected the epochs of 'history' in order, got {} behind {}", metrics.epoch,
+                fail(fmt::format("expected the epochs of 'history' in order, got {} after {}", metrics.epoch,
                                  out.progress.history.back().epoch));
             for (std::size_t i = 1; i < row.size(); ++i) {
                 if (!row[i].is_array() || row[i].size() != 2)
                     fail(fmt::format("expected names with a number each in 'history', got {}", shown(row[i])));
                 std::string name = text(row[i][0], "history");
                 if (name.empty() || metrics.has(name))
-                    fail(fmt::format("expected each figure of 'history' by a name of its own, got '{}'", name));
-                metrics.add(std::move(name), figure(row[i][1]));
+                    fail(fmt::format("expected each metric of 'history' once, got '{}' twice", name));
+                metrics.add(std::move(name), metric(row[i][1]));
             }
             out.progress.history.push_back(std::move(metrics));
         }
@@ -277,7 +277,7 @@ class RecordReader {
         out.run.examples = integer(run[2], name, 0, kLargest);
         out.run.accumulate = integer(run[3], name, 1, kLargest);
         out.run.shuffle = truth(run[4], name);
-        // A trainer that was saved before its first fit has none.
+        // A trainer saved before its first fit has none.
         if (out.progress.batch > 0 && (out.run.batch < 1 || out.run.examples < 1 || out.progress.step < 1))
             fail(
                 fmt::format("expected a batch size, examples and steps above 0 in the middle of an epoch, got {}, {} "
@@ -292,7 +292,7 @@ class RecordReader {
         for (const json& name : sums) {
             out.sums.push_back(text(name, "sums"));
             if (!Sums::is_name(out.sums.back()) || std::ranges::count(out.sums, out.sums.back()) > 1)
-                fail(fmt::format("expected names of figures as 'sums', each once, got {}", shown(name)));
+                fail(fmt::format("expected names of metrics as 'sums', each once, got {}", shown(name)));
         }
     }
 
@@ -300,7 +300,7 @@ class RecordReader {
     json root_;
 };
 
-/// The one tensor of this name. @throws FormatError unless it is like `like`
+/// The one tensor of this name. @throws FormatError unless its type and shape are those of `like`
 Tensor tensor_of(const io::Safetensors& content, const std::string& name, const Tensor& like, const std::string& path) {
     const auto found = content.arrays.find(name);
     if (found == content.arrays.end() || !(found->second.shape == like.shape()) || found->second.dtype != like.dtype())
@@ -313,7 +313,7 @@ Tensor tensor_of(const io::Safetensors& content, const std::string& name, const 
     return io::to_device(found->second, like.device());
 }
 
-/// The totals of a checkpoint of an earlier version, which has losses and right answers, and counted examples.
+/// Totals of a checkpoint of an earlier version, which has losses and correct answers, weighted by examples.
 Tensor old_totals(const io::Safetensors& content, const Trainer::State& state, const Record& record,
                   const std::string& path) {
     const Tensor two = zeros({2}, {DType::f32, state.device});
@@ -324,8 +324,7 @@ Tensor old_totals(const io::Safetensors& content, const Trainer::State& state, c
     return Tensor::from<float>({saved[0], saved[1], counted, counted}, {4}, state.device);
 }
 
-/// Modules and optimizers as they are before something is loaded into them: one that does not fit may come after others
-/// that did.
+/// State of modules and optimizers before loading, to restore it if a later part fails.
 class Before {
   public:
     explicit Before(const Trainer::State& state) {
@@ -368,7 +367,7 @@ void Trainer::load(const std::filesystem::path& path) {
                               ? old_totals(content, state, record, path.string())
                               : tensor_of(content, "trainer.totals", state.totals, path.string());
     const Tensor sums = tensor_of(content, "trainer.sums", state.sums.values(), path.string());
-    std::vector<std::pair<Tensor, Tensor>> metrics;  // states, and what they become
+    std::vector<std::pair<Tensor, Tensor>> metrics;  // states, and the tensors that they are copied to
     for (const NamedMetric& named_metric : state.metrics)
         for (const auto& [name, tensor] : named_metric.metric->state())
             metrics.emplace_back(tensor, tensor_of(content, fmt::format("metrics.{}.{}", named_metric.name, name),

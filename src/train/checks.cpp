@@ -18,7 +18,7 @@ void require_parameters_of(const nn::Module& model, const optim::Optimizer& opti
         for (const Tensor& parameter : optimizer.parameters(group)) held.insert(parameter.state().get());
     const auto is_held = [&](const Tensor& parameter) { return held.contains(parameter.state().get()); };
     if (std::ranges::none_of(model.parameters(), is_held))
-        throw ValueError("Trainer: expected an optimizer of the model's parameters, got one that holds none of them");
+        throw ValueError("Trainer: expected an optimizer of the model's parameters, got one without any of them");
 }
 
 DType type_of(const nn::Module& model) {
@@ -50,7 +50,7 @@ std::vector<std::int64_t> suspects(const Tensor& scores, const Tensor& target) {
 std::optional<std::int64_t> refused_label(const Loss& loss, const Tensor& scores, DType type,
                                           const std::vector<std::int64_t>& suspected) {
     const NoGrad no_grad;
-    // Rows of the label 0, so that a mean has something to count where the other label is ignored.
+    // Rows with label 0, so that the mean is defined if the other label is ignored.
     const std::int64_t rows = std::max<std::int64_t>(2, scores.size(0));
     const Tensor even = zeros({rows, scores.size(1)}, {scores.dtype(), scores.device()});
     for (const std::int64_t label : suspected) {
@@ -60,7 +60,7 @@ std::optional<std::int64_t> refused_label(const Loss& loss, const Tensor& scores
             const Tensor value = loss(even, Tensor::from(labels, {rows}, scores.device()).to(type)).loss();
             if (!std::isfinite(value.to(DType::f32).item<float>())) return label;
         } catch (const Error&) {
-            // A loss that wants other batches than this one says nothing about the label.
+            // A loss that rejects the synthetic batch gives no information about the label.
         }
     }
     return std::nullopt;

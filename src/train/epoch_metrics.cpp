@@ -20,13 +20,13 @@ double Metrics::operator[](std::string_view name) const {
     if (found != entries_.end()) return found->second;
     std::vector<std::string> names;
     for (const auto& [other, value] : entries_) names.push_back(other);
-    throw ValueError(fmt::format("Figures: expected the name of a figure, one of {}, got '{}'", names, name));
+    throw ValueError(fmt::format("Metrics: expected the name of a metric, one of {}, got '{}'", names, name));
 }
 
 bool Metrics::has(std::string_view name) const noexcept { return find(entries_, name) != entries_.end(); }
 
 void Metrics::add(std::string name, double value) {
-    if (has(name)) throw ValueError(fmt::format("Figures: expected each name once, got '{}' again", name));
+    if (has(name)) throw ValueError(fmt::format("Metrics: expected each name once, got '{}' again", name));
     entries_.emplace_back(std::move(name), value);
 }
 

@@ -22,10 +22,10 @@
 namespace declivity::train {
 namespace {
 
-// Batches between two looks at the device. The host may run ahead by twice as many.
+// Number of batches between two checks of the device. The host may run ahead by twice as many.
 constexpr std::int64_t kReportEvery = 20;
 
-/// By the very type: a loss that calls one of these and does more is another.
+/// Compares exact types: a function that wraps one of these losses is not equivalent.
 template <class... Losses>
 bool is_one_of(const std::type_info& type) {
     return ((type == typeid(Losses)) || ...);
@@ -50,9 +50,9 @@ void check(const FitOptions& options, const Trainer::State& state) {
                                      options.accumulate));
     if (!state.of_model() && (options.accumulate != 1 || options.clip_norm != 0))
         throw ValueError(
-            "Trainer::fit: expected accumulate and clip_norm with a model and a loss alone; a step of the program's "
+            "Trainer::fit: expected accumulate and clip_norm only with a model and a loss; a step of the program's "
             "own "
-            "adds gradients up and clips them by itself");
+            "accumulates and clips gradients itself");
     for (const auto& callback : options.callbacks)
         if (!callback) throw ValueError("Trainer::fit: expected callbacks, got a null pointer among them");
 }
@@ -79,7 +79,7 @@ FitScope::~FitScope() {
     try {
         for (const auto& [name, optimizer] : state_.optimizers) optimizer.set_guard({});
         state_.guard.fill_(0);
-    } catch (...) {  // a device that is lost
+    } catch (...) {  // the device is lost
     }
     state_.fitting = false;
 }
@@ -118,16 +118,15 @@ Fit::Fit(Trainer& trainer, Trainer::State& state, const data::Dataset& train,
                             "none of them 'train', got '{}'",
                             name));
     if (!state.of_model() && !state.evaluate && !validation.empty())
-        throw ValueError(
-            "Trainer::fit: expected, for validation sets, a trainer with Parts::evaluate, got one without");
+        throw ValueError("Trainer::fit: expected a trainer with Parts::evaluate for validation sets, got one without");
     const Trainer::State::Run run{options.seed, options.batch, train.size(), options.accumulate, options.shuffle};
     if (state_.progress.batch > 0 && !(run == state_.run))
-        throw ValueError(
-            fmt::format("Trainer::fit: the training stands in the middle of an epoch of {} examples in batches of {}, "
-                        "seed {}, {} batches a step; expected to go on with the same, got {} examples, batch {}, seed "
-                        "{}, {} a step",
-                        state_.run.examples, state_.run.batch, state_.run.seed, state_.run.accumulate, run.examples,
-                        run.batch, run.seed, run.accumulate));
+        throw ValueError(fmt::format(
+            "Trainer::fit: the training is in the middle of an epoch of {} examples in batches of {}, "
+            "seed {}, {} batches a step; expected to continue with the same, got {} examples, batch {}, seed "
+            "{}, {} a step",
+            state_.run.examples, state_.run.batch, state_.run.seed, state_.run.accumulate, run.examples, run.batch,
+            run.seed, run.accumulate));
     state_.run = run;
     state_.validation_sets.clear();
     for (const auto& [name, set] : validation) state_.validation_sets.push_back(name);
@@ -142,7 +141,7 @@ CapturedStep Fit::captured(void (Fit::*commands)(const data::Batch&)) {
             (this->*commands)(current_->with(tensors));
             return std::vector<Tensor>{};
         },
-        // Nobody has said of hooks of parameters what they do.
+        // The effects of parameter hooks are unknown.
         {.when_refused = WhenRefused::run,
          .command_lists = 2,
          .device = state_.device,
@@ -205,7 +204,7 @@ void Fit::run_epoch() {
     Progress& progress = state_.progress;
     const auto start = std::chrono::steady_clock::now();
     begin_epoch();
-    Report reports[2];  // one on its way while the other is filled
+    Report reports[2];  // one is copied while the other is filled
     std::size_t current = 0;
     std::int64_t next_report = progress.batch / kReportEvery + 1;
     while (progress.batch < loader_.batches() && !ended()) {
@@ -230,9 +229,9 @@ void Fit::end_epoch(const Report& last, double seconds) {
     metrics.epoch = progress.epoch + 1;
     last.append(metrics, "train_", state_);
     for (const auto& [name, set] : validation_)
-        for (const auto& [figure, value] :
+        for (const auto& [metric, value] :
              trainer_.evaluate(set, {.transform = options_.test_transform, .collate = options_.collate}))
-            metrics.add(fmt::format("{}_{}", name, figure), value);
+            metrics.add(fmt::format("{}_{}", name, metric), value);
     for (const auto& [name, optimizer] : state_.optimizers)
         metrics.add(state_.optimizers.size() == 1 ? "learning_rate" : name + "_learning_rate",
                     optimizer.learning_rate());
@@ -292,7 +291,7 @@ void Fit::note_generators() {
     for (const auto& [name, generator] : state_.generators)
         now.named.emplace_back(generator.seed(), generator.position());
     generators_.push_back(std::move(now));
-    // The device is at most so far behind.
+    // Limits how far the device may be behind.
     if (std::ssize(generators_) > 4 * std::max(kReportEvery, options_.accumulate)) generators_.pop_front();
 }
 
@@ -318,7 +317,7 @@ void Fit::undo(std::int64_t first) noexcept {
         // A step before this one may have been noted.
         if (noted > 0) roll_back(step_begin(place_of(noted)), true);
         else roll_back(first, saved_);
-    } catch (...) {  // a device that is lost: the counts are right at least
+    } catch (...) {  // the device is lost: at least the counts are right
         state_.progress.batch = first;
         state_.progress.step = steps_before_epoch_ + first / options_.accumulate;
     }
@@ -350,7 +349,7 @@ void Fit::accumulated() {
                     {parameter, zeros(parameter.shape(), {compute_type(parameter.dtype()), state_.device})});
     }
     save_for_rollback();
-    // Replayed batches have gradients for the same parameters each time; without a replay each step finds out which.
+    // Replayed batches have gradients for the same parameters each time; otherwise each step determines them.
     if (!options_.record.value_or(true) || !step_.refused().empty())
         for (Accumulated& sum : sums_) sum.used = false;
     const bool may_capture = options_.record.value_or(true);
@@ -383,7 +382,7 @@ void Fit::add_gradients(const data::Batch& batch) {
         gradient = gradient.detach().to(accumulated.sum.dtype());
         if (!weight.is_sum && !weight.tensor.defined()) {
             gradient = gradient * weight.count;
-        } else if (!weight.is_sum) {  // gradients of a mean over nothing may be NaN, and count for nothing
+        } else if (!weight.is_sum) {  // gradients of an empty mean may be NaN, and have weight 0
             const Tensor by = weight.tensor.to(gradient.dtype());
             gradient = where(by == 0, 0, gradient * by);
         }
@@ -441,22 +440,21 @@ void Fit::refuse_unless_capture_safe() const {
         if (const std::string why = not_capture_safe(); !why.empty()) capture->refuse(why);
 }
 
-/// Why a replay might not be what a call of the step is; empty where every part of it says that it is.
+/// Reason why a replay may differ from a call of the step; empty if every part is declared capture-safe.
 std::string Fit::not_capture_safe() const {
-    if (options_.record) return {};  // the program says so
+    if (options_.record) return {};  // declared by the program
     if (!state_.of_model()) return "the step is a function of the program's own (FitOptions::record)";
     if (const std::string module = state_.modules[0].module.not_capture_safe(); !module.empty())
-        return fmt::format("{} does not say that it is capture_safe (nn::Module::capture_safe, FitOptions::record)",
-                           module);
+        return fmt::format("{} is not declared capture-safe (nn::Module::capture_safe, FitOptions::record)", module);
     if (!is_of_library(state_.loss)) return "the loss is a function of the program's own (FitOptions::record)";
     const optim::Optimizer& optimizer = state_.optimizers[0].optimizer;
     if (optimizer.capture_safe() != typeid(optimizer))
-        return "the optimizer does not say that it is capture_safe (Optimizer::capture_safe, FitOptions::record)";
+        return "the optimizer is not declared capture-safe (Optimizer::capture_safe, FitOptions::record)";
     for (const NamedMetric& named_metric : state_.metrics) {
         const Metric& metric = *named_metric.metric;
         if (named_metric.of || metric.capture_safe() != typeid(metric))
             return fmt::format(
-                "the metric '{}' does not say that it is capture_safe (Metric::capture_safe, "
+                "the metric '{}' is not declared capture-safe (Metric::capture_safe, "
                 "FitOptions::record)",
                 named_metric.name);
     }
@@ -481,19 +479,19 @@ void Fit::require_finite() {
     throw_non_finite(number, noted[1] == number ? noted : NotedLabels{});
 }
 
-/// @param number of the batch in this fit, from 1; it is one of the present epoch, since each is read at its end
-/// @param noted of its labels
+/// @param number of the batch in this fit, from 1; in the current epoch, since the guard is read at the end of each
+/// @param noted statistics of its labels
 void Fit::throw_non_finite(std::int64_t number, const NotedLabels& noted) {
     const std::int64_t place = place_of(number), first = step_begin(place);
     const std::int64_t step = steps_before_epoch_ + place / options_.accumulate + 1;
     const auto undone = [&] {
         try {
             roll_back(first, true);
-        } catch (...) {  // a device that is lost
+        } catch (...) {  // the device is lost
         }
     };
     try {
-        // Gradients that were added up are looked at once, behind the last batch of a step.
+        // Accumulated gradients are checked once, after the last batch of a step.
         for (std::int64_t batch = first; batch <= place; ++batch) {
             loader_.start(static_cast<std::uint64_t>(state_.progress.epoch), batch);
             const data::Batch found = next_batch();
@@ -504,7 +502,7 @@ void Fit::throw_non_finite(std::int64_t number, const NotedLabels& noted) {
         undone();
         throw;
     }
-    throw Error("Trainer::fit: expected a step to be found that was not finite");
+    throw Error("Trainer::fit: expected to find a step that was not finite");
 }
 
 }  // namespace declivity::train

@@ -20,10 +20,10 @@
 
 namespace declivity::train {
 
-/// While one lives, no other fit of the trainer begins, and its optimizers are guarded by its guard.
+/// While an instance is alive, no other fit of the trainer can start, and its optimizers use its guard.
 class FitScope {
   public:
-    /// @throws ValueError for options out of range, and while another one lives; nothing is changed then
+    /// @throws ValueError for options out of range, and if another instance is alive; nothing is changed then
     FitScope(Trainer::State& state, const FitOptions& options);
     ~FitScope();
     FitScope(const FitScope&) = delete;
@@ -33,7 +33,7 @@ class FitScope {
     Trainer::State& state_;
 };
 
-/// From where the trainer stands.
+/// Starts at the trainer's progress.
 class Fit {
   public:
     Fit(Trainer& trainer, Trainer::State& state, const data::Dataset& train,
@@ -56,10 +56,10 @@ class Fit {
     void accumulated();
     [[nodiscard]] data::Batch next_batch();
 
-    /// Calls a step, or replays it.
+    /// Calls a captured step, or replays it.
     void call(CapturedStep& captured, const data::Batch& batch);
     CapturedStep captured(void (Fit::*commands)(const data::Batch&));
-    // What these do on the device.
+    // The device work of the captured steps.
     void model_step(const data::Batch& batch);
     void own_step(const data::Batch& batch);
     void add_gradients(const data::Batch& batch);
@@ -72,16 +72,16 @@ class Fit {
     void read(Report& report);
     void require_finite();
     [[noreturn]] void throw_non_finite(std::int64_t number, const NotedLabels& noted);
-    /// For a batch of this fit, from 1, its number in the present epoch, from 0.
+    /// Number, from 0, in the current epoch of a batch of this fit, from 1.
     [[nodiscard]] std::int64_t place_of(std::int64_t number) const {
         return state_.progress.batch - (batches_ - (number - 1));
     }
     [[nodiscard]] std::int64_t step_begin(std::int64_t batch) const { return batch - batch % options_.accumulate; }
     void note_generators();
     void restore_generators(std::int64_t batch);
-    /// The trainer as it was before the step that begins with this batch. @param began whether the step had begun
+    /// Restores the trainer from before the step that begins with this batch. @param began whether the step had begun
     void roll_back(std::int64_t first, bool began);
-    /// After an exception in the step that begins with this batch.
+    /// Undoes the step that begins with this batch, after an exception in it.
     void undo(std::int64_t first) noexcept;
 
     Trainer& trainer_;
@@ -91,7 +91,7 @@ class Fit {
     FitScope scope_;
     data::Loader loader_;
     StepOf own_;
-    const data::Batch* current_ = nullptr;  // for what the tensors of a recorded step do not say
+    const data::Batch* current_ = nullptr;  // for state that the tensors of a captured step do not include
     CapturedStep step_, apply_, begin_, save_;
     std::optional<Rollback> rollback_;
     detail::ProgressBar bar_;
@@ -103,18 +103,18 @@ class Fit {
     };
     std::vector<Accumulated> sums_;
     Tensor weights_;               // f32 []
-    bool sums_of_losses_ = false;  // the loss is a sum: nothing is divided
+    bool sums_of_losses_ = false;  // the loss is a sum: no division
 
-    /// Where generators stood before a batch that the device may not have finished yet.
+    /// Generator states before a batch that the device may not have finished yet.
     struct Generators {
         std::int64_t batch;
         RandomState device;
         std::vector<std::pair<std::uint64_t, std::uint64_t>> named;
     };
     std::deque<Generators> generators_;
-    bool saved_ = false;  // for a rollback of the present step
+    bool saved_ = false;  // for a rollback of the current step
 
-    std::int64_t batches_ = 0;  // of this fit, which the guard counts
+    std::int64_t batches_ = 0;  // of this fit, counted by the guard
     std::int64_t steps_before_epoch_ = 0;
 };
 

@@ -13,7 +13,7 @@ InterruptGuard::InterruptGuard() {
     noted = 0;
     struct sigaction action {};
     action.sa_handler = note;
-    action.sa_flags = static_cast<int>(SA_RESETHAND);  // the second one acts as it would without us
+    action.sa_flags = static_cast<int>(SA_RESETHAND);  // the second one has its previous effect
     sigemptyset(&action.sa_mask);
     sigaction(SIGINT, &action, &before_);
 }

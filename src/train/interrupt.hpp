@@ -5,7 +5,7 @@
 
 namespace declivity::train::detail {
 
-/// While one lives, the first SIGINT is noted instead of ending the program; the second ends it.
+/// While an instance is alive, the first SIGINT is noted instead of terminating the program; the second terminates it.
 class InterruptGuard {
   public:
     InterruptGuard();

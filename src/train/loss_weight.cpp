@@ -54,7 +54,7 @@ ops::ClassificationWeight LossWeight::view() const {
 }
 
 void LossCalls::called(const FunctionCall& call) {
-    if (call.caller() == nullptr) loss_ = nullptr;  // one that threw has not returned
+    if (call.caller() == nullptr) loss_ = nullptr;  // a call that threw has no result
     if (loss_ != nullptr || reduction_of(call).empty()) return;
     loss_ = &call;
     divisors_.last = {};

@@ -1,4 +1,4 @@
-// Layer 5, private. The weight of a loss: what it was divided by.
+// Layer 5, private. Weight of a loss: its divisor.
 #pragma once
 
 #include <cstdint>
@@ -16,25 +16,25 @@
 
 namespace declivity::train {
 
-/// A figure of a batch counts `weight` times in a mean of several batches; a sum is added as it is, and its mean is
-/// over the weights.
+/// Weight of a batch's value in the mean over several batches; a sum is added without it, and divided by the sum of
+/// weights.
 struct LossWeight {
     Tensor tensor = {};  ///< f32 [], without a graph; undefined: `count`
     double count = 1;
     bool is_sum = false;
-    std::optional<std::int64_t> ignore_index = std::nullopt;  ///< labels that the loss does not count
+    std::optional<std::int64_t> ignore_index = std::nullopt;  ///< labels that the loss ignores
 
-    /// By the examples of a batch.
+    /// Weighted by the number of examples of a batch.
     static LossWeight of_examples(std::int64_t examples) { return {.count = static_cast<double>(examples)}; }
-    /// That which the program gives. @throws ShapeError, ValueError, DeviceError naming `function`
+    /// The weight given by the program. @throws ShapeError, ValueError, DeviceError naming `function`
     static LossWeight of(const LossValue& value, std::string_view function);
 
-    /// A tensor, f32 [], also of a number.
+    /// The weight as a tensor, f32 [].
     [[nodiscard]] Tensor on(const Device& device) const;
     [[nodiscard]] ops::ClassificationWeight view() const;
 };
 
-/// While one lives, it knows the losses that this thread computed by functions of the library.
+/// While an instance is alive, it records the losses that this thread computes by functions of the library.
 class LossCalls final : public CallObserver {
   public:
     LossCalls() = default;
@@ -42,10 +42,11 @@ class LossCalls final : public CallObserver {
     LossCalls(const LossCalls&) = delete;
     LossCalls& operator=(const LossCalls&) = delete;
 
-    /// The weight of a loss that one of these functions gave; none where it is something else.
+    /// Weight of a loss returned by one of these functions; none for other tensors.
     /// @param examples of the batch
     [[nodiscard]] std::optional<LossWeight> weight_of(const Tensor& loss, std::int64_t examples) const;
-    /// The same; of a loss that was made from means, such as a multiple or a sum of them, the sum of their weights.
+    /// The same, including combinations of means, such as a multiple or a sum, for which it is the sum of their
+    /// weights.
     [[nodiscard]] std::optional<LossWeight> weight_of_combination(const Tensor& loss, std::int64_t examples) const;
 
     void called(const FunctionCall& call) override;
@@ -55,13 +56,13 @@ class LossCalls final : public CallObserver {
     struct Call {
         std::weak_ptr<const void> result = {};  // its value
         LossWeight weight = {};
-        bool is_loss = false;  // not a plain mean()
+        bool is_loss = false;  // other than a plain mean()
         bool known = true;     // the weight
     };
     [[nodiscard]] const Call* found(const Tensor& loss) const;
 
     declivity::detail::LossDivisorScope divisors_;
-    const FunctionCall* loss_ = nullptr;  // the outermost one under way
+    const FunctionCall* loss_ = nullptr;  // the outermost call in progress
     std::vector<Call> calls_;
 };
 

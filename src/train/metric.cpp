@@ -35,7 +35,8 @@ std::vector<double> Metric::States::numbers(std::string_view name) const { retur
 Metric::Metric(const std::optional<Device>& device) : device_(device ? *device : default_device()) {}
 Metric::~Metric() = default;
 
-const std::type_info& Metric::capture_safe() const { return typeid(void); }
+const std::type_info& Metric::capture_safe() const { return replayable(); }
+const std::type_info& Metric::replayable() const { return typeid(void); }
 
 Tensor Metric::state(std::string_view name, const Shape& shape, DType dtype) {
     const auto is = [name](const auto& item) { return item.first == name; };

@@ -16,13 +16,14 @@ void check(std::string_view metric, const Tensor& scores, const Tensor& target) 
     Shape places = scores.shape();
     if (places.rank() >= 2) places.erase(1);
     if (scores.rank() < 2 || !(target.shape() == places))
-        throw ShapeError(fmt::format("{}: expected scores (N, C, ...) and a target (N, ...), got {} and {}", metric,
-                                     scores.shape().str(), target.shape().str()));
+        throw ShapeError(
+            fmt::format("{}: expected scores of shape (N, C, ...) and a target of shape (N, ...), got {} and {}",
+                        metric, scores.shape().str(), target.shape().str()));
     if (!is_integer(target.dtype()))
         throw TypeError(fmt::format("{}: expected a target of integers, got {}", metric, name_of(target.dtype())));
 }
 
-/// (N, C, ...) as (places, C).
+/// (N, C, ...) as (positions, C).
 Tensor rows_of(const Tensor& scores) {
     if (scores.rank() == 2) return scores;
     Dims order{0};
@@ -31,7 +32,7 @@ Tensor rows_of(const Tensor& scores) {
     return reshape(permute(scores, order), {-1, scores.size(1)});
 }
 
-/// NaN where nothing was counted.
+/// NaN if nothing was counted.
 double ratio(double part, double whole) { return whole > 0 ? part / whole : NAN; }
 
 }  // namespace
@@ -88,7 +89,7 @@ void ConfusionMatrix::do_update(const Tensor& output, const Tensor& target) {
     const Tensor wide = target.to(DType::i64);
     const Tensor known = (wide >= 0) & (wide < classes_);
     const Tensor cells = reshape(where(known, wide * classes_ + argmax(output, 1), -1), {-1});
-    // A batch has far fewer places than f32 can count.
+    // A batch has far fewer elements than f32 can count.
     const Tensor counted = zeros({classes_ * classes_, 1}, {DType::f32, counts_.device()});
     ops::sum_rows("ConfusionMatrix", ones({cells.numel(), 1}, {DType::f32, counts_.device()}).view(),
                   cells.dense_view(), counted.view());
@@ -114,7 +115,7 @@ std::vector<std::int64_t> ConfusionMatrix::counts() const {
 
 namespace {
 
-/// NaN for a class that neither occurs nor is said.
+/// NaN for a class that neither occurs nor is predicted.
 std::vector<double> intersection_over_union(const std::vector<double>& counts, std::size_t classes) {
     std::vector<double> out;
     for (std::size_t c = 0; c < classes; ++c) {
@@ -148,7 +149,7 @@ const std::type_info& MeanAbsoluteError::capture_safe() const { return typeid(Me
 
 void MeanAbsoluteError::do_update(const Tensor& output, const Tensor& target) {
     if (!(output.shape() == target.shape()))
-        throw ShapeError(fmt::format("MeanAbsoluteError: expected output and target of one shape, got {} and {}",
+        throw ShapeError(fmt::format("MeanAbsoluteError: expected output and target of the same shape, got {} and {}",
                                      output.shape().str(), target.shape().str()));
     sum_.add_(sum(abs(output - target)).to(DType::f32));
     counted_.add_(output.numel());

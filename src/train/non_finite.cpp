@@ -15,7 +15,7 @@ namespace {
 constexpr std::string_view kGradientOf = "gradient of ";
 
 struct Found {
-    std::string layer;   // the first whose output is not finite
+    std::string layer;   // the first with a non-finite output
     Tensor output = {};  // of the model, if it was called
     Tensor target = {};
 };
@@ -41,7 +41,7 @@ Found first_not_finite(const Trainer::State& state, const data::Batch& batch, st
     if (const std::string field = in_the_batch(batch); !field.empty()) return {field};
     if (const std::string parameter = among_parameters(state); !parameter.empty()) return {parameter};
     Found found;
-    // The inner modules report before those that hold them, so the first to report is the most precise.
+    // Inner modules are reported before the modules that contain them, so the first one is the most precise.
     const nn::ObserveCalls observe(
         [&](const std::string& path, const nn::Module&, const std::vector<Tensor>&, const std::vector<Tensor>& out) {
             if (found.layer.empty() && !std::ranges::all_of(out, is_finite)) found.layer = path;
@@ -58,7 +58,7 @@ Found first_not_finite(const Trainer::State& state, const data::Batch& batch, st
         if (const std::string gradient = non_finite_gradient(state); !gradient.empty())
             found.layer = std::string(kGradientOf) + gradient;
         model.zero_grad();
-    } else {  // its optimizers change nothing, by the guard
+    } else {  // the guard prevents updates by its optimizers
         Sums nowhere(state.device);
         StepOf step(state, StepOf::Purpose::find, nowhere, number);
         const LossCalls calls;
@@ -94,9 +94,9 @@ void throw_loss_not_finite(const Trainer::State& state, const data::Batch& batch
             "those from before the step. {}",
             of_gradient ? "the loss was finite, its gradient was" : "the loss was", step, epoch, batch.number,
             layer.empty() ? "a second run of that batch was finite"
-            : of_gradient ? fmt::format("the first parameter whose gradient is not finite is '{}'",
+            : of_gradient ? fmt::format("the first parameter with a non-finite gradient is '{}'",
                                         layer.substr(kGradientOf.size()))
-                          : fmt::format("the first value that is not finite is in '{}'", layer),
+                          : fmt::format("the first non-finite value is in '{}'", layer),
             of_data ? "Look at the data and its transform" : "A smaller learning rate or clip_norm often helps"),
         step, layer);
 }

@@ -1,14 +1,14 @@
-// Layer 5, private. Finding out where a loss stopped being a number.
+// Layer 5, private. Finds the origin of a non-finite loss.
 #pragma once
 
 #include "trainer_state.hpp"
 
 namespace declivity::train {
 
-/// Runs the step on the batch again, looking at every layer's output, then at the gradients. It leaves none.
-/// @param noted of the labels of that step; zeros when none was
-/// @param last whether no other batch of the step is left; if not, and all is finite, it returns
-/// @throws ValueError when it was a label that the loss refuses, otherwise NonFiniteLoss
+/// Runs the step on the batch again, checking every layer's output, then the gradients, which are removed afterwards.
+/// @param noted label statistics of that step; zeros if none were noted
+/// @param last whether this is the last batch of the step; if not, and all is finite, it returns
+/// @throws ValueError if the loss rejects a label, otherwise NonFiniteLoss
 void throw_loss_not_finite(const Trainer::State& state, const data::Batch& batch, const NotedLabels& noted,
                            std::int64_t step, std::int64_t epoch, bool last);
 

@@ -18,7 +18,7 @@ using io::Color;
 constexpr Color kPaper{255, 255, 255}, kInk{38, 40, 48}, kFaint{110, 114, 126}, kGrid{228, 230, 236},
     kFrame{170, 174, 186};
 constexpr Color kRight{22, 128, 60}, kWrong{200, 36, 36};
-// Colours that people with the common kinds of colour blindness tell apart (Okabe and Ito, 2008).
+// Colours distinguishable with the common kinds of colour blindness (Okabe and Ito, 2008).
 constexpr std::array<Color, 6> kLineColors{
     {{0, 114, 178}, {213, 94, 0}, {0, 158, 115}, {204, 121, 167}, {230, 159, 0}, {86, 180, 233}}};
 
@@ -28,7 +28,7 @@ constexpr int kWide = kPanelWidth - kLeft - kRightMargin, kHigh = kPanelHeight -
 constexpr int kLegendLine = 24, kSwatch = 26;  // height of a row of the legend; width of an entry's stroke
 constexpr int kTitleHeight = 40;
 
-// A range of values and the round numbers within it that get a label.
+// A range of values with round tick values.
 struct Axis {
     double low = 0, high = 1, step = 0.2;
 
@@ -90,7 +90,7 @@ std::optional<double> last_value(const Series& series) {
     return std::nullopt;
 }
 
-// The names of the series with their last values, in rows below a plot area and as wide, so that they hide no curve.
+// Legend with the names of the series and their last values, in rows below the plot area, so that it hides no curve.
 class Legend {
   public:
     struct Entry {
@@ -116,7 +116,7 @@ class Legend {
     [[nodiscard]] int height() const { return entries_.empty() ? 0 : (entries_.back().row + 1) * kLegendLine; }
 
   private:
-    // The beginning of a name that fits into a row in front of the value.
+    // Prefix of a name that fits into a row before the value.
     static std::string shortened(std::string name, const std::string& value) {
         const std::string dots = "...";
         if (kSwatch + Canvas::text_width(name + value, 2) <= kWide) return name;
@@ -127,7 +127,7 @@ class Legend {
     std::vector<Entry> entries_;
 };
 
-// One coordinate system within the picture.
+// One coordinate system within the image.
 class Panel {
   public:
     Panel(Canvas& canvas, int x, int y, const std::vector<Series>& all, bool accuracy)
@@ -180,7 +180,7 @@ class Panel {
     }
 
     void draw_curve(const std::vector<double>& x, const std::vector<double>& y, Color color, double width) {
-        for (std::size_t i = 1; i < x.size(); ++i)  // the canvas leaves out what is not finite
+        for (std::size_t i = 1; i < x.size(); ++i)  // the canvas skips non-finite values
             canvas_.line(screen_x(x[i - 1]), screen_y(y[i - 1]), screen_x(x[i]), screen_y(y[i]), color, width);
     }
 
@@ -193,7 +193,7 @@ class Panel {
                     canvas_.disc(screen_x(series.x[i]), screen_y(series.y[i]), 4, color);
             return;
         }
-        // A value for each step is mostly noise: it goes pale into the background, and its mean is what one sees.
+        // Per-step values are noisy: they are drawn pale in the background, and their moving mean on top.
         const auto pale = [](std::uint8_t channel) {
             return static_cast<std::uint8_t>(255 - (255 - channel) * 3 / 10);
         };

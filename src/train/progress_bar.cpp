@@ -54,7 +54,7 @@ void ProgressBar::end_epoch(const EpochMetrics& metrics, const std::vector<std::
     clear();
     fmt::print("epoch {}/{}", metrics.epoch, epochs_);
     for (const auto& [name, value] : metrics) {
-        std::string_view set;  // the longest name that it begins with
+        std::string_view set;  // the longest matching name
         for (const std::string& one : sets)
             if (one.size() >= set.size() && name.starts_with(one + "_")) set = one;
         if (set.empty()) continue;

@@ -1,4 +1,4 @@
-// Layer 5, private. What a person sees of a training.
+// Layer 5, private. Progress output of a training.
 #pragma once
 
 #include <chrono>
@@ -10,14 +10,14 @@
 
 namespace declivity::train::detail {
 
-/// A bar that is drawn over itself on a terminal; elsewhere only the line that closes an epoch.
+/// A progress bar that is redrawn on a terminal; otherwise only a line at the end of each epoch.
 class ProgressBar {
   public:
     explicit ProgressBar(bool quiet);
     void start_epoch(std::int64_t epoch, std::int64_t epochs, std::int64_t batches);
-    /// @param figures of the epoch so far, as last heard from the device
+    /// @param metrics of the epoch so far, as last read from the device
     void update(std::int64_t batch, const Metrics& metrics);
-    /// @param sets names with which figures begin: those of "train" are shown without it
+    /// @param sets prefixes of the metrics' names: "train" is not printed
     void end_epoch(const EpochMetrics& metrics, const std::vector<std::string>& sets);
     /// Clears an unfinished bar and prints a line.
     void note(const std::string& text);

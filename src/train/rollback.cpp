@@ -12,7 +12,7 @@
 namespace declivity::train {
 namespace {
 
-/// The elements as words of 4 bytes; none where they are no whole number of these, or not dense.
+/// The elements as 4-byte words; none if their size is no multiple of 4, or the tensor is not dense.
 std::optional<ops::View> words_of(const Tensor& tensor) {
     ops::View view = tensor.view();
     const auto begin = static_cast<std::size_t>(view.offset) * size_of(view.dtype);
@@ -35,11 +35,11 @@ Rollback::Rollback(const std::vector<Tensor>& buffers, const std::vector<Tensor>
 
 void Rollback::add(const Tensor& tensor, bool changes) {
     const auto same = [&](const Kept& kept) { return kept.tensor.state() == tensor.state(); };
-    // A buffer on another device than the guard stays as it is.
+    // Buffers on other devices than the guard are not restored.
     if (!(tensor.device() == guard_.device()) || std::ranges::any_of(kept_, same)) return;
     const NoGrad no_grad;
     Kept one{tensor, tensor.detach().clone()};
-    (void)one.copy.view();  // now, and not when the tensor is written
+    (void)one.copy.view();  // at this point, not when the tensor is written
     one.version = tensor.view().buffer.version();
     one.changes = changes;
     kept_.push_back(std::move(one));

@@ -1,4 +1,4 @@
-// Layer 5, private. The state that steps change beside parameters, as it was before a step.
+// Layer 5, private. Snapshot of the state that steps change apart from parameters, to undo a step.
 #pragma once
 
 #include <cstddef>
@@ -11,24 +11,23 @@
 
 namespace declivity::train {
 
-/// Copies, on the device, of buffers of modules (running statistics), states of metrics and sums. Optimizers change
-/// nothing once a guard has noted a step; all of these still change, in the noted step and in those that were enqueued
-/// behind it before the host looked.
+/// Device copies of module buffers (running statistics), metric states and sums. Optimizers change nothing once the
+/// guard has noted a step; this state still changes, in the noted step and in those enqueued before the host checks.
 class Rollback {
   public:
-    /// @param always tensors that each step changes; buffers of modules are copied once, and again before each step if
-    /// they have changed since
+    /// @param always tensors that each step changes; module buffers are copied once, and again before each step if they
+    /// have changed since
     Rollback(const std::vector<Tensor>& buffers, const std::vector<Tensor>& always, const Tensor& guard);
 
-    /// Before a step. Copies nothing once the guard has noted a step. It can be recorded.
+    /// Called before a step. Copies nothing once the guard has noted a step. It can be captured.
     void save();
-    /// Gives the tensors their elements from before the step that was noted, or from before the last save().
+    /// Restores the tensors from before the noted step, or from before the last save().
     void restore();
 
   private:
     struct Kept {
         Tensor tensor, copy;
-        std::uint64_t version = 0;  // of the tensor's memory when the first copy was made
+        std::uint64_t version = 0;  // version of the tensor's memory at the first copy
         bool changes = false;
     };
     [[nodiscard]] std::size_t find_changed();

@@ -17,8 +17,8 @@
 namespace declivity::train {
 namespace {
 
-/// Tells whether a gradient was made or written meanwhile. It reads no element of it, so that a step that is captured
-/// does not depend on the gradients that an earlier one left.
+/// Detects whether a gradient was created or written in between, without reading its elements, so that a captured step
+/// does not depend on gradients left by an earlier one.
 class GradientMark {
   public:
     explicit GradientMark(const Tensor& parameter) {
@@ -117,8 +117,8 @@ void StepOf::backward(const LossValue& value) {
             for (const Tensor& parameter : optimizer.parameters(group))
                 before.emplace_back(parameter, GradientMark(parameter));
     loss.backward();
-    // Here as well as in each optimizer: the first of several must not step where the gradients of another one are bad.
-    // Gradients of an earlier step were looked at then.
+    // Checked here as well as in each optimizer: the first of several must not step if the gradients of another one are
+    // not finite. Gradients of an earlier step were checked then.
     std::vector<Tensor> parameters;
     for (const auto& [parameter, mark] : before)
         if (!(GradientMark(parameter) == mark)) parameters.push_back(parameter);

@@ -1,4 +1,4 @@
-// Layer 5, private. What a step of the program's own is handed.
+// Layer 5, private. The Step passed to a training step of the program's own.
 #pragma once
 
 #include <optional>
@@ -14,15 +14,15 @@
 
 namespace declivity::train {
 
-/// In a training, in an evaluation, or when a step is called again to find what was not finite in it.
+/// Used in training, in evaluation, or when a step is repeated to find a non-finite value.
 class StepOf final : public Step {
   public:
     enum class Purpose : std::uint8_t { train, evaluate, find };
-    /// @param number of the step; that where the trainer stands if none
+    /// @param number of the step; the trainer's current one if none
     StepOf(const Trainer::State& state, Purpose purpose, Sums& sums, std::optional<std::int64_t> number = std::nullopt)
         : state_(state), purpose_(purpose), sums_(sums), number_(number) {}
 
-    /// Before each call, and before each replay of one.
+    /// Called before each call, and before each replay.
     void begin(std::int64_t examples) {
         examples_ = examples;
         calls_ = nullptr;
@@ -30,15 +30,15 @@ class StepOf final : public Step {
     }
     /// @param calls the losses of this call
     void observe(const LossCalls& calls) { calls_ = &calls; }
-    /// After it: the guard counts each step once.
+    /// Called afterwards: the guard counts each step once.
     void end();
 
     void backward(const LossValue& loss) override;
     void report(std::string_view name, const LossValue& value) override;
     [[nodiscard]] std::int64_t number() const override;
-    /// The first loss that was not finite has been seen.
+    /// Returns whether the first non-finite loss has been found.
     [[nodiscard]] bool found() const noexcept { return found_; }
-    /// The parameter whose gradient was the first that was not finite; empty where all were.
+    /// The parameter with the first non-finite gradient; empty if all are finite.
     [[nodiscard]] const std::string& found_gradient() const noexcept { return found_gradient_; }
 
   private:
@@ -56,16 +56,16 @@ class StepOf final : public Step {
 /// @throws ValueError, ShapeError unless it has one element
 void require_loss(const Tensor& loss, const char* function);
 
-/// Notes in the guard where a loss is not finite, unless its weight is 0.
+/// Sets the guard if a loss is not finite, unless its weight is 0.
 /// @param skips whether optimizers then skip the step
-/// @return whether they may
+/// @return whether they may skip it
 bool check_loss(const Tensor& loss, const LossWeight& weight, const Tensor& guard, bool skips);
 
-/// The last parameter, as backward() comes to it before the others, that has a gradient with an element that is not
-/// finite; empty where there is none. Synchronises.
+/// The last parameter, which backward() reaches first, whose gradient has a non-finite element; empty if there is none.
+/// Synchronises.
 std::string non_finite_gradient(const Trainer::State& state);
 
-/// Whether all elements are. Waits for the device.
+/// Returns whether all elements are finite. Synchronises.
 bool is_finite(const Tensor& tensor);
 
 }  // namespace declivity::train

@@ -14,7 +14,7 @@ namespace declivity::train {
 Sums::Sums(const Device& device)
     : values_(zeros({kMax, 2}, {DType::f32, device})),
       is_sum_(Tensor::from(std::vector<std::uint8_t>{1, 0}, {1, 2}, device) != 0) {
-    (void)is_sum_.view();  // not within a step that is recorded
+    (void)is_sum_.view();  // not within a captured step
 }
 
 std::int64_t Sums::place_of(std::string_view name) {
@@ -24,7 +24,7 @@ std::int64_t Sums::place_of(std::string_view name) {
         throw ValueError(
             fmt::format("Step::report: expected a name without commas, quotes and line ends, got '{}'", name));
     if (std::cmp_equal(names_.size(), kMax))
-        throw ValueError(fmt::format("Step::report: expected at most {} names, got '{}' as one more", kMax, name));
+        throw ValueError(fmt::format("Step::report: expected at most {} names, got another one, '{}'", kMax, name));
     names_.emplace_back(name);
     return static_cast<std::int64_t>(names_.size()) - 1;
 }
@@ -42,7 +42,7 @@ void Sums::add(std::string_view name, const Tensor& value, const LossWeight& wei
         both = where(is_sum_, one, weight.count);
     } else if (!weight.tensor.defined()) {
         both = where(is_sum_, one, 1) * weight.count;
-    } else {  // a mean over nothing is NaN, and counts for nothing
+    } else {  // an empty mean is NaN, and has weight 0
         const Tensor by = reshape(weight.tensor, {1, 1});
         both = where(by == 0, 0, where(is_sum_, one, 1) * by);
     }

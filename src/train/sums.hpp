@@ -1,4 +1,4 @@
-// Layer 5, private. Figures that steps report, added up on the device.
+// Layer 5, private. Values reported by steps, accumulated on the device.
 #pragma once
 
 #include <cstdint>
@@ -14,24 +14,24 @@
 
 namespace declivity::train {
 
-/// For each name the sum of value * weight, and the sum of weights. The memory is there from the beginning, so that
-/// a recorded step may add to it under any name.
+/// For each name the sum of value * weight, and the sum of weights. The memory is allocated once, so that a captured
+/// step may add to it under any name.
 class Sums {
   public:
     static constexpr std::int64_t kMax = 64;
 
     explicit Sums(const Device& device);
-    /// @throws ShapeError, ValueError as Step::report says
+    /// @throws ShapeError, ValueError as in Step::report
     void add(std::string_view name, const Tensor& value, const LossWeight& weight);
     void reset();
 
-    /// The means, of the tensor on the host.
+    /// Appends the means, computed from the tensor's values on the host.
     void append(Metrics& metrics, const std::string& prefix, std::span<const float> values) const;
 
     [[nodiscard]] const Tensor& values() const noexcept { return values_; }  // f32 [kMax, 2]
     [[nodiscard]] const std::vector<std::string>& names() const noexcept { return names_; }
     void set_names(std::vector<std::string> names) { names_ = std::move(names); }
-    /// Whether a figure may be called so.
+    /// Returns whether a name is valid.
     [[nodiscard]] static bool is_name(std::string_view name) noexcept {
         return !name.empty() && name.find_first_of(",\n\"") == std::string_view::npos;
     }

@@ -24,7 +24,7 @@ void require_batch(std::string_view function, std::int64_t batch) {
         throw ValueError(fmt::format("Trainer::{}: expected a batch of at least 1, got {}", function, batch));
 }
 
-/// The modules in evaluation mode; in the end each of them, and each below it, has the mode that it had.
+/// Puts modules into evaluation mode, and restores the mode of each and of its descendants at the end.
 class EvaluationMode {
   public:
     explicit EvaluationMode(const std::vector<NamedModule>& modules) {
@@ -34,7 +34,7 @@ class EvaluationMode {
         }
     }
     ~EvaluationMode() {
-        // A module sets the modes of those below it, which come behind it here.
+        // A module sets the modes of its descendants, which come after it here.
         for (const auto& [module, training] : before_) module->train(training);
     }
     EvaluationMode(const EvaluationMode&) = delete;
@@ -48,7 +48,7 @@ class EvaluationMode {
     std::vector<std::pair<nn::Module*, bool>> before_;
 };
 
-/// Metrics begin anew, and have what they had in the end: an evaluation in the middle of an epoch leaves no trace.
+/// Resets metrics, and restores their state at the end: an evaluation in the middle of an epoch does not change them.
 class MetricsAside {
   public:
     explicit MetricsAside(const std::vector<NamedMetric>& metrics) : metrics_(metrics) {
@@ -83,7 +83,7 @@ Trainer::Trainer(Model model, optim::Optimizer& optimizer, Loss loss, ModelOptio
 Trainer::Trainer(Model model, optim::Optimizer& optimizer, BatchLoss loss, ModelOptions options) {
     require_parameters_of(model.module(), optimizer);
     if (options.inputs.size() > model.arguments())
-        throw ValueError(fmt::format("Trainer: expected {} inputs at most, as many as the model takes, got {}",
+        throw ValueError(fmt::format("Trainer: expected at most {} inputs, as many as the model takes, got {}",
                                      model.arguments(), options.inputs));
     state_ = std::make_unique<State>(std::vector<NamedModule>{{"model", model.module()}},
                                      std::vector<NamedOptimizer>{{"optimizer", optimizer}}, std::move(options.metrics),
@@ -133,7 +133,7 @@ bool Trainer::fit(const data::DatasetRef& train, const FitOptions& options) {
 
 namespace {
 
-/// @param name of several. @throws ValueError for a data set that is empty, before anything is done
+/// @param name if there are several. @throws ValueError for an empty data set, before anything is done
 const data::Dataset& examples_of(const data::DatasetRef& dataset, const char* function, const std::string& name = {}) {
     const data::Dataset& found = dataset.get(function);
     if (found.size() < 1)

@@ -73,7 +73,7 @@ Tensor Trainer::State::output_of(const data::Batch& batch) const {
     if (inputs.empty() && batch.tensors().size() < arguments)
         throw ValueError(
             fmt::format("Trainer: expected a batch with the {} inputs of the model, got {} (ModelOptions::inputs "
-                        "names those there are)",
+                        "names them)",
                         arguments, batch.names()));
     std::vector<Tensor> given(arguments);
     for (std::size_t i = 0; i < (inputs.empty() ? arguments : inputs.size()); ++i)
@@ -93,10 +93,11 @@ Trainer::State::Outcome Trainer::State::outcome_of(const data::Batch& batch) con
             while (place < batch.names().size() && std::ranges::find(inputs, batch.names()[place]) != inputs.end())
                 ++place;
             if (place >= batch.names().size())
-                throw ValueError(fmt::format(
-                    "Trainer: expected a target beside the inputs of the model, which takes {}, got a batch of {} "
-                    "(ModelOptions names inputs and target)",
-                    model->arguments(), batch.names()));
+                throw ValueError(
+                    fmt::format("Trainer: expected a target in addition to the inputs of the model, which takes {}, "
+                                "got a batch of {} "
+                                "(ModelOptions names inputs and target)",
+                                model->arguments(), batch.names()));
             out.target = batch[place];
         }
     }
@@ -182,7 +183,7 @@ void Report::ask(const Trainer::State& state) {
 }
 
 void Report::wait() {
-    if (!events_.empty()) events_.back().wait();  // they came in the order of the queue
+    if (!events_.empty()) events_.back().wait();  // in the order of the queue
     events_.clear();
 }
 

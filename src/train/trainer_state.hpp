@@ -1,4 +1,4 @@
-// Layer 5, private. What a Trainer holds.
+// Layer 5, private. State of a Trainer.
 #pragma once
 
 #include <array>
@@ -22,19 +22,19 @@ struct Trainer::State {
     State(std::vector<NamedModule> of, std::vector<NamedOptimizer> by, std::vector<NamedMetric> measured,
           std::vector<NamedGenerator> drawn_from);
 
-    /// What a model and a loss make of a batch.
+    /// Results of model and loss for a batch.
     struct Outcome {
         Tensor output;
-        Tensor target;  // undefined where nobody asks for it
+        Tensor target;  // undefined if it is not needed
         Tensor loss;
         LossWeight weight = {};
     };
     [[nodiscard]] bool of_model() const noexcept { return !step; }
     [[nodiscard]] Tensor output_of(const data::Batch& batch) const;
-    /// @throws ValueError where there is none
+    /// @throws ValueError if there is none
     [[nodiscard]] Outcome outcome_of(const data::Batch& batch) const;
-    /// Adds to metrics, and to the sums; whether the batch counts as classification by add_classification is decided by
-    /// the first. @param totals, noted, sums of the training, or of an evaluation
+    /// Updates metrics and sums; the first batch decides whether batches count as classification by add_classification.
+    /// @param totals, noted, sums of the training, or of an evaluation
     void measure(const Outcome& outcome, const data::Batch& batch, std::optional<bool>& classification,
                  const Tensor& totals, const Tensor& noted, Sums& sums) const;
     void set_training(bool on) const;
@@ -43,13 +43,13 @@ struct Trainer::State {
     std::vector<NamedOptimizer> optimizers;
     std::vector<NamedMetric> metrics;
     std::vector<NamedGenerator> generators;
-    // Of a model and a loss.
+    // With a model and a loss.
     std::optional<Model> model;
     Loss loss;
     BatchLoss batch_loss;
     std::vector<std::string> inputs;
     std::string target;
-    // Of the program's own.
+    // With a step of the program's own.
     TrainStep step, evaluate;
     std::function<Tensor(const data::Batch&)> predict;
 
@@ -57,20 +57,20 @@ struct Trainer::State {
     DType dtype;  // of the first module's parameters
     Progress progress;
     Replays replays;
-    /// The sums of the current epoch are parts of a checkpoint, so that the figures of a resumed epoch are those of an
-    /// unbroken one. `totals`, f32 [4], of classification, see ops/classification.hpp; `sums` of all else.
+    /// The sums of the current epoch are part of checkpoints, so that the metrics of a resumed epoch are those of an
+    /// uninterrupted one. `totals`, f32 [4], for classification, see ops/classification.hpp; `sums` for all else.
     Tensor totals;
     Sums sums;
     std::optional<bool> classification;
-    Tensor guard;  // i32 [2], see ops/finite.hpp; that of the optimizers during a fit
+    Tensor guard;  // i32 [2], see ops/finite.hpp; the guard of the optimizers during a fit
     Tensor noted;  // i64 [4], see ops/classification.hpp
     std::int64_t planned_steps = 0;
     std::vector<std::string> validation_sets;
     bool stop = false;
     std::atomic<bool> fitting = false;
-    /// During a fit: throws where the device has found a loss or gradient that is not finite. Synchronises.
+    /// During a fit: throws if the device has found a non-finite loss or gradient. Synchronises.
     std::function<void()> require_finite;
-    /// What the order of the examples depends on; a checkpoint in the middle of an epoch serves only the same.
+    /// Parameters that determine the order of the examples; a checkpoint in the middle of an epoch requires the same.
     struct Run {
         std::uint64_t seed = 0;
         std::int64_t batch = 0, examples = 0, accumulate = 1;
@@ -79,29 +79,29 @@ struct Trainer::State {
     } run;
 };
 
-/// Elements on their way from the device: asked for at one report, read at the next, when they have long arrived.
+/// Asynchronous read-back: requested at one report and read at the next, when the copy has long finished.
 class Report {
   public:
     Report() = default;
     Report(const Report&) = delete;
     Report& operator=(const Report&) = delete;
-    /// The events must not outlive an exception: the device would write into freed memory.
+    /// Waits for the copies: after an exception the device would write to freed memory.
     ~Report();
     void ask(const Trainer::State& state);
     [[nodiscard]] bool asked() const noexcept { return !arrays_.empty(); }
     void wait();
 
-    /// Of the epoch, as far as it was then.
+    /// Means of the epoch up to the request.
     void append(Metrics& metrics, const std::string& prefix, const Trainer::State& state) const;
     [[nodiscard]] std::array<std::int32_t, 2> guard() const;
     [[nodiscard]] NotedLabels noted() const;
 
   private:
     std::vector<io::HostArray> arrays_;  // guard, noted, totals, sums, then the states of metrics
-    std::vector<Event> events_;          // until they were waited for
+    std::vector<Event> events_;          // pending until waited for
 };
 
-/// Means of what was added up. @param metric_states of all metrics, in order
+/// Means of the accumulated values. @param metric_states of all metrics, in order
 void append_metrics(Metrics& metrics, const std::string& prefix, const Trainer::State& state, bool classification,
                     std::span<const float> totals, const Sums& sums, std::span<const float> sums_on_host,
                     std::span<const io::HostArray> metric_states);

@@ -1,4 +1,4 @@
-// A program as a user would write it: it trains a few steps, saves, loads and compares.
+// A user's program: trains a few steps, saves, loads and compares.
 #include <cstdint>
 #include <cstdio>
 #include <cstring>
@@ -14,7 +14,7 @@ using namespace declivity;
 
 namespace {
 
-// A class that the library has never seen, with children of the library's.
+// A user-defined module with children from the library.
 struct Net : nn::Layer {
     nn::Conv2d& conv = add("conv", nn::Conv2d(1, 4, 3));
     nn::BatchNorm& norm = add("norm", nn::BatchNorm(4));
@@ -22,7 +22,7 @@ struct Net : nn::Layer {
     Tensor forward(Tensor x) override { return dense(flatten(max_pool2d(relu(norm(conv(x))), {.kernel_size = 2}))); }
 };
 
-/// Templates of the library that a program links to.
+/// References templates of the library, so that they are linked.
 bool has_recurrent_layers() {
     nn::LSTM lstm(3, 5, {.num_layers = 2});
     nn::GRU gru(3, 5);
@@ -36,7 +36,7 @@ int complain(const std::string& what) {
     return 1;
 }
 
-// Exceptions keep their type on their way out of the library.
+// Exceptions keep their type across the library boundary.
 template <class Wanted, class Call>
 bool throws(Call&& call) {
     try {
@@ -97,7 +97,7 @@ int run(const std::filesystem::path& file) {
     if (model(x).to_vector<float>() != other(x).to_vector<float>())
         return complain("the loaded network computes something else");
 
-    // The trainer, with a data set of the library.
+    // The trainer with a data set of the library.
     data::SyntheticDigits digits(64, 1);
     nn::Sequential network(nn::Flatten(), nn::Linear(28 * 28, 10));
     optim::Adam adam(network.parameters(), {.lr = 1e-3});
@@ -105,7 +105,7 @@ int run(const std::filesystem::path& file) {
     trainer.fit(digits, digits, {.epochs = 1, .batch = 32, .quiet = true});
     if (!(trainer.evaluate(digits)["accuracy"] >= 0)) return complain("the trainer has no accuracy");
 
-    // A function of the program's own, called and differentiated by the library.
+    // A custom function that the library calls and differentiates.
     const CustomFunction triple{
         .name = "triple",
         .forward = [](const std::vector<Tensor>& in) { return std::vector<Tensor>{in[0] * 3.0}; },
@@ -123,7 +123,7 @@ int run(const std::filesystem::path& file) {
     if (!throws<TypeError>([&] { (void)a.to_vector<double>(); })) return complain("a wrong type is no TypeError");
     if (!throws<IoError>([&] { (void)io::load(file.string() + ".missing"); }))
         return complain("a missing file is no IoError");
-    // So do modules, whose classes may come from either side.
+    // Modules keep their type too, whether their class is from the program or the library.
     nn::Module* child = model.children().at(0).second;
     if (dynamic_cast<nn::Conv2d*>(child) == nullptr || dynamic_cast<nn::Linear*>(child) != nullptr)
         return complain("a module has lost its type");

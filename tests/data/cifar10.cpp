@@ -1,4 +1,4 @@
-// CIFAR-10's binary files: planes, labels, names, damage; the real ones when they are there.
+// CIFAR-10 binary files: planes, labels, class names, damaged files; the real data set if present.
 #include <string>
 #include <vector>
 
@@ -18,7 +18,7 @@ namespace {
 
 constexpr std::size_t kRecord = 3073;
 
-// Records whose pixels tell the record and the place.
+// Records whose pixels encode the record and the position.
 Bytes batch(std::initializer_list<std::uint8_t> labels) {
     Bytes bytes;
     for (const std::uint8_t label : labels) {
@@ -68,7 +68,7 @@ TEST_CASE("cifar10: batches in order, planes, class names") {
     CHECK(names[9] == "j");
 }
 
-TEST_CASE("cifar10: damage is refused, with its place") {
+TEST_CASE("cifar10: damaged files are refused with an offset") {
     const TempFolder folder;
     const fs::path first = folder / "data_batch_1.bin", second = folder / "data_batch_2.bin";
     CHECK_THROWS_AS((void)load_cifar10(folder.path(), Split::train), IoError);
@@ -89,7 +89,7 @@ TEST_CASE("cifar10: damage is refused, with its place") {
     refuse(folder.path(), Split::train, folder / "batches.meta.txt", 16);
 }
 
-TEST_CASE("cifar10: mini-fuzz") {
+TEST_CASE("cifar10: fuzzed files") {
     const TempFolder folder;
     const fs::path path = folder / "test_batch.bin";
     const auto read = [](const fs::path& file) {
@@ -102,7 +102,7 @@ TEST_CASE("cifar10: mini-fuzz") {
     CHECK(damage_at_random(valid, path, 500, read).refused > 100);
 }
 
-TEST_CASE("cifar10: the real files") {
+TEST_CASE("cifar10: the real data set") {
     const auto batch_file = real_data("cifar10/data_batch_1.bin");
     if (!batch_file) return;
     const auto train = load_cifar10(batch_file->parent_path(), Split::train);

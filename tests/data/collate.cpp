@@ -1,4 +1,4 @@
-// Collate functions against plain loops.
+// Collate functions compared with plain loops.
 #include <declivity/data/collate.hpp>
 
 #include <algorithm>
@@ -14,7 +14,7 @@ using namespace declivity::data;
 
 namespace {
 
-/// Examples with a table of random size, a sequence, and a number.
+/// Examples with a matrix of random size, a sequence, and a number.
 std::vector<Example> tables(std::int64_t count, std::int64_t largest) {
     const auto names =
         std::make_shared<const std::vector<std::string>>(std::vector<std::string>{"table", "words", "y"});
@@ -37,7 +37,7 @@ std::vector<Example> tables(std::int64_t count, std::int64_t largest) {
 
 }  // namespace
 
-TEST_CASE("collate: pad puts each example into the corner of the largest") {
+TEST_CASE("collate: pad places each example at the origin of the largest shape") {
     for (const std::int64_t multiple : {1, 4}) {
         const std::vector<Example> examples = tables(13, 7);
         const Example batch = pad({.values = {{"table", -2.5}, {"words", 77}}, .multiple = multiple})(examples);
@@ -69,7 +69,7 @@ TEST_CASE("collate: pad puts each example into the corner of the largest") {
     }
 }
 
-TEST_CASE("collate: lengths of any fields, and padding values in the field's type") {
+TEST_CASE("collate: lengths of any fields, padding values in the field's type") {
     const std::vector<Example> examples = tables(4, 5);
     const Example batch = pad({.values = {{"table", 0}, {"words", -100}}, .lengths_of = {"words", "table"}})(examples);
     CHECK(batch.names() == std::vector<std::string>{"table", "words", "y", "words_length", "table_length"});
@@ -81,19 +81,19 @@ TEST_CASE("collate: lengths of any fields, and padding values in the field's typ
     const auto padded = pad({.values = {{"h", -0.25}}})(halves);
     CHECK(static_cast<float>(padded["h"].as<float16>()[1]) == -0.25F);
     const std::vector<Example> bytes{Example({"b"}, {io::HostArray::of({1}, std::vector<std::uint8_t>{3})})};
-    CHECK_THROWS_WITH_AS((void)pad({.values = {{"b", -1}}})(bytes), "pad: expected a padding value that u8 has, got -1",
-                         ValueError);
+    CHECK_THROWS_WITH_AS((void)pad({.values = {{"b", -1}}})(bytes),
+                         "pad: expected a padding value representable in u8, got -1", ValueError);
     CHECK_THROWS_AS((void)pad({.values = {{"b", 0.5}}})(bytes), ValueError);
 }
 
-TEST_CASE("collate: what does not fit together is refused by name") {
+TEST_CASE("collate: mismatched fields are refused by name") {
     std::vector<Example> examples = tables(3, 5);
     examples[2]["table"] = io::HostArray::of({1, 2}, std::vector<double>(2));
     CHECK_THROWS_WITH_AS((void)pad({.values = {{"table", 0}, {"words", 0}}})(examples),
                          "pad: expected field 'table' of example 102 with 3 axes, got shape [1, 2]", ShapeError);
     examples[2]["table"] = io::HostArray::of({1, 2, 2}, std::vector<float>(4));
     CHECK_THROWS_WITH_AS((void)pad({.values = {{"table", 0}, {"words", 0}}})(examples),
-                         "pad: expected field 'table' of example 102 of type f64, as in example 100, got f32",
+                         "pad: expected field 'table' of example 102 of type f64, like in example 100, got f32",
                          TypeError);
     CHECK_THROWS_WITH_AS((void)stack(std::span(examples).subspan(1)), doctest::Contains("of example 102"), Error);
     CHECK_THROWS_WITH_AS((void)pad({.values = {{"word", 0}}})(examples),

@@ -1,4 +1,4 @@
-// The contract of data sets: sizes, scaling, subsets, and what a wrong index or size gets.
+// The data set contract: sizes, scaling, subsets, and wrong indices or sizes.
 #include <memory>
 #include <vector>
 
@@ -19,7 +19,7 @@ std::vector<float> features_of(const ClassificationDataset& set, std::int64_t in
 
 }  // namespace
 
-TEST_CASE("dataset: floats come back as they are, bytes divided by 255") {
+TEST_CASE("dataset: floats are unchanged, bytes are divided by 255") {
     const InMemoryDataset floats({2}, std::vector<float>{1, 2, 3, 4, 5, 6}, {2, 0, 1}, 3);
     CHECK(floats.size() == 3);
     CHECK(floats.classes() == 3);
@@ -120,7 +120,7 @@ TEST_CASE("dataset: whole arrays of any types") {
                     ValueError);
 }
 
-TEST_CASE("dataset: from a function, checked against what it says it gives") {
+TEST_CASE("dataset: from a function, checked against its declared fields") {
     const auto squares = [](DType dtype, std::optional<Shape> shape) {
         return FunctionDataset(5, {{.name = "square", .dtype = dtype, .shape = shape}}, [](std::int64_t index) {
             return std::vector{io::HostArray::of({1}, std::vector<std::int64_t>{index * index})};
@@ -168,7 +168,7 @@ TEST_CASE("dataset: subsets and take") {
     CHECK_THROWS_AS((void)take(nullptr, 1), ValueError);
 }
 
-TEST_CASE("dataset: several, one after the other") {
+TEST_CASE("dataset: concatenation") {
     const auto whole = five();
     const ConcatDataset all({whole, take(whole, 0), take(whole, 2), whole});
     CHECK(all.size() == 12);

@@ -1,4 +1,4 @@
-// IDX files of every type, plain and compressed; damaged ones; MNIST folders, and the real MNIST when it is there.
+// IDX files of every type, plain and compressed; damaged files; MNIST folders, and the real MNIST if present.
 #include <array>
 #include <cstring>
 #include <string>
@@ -93,7 +93,7 @@ TEST_CASE("idx: every type, plain and compressed") {
     check_type<double>(0x0E, {0.0, -1.5, 3.14159, 1e300});
 }
 
-TEST_CASE("idx: damage is refused, with its place") {
+TEST_CASE("idx: damaged files are refused with an offset") {
     const TempFolder folder;
     const fs::path path = folder / "file";
     const Bytes valid = TinyMnist().images;
@@ -122,16 +122,16 @@ TEST_CASE("idx: damage is refused, with its place") {
     CHECK(refuse_at(with_size(valid.size() - 1)) == valid.size() - 1);
     CHECK(refuse_at(with_size(9)) == 9);
     CHECK(refuse_at({}) == 0);
-    // Claims of 16 EiB, of more than 64 bits, and of sizes that only a 0 makes small.
+    // Declared sizes of 16 EiB, of more than 64 bits, and of dimensions whose product is small only because of a 0.
     constexpr std::uint32_t kHuge = 0xffffffff;
     CHECK(refuse_at(idx_header(0x0E, {kHuge, 0x10000000})) == 12);
     CHECK(refuse_at(idx_header(8, {kHuge, kHuge, kHuge})) == 8);
     CHECK(refuse_at(idx_header(8, {0, kHuge, kHuge, kHuge})) == 12);
-    // A claim of 4 GiB.
+    // A declared size of 4 GiB.
     CHECK(refuse_at(idx_header(8, {kHuge})) == 8);
 }
 
-TEST_CASE("idx: mini-fuzz") {
+TEST_CASE("idx: fuzzed files") {
     const TempFolder folder;
     const fs::path path = folder / "file";
     const Bytes valid = TinyMnist().images;
@@ -146,7 +146,7 @@ TEST_CASE("idx: mini-fuzz") {
     CHECK(damage_at_random(packed, path, 3000, read).refused > 2000);
 }
 
-TEST_CASE("idx: MNIST folders in every spelling") {
+TEST_CASE("idx: MNIST folders with every file name variant") {
     const TinyMnist tiny;
     for (const char separator : {'-', '.'})
         for (const bool packed : {false, true})
@@ -164,7 +164,7 @@ TEST_CASE("idx: MNIST folders in every spelling") {
             }
 }
 
-TEST_CASE("idx: MNIST files that do not fit") {
+TEST_CASE("idx: mismatched MNIST files") {
     const TempFolder folder;
     const fs::path images = folder / "train-images-idx3-ubyte", labels = folder / "train-labels-idx1-ubyte";
     const TinyMnist tiny;
@@ -203,7 +203,7 @@ TEST_CASE("idx: the real MNIST") {
     std::array<int, 10> counts{};
     for (std::int64_t i = 0; i < train->size(); ++i) ++counts[static_cast<std::size_t>(train->label(i))];
     CHECK(counts == std::array<int, 10>{5923, 6742, 5958, 6131, 5842, 5421, 5918, 6265, 5851, 5949});
-    // The mean pixel of MNIST is widely used: 0.1307.
+    // The mean pixel of MNIST is well known: 0.1307.
     std::vector<float> pixels(28 * 28);
     double sum = 0;
     for (std::int64_t i = 0; i < train->size(); ++i) {

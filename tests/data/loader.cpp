@@ -1,4 +1,4 @@
-// The loader: every example once, the same batches whatever the threads, errors handed on.
+// The data loader: every example once, the same batches with any number of threads, errors propagated.
 #include <declivity/data/loader.hpp>
 
 #include <algorithm>
@@ -33,7 +33,7 @@ class Numbers : public data::ClassificationDataset {
     std::int64_t count_, broken_;
 };
 
-/// Example i: an image of its own height, and i numbers.
+/// Example i: an image with its own height, and i numbers.
 data::FunctionDataset growing(std::int64_t count) {
     return {count,
             {{.name = "image", .dtype = DType::f32}, {.name = "tokens", .dtype = DType::i32}},
@@ -72,7 +72,7 @@ Seen run(data::Loader& loader, std::uint64_t epoch, std::int64_t first = 0) {
 
 }  // namespace
 
-TEST_CASE("each example comes once, with its label, in order or shuffled") {
+TEST_CASE("loader: each example occurs once with its label, in order or shuffled") {
     const Numbers set(23);
     data::Loader plain(set, {.batch = 5});
     const Seen in_order = run(plain, 0);
@@ -96,12 +96,12 @@ TEST_CASE("each example comes once, with its label, in order or shuffled") {
     CHECK(sorted == expected);
     data::Loader dropping(set, {.batch = 5, .drop_last = true});
     CHECK(run(dropping, 0).sizes == std::vector<std::int64_t>{5, 5, 5, 5});
-    // The order is that of shuffled_order, so that seeds of earlier trainings mean the same.
+    // The order is that of shuffled_order, so that the seeds of earlier trainings remain valid.
     const auto order = data::shuffled_order(23, 3, 1);
     for (std::size_t i = 0; i < 23; ++i) CHECK(second.features[4 * i] == static_cast<double>(order[i]));
 }
 
-TEST_CASE("a range-for over the loader goes through the next epoch each time, and may be left early") {
+TEST_CASE("loader: each range-for goes through the next epoch and may be left early") {
     const Numbers set(23);
     data::Loader loader(set, {.batch = 5, .shuffle = true, .seed = 3}),
         other(set, {.batch = 5, .shuffle = true, .seed = 3});
@@ -124,7 +124,7 @@ TEST_CASE("a range-for over the loader goes through the next epoch each time, an
     CHECK_THROWS_WITH_AS(++dropped, doctest::Contains("another start() dropped"), ValueError);
 }
 
-TEST_CASE("threads, prefetch and the batch to start with change nothing") {
+TEST_CASE("loader: threads, prefetch and the first batch do not change the batches") {
     const Numbers set(41);
     const auto transform = [](data::Image& image, data::Random& random) {
         for (float& pixel : image.pixels) pixel += random.uniform();
@@ -137,9 +137,9 @@ TEST_CASE("threads, prefetch and the batch to start with change nothing") {
     CHECK(std::equal(rest.features.begin(), rest.features.end(), reference.features.begin() + 7 * 4 * 4,
                      reference.features.end()));
     many.start(1);
-    (void)many.next();  // an epoch that is not finished
+    (void)many.next();  // an unfinished epoch
     CHECK(run(many, 2) == reference);
-    // The same by way of whole examples, as a transform of those makes it, and by a collate function.
+    // The same with a transform of whole examples and a collate function.
     const data::Transform of_example = [&](data::Example& example, data::Random& random) {
         for (float& pixel : example["image"].as<float>()) pixel += random.uniform();
     };
@@ -150,7 +150,7 @@ TEST_CASE("threads, prefetch and the batch to start with change nothing") {
     CHECK(run(collated, 2) == reference);
 }
 
-TEST_CASE("a transform of an image may give another shape, the same for all") {
+TEST_CASE("loader: a transform of an image may change its shape, the same for all images") {
     const Numbers set(9);
     data::Loader cropped(set, {.batch = 4, .transform = data::random_crop(1, 1)});
     std::set<double> seen;
@@ -169,7 +169,7 @@ TEST_CASE("a transform of an image may give another shape, the same for all") {
                         }});
     CHECK_THROWS_WITH_AS(
         (void)run(uneven, 0),
-        "Loader: expected field 'image' of example 3 of shape [1, 2, 2], as in example 0, got [1, 1, 1] "
+        "Loader: expected field 'image' of example 3 of shape [1, 2, 2], like in example 0, got [1, 1, 1] "
         "from the transform",
         ShapeError);
     data::Loader reshaping(set, {.transform = [](data::Image& image, data::Random&) { image.width = 1; }});
@@ -177,7 +177,7 @@ TEST_CASE("a transform of an image may give another shape, the same for all") {
                          ShapeError);
 }
 
-TEST_CASE("fields of any types and shapes come as they are") {
+TEST_CASE("loader: fields of any types and shapes are unchanged") {
     std::vector<std::uint8_t> masks;
     std::vector<double> points;
     std::vector<std::int16_t> counts;
@@ -216,13 +216,13 @@ TEST_CASE("fields of any types and shapes come as they are") {
     if (doubles) CHECK(seen_points == points);
 }
 
-TEST_CASE("examples of different sizes are padded, or refused by name") {
+TEST_CASE("loader: examples of different sizes are padded, or refused by name") {
     const auto set = growing(5);
     data::Loader stacking(set, {.batch = 2});
     CHECK_THROWS_WITH_AS(
         (void)stacking.epoch(0).begin(),
-        "stack: expected field 'image' of example 1 of shape [1, 2, 3], as in example 0, got [1, 3, 3] "
-        "(data::pad fills up fields that are named)",
+        "stack: expected field 'image' of example 1 of shape [1, 2, 3], like in example 0, got [1, 3, 3] "
+        "(data::pad pads named fields)",
         ShapeError);
     data::Loader loader(
         set, {.batch = 2, .collate = data::pad({.values = {{"image", -1}, {"tokens", 7}}, .lengths_of = {"tokens"}})});
@@ -238,14 +238,14 @@ TEST_CASE("examples of different sizes are padded, or refused by name") {
     CHECK(test::values(length) == std::vector<double>{3, 4});
 }
 
-TEST_CASE("a loader may hold its data set") {
+TEST_CASE("loader: may own its data set") {
     data::Loader loader(std::make_shared<const Numbers>(6), {.batch = 4});
     CHECK(run(loader, 0).sizes == std::vector<std::int64_t>{4, 2});
     CHECK_THROWS_WITH_AS(data::Loader(std::shared_ptr<const data::Dataset>(), {}),
                          "Loader: expected a data set, got null", ValueError);
 }
 
-TEST_CASE("errors of examples arrive at their batch; wrong options are refused") {
+TEST_CASE("loader: errors of examples are thrown at their batch; wrong options are refused") {
     const Numbers set(20, 13);
     data::Loader loader(set, {.batch = 4});
     loader.start(0);
@@ -267,7 +267,7 @@ TEST_CASE("errors of examples arrive at their batch; wrong options are refused")
                          "Loader: expected a sampler or shuffle, got both", ValueError);
 }
 
-TEST_CASE("what data sets, transforms and collate functions give is looked at, and refused by name") {
+TEST_CASE("loader: invalid outputs of data sets, transforms and collate functions are refused by name") {
     const auto loader_of = [](std::vector<data::Field> fields, const io::HostArray& array,
                               data::LoaderOptions options) {
         const data::FunctionDataset set(3, std::move(fields), [array](std::int64_t) { return std::vector{array}; });
@@ -315,6 +315,6 @@ TEST_CASE("what data sets, transforms and collate functions give is looked at, a
     const auto image = io::HostArray::of({2, 1, 2, 2}, std::vector<float>(8));
     const data::TensorDataset pair({{"left", image}, {"right", image}});
     CHECK_THROWS_WITH_AS(data::Loader(pair, {.transform = data::random_horizontal_flip()}),
-                         doctest::Contains("got [\"left\", \"right\"]: say which by data::on_fields"), ValueError);
+                         doctest::Contains("got [\"left\", \"right\"]: select one by data::on_fields"), ValueError);
     CHECK_THROWS_AS(data::FunctionDataset(1, {}, [](auto) { return std::vector<io::HostArray>(); }), ValueError);
 }

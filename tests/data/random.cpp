@@ -1,4 +1,4 @@
-// Streams of random numbers for data: reproducible, separate, unbiased.
+// Random streams for data: reproducible, independent, unbiased.
 #include <algorithm>
 #include <cmath>
 #include <cstdint>
@@ -21,7 +21,7 @@ TEST_CASE("random: a stream is Philox over (seed, epoch, index, purpose)") {
             CHECK(random.word() == word);
 }
 
-TEST_CASE("random: every part of the name gives another stream") {
+TEST_CASE("random: every part of the name selects another stream") {
     const std::uint64_t seed = 7, epoch = 2, index = 11;
     std::set<std::uint32_t> firsts;
     firsts.insert(Random(seed, epoch, index).word());
@@ -35,7 +35,7 @@ TEST_CASE("random: every part of the name gives another stream") {
     CHECK(Random(seed, epoch, index).word() == Random(seed, epoch, index).word());
 }
 
-TEST_CASE("random: uniform, normal and chance have their moments") {
+TEST_CASE("random: moments of uniform, normal and chance") {
     Random random(1, 0, 0, Purpose::user);
     const int count = 200000;
     double sum = 0, sum_squares = 0, sum_normal = 0, sum_normal_squares = 0;
@@ -58,7 +58,7 @@ TEST_CASE("random: uniform, normal and chance have their moments") {
     CHECK(std::abs(hits / static_cast<double>(count) - 0.3) < 0.006);
 }
 
-TEST_CASE("random: below is uniform and keeps its range") {
+TEST_CASE("random: below is uniform and within its range") {
     Random random(5, 0, 0, Purpose::user);
     std::vector<int> counts(10, 0);
     for (int i = 0; i < 100000; ++i) ++counts[static_cast<std::size_t>(random.below(10))];
@@ -77,7 +77,7 @@ TEST_CASE("random: below is uniform and keeps its range") {
     CHECK_THROWS_AS(random.below(-3), declivity::ValueError);
 }
 
-TEST_CASE("shuffled_order: a permutation that depends on (seed, epoch) alone") {
+TEST_CASE("shuffled_order: a permutation that depends on (seed, epoch) only") {
     for (const std::int64_t count : {0, 1, 2, 10, 1000}) {
         std::vector<std::int64_t> order = shuffled_order(count, 42, 1);
         CHECK(order == shuffled_order(count, 42, 1));
@@ -90,12 +90,12 @@ TEST_CASE("shuffled_order: a permutation that depends on (seed, epoch) alone") {
         std::iota(all.begin(), all.end(), std::int64_t{0});
         CHECK(order == all);
     }
-    // Another order here would silently change every training run that names a seed.
+    // Another order here would silently change every training run with a fixed seed.
     CHECK(shuffled_order(10, 42, 1) == std::vector<std::int64_t>{0, 5, 9, 4, 1, 7, 2, 3, 6, 8});
     CHECK_THROWS_AS((void)shuffled_order(-1, 0, 0), declivity::ValueError);
 }
 
-TEST_CASE("shuffled_order: every number is equally likely at every place") {
+TEST_CASE("shuffled_order: every number is equally likely at every position") {
     std::vector<int> counts(36, 0);
     const int epochs = 12000;
     for (int epoch = 0; epoch < epochs; ++epoch) {

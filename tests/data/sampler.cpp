@@ -1,4 +1,4 @@
-// Samplers against plain C++, and their dependence on (seed, epoch) alone.
+// Samplers compared with plain C++; the order depends on (seed, epoch) only.
 #include <declivity/data/sampler.hpp>
 
 #include <algorithm>
@@ -89,7 +89,7 @@ TEST_CASE("sampler: weights are probabilities") {
         const double p = weights[i] / 10, wanted = 50000 * p;
         CHECK(std::abs(counts[i] - wanted) <= 5 * std::sqrt(wanted * (1 - p)));
     }
-    // Without replacement the first is drawn as above, the second among what is left.
+    // Without replacement the first is sampled as above, the second from the remaining ones.
     const WeightedRandomSampler without(weights, 4, false);
     std::array<double, 7> first{}, second{};
     for (std::uint64_t epoch = 0; epoch < 20000; ++epoch) {
@@ -113,7 +113,7 @@ TEST_CASE("sampler: weights are probabilities") {
     CHECK_THROWS_AS(WeightedRandomSampler({1}, -1), ValueError);
 }
 
-TEST_CASE("sampler: shares of several processes") {
+TEST_CASE("sampler: shards for several processes") {
     for (const std::int64_t replicas : {1, 3, 4})
         for (const bool drop : {false, true})
             for (const std::int64_t examples : {12, 13, 2}) {
@@ -148,7 +148,7 @@ TEST_CASE("sampler: batches of similar length") {
     Indices lengths;
     Random random(1, 0, 0, Purpose::user);
     for (int i = 0; i < 1003; ++i) lengths.push_back(1 + random.below(200));
-    const auto spread = [&](const Sampler& sampler) {  // places that padding adds
+    const auto spread = [&](const Sampler& sampler) {  // positions of padding
         std::int64_t sum = 0;
         for (const Indices& batch : sampler.batches({.examples = 1003, .batch = 8, .seed = 2, .epoch = 1})) {
             std::int64_t most = 0;
@@ -173,8 +173,8 @@ TEST_CASE("sampler: batches of similar length") {
     CHECK_THROWS_AS(BucketSampler(lengths, {.pool = 0}), ValueError);
 }
 
-TEST_CASE("sampler: a loader follows it, from the middle of an epoch too, whatever the threads") {
-    /// Batches of 1, 2, 3, ... in an order of their own, another number of them in each epoch.
+TEST_CASE("sampler: a loader follows it, also from the middle of an epoch and with any number of threads") {
+    /// Batches of 1, 2, 3, ... in its own order, with a different number of batches in each epoch.
     struct Growing : Sampler {
         [[nodiscard]] Indices indices(const Epoch& of) const override {
             return shuffled_order(of.examples, of.seed, of.epoch);

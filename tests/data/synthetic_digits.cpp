@@ -1,4 +1,4 @@
-// The drawn digits: the same for the same name, all different, balanced, readable but not trivial.
+// Synthetic digits: reproducible, all different, balanced, readable but not trivial.
 #include <algorithm>
 #include <array>
 #include <cmath>
@@ -29,7 +29,7 @@ float distance(const std::vector<float>& a, const std::vector<float>& b) {
 
 }  // namespace
 
-TEST_CASE("drawn_digits: a digit depends on (seed, index) alone") {
+TEST_CASE("synthetic digits: a digit depends on (seed, index) only") {
     const SyntheticDigits set(300, 7), later(50, 7, 200), other(50, 8);
     CHECK(set.size() == 300);
     CHECK(set.shape() == Shape{1, kDigitSize, kDigitSize});
@@ -51,7 +51,7 @@ TEST_CASE("drawn_digits: a digit depends on (seed, index) alone") {
     CHECK_THROWS_AS(SyntheticDigits(-1, 1), ValueError);
 }
 
-TEST_CASE("drawn_digits: labels are balanced, digits differ, ink stays inside") {
+TEST_CASE("synthetic digits: labels are balanced, digits differ, strokes stay inside") {
     const int count = 4000;
     std::array<int, 10> counts{};
     std::set<std::array<std::uint8_t, 784>> different;
@@ -72,14 +72,14 @@ TEST_CASE("drawn_digits: labels are balanced, digits differ, ink stays inside") 
     }
     for (const int n : counts) CHECK(std::abs(n - 400) < 95);  // five standard errors
     CHECK(different.size() == count);
-    // MNIST's mean is 0.13; at the edge there is some noise and hardly any ink.
+    // The mean of MNIST is 0.13; the border has some noise and hardly any strokes.
     const double mean = ink / (count * 784.0), mean_edge = edge / (count * 108.0);
     CHECK(mean > 0.08);
     CHECK(mean < 0.20);
     CHECK(mean_edge < 0.03);
 }
 
-TEST_CASE("drawn_digits: neighbours tell them apart, averages do not suffice") {
+TEST_CASE("synthetic digits: nearest neighbours classify them, class means do not suffice") {
     const SyntheticDigits known(1000, 11), asked(200, 12);
     std::vector<std::vector<float>> examples, means(10, std::vector<float>(784, 0.0F));
     std::array<float, 10> counts{};

@@ -1,4 +1,4 @@
-// Transforms against plain loops, and their dependence on the stream of random numbers alone.
+// Transforms compared with plain loops; the result depends only on the random stream.
 #include <algorithm>
 #include <array>
 #include <cmath>
@@ -28,7 +28,7 @@ float at(const Image& image, std::int64_t c, std::int64_t y, std::int64_t x) {
 
 }  // namespace
 
-TEST_CASE("transforms: normalize works on each channel") {
+TEST_CASE("transforms: normalize works per channel") {
     Image image = ramp(2, 1, 2);
     Random random(0, 0, 0);
     normalize({1.0F, 2.0F}, {2.0F, 0.5F})(image, random);
@@ -41,7 +41,7 @@ TEST_CASE("transforms: normalize works on each channel") {
     CHECK_THROWS_AS((void)normalize({NAN}, {1.0F}), ValueError);
 }
 
-TEST_CASE("transforms: random_crop is a window of the padded image, at every place") {
+TEST_CASE("transforms: random_crop is a window of the padded image, at every position") {
     for (const auto& [height, width, padding] :
          {std::array<std::int64_t, 3>{4, 5, 2}, {3, 3, 0}, {4, 5, 0}, {8, 9, 2}, {2, 1, 3}}) {
         const Image whole = ramp(2, 4, 5);
@@ -73,7 +73,7 @@ TEST_CASE("transforms: random_crop is a window of the padded image, at every pla
     CHECK_THROWS_AS((void)random_crop(3, 3, -1), ValueError);
 }
 
-TEST_CASE("transforms: random_horizontal_flip mirrors rows, as often as asked") {
+TEST_CASE("transforms: random_horizontal_flip mirrors rows with the given probability") {
     const Image whole = ramp(2, 3, 5);
     int flips = 0;
     for (std::uint64_t index = 0; index < 2000; ++index) {
@@ -102,7 +102,7 @@ TEST_CASE("transforms: random_horizontal_flip mirrors rows, as often as asked") 
     CHECK_THROWS_AS((void)random_horizontal_flip(NAN), ValueError);
 }
 
-TEST_CASE("transforms: compose applies in order, and the result depends on (seed, epoch, index) alone") {
+TEST_CASE("transforms: compose applies in order; the result depends on (seed, epoch, index) only") {
     const Transform augment = compose({random_crop(4, 4, 2), random_horizontal_flip(), normalize({2.0F}, {3.0F})});
     const auto prepare = [&](std::uint64_t seed, std::uint64_t epoch, std::uint64_t index) {
         Image image = ramp(1, 4, 4);
@@ -127,7 +127,7 @@ TEST_CASE("transforms: compose applies in order, and the result depends on (seed
 
 namespace {
 
-/// An image of floats, a mask of bytes of the same places, and a number.
+/// A float image, a byte mask of the same size, and a number.
 Example segmentation(std::int64_t height, std::int64_t width) {
     std::vector<float> pixels;
     std::vector<std::uint8_t> mask;
@@ -140,7 +140,7 @@ Example segmentation(std::int64_t height, std::int64_t width) {
 
 }  // namespace
 
-TEST_CASE("transforms: several fields are changed alike") {
+TEST_CASE("transforms: several fields are transformed alike") {
     const Transform both = on_fields({"image", "mask"}, compose({random_crop(3, 4, 1), random_horizontal_flip()}));
     CHECK_FALSE(both.of_image());
     std::set<std::vector<std::uint8_t>> different;
@@ -154,7 +154,7 @@ TEST_CASE("transforms: several fields are changed alike") {
         const auto mask = example["mask"].as<std::uint8_t>();
         for (std::size_t i = 0; i < mask.size(); ++i) CHECK(pixels[i] == static_cast<float>(mask[i]));
         different.insert({mask.begin(), mask.end()});
-        // By hand, and with as many numbers taken from the stream.
+        // The expected result, with as many random numbers consumed.
         Image image = to_image(segmentation(4, 5)["image"]);
         compose({random_crop(3, 4, 1), random_horizontal_flip()})(image, twin);
         CHECK(std::equal(pixels.begin(), pixels.end(), image.pixels.begin()));
@@ -169,14 +169,14 @@ TEST_CASE("transforms: several fields are changed alike") {
     CHECK_THROWS_WITH_AS(on_fields({"masks"}, random_horizontal_flip())(example, random),
                          doctest::Contains("on_fields: expected the name of a field"), ValueError);
     CHECK_THROWS_WITH_AS(on_fields({"weight"}, random_horizontal_flip())(example, random),
-                         doctest::Contains("on_fields: field 'weight': to_image: expected an array (C, H, W)"),
+                         doctest::Contains("on_fields: field 'weight': to_image: expected an array of shape (C, H, W)"),
                          ShapeError);
     CHECK_THROWS_AS((void)on_fields({}, random_horizontal_flip()), ValueError);
     CHECK_THROWS_AS((void)on_fields({"image"}, both), ValueError);
     CHECK_THROWS_AS((void)on_fields({"image"}, {}), ValueError);
 }
 
-TEST_CASE("transforms: of images and of examples, together and refused") {
+TEST_CASE("transforms: of images and of examples, combined and refused") {
     Example example = segmentation(2, 2);
     Random random(0, 0, 0);
     const Transform doubled = [](Example& item, Random&) {
@@ -191,14 +191,14 @@ TEST_CASE("transforms: of images and of examples, together and refused") {
     CHECK_THROWS_AS(Transform{}(image, random), ValueError);
     CHECK_THROWS_AS(Transform{}(example, random), ValueError);
     Example none({"x"}, {io::HostArray::of(1.0F)});
-    CHECK_THROWS_WITH_AS(normalize({0.0F}, {1.0F})(none, random), doctest::Contains("got an example without"),
+    CHECK_THROWS_WITH_AS(normalize({0.0F}, {1.0F})(none, random), doctest::Contains("got an example without one"),
                          ValueError);
     Example pair({"left", "right"}, {segmentation(2, 2)["image"], segmentation(2, 2)["image"]});
     CHECK_THROWS_WITH_AS(normalize({0.0F}, {1.0F})(pair, random), doctest::Contains("got 'left' and 'right'"),
                          ValueError);
 }
 
-TEST_CASE("transforms: arrays of any type become images and come back") {
+TEST_CASE("transforms: arrays of any type convert to images and back") {
     const auto there_and_back = [](const io::HostArray& array) {
         io::HostArray copy = array;
         from_image(to_image(array), copy);

@@ -1,18 +1,18 @@
-// The same program with the same seed on several drivers: how far its results lie apart, by function.
+// Runs the same program with the same seed on several drivers and compares the results, by function.
 //
 //   declivity_numbers write FILE [SEED]             computes everything on the default device and writes it as
 //                                                   safetensors
 //   declivity_numbers compare FILE [NAME=FILE]...   a table (Markdown) of how the others differ from the first
 //
 // Groups of results, by the first word of their names:
-//   exact     integers, comparisons, uniform random numbers and what is made of them without rounding: equal to the
-//             bit, or `compare` fails
-//   each      elementwise functions: apart by so many units in the last place of f32, element by element
-//   draws     random numbers by rejection, or by the largest of several: rounding makes another number of very few
-//   sums      what adds up in an order of its own: largest difference, relative to the largest value
+//   exact     integers, comparisons, uniform random numbers and results without rounding: bit for bit equal, or
+//             `compare` fails
+//   each      elementwise functions: difference in ulps of f32, per element
+//   draws     random numbers by rejection, or by the largest of several: rounding changes very few of them
+//   sums      sums whose order depends on the driver: largest difference, relative to the largest value
 //   training  losses of a small network over its first steps: relative differences; rounding grows with the steps
 //
-// Exit code 1 where `exact` differs, or anything else by more than a fault of arithmetic could explain.
+// Exit code 1 if `exact` results differ, or others by more than a correct driver could explain.
 #include <algorithm>
 #include <array>
 #include <bit>
@@ -35,7 +35,7 @@ namespace {
 
 constexpr std::int64_t kCount = 4099;
 
-// ---- what is computed
+// ---- computing the results
 
 class Results {
   public:
@@ -46,7 +46,7 @@ class Results {
     io::Safetensors file_;
 };
 
-/// The gradients of the sum of `result`, each element weighed by a number of its own.
+/// The gradients of a weighted sum of `result`, with a different weight for each element.
 std::vector<Tensor> gradients(const Tensor& result, const std::vector<Tensor>& inputs, const Tensor& weights) {
     return grad({sum(result * reshape(weights, result.shape()))}, inputs);
 }
@@ -69,7 +69,7 @@ void elementwise_functions(Results& results) {
         positive{uniform({kCount}, 0.01, 9), uniform({kCount}, -3, 3)};
     const std::vector<Scalar> parameters{0.75, 1.5};
     for (const Row& row : rows) {
-        if (row.domain == "choose") continue;  // its first input is a bool: below
+        if (row.domain == "choose") continue;  // the first input is a bool: see below
         const bool of_positives = std::string_view(row.name).starts_with("pow") || row.function == Function::sqrt ||
                                   row.function == Function::log;
         std::vector<Tensor> inputs;
@@ -272,16 +272,16 @@ void training(Results& results) {
     }
 }
 
-// ---- how far two results lie apart
+// ---- differences between two results
 
 struct Apart {
-    double ulps = 0;      // at most
-    double relative = 0;  // largest difference, over the largest value
+    double ulps = 0;      // maximum
+    double relative = 0;  // largest difference, divided by the largest value
     std::size_t different = 0, count = 0;
-    std::size_t others = 0;  // elements that differ by more than 1e-4 of their own
+    std::size_t others = 0;  // number of elements that differ by more than 1e-4 relative
 };
 
-/// f32 in their order, as whole numbers.
+/// Maps f32 to integers in the same order.
 std::int64_t place_of(float x) {
     const auto bits = std::bit_cast<std::int32_t>(x);
     return bits < 0 ? -static_cast<std::int64_t>(bits & 0x7FFFFFFF) : bits;
@@ -316,7 +316,7 @@ Apart compare(const std::string& name, const io::HostArray& a, const io::HostArr
         const double distance = std::abs(static_cast<double>(x[i]) - y[i]);
         apart.others += distance > 1e-4 * std::max(std::abs(x[i]), std::abs(y[i]));
         difference = std::max(difference, distance);
-        // Denormal numbers may count as zeros.
+        // Denormals may be flushed to zero.
         if (std::abs(x[i]) >= 0x1p-126F || std::abs(y[i]) >= 0x1p-126F)
             apart.ulps = std::max(apart.ulps, static_cast<double>(std::abs(place_of(x[i]) - place_of(y[i]))));
     }
@@ -326,7 +326,7 @@ Apart compare(const std::string& name, const io::HostArray& a, const io::HostArr
 
 struct Group {
     std::string_view name, title;
-    double most;  // that is no fault: ulps of `each`, the share of other elements of `draws`, otherwise relative
+    double most;  // tolerance: ulps for `each`, fraction of differing elements for `draws`, otherwise relative
 };
 
 constexpr Group kGroups[] = {{"exact", "equal to the bit, or wrong", 0},
@@ -343,7 +343,7 @@ std::string in_words(const Group& group, const Apart& apart) {
     return fmt::format("{:.1e}", apart.relative);
 }
 
-/// More than rounding could explain.
+/// Returns whether the difference is larger than rounding could explain.
 bool is_wrong(const Group& group, const Apart& apart) {
     if (group.name == "draws") return static_cast<double>(apart.others) > group.most * static_cast<double>(apart.count);
     return apart.relative > (group.name == "each" ? 1e-4 : group.most);

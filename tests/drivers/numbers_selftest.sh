@@ -19,5 +19,5 @@ fi
 grep -q '^| uniform | \*\*[0-9]* of 12297 differ\*\* |$' "$folder/other.txt" || { echo "WRONG: no line for uniform"; exit 1; }
 grep -q '^WRONG: ' "$folder/other.txt"
 # The other family's kernels; where a driver cannot run them, its own once more.
-DECLIVITY_FAMILY=gpu "$numbers" write "$folder/gpu"
+DECLIVITY_KERNEL_STYLE=simt "$numbers" write "$folder/gpu"
 "$numbers" compare "$folder/one" gpu="$folder/gpu" || exit 1

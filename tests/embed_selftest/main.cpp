@@ -1,4 +1,4 @@
-// Compares what cmake/EmbedKernels.cmake put into this program with the files themselves, byte for byte.
+// Compares the files that cmake/EmbedKernels.cmake embedded into this program with the originals, byte for byte.
 #include <cstdio>
 #include <filesystem>
 #include <fstream>

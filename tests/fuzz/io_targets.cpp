@@ -36,7 +36,7 @@ void put_text(Bytes& bytes, std::string_view text) {
     bytes.insert(bytes.end(), text.begin(), text.end());
 }
 
-/// The bytes that a writer puts into a file.
+/// The bytes that a writer writes to a file.
 template <class Write>
 Bytes file_of(const Write& write) {
     const TempFolder folder;
@@ -72,7 +72,7 @@ bool run_safetensors(Input input) {
     return read;
 }
 
-/// An index beside two shards.
+/// An index next to two shards.
 bool run_index(Input input) {
     static const TempFolder folder;
     static const bool ready = [] {
@@ -162,7 +162,7 @@ std::vector<Bytes> png_seeds() {
     return out;
 }
 
-/// With the checksums of chunks made right, so that what lies behind them is reached.
+/// Fixes the checksums of chunks, so that the code after the checksum test is reached.
 Bytes sealed(Input input) {
     Bytes bytes(input.begin(), input.end());
     const auto number = [&](std::size_t at) {
@@ -236,7 +236,7 @@ bool run_idx(Input input) {
 }
 
 std::vector<Bytes> cifar_seeds() {
-    Bytes capture(3073, 100);
+    Bytes record(3073, 100);
     record[0] = 3;
     Bytes two = record;
     two.insert(two.end(), record.begin(), record.end());

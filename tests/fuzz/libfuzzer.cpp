@@ -1,4 +1,4 @@
-// A target for libFuzzer: DECLIVITY_FUZZ_TARGET is its name.
+// A libFuzzer target, named by DECLIVITY_FUZZ_TARGET.
 #include <cstddef>
 #include <cstdint>
 #include <cstdlib>

@@ -1,5 +1,4 @@
-// Runs the fuzz targets without a fuzzing engine: the seeds, mutations of them that are the same in each run, and files
-// that are given.
+// Runs the fuzz targets without a fuzzing engine: on the seeds, on reproducible mutations of them, and on given files.
 #include <csignal>
 #include <cstdio>
 #include <cstdlib>
@@ -20,7 +19,7 @@ using namespace declivity::fuzz;
 
 namespace {
 
-// The report of a crash: the input comes back by --target NAME --from ROUND --runs 1.
+// The report of a crash: --target NAME --from ROUND --runs 1 reproduces the input.
 char current[256];
 
 extern "C" void report(int signal) {
@@ -51,7 +50,7 @@ int usage() {
     fmt::print(
         "declivity_fuzz [--target NAME] [--runs N] [--from ROUND] [FILE ...]\n"
         "declivity_fuzz --seeds FOLDER\n\n"
-        "Reads seeds, N mutations of them for each target, and the files. --seeds writes FOLDER/TARGET/0, 1, ...\n"
+        "Runs the seeds, N mutations of them for each target, and the files. --seeds writes FOLDER/TARGET/0, 1, ...\n"
         "Targets:");
     for (const Target& target : targets()) fmt::print(" {}", target.name);
     fmt::print("\n");

@@ -61,7 +61,7 @@ std::vector<Bytes> adapter_seeds() {
             bytes_of(R"({"peft_type":"LORA","r":2,"target_modules":"all-linear"})")};
 }
 
-/// A configuration beside adapters that fit the first seed.
+/// A configuration next to adapters that match the first seed.
 bool run_adapter(Input input) {
     static const TempFolder folder;
     static const bool ready = [] {
@@ -104,7 +104,7 @@ struct Training {
 
 std::vector<Bytes> checkpoint_seeds() { return {bytes_of(Training::instance().saved.metadata.at(kRecord))}; }
 
-/// The record of a checkpoint whose tensors fit.
+/// The metadata of a checkpoint whose tensors match.
 bool run_checkpoint(Input input) {
     Training& training = Training::instance();
     io::Safetensors content = training.saved;
@@ -112,7 +112,7 @@ bool run_checkpoint(Input input) {
     const fs::path path = training.folder / "f";
     try {
         io::write_safetensors(path, content);
-    } catch (const ValueError&) {  // not UTF-8
+    } catch (const ValueError&) {  // invalid UTF-8
         return false;
     }
     return attempt(path.string(), [&] { training.trainer.load(path); });

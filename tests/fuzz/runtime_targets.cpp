@@ -1,4 +1,4 @@
-// Traces and results of tuning.
+// Traces and tuning results.
 #include <filesystem>
 
 #include <declivity/ops/tuning.hpp>

@@ -93,7 +93,7 @@ Bytes Mutator::change(const Bytes& bytes, const std::vector<Bytes>& seeds) {
 }
 
 void Mutator::change_once(Bytes& bytes, const std::vector<Bytes>& seeds) {
-    // Half of the changes go to the beginning, where headers are.
+    // Half of the mutations are at the beginning, where headers are located.
     const std::size_t place = below(2) == 0 ? below(std::min<std::size_t>(bytes.size(), 64)) : below(bytes.size());
     const auto at = bytes.begin() + static_cast<std::ptrdiff_t>(place);
     const std::size_t left = bytes.size() - place, length = std::min(left, 1 + below(below(4) == 0 ? 256 : 16));

@@ -1,5 +1,5 @@
-// Fuzz targets: one for each reader of files. Whatever the bytes are, a reader yields a valid result or throws an
-// exception of the library, and a FormatError names the file.
+// Fuzz targets, one for each file reader. For any bytes a reader must return a valid result or throw an exception of
+// the library, and a FormatError must name the file.
 #pragma once
 
 #include <cstdint>
@@ -20,10 +20,10 @@ struct Target {
     std::string name;
     /// Valid files, made by the library or by hand.
     std::function<std::vector<Bytes>()> seeds;
-    /// Reads an input, and returns whether it is accepted; seeds are.
-    /// @throws std::logic_error where the reader breaks its contract
+    /// Reads an input and returns whether it was accepted; seeds must be.
+    /// @throws std::logic_error if the reader violates its contract
     std::function<bool(Input)> run;
-    /// Inputs of a short run; fewer where each is slow.
+    /// Number of inputs of a short run; fewer if they are slow.
     int short_runs = 2000;
 };
 
@@ -34,7 +34,7 @@ std::vector<Target> text_targets();
 std::vector<Target> runtime_targets();
 std::vector<Target> model_targets();
 
-/// The bytes as a file, for as long as the object lives.
+/// A temporary file with the given bytes, removed by the destructor.
 class InputFile {
   public:
     explicit InputFile(Input bytes);
@@ -54,7 +54,7 @@ inline void require(bool holds, const char* what) {
     if (!holds) throw std::logic_error(what);
 }
 
-/// Calls a reader; exceptions of the library are an answer, others are not. Returns whether it read the file.
+/// Calls a reader; exceptions of the library count as a refusal, others propagate. Returns whether the file was read.
 template <class Read>
 bool attempt(const std::string& file, const Read& read) {
     try {
@@ -67,12 +67,12 @@ bool attempt(const std::string& file, const Read& read) {
     return false;
 }
 
-/// Changes bytes at random, the same for the same seed.
+/// Random mutations, reproducible for a seed.
 class Mutator {
   public:
     explicit Mutator(std::uint64_t seed) : state_(seed * 0x9E3779B97F4A7C15U + 1) {}
-    /// One to four changes: of bits and bytes, of numbers, pieces that are cut out, doubled or taken from another seed,
-    /// and words of JSON and of patterns.
+    /// One to four changes: bits and bytes, numbers, pieces removed, duplicated or copied from another seed, and words
+    /// of JSON and of patterns.
     Bytes change(const Bytes& bytes, const std::vector<Bytes>& seeds);
     std::size_t below(std::size_t limit);
 

@@ -21,7 +21,7 @@ using test::TempFolder;
 
 constexpr std::size_t kLongestText = 200;
 
-/// An input of two parts, with a zero byte between them.
+/// An input of two parts, separated by a zero byte.
 std::pair<std::string_view, std::string_view> parts_of(Input input) {
     const std::string_view all = text_of(input);
     const std::size_t zero = all.find('\0');
@@ -72,7 +72,7 @@ bool run_tokenizer(Input input) {
     const std::string_view json = parts.first, text = parts.second;
     return attempt("t.json", [&] {
         const text::Tokenizer tokenizer = text::Tokenizer::from_json(json, "t.json");
-        // A saved file is read again, and is the same.
+        // A saved file must load, and save as the same bytes.
         const std::string saved = tokenizer.to_json();
         try {
             require(text::Tokenizer::from_json(saved, "saved.json").to_json() == saved, "a tokenizer changes");

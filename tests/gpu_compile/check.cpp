@@ -1,22 +1,22 @@
-// Compiles kernels for GPUs on a machine that need have none, and says what they take of one.
+// Compiles kernels for GPUs on a machine without one, and reports their resource usage.
 //
 //   gpu_compile_check [--library FOLDER --only-forced FILE] [--every N [--from K]] [--each] [--jobs N] FOLDER|FILE...
 //
-// Each .cl file that the library wrote (DECLIVITY_DUMP_KERNELS) is compiled by clang and libclc for AMD's gfx906 and,
-// where ptxas is in PATH, for NVIDIA's sm_80. A kernel fails that does not compile, that spills registers (up to 32
-// scalar ones may lie in lanes of vector registers, in double more), or that keeps private arrays in scratch memory
-// (local memory, as CUDA calls it). The figures are those of LLVM and ptxas, not of the drivers' own compilers.
+// Each .cl file written by the library (DECLIVITY_DUMP_KERNELS) is compiled by clang and libclc for AMD gfx906 and, if
+// ptxas is in PATH, for NVIDIA sm_80. A kernel fails if it does not compile, spills registers (up to 32 scalar ones may
+// be in lanes of vector registers, more in double), or has private arrays in scratch memory ("local memory" in CUDA).
+// The numbers are those of LLVM and ptxas, not of the drivers' compilers.
 //
-//   --library FOLDER    whose .cl files' kernels must all be among those compiled, or
-//   --only-forced FILE  in this list of those that no GPU-like device is given unless forced: "KERNEL: reason" a line
-//                       (or "PREFIX*: reason"). One that is compiled, or that the library does not have, fails
-//   --every N           of each kernel's programs every N-th alone, at least one: compiling all takes many minutes
-//   --from K            with --every: others of them for each number K, from 0
-//   --each              a row for each program; otherwise for each kernel, with the worst of its programs
-//   --jobs N            compilers at a time
-//   --compilers         only says which compilers it takes
+//   --library FOLDER    all kernels of the .cl files in this folder must be among those compiled, or
+//   --only-forced FILE  in this list of kernels that simt devices do not use unless forced: lines "KERNEL: reason"
+//                       (or "PREFIX*: reason"). A listed kernel that is compiled or does not exist is an error
+//   --every N           only every N-th program of each kernel, at least one: compiling all takes many minutes
+//   --from K            with --every: offset K of the selection
+//   --each              a row for each program; otherwise for each kernel, with its worst program
+//   --jobs N            number of parallel compilers
+//   --compilers         only prints which compilers are used
 //
-// DECLIVITY_CLANG and DECLIVITY_LIBCLC name another compiler and another folder of libclc. Exit code 77 where there is
+// DECLIVITY_CLANG and DECLIVITY_LIBCLC select another compiler and another folder of libclc. Exit code 77 if there is
 // none.
 #include <sys/wait.h>
 #include <unistd.h>
@@ -59,7 +59,7 @@ std::string quoted(const std::string& text) {
 
 struct Output {
     int code;
-    std::string text;  // of both streams
+    std::string text;  // stdout and stderr
 };
 
 Output run(const std::string& command) {
@@ -88,10 +88,10 @@ std::string line_with(const std::string& text, const std::string& word) {
 
 struct Compilers {
     std::string clang, version;
-    std::string amd_library, nvidia_library;  // the latter empty without ptxas
+    std::string amd_library, nvidia_library;  // the latter is empty without ptxas
     std::string ptxas, ptxas_version;
 
-    /// @param to the assembly, or /dev/null
+    /// @param to the assembly file, or /dev/null
     [[nodiscard]] std::string for_amd(const std::string& options, const fs::path& from) const {
         return clang + " -x cl " + options + " -O3 -w -target amdgcn-mesa-mesa3d -mcpu=" + kAmd +
                " -nogpulib -Xclang -mlink-builtin-bitcode -Xclang " + quoted(amd_library) +
@@ -123,7 +123,7 @@ std::vector<fs::path> library_folders(int version) {
             llvm + "/share/clc", "/usr/lib64/clc", "/usr/local/share/clc"};
 }
 
-/// The first clang and libclc that compile a kernel with a function of the library's.
+/// The first clang and libclc that compile a kernel with a library function.
 std::optional<Compilers> find_compilers(const fs::path& scratch) {
     const fs::path probe = scratch / "probe.cl";
     std::ofstream(probe)
@@ -160,7 +160,7 @@ std::optional<Compilers> find_compilers(const fs::path& scratch) {
 
 // ---- kernels
 
-/// Of one kernel by one compiler.
+/// Resource usage of one kernel, by one compiler.
 struct Amd {
     long vector_registers = 0, scalar_registers = 0, vector_spills = 0, scalar_spills = 0, scratch = 0, local = 0,
          waves = 0;
@@ -175,7 +175,7 @@ struct Result {
     std::vector<std::string> faults;
 };
 
-/// The number behind `name:` in the remarks that follow "Function Name: kernel".
+/// Parses the number after `name:` in the remarks that follow "Function Name: kernel".
 std::optional<Amd> amd_of(const std::string& remarks, const std::string& kernel) {
     const std::regex line("remark: +([A-Za-z /\\[\\]]+): ([A-Za-z0-9_.$]+)");
     bool here = false;
@@ -213,12 +213,12 @@ std::optional<Nvidia> nvidia_of(const std::string& said, const std::string& kern
                   .local = number("([0-9]+) bytes smem")};
 }
 
-/// A program and the kernels of it that are launched.
+/// A program and its launched kernels.
 struct Program {
     fs::path file;
     std::vector<std::string> kernels;
     std::string options;
-    bool in_double = false;  // f64 is for checking, not for speed (math.clh)
+    bool in_double = false;  // f64 is for verification, not for speed (math.clh)
 };
 
 std::string said_in(const std::string& text, const std::string& what) {
@@ -249,7 +249,7 @@ std::vector<Program> programs_in(const std::vector<fs::path>& places) {
     return out;
 }
 
-/// Of those that have a kernel every n-th, at least one.
+/// Every n-th program of each kernel, at least one.
 std::vector<Program> every(int n, int from, std::vector<Program> programs) {
     std::map<std::string, int> count, seen;
     for (const Program& program : programs)
@@ -263,7 +263,7 @@ std::vector<Program> every(int n, int from, std::vector<Program> programs) {
     return programs;
 }
 
-/// libclc's part for NVIDIA has no get_work_dim(), which the drivers have.
+/// libclc for NVIDIA has no get_work_dim(), which the drivers have.
 fs::path completed(const fs::path& from, const fs::path& to) {
     std::ofstream out(to);
     out << std::ifstream(from).rdbuf() << "\nuint __attribute__((overloadable)) get_work_dim(void) { return 1; }\n";
@@ -291,9 +291,9 @@ std::vector<Result> compiled(const Compilers& compilers, const Program& program,
         else if (!(result.amd = amd_of(amd.text, kernel))) fault("there is no kernel of this name in the program");
         if (result.amd) {
             bytes(kAmd, result.amd->vector_spills, " vector registers spilled");
-            // These lie in lanes of vector registers, not in memory: where they would be memory, scratch says so. LLVM
-            // keeps the constants of two calls of a function of libclc's in double there.
-            // Into lanes of a vector register, of which a kernel with many arguments may take half of one.
+            // Scalar spills go to lanes of vector registers, not to memory; otherwise they count as scratch. LLVM
+            // spills the constants of two libclc calls in double this way; a kernel with many arguments may use half of
+            // a vector register.
             if (!program.in_double && result.amd->scalar_spills > kMaxScalarSpills)
                 bytes(kAmd, result.amd->scalar_spills, " scalar registers spilled");
             bytes(kAmd, result.amd->scratch, " bytes of scratch memory a work-item");
@@ -310,9 +310,9 @@ std::vector<Result> compiled(const Compilers& compilers, const Program& program,
     return results;
 }
 
-// ---- what is printed
+// ---- output
 
-/// The worst of both.
+/// The element-wise maximum of both.
 void worsen(Result& all, const Result& one) {
     const auto most = [](long& a, long b) { a = std::max(a, b); };
     if (one.amd && !all.amd) all.amd = one.amd;
@@ -361,7 +361,7 @@ void print(const std::vector<Result>& results, bool each) {
     }
 }
 
-// ---- the list of those that are only forced
+// ---- list of kernels that are only used when forced
 
 /// Kernel and reason.
 std::map<std::string, std::string> list_in(const fs::path& file) {
@@ -384,12 +384,12 @@ std::set<std::string> kernels_of_library(const fs::path& folder) {
     return kernels;
 }
 
-/// Whether a name of the list is this kernel's: "prefix_*" means all that begin so.
+/// Returns whether a list entry matches this kernel: "prefix_*" matches all names with that prefix.
 bool is_meant(const std::string& listed, const std::string& kernel) {
     return listed.ends_with('*') ? kernel.starts_with(listed.substr(0, listed.size() - 1)) : listed == kernel;
 }
 
-/// Prints what is wrong; how many times.
+/// Prints the errors and returns their number.
 int check_list(const std::set<std::string>& library, const std::map<std::string, std::string>& forced,
                const std::vector<Result>& results) {
     std::set<std::string> seen;
@@ -455,7 +455,7 @@ int main(int argc, char** argv) try {
     std::printf("%s %s, %s for %s; %s\n", compilers->clang.c_str(), compilers->version.c_str(),
                 compilers->amd_library.c_str(), kAmd,
                 compilers->ptxas.empty()
-                    ? "no ptxas in PATH that takes its assembly: nothing is said of NVIDIA's"
+                    ? "no ptxas in PATH that accepts its assembly: NVIDIA is not checked"
                     : (std::string("ptxas ") + compilers->ptxas_version + " for " + kNvidia).c_str());
     std::fflush(stdout);
     if (only_compilers) return 0;
@@ -488,7 +488,7 @@ int main(int argc, char** argv) try {
     const auto list = forced.empty() ? std::map<std::string, std::string>{} : list_in(forced);
     if (!library.empty()) wrong += check_list(kernels_of_library(library), list, results);
     if (!list.empty()) {
-        std::printf("only for CPU-like devices, not compiled:\n");
+        std::printf("only for simd devices, not compiled:\n");
         for (const auto& [kernel, reason] : list) std::printf("  %-38s%s\n", kernel.c_str(), reason.c_str());
     }
     std::printf("%zu programs, %zu kernels: %d faults\n", programs.size(), results.size(), wrong);

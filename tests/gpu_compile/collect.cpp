@@ -1,13 +1,11 @@
-// Writes the programs of the kernels that a GPU-like device may be given into a folder, for compilers of GPUs
-// (compile.cpp).
+// Writes the programs of all kernels that a simt device may use to a folder, for GPU compilers (check.cpp).
 //
 //   gpu_compile_collect FOLDER [--all] [--but] [PART...]
 //
-// Goes through the catalogue of operators as the chooser and the tuner do: all strategies that can serve, all of their
-// variants, all types, aligned sizes and odd ones, with epilogues and without. --all: each combination of them, where
-// otherwise those are left out that only repeat what others have. The parts (collect_*.cpp) are those that it prints;
-// --but: all parts but these.
-// The kernels are made, with DECLIVITY_FAMILY=gpu, on whatever device there is; nothing runs: launches end here.
+// Goes through the operator catalogue like the strategy chooser and the tuner: all applicable strategies with all
+// variants, all types, aligned and odd sizes, with and without epilogues. --all: every combination; by default
+// redundant ones are skipped. The parts (collect_*.cpp) are those that it prints; --but: all parts except these. The
+// kernels are created with DECLIVITY_KERNEL_STYLE=simt on any device; nothing runs, since launches are intercepted here.
 #include <cstdio>
 #include <cstdlib>
 #include <exception>
@@ -22,7 +20,7 @@
 #include "tests/gpu_compile/collect.hpp"
 #include "tests/support/real_function.hpp"
 
-// A program's own definition of a symbol is taken before that of a shared library.
+// A symbol defined by the program overrides that of a shared library.
 extern "C" __attribute__((visibility("default"))) cl_int clEnqueueNDRangeKernel(cl_command_queue queue, cl_kernel,
                                                                                 cl_uint, const size_t*, const size_t*,
                                                                                 const size_t*, cl_uint, const cl_event*,
@@ -63,7 +61,7 @@ int main(int argc, char** argv) try {
     std::filesystem::remove_all(kernels);
     std::filesystem::create_directories(kernels);
     setenv("DECLIVITY_DUMP_KERNELS", kernels.c_str(), 1);
-    setenv("DECLIVITY_FAMILY", "gpu", 1);
+    setenv("DECLIVITY_KERNEL_STYLE", "simt", 1);
     setenv("DECLIVITY_CACHE_DIR", "", 1);
     setenv("DECLIVITY_TUNING_FILE", "", 1);
     for (const char* name :

@@ -1,4 +1,4 @@
-// What the parts of gpu_compile_collect are made with. A part is a file collect_<name>.cpp, which ends in
+// Shared by the parts of gpu_compile_collect. A part is a file collect_<name>.cpp that ends with
 //
 //     const Part part{"name", function};
 #pragma once
@@ -15,12 +15,12 @@
 
 namespace declivity::gpu_compile {
 
-/// A part of the walk through the catalogue, which makes kernels.
+/// A part of the catalogue walk, which creates kernels.
 struct Part {
     Part(std::string name, void (*run)());
 };
 
-/// --all: each combination, where otherwise those are left out that only repeat what others have.
+/// --all: every combination; by default redundant ones are skipped.
 bool all_combinations();
 
 inline constexpr std::array kReals{DType::f32, DType::f64};
@@ -28,7 +28,7 @@ inline constexpr std::array kFloats{DType::f32, DType::f64, DType::f16, DType::b
 
 inline Tensor of(DType dtype, const Shape& shape) { return zeros(shape, {.dtype = dtype}); }
 inline Tensor leaf(DType dtype, const Shape& shape) { return of(dtype, shape).set_requires_grad(); }
-/// Makes the kernels that a value waits for.
+/// Evaluates a lazy tensor, which creates its kernels.
 inline void compute(const Tensor& value) { (void)value.view(); }
 inline void dense_copy(const Tensor& strided) { (void)ops::dense_copy_if_needed(strided.view()); }
 inline void backward(const Tensor& result, const std::vector<Tensor>& leaves) {
@@ -38,9 +38,9 @@ inline void backward(const Tensor& result, const std::vector<Tensor>& leaves) {
         if (item.grad().defined()) compute(item.grad());
 }
 
-/// Calls of all rows of the elementwise table over operands of one type.
+/// Calls of all rows of the elementwise table with operands of one type.
 std::vector<std::function<Tensor(const Tensor&, const Tensor&)>> chains();
-/// One dense operand of a shape, or one whose axes lie the other way round.
+/// A dense operand of a shape, or one with reversed axes.
 Tensor laid(DType dtype, const Shape& shape, bool reversed);
 
 }  // namespace declivity::gpu_compile

@@ -26,7 +26,7 @@ void attentions() {
         }
 }
 
-/// To a cache: few queries, keys in splits or not, in pages or not; and what is written there.
+/// Attention with a KV cache: few queries, split keys or not, paged or not; and the writes to the cache.
 void cached() {
     const Tensor lengths = of(DType::i64, {2}), table = of(DType::i64, {2, 40});
     for (const DType kept : {DType::f32, DType::f16, DType::bf16})

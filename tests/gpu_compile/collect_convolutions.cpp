@@ -56,7 +56,7 @@ void convolution_strategies() {
                 const Shape out = conv2d_shape("collect", item.x, item.weight, item.options);
                 const bool forward = direction == Conv2dDirection::forward;
                 for (const Conv2dStrategy* strategy : conv2d_strategies()) {
-                    // Others serve halves by their kernels of f32.
+                    // Other strategies compute f16 and bf16 with their f32 kernels.
                     if (is_16bit_float(dtype) && strategy != &conv2d_implicit_gemm() && strategy != &conv2d_direct())
                         continue;
                     if (!strategy->is_applicable(problem, device)) continue;

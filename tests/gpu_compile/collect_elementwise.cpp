@@ -60,13 +60,13 @@ void elementwise_functions() {
     const auto all = chains();
     for (const DType dtype : kFloats)
         for (const auto& chain : all) {
-            // f16 and bf16 values are computed as f32.
+            // f16 and bf16 are computed in f32.
             if (!all_combinations() && is_16bit_float(dtype) && &chain != &all.front() && &chain != &all.back())
                 continue;
             const std::vector<Tensor> leaves{leaf(dtype, {6, 40}), leaf(dtype, {6, 40})};
             backward(chain(leaves[0], leaves[1]), leaves);
         }
-    // Whole numbers, comparisons, and all conversions.
+    // Integers, comparisons, and all conversions.
     constexpr std::array kAll{DType::f32, DType::f64,     DType::i8,  DType::u8,  DType::i32,
                               DType::i64, DType::boolean, DType::f16, DType::bf16};
     for (const DType from : kAll) {
@@ -88,7 +88,7 @@ void elementwise_functions() {
 
 void index_spaces() {
     for (const DType dtype : kFloats) {
-        // All ranks, with operands that stretch, that are strided, and that are both.
+        // All ranks, with broadcast operands, strided operands, and both.
         Shape shape, stretched;
         for (int rank = 1; rank <= Dims::kMaxRank; ++rank) {
             shape.push_back(rank % 2 == 0 ? 3 : 2);
@@ -98,7 +98,7 @@ void index_spaces() {
             compute(laid(dtype, shape, true) * 2.0);
             compute(laid(dtype, shape, false) + of(dtype, stretched) * laid(dtype, shape, true));
         }
-        // As many operands as a kernel takes, with results beside its own, over as many axes as possible.
+        // The maximum number of operands of a kernel, with additional outputs, over as many axes as possible.
         for (const bool reversed : {false, true}) {
             std::vector<Tensor> kept;
             Tensor sum = laid(dtype, shape, reversed);
@@ -107,7 +107,7 @@ void index_spaces() {
             compute(sum);
             for (const Tensor& kept_item : kept) compute(kept_item);
         }
-        // Copies: dense ones of strided operands, rows of wider matrices, parts put together.
+        // Copies: of strided operands to dense ones, of rows of wider matrices, concatenation.
         dense_copy(permute(of(dtype, {33, 65}), {1, 0}));
         dense_copy(permute(of(dtype, {3, 64, 5, 128}), {2, 3, 0, 1}));
         dense_copy(slice(of(dtype, {9, 21}), 1, 2, 15, 3));

@@ -1,4 +1,4 @@
-// What strategies of products and convolutions are given to do with their results.
+// Epilogues of the strategies for products and convolutions.
 #pragma once
 
 #include <array>
@@ -15,8 +15,8 @@ namespace declivity::gpu_compile {
 
 using namespace declivity::ops;
 
-/// What a strategy is given to do with its sums: nothing; a function, or its gradient, of all that may be added. Of
-/// these those that it takes.
+/// The epilogues to try: none; a function, or its gradient, with everything that may be added. Returns those that the
+/// strategy supports.
 inline std::vector<KernelEpilogue> epilogues(const View& out, EpilogueOf of, bool many) {
     std::vector<KernelEpilogue> epilogues(1);
     if (!many) return epilogues;
@@ -41,7 +41,7 @@ inline std::vector<KernelEpilogue> epilogues(const View& out, EpilogueOf of, boo
     return epilogues;
 }
 
-/// Epilogues go with the first variant, of the largest tile, and with the last; with all others on demand.
+/// Epilogues are combined with the first variant, of the largest tile, and the last; with --all also with all others.
 inline bool takes_epilogues(const std::vector<std::string>& variants, const std::string& variant) {
     return all_combinations() || variant == variants.front() || variant == variants.back();
 }

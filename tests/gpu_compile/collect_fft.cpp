@@ -1,4 +1,4 @@
-// Fourier transforms: in one work-group, as passes over memory, by convolutions, of real numbers.
+// Fourier transforms: in one work-group, as passes over memory, by convolutions (Bluestein), of real numbers.
 #include "tests/gpu_compile/collect.hpp"
 
 using namespace declivity;

@@ -1,4 +1,4 @@
-// Layers' other functions, optimizers.
+// Other functions of layers, optimizers.
 #include <declivity/ops/classification.hpp>
 #include <declivity/ops/finite.hpp>
 #include <declivity/ops/multi_tensor.hpp>
@@ -70,7 +70,7 @@ void row_normalisations() {
             }
 }
 
-/// Row operators with functions before and behind them; the last shape has rows that a group does not keep.
+/// Row operators with fused functions before and after; the last shape has rows that do not fit into a group's memory.
 void fused_rows() {
     const NoGrad none;
     for (const DType dtype : kFloats)
@@ -93,7 +93,7 @@ void fused_rows() {
         }
 }
 
-/// Elements by their places, and cells.
+/// Indexing functions, and recurrent cells.
 void places() {
     for (const DType dtype : {DType::f32, DType::f64, DType::f16, DType::i32, DType::i64, DType::u8, DType::i8})
         for (const std::int64_t k : {std::int64_t{5}, std::int64_t{300}})

@@ -1,4 +1,4 @@
-// Linear algebra: each kernel in both types, in groups of several sizes.
+// Linear algebra: each kernel in both types, with several work-group sizes.
 #include <declivity/tensor/functions/linalg.hpp>
 
 #include "tests/gpu_compile/collect.hpp"

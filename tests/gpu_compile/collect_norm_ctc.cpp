@@ -1,4 +1,4 @@
-// The loss of sequences.
+// CTC loss.
 #include "tests/gpu_compile/collect.hpp"
 
 using namespace declivity;

@@ -15,8 +15,7 @@ using namespace declivity::ops;
 
 namespace {
 
-/// The forms of an operand (batch, rows, columns): its rows side by side or its columns, on aligned places or odd ones,
-/// or neither.
+/// The layouts of an operand (batch, rows, columns): row-major or column-major, aligned or at odd offsets, or neither.
 View operand(DType dtype, std::int64_t batch, std::int64_t rows, std::int64_t columns, int form) {
     const Device device = Device::best();
     switch (form) {
@@ -33,13 +32,13 @@ View operand(DType dtype, std::int64_t batch, std::int64_t rows, std::int64_t co
     }
 }
 
-/// @param each_tile with all tiles, or only with the largest
+/// @param each_tile with all tiles, or only the largest
 void product(const View& a, const View& b, bool many_epilogues, bool each_tile = true) {
     const View out = View::make(a.device(), a.dtype, {a.shape[0], a.shape[1], b.shape[2]});
     for (const bool constant : {false, true}) {
         const MatmulProblem problem = matmul_problem(a, b, constant ? OperandUse::constant : OperandUse::variable);
         for (const MatmulStrategy* strategy : matmul_strategies()) {
-            // CLBlast's kernels are its own.
+            // CLBlast has its own kernels.
             if (strategy == &matmul_clblast() || !strategy->is_applicable(problem, a.device())) continue;
             std::vector<std::string> variants = strategy->variants(problem, a.device());
             if (!each_tile) variants.resize(1);
@@ -55,8 +54,8 @@ void product(const View& a, const View& b, bool many_epilogues, bool each_tile =
 
 void products() {
     for (const DType dtype : kFloats) {
-        // Every tile with operands of each form, on aligned sizes and odd ones; of other combinations the largest tile,
-        // which takes most registers.
+        // Every tile with operands of each layout, with aligned and odd sizes; other combinations only with the largest
+        // tile, which uses most registers.
         for (int a = 0; a < 5; ++a)
             for (int b = 0; b < 5; ++b) {
                 const bool each_tile = all_combinations() || (a < 4 && a == b && dtype != DType::bf16);

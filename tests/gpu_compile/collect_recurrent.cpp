@@ -1,4 +1,4 @@
-// Layers of recurrent networks, forward and backward.
+// Recurrent layers, forward and backward.
 #include "tests/gpu_compile/collect.hpp"
 
 using namespace declivity;

@@ -1,4 +1,4 @@
-// Reductions, softmax, losses, what is chosen.
+// Reductions, softmax, losses, selection.
 #include <declivity/ops/softmax.hpp>
 
 #include "tests/gpu_compile/collect.hpp"
@@ -27,7 +27,7 @@ void reductions() {
         }
         if (!is_floating(dtype)) continue;
         compute(mean(of(dtype, {40, 300}), {1}));
-        // Reductions that end a chain.
+        // Reductions fused with a preceding chain.
         for (bool first = true; const auto& chain : chains()) {
             if (!plain && !std::exchange(first, false)) break;
             compute(sum(chain(of(dtype, {30, 512}), of(dtype, {30, 512})), {1}));

@@ -1,4 +1,4 @@
-// Images of another size and of regions.
+// Resizing of images and regions.
 #include <declivity/runtime/device.hpp>
 #include <declivity/tensor/functions/resize.hpp>
 #include <declivity/tensor/functions/vision.hpp>

@@ -1,11 +1,11 @@
-// What the programs that cmake/GuidePage.cmake makes of the guide's pages call.
+// Runtime of the programs that cmake/GuidePage.cmake generates from the guide's pages.
 #pragma once
 
 #include <string_view>
 
 namespace guide {
 
-/// A page's blocks, in order.
+/// A page's code blocks, in order.
 using Blocks = void (*)();
 
 /// Registers a page.
@@ -14,10 +14,10 @@ class Page {
     Page(std::string_view name, Blocks blocks);
 };
 
-/// A block begins: what is written to standard output from now on is its own.
+/// Begins a block: standard output is captured from here on.
 void block(std::string_view place);
-/// What the last block has written to standard output must be this, "..." standing for anything.
-/// @throws std::runtime_error with both where it is not
+/// Compares the output of the last block with `wanted`, in which "..." matches anything.
+/// @throws std::runtime_error with both if they differ
 void printed(std::string_view place, std::string_view wanted);
 
 }  // namespace guide

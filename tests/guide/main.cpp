@@ -1,5 +1,5 @@
-// guide_pages NAME [show]: runs the blocks of a page of the guide, and compares what they print with what the page
-// says. "show" writes that to standard error as well, for whoever writes a page.
+// guide_pages NAME [show]: runs the code blocks of a guide page and compares their output with the page. "show" also
+// writes the output to standard error, for the author of a page.
 #include "guide.hpp"
 
 #include <cstdio>
@@ -35,7 +35,7 @@ void show_output() {
     if (show && !place_now.empty()) std::fprintf(stderr, "--- %s\n%s", place_now.c_str(), output().c_str());
 }
 
-/// Whether `text` is `pattern`, in which "..." stands for anything.
+/// Returns whether `text` matches `pattern`, in which "..." matches anything.
 bool fits(std::string_view text, std::string_view pattern) {
     const std::size_t gap = pattern.find("...");
     if (gap == std::string_view::npos) return text == pattern;

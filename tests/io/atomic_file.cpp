@@ -1,4 +1,4 @@
-// A file is replaced whole or not at all, whatever goes wrong.
+// A file is replaced completely or not at all, whatever fails.
 #include <fcntl.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
@@ -26,7 +26,7 @@ std::span<const std::byte> view(const Bytes& bytes) { return std::as_bytes(std::
 
 }  // namespace
 
-TEST_CASE("atomic_file: writes, replaces, leaves no temporary") {
+TEST_CASE("atomic_file: writes, replaces, leaves no temporary file") {
     const TempFolder folder;
     const fs::path path = folder / "file";
     io::write_file(path, view(bytes_of("first")));
@@ -54,7 +54,7 @@ TEST_CASE("atomic_file: a relative path without a folder") {
     CHECK(get_file(folder / "plain") == bytes_of("x"));
 }
 
-TEST_CASE("atomic_file: without commit the old file stays and the temporary goes") {
+TEST_CASE("atomic_file: without commit the old file remains and the temporary file is removed") {
     const TempFolder folder;
     const fs::path path = folder / "file";
     put_file(path, bytes_of("old"));
@@ -67,7 +67,7 @@ TEST_CASE("atomic_file: without commit the old file stays and the temporary goes
     CHECK(folder.names() == std::vector<std::string>{"file"});
 }
 
-TEST_CASE("atomic_file: what a killed writer left is used again, a live writer's is not") {
+TEST_CASE("atomic_file: the temporary file of a killed writer is reused, that of a live writer is not") {
     const TempFolder folder;
     const fs::path path = folder / "file";
     put_file(folder / "file.tmp", bytes_of("much longer rest of a killed program"));
@@ -85,7 +85,7 @@ TEST_CASE("atomic_file: what a killed writer left is used again, a live writer's
     CHECK(folder.names() == std::vector<std::string>{"file"});
 }
 
-TEST_CASE("atomic_file: a hundred writers at once leave one whole file") {
+TEST_CASE("atomic_file: a hundred concurrent writers leave one complete file") {
     const TempFolder folder;
     const fs::path path = folder / "file";
     std::vector<std::thread> writers;
@@ -105,7 +105,7 @@ TEST_CASE("atomic_file: a hundred writers at once leave one whole file") {
     CHECK(folder.names() == std::vector<std::string>{"file"});
 }
 
-TEST_CASE("atomic_file: links stay, permissions stay") {
+TEST_CASE("atomic_file: links and permissions are preserved") {
     const TempFolder folder;
     fs::create_directory(folder / "elsewhere");
     const fs::path real = folder / "elsewhere/real";
@@ -116,13 +116,13 @@ TEST_CASE("atomic_file: links stay, permissions stay") {
     CHECK(fs::is_symlink(folder / "link"));
     CHECK(get_file(real) == bytes_of("new"));
     CHECK((fs::status(real).permissions() & fs::perms::mask) == static_cast<fs::perms>(0640));
-    // A link to nothing yet brings the file it names into being.
+    // Writing through a dangling link creates its target.
     fs::create_symlink("elsewhere/later", folder / "dangling");
     io::write_file(folder / "dangling", view(bytes_of("x")));
     CHECK(get_file(folder / "elsewhere/later") == bytes_of("x"));
 }
 
-TEST_CASE("atomic_file: targets that cannot be") {
+TEST_CASE("atomic_file: impossible targets") {
     const TempFolder folder;
     fs::create_directory(folder / "folder");
     CHECK_THROWS_AS(io::write_file(folder / "folder", {}), IoError);
@@ -132,7 +132,7 @@ TEST_CASE("atomic_file: targets that cannot be") {
     REQUIRE(::mkfifo((folder / "pipe").c_str(), 0600) == 0);
     CHECK_THROWS_AS(io::write_file(folder / "pipe", {}), IoError);
     CHECK(fs::is_fifo(folder / "pipe"));
-    // Another's link in the place of the temporary is not followed.
+    // A link in place of the temporary file is not followed.
     fs::create_symlink("plain", folder / "new.tmp");
     io::write_file(folder / "new", view(bytes_of("new")));
     CHECK(get_file(folder / "plain") == bytes_of("x"));
@@ -143,7 +143,7 @@ TEST_CASE("atomic_file: a full disk (RLIMIT_FSIZE) is an IoError and leaves the 
     const TempFolder folder;
     const fs::path path = folder / "file";
     put_file(path, bytes_of("old"));
-    // In a child, since the limit would hold for the rest of the tests; SIGXFSZ stays at its deadly default.
+    // In a child process, since the limit would affect the other tests; SIGXFSZ keeps its default action, which kills.
     const pid_t child = ::fork();
     REQUIRE(child >= 0);
     if (child == 0) {
@@ -174,7 +174,7 @@ TEST_CASE("atomic_file: a full disk (RLIMIT_FSIZE) is an IoError and leaves the 
     CHECK(folder.names() == std::vector<std::string>{"file"});
 }
 
-TEST_CASE("atomic_file: killed at any moment, the old content or the new stands") {
+TEST_CASE("atomic_file: killed at any moment, the old or the new content remains") {
     const TempFolder folder;
     const fs::path path = folder / "file";
     io::write_file(path, view(Bytes(20000, 0)));

@@ -1,4 +1,4 @@
-// The canvas: exact where it can be (rectangles, text, images), by area where it is smooth (lines, discs).
+// The canvas: exact for rectangles, text and images; by covered area for lines and discs.
 #include <cmath>
 #include <limits>
 #include <numbers>
@@ -41,7 +41,7 @@ std::vector<std::string> rows_of_text(const std::string& text) {
 
 }  // namespace
 
-TEST_CASE("canvas: rectangles and images, cut at the edges") {
+TEST_CASE("canvas: rectangles and images are clipped at the edges") {
     Canvas canvas(6, 4, {1, 2, 3});
     canvas.fill_rect(4, -1, 9, 3, {7, 8, 9});
     CHECK(red_at(canvas, 3, 0) == 1);
@@ -62,7 +62,7 @@ TEST_CASE("canvas: rectangles and images, cut at the edges") {
     CHECK_THROWS_AS(Canvas(0, 1, kBlack), ValueError);
 }
 
-TEST_CASE("canvas: lines and discs cover their area, at every angle") {
+TEST_CASE("canvas: lines and discs cover their area at every angle") {
     for (int step = 0; step < 24; ++step) {
         const double angle = step * std::numbers::pi / 12, width = 1.0 + step % 5;
         Canvas canvas(120, 120, kBlack);
@@ -79,7 +79,7 @@ TEST_CASE("canvas: lines and discs cover their area, at every angle") {
     CHECK(red_at(faint, 20, 20) == doctest::Approx(128).epsilon(0.01));
 }
 
-TEST_CASE("canvas: lines without a place and lines far outside draw nothing there") {
+TEST_CASE("canvas: lines with invalid coordinates and lines far outside draw nothing") {
     Canvas canvas(10, 10, kBlack);
     const double infinite = std::numeric_limits<double>::infinity(), none = std::numeric_limits<double>::quiet_NaN();
     canvas.line(none, 1, 5, 5, kWhite);
@@ -98,14 +98,14 @@ TEST_CASE("canvas: text, letter by letter") {
                                                          ".......###."});
     std::set<std::vector<std::string>> drawn;
     for (char c = ' '; c <= '~'; ++c) drawn.insert(rows_of_text(std::string(1, c)));
-    CHECK(drawn.size() == 95);  // no two look alike
+    CHECK(drawn.size() == 95);  // all glyphs differ
     CHECK(rows_of_text("\x01") == rows_of_text("\xc3"));
     CHECK(drawn.count(rows_of_text("\x01")) == 0);
     CHECK(Canvas::text_width("") == 0);
     CHECK(Canvas::text_width("abc", 2) == 34);
 }
 
-TEST_CASE("canvas: enlarged text has the same ink in proportion, and turned text is the same text") {
+TEST_CASE("canvas: scaled text has proportional ink, rotated text is the same text") {
     const std::string text = "loss 0.25 gq&%";
     Canvas one(100, 100, kBlack), three(300, 300, kBlack), up(100, 100, kBlack);
     one.text(2, 3, text, kWhite);

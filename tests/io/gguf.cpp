@@ -1,5 +1,5 @@
-// GGUF: a file made here is read, blocks have the elements that the Python package gguf makes of them, and what is
-// damaged is refused.
+// GGUF: reads a file made here; quantised blocks have the elements of the Python package gguf; damaged files are
+// refused.
 #include <cstdint>
 #include <cstring>
 #include <filesystem>
@@ -22,7 +22,7 @@ namespace fs = std::filesystem;
 
 namespace {
 
-/// Puts a file together.
+/// Assembles a file.
 struct Writer {
     Bytes bytes;
 
@@ -51,7 +51,7 @@ struct Writer {
     }
 };
 
-/// Bytes of three blocks, by a generator that has no other merit than to be short, with plain scales.
+/// Bytes of three blocks from a short random generator, with plain scales.
 Bytes blocks_of(GgufType type) {
     const auto size = static_cast<std::size_t>(block_bytes(type));
     std::uint32_t state = 12345;
@@ -75,7 +75,7 @@ std::vector<float> expanded(GgufType type, const Bytes& bytes) {
     return dequantize(type, std::as_bytes(std::span(bytes)));
 }
 
-/// Two values of metadata and three arrays.
+/// Two metadata values and three arrays.
 Bytes some_file() {
     Writer file;
     file.head(3, 4);
@@ -99,13 +99,13 @@ Bytes some_file() {
 
 }  // namespace
 
-TEST_CASE("gguf: blocks have the elements that ggml gives them") {
+TEST_CASE("gguf: quantised blocks have ggml's elements") {
     struct Fact {
         GgufType type;
         double weighted;  // sum of elements times 1, 2, 3, ...
         std::vector<float> some;
     };
-    // Of gguf.quants.dequantize.
+    // From gguf.quants.dequantize.
     const std::vector<Fact> facts{
         {GgufType::q4_0, -2190.5, {-1.5F, 1, 1, -4, -3.5F}},
         {GgufType::q4_1, 15918, {7.25F, 6.25F, 4.75F, -0.25F, 6.25F}},
@@ -156,7 +156,7 @@ TEST_CASE("gguf: metadata and arrays of a file") {
     CHECK(load_gguf(folder / "m.gguf")[0].tensor.dtype() == DType::f32);
 }
 
-TEST_CASE("gguf: what is not valid is refused with its place") {
+TEST_CASE("gguf: invalid files are refused with an offset") {
     const TempFolder folder;
     const auto refusal = [&](const Writer& file) -> std::string {
         put_file(folder / "m.gguf", file.bytes);
@@ -172,7 +172,7 @@ TEST_CASE("gguf: what is not valid is refused with its place") {
         CAPTURE(said);
         CHECK(said.find(what) != std::string::npos);
     };
-    says(Writer().number<std::uint32_t>(1), "no GGUF file");
+    says(Writer().number<std::uint32_t>(1), "not a GGUF file");
     says(Writer().number<std::uint32_t>(0x46554747).number<std::uint32_t>(9), "version 9");
     says(Writer().head(0, 1).text("a").number<std::uint32_t>(13), "a value of type 13");
     says(Writer().head(0, 1).number<std::uint64_t>(1000), "a key of 1000 bytes");
@@ -187,20 +187,20 @@ TEST_CASE("gguf: what is not valid is refused with its place") {
              .text("a")
              .number<std::uint32_t>(7)
              .number<char>(1),
-         "the key 'a' again");
+         "duplicate key 'a'");
     says(Writer().head(0, 1).text("general.alignment").number<std::uint32_t>(4).number<std::uint32_t>(3),
          "general.alignment");
     says(Writer().head(1, 0).array("x", {2}, static_cast<GgufType>(10), 0), "'x' of type 10");
-    says(Writer().head(1, 0).array("x", {33}, GgufType::q8_0, 0), "no whole blocks of 32");
+    says(Writer().head(1, 0).array("x", {33}, GgufType::q8_0, 0), "not multiples of the block size 32");
     says(Writer().head(1, 0).array("x", {1ULL << 30, 1ULL << 30}, GgufType::f32, 0), "more than 2^40");
-    says(Writer().head(1, 0).array("x", {8}, GgufType::f32, 4), "does not lie aligned");
-    says(Writer().head(1, 0).array("x", {9}, GgufType::f32, 0).align().number(1.0), "ends behind the end");
+    says(Writer().head(1, 0).array("x", {8}, GgufType::f32, 4), "is not aligned");
+    says(Writer().head(1, 0).array("x", {9}, GgufType::f32, 0).align().number(1.0), "ends after the end");
     says(Writer().head(2, 0).array("x", {0}, GgufType::f32, 0).array("x", {0}, GgufType::f32, 0),
-         "the array 'x' again");
+         "duplicate array 'x'");
     CHECK_THROWS_AS(GgufReader(folder / "none.gguf"), IoError);
 }
 
-TEST_CASE("gguf: arrays over the same bytes and offsets that wrap are refused") {
+TEST_CASE("gguf: overlapping arrays and wrapping offsets are refused") {
     const TempFolder folder;
     const auto refusal = [&](const Writer& file) -> std::string {
         put_file(folder / "m.gguf", file.bytes);
@@ -227,15 +227,15 @@ TEST_CASE("gguf: arrays over the same bytes and offsets that wrap are refused") 
         .array("c", {0}, GgufType::f32, 64);
     CHECK(refusal(data(apart, 128)) == "accepted");
     wraps.head(1, 0).array("a", {0}, GgufType::f32, UINT64_MAX - 31);
-    CHECK(refusal(data(wraps, 64)).find("ends behind the end of the file") != std::string::npos);
+    CHECK(refusal(data(wraps, 64)).find("ends after the end of the file") != std::string::npos);
     far.head(1, 0).array("a", {0}, GgufType::f32, 96);
-    CHECK(refusal(data(far, 64)).find("ends behind the end of the file") != std::string::npos);
+    CHECK(refusal(data(far, 64)).find("ends after the end of the file") != std::string::npos);
     // The strides of an empty shape must not overflow either.
     empty.head(1, 0).array("a", {1ULL << 40, 1ULL << 40, 0}, GgufType::f32, 0);
     CHECK(refusal(data(empty, 64)).find("more than 2^40") != std::string::npos);
 }
 
-TEST_CASE("gguf: lists take as much memory as the file, and have the values of every type") {
+TEST_CASE("gguf: lists use as much memory as the file and support every type") {
     const TempFolder folder;
     Writer file;
     file.head(0, 13);
@@ -285,7 +285,7 @@ TEST_CASE("gguf: lists take as much memory as the file, and have the values of e
         count += std::get<std::string>(gguf_value.value).size();
     CHECK(count == 3);
 
-    // 16 million numbers of a byte, in 16 MB.
+    // 16 million one-byte numbers in 16 MB.
     Writer large;
     large.head(0, 1).text("k").number<std::uint32_t>(9).number<std::uint32_t>(0).number<std::uint64_t>(1U << 24);
     large.bytes.resize(large.bytes.size() + (1U << 24), 5);
@@ -294,7 +294,7 @@ TEST_CASE("gguf: lists take as much memory as the file, and have the values of e
     const auto& values = std::get<GgufList>(big.metadata().at("k").value);
     CHECK(values.size() == 1U << 24);
     CHECK(std::get<std::uint64_t>(values[12345678].value) == 5);
-    // Lists within lists within lists within lists.
+    // Deeply nested lists.
     Writer deep;
     deep.head(0, 1).text("k").number<std::uint32_t>(9);
     for (int i = 0; i < 4; ++i) deep.number<std::uint32_t>(9).number<std::uint64_t>(1);

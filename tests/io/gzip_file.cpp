@@ -1,4 +1,4 @@
-// Plain and gzip files read alike; damage is found and placed.
+// Plain and gzip files read alike; damage is found and located.
 #include <random>
 #include <vector>
 
@@ -38,7 +38,7 @@ Bytes noise(std::size_t count, unsigned seed) {
 
 }  // namespace
 
-TEST_CASE("gzip_file: plain, compressed and joined files give their content") {
+TEST_CASE("gzip_file: plain, compressed and concatenated files return their content") {
     const TempFolder folder;
     for (const std::size_t count : {0, 1, 2, 1000, 65536, 65537, 300000}) {
         const Bytes content = noise(count, 1);
@@ -58,12 +58,12 @@ TEST_CASE("gzip_file: plain, compressed and joined files give their content") {
     CHECK(read_all(folder / "joined") == bytes_of("one, two"));
 }
 
-TEST_CASE("gzip_file: truncated, damaged and followed by something") {
+TEST_CASE("gzip_file: truncated, damaged and followed by other bytes") {
     const TempFolder folder;
     const Bytes content = noise(3000, 2);
     const Bytes packed = gzip(content);
     const auto path = folder / "packed";
-    // One byte of a gzip file is a plain file, and no byte is an empty one.
+    // One byte of a gzip file is a plain file, and zero bytes are an empty one.
     const Verdicts cut = truncate_everywhere(packed, path, [](const auto& file) { (void)read_all(file); });
     CHECK(cut.accepted == 2);
     CHECK(cut.refused == static_cast<int>(packed.size()) - 2);
@@ -72,7 +72,7 @@ TEST_CASE("gzip_file: truncated, damaged and followed by something") {
     const Verdicts hurt = damage_at_random(packed, path, 2000, [&](const auto& file) {
         if (read_all(file) != content && io::GzipFile(file).compressed()) ++changed;
     });
-    CHECK(changed == 0);  // the checksum sees every change of content
+    CHECK(changed == 0);  // the checksum detects every change of content
     CHECK(hurt.refused > 1500);
 
     Bytes longer = packed;
@@ -86,7 +86,7 @@ TEST_CASE("gzip_file: truncated, damaged and followed by something") {
     }
 }
 
-TEST_CASE("input_file: files that cannot be read, and a file that ends early") {
+TEST_CASE("input_file: unreadable files, and a file that ends early") {
     const TempFolder folder;
     CHECK_THROWS_AS(io::InputFile{folder / "missing"}, IoError);
     CHECK_THROWS_AS(io::InputFile{folder.path()}, IoError);
@@ -97,11 +97,11 @@ TEST_CASE("input_file: files that cannot be read, and a file that ends early") {
     file.read(three);
     try {
         file.read(three);
-        FAIL("more was read than there is");
+        FAIL("more was read than the file has");
     } catch (const FormatError& error) {
         CHECK(error.offset() == 4);
     }
-    // A file whose size the system does not tell.
+    // A file whose size is unknown to the system.
     const std::vector<std::byte> status = io::read_file("/proc/self/status");
     CHECK(status.size() > 100);
     CHECK(io::read_file(folder / "four").size() == 4);

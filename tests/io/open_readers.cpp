@@ -1,5 +1,5 @@
-// Readers keep the file that they opened: replaced ones are read as they were, changed ones are refused, and several
-// threads may read at once.
+// Readers keep the opened file: replaced files are read as they were, modified ones are refused; concurrent reads are
+// allowed.
 #include <filesystem>
 #include <fstream>
 #include <string>
@@ -42,7 +42,7 @@ Bytes gguf_of(float first) {
     return bytes;
 }
 
-/// The refusal of a call that throws FormatError; it names the file.
+/// Returns the message of a FormatError, which must name the file.
 template <class Call>
 void refuses(const fs::path& file, const Call& call) {
     try {
@@ -56,7 +56,7 @@ void refuses(const fs::path& file, const Call& call) {
 
 }  // namespace
 
-TEST_CASE("open readers: a safetensors file that save replaces is read as it was") {
+TEST_CASE("open readers: a safetensors file replaced by save is read as it was") {
     const TempFolder folder;
     const fs::path path = folder / "m.safetensors";
     save(path, {{"a", full({3}, 1)}, {"b", full({2}, 2)}});
@@ -69,7 +69,7 @@ TEST_CASE("open readers: a safetensors file that save replaces is read as it was
     CHECK(reader.read("b").to_doubles() == std::vector<double>{2, 2});
 }
 
-TEST_CASE("open readers: shards that are replaced are read as they were") {
+TEST_CASE("open readers: replaced shards are read as they were") {
     const TempFolder folder;
     const StateDict before{{"a", full({4}, 1)}, {"b", full({4}, 2)}}, after{{"a", full({4}, 5)}, {"b", full({4}, 6)}};
     (void)save_sharded(folder.path(), before, {.max_shard_size = 16});
@@ -79,7 +79,7 @@ TEST_CASE("open readers: shards that are replaced are read as they were") {
     CHECK(reader.read("b").to_doubles() == std::vector<double>(4, 2));
 }
 
-TEST_CASE("open readers: a GGUF file that is replaced is read as it was") {
+TEST_CASE("open readers: a replaced GGUF file is read as it was") {
     const TempFolder folder;
     const fs::path path = folder / "m.gguf";
     put_file(path, gguf_of(1));
@@ -90,7 +90,7 @@ TEST_CASE("open readers: a GGUF file that is replaced is read as it was") {
     CHECK(reader.read("b").to_doubles() == std::vector<double>{11, 12, 13, 14});
 }
 
-TEST_CASE("open readers: a file that is cut or grows in place is refused by name") {
+TEST_CASE("open readers: a file that is truncated or grows in place is refused by name") {
     const TempFolder folder;
     const fs::path tensors = folder / "m.safetensors", gguf = folder / "m.gguf";
     save(tensors, {{"a", full({3}, 1)}, {"b", full({2}, 2)}});
@@ -119,7 +119,7 @@ TEST_CASE("open readers: a file that is cut or grows in place is refused by name
     refuses(tensors, [&] { (void)reader.read("b"); });
 }
 
-TEST_CASE("open readers: threads read from one reader at once") {
+TEST_CASE("open readers: concurrent reads from one reader") {
     const TempFolder folder;
     StateDict state;
     for (int i = 0; i < 16; ++i) state.push_back({std::to_string(i), full({257}, i)});

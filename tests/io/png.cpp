@@ -1,4 +1,4 @@
-// PNG files: what is written comes back, other kinds are converted, damage is refused.
+// PNG files: round trips, conversions of other formats, damaged files.
 #include <zlib.h>
 
 #include <limits>
@@ -39,7 +39,7 @@ void append_chunk(Bytes& png, const std::string& type, const Bytes& body) {
     append_number(png, static_cast<std::uint32_t>(crc32(0, sealed.data(), static_cast<uInt>(sealed.size()))));
 }
 
-// A PNG file made without libpng, from raw scan lines (each with its filter byte).
+// A PNG file made without libpng from raw scan lines (each with its filter byte).
 Bytes png_of(std::uint32_t width, std::uint32_t height, std::uint8_t depth, std::uint8_t color, const Bytes& lines,
              const Bytes& palette = {}) {
     Bytes png{0x89, 'P', 'N', 'G', '\r', '\n', 0x1a, '\n'};
@@ -73,7 +73,7 @@ std::uint64_t refused_at(const fs::path& path, const Bytes& bytes) {
 
 }  // namespace
 
-TEST_CASE("png: what is written comes back") {
+TEST_CASE("png: round trip") {
     const TempFolder folder;
     const fs::path path = folder / "picture.png";
     for (const int channels : {1, 3})
@@ -85,24 +85,25 @@ TEST_CASE("png: what is written comes back") {
     CHECK(folder.names() == std::vector<std::string>{"picture.png"});
 }
 
-TEST_CASE("png: files of other kinds") {
+TEST_CASE("png: other pixel formats are converted") {
     const TempFolder folder;
     const fs::path path = folder / "f";
-    put_file(path, png_of(2, 1, 8, 0, {0, 7, 200}));  // gray
+    put_file(path, png_of(2, 1, 8, 0, {0, 7, 200}));  // grey
     CHECK_UNARY(read_png(path) == Image8{2, 1, 1, {7, 200}});
-    put_file(path, png_of(3, 1, 1, 0, {0, 0b10100000}));  // gray of one bit
+    put_file(path, png_of(3, 1, 1, 0, {0, 0b10100000}));  // grey, one bit
     CHECK_UNARY(read_png(path) == Image8{3, 1, 1, {255, 0, 255}});
-    put_file(path, png_of(2, 1, 16, 0, {0, 0x40, 0x40, 0xc7, 0xc7}));  // gray of sixteen bits
+    put_file(path, png_of(2, 1, 16, 0, {0, 0x40, 0x40, 0xc7, 0xc7}));  // grey, 16 bits
     CHECK_UNARY(read_png(path) == Image8{2, 1, 1, {0x40, 0xc7}});
     put_file(path, png_of(2, 1, 8, 3, {0, 1, 0}, {1, 2, 3, 40, 50, 60}));  // palette
     CHECK_UNARY(read_png(path) == Image8{2, 1, 3, {40, 50, 60, 1, 2, 3}});
-    put_file(path, png_of(2, 1, 8, 6, {0, 9, 8, 7, 255, 9, 8, 7, 0}));  // colour with opacity
+    put_file(path, png_of(2, 1, 8, 6, {0, 9, 8, 7, 255, 9, 8, 7, 0}));  // colour with alpha
     CHECK_UNARY(read_png(path) == Image8{2, 1, 3, {9, 8, 7, 0, 0, 0}});
-    put_file(path, png_of(1, 2, 8, 2, {0, 10, 20, 30, 2, 1, 1, 1}));  // colour; line two as difference to line one
+    put_file(path, png_of(1, 2, 8, 2,
+                          {0, 10, 20, 30, 2, 1, 1, 1}));  // colour; line two is stored as the difference to line one
     CHECK_UNARY(read_png(path) == Image8{1, 2, 3, {10, 20, 30, 11, 21, 31}});
 }
 
-TEST_CASE("png: damage is refused, with its place") {
+TEST_CASE("png: damaged files are refused with an offset") {
     const TempFolder folder;
     const fs::path path = folder / "f";
     const Bytes valid = png_of(2, 1, 8, 0, {0, 7, 200});
@@ -119,7 +120,7 @@ TEST_CASE("png: damage is refused, with its place") {
     wrong.resize(valid.size() - 1);
     CHECK(refused_at(path, wrong) == valid.size() - 1);
     CHECK(refused_at(path, {}) == 0);
-    // Right checksums, wrong content: too few pixels, a filter that is none, a header that claims far too much.
+    // Valid checksums, invalid content: too few pixels, an unknown filter, a header that declares far too much.
     CHECK(refused_at(path, png_of(2, 1, 8, 0, {0, 7})) == kData);
     CHECK(refused_at(path, png_of(2, 1, 8, 0, {9, 7, 200})) == kData);
     CHECK(refused_at(path, png_of(0x7fffffff, 0x7fffffff, 16, 6, {0, 7})) == kHeader + 8);
@@ -127,7 +128,7 @@ TEST_CASE("png: damage is refused, with its place") {
     CHECK(refused_at(path, png_of(0, 1, 8, 0, {0})) == kHeader);
 }
 
-TEST_CASE("png: mini-fuzz") {
+TEST_CASE("png: fuzzed files") {
     const TempFolder folder;
     const fs::path path = folder / "f";
     const auto read = [](const fs::path& file) { read_png(file).check("test"); };
@@ -135,7 +136,7 @@ TEST_CASE("png: mini-fuzz") {
     const Bytes valid = get_file(path);
     CHECK(truncate_everywhere(valid, path, read).accepted == 0);
     CHECK(damage_at_random(valid, path, 2000, read).refused > 1900);
-    // The checksums of chunks hide what lies behind them, so the compressed pixels are damaged before sealing, too.
+    // The checksums of chunks protect the compressed pixels, so these are damaged before sealing, too.
     std::mt19937 random(3);
     int refused = 0;
     for (int round = 0; round < 2000; ++round) {
@@ -157,7 +158,7 @@ TEST_CASE("png: mini-fuzz") {
     CHECK(refused < 2000);
 }
 
-TEST_CASE("png: a header that claims more pixels than the file has is refused before memory is taken for them") {
+TEST_CASE("png: a header that declares more pixels than the file has is refused before memory is allocated") {
     const TempFolder folder;
     const auto refusal = [&](const Bytes& bytes) -> std::string {
         put_file(folder / "f", bytes);
@@ -169,7 +170,7 @@ TEST_CASE("png: a header that claims more pixels than the file has is refused be
             return error.what();
         }
     };
-    // Text, which is no pixel data, does not count.
+    // Text chunks do not count as pixel data.
     Bytes padded = png_of(16000, 16000, 8, 2, {0, 1, 2, 3});
     Bytes text(131'000, 'x');
     text[3] = 0;
@@ -177,19 +178,19 @@ TEST_CASE("png: a header that claims more pixels than the file has is refused be
     append_chunk(chunk, "tEXt", text);
     padded.insert(padded.begin() + 33, chunk.begin(), chunk.end());
     CHECK(refusal(padded).find("claims 768000000 bytes of pixels, of which the file has") != std::string::npos);
-    // Half of what is claimed is missing, and what is there is compressed well.
+    // Half of the declared data is missing, and the rest is highly compressible.
     Bytes lines(16000 / 8 * 8000 + 8000);
     for (std::size_t i = 0; i < lines.size(); i += 2001)
         for (std::size_t k = 300; k < 2001; k += 300) lines[i + k] = static_cast<std::uint8_t>((i / 2001 + k) % 251);
     CHECK(refusal(png_of(16000, 16000, 1, 3, lines, {1, 2, 3, 4, 5, 6})).find("of which the file has 16008000") !=
           std::string::npos);
     CHECK(refusal(png_of(1U << 20, 1U << 20, 1, 0, {0})).find("expected at most 268435456") != std::string::npos);
-    // All of them are there.
+    // All of it is present.
     lines.assign(4000 / 8 * 4000 + 4000, 0);
     CHECK(refusal(png_of(4000, 4000, 1, 3, lines, {1, 2, 3, 4, 5, 6})) == "4000 x 4000");
 }
 
-TEST_CASE("png: images whose parts do not fit, and targets that cannot be") {
+TEST_CASE("png: mismatched image sizes and impossible targets") {
     const TempFolder folder;
     CHECK_THROWS_AS(write_png(folder / "f", Image8{2, 2, 1, {1, 2, 3}}), ValueError);
     CHECK_THROWS_AS(write_png(folder / "f", Image8{1, 1, 2, {1, 2}}), ValueError);
@@ -218,7 +219,7 @@ TEST_CASE("png: photographs") {
     if (!path) return;
     const Image8 cat = read_png(*path);
     CHECK(cat.shape() == Shape{3, 300, 451});
-    // Mean red, green and blue, as another reader of PNG files gives them.
+    // Mean red, green and blue, from another PNG reader.
     double sums[3] = {0, 0, 0};
     for (std::size_t i = 0; i < cat.pixels.size(); ++i) sums[i % 3] += cat.pixels[i];
     CHECK(sums[0] / (300 * 451) == doctest::Approx(147.6731).epsilon(1e-5));

@@ -1,4 +1,4 @@
-// Safetensors: what is written comes back, known bytes are read, everything else is refused with its place.
+// Safetensors: round trips, reading of known bytes; everything else is refused with an offset.
 #include <sys/resource.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -80,7 +80,7 @@ std::string refusal(const fs::path& path, const Bytes& bytes) {
 
 }  // namespace
 
-TEST_CASE("safetensors: what is written comes back") {
+TEST_CASE("safetensors: round trip") {
     const TempFolder folder;
     const fs::path path = folder / "model.safetensors";
     for (unsigned seed = 0; seed < 100; ++seed) {
@@ -114,7 +114,7 @@ TEST_CASE("safetensors: the file, byte by byte") {
                        R"("b":{"dtype":"U8","shape":[3],"data_offsets":[8,11]}})";
     while (json.size() % 8 != 0) json += ' ';
     CHECK(get_file(path) == with_length(json, {0xfe, 0xff, 0xff, 0xff, 2, 1, 0, 0, 1, 2, 3}));
-    // Members in another order, spaces, an escape, an array of another rank: all is valid.
+    // Members in another order, spaces, an escape, an array of another rank: all valid.
     const std::string other =
         "{ \"b\" : {\"data_offsets\":[8,11],\n\"shape\":[3,1,1],\"dtype\":\"U8\"}, "
         "\"\\u0061\":{\"dtype\":\"I32\",\"data_offsets\":[0,8],\"shape\":[2]} } ";
@@ -146,11 +146,11 @@ TEST_CASE("safetensors: the file, byte by byte") {
           std::numeric_limits<std::uint64_t>::max() - 1);
 }
 
-TEST_CASE("safetensors: headers that are refused, with their place") {
+TEST_CASE("safetensors: invalid headers are refused with an offset") {
     const TempFolder folder;
     const fs::path path = folder / "f";
     const Bytes four(4, 0);
-    // The place is the byte that '^' marks in the line below the header.
+    // The offset is the byte marked by '^' in the line below the header.
     const auto refuse = [&](const std::string& json, const std::string& mark, const Bytes& data) {
         CAPTURE(json);
         CHECK(refused_at(path, with_length(json, data)) == 8 + mark.find('^'));
@@ -204,7 +204,7 @@ TEST_CASE("safetensors: headers that are refused, with their place") {
     refuse("{} x", "   ^", {});
     refuse("\xef\xbb\xbf{}", "^", {});
     refuse("{\"a\"", "    ^", {});
-    // Bytes after the last array; an array that is a BOOL of 2; lengths of headers that cannot be.
+    // Bytes after the last array; a BOOL array with a 2; invalid header lengths.
     const std::string one = R"({"a":{"dtype":"BOOL","shape":[2],"data_offsets":[0,2]}})";
     CHECK(refused_at(path, with_length(one, {0, 1, 0})) == 8 + one.size() + 2);
     CHECK(refused_at(path, with_length(one, {1, 2})) == 8 + one.size() + 1);
@@ -212,28 +212,28 @@ TEST_CASE("safetensors: headers that are refused, with their place") {
     CHECK(refused_at(path, {9, 0, 0, 0, 0, 0, 0, 0, '{', '}'}) == 0);
     CHECK(refused_at(path, {0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, '{', '}'}) == 0);
     CHECK(refused_at(path, {0, 0, 0, 0, 0, 0, 0, 0}) == 8);
-    // A header that is longer than any may be, in a file (of zeros, and of no blocks on the disk) that has room for it.
+    // A header longer than the maximum, in a (sparse) file that is large enough for it.
     put_file(path, Bytes{1, 0xe1, 0xf5, 0x05, 0, 0, 0, 0, '{'});
     fs::resize_file(path, 100'000'009);
     CHECK_THROWS_WITH_AS((void)read_safetensors(path),
-                         doctest::Contains("at byte 0: this is no safetensors file, or a damaged one: its first 8 "
+                         doctest::Contains("at byte 0: not a safetensors file, or a damaged one: its first 8 "
                                            "bytes would make a header of 100000001 bytes, expected at most 100000000"),
                          FormatError);
     CHECK(refusal(path, with_length(R"({"w":{"dtype":"C64","shape":[2],"data_offsets":[0,4]}})", four)).find("'C64'") !=
           std::string::npos);
-    // A hundred thousand opening brackets must not use up the stack.
+    // A hundred thousand opening brackets must not overflow the stack.
     CHECK(refused_at(path, with_length("{\"a\":" + std::string(100000, '['))) == 13);
     std::string objects;
     for (int i = 0; i < 100000; ++i) objects += "{\"a\":";
     CHECK(refused_at(path, with_length(objects)) == 8 + 6);
 }
 
-TEST_CASE("safetensors: files of other kinds are called so") {
+TEST_CASE("safetensors: files of other formats are reported as such") {
     const TempFolder folder;
     const fs::path path = folder / "f";
     const auto says = [&](const std::string& text, const std::string& what) {
         const std::string said = refusal(path, Bytes(text.begin(), text.end()));
-        CHECK_MESSAGE(said.find("this is no safetensors file") != std::string::npos, said);
+        CHECK_MESSAGE(said.find("not a safetensors file") != std::string::npos, said);
         CHECK_MESSAGE(said.find(what) != std::string::npos, said);
         CHECK_MESSAGE(said.find("a header of ") == std::string::npos, said);
     };
@@ -241,17 +241,17 @@ TEST_CASE("safetensors: files of other kinds are called so") {
     says(std::string("\1\2\xff\"abcdefgh", 12), "it begins with \"\\x01\\x02\\xff\"abcde\"");
     says("", "it is empty");
     says("abc", "it begins with \"abc\", and that is all");
-    says("PK\3\4abcdefgh", "it is a zip archive, as PyTorch's .pt");
+    says("PK\3\4abcdefgh", "it is a zip archive, like PyTorch's .pt");
     says("\x80\x02}q\1abcdefgh", "it is a Python pickle");
     says("\x93NUMPY\1\1v\1{'descr'", "it is a NumPy .npy file");
     says("version https://git-lfs.github.com/spec/v1\n", "git-lfs");
-    // The beginning of a right file.
+    // The beginning of a valid file.
     const std::string cut = refusal(path, Bytes{200, 0, 0, 0, 0, 0, 0, 0, '{', '}'});
     CHECK_MESSAGE(cut.find("a header of 200 bytes in a file of 10: it is cut off or damaged") != std::string::npos,
                   cut);
 }
 
-TEST_CASE("safetensors: mini-fuzz") {
+TEST_CASE("safetensors: fuzzed files") {
     const TempFolder folder;
     const fs::path path = folder / "f";
     const auto read = [](const fs::path& file) {
@@ -267,7 +267,7 @@ TEST_CASE("safetensors: mini-fuzz") {
     }
 }
 
-TEST_CASE("safetensors: what cannot be written") {
+TEST_CASE("safetensors: invalid arguments of save") {
     const TempFolder folder;
     const fs::path path = folder / "f";
     put_file(path, bytes_of("old"));

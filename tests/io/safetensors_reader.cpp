@@ -1,4 +1,4 @@
-// Safetensors in several files: what is written comes back, one array at a time, and what does not fit is refused.
+// Sharded safetensors: round trips, one array at a time; mismatched files are refused.
 #include <string>
 #include <vector>
 
@@ -47,7 +47,7 @@ std::string index_refusal(const fs::path& folder, const std::string& text) {
 
 }  // namespace
 
-TEST_CASE("safetensors in shards: what is written comes back from folder, index and file") {
+TEST_CASE("sharded safetensors: round trip from folder, index and file") {
     const TempFolder folder;
     const StateDict state = some_state();
     CHECK(save_sharded(folder / "whole", state).size() == 1);
@@ -65,7 +65,7 @@ TEST_CASE("safetensors in shards: what is written comes back from folder, index 
     CHECK(reader.arrays().at("c").shape == Shape{2});
     CHECK(reader.read("c").as<std::int64_t>()[1] == -8);
     CHECK_THROWS_AS((void)reader.read("x"), ValueError);
-    // A larger array than the limit is alone; the other form is gone.
+    // An array larger than the limit has its own shard; the previous shards are removed.
     CHECK(save_sharded(folder / "parts", state, {.max_shard_size = 1}).size() == 4);
     CHECK(save_sharded(folder / "parts", state).size() == 1);
     CHECK(!fs::exists(folder / "parts" / "model.safetensors.index.json"));
@@ -74,7 +74,7 @@ TEST_CASE("safetensors in shards: what is written comes back from folder, index 
     CHECK(!fs::exists(folder / "parts" / "model.safetensors"));
 }
 
-TEST_CASE("safetensors in shards: no shard of an earlier state stays") {
+TEST_CASE("sharded safetensors: no shard of an earlier state remains") {
     const TempFolder folder;
     const StateDict state = some_state();
     const auto count = [&] { return std::distance(fs::directory_iterator(folder.path()), fs::directory_iterator()); };
@@ -90,7 +90,7 @@ TEST_CASE("safetensors in shards: no shard of an earlier state stays") {
     check_same(load_sharded(folder.path()), state);
 }
 
-TEST_CASE("safetensors in shards: floating arrays are converted where that is asked for") {
+TEST_CASE("sharded safetensors: floating arrays are converted on request") {
     const TempFolder folder;
     (void)save_sharded(folder / "m", some_state());
     for (const auto& [name, tensor] : load_sharded(folder / "m", {.dtype = DType::bf16}))
@@ -99,7 +99,7 @@ TEST_CASE("safetensors in shards: floating arrays are converted where that is as
     CHECK_THROWS_AS((void)save_sharded(folder / "m", {{"a", Tensor()}}), ValueError);
 }
 
-TEST_CASE("safetensors in shards: an index that does not fit is refused with its place") {
+TEST_CASE("sharded safetensors: an invalid index is refused with an offset") {
     const TempFolder folder;
     const fs::path where = folder / "m";
     (void)save_sharded(where, {{"a", ones({2})}});
@@ -117,7 +117,7 @@ TEST_CASE("safetensors in shards: an index that does not fit is refused with its
     CHECK_THROWS_AS((void)SafetensorsReader(folder / "nothing"), IoError);
 }
 
-TEST_CASE("safetensors in shards: damaged indices are refused or read") {
+TEST_CASE("sharded safetensors: damaged indices are refused or read") {
     const TempFolder folder;
     const fs::path where = folder / "m";
     (void)save_sharded(where, some_state(), {.max_shard_size = 96});
@@ -132,7 +132,7 @@ TEST_CASE("safetensors in shards: damaged indices are refused or read") {
         }
     };
     const Verdicts cut = truncate_everywhere(valid, path, read);
-    CHECK(cut.accepted <= 1);  // without the last line's end
+    CHECK(cut.accepted <= 1);  // without the final newline
     const Verdicts damaged = damage_at_random(valid, path, 500, read);
     CHECK(damaged.refused > 300);
 }

@@ -1,5 +1,4 @@
-// Tensors by name in files: what is saved is what is loaded, and what cannot be saved is refused before the file is
-// touched.
+// State dictionaries in files: round trips; invalid ones are refused before the file is touched.
 #include <declivity/io/state_dict.hpp>
 
 #include <fstream>
@@ -24,7 +23,7 @@ std::string bytes_of_file(const std::filesystem::path& path) {
 
 }  // namespace
 
-TEST_CASE("io::save: tensors that do not lie dense are saved row by row, labels as they are") {
+TEST_CASE("io::save: strided tensors are saved in row-major order, labels unchanged") {
     const test::TempFolder folder;
     const std::vector<std::int64_t> labels = {3, -1, 7};
     io::save(folder / "t",
@@ -39,7 +38,7 @@ TEST_CASE("io::save: tensors that do not lie dense are saved row by row, labels 
     CHECK(io::read_safetensors(folder / "t").metadata.at("made") == "here");
 }
 
-TEST_CASE("io::save: a name that comes twice and a tensor that there is not are refused, and the old file stays") {
+TEST_CASE("io::save: duplicate names and undefined tensors are refused, and the old file remains") {
     const test::TempFolder folder;
     io::save(folder / "t", {{"a", ones({2})}});
     const std::string before = bytes_of_file(folder / "t");

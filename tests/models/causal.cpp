@@ -1,4 +1,4 @@
-// GPT-2 and Llama: what they compute against plain C++ in double; names of parameters; a step of training.
+// GPT-2 and Llama compared with plain C++ in double; parameter names; a training step.
 #include <algorithm>
 #include <cmath>
 #include <cstdint>
@@ -29,7 +29,7 @@ using Row = std::vector<double>;
 using Rows = std::vector<Row>;  // of tokens
 using Weights = std::map<std::string, Row>;
 
-/// Other than their initial values, so large that what is forgotten shows.
+/// Replaces the initial values by larger ones, so that omissions show.
 template <class Model>
 Weights drawn(Model& model) {
     const NoGrad no_grad;
@@ -76,7 +76,7 @@ struct Reference {
                         (centred ? weights.at(name + ".bias")[i] : 0));
         return y;
     }
-    /// Rows of queries, keys and values, heads side by side.
+    /// Rows of queries, keys and values with concatenated heads.
     [[nodiscard]] Rows attended(Rows q, Rows k, const Rows& v) const {
         const std::size_t width = q[0].size() / static_cast<std::size_t>(heads);
         const auto part = [&](const Row& row, std::size_t head) {
@@ -217,7 +217,7 @@ models::LlamaConfig small_llama() {
 
 }  // namespace
 
-TEST_CASE("GPT-2: logits against plain C++, in each type") {
+TEST_CASE("GPT-2: logits match plain C++ in each type") {
     const std::vector<std::int64_t> other{1, 1, 4, 9, 0, 6, 8};
     std::vector<std::int64_t> both = kTokens;
     both.insert(both.end(), other.begin(), other.end());
@@ -232,7 +232,7 @@ TEST_CASE("GPT-2: logits against plain C++, in each type") {
     }
 }
 
-TEST_CASE("Llama: logits against plain C++, in each type, with grouped queries, a window and scaled positions") {
+TEST_CASE("Llama: logits match plain C++ in each type, with grouped queries, a window and scaled positions") {
     for (const DType dtype : floats()) {
         models::LlamaConfig config = small_llama();
         config.attention_bias = config.mlp_bias = dtype == DType::f32;
@@ -244,7 +244,7 @@ TEST_CASE("Llama: logits against plain C++, in each type, with grouped queries, 
     }
 }
 
-TEST_CASE("causal models: filled rows, places of their own, and what does not fit") {
+TEST_CASE("causal models: padded rows, explicit positions, and shape errors") {
     models::GPT2 model(small_gpt2());
     model.eval();
     (void)drawn(model);
@@ -263,14 +263,14 @@ TEST_CASE("causal models: filled rows, places of their own, and what does not fi
     CHECK_THROWS_AS(models::GPT2(models::GPT2Config{.n_embd = 10, .n_head = 3}), ValueError);
 }
 
-TEST_CASE("causal models: names, tied heads, and what is saved comes back") {
+TEST_CASE("causal models: names, tied heads, and a save and load round trip") {
     models::GPT2 model(small_gpt2());
     std::vector<std::string> names;
     for (const auto& [name, tensor] : model.state_dict()) names.push_back(name);
     CHECK(std::ranges::count(names, "lm_head.weight") == 1);
     CHECK(std::ranges::count(names, "transformer.h.1.attn.c_attn.weight") == 1);
     CHECK(std::ranges::count(names, "transformer.ln_f.bias") == 1);
-    CHECK(model.parameters().size() == 2 + 2 * 12 + 2);  // the head is the table of words
+    CHECK(model.parameters().size() == 2 + 2 * 12 + 2);  // the head is tied to the token embedding
     (void)drawn(model);
     const TempFolder folder;
     model.save_pretrained(folder / "m", 2000);
@@ -292,7 +292,7 @@ TEST_CASE("causal models: names, tied heads, and what is saved comes back") {
     CHECK(found.unexpected.empty());
 }
 
-TEST_CASE("causal models: training makes the loss smaller, by way of all layers") {
+TEST_CASE("causal models: training reduces the loss through all layers") {
     manual_seed(3);
     models::Llama model(small_llama());
     optim::Adam optimizer(model.parameters(), {.lr = 0.01});
@@ -309,7 +309,7 @@ TEST_CASE("causal models: training makes the loss smaller, by way of all layers"
     CHECK(last < 0.3 * first);
 }
 
-TEST_CASE("causal models: layers that are computed again have the same gradients, and keep less") {
+TEST_CASE("causal models: activation checkpointing gives the same gradients and stores less") {
     const Tensor text = Tensor::from(kTokens, {1, 7});
     const auto gradients_of = [&](models::CausalLM& model, bool again) {
         model.set_gradient_checkpointing(again);
@@ -351,7 +351,7 @@ TEST_CASE("causal models: layers that are computed again have the same gradients
     CHECK_MESSAGE(again < 0.5 * whole, again, " of ", whole);
 }
 
-TEST_CASE("causal models: files that would give another model are refused") {
+TEST_CASE("causal models: files of a different model are refused") {
     const test::TempFolder folder;
     models::LlamaConfig config = small_llama();
     config.model_type = "gemma";

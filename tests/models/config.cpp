@@ -1,4 +1,4 @@
-// config.json of models: defaults, what is written comes back, what is not valid is refused with its place.
+// config.json of models: defaults, round trips; invalid files are refused with an offset.
 #include <functional>
 #include <string>
 
@@ -36,7 +36,7 @@ std::string refusal(const std::string& text) {
     return "accepted";
 }
 
-/// Of a config that was written and read, written again.
+/// A config written, read, and written again.
 template <class Config>
 void check_returns(const Config& config) {
     const TempFolder folder;
@@ -52,7 +52,7 @@ void check_damaged(const Config& config) {
     config.save(path);
     const Bytes valid = get_file(path);
     const auto read = [](const fs::path& file) { Config::load(file).check(); };
-    CHECK(truncate_everywhere(valid, path, read).accepted <= 1);  // without the last line's end
+    CHECK(truncate_everywhere(valid, path, read).accepted <= 1);  // without the final newline
     const Verdicts damaged = damage_at_random(valid, path, 400, read);
     CHECK(damaged.refused > 150);
     CHECK(damaged.accepted > 0);
@@ -82,7 +82,7 @@ TEST_CASE("config.json: defaults are those of transformers") {
     CHECK(parsed<ViTConfig>("{}").patch_size == 16);
 }
 
-TEST_CASE("config.json: rotary frequencies as transformers 4 and 5 say them") {
+TEST_CASE("config.json: rotary frequencies in the formats of transformers 4 and 5") {
     const auto old = parsed<LlamaConfig>(R"({"rope_theta":500000.0,"rope_scaling":{"type":"linear","factor":2.0}})");
     CHECK(old.rope_theta == 500000);
     CHECK(old.rope_scaling.rope_type == "linear");
@@ -95,7 +95,7 @@ TEST_CASE("config.json: rotary frequencies as transformers 4 and 5 say them") {
     CHECK(now.rope_scaling.low_freq_factor == 1.5);
 }
 
-TEST_CASE("config.json: what is written comes back") {
+TEST_CASE("config.json: round trip") {
     check_returns(GPT2Config{.vocab_size = 7, .n_inner = 5, .scale_attn_by_inverse_layer_idx = true});
     check_returns(LlamaConfig{.num_key_value_heads = 4, .head_dim = 6, .rope_theta = 3, .attention_bias = true});
     check_returns(LlamaConfig{.model_type = "mistral", .sliding_window = 9});
@@ -105,8 +105,8 @@ TEST_CASE("config.json: what is written comes back") {
     check_returns(ViTConfig{.image_size = 30, .pooler_output_size = 4, .num_labels = 3});
 }
 
-TEST_CASE("config.json: what is not valid is refused with its place") {
-    CHECK(refusal<GPT2Config>(R"({"n_layer": "x"})") == R"(at byte 1: 'n_layer' expected a whole number, got "x")");
+TEST_CASE("config.json: invalid files are refused with an offset") {
+    CHECK(refusal<GPT2Config>(R"({"n_layer": "x"})") == R"(at byte 1: 'n_layer' expected an integer, got "x")");
     CHECK(refusal<GPT2Config>(R"({"n_layer": 0})") == "at byte 1: 'n_layer' expected at least 1, got 0");
     CHECK(refusal<GPT2Config>(R"({"n_layer": 18446744073709551615})") ==
           "at byte 1: 'n_layer' expected at most 2147483648, got 18446744073709551615");
@@ -122,7 +122,7 @@ TEST_CASE("config.json: what is not valid is refused with its place") {
     CHECK(refusal<LlamaConfig>(R"({"rope_scaling":3})") == "at byte 1: 'rope_scaling' expected an object, got 3");
     CHECK(refusal<BERTConfig>(R"({"is_decoder":true})") == "at byte 1: 'is_decoder' expected false, got true");
     CHECK(refusal<ViTConfig>(R"({"patch_size":[16,16]})") ==
-          "at byte 1: 'patch_size' expected a whole number, got [16,16]");
+          "at byte 1: 'patch_size' expected an integer, got [16,16]");
     CHECK(refusal<ViTConfig>("{").starts_with("at byte 1: not valid JSON"));
     CHECK(refusal<BERTConfig>(R"({"num_labels":2147483648})") ==
           "at byte 1: 'num_labels' expected at most 1048576, got 2147483648");
@@ -145,7 +145,7 @@ TEST_CASE("config.json: what is not valid is refused with its place") {
     CHECK_THROWS_AS((void)GPT2Config::load("/nowhere/config.json"), IoError);
 }
 
-TEST_CASE("config.json: fields that no member stands for are written back") {
+TEST_CASE("config.json: unknown fields are written back") {
     const auto returned = []<class Config>(Config, const std::string& text) {
         const TempFolder folder;
         parsed<Config>(text).save(folder / "config.json");
@@ -176,7 +176,7 @@ TEST_CASE("config.json: fields that no member stands for are written back") {
         has(bert, part);
     has(returned(ViTConfig{}, R"({"encoder_stride":16})"), R"("encoder_stride":16)");
 
-    // Members come back as members alone.
+    // Known members are not written twice.
     const auto others = []<class Config>(Config config) {
         const TempFolder folder;
         config.save(folder / "config.json");
@@ -194,7 +194,7 @@ TEST_CASE("config.json: fields that no member stands for are written back") {
     CHECK(config.bos_token_id == 5);
     CHECK(!config.pad_token_id);
     CHECK(!config.other_fields.contains("n_embd"));
-    // Members come before the fields of the file.
+    // Members override the fields of the file.
     config.eos_token_id = {6, 8};
     config.bos_token_id = std::nullopt;
     const TempFolder folder;
@@ -216,7 +216,7 @@ TEST_CASE("config.json: fields that no member stands for are written back") {
     CHECK_THROWS_AS(config.save(folder / "config.json"), ValueError);
 }
 
-TEST_CASE("config.json: a model_type that is refused names all that are taken") {
+TEST_CASE("config.json: an unsupported model_type lists the supported ones") {
     CHECK(refusal<LlamaConfig>(R"({"model_type":"gemma"})") ==
           R"(at byte 1: 'model_type' expected 'llama', 'mistral' or 'qwen2', got "gemma")");
 }

@@ -1,5 +1,5 @@
-// Folders of models: what config.json claims is compared with the files before anything is made of it, a call that
-// throws changes nothing, and what was read is written back.
+// Model folders: config.json is compared with the files before anything is allocated; a call that throws changes
+// nothing; unknown fields are written back.
 #include <algorithm>
 #include <filesystem>
 #include <functional>
@@ -75,7 +75,7 @@ std::string text_of(const fs::path& path) {
     return {bytes.begin(), bytes.end()};
 }
 
-/// Sets a number of config.json, which has it as `"key": number`.
+/// Replaces a number in config.json, given as `"key": number`.
 void claim(const fs::path& folder, const std::string& key, const std::string& number) {
     std::string text = text_of(folder / "config.json");
     const std::size_t at = text.find("\"" + key + "\": ") + key.size() + 4;
@@ -92,7 +92,7 @@ std::vector<double> state_of(const nn::Module& model) {
     return all;
 }
 
-/// Saved, in one file and in several, and read again: the same values, in evaluation mode.
+/// Saved in one file and in several, and read again: the same values, in evaluation mode.
 template <class Model, class Config>
 void check_returns(const Config& config) {
     const TempFolder folder;
@@ -106,7 +106,7 @@ void check_returns(const Config& config) {
     }
 }
 
-/// Each of the sizes that are claimed instead is refused by name, without its memory.
+/// Each wrong size in config.json is refused by name, without allocating its memory.
 template <class Model, class Config>
 void check_claims(const Config& config, const std::vector<std::pair<std::string, std::string>>& claims) {
     const TempFolder folder;
@@ -131,7 +131,7 @@ void check_claims(const Config& config, const std::vector<std::pair<std::string,
 
 }  // namespace
 
-TEST_CASE("model folders: what is saved comes back in evaluation mode, for each model") {
+TEST_CASE("model folders: round trip in evaluation mode, for each model") {
     check_returns<GPT2>(gpt2());
     GPT2Config wide = gpt2();
     wide.n_inner = 7;
@@ -163,7 +163,7 @@ TEST_CASE("model folders: what is saved comes back in evaluation mode, for each 
     check_returns<ViTForImageClassification>(vit());
 }
 
-TEST_CASE("model folders: sizes that the files do not have are refused before they are made") {
+TEST_CASE("model folders: sizes that the files do not have are refused before allocation") {
     check_claims<GPT2>(gpt2(), {{"n_layer", "2147483648"}, {"vocab_size", "200000000"}, {"n_positions", "2000000000"}});
     check_claims<Llama>(llama(), {{"num_hidden_layers", "2147483648"},
                                   {"vocab_size", "2000000000"},
@@ -178,7 +178,7 @@ TEST_CASE("model folders: sizes that the files do not have are refused before th
                                             {{"num_hidden_layers", "2147483648"}, {"intermediate_size", "2147483648"}});
 }
 
-TEST_CASE("model folders: a head that the files lack may be new, one of any size may not") {
+TEST_CASE("model folders: a head missing in the files may be new, one of another size is refused") {
     const TempFolder folder;
     BERT(bert()).save_pretrained(folder / "m");
     CHECK_THROWS_AS((void)BERTForSequenceClassification::from_pretrained(folder / "m"), ValueError);
@@ -193,7 +193,7 @@ TEST_CASE("model folders: a head that the files lack may be new, one of any size
               "'num_labels' expected at most"));
 }
 
-TEST_CASE("model folders: missing ones are named with the function that was called") {
+TEST_CASE("model folders: errors of missing folders name the called function") {
     const auto says = [](const std::string& function, const std::function<void()>& call) {
         const std::string what = refusal_of<IoError>(call);
         CHECK_MESSAGE(has(what, "No such file or directory (called by " + function + ")"), what);
@@ -213,12 +213,12 @@ TEST_CASE("model folders: missing ones are named with the function that was call
     says("GPT2::load_weights", [&] { (void)model.load_weights("/nowhere/model.safetensors"); });
 }
 
-TEST_CASE("model folders: weights of which a later one is bad change nothing") {
+TEST_CASE("model folders: loading changes nothing if a later weight is invalid") {
     const TempFolder folder;
     GPT2 model(gpt2()), other(gpt2());
     other.save_pretrained(folder / "m", 2000);
     const std::vector<double> before = state_of(model);
-    // The index and the headers are right, and the bytes of the last file are gone by the time that they are read.
+    // The index and the headers are valid, and the data of the last file is gone when it is read.
     std::vector<fs::path> files;
     for (const auto& entry : fs::directory_iterator(folder / "m"))
         if (entry.path().extension() == ".safetensors") files.push_back(entry.path());
@@ -232,7 +232,7 @@ TEST_CASE("model folders: weights of which a later one is bad change nothing") {
     put_file(files.back(), std::span(whole).first(whole.size() - 4));
     refused();
     put_file(files.back(), whole);
-    // A bool that is no bool, where a weight stands: found when it is read.
+    // An invalid bool in place of a weight is found only when it is read.
     io::Safetensors content = io::read_safetensors(files.back());
     auto& [name, array] = *content.arrays.rbegin();
     array.dtype = DType::boolean;
@@ -242,7 +242,7 @@ TEST_CASE("model folders: weights of which a later one is bad change nothing") {
     put_file(files.back(), whole);
     (void)model.load_weights(folder / "m");
     CHECK(state_of(model) == state_of(other));
-    // Shapes are named with their file.
+    // Shape errors name the file.
     GPT2Config wide = gpt2();
     wide.vocab_size = 13;
     GPT2 larger(wide);
@@ -250,7 +250,7 @@ TEST_CASE("model folders: weights of which a later one is bad change nothing") {
               "in '" + (folder / "m").string()));
 }
 
-TEST_CASE("model folders: adapters that are merged leave nothing in the files") {
+TEST_CASE("model folders: merged adapters leave nothing in the files") {
     const TempFolder folder;
     Llama model(llama());
     (void)nn::add_lora(model, {.r = 2, .lora_alpha = 4, .target_modules = {"q_proj"}});
@@ -268,7 +268,7 @@ TEST_CASE("model folders: adapters that are merged leave nothing in the files") 
     model.eval();
     const Tensor tokens = Tensor::from<std::int64_t>({3, 0, 7}, {1, 3});
     CHECK(values(read(tokens)) == values(model(tokens)));
-    // Weights of the base alone are read into a model with adapters.
+    // Weights of the base model are read into a model with adapters.
     Llama adapted(llama());
     (void)nn::add_lora(adapted, {.r = 2, .target_modules = {"q_proj"}});
     const LoadedState found = adapted.load_weights(folder / "m");
@@ -276,7 +276,7 @@ TEST_CASE("model folders: adapters that are merged leave nothing in the files") 
     CHECK(found.unexpected.empty());
 }
 
-TEST_CASE("model folders: fields of config.json are kept, and say what is saved") {
+TEST_CASE("model folders: fields of config.json are preserved and describe what is saved") {
     const TempFolder folder;
     GPT2(gpt2()).save_pretrained(folder / "m");
     std::string text = text_of(folder / "m" / "config.json");

@@ -1,5 +1,5 @@
-// Writing with a cache of keys and values: the same as without, for prompts of different lengths, in pages and halves,
-// recorded and not; how tokens are chosen, and where texts end.
+// Text generation with a KV cache: the same as without, for prompts of different lengths, paged, in reduced precision,
+// captured or not; sampling, and end tokens.
 #include <algorithm>
 #include <cmath>
 #include <cstdint>
@@ -64,7 +64,7 @@ Tensor prompts_of(std::int64_t texts, std::int64_t length) {
 
 }  // namespace
 
-TEST_CASE("generate: with a cache as without, recorded or not, in pages or not") {
+TEST_CASE("generate: with a cache as without, captured or not, paged or not") {
     GPT2 one = gpt2();
     Llama other = llama();
     for (CausalLM* model : std::initializer_list<CausalLM*>{&one, &other})
@@ -83,7 +83,7 @@ TEST_CASE("generate: with a cache as without, recorded or not, in pages or not")
         }
 }
 
-TEST_CASE("generate: each of several prompts of different lengths as alone") {
+TEST_CASE("generate: several prompts of different lengths, each as if alone") {
     Llama model = llama();
     const Tensor prompts = prompts_of(3, 6), lengths = Tensor::from<std::int64_t>({6, 2, 4}, {3});
     Tokens all;
@@ -95,7 +95,7 @@ TEST_CASE("generate: each of several prompts of different lengths as alone") {
     }
     CHECK(written(model, prompts, {.lengths = lengths, .pad_token_id = 21}) == all);
     CHECK(written(model, prompts, {.lengths = lengths, .pad_token_id = 21, .use_cache = false}) == all);
-    // The same prompts at the end of their rows.
+    // The same prompts, left-padded.
     Tokens rows(18, 9);
     const Tokens from = prompts.to_vector<std::int64_t>(), count = lengths.to_vector<std::int64_t>();
     for (std::size_t text = 0; text < 3; ++text)
@@ -105,13 +105,13 @@ TEST_CASE("generate: each of several prompts of different lengths as alone") {
                   {.lengths = lengths, .padding = PromptPadding::left, .pad_token_id = 21}) == all);
 }
 
-TEST_CASE("generate: a text ends with a token that ends it") {
+TEST_CASE("generate: a text ends with an end token") {
     GPT2 model = gpt2();
     const Tensor prompts = prompts_of(2, 5);
     const Generated whole = generate(model, prompts, {.max_new_tokens = 12});
     CHECK(whole.lengths.to_vector<std::int64_t>() == Tokens{17, 17});
     const Tokens tokens = whole.tokens.to_vector<std::int64_t>();
-    const std::int64_t end = tokens[5 + 3];  // text 0 has it here, or before
+    const std::int64_t end = tokens[5 + 3];  // text 0 has it at this position, or earlier
     for (const std::int64_t interval : {1, 5, 100}) {
         const Generated got =
             generate(model, prompts,
@@ -129,7 +129,7 @@ TEST_CASE("generate: a text ends with a token that ends it") {
     }
 }
 
-TEST_CASE("generate: tokens chosen by chance") {
+TEST_CASE("generate: sampled tokens") {
     GPT2 model = gpt2();
     const Tensor prompts = prompts_of(2, 4);
     const Tokens best = written(model, prompts, {});
@@ -143,7 +143,7 @@ TEST_CASE("generate: tokens chosen by chance") {
     CHECK(seeded(1, true) == seeded(1, true));
     CHECK(seeded(1, true) == seeded(1, false));
     CHECK(seeded(1, true) != seeded(2, true));
-    // A function of one's own, which reads on the host.
+    // A user-defined function that reads on the host.
     int calls = 0;
     const NextToken own{[&](const Tensor& scores) {
         ++calls;
@@ -157,7 +157,7 @@ TEST_CASE("generate: tokens chosen by chance") {
     CHECK_THROWS_AS((void)sampling({.top_p = 1.5}), ValueError);
 }
 
-TEST_CASE("sampling: how often each token comes") {
+TEST_CASE("sampling: frequency of each token") {
     manual_seed(5);
     // Probabilities 0.5, 0.3, 0.15, 0.05.
     const Tensor scores = broadcast_to(log(Tensor::from<float>({0.3F, 0.05F, 0.5F, 0.15F}, {1, 4})), {20000, 4});
@@ -180,7 +180,7 @@ TEST_CASE("sampling: how often each token comes") {
          {std::sqrt(0.3) / whole, std::sqrt(0.05) / whole, std::sqrt(0.5) / whole, std::sqrt(0.15) / whole});
 }
 
-TEST_CASE("sampling: of equal scores exactly as many are left, the same as GenerationOptions leaves") {
+TEST_CASE("sampling: with equal scores exactly k remain, the same as with GenerationOptions") {
     manual_seed(6);
     const float inf = std::numeric_limits<float>::infinity();
     const std::vector<std::vector<float>> rows{{1, 1, 1, 1, 1, 1},
@@ -203,7 +203,7 @@ TEST_CASE("sampling: of equal scores exactly as many are left, the same as Gener
             text::process_logits(left, {}, 0, options);
             std::set<std::int64_t> wanted, got;
             for (std::size_t i = 0; i < left.size(); ++i)
-                // Beside an infinite one no other has a probability.
+                // If one score is infinite, no other has a probability.
                 if (left[i] > -inf && (left[i] == inf || *std::ranges::max_element(left) < inf))
                     wanted.insert(static_cast<std::int64_t>(i));
             const Tensor scores = broadcast_to(Tensor::from(row, {1, 6}), {3000, 6});
@@ -214,7 +214,7 @@ TEST_CASE("sampling: of equal scores exactly as many are left, the same as Gener
         }
 }
 
-TEST_CASE("generate: scores of which none can be chosen are an error") {
+TEST_CASE("generate: scores without any valid token are an error") {
     const float nan = std::numeric_limits<float>::quiet_NaN(), inf = std::numeric_limits<float>::infinity();
     const Tensor scores = Tensor::from<float>({1, 2, 1, nan, 1, 2, nan, nan, nan, -inf, -inf, -inf}, {4, 3});
     CHECK(greedy().choose(scores).to_vector<std::int64_t>() == Tokens{1, -1, -1, -1});
@@ -282,7 +282,7 @@ TEST_CASE("generate: the same options and seed give the same as text::generate")
                         }
                         CHECK(model->training());
                     }
-            // Rows of a tensor, with and without padding in front.
+            // Rows of a tensor, with and without left padding.
             const Tensor lengths = Tensor::from<std::int64_t>({3, 1, 5, 2}, {4});
             Tokens right(20, 22), left(20, 22);
             for (std::size_t row = 0; row < 4; ++row)
@@ -313,7 +313,7 @@ TEST_CASE("generate: the same options and seed give the same as text::generate")
     }
 }
 
-TEST_CASE("generate: one name for each kind of model") {
+TEST_CASE("generate: one function for each kind of model") {
     struct Last : nn::Layer {
         Tensor forward(Tensor tokens) override { return one_hot((tokens + 1) % 7, 7).to(DType::f32); }
     };
@@ -323,7 +323,7 @@ TEST_CASE("generate: one name for each kind of model") {
               .tokens == Tokens{6, 0});
 }
 
-TEST_CASE("generate: a callback per token, and what does not fit") {
+TEST_CASE("generate: a callback per token, and shape errors") {
     GPT2 model = gpt2();
     const Tokens prompt{1, 2, 3};
     const auto whole = generate(model, prompt, {.max_new_tokens = 8})[0];
@@ -360,7 +360,7 @@ TEST_CASE("generate: a callback per token, and what does not fit") {
     CHECK_THROWS_AS((void)generate(model, prompt, {.lengths = ones({1})}), ValueError);
     CHECK(generate(model, prompt, {.max_new_tokens = 0})[0].tokens.empty());
     CHECK(generate(model, std::vector<Tokens>{}).empty());
-    // A part that is in evaluation mode for good stays so.
+    // A module fixed in evaluation mode remains in it.
     nn::Module& part = *model.children()[0].second;
     part.eval();
     (void)generate(model, prompts_of(1, 3), {.max_new_tokens = 2});
@@ -369,7 +369,7 @@ TEST_CASE("generate: a callback per token, and what does not fit") {
     CHECK(!part.children()[0].second->training());
 }
 
-TEST_CASE("key-value cache: samples go on from others") {
+TEST_CASE("KV cache: beam reordering") {
     Llama model = llama();
     model.eval();
     const NoGrad no_grad;
@@ -391,7 +391,7 @@ TEST_CASE("key-value cache: samples go on from others") {
     CHECK_THROWS_AS(nn::KeyValueCache().reorder({}), ValueError);
 }
 
-TEST_CASE("key-value cache: calls of several tokens, types, and what does not fit") {
+TEST_CASE("KV cache: calls with several tokens, types, and shape errors") {
     Llama model = llama();
     model.eval();
     const NoGrad no_grad;

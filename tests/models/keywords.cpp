@@ -1,4 +1,4 @@
-// The network for keywords: its layers against plain C++ in double, gradients, and what it refuses.
+// The keyword spotting network: its layers compared with plain C++ in double, gradients, errors.
 #include <cmath>
 #include <numbers>
 #include <string>
@@ -22,7 +22,7 @@ namespace {
 
 constexpr double kPi = std::numbers::pi;
 
-/// Channels of a picture (height, width).
+/// Channels of an image (height, width).
 struct Planes {
     std::size_t channels, height, width;
     Row values;
@@ -60,7 +60,7 @@ Planes conv(const Planes& x, const Row& weight, std::size_t out, const Window& o
     return y;
 }
 
-/// In evaluation, with the running statistics.
+/// In evaluation mode, with the running statistics.
 void normalise(const Weights& w, const std::string& name, Planes& x, bool relu) {
     const std::size_t size = x.height * x.width;
     for (std::size_t i = 0; i < x.values.size(); ++i) {
@@ -73,7 +73,7 @@ void normalise(const Weights& w, const std::string& name, Planes& x, bool relu) 
     }
 }
 
-/// Logarithms of mels of one recording.
+/// Log-mel spectrogram of one recording.
 Planes log_mels(const models::KeywordCNNConfig& config, const Row& samples) {
     const auto n = static_cast<std::size_t>(config.n_fft), hop = static_cast<std::size_t>(config.hop_length);
     const auto mels = static_cast<std::size_t>(config.n_mels);
@@ -136,7 +136,7 @@ Row logits(const models::KeywordCNNConfig& config, const Weights& w, const Row& 
 
 }  // namespace
 
-TEST_CASE("the network for keywords") {
+TEST_CASE("KeywordCNN: results and gradients match plain C++") {
     const models::KeywordCNNConfig config{.classes = 3,
                                           .sample_rate = 1000,
                                           .n_fft = 32,
@@ -191,19 +191,19 @@ TEST_CASE("the network for keywords") {
         };
         CHECK(numeric_difference(model.parameters(), gradients, loss, {.most = 4}) == "");
         const NoGrad no_grad;
-        // Twice as loud is the same word.
+        // The result does not depend on the volume.
         CHECK(difference(model(samples * 2), values(y), {1e-4, 1e-4}) == "");
     }
 }
 
-TEST_CASE("the network for keywords says what it expected") {
+TEST_CASE("KeywordCNN: error messages") {
     using models::KeywordCNN;
     KeywordCNN model({.classes = 2, .n_fft = 64, .hop_length = 32, .n_mels = 5, .channels = 4, .blocks = 1});
     CHECK(refusal<ShapeError>([&] { (void)model(zeros({200})); }) ==
-          "KeywordCNN: expected samples (N, T) with T of at least 33, got [200]");
+          "KeywordCNN: expected samples of shape (N, T) with T of at least 33, got [200]");
     CHECK(refusal<ShapeError>([&] {
               (void)model(zeros({2, 32}));
-          }) == "KeywordCNN: expected samples (N, T) with T of at least 33, got [2, 32]");
+          }) == "KeywordCNN: expected samples of shape (N, T) with T of at least 33, got [2, 32]");
     CHECK(refusal<TypeError>([&] { (void)model(zeros({2, 99}, {.dtype = DType::i64})); }).starts_with("KeywordCNN: "));
     CHECK(model(zeros({2, 33})).shape() == Shape{2, 2});
     CHECK(refusal<ValueError>([] { (void)KeywordCNN({.classes = 0}); }) ==

@@ -1,5 +1,4 @@
-// Losses of models that recommend, and how items are drawn: values against plain C++ in double, gradients, what is
-// refused.
+// Ranking losses and negative sampling: values compared with plain C++ in double, gradients, errors.
 #include <cmath>
 #include <cstdint>
 #include <numeric>
@@ -24,7 +23,7 @@ using namespace declivity::test;
 
 namespace {
 
-/// -log softmax of the first, whose others are given.
+/// -log softmax of the first score.
 double first_loss(const Row& scores) {
     double total = 0;
     for (const double score : scores) total += std::exp(score - scores[0]);
@@ -50,7 +49,7 @@ TEST_CASE("bpr_loss") {
                     CHECK(gradient_difference([&](const auto& in) { return models::bpr_loss(in[0], in[1], reduction); },
                                               {a, b}) == "");
             }
-    // Far ahead, and far behind.
+    // Large positive and negative differences.
     CHECK(values(models::bpr_loss(tensor({500, -500}, {2}), tensor({-500, 500}, {2}), Reduction::none)) ==
           Row{0, 1000});
 }
@@ -127,7 +126,7 @@ TEST_CASE("sampled_softmax_loss") {
             }
 }
 
-TEST_CASE("items are drawn as often as they should be") {
+TEST_CASE("NegativeSampler: frequencies of sampled items") {
     const models::NegativeSampler zipf = models::NegativeSampler::log_uniform(7);
     Row expected;
     for (int k = 0; k < 7; ++k) expected.push_back(std::log((std::log(k + 2.0) - std::log(k + 1.0)) / std::log(8.0)));
@@ -151,8 +150,8 @@ TEST_CASE("items are drawn as often as they should be") {
     CHECK(difference(never.log_probability(whole({1, 3}, {2})), {std::log(0.25), std::log(0.75)}, {1e-6, 0}) == "");
 }
 
-TEST_CASE("a sampled softmax learns what the whole one does") {
-    // Two kinds of users, of which each chooses among items of its own kind, the first ones more often.
+TEST_CASE("sampled_softmax_loss: trains to the same result as the full softmax") {
+    // Two kinds of users, each of which chooses among its own kind of items, the first ones more often.
     manual_seed(1);
     models::TwoTower model({.user = {.fields = {2}, .embedding_dim = 4, .hidden = {}},
                             .item = {.fields = {10}, .embedding_dim = 4, .hidden = {}},
@@ -187,7 +186,7 @@ TEST_CASE("a sampled softmax learns what the whole one does") {
             CHECK(std::abs(said[user * 10 + item] - (item % 2 == user ? share[item / 2] : 0)) < 0.04);
 }
 
-TEST_CASE("losses of models that recommend say what they want") {
+TEST_CASE("ranking losses: error messages") {
     using namespace models;
     const Tensor x = zeros({4, 3}), ids = zeros({4}, {.dtype = DType::i64}), log_q = zeros({4});
     CHECK(refusal<ShapeError>([&] {
@@ -207,14 +206,14 @@ TEST_CASE("losses of models that recommend say what they want") {
           "in_batch_softmax_loss: expected item_ids of i64 or i32, got f32");
     CHECK(refusal<ShapeError>([&] {
               (void)sampled_softmax_loss(x, x, zeros({5, 2}));
-          }) == "sampled_softmax_loss: expected negatives (M, 3), got [5, 2]");
+          }) == "sampled_softmax_loss: expected negatives of shape (M, 3), got [5, 2]");
     CHECK(refusal<ValueError>([&] { (void)sampled_softmax_loss(x, x, x, {.log_q_positive = log_q}); }) ==
           "sampled_softmax_loss: expected both of log_q_positive and log_q_negative, or neither");
     CHECK(refusal<ShapeError>([&] {
               (void)sampled_softmax_loss(x, x, zeros({5, 3}), {.positive_ids = ids, .negative_ids = ids});
           }).starts_with("sampled_softmax_loss: expected negative_ids of shape"));
     CHECK(refusal<ShapeError>([&] { (void)NegativeSampler(x); }) ==
-          "NegativeSampler: expected weights (C), of at least 1, got [4, 3]");
+          "NegativeSampler: expected weights of shape (C), of at least 1, got [4, 3]");
     CHECK(refusal<ValueError>([] { (void)NegativeSampler::uniform(0); }) ==
           "NegativeSampler::uniform: expected a count of at least 1, got 0");
     CHECK(refusal<ValueError>([] { (void)NegativeSampler::uniform(2).sample(0); }) ==

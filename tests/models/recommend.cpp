@@ -1,4 +1,4 @@
-// Models that recommend: what they compute against plain C++ in double, and what they refuse.
+// Recommender models compared with plain C++ in double, and their errors.
 #include <algorithm>
 #include <cmath>
 #include <cstdint>
@@ -27,7 +27,7 @@ using namespace declivity::test;
 
 namespace {
 
-/// All that is trained, and a mean, become random, and so large that what is forgotten shows.
+/// Randomises all parameters and means with large values, so that omissions show.
 void draw(const nn::Module& model) {
     const NoGrad no_grad;
     std::uint64_t seed = 300;
@@ -40,7 +40,8 @@ void draw(const nn::Module& model) {
 
 using Reference = std::function<Row(const Weights&)>;
 
-/// Values of a call against the reference, and, in f64, gradients of all parameters against those of the reference.
+/// Compares the values of a call with the reference and, in f64, the gradients of all parameters with those of the
+/// reference.
 void compare(const nn::Module& model, const std::function<Tensor()>& call, const Reference& reference, DType dtype) {
     const Tensor y = call();
     CHECK(difference(y, reference(weights_of(model)), tolerance(dtype, 60, 4)) == "");
@@ -84,7 +85,7 @@ Numbers drawn_numbers(std::size_t count, std::int64_t below, std::uint64_t seed)
     return out;
 }
 
-/// Categories (rows, fields).
+/// Random categories (rows, fields).
 Numbers drawn_categories(std::size_t rows, const Numbers& fields, std::uint64_t seed) {
     Numbers out(rows * fields.size());
     for (std::size_t f = 0; f < fields.size(); ++f) {
@@ -147,7 +148,7 @@ TEST_CASE("matrix factorisation") {
             compare(
                 model, [&] { return model.scores(whole(users, {5})); }, all, dtype);
 
-            // The best ones that were not seen.
+            // The best items that were not seen.
             std::vector<std::int64_t> seen(55, 0);
             for (std::size_t i = 0; i < seen.size(); i += 3) seen[i] = 1;
             const TopK best = model.recommend(whole(users, {5}), 4, whole(seen, {5, 11}) != 0);
@@ -201,7 +202,7 @@ TEST_CASE("factorisation machine") {
                     return out;
                 },
                 dtype);
-            // A number that its own field lacks is no category of the next one.
+            // An index beyond its own field must not select a category of the next one.
             CHECK(std::isnan(values(model(whole({3, 0, 0}, {1, 3})))[0]));
             CHECK(std::isnan(values(model(whole({0, 0, -1}, {1, 3})))[0]));
         }
@@ -290,7 +291,7 @@ TEST_CASE("dlrm") {
         }
 }
 
-TEST_CASE("models that recommend are replayed as they are called") {
+TEST_CASE("recommender models: captured and replayed") {
     manual_seed(1);
     models::DLRM model({.dense_features = 3, .fields = {4, 7}, .embedding_dim = 5});
     models::FactorizationMachine machine({.fields = {4, 7}});
@@ -307,7 +308,7 @@ TEST_CASE("models that recommend are replayed as they are called") {
     }
 }
 
-TEST_CASE("models that recommend compute in halves") {
+TEST_CASE("recommender models: f16 and bf16") {
     const Tensor ids = whole({0, 3, 2, 6, 3, 1}, {3, 2}), users = select(ids, 1, 0), items = select(ids, 1, 1);
     const Tensor dense = random_tensor({3, 4}, 1);
     for (const DType half : {DType::f16, DType::bf16}) {
@@ -353,7 +354,7 @@ TEST_CASE("models that recommend compute in halves") {
     }
 }
 
-TEST_CASE("models that recommend say what they want") {
+TEST_CASE("recommender models: error messages") {
     using namespace models;
     const Tensor ids = zeros({4}, {.dtype = DType::i64}), pairs = zeros({4, 2}, {.dtype = DType::i64});
     MatrixFactorization factors({.users = 3, .items = 5});
@@ -375,24 +376,26 @@ TEST_CASE("models that recommend say what they want") {
           "MatrixFactorizationConfig::initial_std: expected at least 0, got -1");
 
     FactorizationMachine machine({.fields = {3, 4}});
-    CHECK(refusal<ShapeError>([&] { (void)machine(ids); }) == "FactorizationMachine: expected ids (N, 2), got [4]");
+    CHECK(refusal<ShapeError>([&] { (void)machine(ids); }) ==
+          "FactorizationMachine: expected ids of shape (N, 2), got [4]");
     CHECK(refusal<ShapeError>([&] {
               (void)machine(pairs, zeros({2, 2}));
           }).starts_with("FactorizationMachine: expected values of shape"));
     CHECK(refusal<TypeError>([&] { (void)machine(pairs, pairs); }).starts_with("FactorizationMachine: "));
     CHECK(refusal<ValueError>([] { (void)FactorizationMachine({.fields = {}}); }) ==
-          "FactorizationMachineConfig::fields: expected one field at least, got none");
+          "FactorizationMachineConfig::fields: expected at least one field, got none");
     CHECK(refusal<ValueError>([] {
               (void)FactorizationMachine({.fields = {2, 0}});
           }) == "FactorizationMachineConfig::fields[1]: expected at least 1, got 0");
 
     TwoTower towers({.user = {.fields = {3, 4}}, .item = {.fields = {2}, .dense_features = 3}});
     const Tensor items = zeros({4, 1}, {.dtype = DType::i64});
-    CHECK(refusal<ShapeError>([&] { (void)towers(items, items); }) == "TwoTower: expected users (N, 2), got [4, 1]");
+    CHECK(refusal<ShapeError>([&] { (void)towers(items, items); }) ==
+          "TwoTower: expected users of shape (N, 2), got [4, 1]");
     CHECK(refusal<ShapeError>([&] { (void)towers(pairs, slice(items, 0, 0, 3)); }) ==
           "TwoTower: expected as many items as users, 4, got 3");
     CHECK(refusal<ValueError>([&] { (void)towers(pairs, items); }) ==
-          "Tower: expected dense (4, 3), got an undefined tensor");
+          "Tower: expected dense of shape (4, 3), got an undefined tensor");
     CHECK(refusal<ValueError>([&] {
               (void)towers(pairs, items, zeros({4, 1}), zeros({4, 3}));
           }) == "Tower: expected no dense, without dense_features, got [4, 1]");
@@ -404,10 +407,12 @@ TEST_CASE("models that recommend say what they want") {
           }) == "TowerConfig::hidden[1]: expected at least 1, got -1");
 
     DLRM dlrm({.dense_features = 2, .fields = {3, 4}});
-    CHECK(refusal<ShapeError>([&] { (void)dlrm(zeros({4, 3}), pairs); }) == "DLRM: expected dense (N, 2), got [4, 3]");
+    CHECK(refusal<ShapeError>([&] {
+              (void)dlrm(zeros({4, 3}), pairs);
+          }) == "DLRM: expected dense of shape (N, 2), got [4, 3]");
     CHECK(refusal<ShapeError>([&] {
               (void)dlrm(zeros({4, 2}), items);
-          }) == "DLRM: expected ids (4, 2) or (4, 2, L), got [4, 1]");
+          }) == "DLRM: expected ids of shape (4, 2) or (4, 2, L), got [4, 1]");
     CHECK(refusal<TypeError>([&] {
               (void)dlrm(zeros({4, 2}), zeros({4, 2}));
           }) == "DLRM: expected ids of i64 or i32, got f32");

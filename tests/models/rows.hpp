@@ -1,4 +1,4 @@
-// Rows of tables of numbers, for the models that recommend.
+// Rows of numbers, for the recommender models.
 #pragma once
 
 #include <cstdint>

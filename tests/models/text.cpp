@@ -1,5 +1,5 @@
-// Classifiers of texts and the translator: against themselves with texts cut by hand, with the padding that they must
-// not see, and learning what can be learned.
+// Text classifiers and the translator: compared with themselves on unpadded texts, invariance to padding, and learning
+// of simple tasks.
 #include <algorithm>
 #include <cmath>
 #include <string>
@@ -30,10 +30,10 @@ Tensor tokens(const std::vector<std::int64_t>& numbers, std::int64_t rows) {
     return Tensor::from(numbers, {rows, static_cast<std::int64_t>(numbers.size()) / rows});
 }
 
-/// How far results in it may be off.
+/// Tolerance in the widest type.
 double exact() { return widest() == DType::f64 ? 1e-12 : 2e-5; }
 
-/// By plain C++: the text without padding, filled up to the longest filter by rows of zeros.
+/// In plain C++: the text without padding, extended by zero rows to the longest filter.
 Values text_cnn(const models::TextCNNConfig& config, const Weights& of, const std::vector<std::int64_t>& text) {
     std::int64_t most = 0;
     for (const std::int64_t size : config.filter_sizes) most = std::max(most, size);
@@ -48,7 +48,7 @@ Values text_cnn(const models::TextCNNConfig& config, const Weights& of, const st
         const std::int64_t size = config.filter_sizes[i];
         const Values &weight = of.at("convolutions." + std::to_string(i) + ".weight"),
                      &bias = of.at("convolutions." + std::to_string(i) + ".bias");
-        // Windows that end within the text, and the first one in any case.
+        // Windows that end within the text, and always the first one.
         const std::int64_t windows = std::max<std::int64_t>(1, static_cast<std::int64_t>(text.size()) - size + 1);
         for (std::int64_t f = 0; f < config.num_filters; ++f) {
             double best = 0;
@@ -79,7 +79,7 @@ void check_close(const Tensor& y, const Values& wanted, double tolerance) {
 
 }  // namespace
 
-TEST_CASE("TextCNN is the largest answer of each filter, whatever stands behind the text") {
+TEST_CASE("TextCNN: the maximum of each filter, independent of padding") {
     manual_seed(5);
     const models::TextCNNConfig config{.vocab_size = 13,
                                        .num_classes = 3,
@@ -104,7 +104,7 @@ TEST_CASE("TextCNN is the largest answer of each filter, whatever stands behind 
     check_close(model(tokens(all, 4)), wanted, exact());
 }
 
-TEST_CASE("TransformerClassifier does not see padding") {
+TEST_CASE("TransformerClassifier: padding has no effect") {
     manual_seed(6);
     models::TransformerClassifier model({.vocab_size = 17,
                                          .num_classes = 4,
@@ -132,7 +132,7 @@ TEST_CASE("TransformerClassifier does not see padding") {
     for (std::size_t i = 0; i < bias.size(); ++i) CHECK(nothing[i] == bias[i]);
 }
 
-TEST_CASE("Translator: no token sees padding of the source or what follows in the target") {
+TEST_CASE("Translator: no token depends on padding of the source or on later target tokens") {
     manual_seed(7);
     models::Translator model({.source_vocab_size = 19,
                               .target_vocab_size = 15,
@@ -166,7 +166,7 @@ TEST_CASE("Translator: no token sees padding of the source or what follows in th
         check_close(slice(weight, 3, 4, 9), Values(50, 0.0), 0);
     }
     CHECK(std::abs(values(weights[0])[0] - values(weights[1])[0]) > 1e-6);
-    // The head is the target's table, once among the parameters.
+    // The head is tied to the target embedding and counted once.
     CHECK(model.named_parameters().size() ==
           models::Translator({.source_vocab_size = 19, .target_vocab_size = 15, .tie_word_embeddings = false})
                   .named_parameters()
@@ -174,7 +174,7 @@ TEST_CASE("Translator: no token sees padding of the source or what follows in th
               1);
 }
 
-TEST_CASE("Translator learns to turn words around, and translate() writes what decode() finds likeliest") {
+TEST_CASE("Translator: learns to reverse words, and translate() returns what decode() finds most likely") {
     manual_seed(8);
     constexpr std::int64_t kBegin = 1, kEnd = 2, kLetters = 6;
     models::Translator model({.source_vocab_size = 3 + kLetters,
@@ -211,7 +211,7 @@ TEST_CASE("Translator learns to turn words around, and translate() writes what d
         CHECK(written.at(0).finished);
     }
     CHECK(model.training());
-    // Nothing is written that stands for padding, however unlikely all else is.
+    // The padding token is never generated, even if all others are unlikely.
     const NoGrad no_grad;
     for (const auto& [name, tensor] : model.named_parameters())
         if (name == "target_embedding.weight") Tensor(tensor).mul_(-1);
@@ -219,7 +219,7 @@ TEST_CASE("Translator learns to turn words around, and translate() writes what d
     for (const std::int64_t one : written.at(0).tokens) CHECK(one != 0);
 }
 
-TEST_CASE("Classifiers and the translator refuse what they cannot take, by name") {
+TEST_CASE("text classifiers and translator: invalid arguments are refused by name") {
     using Options = models::ModelOptions;
     CHECK_THROWS_WITH_AS(models::TextCNN({.vocab_size = 0}, Options{}),
                          "TextCNNConfig: expected vocab_size in 1 .. 2147483648, got 0", ValueError);
@@ -237,7 +237,7 @@ TEST_CASE("Classifiers and the translator refuse what they cannot take, by name"
         "TranslatorConfig: expected dropout in [0, 1], got 1.5", ValueError);
     models::TextCNN cnn({.vocab_size = 5, .embedding_dim = 4, .num_filters = 2});
     CHECK_THROWS_WITH_AS(cnn(Tensor::from<std::int64_t>({1, 2}, {2})),
-                         "TextCNN: expected input_ids (N, L), got [2] (in TextCNN)", ShapeError);
+                         "TextCNN: expected input_ids of shape (N, L), got [2] (in TextCNN)", ShapeError);
     CHECK_THROWS_WITH_AS(cnn(ones({2, 3})), "TextCNN: expected input_ids of i64 or i32, got f32 (in TextCNN)",
                          TypeError);
     models::Translator model(
@@ -245,7 +245,7 @@ TEST_CASE("Classifiers and the translator refuse what they cannot take, by name"
     CHECK_THROWS_WITH_AS(model(tokens({1, 2, 3, 4, 1}, 1), tokens({1}, 1)),
                          "Translator::encode: expected up to 4 tokens, got 5 (in Translator)", ShapeError);
     CHECK_THROWS_WITH_AS((void)model.decode(tokens({1, 2, 3}, 3), ones({2, 1, 8}), tokens({1, 2, 1}, 3)),
-                         "Translator: expected memory of 3 texts, or of 1, got 2", ShapeError);
+                         "Translator: expected memory for 3 texts, or for 1, got 2", ShapeError);
     CHECK_THROWS_AS((void)model.translate({}, {1}), ValueError);
     CHECK_THROWS_AS((void)model.translate({1}, {}), ValueError);
     CHECK_THROWS_AS((void)model.translate({1}, {1}, {.max_new_tokens = 4}), ValueError);

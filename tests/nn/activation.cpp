@@ -1,4 +1,4 @@
-// Activations as layers: each is its function, can be recorded, and PReLU learns.
+// Activation layers: each computes its function and is capture-safe, and PReLU learns.
 #include <functional>
 #include <string>
 #include <typeinfo>
@@ -29,7 +29,7 @@ void check(const std::string& name, Layer layer, const std::function<Tensor(cons
 
 }  // namespace
 
-TEST_CASE("activation layers: each is its function") {
+TEST_CASE("activation layers: each computes its function") {
     check("ELU", nn::ELU(0.5), [](const Tensor& x) { return elu(x, 0.5); });
     check("SELU", nn::SELU(), [](const Tensor& x) { return selu(x); });
     check("CELU", nn::CELU(0.5), [](const Tensor& x) { return celu(x, 0.5); });
@@ -51,7 +51,7 @@ TEST_CASE("activation layers: each is its function") {
     check("PixelUnshuffle", nn::PixelUnshuffle(2), [](const Tensor& x) { return pixel_unshuffle(x, 2); }, {2, 6, 4});
 }
 
-TEST_CASE("activation layers: PReLU learns its slopes, and names them as PyTorch does") {
+TEST_CASE("activation layers: PReLU learns its slopes, with PyTorch's names") {
     nn::PReLU layer(4);
     CHECK(layer.state_dict().at(0).name == "weight");
     CHECK(values(layer.state_dict().at(0).tensor) == std::vector<double>(4, 0.25));

@@ -1,4 +1,4 @@
-// Modules of any signature: calls, arguments left out, observers, hooks, summaries, recorded steps.
+// Modules of any signature: calls, optional arguments, observers, hooks, summaries, captured steps.
 #include <declivity/nn/nn.hpp>
 
 #include <array>
@@ -25,13 +25,13 @@ using namespace declivity::test;
 
 namespace {
 
-/// Of a program's own, found by its namespace.
+/// A user-defined struct, found by its namespace.
 struct State {
     Tensor level, slope;
 };
 std::vector<Tensor> tensors_of(const State& state) { return {state.level, state.slope}; }
 
-/// Two inputs, of which the second may be left out, and a state that is a struct.
+/// Two inputs, the second one optional, and a struct as the state.
 struct Cell : nn::Callable<std::pair<Tensor, State>(Tensor, State, Tensor)> {
     nn::Linear& dense = add("dense", nn::Linear(3, 4));
     std::pair<Tensor, State> forward(Tensor x, State state, Tensor mask) override {
@@ -81,7 +81,7 @@ TEST_CASE("modules: any arguments and any result") {
     CHECK(Steps()(3, 0.5).size() == 3);
     CHECK(values(Steps()(1)[0]) == std::vector<double>{0, 0});
     CHECK(values(Source()()) == std::vector<double>{2, 2, 2});
-    // What cannot be called does not compile.
+    // Invalid calls do not compile.
     static_assert(std::is_invocable_r_v<Tensor, Two&, Tensor, Tensor>);
     static_assert(std::is_invocable_v<nn::Layer&, const Tensor&>);
     static_assert(!std::is_invocable_v<nn::Layer&>);
@@ -89,12 +89,12 @@ TEST_CASE("modules: any arguments and any result") {
     static_assert(!std::is_invocable_v<Two&, int>);
     static_assert(!std::is_invocable_v<nn::Module&, Tensor>);
     static_assert(std::is_same_v<nn::Layer, nn::Callable<Tensor(Tensor)>>);
-    // One that has what a signature asks for is taken, whatever it is.
+    // Any class with the right signature is accepted.
     const auto twice = [](nn::Callable<Tensor(Tensor, Tensor)>& of, const Tensor& in) { return of(of(in)); };
     CHECK(values(twice(two, x)) == values(x * 4));
 }
 
-TEST_CASE("modules: the first tensor is not undefined, others may be") {
+TEST_CASE("modules: the first tensor must be defined, others are optional") {
     Two two;
     CHECK_THROWS_WITH_AS(two(Tensor(), ones({2})), "Two: expected a tensor, got an undefined one (in Two)", ValueError);
     struct Holder : nn::Layer {
@@ -108,7 +108,7 @@ TEST_CASE("modules: the first tensor is not undefined, others may be") {
     CHECK(moved(ones({2})).defined());
 }
 
-TEST_CASE("modules: an argument that is given away is let go of before the call ends") {
+TEST_CASE("modules: a moved argument is released before the call ends") {
     struct Giving : nn::Layer {
         std::weak_ptr<const void> seen;
         bool gone = false;
@@ -148,7 +148,7 @@ TEST_CASE("tensors_of lists the tensors of a value") {
     static_assert(HasTensors<State> && HasTensors<int>);
 }
 
-TEST_CASE("modules: observers are told of every signature") {
+TEST_CASE("modules: observers see every signature") {
     Cell cell;
     std::vector<std::string> seen;
     {
@@ -164,7 +164,7 @@ TEST_CASE("modules: observers are told of every signature") {
     CHECK(seen.size() == 2);
 }
 
-TEST_CASE("a summary for any inputs, which leaves each module's mode as it was") {
+TEST_CASE("summary: any inputs; preserves each module's mode") {
     Cell cell;
     const std::string table = nn::summary(cell, ones({2, 3}), State{ones({2, 4}), {}});
     CHECK(table.find("Cell/dense") != std::string::npos);
@@ -185,7 +185,7 @@ TEST_CASE("a summary for any inputs, which leaves each module's mode as it was")
     CHECK_FALSE(model[1].training());
 }
 
-TEST_CASE("hooks see arguments and results, and may replace them") {
+TEST_CASE("hooks: see arguments and results, and may replace them") {
     Cell cell;
     const Tensor x = random_tensor({2, 3}, 4), plus = random_tensor({2, 4}, 5);
     const auto plain = cell(x, {plus, {}});
@@ -224,7 +224,7 @@ TEST_CASE("hooks see arguments and results, and may replace them") {
     CHECK_THROWS_WITH_AS(layer(x), "Linear: expected a tensor, got an undefined one (in Linear)", ValueError);
 }
 
-TEST_CASE("hooks: gradients go through what they replace, and one may remove itself") {
+TEST_CASE("hooks: gradients flow through replaced values, and a hook may remove itself") {
     nn::Linear layer(3, 2);
     const Tensor x = random_tensor({4, 3}, 6);
     layer.register_forward_pre_hook(
@@ -250,7 +250,7 @@ TEST_CASE("hooks: gradients go through what they replace, and one may remove its
 
 namespace {
 
-/// Parameters after some steps of a network with a cell, plain or recorded.
+/// Parameters after some steps of a network with a cell, eager or captured.
 std::vector<std::vector<double>> trained(bool capture_it) {
     manual_seed(3);
     Cell cell;
@@ -278,11 +278,11 @@ std::vector<std::vector<double>> trained(bool capture_it) {
 
 }  // namespace
 
-TEST_CASE("modules of any signature, with hooks, recorded: the bits of plain calls") {
+TEST_CASE("modules of any signature with hooks: captured steps match eager calls bit for bit") {
     CHECK(trained(true) == trained(false));
 }
 
-TEST_CASE("hooks and recorded steps") {
+TEST_CASE("hooks and captured steps") {
     nn::Linear layer(3, 2);
     layer.eval();
     const NoGrad no_grad;
@@ -291,7 +291,7 @@ TEST_CASE("hooks and recorded steps") {
     const auto plain = values(step(x));
     (void)step(x);
     CHECK(step.replays());
-    // Recorded anew when hooks come and go.
+    // Captured again when hooks are added or removed.
     const int number =
         layer.register_forward_hook([](nn::Layer&, const auto&, Tensor& result) { result = result * 2; });
     std::vector<double> doubled = plain;
@@ -303,7 +303,7 @@ TEST_CASE("hooks and recorded steps") {
     CHECK(values(step(x)) == plain);
     CHECK(values(step(x)) == plain);
     CHECK(step.replayed() == 3);
-    // Where nobody said that hooks only enqueue.
+    // Hooks that are not declared as enqueue-only.
     auto careful =
         capture([&](const Tensor& in) { return layer(in); }, {.when_refused = WhenRefused::run, .hooks = false});
     (void)careful(x);

@@ -1,4 +1,4 @@
-// Convolutions of all ranks, padding and pools as layers: names, initial values, options, and what each computes.
+// Layers for convolutions of all ranks, padding and pooling: names, initial values, options, and results.
 #include <declivity/nn/nn.hpp>
 
 #include <cmath>
@@ -22,7 +22,7 @@ void same(const Tensor& a, const Tensor& b) {
     CHECK(values(a) == values(b));
 }
 
-/// A layer of this name that may be replayed.
+/// A layer with this name that is capture-safe.
 template <class Layer>
 Layer& named(Layer&& layer, const std::string& name) {
     CHECK(layer.type_name() == name);
@@ -83,7 +83,7 @@ TEST_CASE("layers: Conv3d and transposed convolutions") {
                          doctest::Contains("ConvTranspose3d: expected groups"), ValueError);
 }
 
-TEST_CASE("layers: padding of convolutions of other elements than zeros") {
+TEST_CASE("layers: convolutions with non-zero padding modes") {
     for (const PadMode mode : {PadMode::reflect, PadMode::replicate, PadMode::circular}) {
         nn::Conv1d of_line(4, 2, 3, {.padding = 2, .padding_mode = mode});
         same(of_line(line()), conv1d(pad(line(), {2, 2}, mode), of_line.weight(), of_line.bias()));
@@ -111,7 +111,7 @@ TEST_CASE("layers: padding") {
                          "CircularPad2d: expected 4 numbers, a pair for each axis, got [1, 2]", ValueError);
 }
 
-TEST_CASE("layers: pools of all ranks") {
+TEST_CASE("layers: pooling of all ranks") {
     same(named(nn::MaxPool1d(3, {.stride = 2, .dilation = 2}), "MaxPool1d")(line()),
          max_pool1d(line(), {.kernel_size = 3, .stride = 2, .dilation = 2}));
     same(named(nn::MaxPool2d(3, {.ceil_mode = true}), "MaxPool2d")(image()),
@@ -145,7 +145,7 @@ TEST_CASE("layers: pools of all ranks") {
     CHECK_THROWS_WITH_AS(nn::AvgPool1d(0), doctest::Contains("AvgPool1d: expected a kernel size"), ValueError);
 }
 
-TEST_CASE("layers: maxima with their places, and back") {
+TEST_CASE("layers: max pooling with indices, and unpooling") {
     const auto check = [](auto pool, auto unpool, const Tensor& x, const std::string& name, const Tensor& wanted) {
         const MaxPooled both = named(pool, "MaxPool" + name + "WithIndices")(x);
         same(both.values, wanted);
@@ -161,7 +161,7 @@ TEST_CASE("layers: maxima with their places, and back") {
           max_pool3d(cube(), {.kernel_size = {5, 2, 2}}));
 }
 
-TEST_CASE("layers: windows as columns") {
+TEST_CASE("layers: Unfold and Fold") {
     const UnfoldParameters windows{.kernel_size = {3, 2}, .padding = 1};
     const Tensor columns = named(nn::Unfold(windows), "Unfold")(image());
     same(columns, unfold(image(), windows));

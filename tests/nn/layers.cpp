@@ -1,4 +1,4 @@
-// Layers: names, initial values and options as PyTorch has them, and what each computes.
+// Layers: names, initial values and options as in PyTorch, and their results.
 #include <declivity/nn/nn.hpp>
 
 #include <cmath>
@@ -79,7 +79,7 @@ TEST_CASE("layers: names of parameters and buffers are PyTorch's") {
     CHECK(narrow.named_buffers()[2].tensor.dtype() == DType::i64);
 }
 
-TEST_CASE("layers: initial values are drawn as PyTorch draws them") {
+TEST_CASE("layers: initial values have PyTorch's distributions") {
     manual_seed(3);
     for (const Tensor& tensor : nn::Conv1d(30, 40, 5, {.groups = 2}).parameters())
         check_uniform(tensor, 1 / std::sqrt(75.0));
@@ -95,7 +95,7 @@ TEST_CASE("layers: initial values are drawn as PyTorch draws them") {
     CHECK(values(nn::RMSNorm(2).weight()) == std::vector<double>{1, 1});
 }
 
-TEST_CASE("layers compute what the functions do, in all options, and may be replayed") {
+TEST_CASE("layers: match the functions with all options, and are capture-safe") {
     const Tensor line = random_tensor({2, 4, 9}, 1), image = random_tensor({2, 4, 5, 6}, 2),
                  rows = random_tensor({3, 5, 4}, 3);
     const auto same = [](const Tensor& a, const Tensor& b) { CHECK(values(a) == values(b)); };
@@ -146,7 +146,7 @@ TEST_CASE("layers compute what the functions do, in all options, and may be repl
     }
 }
 
-TEST_CASE("Embedding: rows by number; the row of padding_idx gets no gradient") {
+TEST_CASE("Embedding: rows by index; the row of padding_idx has no gradient") {
     const Tensor numbers = Tensor::from<std::int64_t>({4, 1, 2, 1, 4, 0}, {2, 3});
     for (const bool padded : {false, true}) {
         nn::Embedding layer(5, 3, {.padding_idx = padded ? std::optional<std::int64_t>(1) : std::nullopt});
@@ -169,7 +169,7 @@ TEST_CASE("Embedding: rows by number; the row of padding_idx gets no gradient") 
     CHECK(nn::Embedding(5, 3).summary({2, 3}, DType::i64).find("[2, 3, 3]") != std::string::npos);
 }
 
-TEST_CASE("LSTMCell: a state that is left out is zeros; a sequence, plain and recorded") {
+TEST_CASE("LSTMCell: the default state is zeros; a sequence, eager and captured") {
     manual_seed(4);
     nn::LSTMCell cell(3, 4);
     const auto parameters = cell.parameters();
@@ -198,7 +198,7 @@ TEST_CASE("LSTMCell: a state that is left out is zeros; a sequence, plain and re
     CHECK(cell.not_capture_safe().empty());
 }
 
-TEST_CASE("layers: mistakes are refused by name") {
+TEST_CASE("layers: errors name the layer") {
     CHECK_THROWS_WITH_AS(nn::Linear(0, 3), "Linear: expected in_features and out_features of at least 1, got 0 and 3",
                          ValueError);
     CHECK_THROWS_WITH_AS(nn::Conv1d(4, 6, 3, {.groups = 4}),
@@ -221,13 +221,14 @@ TEST_CASE("layers: mistakes are refused by name") {
     CHECK_THROWS_WITH_AS(nn::Embedding(5, 0),
                          "Embedding: expected num_embeddings and embedding_dim of at least 1, got 5 and 0", ValueError);
     CHECK_THROWS_WITH_AS(nn::Embedding(5, 2, {.padding_idx = 5}),
-                         "Embedding: expected a padding_idx of one of 5 rows, got 5", ValueError);
+                         "Embedding: expected padding_idx within 5 rows, got 5", ValueError);
     CHECK_THROWS_WITH_AS(nn::LSTMCell(3, 0), "LSTMCell: expected input_size and hidden_size of at least 1, got 3 and 0",
                          ValueError);
     nn::LSTMCell cell(3, 4);
-    CHECK_THROWS_WITH_AS(cell(ones({4})), doctest::Contains("LSTMCell: expected x (N, 3) or (3), got [4]"), ShapeError);
-    CHECK_THROWS_WITH_AS(cell(ones({2, 5})), doctest::Contains("LSTMCell: expected x (N, 3) or (3), got [2, 5]"),
+    CHECK_THROWS_WITH_AS(cell(ones({4})), doctest::Contains("LSTMCell: expected x of shape (N, 3) or (3), got [4]"),
                          ShapeError);
+    CHECK_THROWS_WITH_AS(cell(ones({2, 5})),
+                         doctest::Contains("LSTMCell: expected x of shape (N, 3) or (3), got [2, 5]"), ShapeError);
     CHECK_THROWS_WITH_AS(nn::LSTMCell(3, 4, {.dtype = DType::i32}),
                          doctest::Contains("expected the parameter \"weight_ih\" of f32, f64, f16 or bf16, got i32"),
                          TypeError);
@@ -259,14 +260,14 @@ std::int64_t counted(const nn::Module& module) { return module.named_buffers().b
 
 }  // namespace
 
-TEST_CASE("BatchNorm counts batches in training, in every form of its kernels, without a launch of its own") {
+TEST_CASE("BatchNorm: counts batches in training with every kernel variant, without an extra launch") {
     // Short planes, whole channels, channels in several chunks.
     for (const Shape& shape : {Shape{6, 3}, Shape{4, 3, 300}, Shape{2, 3, 3}, Shape{64, 3, 9000}}) {
         CAPTURE(shape.str());
         nn::BatchNorm layer(3), plain(3);
         CHECK(counted(layer) == 0);
         const Tensor x = random_tensor(shape, 1);
-        (void)layer(x);  // though nobody needs the result
+        (void)layer(x);  // although the result is not used
         (void)values(layer(x));
         CHECK(counted(layer) == 2);
         layer.eval();
@@ -278,7 +279,7 @@ TEST_CASE("BatchNorm counts batches in training, in every form of its kernels, w
             need(batch_norm(x, plain.parameters()[0], plain.parameters()[1], buffers[0].tensor, buffers[1].tensor));
         });
         CHECK(with == without);
-        // Within a checkpoint the second call counts nothing.
+        // Within a checkpoint the recomputation does not count.
         nn::BatchNorm inner(3);
         Tensor in = x.detach().clone().set_requires_grad();
         sum(square(checkpoint([&](const Tensor& t) { return inner(t); }, in))).backward();
@@ -294,7 +295,7 @@ TEST_CASE("BatchNorm counts batches in training, in every form of its kernels, w
     CHECK(difference(untracked(x), trained, {1e-6, 1e-6}) == "");
 }
 
-TEST_CASE("BatchNorm without momentum keeps the average of all batches") {
+TEST_CASE("BatchNorm: without momentum the running statistics are the average of all batches") {
     for (const Shape& shape : {Shape{6, 3}, Shape{4, 3, 300}, Shape{64, 3, 9000}}) {
         CAPTURE(shape.str());
         nn::BatchNorm layer(3, {.momentum = std::nullopt});
@@ -314,7 +315,7 @@ TEST_CASE("BatchNorm without momentum keeps the average of all batches") {
     }
 }
 
-TEST_CASE("BatchNorm: recorded steps count, and average, as plain ones to the bit") {
+TEST_CASE("BatchNorm: captured steps count and average like eager ones, bit for bit") {
     const auto trained = [](bool captured_steps, std::optional<double> momentum) {
         manual_seed(6);
         nn::Sequential model(nn::Conv2d(2, 3, 3), nn::BatchNorm2d(3, {.momentum = momentum}), nn::ReLU(), nn::Flatten(),

@@ -1,4 +1,4 @@
-// Low-rank adapters: what they add, what is trained, merging, files, and frozen weights of half precision.
+// Low-rank adapters: results, training, merging, files, and frozen 16-bit weights.
 #include <cmath>
 #include <filesystem>
 #include <string>
@@ -30,7 +30,7 @@ struct Net : nn::Layer {
     Tensor forward(Tensor x) override { return head(tanh(q_proj(x))); }
 };
 
-/// Numbers for B, which starts at 0.
+/// Nonzero values for B, which starts at 0.
 void fill_adapters(nn::Module& model) {
     const NoGrad no_grad;
     std::uint64_t seed = 90;
@@ -50,7 +50,7 @@ void write(const std::filesystem::path& path, const std::string& text) {
 
 }  // namespace
 
-TEST_CASE("lora: adapters add scale B A x, and alone are trained") {
+TEST_CASE("lora: adapters add scale B A x, and only they are trained") {
     Net net;
     const Tensor x = random_tensor({4, 5}, 1);
     const auto before = values(net(x));
@@ -100,11 +100,11 @@ TEST_CASE("lora: merged and unmerged layers compute the same") {
     CHECK(difference(net(x), wanted, {1e-5, 1e-5}) == "");
 }
 
-TEST_CASE("lora: frozen weights of half precision under adapters of f32") {
+TEST_CASE("lora: frozen f16 and bf16 weights with f32 adapters") {
     for (const DType dtype : {DType::f16, DType::bf16}) {
         Net half, whole;
         half.load_state_dict(whole.state_dict());
-        for (nn::Linear* layer : {&whole.q_proj, &whole.head})  // the same numbers, rounded
+        for (nn::Linear* layer : {&whole.q_proj, &whole.head})  // the same values, rounded
             for (Tensor tensor : {layer->weight(), layer->bias()}) {
                 const NoGrad no_grad;
                 if (tensor.defined()) tensor.copy_(tensor.to(dtype).to(DType::f32));
@@ -129,7 +129,7 @@ TEST_CASE("lora: frozen weights of half precision under adapters of f32") {
     }
 }
 
-TEST_CASE("lora: adapters of any type in a model that is all of half precision") {
+TEST_CASE("lora: adapters of any type in an f16 or bf16 model") {
     for (const DType dtype : {DType::f16, DType::bf16})
         for (const DType of_adapter : {DType::f32, dtype}) {
             CAPTURE(name_of(dtype));
@@ -196,7 +196,7 @@ TEST_CASE("lora: files with PEFT's names") {
     }
 }
 
-TEST_CASE("lora: a file that does not fit changes nothing, and is named") {
+TEST_CASE("lora: a mismatched file changes nothing and is named") {
     const test::TempFolder folder;
     Net net;
     nn::add_lora(net, {.r = 2, .lora_alpha = 3, .target_modules = {"head"}});
@@ -217,9 +217,9 @@ TEST_CASE("lora: a file that does not fit changes nothing, and is named") {
         }
         check_untouched(fresh);
     };
-    refused(R"({"r": 3, "target_modules": ["head"]})", weights);            // another rank than the arrays have
+    refused(R"({"r": 3, "target_modules": ["head"]})", weights);            // rank differs from the arrays
     refused(R"({"r": 2, "target_modules": ["head", "q_proj"]})", weights);  // arrays are missing
-    refused(R"({"r": 2, "target_modules": ["q_proj"]})", weights);          // arrays are there beside
+    refused(R"({"r": 2, "target_modules": ["q_proj"]})", weights);          // extra arrays
     refused(R"({"r": 2, "target_modules": ["nowhere"]})", config);
     refused(R"({"r": 2, "target_modules": ["head"], "lora_alpha": "x"})", config);
     write(config, R"({"r": 2, "lora_alpha": 3, "target_modules": ["head"]})");
@@ -227,7 +227,7 @@ TEST_CASE("lora: a file that does not fit changes nothing, and is named") {
     io::HostArray& b = file.arrays.at("base_model.model.head.lora_B.weight");
     b = io::HostArray::of(b.shape, std::vector<std::int32_t>(6, 1));
     io::write_safetensors(weights, file);
-    refused(R"({"r": 2, "lora_alpha": 3, "target_modules": ["head"]})", weights);  // whole numbers
+    refused(R"({"r": 2, "lora_alpha": 3, "target_modules": ["head"]})", weights);  // integers
     std::filesystem::remove(weights);
     refused(R"({"r": 2, "lora_alpha": 3, "target_modules": ["head"]})", weights);
     std::filesystem::remove(config);
@@ -236,7 +236,7 @@ TEST_CASE("lora: a file that does not fit changes nothing, and is named") {
     check_untouched(fresh);
 }
 
-TEST_CASE("lora: a model with adapters takes the options of the file") {
+TEST_CASE("lora: the adapter options are read from the file") {
     const test::TempFolder folder;
     Net net;
     nn::add_lora(net, {.r = 2, .lora_alpha = 3, .use_rslora = true, .target_modules = {"head"}});
@@ -250,7 +250,7 @@ TEST_CASE("lora: a model with adapters takes the options of the file") {
     CHECK(options.lora_dropout == 0);
     CHECK(options.use_rslora);
     CHECK(values(other.head.lora()->delta()) == values(net.head.lora()->delta()));
-    // One that does not fit leaves values and options.
+    // A mismatched file leaves values and options unchanged.
     Net third;
     nn::add_lora(third, {.r = 3, .lora_alpha = 50, .target_modules = {"head"}});
     fill_adapters(third);
@@ -258,7 +258,7 @@ TEST_CASE("lora: a model with adapters takes the options of the file") {
     CHECK_THROWS_AS(io::load_lora(third, folder.path()), ShapeError);
     CHECK(third.head.lora()->options().lora_alpha == 50);
     CHECK(values(third.head.lora()->delta()) == before);
-    // Values of a merged adapter stand in the weight, too.
+    // Values of a merged adapter are also in the weight.
     nn::merge_lora(other);
     CHECK_THROWS_AS(io::load_lora(other, folder.path()), ValueError);
     CHECK_THROWS_AS(other.head.lora()->set_options({.r = 2}), ValueError);
@@ -267,7 +267,7 @@ TEST_CASE("lora: a model with adapters takes the options of the file") {
     CHECK_THROWS_AS(other.head.lora()->set_options({.r = 2, .lora_dropout = 2}), ValueError);
 }
 
-TEST_CASE("lora: adapters that find no memory change nothing") {
+TEST_CASE("lora: a failed allocation changes nothing") {
     const Device device = [] {
         const test::Environment pool("DECLIVITY_POOL", std::nullopt), memory("DECLIVITY_MEMORY_LIMIT", "3M");
         return test::fresh_device();
@@ -280,7 +280,7 @@ TEST_CASE("lora: adapters that find no memory change nothing") {
     Wide model;
     model.to(device);
     const std::vector<double> before = values(model.first.weight());
-    // An adapter fits, two do not; beside both, the weights in f64 do not.
+    // One adapter fits into memory, two do not; nor do the f64 weights.
     for (const nn::LoraOptions& options :
          {nn::LoraOptions{.r = 900}, nn::LoraOptions{.r = 400, .base_dtype = DType::f64}}) {
         if (options.base_dtype && test::widest() != DType::f64) continue;
@@ -295,7 +295,7 @@ TEST_CASE("lora: adapters that find no memory change nothing") {
     CHECK(nn::add_lora(model, {.r = 4}) == std::vector<std::string>{"first", "second"});
 }
 
-TEST_CASE("lora: one file holds adapters of one r, and of one set of options") {
+TEST_CASE("lora: one file has adapters of one r and one set of options") {
     const test::TempFolder folder;
     Net net;
     nn::add_lora(net, {.r = 2, .target_modules = {"head"}});
@@ -309,6 +309,6 @@ TEST_CASE("lora: one file holds adapters of one r, and of one set of options") {
     CHECK_THROWS_AS(nn::Linear(5, 7).add_lora(nn::Lora(5, 6, {}, test::device())), ShapeError);
     const std::uint64_t drawn = random_state(test::device()).offset;
     CHECK_THROWS_WITH_AS(net.q_proj.add_lora({.r = 3}),
-                         "Linear::add_lora: expected a layer without an adapter, got one that has it", ValueError);
+                         "Linear::add_lora: expected a layer without an adapter, got one with an adapter", ValueError);
     CHECK(random_state(test::device()).offset == drawn);
 }

@@ -1,4 +1,4 @@
-// The mode of modules that are added after eval() or train(): that of their parent.
+// Modules added after eval() or train() get the mode of their parent.
 #include <memory>
 #include <string>
 #include <utility>
@@ -16,7 +16,7 @@ using test::values;
 
 namespace {
 
-/// Offers all ways in which a module of one's own takes a child.
+/// Adds a child in each way that a user-defined module can.
 struct Parent : nn::Layer {
     Tensor forward(Tensor x) override { return x; }
     [[nodiscard]] std::string type_name() const override { return "Parent"; }
@@ -30,7 +30,7 @@ struct Doubled : nn::Layer {
     [[nodiscard]] std::string type_name() const override { return "Doubled"; }
 };
 
-/// Whether a module and all below it are in one mode.
+/// Returns whether a module and all its descendants are in one mode.
 bool all_in(const nn::Module& module, bool training) {
     bool same = module.training() == training;
     module.for_each_child([&](const nn::Module& child) { same = same && all_in(child, training); });
@@ -39,7 +39,7 @@ bool all_in(const nn::Module& module, bool training) {
 
 }  // namespace
 
-TEST_CASE("modes: a child takes the mode of its parent, whichever way it is added") {
+TEST_CASE("modes: a child takes the mode of its parent, in whichever way it is added") {
     for (const bool training : {false, true}) {
         CAPTURE(training);
         Parent parent;
@@ -57,7 +57,7 @@ TEST_CASE("modes: a child takes the mode of its parent, whichever way it is adde
         CHECK(sequence.emplace<nn::Dropout>(0.5).training() == training);
         nn::Sequential block(nn::Linear(2, 2), nn::Sequential(nn::Dropout(0.5)));
         block.train(!training);
-        sequence.append(std::move(block));  // with all below it
+        sequence.append(std::move(block));  // with all its descendants
         CHECK(all_in(sequence, training));
 
         nn::ModuleList<> list;
@@ -74,7 +74,7 @@ TEST_CASE("modes: a child takes the mode of its parent, whichever way it is adde
     }
 }
 
-TEST_CASE("modes: after eval(), a dropout that is appended passes its input") {
+TEST_CASE("modes: a dropout appended after eval() passes its input through") {
     nn::Sequential model(nn::Linear(4, 4));
     model.eval();
     const Tensor x = ones({8, 4}), before = model(x);
@@ -84,7 +84,7 @@ TEST_CASE("modes: after eval(), a dropout that is appended passes its input") {
     CHECK(values(model(x)) != values(before));
 }
 
-TEST_CASE("modes: adapters and parametrisations of a model in evaluation") {
+TEST_CASE("modes: adapters and parametrizations of a model in evaluation mode") {
     nn::Sequential model(nn::Linear(4, 4), nn::ReLU(), nn::Linear(4, 2));
     model.eval();
     nn::add_lora(model, {.r = 2, .lora_dropout = 0.5, .target_modules = {}});
@@ -109,7 +109,7 @@ TEST_CASE("modes: adapters and parametrisations of a model in evaluation") {
     CHECK(all_in(trained, true));
 }
 
-TEST_CASE("modes: a layer that replaces a child by assignment takes its place, mode and all") {
+TEST_CASE("modes: a layer assigned to a child takes over its mode") {
     nn::Sequential model(nn::Linear(4, 4), nn::Sequential(nn::Dropout(0.5)));
     model.eval();
     static_cast<nn::Linear&>(model[0]) = nn::Linear(4, 3);
@@ -117,7 +117,7 @@ TEST_CASE("modes: a layer that replaces a child by assignment takes its place, m
     CHECK(all_in(model, false));
     nn::Sequential alone(nn::Dropout(0.5));
     alone.eval();
-    alone = nn::Sequential(nn::Dropout(0.5));  // no child: as it comes
+    alone = nn::Sequential(nn::Dropout(0.5));  // not a child: keeps its mode
     CHECK(all_in(alone, true));
     nn::Sequential moved = std::move(model);
     moved.append(nn::Dropout(0.5));

@@ -1,4 +1,4 @@
-// Modules: registration, state dictionaries, moving, summaries, initial values.
+// Modules: registration, state dictionaries, moves, summaries, initial values.
 #include <declivity/nn/nn.hpp>
 
 #include <cmath>
@@ -34,7 +34,7 @@ std::vector<std::string> names(const std::vector<NamedTensor>& tensors) {
 
 }  // namespace
 
-TEST_CASE("parameters, buffers and children have names in order of registration") {
+TEST_CASE("module: parameters, buffers and children are named in order of registration") {
     nn::Sequential model(Block(), nn::Flatten(), nn::Linear(3 * 4 * 4, 5));
     CHECK(names(model.named_parameters()) ==
           std::vector<std::string>{"0.scale", "0.conv.weight", "0.norm.weight", "0.norm.bias", "2.weight", "2.bias"});
@@ -48,7 +48,7 @@ TEST_CASE("parameters, buffers and children have names in order of registration"
     CHECK_FALSE(model.children()[0].second->children()[1].second->training());
 }
 
-TEST_CASE("a moved module keeps its parameters and its members refer to them") {
+TEST_CASE("module: a moved module keeps its parameters, and its members refer to them") {
     Block block;
     const Tensor weight = block.conv.weight();
     Block moved(std::move(block));
@@ -57,7 +57,7 @@ TEST_CASE("a moved module keeps its parameters and its members refer to them") {
     CHECK(moved(uniform({1, 2, 4, 4})).shape() == Shape{1, 3, 4, 4});
 }
 
-TEST_CASE("state dictionaries copy values and refuse what does not fit, changing nothing") {
+TEST_CASE("state dictionaries: copy values, refuse mismatches without changing anything") {
     manual_seed(1);
     nn::Sequential a(nn::Linear(3, 4), nn::Linear(4, 2)), b(nn::Linear(3, 4), nn::Linear(4, 2));
     const auto before = test::values(b.parameters()[0]);
@@ -85,7 +85,7 @@ TEST_CASE("state dictionaries copy values and refuse what does not fit, changing
     CHECK_FALSE(a.parameters()[0].view().buffer == b.parameters()[0].view().buffer);
 }
 
-TEST_CASE("to another type moves the parameters under the handles that exist") {
+TEST_CASE("module: to(dtype) converts the parameters behind existing handles") {
     nn::Linear layer(3, 2);
     const Tensor handle = layer.weight();
     layer.to(test::widest());
@@ -103,7 +103,7 @@ TEST_CASE("to another type moves the parameters under the handles that exist") {
     CHECK(handle.requires_grad());
 }
 
-TEST_CASE("errors say in which layer") {
+TEST_CASE("module: errors name the layer") {
     nn::Sequential model(nn::Linear(3, 4), nn::Sequential(nn::Linear(5, 2)));
     CHECK_THROWS_WITH_AS(model(uniform({2, 3})), doctest::Contains("(in Sequential/1/0)"), ShapeError);
     CHECK_THROWS_AS(model(Tensor()), ValueError);
@@ -112,7 +112,7 @@ TEST_CASE("errors say in which layer") {
     CHECK_THROWS_AS(nn::Dropout(1.5), ValueError);
 }
 
-TEST_CASE("a summary has a line for each layer and the sums") {
+TEST_CASE("summary: a line for each layer and the totals") {
     nn::Sequential model(nn::Conv2d(1, 8, 3), nn::ReLU(), nn::MaxPool2d(2), nn::Flatten(), nn::Linear(8 * 3 * 3, 10));
     const std::string summary = model.summary({1, 1, 8, 8});
     CHECK(summary.find("[1, 8, 6, 6]") != std::string::npos);
@@ -121,7 +121,7 @@ TEST_CASE("a summary has a line for each layer and the sums") {
     CHECK(model.training());
 }
 
-TEST_CASE("dropout only works while training") {
+TEST_CASE("dropout: only active in training mode") {
     nn::Dropout dropout(0.5);
     const Tensor x = ones({1000});
     dropout.eval();
@@ -134,7 +134,7 @@ TEST_CASE("dropout only works while training") {
     CHECK(std::count(dropped.begin(), dropped.end(), 2.0) == 1000 - zeros_count);
 }
 
-TEST_CASE("modules outside of training see each step of an optimizer") {
+TEST_CASE("module: modules in evaluation mode see each optimizer step") {
     manual_seed(4);
     nn::Sequential model(nn::Conv2d(18, 33, 3, {.padding = 1}), nn::ReLU(), nn::Flatten(),
                          nn::Linear(33 * 12 * 12, 10));
@@ -164,7 +164,7 @@ TEST_CASE("modules outside of training see each step of an optimizer") {
     }
 }
 
-TEST_CASE("initial values have the spread that their formulas say") {
+TEST_CASE("initialisers: standard deviations match their formulas") {
     manual_seed(2);
     const Shape shape{64, 20, 3, 3};  // 180 inputs, 576 outputs
     const auto metrics = [](const Tensor& tensor) {
@@ -188,7 +188,7 @@ TEST_CASE("initial values have the spread that their formulas say") {
     check(nn::kaiming_normal_(zeros(shape), 0.5), std::sqrt(2.0 / (1.25 * 180)), INFINITY);
     check(nn::xavier_uniform_(zeros(shape), 2), 2 * std::sqrt(2.0 / 756), 2 * std::sqrt(6.0 / 756));
     check(nn::xavier_normal_(zeros(shape)), std::sqrt(2.0 / 756), INFINITY);
-    // Cut at two deviations a normal distribution has 0.8796 of its deviation.
+    // Truncated at two standard deviations, a normal distribution has 0.8796 of its standard deviation.
     check(nn::truncated_normal_(zeros(shape), 0, 0.1), 0.08796, 0.2000001);
     const auto first = test::values(nn::truncated_normal_(zeros({5}))),
                second = test::values(nn::truncated_normal_(zeros({5})));
@@ -198,7 +198,7 @@ TEST_CASE("initial values have the spread that their formulas say") {
                          "kaiming_uniform_: expected a weight (out, in, window...), got [3]", ShapeError);
 }
 
-TEST_CASE("load_state_dict: names that fit but for a common prefix are told so") {
+TEST_CASE("load_state_dict: names that match except for a common prefix are reported") {
     nn::Sequential model(nn::Linear(2, 3), nn::Sequential(nn::Linear(3, 2)));
     nn::Sequential outer(nn::ReLU(), nn::Sequential(nn::Linear(3, 2)));
     const auto refused = [&](const StateDict& state, nn::Module* into = nullptr) {
@@ -215,22 +215,22 @@ TEST_CASE("load_state_dict: names that fit but for a common prefix are told so")
         return state;
     };
     CHECK(refused(with_prefix("module."))
-              .ends_with("; 4 of the unexpected names are missing ones behind the prefix 'module.': remove it from the "
+              .ends_with("; 4 of the unexpected names are missing ones with the prefix 'module.': remove it from the "
                          "names of the state"));
-    StateDict more = with_prefix("net.body.");  // beside what belongs to something else
+    StateDict more = with_prefix("net.body.");  // next to entries of another module
     more.push_back({"loss.weight", ones({2})});
     CHECK(refused(more).find("4 of the unexpected names are missing ones behind the prefix 'net.body.'") !=
           std::string::npos);
     // The other way round: the state of the module '1'.
     CHECK(refused(outer[1].state_dict(), &outer)
-              .ends_with("; 2 of the missing names are unexpected ones behind the prefix '1.': add it to the names of "
+              .ends_with("; 2 of the missing names are unexpected ones with the prefix '1.': add it to the names of "
                          "the state, or load the state into the module of that name"));
     CHECK(refused({{"head.scale", ones({2})}}).find("prefix") == std::string::npos);
     CHECK(refused(with_prefix("")) == "loaded");
     CHECK(model.load_state_dict(with_prefix("module."), false).missing.size() == 4);
 }
 
-TEST_CASE("a move or a conversion that finds no memory leaves the module as it was") {
+TEST_CASE("module: a move or conversion that runs out of memory leaves the module unchanged") {
     const auto limited = [](const char* limit) {
         const test::Environment pool("DECLIVITY_POOL", std::nullopt), memory("DECLIVITY_MEMORY_LIMIT", limit);
         return test::fresh_device();

@@ -51,7 +51,7 @@ std::vector<std::string> names(const std::vector<NamedTensor>& tensors) {
 
 }  // namespace
 
-TEST_CASE("ModuleList and ModuleDict: names as PyTorch's, calls by number and key") {
+TEST_CASE("ModuleList and ModuleDict: PyTorch's names, access by index and key") {
     Net net;
     CHECK(names(net.state_dict()) == std::vector<std::string>{"gates.0.dense.weight", "gates.1.dense.weight",
                                                               "gates.2.dense.weight", "heads.class.weight",
@@ -90,7 +90,7 @@ TEST_CASE("ModuleList and ModuleDict: names as PyTorch's, calls by number and ke
     CHECK_FALSE(moved.gates[1].dense.training());
 }
 
-TEST_CASE("ModuleList and ModuleDict: of layers, of modules, and mistakes") {
+TEST_CASE("ModuleList and ModuleDict: of layers, of modules, and errors") {
     nn::ModuleList<> layers(nn::Linear(3, 2), nn::ReLU());
     CHECK(layers[0](ones({1, 3})).shape() == Shape{1, 2});
     CHECK(layers.append(nn::Dropout(0.25)).type_name() == "Dropout");
@@ -118,7 +118,7 @@ TEST_CASE("ModuleList and ModuleDict: of layers, of modules, and mistakes") {
     CHECK(types == "Linear Tanh ");
 }
 
-TEST_CASE("ModuleList, ModuleDict, Sequential: a recorded step is recorded anew when a module has come") {
+TEST_CASE("ModuleList, ModuleDict, Sequential: a captured step is recorded anew when a module has come") {
     const auto twice = [] { return nn::Lambda([](const Tensor& x) { return x * 2; }, "Twice"); };
     struct Holder : nn::Module {
         nn::ModuleList<>& list = add("list", nn::ModuleList<>());

@@ -1,4 +1,4 @@
-// Names that users of other libraries type.
+// Names of other libraries that users type.
 #include <algorithm>
 #include <cmath>
 #include <functional>
@@ -16,7 +16,7 @@
 
 using namespace declivity;
 
-TEST_CASE("BatchNorm1d, 2d and 3d are BatchNorm with the number of axes checked") {
+TEST_CASE("BatchNorm1d, 2d and 3d: BatchNorm with a check of the number of axes") {
     const Shape shapes[] = {{4, 3}, {4, 3, 5}, {4, 3, 2, 3}, {2, 3, 2, 2, 3}, {2, 3, 2, 2, 2, 2}};
     const auto check = [&](auto make, const std::string& name, std::vector<std::size_t> taken,
                            const std::string& wants) {
@@ -50,7 +50,7 @@ TEST_CASE("BatchNorm1d, 2d and 3d are BatchNorm with the number of axes checked"
     CHECK(model.summary({1, 1, 5, 5}).find("BatchNorm2d") != std::string::npos);
 }
 
-TEST_CASE("short and other names give what the long ones do") {
+TEST_CASE("aliases: short names are the same as the long ones") {
     const Tensor a = test::random_tensor({3, 4}, 1),
                  b = where(greater(a, zeros({})), a, test::random_tensor({3, 4}, 2));
     using Binary = Tensor (*)(TensorOrScalar, TensorOrScalar);
@@ -90,7 +90,7 @@ TEST_CASE("short and other names give what the long ones do") {
     CHECK(nn::AdaptiveAvgPool2d(1).not_capture_safe().empty());
 }
 
-TEST_CASE("a summary of a network that takes integers") {
+TEST_CASE("summary: a network with integer inputs") {
     struct Embedding : nn::Layer {
         Tensor weight = parameter("weight", rand({7, 5}));
         Tensor forward(Tensor x) override {
@@ -105,6 +105,6 @@ TEST_CASE("a summary of a network that takes integers") {
         CHECK(summary.find("[3, 5]") != std::string::npos);
         CHECK(summary.find("[3, 2]") != std::string::npos);
     }
-    CHECK_THROWS_AS((void)model.summary({3}), TypeError);  // the parameters' type unless it is told
+    CHECK_THROWS_AS((void)model.summary({3}), TypeError);  // the parameters' type by default
     CHECK(nn::Linear(5, 2).summary({3, 5}).find("[3, 2]") != std::string::npos);
 }

@@ -1,4 +1,4 @@
-// Layers of normalisation, bags, pairs and sequences: names and options as PyTorch has them, and what each computes.
+// Normalisation layers, EmbeddingBag, Bilinear and CTCLoss: names and options as in PyTorch, and their results.
 #include <declivity/nn/nn.hpp>
 
 #include <algorithm>
@@ -32,7 +32,7 @@ void same(const Tensor& a, const Tensor& b) {
     CHECK(difference(a, values(b), {1e-5, 1e-5}) == "");
 }
 
-/// Other numbers than those that a norm starts with.
+/// Values other than the initial ones of a norm.
 void spread(nn::BatchNorm& norm, std::uint64_t seed) {
     const NoGrad no_grad;
     const Shape shape = norm.running_mean().shape();
@@ -84,14 +84,14 @@ TEST_CASE("GroupNorm, InstanceNorm, LocalResponseNorm: names, values, running st
     CHECK_THROWS_WITH_AS(nn::GroupNorm(4, 6), "GroupNorm: expected num_groups that divide num_channels, got 4 and 6",
                          ValueError);
     CHECK_THROWS_WITH_AS(nn::InstanceNorm(0), "InstanceNorm: expected num_features of at least 1, got 0", ValueError);
-    CHECK_THROWS_WITH_AS(nn::InstanceNorm1d(6)(image),
-                         "InstanceNorm1d: expected x (N, C, L) or (C, L), got [2, 6, 5, 3] (in InstanceNorm1d)",
-                         ShapeError);
+    CHECK_THROWS_WITH_AS(
+        nn::InstanceNorm1d(6)(image),
+        "InstanceNorm1d: expected x of shape (N, C, L) or (C, L), got [2, 6, 5, 3] (in InstanceNorm1d)", ShapeError);
     CHECK_THROWS_WITH_AS(nn::LocalResponseNorm(0), "LocalResponseNorm: expected a size of at least 1, got 0",
                          ValueError);
 }
 
-TEST_CASE("InstanceNorm: a recorded step updates the running statistics") {
+TEST_CASE("InstanceNorm: a captured step updates the running statistics") {
     nn::InstanceNorm1d a(3, {.track_running_stats = true}), b(3, {.track_running_stats = true});
     const NoGrad no_grad;
     auto captured = capture([&](const std::vector<Tensor>& in) { return std::vector{b(in[0])}; });
@@ -103,7 +103,7 @@ TEST_CASE("InstanceNorm: a recorded step updates the running statistics") {
     CHECK(captured.replayed() > 0);
 }
 
-TEST_CASE("BatchNorm of 2, 3 and 5 axes is that of each channel") {
+TEST_CASE("BatchNorm: 2, 3 and 5 axes are normalised per channel") {
     for (const Shape& shape : {Shape{7, 3}, Shape{4, 3, 5}, Shape{2, 3, 4, 2, 3}}) {
         const Tensor x = random_tensor(shape, 1, DType::f32, 1, 3);
         nn::BatchNorm1d line(3);
@@ -119,7 +119,7 @@ TEST_CASE("BatchNorm of 2, 3 and 5 axes is that of each channel") {
     CHECK_THROWS_AS(nn::BatchNorm3d(3)(zeros({2, 3, 4})), ShapeError);
 }
 
-TEST_CASE("Embedding and EmbeddingBag: options, and tables that are there already") {
+TEST_CASE("Embedding and EmbeddingBag: options, and existing tables") {
     const Tensor numbers = Tensor::from<std::int64_t>({4, 1, 2, 1, 4, 0}, {2, 3}), table = random_tensor({5, 3}, 1);
     nn::Embedding frozen = nn::Embedding::from_pretrained(table),
                   trained = nn::Embedding::from_pretrained(table, false);
@@ -194,7 +194,7 @@ TEST_CASE("SpectralNorm: the largest singular value is 1") {
     std::vector<double> wanted = matrix;
     for (double& value : wanted) value /= 3;
     CHECK(difference(layer.weight(), wanted, {1e-5, 1e-5}) == "");
-    // In evaluation the buffers stay; in training they follow the weight.
+    // In evaluation mode the buffers are unchanged; in training they follow the weight.
     const auto buffers = [&] { return values(layer.named_buffers()[0].tensor); };
     layer.eval();
     const auto before = buffers();
@@ -209,21 +209,21 @@ TEST_CASE("SpectralNorm: the largest singular value is 1") {
     CHECK(buffers() != before);
     CHECK(difference(layer.weight(), {wanted[2], wanted[3], wanted[0], wanted[1]}, {1e-5, 1e-5}) == "");
 
-    // Axis 1 of transposed convolutions; vectors; the gradient goes through sigma as well.
+    // Axis 1 of transposed convolutions; vectors; the gradient includes that of sigma.
     nn::ConvTranspose2d turned(3, 4, 2);
     nn::spectral_norm(turned);
     CHECK(turned.named_buffers()[0].tensor.shape() == Shape{4});
     nn::LayerNorm rows(3);
     nn::spectral_norm(rows);
     CHECK(difference(rows.weight(), std::vector<double>(3, 1 / std::sqrt(3.0)), {1e-6, 1e-6}) == "");
-    // W of singular values a, b: d(sum of squares of W / a) has no part along W itself.
+    // For W with singular values a, b: d(sum of squares of W / a) has no component along W itself.
     const Tensor weight = layer.weight();
     const Tensor slope = grad({sum(weight * weight)}, {layer.parameters()[0]})[0];
     CHECK(values(sum(slope * layer.parameters()[0]))[0] == doctest::Approx(0).epsilon(1e-4));
     CHECK_THROWS_AS(nn::spectral_norm(rows, "bias", {.n_power_iterations = 0}), ValueError);
 }
 
-TEST_CASE("SpectralNorm: several uses in a step, recorded or not") {
+TEST_CASE("SpectralNorm: several uses in a step, captured or not") {
     const auto make = [] {
         manual_seed(5);
         nn::Linear layer(4, 4);
@@ -250,7 +250,7 @@ TEST_CASE("SpectralNorm: several uses in a step, recorded or not") {
         CHECK(difference(a.named_buffers()[i].tensor, values(b.named_buffers()[i].tensor), {1e-6, 1e-6}) == "");
 }
 
-TEST_CASE("fuse_conv_bn, fuse_linear_bn: layers with what the norm makes of their results") {
+TEST_CASE("fuse_conv_bn, fuse_linear_bn: layers with the norm folded into their weights") {
     manual_seed(9);
     const Tolerance allowed{2e-5, 2e-5};
     for (const bool bias : {false, true}) {

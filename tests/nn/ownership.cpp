@@ -1,4 +1,4 @@
-// Modules that are moved, modules that were moved from, and children that are built in place.
+// Moved modules, moved-from modules, and children constructed in place.
 #include <declivity/nn/nn.hpp>
 
 #include <functional>
@@ -21,7 +21,7 @@ using namespace declivity::test;
 
 namespace {
 
-/// Its own function, and a pointer, refer to the module itself: it may not be moved.
+/// Its function and a pointer refer to the module itself, so it cannot be moved.
 struct Scale : nn::Layer {
     explicit Scale(double by, std::unique_ptr<int> starts_at = nullptr)
         : factor(by), calls(starts_at ? *starts_at : 0) {}
@@ -47,7 +47,7 @@ struct Net : nn::Layer {
 
 }  // namespace
 
-TEST_CASE("children built in place: where they are made is where they stay") {
+TEST_CASE("children built in place: keep their address") {
     Net net;
     CHECK(net.scale.self == &net.scale);
     CHECK(net.children()[0].second == &net.scale);
@@ -85,7 +85,7 @@ TEST_CASE("children built in place: in a Sequential") {
     CHECK(scale.calls == 2);
 }
 
-TEST_CASE("a moved module: its references to children are right, and it computes the same") {
+TEST_CASE("moved module: references to its children remain valid, and the result is the same") {
     Net net;
     const Tensor x = random_tensor({2, 2, 5, 5}, 2);
     const auto before = values(net(x));
@@ -97,7 +97,7 @@ TEST_CASE("a moved module: its references to children are right, and it computes
     for (const Tensor& parameter : moved.parameters()) CHECK(parameter.grad().defined());
 }
 
-TEST_CASE("a module that was moved from says so") {
+TEST_CASE("moved-from module: calls report it") {
     nn::Sequential from(nn::Linear(5, 3), nn::ReLU());
     const nn::Sequential model(std::move(from));
     const Tensor x = random_tensor({7, 5}, 1);
@@ -131,7 +131,7 @@ TEST_CASE("a module that was moved from says so") {
     }
     CHECK(model.size() == 2);
 
-    // Without children, too; one that was never moved gives x back.
+    // Also without children; an empty Sequential that was never moved returns x.
     nn::Sequential empty;
     CHECK(empty(x).state() == x.state());
     CHECK(empty.parameters().empty());
@@ -139,7 +139,7 @@ TEST_CASE("a module that was moved from says so") {
     CHECK(other(x).state() == x.state());
     CHECK_THROWS_WITH_AS((void)empty(x), words, ValueError);
 
-    // So do layers, and what was moved goes on saying it.
+    // So do layers; a moved-from layer continues to report it.
     nn::Linear linear(5, 3), second(std::move(linear));
     CHECK_THROWS_WITH_AS((void)linear(x), "Linear: expected a module, got one that was moved from", ValueError);
     nn::Linear third(std::move(linear));
@@ -152,7 +152,7 @@ TEST_CASE("a module that was moved from says so") {
                          ValueError);
     CHECK(taken(x).shape() == x.shape());
 
-    // A child that somebody moved away: where it was is named.
+    // A child that was moved away is reported with its position.
     nn::Sequential outer(nn::Sequential(nn::ReLU(), nn::Linear(5, 3)), nn::Tanh());
     auto& child = dynamic_cast<nn::Linear&>(*outer.children()[0].second->children()[1].second);
     const nn::Linear stolen(std::move(child));
@@ -162,7 +162,7 @@ TEST_CASE("a module that was moved from says so") {
                          ValueError);
 }
 
-TEST_CASE("assignment gives a module that was moved from another life") {
+TEST_CASE("moved-from module: assignment makes it usable again") {
     const Tensor x = random_tensor({7, 5}, 1);
     nn::Linear a(5, 3), b(5, 2);
     std::swap(a, b);
@@ -172,7 +172,7 @@ TEST_CASE("assignment gives a module that was moved from another life") {
     a = std::move(b);
     CHECK(a(x).shape() == Shape{7, 3});
     CHECK_THROWS_AS((void)b(x), ValueError);
-    a = std::move(b);  // of what was moved from: so is this
+    a = std::move(b);  // the source is now moved-from
     CHECK_THROWS_AS((void)a(x), ValueError);
     auto& same = c;
     c = std::move(same);

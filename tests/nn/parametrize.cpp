@@ -1,4 +1,4 @@
-// Parametrisations: what a module computes with is made of what is trained.
+// Parametrizations: a module's parameter is computed from trained originals.
 #include <declivity/nn/parametrize.hpp>
 
 #include <cmath>
@@ -34,7 +34,7 @@ struct Symmetric : nn::Layer {
     const std::type_info& capture_safe() const override { return typeid(Symmetric); }
 };
 
-/// exp, whose original is the logarithm.
+/// exp, with the logarithm as the original.
 struct Positive : nn::Layer {
     Tensor forward(Tensor w) override { return exp(w); }
     static Tensor right_inverse(const Tensor& w) { return log(w); }
@@ -47,7 +47,7 @@ struct Scaled : nn::Layer {
     const std::type_info& capture_safe() const override { return typeid(Scaled); }
 };
 
-/// A user's own module.
+/// A user-defined module.
 struct Mix : nn::Layer {
     nn::Parameter w = parameter("w", random_tensor({3, 3}, 1));
     nn::Parameter scale = parameter("scale", full({1}, 0.5));
@@ -69,7 +69,7 @@ Tensor symmetric(const Tensor& w) { return (w + transpose(w)) * 0.5; }
 
 }  // namespace
 
-TEST_CASE("parametrisations: a module computes with a function of what is trained") {
+TEST_CASE("parametrizations: a module computes with a function of the original") {
     Mix mix;
     const Tensor x = random_tensor({4, 3}, 2), w = mix.w;
     CHECK(names(mix.named_parameters()) == Names{"w", "scale", "plain"});
@@ -79,21 +79,21 @@ TEST_CASE("parametrisations: a module computes with a function of what is traine
     CHECK(&made == mix.children()[0].second->children()[0].second->children()[0].second);
     CHECK(names(mix.named_parameters()) == Names{"scale", "plain", "parametrizations.w.original"});
     CHECK(names(mix.state_dict()) == names(mix.named_parameters()));
-    CHECK(mix.named_parameters()[2].tensor.state() == w.state());  // the same tensor, so that an optimizer keeps it
+    CHECK(mix.named_parameters()[2].tensor.state() == w.state());  // the same tensor, so that optimizers remain valid
     CHECK(values(w) == before);
     CHECK(difference(mix(x), values(matmul(x, symmetric(w)) * 0.5 + 0.5), {1e-6, 1e-6}) == "");
     CHECK(values(mix.w.value()) == values(symmetric(w)));
     CHECK(nn::is_parametrized(mix));
     CHECK(nn::is_parametrized(mix, "w"));
     CHECK_FALSE(nn::is_parametrized(mix, "scale"));
-    // Gradients arrive at the original, symmetric as the function.
+    // Gradients flow to the original, symmetric like the function.
     sum(mix(x)).backward();
     const auto g = values(w.grad());
     Tensor plain = w.detach().clone().set_requires_grad();
     sum(matmul(x, symmetric(plain)) * 0.5).backward();
     CHECK(difference(g, values(plain.grad()), {1e-5, 1e-5}) == "");
     CHECK(g[1] == doctest::Approx(g[3]));
-    // Removed: the value stays, and the handle is the trained one again.
+    // After removal the value remains, and the handle is the trained one again.
     const auto value = values(mix.w.value());
     nn::remove_parametrizations(mix, "w");
     CHECK(names(mix.named_parameters()) == Names{"w", "scale", "plain"});
@@ -105,7 +105,7 @@ TEST_CASE("parametrisations: a module computes with a function of what is traine
     CHECK(mix.children().empty());
 }
 
-TEST_CASE("parametrisations: several in a row, one with parameters, one with a right inverse") {
+TEST_CASE("parametrizations: several in a row, one with parameters, one with a right inverse") {
     nn::Linear layer(3, 3);
     const Tensor w = layer.weight();
     const auto before = values(w);
@@ -116,7 +116,7 @@ TEST_CASE("parametrisations: several in a row, one with parameters, one with a r
     CHECK(difference(layer.weight(), values(symmetric(w * 2)), {1e-6, 1e-6}) == "");
     nn::remove_parametrizations(layer, "weight", false);
     CHECK(values(layer.weight()) == before);
-    // Of a module that lives on with the same values.
+    // For a module that continues with the same values.
     nn::Linear positive(3, 2);
     {
         const NoGrad no_grad;
@@ -139,7 +139,7 @@ TEST_CASE("parametrisations: several in a row, one with parameters, one with a r
     CHECK(nn::is_parametrized(positive, "bias"));
 }
 
-TEST_CASE("parametrisations: mistakes are refused by name, and change nothing") {
+TEST_CASE("parametrizations: errors name the parameter and change nothing") {
     nn::Linear layer(3, 2);
     CHECK_THROWS_WITH_AS(
         nn::register_parametrization(layer, "wieght", Symmetric()),
@@ -150,37 +150,37 @@ TEST_CASE("parametrisations: mistakes are refused by name, and change nothing") 
     };
     CHECK_THROWS_WITH_AS(
         nn::register_parametrization(layer, "weight", Other()),
-        doctest::Contains("register_parametrization: expected a parametrisation that gives 'weight' of Linear "
-                          "as it is, f32 [2, 3]"),
+        doctest::Contains("register_parametrization: expected a parametrisation that keeps the type, shape and device "
+                          "of 'weight' of Linear, f32 [2, 3]"),
         ValueError);
-    CHECK_THROWS_WITH_AS(
-        nn::remove_parametrizations(layer, "weight"),
-        "remove_parametrizations: expected a parameter that has parametrisations, got 'weight' of Linear", ValueError);
+    CHECK_THROWS_WITH_AS(nn::remove_parametrizations(layer, "weight"),
+                         "remove_parametrizations: expected a parametrised parameter, got 'weight' of Linear",
+                         ValueError);
     struct Pair : nn::Callable<Tensor(Tensor, Tensor)> {
         Tensor forward(Tensor a, Tensor b) override { return a * b; }
     };
     CHECK_THROWS_WITH_AS(nn::register_parametrization(layer, "weight", Pair()),
-                         doctest::Contains("expected a right_inverse that gives 2 tensors"), ValueError);
+                         doctest::Contains("expected a right_inverse that returns 2 tensors"), ValueError);
     CHECK(names(layer.state_dict()) == Names{"weight", "bias"});
     CHECK(layer.children().empty());
     nn::weight_norm(layer);
     CHECK_THROWS_WITH_AS(nn::register_parametrization(layer, "weight", Pair()),
                          doctest::Contains("to take one tensor, got one that takes 2"), ValueError);
     CHECK_THROWS_WITH_AS(nn::remove_parametrizations(layer, "weight", false),
-                         "remove_parametrizations: expected one original to go back to, got 2 of 'weight'", ValueError);
+                         "remove_parametrizations: expected one original to restore, got 2 of 'weight'", ValueError);
     CHECK_THROWS_AS(nn::lora(layer, "bias"), ShapeError);
     CHECK_THROWS_WITH_AS(nn::lora(layer, "weight", {.rank = 0}), "LoRA: expected a rank of at least 1, got 0",
                          ValueError);
     Mix mix;
     CHECK_THROWS_WITH_AS(nn::register_parametrization(mix, "plain", Scaled()),
-                         "register_parametrization: expected a parameter that its module keeps as nn::Parameter, got "
-                         "'plain' of Mix, which keeps a Tensor",
+                         "register_parametrization: expected a parameter stored as nn::Parameter, got "
+                         "'plain' of Mix, which stores a Tensor",
                          ValueError);
     nn::Linear gone(std::move(layer));
     CHECK_THROWS_WITH_AS(nn::weight_norm(layer), doctest::Contains("got one that was moved from"), ValueError);
 }
 
-TEST_CASE("LoRA: W + alpha / rank B A, of which the base is frozen") {
+TEST_CASE("LoRA: W + alpha / rank B A with a frozen base") {
     manual_seed(7);
     const std::vector<std::pair<Shape, std::int64_t>> shapes{{{4, 5}, 20}, {{4, 2, 3, 3}, 72}};
     for (const bool conv : {false, true}) {
@@ -200,7 +200,7 @@ TEST_CASE("LoRA: W + alpha / rank B A, of which the base is frozen") {
         CHECK(parameters[2].tensor.requires_grad());
         CHECK(parameters[2].tensor.shape() == Shape{2, conv ? 18 : 5});
         CHECK(parameters[3].tensor.shape() == Shape{4, 2});
-        // A trained step moves B alone at first, and A behind it.
+        // The first training step changes only B, later ones also A.
         std::vector<Tensor> trained;
         for (const auto& parameter : parameters)
             if (parameter.tensor.requires_grad()) trained.push_back(parameter.tensor);
@@ -226,7 +226,7 @@ TEST_CASE("LoRA: W + alpha / rank B A, of which the base is frozen") {
     }
 }
 
-TEST_CASE("LoRA draws A as PyTorch does") {
+TEST_CASE("LoRA: A has PyTorch's initial distribution") {
     manual_seed(8);
     nn::Linear layer(50, 40);
     nn::lora(layer, "weight", {.rank = 30});
@@ -239,7 +239,7 @@ TEST_CASE("LoRA draws A as PyTorch does") {
     CHECK(std::sqrt(squares / static_cast<double>(a.size())) == doctest::Approx(bound / std::sqrt(3.0)).epsilon(0.05));
 }
 
-TEST_CASE("weight norm: g v / |v|, with a norm for each element of an axis") {
+TEST_CASE("weight norm: g v / |v|, with a norm for each index of an axis") {
     const auto norms = [](const std::vector<double>& v, std::int64_t rows, std::int64_t columns, int dim) {
         std::vector<double> out(static_cast<std::size_t>(dim < 0 ? 1 : dim == 0 ? rows : columns), 0);
         for (std::int64_t i = 0; i < rows; ++i)
@@ -272,7 +272,7 @@ TEST_CASE("weight norm: g v / |v|, with a norm for each element of an axis") {
         CHECK(difference(layer(x), tripled, {1e-5, 1e-5}) == "");
         sum(square(layer(x))).backward();
         CHECK(g.grad().shape() == g.shape());
-        // The gradient for v is orthogonal to v in each row that is normalised.
+        // The gradient of v is orthogonal to v in each normalised row.
         if (dim == 0) {
             const auto gv = values(sum(v.grad() * v, {1}));
             for (const double value : gv) CHECK(std::abs(value) < 1e-4);
@@ -283,8 +283,8 @@ TEST_CASE("weight norm: g v / |v|, with a norm for each element of an axis") {
     }
 }
 
-TEST_CASE("parametrisations: second-order gradients") {
-    if (widest() != DType::f64) return;  // f32 is too coarse for differences
+TEST_CASE("parametrizations: second-order gradients") {
+    if (widest() != DType::f64) return;  // f32 is too coarse for finite differences
     for (const int kind : {0, 1, 2}) {
         CAPTURE(kind);
         nn::Linear layer(3, 3, {.dtype = DType::f64});
@@ -299,7 +299,7 @@ TEST_CASE("parametrisations: second-order gradients") {
             if (tensor.requires_grad() && name != "bias") trained.push_back(tensor);
         }
         const Tensor x = random_tensor({4, 3}, 40, DType::f64);
-        // Of the gradient's squared norm, against central differences.
+        // Gradient of the gradient's squared norm, compared with central differences.
         const auto penalty = [&](bool graph) {
             const std::vector<Tensor> first = grad({sum(tanh(layer(x)))}, trained, {.create_graph = graph});
             Tensor total = zeros({}, {DType::f64});
@@ -330,7 +330,7 @@ TEST_CASE("parametrisations: second-order gradients") {
 
 namespace {
 
-/// Losses and parameters of some steps of a network with parametrisations, plain or recorded.
+/// Losses and parameters of some steps of a network with parametrizations, eager or captured.
 std::vector<std::vector<double>> trained(bool captured_steps) {
     manual_seed(11);
     nn::Sequential model(nn::Conv2d(1, 4, 3), nn::ReLU(), nn::Flatten(), nn::Linear(36, 3), Mix());
@@ -364,9 +364,9 @@ std::vector<std::vector<double>> trained(bool captured_steps) {
 
 }  // namespace
 
-TEST_CASE("parametrisations: recorded steps give the bits of plain ones") { CHECK(trained(true) == trained(false)); }
+TEST_CASE("parametrizations: captured steps match eager ones bit for bit") { CHECK(trained(true) == trained(false)); }
 
-TEST_CASE("parametrisations: a recorded step is recorded anew when they come and go") {
+TEST_CASE("parametrisations: a captured step is recorded anew when they come and go") {
     nn::Linear layer(3, 3);
     const NoGrad no_grad;
     const Tensor x = random_tensor({4, 3}, 12);
@@ -385,7 +385,7 @@ TEST_CASE("parametrisations: a recorded step is recorded anew when they come and
     CHECK(step.replayed() == 2);
 }
 
-TEST_CASE("parametrisations: state dicts, types, moves and optimizers") {
+TEST_CASE("parametrizations: state dicts, types, moves and optimizers") {
     const TempFolder folder;
     nn::Sequential a(nn::Linear(4, 4), nn::Linear(4, 2)), b(nn::Linear(4, 4), nn::Linear(4, 2));
     for (nn::Sequential* model : {&a, &b}) {
@@ -410,7 +410,7 @@ TEST_CASE("parametrisations: state dicts, types, moves and optimizers") {
     CHECK(values(moved(x)) == exact);
     moved.eval();
     CHECK_FALSE(moved[0].children()[0].second->training());
-    // An optimizer made before keeps what it trains: the original is the same tensor.
+    // An existing optimizer remains valid: the original is the same tensor.
     nn::Linear layer(3, 3);
     optim::SGD optimizer(layer.parameters(), {.lr = 0.1});
     nn::register_parametrization(layer, "weight", Symmetric());
@@ -429,7 +429,7 @@ TEST_CASE("parametrisations: state dicts, types, moves and optimizers") {
     CHECK(Tensor(second.w).state() == first.named_parameters()[1].tensor.state());
 }
 
-TEST_CASE("parametrisations: a summary counts the layer once, and observers are not told of them") {
+TEST_CASE("parametrizations: a summary counts the layer once, and observers do not see them") {
     nn::Sequential model(nn::Linear(4, 3), nn::ReLU());
     nn::lora(model[0], "weight", {.rank = 2});
     const std::string table = model.summary({5, 4});

@@ -1,4 +1,4 @@
-// RNN, GRU, LSTM as modules: layers, directions, names of parameters, states, lengths; a network learns to remember.
+// RNN, GRU, LSTM modules: layers, directions, parameter names, states, lengths; a network learns to remember.
 #include <cstdint>
 #include <string>
 #include <vector>
@@ -29,7 +29,7 @@ Tensor named(nn::Module& module, const std::string& name) {
 
 }  // namespace
 
-TEST_CASE("LSTM: two layers in both directions are the layers by hand") {
+TEST_CASE("LSTM: two bidirectional layers match composed layers") {
     nn::LSTM model(3, 5, {.num_layers = 2, .bidirectional = true});
     std::vector<std::string> names;
     for (const auto& [name, tensor] : model.named_parameters()) names.push_back(name);
@@ -61,7 +61,7 @@ TEST_CASE("LSTM: two layers in both directions are the layers by hand") {
     CHECK(difference(made.y, values(in), {1e-6, 1e-6}) == "");
     CHECK(difference(made.state.hidden, values(stack(hidden, 0)), {1e-6, 1e-6}) == "");
     CHECK(difference(made.state.cell, values(stack(cells, 0)), {1e-6, 1e-6}) == "");
-    // A state starts at zeros, one sequence needs no axis N, and the batch may come first.
+    // The default state is zeros, one sequence needs no axis N, and the batch may come first.
     const LstmSequence plain = model(x), zero = model(x, {zeros({4, 2, 5}), zeros({4, 2, 5})});
     CHECK(values(plain.y) == values(zero.y));
     const LstmSequence single = model(select(x, 1, 0), {select(h, 1, 0), select(c, 1, 0)});
@@ -70,7 +70,7 @@ TEST_CASE("LSTM: two layers in both directions are the layers by hand") {
     CHECK(difference(single.y, values(select(model(x, {h, c}).y, 1, 0)), {1e-6, 1e-6}) == "");
 }
 
-TEST_CASE("GRU and RNN: batch first, dropout, and what is refused") {
+TEST_CASE("GRU and RNN: batch first, dropout, errors") {
     nn::GRU gru(3, 5, {.num_layers = 2, .batch_first = true, .dropout = 0.5});
     gru.eval();
     const Tensor x = random_tensor({2, 4, 3}, 1);
@@ -111,7 +111,7 @@ TEST_CASE("GRU and RNN: batch first, dropout, and what is refused") {
     CHECK_THROWS_AS(gru_cell(x), ShapeError);
 }
 
-TEST_CASE("LSTM: learns to say what it saw first") {
+TEST_CASE("LSTM: learns to output the first token") {
     manual_seed(3);
     struct Net : nn::Layer {
         nn::LSTM& lstm = add("lstm", nn::LSTM(4, 24));
@@ -131,10 +131,11 @@ TEST_CASE("LSTM: learns to say what it saw first") {
     CHECK(loss < 0.3);  // ln 4 = 1.39 without memory
 }
 
-TEST_CASE("recurrent layers name x where its features do not fit") {
+TEST_CASE("recurrent layers: shape errors name x") {
     nn::LSTM lstm(3, 5, {.num_layers = 2});
     CHECK_THROWS_WITH_AS(lstm(ones({4, 2, 7})), "LSTM: expected x of 3 features (input_size), got [4, 2, 7] (in LSTM)",
                          ShapeError);
     nn::GRUCell cell(3, 5);
-    CHECK_THROWS_WITH_AS(cell(ones({2, 7})), "GRUCell: expected x (N, 3) or (3), got [2, 7] (in GRUCell)", ShapeError);
+    CHECK_THROWS_WITH_AS(cell(ones({2, 7})), "GRUCell: expected x of shape (N, 3) or (3), got [2, 7] (in GRUCell)",
+                         ShapeError);
 }

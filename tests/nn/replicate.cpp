@@ -1,4 +1,4 @@
-// Copies of a network on several devices.
+// Replicas of a network on several devices.
 #include <declivity/nn/replicate.hpp>
 
 #include <memory>
@@ -28,14 +28,14 @@ struct Tied : nn::Layer {
 
 }  // namespace
 
-TEST_CASE("replicas: the model's weights, buffers, modes and ties, on each device") {
+TEST_CASE("replicas: weights, buffers, modes and ties of the model, on each device") {
     Tied model;
     const Tensor x = random_tensor({5, 4}, 1);
-    (void)model(x);  // moves the running statistics
+    (void)model(x);  // updates the running statistics
     model.drop.eval();
     model.norm.eval();
     model.norm.parameters()[0].set_requires_grad(false);
-    // Every device that there is, and the model's own twice.
+    // Every available device, and the model's own twice.
     std::vector<Device> devices = Device::all();
     devices.push_back(default_device());
     devices.push_back(default_device());
@@ -54,7 +54,7 @@ TEST_CASE("replicas: the model's weights, buffers, modes and ties, on each devic
         CHECK(replica.norm.parameters()[1].requires_grad());
         CHECK(replica.norm.named_buffers()[2].tensor.item<std::int64_t>() == 1);
     }
-    // They share nothing.
+    // They share no memory.
     {
         const NoGrad no_grad;
         replicas.back()->encoder.weight().fill_(0);
@@ -65,7 +65,7 @@ TEST_CASE("replicas: the model's weights, buffers, modes and ties, on each devic
     CHECK_FALSE(model.encoder.weight().grad().defined());
 }
 
-TEST_CASE("replicas: of another type, in place, with parametrisations, and mistakes") {
+TEST_CASE("replicas: of another type, in place, with parametrizations, and errors") {
     const std::vector<Device> here{default_device()};
     nn::Linear half(4, 3, {.dtype = DType::f16});
     const auto halves = nn::replicate([] { return nn::Linear(4, 3); }, half, here);

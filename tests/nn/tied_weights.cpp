@@ -1,4 +1,4 @@
-// One tensor registered twice: counted once, trained by both its uses, kept under both its names.
+// One tensor registered twice: counted once, trained by both uses, saved under both names.
 #include <declivity/nn/nn.hpp>
 
 #include <cmath>
@@ -99,7 +99,7 @@ TEST_CASE("tied weights: counted once, named twice") {
     CHECK(names(model.state_dict()) ==
           std::vector<std::string>{"mean", "encoder.weight", "decoder.weight", "decoder.mean"});
     CHECK(names(model.decoder.named_parameters()) == std::vector<std::string>{"weight"});
-    // A line of the summary counts what the layer has, the last line each once.
+    // A line of the summary counts the layer's parameters, the last line counts each parameter once.
     const std::string summary = model.summary({7, kInputs});
     const std::string last = summary.substr(summary.find("total for"));
     CHECK(last.find(" 15 ") != std::string::npos);
@@ -109,7 +109,7 @@ TEST_CASE("tied weights: counted once, named twice") {
     CHECK(summary.substr(decoder, summary.find('\n', decoder) - decoder).find(" 15 ") != std::string::npos);
 }
 
-TEST_CASE("tied weights: trained by both their uses") {
+TEST_CASE("tied weights: trained by both uses") {
     Autoencoder model;
     const Tensor x = random_tensor({7, kInputs}, 1);
     Matrix wanted = matrix(values(model.encoder.weight()), kInputs);
@@ -122,7 +122,7 @@ TEST_CASE("tied weights: trained by both their uses") {
         CHECK(difference(model.encoder.weight(), flat(wanted), {1e-5, 1e-5}) == "");
         CHECK(model.decoder.weight.state() == model.encoder.weight().state());
     }
-    // Each of the others that work on all parameters takes it once, too.
+    // Other functions over all parameters also use it once.
     optim::Adam adam(model.parameters(), {.lr = 0.01});
     const auto loss = [&] { return sum(square(model(x) - x)); };
     const double before = loss().item<float>();
@@ -138,7 +138,7 @@ TEST_CASE("tied weights: trained by both their uses") {
     CHECK(loss().item<float>() < before);
 }
 
-TEST_CASE("tied weights: saved and loaded under both their names") {
+TEST_CASE("tied weights: saved and loaded under both names") {
     const TempFolder folder;
     Autoencoder a, b;
     const Tensor x = random_tensor({7, kInputs}, 2);
@@ -159,7 +159,7 @@ TEST_CASE("tied weights: saved and loaded under both their names") {
     auto one_name = loaded;
     std::erase_if(one_name, [](const NamedTensor& tensor) { return tensor.name == "decoder.weight"; });
     Autoencoder d;
-    d.load_state_dict(one_name);  // as files from elsewhere have it, under either name
+    d.load_state_dict(one_name);  // files of other libraries have either name
     CHECK(values(d(x)) == wanted);
     auto other_name = loaded;
     std::erase_if(other_name, [](const NamedTensor& item) { return item.name == "encoder.weight"; });
@@ -169,7 +169,7 @@ TEST_CASE("tied weights: saved and loaded under both their names") {
     std::erase_if(other_name, [](const NamedTensor& element) { return element.name == "decoder.weight"; });
     CHECK_THROWS_WITH_AS(e.load_state_dict(other_name), doctest::Contains("missing: [encoder.weight, decoder.weight]"),
                          ValueError);
-    // Values that differ are refused, strict or not, and nothing is loaded.
+    // Different values are refused, strict or not, and nothing is loaded.
     auto two_values = loaded;
     for (auto& [name, tensor] : two_values)
         if (name == "decoder.weight") tensor = tensor + 1;
@@ -177,17 +177,17 @@ TEST_CASE("tied weights: saved and loaded under both their names") {
         CHECK_THROWS_WITH_AS(
             d.load_state_dict(two_values, strict),
             "load_state_dict: expected the same values for 'encoder.weight' and 'decoder.weight', which "
-            "are one tensor here, got others",
+            "are one tensor here, got different ones",
             ValueError);
     CHECK(values(d(x)) == wanted);
-    // Not-a-number equals itself: bits are compared.
+    // NaN equals itself: bits are compared.
     auto broken = loaded;
     for (auto& [name, tensor] : broken)
         if (name.ends_with("coder.weight")) tensor = full(tensor.shape(), NAN);
     d.load_state_dict(broken);
     CHECK(std::isnan(values(d.encoder.weight())[0]));
 
-    // To another type and back: one tensor still, under both handles.
+    // To another type and back: still one tensor under both handles.
     c.to(DType::f16);
     CHECK(c.decoder.weight.dtype() == DType::f16);
     c.to(DType::f32);

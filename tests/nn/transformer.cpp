@@ -1,5 +1,5 @@
-// Multi-head attention against plain C++ in double, with PyTorch's masks and names; transformer layers against the same
-// written out.
+// Multi-head attention compared with plain C++ in double, with PyTorch's masks and names; transformer layers compared
+// with composed functions.
 #include <declivity/nn/transformer.hpp>
 
 #include <cmath>
@@ -36,7 +36,7 @@ std::map<std::string, Tensor> parameters_of(const nn::Module& module) {
     return out;
 }
 
-/// Other than their initial values, biases included.
+/// Replaces all initial values, including biases.
 template <class M>
 M drawn(M module) {
     std::uint64_t seed = 70;
@@ -66,7 +66,7 @@ struct Sizes {
     std::int64_t batch, queries, keys, width, heads, kdim, vdim;
 };
 
-/// `hidden(n, head, i, j)`: what is added to a score.
+/// `hidden(n, head, i, j)` is added to a score.
 template <class Hidden>
 std::pair<Values, Values> attended(const Sizes& s, const Values& q, const Values& k, const Values& v, Hidden hidden) {
     const std::int64_t each = s.width / s.heads;
@@ -130,10 +130,10 @@ TEST_CASE("multi-head attention: names are PyTorch's") {
           "layers.0.norm2.bias [4]; norm.weight [4]; norm.bias [4]; ");
 }
 
-TEST_CASE("multi-head attention: values against plain C++, with every mask") {
+TEST_CASE("multi-head attention: values match plain C++ with every mask") {
     const Sizes s{2, 5, 7, 6, 2, 4, 3};
     enum class Kind { plain, causal, mask, head_masks, added, padding, both, mixed };
-    for (const bool own : {false, true})  // weights of three, and self-attention of one
+    for (const bool own : {false, true})  // separate weights, and self-attention with packed ones
         for (const Kind kind : {Kind::plain, Kind::causal, Kind::mask, Kind::head_masks, Kind::added, Kind::padding,
                                 Kind::both, Kind::mixed})
             for (const bool batch_first : {false, true}) {
@@ -192,7 +192,7 @@ TEST_CASE("multi-head attention: values against plain C++, with every mask") {
             }
 }
 
-TEST_CASE("multi-head attention: a sample alone, dropout while training only, and what does not fit") {
+TEST_CASE("multi-head attention: unbatched input, dropout only in training, and shape errors") {
     nn::MultiheadAttention attention = drawn(nn::MultiheadAttention(8, 4, {.dropout = 0.5, .batch_first = true}));
     const Tensor x = random_tensor({1, 6, 8}, 1), one = select(x, 0, 0);
     attention.eval();
@@ -208,7 +208,7 @@ TEST_CASE("multi-head attention: a sample alone, dropout while training only, an
     CHECK_THROWS_AS((void)attention(x, {}, {}, {.key_padding_mask = zeros({2, 6})}), ShapeError);
 }
 
-TEST_CASE("transformer layers: encoder and decoder, normalisation in front and behind") {
+TEST_CASE("transformer layers: encoder and decoder, pre-norm and post-norm") {
     for (const bool norm_first : {false, true}) {
         CAPTURE(norm_first);
         const nn::TransformerLayerOptions options{.dim_feedforward = 10,
@@ -247,7 +247,7 @@ TEST_CASE("transformer layers: encoder and decoder, normalisation in front and b
     }
 }
 
-TEST_CASE("transformer: a network of both learns to turn sequences round") {
+TEST_CASE("transformer: encoder and decoder learn to reverse sequences") {
     if (small_cases()) return;
     manual_seed(2);
     constexpr std::int64_t tokens = 8, length = 6, width = 16;
@@ -265,7 +265,7 @@ TEST_CASE("transformer: a network of both learns to turn sequences round") {
     for (int step = 0; step < 150; ++step) {
         const Tensor text = randint(0, tokens, {32, length}), turned = flip(text, {1});
         const Tensor memory = encoder(embedding(text) + places);
-        // Each place is told the token before.
+        // Each position gets the token before it.
         const Tensor before = concat({zeros({32, 1}, {DType::i64}), slice(turned, 1, 0, length - 1)}, 1);
         const Tensor scores = head(decoder(embedding(before) + places, memory, {.is_causal = true}));
         const Tensor missed = cross_entropy(reshape(scores, {-1, tokens}), flatten(turned, 0));
@@ -277,14 +277,14 @@ TEST_CASE("transformer: a network of both learns to turn sequences round") {
     CHECK(loss < 0.5);  // log(8) is 2.08
 }
 
-TEST_CASE("attention and the decoder refuse what would be computed as something else") {
+TEST_CASE("attention and decoder: ambiguous arguments are refused") {
     CHECK_THROWS_WITH_AS(nn::TransformerEncoderLayer(8, 2, {.activation = nullptr}),
                          "TransformerEncoderLayer: expected an activation, got an empty function", ValueError);
     nn::MultiheadAttention attention(8, 2);
     const Tensor x = ones({3, 2, 8});
     CHECK_THROWS_WITH_AS(
         attention(x, {}, {}, {.key_padding_mask = zeros({2, 3}, {DType::i64})}),
-        "MultiheadAttention: expected key_padding_mask of bool, or of floating numbers that are added, got i64 (in "
+        "MultiheadAttention: expected key_padding_mask of bool, or an additive mask of a floating type, got i64 (in "
         "MultiheadAttention)",
         TypeError);
     CHECK_THROWS_AS(attention(x, {}, {}, {.attn_mask = zeros({3, 3}, {DType::i32})}), TypeError);

@@ -1,4 +1,4 @@
-// Modules that are called within another's forward() without being its child: reported, unless there is a reason.
+// Modules called within another's forward() without being its child: reported, except in legitimate cases.
 #include <functional>
 #include <memory>
 #include <string>
@@ -21,7 +21,7 @@ using test::stderr_of;
 
 namespace {
 
-/// A layer as a plain member. A class for each test case, since few are told of one.
+/// A layer as a plain member. Each test case has its own class, since a class is reported a few times only.
 template <int>
 struct Plain : nn::Layer {
     nn::Linear& a = add("a", nn::Linear(4, 4));
@@ -35,7 +35,7 @@ struct Nameless : nn::Layer {
     Tensor forward(Tensor x) override { return b(x); }
 };
 
-/// Calls what it is given.
+/// Calls the given module.
 struct Calls : nn::Layer {
     explicit Calls(std::function<Tensor(Tensor)> function) : call(std::move(function)) {}
     Tensor forward(Tensor x) override { return call(x); }
@@ -57,19 +57,19 @@ TEST_CASE("unregistered calls: a layer that is a plain member is reported once, 
     });
     CHECK(text ==
           "declivity: warning: Plain: expected the modules that forward() calls to be its children, got Linear, which "
-          "is none: its parameters are not trained or saved with those of Plain, and train(), eval() and to() do not "
+          "is not: its parameters are not trained or saved with those of Plain, and train(), eval() and to() do not "
           "reach it. Register it, `Linear& layer = add(\"layer\", Linear(...));`; a module that is trained on its own "
           "is declared by set_external()\n");
     Plain<0> moved = std::move(model);
     CHECK(stderr_of([&] { moved(input()); }) == "");
 }
 
-TEST_CASE("unregistered calls: below other layers, in lists and pointers, of a class without a name") {
+TEST_CASE("unregistered calls: below other layers, in lists and pointers, of an unnamed class") {
     Nameless nameless;
     CHECK(stderr_of([&] { nameless(input()); }).starts_with("declivity: warning: Nameless: expected"));
     nn::Sequential model(Plain<1>{}, nn::ReLU());
     CHECK(stderr_of([&] { model(input()); }).find("got Linear") != std::string::npos);
-    // Children of a list that is no child.
+    // Children of a list that is not a child itself.
     struct Listed : nn::Layer {
         nn::ModuleList<nn::Linear> layers;
         Listed() { layers.append(nn::Linear(4, 4)); }
@@ -85,7 +85,7 @@ TEST_CASE("unregistered calls: below other layers, in lists and pointers, of a c
     const std::string text = stderr_of([&] { pointed(input()); });
     CHECK(text.find("Pointed: expected") != std::string::npos);
     CHECK(text.find("got Sequential") != std::string::npos);
-    CHECK(text.find("got Linear") == std::string::npos);  // which is a child of that
+    CHECK(text.find("got Linear") == std::string::npos);  // which is a child of it
     struct Dropped : nn::Layer {
         nn::Dropout dropout{0.5};
         Tensor forward(Tensor x) override { return dropout(x); }
@@ -94,7 +94,7 @@ TEST_CASE("unregistered calls: below other layers, in lists and pointers, of a c
     CHECK(stderr_of([&] { dropped(input()); }).find("got Dropout") != std::string::npos);
 }
 
-TEST_CASE("unregistered calls: the same class is told of a few times at most") {
+TEST_CASE("unregistered calls: a class is reported a few times at most") {
     const std::string text = stderr_of([&] {
         for (int i = 0; i < 20; ++i) Plain<2>()(input());
     });
@@ -126,7 +126,7 @@ TEST_CASE("unregistered calls: children, shared modules, functions and frozen ne
     };
     Tied tied;
     Tied tied_and_moved = std::move(tied);
-    // Lists, dictionaries and children of children that are called by their grandparent.
+    // Lists, dictionaries and grandchildren called by their grandparent.
     struct Nested : nn::Layer {
         nn::ModuleList<nn::Linear>& list = add("list", nn::ModuleList<nn::Linear>(nn::Linear(4, 4)));
         nn::ModuleDict<nn::Linear>& heads = add("heads", nn::ModuleDict<nn::Linear>());
@@ -151,7 +151,7 @@ TEST_CASE("unregistered calls: children, shared modules, functions and frozen ne
           }) == "");
 }
 
-TEST_CASE("unregistered calls: what lies below an external module, and calls after an exception") {
+TEST_CASE("unregistered calls: children of an external module, and calls after an exception") {
     nn::Sequential critic(nn::Linear(4, 4), nn::Linear(4, 1));
     critic.set_external();
     Calls loss([&](const Tensor& x) { return critic[0](x); });
@@ -159,7 +159,7 @@ TEST_CASE("unregistered calls: what lies below an external module, and calls aft
     CHECK(stderr_of([&] {
               loss(input());
               CHECK_THROWS(layer(ones({3, 5})));
-              layer(input());  // the call that threw is over
+              layer(input());  // the call that threw has ended
           }) == "");
     critic.set_external(false);
     CHECK(stderr_of([&] { loss(input()); }).find("Calls: expected") != std::string::npos);

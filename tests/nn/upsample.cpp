@@ -1,4 +1,4 @@
-// Layers that give images another size.
+// Upsampling layers.
 #include <declivity/nn/upsample.hpp>
 
 #include <declivity/runtime/error.hpp>
@@ -10,7 +10,7 @@
 using namespace declivity;
 using namespace declivity::test;
 
-TEST_CASE("Upsample and its two kinds compute what interpolate does, and may be replayed") {
+TEST_CASE("Upsample and its two variants match interpolate and are capture-safe") {
     const Tensor x = random_tensor({2, 3, 4, 5}, 1);
     const InterpolateOptions options{.scale_factor = {2.5, 0.5}, .mode = "bicubic"};
     nn::Upsample layer(options);

@@ -1,4 +1,4 @@
-// Launches one kernel, right or wrong on purpose, so that a test can see that Oclgrind's findings are noticed.
+// Launches one kernel, correct or with a deliberate error, to test that Oclgrind's findings are detected.
 // usage: oclgrind_selftest right|race|bounds|uninitialized|api|exit
 #include <cstdio>
 #include <string>
@@ -8,7 +8,7 @@
 
 namespace {
 
-// Each adds its index to an element of `in` and stores the sum in `out`.
+// Each work-item adds its index to an element of `in` and stores the sum in `out`.
 std::string body_of(const std::string& fault) {
     if (fault == "race") return "out[0] = in[i] + (int)i;";
     if (fault == "bounds") return "out[i] = in[i + 1] + (int)i;";
@@ -20,7 +20,7 @@ std::string body_of(const std::string& fault) {
 
 int main(int argc, char** argv) try {
     const std::string fault = argc == 2 ? argv[1] : "right";
-    // Not Device::getDefault(): it is released after main, when Oclgrind has put its own house away, and crashes.
+    // Not Device::getDefault(): it is released after main, when Oclgrind has already shut down, and crashes.
     std::vector<cl::Platform> platforms;
     cl::Platform::get(&platforms);
     std::vector<cl::Device> devices;

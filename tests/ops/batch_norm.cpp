@@ -25,7 +25,7 @@ std::vector<double> mixed(const std::vector<double>& before, const std::vector<d
 
 }  // namespace
 
-TEST_CASE("batch_norm, its statistics and its gradients agree with the reference") {
+TEST_CASE("batch_norm: results, statistics and gradients match the reference") {
     for (const BatchNormCase& batch_norm_case : batch_norm_cases()) {
         if (batch_norm_case.large && small_cases()) continue;
         for (const DType dtype : floats()) {
@@ -43,7 +43,7 @@ TEST_CASE("batch_norm, its statistics and its gradients agree with the reference
             given.variance = variance_before;
             const auto evaluated =
                 reference_batch_norm(batch_norm_case, elements, weights, biases, gradient, 1e-5, &given);
-            for (const KernelStyle style : families()) {
+            for (const KernelStyle style : kernel_styles()) {
                 const ops::KernelStyleScope scope(style);
                 CAPTURE(batch_norm_case.name);
                 CAPTURE(name_of(dtype));
@@ -75,26 +75,26 @@ TEST_CASE("batch_norm, its statistics and its gradients agree with the reference
     }
 }
 
-TEST_CASE("a mean far from zero does not swallow the variance") {
-    for (const KernelStyle style : families()) {
+TEST_CASE("batch_norm: a mean far from zero does not degrade the variance") {
+    for (const KernelStyle style : kernel_styles()) {
         const ops::KernelStyleScope scope(style);
         for (const Shape& shape : {Shape{40, 3}, Shape{4, 3, 40}}) {
             auto elements = random_values(shape.numel(), 7);
             for (double& value : elements)
-                value = std::round(value * 64) / 64 + 10'000;  // a float at this size has steps of 1/1024
+                value = std::round(value * 64) / 64 + 10'000;  // a float of this magnitude has steps of 1/1024
             const Tensor x = tensor(elements, shape);
             const BatchNormCase one{.name = "", .shape = shape};
             const std::vector<double> ones(3, 1), zeros(3, 0);
             const auto expected = reference_batch_norm(one, elements, ones, zeros, elements, 1e-5);
-            // The mean itself is rounded to such a step, which is this much of a deviation.
+            // The mean itself is rounded to such a step, which is this fraction of a standard deviation.
             CHECK(difference(batch_norm(x, {}, {}, {}, {}), expected.y, {1e-2, 1e-3}) == "");
         }
     }
 }
 
-TEST_CASE("numeric gradients of batch_norm") {
+TEST_CASE("batch_norm: numeric gradients") {
     if (widest() != DType::f64) return;
-    for (const KernelStyle style : families()) {
+    for (const KernelStyle style : kernel_styles()) {
         const ops::KernelStyleScope scope(style);
         for (const Shape& shape : {Shape{5, 3}, Shape{3, 2, 2, 2}, Shape{2, 3, 20}}) {
             const Shape channels{shape[1]};
@@ -124,34 +124,34 @@ TEST_CASE("numeric gradients of batch_norm") {
     }
 }
 
-TEST_CASE("batch_norm of what is not dense, and of nothing") {
+TEST_CASE("batch_norm: strided and empty inputs") {
     const Tensor x = random_tensor({4, 6, 10}, 13);
     const Tensor view = permute(slice(x, 2, 0, 10, 3), {2, 1, 0});
     CHECK(difference(batch_norm(view, {}, {}, {}, {}), values(batch_norm(view.clone(), {}, {}, {}, {})), {0, 0}) == "");
     CHECK(batch_norm(zeros({0, 3}), {}, {}, zeros({3}), ones({3}), {.training = false}).shape() == Shape({0, 3}));
 }
 
-TEST_CASE("running statistics count as written") {
+TEST_CASE("batch_norm: running statistics count as in-place writes") {
     Tensor x = random_tensor({4, 3}, 14).set_requires_grad();
     Tensor mean = zeros({3}), variance = ones({3});
     const Tensor y = batch_norm(x, {}, {}, mean, variance, {.training = false});
     batch_norm(x, {}, {}, mean, variance);
-    CHECK_THROWS_AS(sum(y).backward(), ValueError);  // the rule needs the mean as it was
+    CHECK_THROWS_AS(sum(y).backward(), ValueError);  // the backward pass needs the original mean
     const Tensor trained = batch_norm(x, {}, {}, mean, variance);
     batch_norm(x, {}, {}, mean, variance);
-    sum(trained).backward();  // the batch's own statistics are as they were
+    sum(trained).backward();  // the batch's own statistics are unchanged
     CHECK(difference(x.grad(), std::vector<double>(12, 0), {1e-6, 0}) == "");
 }
 
-TEST_CASE("what batch_norm refuses") {
+TEST_CASE("batch_norm: error messages") {
     const Tensor x = zeros({4, 3}), c = zeros({3});
     CHECK_THROWS_WITH_AS(batch_norm(zeros({4}), c, c, c, c),
                          "batch_norm: expected at least 2 axes (N, C, ...) as x, got [4]", ShapeError);
     CHECK_THROWS_WITH_AS(batch_norm(zeros({1, 3}), c, c, c, c),
-                         "batch_norm: expected at least two elements a channel to train on, got [1, 3]", ShapeError);
+                         "batch_norm: expected at least two elements per channel in training, got [1, 3]", ShapeError);
     CHECK_THROWS_WITH_AS(
         batch_norm(x, zeros({4}), c, c, c),
-        "batch_norm: expected x (N, C, ...) with as many channels as the weight has elements, got x of "
+        "batch_norm: expected x of shape (N, C, ...) with as many channels as the weight has elements, got x of "
         "shape [4, 3] and the weight of shape [4]",
         ShapeError);
     CHECK_THROWS_WITH_AS(batch_norm(x, c, c, c, {}, {.training = false}),
@@ -159,7 +159,7 @@ TEST_CASE("what batch_norm refuses") {
                          ValueError);
     CHECK_THROWS_WITH_AS(
         batch_norm(x, c, c, c, zeros({2}), {.training = false}),
-        "batch_norm: expected x (N, C, ...) with as many channels as the running variance has elements, "
+        "batch_norm: expected x of shape (N, C, ...) with as many channels as the running variance has elements, "
         "got x of shape [4, 3] and the running variance of shape [2]",
         ShapeError);
     CHECK_THROWS_WITH_AS(batch_norm(x, c.to(DType::bf16), c, c, c),

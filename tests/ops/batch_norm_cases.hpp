@@ -1,4 +1,4 @@
-// Batch normalisation: shapes, references in double, and what it costs. Shared by the test and the benchmark.
+// Batch normalisation: shapes, references in double, and costs. Shared by the test and the benchmark.
 #pragma once
 
 #include <cmath>
@@ -14,11 +14,11 @@ namespace declivity::test {
 struct BatchNormCase {
     std::string name;
     Shape shape;
-    bool large = false;  ///< too much for an interpreter
+    bool large = false;  ///< too large for an interpreter
 
     [[nodiscard]] std::int64_t channels() const { return shape[1]; }
     [[nodiscard]] std::int64_t inner() const { return shape.numel() / (shape[0] * shape[1]); }
-    /// Elements of a channel.
+    /// Elements per channel.
     [[nodiscard]] std::int64_t terms() const { return shape.numel() / shape[1]; }
     /// Forward in training: mean, variance, normalise.
     [[nodiscard]] double flops() const { return 8.0 * static_cast<double>(shape.numel()); }
@@ -49,7 +49,7 @@ inline const std::vector<BatchNormCase>& batch_norm_cases() {
 }
 
 struct BatchNormReference {
-    std::vector<double> mean, variance;  // of each channel; the variance without correction
+    std::vector<double> mean, variance;  // per channel; biased variance
     std::vector<double> y;
     std::vector<double> dx, dweight, dbias;
 };
@@ -63,7 +63,7 @@ inline BatchNormReference reference_batch_norm(const BatchNormCase& one, const s
     const auto count = static_cast<double>(one.terms());
     const auto channel = [&](std::size_t i) { return i / inner % channels; };
     BatchNormReference out;
-    const auto sums = [&](auto&& term) {  // long, since sums of many doubles lose too much
+    const auto sums = [&](auto&& term) {  // long double, since sums of many doubles lose too much
         std::vector<long double> total(channels, 0);
         for (std::size_t i = 0; i < x.size(); ++i) total[channel(i)] += term(i);
         return std::vector<double>(total.begin(), total.end());

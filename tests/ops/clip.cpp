@@ -1,4 +1,4 @@
-// Clipping by the common norm, against plain C++.
+// Gradient clipping by the global norm, compared with plain C++.
 #include <cmath>
 
 #include <declivity/ops/clip.hpp>
@@ -22,7 +22,7 @@ double norm_on_host(const TensorLists& lists) {
 
 }  // namespace
 
-TEST_CASE("clip: scales to the largest norm when the norm is larger, and tells the norm") {
+TEST_CASE("clip: scales to the maximum norm if the norm is larger, and returns the norm") {
     for (const Device& device : pooled_and_exact())
         for (const DType dtype : floats()) {
             TensorLists lists(device, dtype, 1);
@@ -31,7 +31,7 @@ TEST_CASE("clip: scales to the largest norm when the norm is larger, and tells t
             tensors.set(lists.views);
             const double norm = norm_on_host(lists);
             const double unit = dtype == DType::f32 ? 1e-6 : 1e-14;
-            // Larger than the norm: nothing changes, not even by a rounding.
+            // Larger than the norm: nothing changes, not even by rounding.
             CHECK(values(Tensor(ops::clip_norm(tensors, 1.5 * norm)))[0] == doctest::Approx(norm).epsilon(unit));
             CHECK(lists.check(0, {}) == "");
             CHECK(values(Tensor(ops::clip_norm(tensors, 0.25 * norm)))[0] == doctest::Approx(norm).epsilon(unit));
@@ -39,12 +39,12 @@ TEST_CASE("clip: scales to the largest norm when the norm is larger, and tells t
             for (auto& tensor_values : lists.host[0])
                 for (double& value : tensor_values) value *= factor;
             CHECK(lists.check(0, {.absolute = 0, .relative = 4 * unit}) == "");
-            // And again from there.
+            // Repeated from there.
             CHECK(values(Tensor(ops::clip_norm(tensors, norm)))[0] == doctest::Approx(factor * norm).epsilon(4 * unit));
         }
 }
 
-TEST_CASE("clip: zeros stay zeros, and what is no number stays visible") {
+TEST_CASE("clip: zeros remain zeros, and NaN is preserved") {
     TensorLists lists(device(), DType::f32, 1);
     ops::MultiTensor tensors(1);
     lists.set(0, 0, 0, 0);

@@ -26,7 +26,7 @@ namespace {
 
 bool has(DType dtype) { return dtype != DType::f64 || default_device().info().fp64; }
 
-/// A result before it is written: a kernel that leaves elements out shows.
+/// An unwritten output: a kernel that omits elements shows.
 Tensor unwritten(const Shape& shape, DType dtype) {
     return Tensor(ops::View::make(default_device(), dtype, shape)).fill_(std::numeric_limits<double>::quiet_NaN());
 }
@@ -35,7 +35,7 @@ ops::Conv2dProblem problem_of(const Conv2dCase& c, DType dtype, KernelStyle styl
     return ops::conv2d_problem("test", direction, dtype, style, c.x, c.weight, c.options);
 }
 
-/// Random operands of a case, and what each direction makes of them.
+/// Random operands of a case, and the expected result of each direction.
 struct Filled {
     const Conv2dCase& c;
     DType dtype;
@@ -61,8 +61,8 @@ void for_each_case(Visit visit) {
         }
 }
 
-/// What is wrong with a result of `strategy`. Winograd's transforms lose digits where terms cancel: its error is
-/// counted against the norm.
+/// Describes what is wrong with a result of `strategy`. Winograd transforms lose precision by cancellation: the error
+/// is relative to the norm.
 std::string wrong_by(const ops::Conv2dStrategy& strategy, DType dtype, const Tensor& result,
                      const std::vector<double>& wanted, const Tolerance& allowed) {
     if (!strategy.name().starts_with("winograd")) return difference(result, wanted, allowed);
@@ -78,7 +78,7 @@ std::string wrong_by(const ops::Conv2dStrategy& strategy, DType dtype, const Ten
                : fmt::format("an error of {} relative to the norm", std::sqrt(error / norm));
 }
 
-/// All directions of one case by one strategy, in one form; gives how many it served.
+/// All directions of one case by one strategy in one kernel style; returns how many were applicable.
 int check(const ops::Conv2dStrategy& strategy, KernelStyle style, const Filled& filled, std::string_view variant = "") {
     CAPTURE(strategy.name());
     CAPTURE(variant);
@@ -109,7 +109,7 @@ int check(const ops::Conv2dStrategy& strategy, KernelStyle style, const Filled& 
                                                 gives_bias ? std::optional(for_bias.view()) : std::nullopt})) {
         CHECK(wrong(for_weight, dweight, c.weights_tolerance(dtype)) == "");
         if (gives_bias) CHECK(difference(for_bias, dbias, c.weights_tolerance(dtype)) == "");
-        // Without it the same.
+        // The same without it.
         const Tensor alone = unwritten(c.weight, dtype);
         if (gives_bias) {
             strategy.run(problem_of(c, dtype, style, Conv2dDirection::backward_weights),
@@ -122,26 +122,27 @@ int check(const ops::Conv2dStrategy& strategy, KernelStyle style, const Filled& 
 
 }  // namespace
 
-TEST_CASE("conv2d: each strategy computes each case that it can serve, in both forms") {
+TEST_CASE("conv2d: each strategy computes each applicable case in both kernel styles") {
     std::map<std::string_view, int> served;
     for_each_case([&](const Filled& filled) {
         if (filled.c.x[0] == 0) return;
         for (const ops::Conv2dStrategy* strategy : ops::conv2d_strategies()) {
             // Its larger tiles take long to compile for a CPU.
             if (strategy == &ops::conv2d_implicit_gemm() && filled.dtype == DType::f64 && !filled.c.small) continue;
-            for (const KernelStyle style : families()) served[strategy->name()] += check(*strategy, style, filled);
+            for (const KernelStyle style : kernel_styles()) served[strategy->name()] += check(*strategy, style, filled);
         }
     });
-    // Each case comes in each family's form and in both types, where the device has them.
-    const int kinds = static_cast<int>(families().size()) * (has(DType::f64) ? 2 : 1), wanted = small_cases() ? 2 : 5;
+    // Each case runs in each kernel style and in both types, if the device has them.
+    const int kinds = static_cast<int>(kernel_styles().size()) * (has(DType::f64) ? 2 : 1),
+              wanted = small_cases() ? 2 : 5;
     for (const auto& [name, count] : served) {
         CAPTURE(name);
-        if (count == 0 && !has_family(KernelStyle::simd)) continue;  // of those for CPU-like devices
+        if (count == 0 && !has_kernel_style(KernelStyle::simd)) continue;  // of the simd strategies
         CHECK(count >= wanted * kinds);
     }
 }
 
-TEST_CASE("conv2d: local, every tile, with sums as a whole and in parts") {
+TEST_CASE("conv2d: implicit_gemm with every tile, with and without split-K") {
     if (small_cases()) return;  // the same kernels as above
     const Conv2dCase odd{"odd", {3, 5, 13, 11}, {35, 5, 3, 3}, {.padding = {1, 2}}},
         even{"even", {2, 16, 12, 10}, {40, 8, 1, 3}, {.padding = {0, 1}, .groups = 2}};
@@ -153,7 +154,7 @@ TEST_CASE("conv2d: local, every tile, with sums as a whole and in parts") {
     for (const Conv2dCase& c : {odd, even}) {
         const Filled filled{c, DType::f32};
         for (std::size_t i = 0; i < variants.size(); ++i) {
-            // Each is four kernels that take seconds to compile for a CPU: one of the two cases for each tile.
+            // Each one has four kernels that take seconds to compile for a CPU: one of the two cases per tile.
             if (!all_cases() && (i % 2 == 0) != (c.name == odd.name)) continue;
             CHECK(check(ops::conv2d_implicit_gemm(), KernelStyle::simt, filled, variants[i]) == 4);
         }
@@ -167,8 +168,8 @@ TEST_CASE("conv2d: local, every tile, with sums as a whole and in parts") {
         }
 }
 
-TEST_CASE("conv2d: every variant of the strategies for CPU-like devices") {
-    if (!has_family(KernelStyle::simd)) return;
+TEST_CASE("conv2d: every variant of the simd strategies") {
+    if (!has_kernel_style(KernelStyle::simd)) return;
     const Conv2dCase few{"few positions", {2, 5, 13, 11}, {35, 5, 3, 3}, {.padding = {1, 2}}},
         many{"many positions", {7, 4, 19, 18}, {9, 4, 3, 3}, {.padding = {1, 1}}},
         strided{"strided", {2, 6, 15, 14}, {10, 6, 3, 2}, {.stride = {2, 1}, .padding = {1, 0}}};
@@ -198,11 +199,11 @@ TEST_CASE("conv2d: every variant of the strategies for CPU-like devices") {
     if (!small_cases()) CHECK((ends(" packed") && ends(" in_place")));
 }
 
-TEST_CASE("conv2d: the public functions compute each case, and the gradient of the bias") {
+TEST_CASE("conv2d: the public functions compute each case and the bias gradient") {
     if (small_cases()) return;  // the same kernels as above
     for_each_case([](const Filled& filled) {
         const auto& [c, dtype, x, weight, bias, gradient, out, biased_out, dx, dweight, dbias] = filled;
-        for (const KernelStyle style : families()) {
+        for (const KernelStyle style : kernel_styles()) {
             const ops::KernelStyleScope scope(style);
             const Tensor forward = unwritten(c.out(), dtype), for_x = unwritten(c.x, dtype);
             const Tensor for_weight = unwritten(c.weight, dtype), for_bias = unwritten({c.weight[0]}, dtype);
@@ -214,8 +215,7 @@ TEST_CASE("conv2d: the public functions compute each case, and the gradient of t
             CHECK(difference(bias_by_itself, dbias, c.weights_tolerance(dtype)) == "");
             const auto wrong = [&](Conv2dDirection direction, const Tensor& result, const std::vector<double>& wanted,
                                    const Tolerance& allowed) {
-                if (c.x[0] == 0)
-                    return difference(result, wanted, allowed);  // there is nothing to choose a strategy for
+                if (c.x[0] == 0) return difference(result, wanted, allowed);  // no strategy is chosen for it
                 return wrong_by(*ops::choose_conv2d(problem_of(c, dtype, style, direction), x.device()).strategy, dtype,
                                 result, wanted, allowed);
             };
@@ -235,7 +235,7 @@ TEST_CASE("conv2d: gradients of the differentiable function") {
     CHECK(gradient_difference([&](const auto& in) { return conv2d(in[0], in[1], in[2], options); },
                               {x, weight, bias}) == "");
     CHECK(gradient_difference([&](const auto& in) { return conv2d(in[0], in[1], {}, options); }, {x, weight}) == "");
-    // Tensors that are not dense.
+    // Strided tensors.
     CHECK(gradient_difference(
               [&](const auto& in) {
                   return conv2d(permute(in[0], {0, 1, 3, 2}), permute(in[1], {0, 1, 3, 2}), in[2], options);
@@ -243,10 +243,10 @@ TEST_CASE("conv2d: gradients of the differentiable function") {
               {x, weight, bias}) == "");
 }
 
-TEST_CASE("conv2d: phases of the gradient for x leave each other's rows alone") {
-    // Tiles that begin behind the end of a row, whatever the vectors' width: what lies there is another phase's row.
+TEST_CASE("conv2d: phases of backward_input do not overwrite each other's rows") {
+    // Tiles that begin after the end of a row, for any vector width: the memory there is a row of another phase.
     for (std::int64_t width = 4; width < (small_cases() ? 12 : 40); ++width)
-        for (const KernelStyle style : families()) {
+        for (const KernelStyle style : kernel_styles()) {
             const Conv2dCase c{
                 "", {1, 2, 9, width}, {2, 2, 2, 3}, {.stride = {2, 1}, .padding = {1, 1}, .dilation = {1, 2}}};
             CAPTURE(width);
@@ -260,17 +260,17 @@ TEST_CASE("conv2d: phases of the gradient for x leave each other's rows alone") 
         }
 }
 
-TEST_CASE("conv2d: gradients that are not wanted stay undefined, and inputs of one value work") {
+TEST_CASE("conv2d: gradients that are not requested stay undefined, and single-element inputs work") {
     const Tensor x = random_tensor({1, 1, 1, 1}, 1), weight = random_tensor({1, 1, 1, 1}, 2).set_requires_grad();
     conv2d(x, weight).backward();
     CHECK(!x.grad().defined());
     CHECK(difference(weight.grad(), values(x), {}) == "");
     CHECK_THROWS_WITH_AS(conv2d(x, Tensor()), "conv2d: expected a tensor as weight, got an undefined one", ValueError);
-    CHECK(conv2d(reshape(x, {1, 1, 1}), weight).shape() == Shape{1, 1, 1});  // without a batch
+    CHECK(conv2d(reshape(x, {1, 1, 1}), weight).shape() == Shape{1, 1, 1});  // unbatched
     CHECK_THROWS_WITH_AS(conv2d(reshape(x, {1, 1}), weight), doctest::Contains("conv2d: expected x"), ShapeError);
 }
 
-TEST_CASE("conv2d: views into larger buffers, and nothing written beside them") {
+TEST_CASE("conv2d: views into larger buffers, and no writes outside of them") {
     const Conv2dCase c{"", {2, 3, 6, 7}, {4, 3, 3, 3}, {.padding = {1, 1}}};
     const auto x = random_tensor({3, 3, 6, 7}, 1), weight = random_tensor({5, 3, 3, 3}, 2);
     const Tensor out = unwritten({4, 4, 6, 7}, DType::f32);
@@ -286,7 +286,7 @@ TEST_CASE("conv2d: views into larger buffers, and nothing written beside them") 
     CHECK(std::all_of(all.begin() + 12 * 42, all.end(), [](double v) { return std::isnan(v); }));
 }
 
-TEST_CASE("conv2d: an epilogue changes the result on its way") {
+TEST_CASE("conv2d: a fused epilogue") {
     const Conv2dCase c{"", {2, 3, 6, 7}, {4, 3, 3, 3}};
     const auto x = random_tensor(c.x, 1), weight = random_tensor(c.weight, 2);
     const Tensor out = unwritten(c.out(), DType::f32);
@@ -298,7 +298,7 @@ TEST_CASE("conv2d: an epilogue changes the result on its way") {
     CHECK(difference(out, expected, c.forward_tolerance(DType::f32)) == "");
 }
 
-TEST_CASE("conv2d: the gradient for x goes on through what made x, within the kernels and behind them") {
+TEST_CASE("conv2d: backward_input with fused and unfused gradients of the preceding function") {
     const Conv2dCase c{"", {2, 3, 7, 6}, {4, 3, 3, 3}, {.padding = {1, 1}}};
     const auto dout = random_tensor(c.out(), 1), weight = random_tensor(c.weight, 2), x = random_tensor(c.x, 3),
                residual = random_tensor(c.x, 4);
@@ -309,7 +309,7 @@ TEST_CASE("conv2d: the gradient for x goes on through what made x, within the ke
     for (const char* strategy : {"gemm", "direct"})
         for (const ops::Function function : {ops::Function::relu, ops::Function::gelu}) {
             CAPTURE(strategy);
-            const ops::KernelStyleScope scope(families().front());
+            const ops::KernelStyleScope scope(kernel_styles().front());
             const test::Environment named("DECLIVITY_CONV2D", strategy);
             const Tensor out = unwritten(c.x, DType::f32);
             const std::array<ops::Expression, 1> input{x.view()};
@@ -328,11 +328,11 @@ TEST_CASE("conv2d: the gradient for x goes on through what made x, within the ke
         }
 }
 
-TEST_CASE("conv2d: epilogues within the kernels, and behind them") {
+TEST_CASE("conv2d: epilogues, fused into the kernels and unfused") {
     const Conv2dCase plain{"", {2, 3, 6, 7}, {4, 3, 3, 3}}, even{"", {1, 5, 4, 4}, {8, 5, 1, 1}},
         depthwise{"", {2, 3, 9, 8}, {3, 1, 3, 3}, {.padding = {1, 1}, .groups = 3}};
     for (const Conv2dCase& c : {plain, even, depthwise})
-        for (const KernelStyle style : families()) {
+        for (const KernelStyle style : kernel_styles()) {
             if (small_cases() && (style == KernelStyle::simd || &c == &even)) continue;
             const ops::KernelStyleScope scope(style);
             const Shape shape = c.out();
@@ -374,9 +374,9 @@ TEST_CASE("conv2d: epilogues within the kernels, and behind them") {
         }
 }
 
-TEST_CASE("conv2d: what is made of constant weights is kept until they are marked as written") {
+TEST_CASE("conv2d: packed constant weights are cached until their version changes") {
     const Conv2dCase c{"", {2, 20, 14, 13}, {35, 20, 3, 3}, {.padding = {1, 1}}};
-    if (!has_family(KernelStyle::simd)) return;
+    if (!has_kernel_style(KernelStyle::simd)) return;
     const ops::KernelStyleScope scope(KernelStyle::simd);
     const auto x = random_tensor(c.x, 1), weight = random_tensor(c.weight, 2), other = random_tensor(c.weight, 3),
                out = unwritten(c.out(), DType::f32);
@@ -388,7 +388,7 @@ TEST_CASE("conv2d: what is made of constant weights is kept until they are marke
         return wrong_by(ops::conv2d_winograd4(), DType::f32, out, wanted, {});
     };
     for (int use = 0; use < 2; ++use) CHECK(wrong(before, ops::OperandUse::constant) == "");
-    ops::copy(other.view(), weight.view());  // and nobody was told
+    ops::copy(other.view(), weight.view());  // without a version bump
     CHECK(wrong(before, ops::OperandUse::constant) == "");
     CHECK(wrong(after, ops::OperandUse::variable) == "");
     weight.bump_version();
@@ -396,7 +396,7 @@ TEST_CASE("conv2d: what is made of constant weights is kept until they are marke
     CHECK(wrong(after, ops::OperandUse::constant) == "");
 }
 
-TEST_CASE("conv2d: epilogues within each kernel that knows them") {
+TEST_CASE("conv2d: epilogues in each kernel that supports them") {
     const std::vector<Conv2dCase> cases{
         {"small", {2, 3, 6, 7}, {5, 3, 3, 3}, {.padding = {1, 0}}},
         {"wide", {1, 18, 23, 61}, {35, 18, 3, 3}, {.padding = {1, 1}}},
@@ -420,7 +420,7 @@ TEST_CASE("conv2d: epilogues within each kernel that knows them") {
             const auto plain = forward ? conv2d_reference(c, values(x), values(weight), values(bias))
                                        : conv2d_backward_input_reference(c, values(dout), values(weight));
             const auto added = values(residual), kept = values(saved);
-            for (const KernelStyle style : families())
+            for (const KernelStyle style : kernel_styles())
                 for (const ops::Conv2dStrategy* strategy : ops::conv2d_strategies()) {
                     CAPTURE(strategy->name());
                     const auto problem = problem_of(c, DType::f32, style, direction);
@@ -473,7 +473,7 @@ TEST_CASE("conv2d: epilogues within each kernel that knows them") {
                                             "banded", "gemm", "implicit_gemm", "col2im"}) {
             if (forward && name == "col2im") continue;
             CAPTURE(name);
-            if (served[name] == 0 && !has_family(KernelStyle::simd)) continue;
+            if (served[name] == 0 && !has_kernel_style(KernelStyle::simd)) continue;
             CHECK(served[name] >= (small_cases() ? 1 : 4));
         }
     }
@@ -489,7 +489,7 @@ TEST_CASE("conv2d: the same inputs give the same bits") {
     CHECK(first.to_vector<float>() == second.to_vector<float>());
 }
 
-TEST_CASE("conv2d: DECLIVITY_CONV2D names the strategy") {
+TEST_CASE("conv2d: DECLIVITY_CONV2D selects the strategy") {
     const Conv2dCase served{"", {1, 1, 3, 3}, {1, 1, 2, 2}}, large{"", {1, 1, 13, 12}, {2, 1, 12, 12}};
     const auto choice = [](const Conv2dCase& c) {
         return ops::choose_conv2d(problem_of(c, DType::f32, KernelStyle::simd, Conv2dDirection::forward),
@@ -503,7 +503,7 @@ TEST_CASE("conv2d: DECLIVITY_CONV2D names the strategy") {
     {
         const test::Environment named("DECLIVITY_CONV2D", "tiled");
         CHECK(choice(served) == "tiled");
-        CHECK(choice(large) != "tiled");  // which cannot serve
+        CHECK(choice(large) != "tiled");  // not applicable
     }
     const test::Environment unknown("DECLIVITY_CONV2D", "fft");
     CHECK_THROWS_WITH_AS(choice(served),
@@ -515,7 +515,7 @@ TEST_CASE("conv2d: DECLIVITY_CONV2D names the strategy") {
 TEST_CASE("conv2d: Winograd's error stays small over many channels, and it can be switched off") {
     if (small_cases()) return;
     const Conv2dCase c{"", {1, 256, 20, 20}, {16, 256, 3, 3}, {.padding = {1, 1}}};
-    // Values with a mean, whose sums are large where the transforms subtract.
+    // Values with a nonzero mean, whose sums are large where the transforms subtract.
     const Tensor x = random_tensor(c.x, 1, DType::f32, 0, 2), weight = random_tensor(c.weight, 2);
     const std::vector<double> wanted = conv2d_reference(c, values(x), values(weight), {});
     const auto small = [](const Tensor& result, const std::vector<double>& expected) {
@@ -535,7 +535,7 @@ TEST_CASE("conv2d: Winograd's error stays small over many channels, and it can b
                  {x.view(), weight.view(), out.view()});
         small(out, wanted);
     }
-    // Gradients of weights are the longest sums: of all positions.
+    // Weight gradients are the longest sums: over all positions.
     const Conv2dCase many{"", {40, 9, 35, 33}, {8, 9, 3, 3}, {.padding = {1, 1}}};
     const Tensor images = random_tensor(many.x, 3, DType::f32, 0, 2), gradient = random_tensor(many.out(), 4),
                  result = unwritten(many.weight, DType::f32);
@@ -562,7 +562,7 @@ TEST_CASE("conv2d: Winograd's error stays small over many channels, and it can b
                .starts_with("winograd"));
 }
 
-TEST_CASE("conv2d: what does not fit is refused, by name") {
+TEST_CASE("conv2d: shape errors name the argument") {
     const Tensor x = zeros({2, 4, 5, 6}), weight = zeros({6, 4, 3, 3}), bias = zeros({6}), out = zeros({2, 6, 3, 4});
     const auto forward = [&](const Tensor& x1, const Tensor& w, const Tensor& b, const Tensor& y,
                              const ops::Conv2dParameters& options = {}) {
@@ -591,7 +591,7 @@ TEST_CASE("conv2d: what does not fit is refused, by name") {
                          "conv2d_forward: expected a padding of at least 0 along each axis, got [-1, 0]", ValueError);
     CHECK_THROWS_AS(forward(x, weight, bias, out, {.dilation = {0, 1}}), ValueError);
     CHECK_THROWS_WITH_AS(forward(x, weight, bias, out, {.dilation = {3, 1}}),
-                         "conv2d_forward: expected an x at least as large as the filter, got x [2, 4, 5, 6] with "
+                         "conv2d_forward: expected x at least as large as the filter, got x [2, 4, 5, 6] with "
                          "padding [0, 0] and weight "
                          "[6, 4, 3, 3] with dilation [3, 1]",
                          ShapeError);

@@ -1,4 +1,4 @@
-// The convolutions that tests and benchmarks compute: shapes, a plain reference in double, and what they cost.
+// The convolutions of tests and benchmarks: shapes, a plain reference in double, and costs.
 #pragma once
 
 #include <array>
@@ -16,7 +16,7 @@ struct Conv2dCase {
     Shape x;       ///< (N, C, H, W)
     Shape weight;  ///< (O, C / groups, R, S)
     ops::Conv2dParameters options = {};
-    bool small = true;  ///< quick enough for a checker that interprets kernels
+    bool small = true;  ///< fast enough for a checker that interprets kernels
 
     [[nodiscard]] Shape out() const { return ops::conv2d_shape("Conv2dCase", x, weight, options); }
     /// Floating-point operations of one direction; positions in the padding count.
@@ -145,7 +145,7 @@ inline std::vector<Conv2dCase> conv2d_cases() {
     };
 }
 
-/// Calls visit(index in x, index in weight, index in out) for each product of the sum that defines the convolution.
+/// Calls visit(index in x, index in weight, index in out) for each term of the sum that defines the convolution.
 template <class Visit>
 void for_each_product(const Conv2dCase& c, Visit visit) {
     const Shape out = c.out();

@@ -1,5 +1,5 @@
-// Convolution of f16 and bf16: each strategy, in the forms of both families, against plain C++ in double on the numbers
-// that operands hold. Sums are f32, and a result is rounded once, with what follows it.
+// Convolution of f16 and bf16: each strategy in both kernel styles, compared with plain C++ in double on the rounded
+// operands. Accumulation is in f32, and a result is rounded once, after its epilogue.
 #include "tests/ops/conv2d_cases.hpp"
 
 #include <algorithm>
@@ -27,17 +27,16 @@ Tensor unwritten(const Shape& shape, DType dtype) {
     return Tensor(ops::View::make(default_device(), dtype, shape)).fill_(std::numeric_limits<double>::quiet_NaN());
 }
 
-/// What a sum in f32 may cost, and then half a unit in the last place of the result. Winograd's transforms lose digits
-/// of the largest results.
+/// Error of an f32 sum plus half an ulp of the result type. Winograd transforms lose precision of the largest results.
 Tolerance once_rounded(DType dtype, Tolerance of_sum, const Conv2dStrategy& strategy, const Values& wanted) {
     if (strategy.name().starts_with("winograd"))
         for (const double value : wanted) of_sum.absolute = std::max(of_sum.absolute, 1e-5 * std::abs(value));
-    // The least f16 above 0 is 2^-24.
+    // The smallest positive f16 is 2^-24.
     return {.absolute = of_sum.absolute * 1.01 + (dtype == DType::f16 ? 0x1p-25 : 0),
             .relative = of_sum.relative * 1.01 + (dtype == DType::f16 ? 0x1p-11 : 0x1p-8)};
 }
 
-/// Operands of one direction, and what is written.
+/// Operands of one direction, and the output.
 struct Filled {
     const Conv2dCase& c;
     DType dtype;
@@ -79,7 +78,7 @@ struct Filled {
 constexpr Conv2dDirection kDirections[] = {Conv2dDirection::forward, Conv2dDirection::backward_input,
                                            Conv2dDirection::backward_weights};
 
-/// False where the strategy does not serve it.
+/// Returns false if the strategy is not applicable.
 bool check(const Conv2dStrategy& strategy, KernelStyle style, const Filled& filled, const Values& wanted,
            std::string_view variant = "") {
     const ops::Conv2dProblem problem = filled.problem(style);
@@ -104,12 +103,12 @@ bool check(const Conv2dStrategy& strategy, KernelStyle style, const Filled& fill
 
 }  // namespace
 
-TEST_CASE("conv2d of halves: each strategy computes each case that it can serve, in both forms") {
+TEST_CASE("conv2d: f16 and bf16 with each strategy and each applicable case, in both kernel styles") {
     std::map<std::string_view, int> served;
     const auto cases = conv2d_cases();
     for (std::size_t at = 0; at < cases.size(); ++at) {
         const Conv2dCase& c = cases[at];
-        // What strategies compute is looked at in f32, here that they get and give halves: each serves some cases.
+        // The algorithms are tested in f32; here only the 16-bit inputs and outputs: each strategy computes some cases.
         if (c.x[0] == 0 || at % 4 != 1 || (small_cases() && (!c.small || c.flops() > 2000))) continue;
         CAPTURE(c.name);
         const DType dtype = at % 8 == 1 ? DType::f16 : DType::bf16;
@@ -118,19 +117,19 @@ TEST_CASE("conv2d of halves: each strategy computes each case that it can serve,
             const Filled filled{c, dtype, direction};
             const Values wanted = filled.wanted();
             for (const Conv2dStrategy* strategy : ops::conv2d_strategies())
-                for (const KernelStyle style : families())
+                for (const KernelStyle style : kernel_styles())
                     served[strategy->name()] += check(*strategy, style, filled, wanted) ? 1 : 0;
         }
     }
     for (const auto& [name, count] : served) {
         CAPTURE(name);
-        if (count == 0 && !has_family(KernelStyle::simd)) continue;  // of those for CPU-like devices
+        if (count == 0 && !has_kernel_style(KernelStyle::simd)) continue;  // of the simd strategies
         if (!small_cases()) CHECK(count > 0);
     }
 }
 
-TEST_CASE("conv2d of halves: the kernels that read them, in both types and every form") {
-    // Sums of one block of k and of several, in parts and as a whole, with strides, dilation, groups and padding.
+TEST_CASE("conv2d: f16 and bf16 in each kernel that loads them, with every variant") {
+    // One and several blocks of k, split-K or not, with strides, dilation, groups and padding.
     const Conv2dCase cases[] = {
         {"odd", {3, 5, 13, 11}, {35, 5, 3, 3}, {.padding = {1, 2}}},
         {"many channels", {2, 37, 9, 10}, {43, 37, 3, 3}, {.padding = {1, 1}}},
@@ -144,7 +143,7 @@ TEST_CASE("conv2d of halves: the kernels that read them, in both types and every
     };
     const Way ways[] = {{ops::conv2d_gemm(), KernelStyle::simd, {"", "8x3", "12x1", "4x3"}},
                         {ops::conv2d_implicit_gemm(), KernelStyle::simt, {"", "32x32", "32x32x2", "16x64x3"}},
-                        {ops::conv2d_direct(), families().front(), {""}}};
+                        {ops::conv2d_direct(), kernel_styles().front(), {""}}};
     for (const Conv2dCase& c : cases)
         for (const DType dtype : {DType::f16, DType::bf16})
             for (const Conv2dDirection direction : kDirections) {
@@ -155,13 +154,13 @@ TEST_CASE("conv2d of halves: the kernels that read them, in both types and every
                 const Values wanted = filled.wanted();
                 for (const Way& way : ways)
                     for (const std::string_view variant : way.variants) {
-                        if (!has_family(way.style) || (small_cases() && !variant.empty())) continue;
+                        if (!has_kernel_style(way.style) || (small_cases() && !variant.empty())) continue;
                         CHECK(check(way.strategy, way.style, filled, wanted, variant));
                     }
             }
 }
 
-TEST_CASE("conv2d of halves: what follows is applied before the result is rounded") {
+TEST_CASE("conv2d: f16 and bf16 epilogues are applied before rounding") {
     const Conv2dCase cases[] = {{"small", {2, 3, 6, 7}, {5, 3, 3, 3}, {.padding = {1, 0}}},
                                 {"many channels", {2, 37, 9, 10}, {43, 37, 3, 3}, {.padding = {1, 1}}},
                                 {"wide tiles", {1, 4, 16, 16}, {16, 4, 1, 1}},
@@ -181,7 +180,7 @@ TEST_CASE("conv2d of halves: what follows is applied before the result is rounde
                          scale = random_tensor({shape[1]}, 7, dtype), shift = random_tensor({shape[1]}, 8, dtype);
             const Values plain = filled.wanted(), added = values(residual), kept = values(saved),
                          scales = values(scale), shifts = values(shift);
-            for (const KernelStyle style : families())
+            for (const KernelStyle style : kernel_styles())
                 for (const Conv2dStrategy* strategy : ops::conv2d_strategies()) {
                     const ops::Conv2dProblem problem = filled.problem(style);
                     if (!strategy->is_applicable(problem, default_device()) ||
@@ -220,5 +219,5 @@ TEST_CASE("conv2d of halves: what follows is applied before the result is rounde
                 }
         }
     for (const std::string_view name : {"gemm", "implicit_gemm"})
-        if (has_family(name == "gemm" ? KernelStyle::simd : KernelStyle::simt)) CHECK(served[name] > 0);
+        if (has_kernel_style(name == "gemm" ? KernelStyle::simd : KernelStyle::simt)) CHECK(served[name] > 0);
 }

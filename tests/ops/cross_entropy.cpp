@@ -14,7 +14,7 @@ using namespace declivity::test;
 
 namespace {}
 
-TEST_CASE("cross entropy and its gradient agree with the reference") {
+TEST_CASE("cross_entropy: results and gradients match the reference") {
     for (const CrossEntropyCase& cross_entropy_case : cross_entropy_cases()) {
         if (cross_entropy_case.large && small_cases()) continue;
         const auto labels = cross_entropy_case.labels();
@@ -24,7 +24,7 @@ TEST_CASE("cross entropy and its gradient agree with the reference") {
                            .set_requires_grad();
             const auto expected =
                 reference_cross_entropy(values(x), cross_entropy_case.classes, labels, cross_entropy_case.options);
-            for (const KernelStyle style : families()) {
+            for (const KernelStyle style : kernel_styles()) {
                 const ops::KernelStyleScope scope(style);
                 CAPTURE(cross_entropy_case.name);
                 CAPTURE(name_of(dtype));
@@ -40,9 +40,9 @@ TEST_CASE("cross entropy and its gradient agree with the reference") {
     }
 }
 
-TEST_CASE("numeric gradients of cross entropy") {
+TEST_CASE("cross_entropy: numeric gradients") {
     if (widest() != DType::f64) return;
-    for (const KernelStyle style : families()) {
+    for (const KernelStyle style : kernel_styles()) {
         const ops::KernelStyleScope scope(style);
         for (const Reduction reduction : {Reduction::mean, Reduction::sum, Reduction::none}) {
             const Tensor labels = Tensor::from<std::int64_t>({2, 0, -100, 1}, {4});
@@ -60,8 +60,8 @@ TEST_CASE("numeric gradients of cross entropy") {
     }
 }
 
-TEST_CASE("labels outside the classes give NaN in their rows alone") {
-    for (const KernelStyle style : families()) {
+TEST_CASE("cross_entropy: labels out of range give NaN only in their rows") {
+    for (const KernelStyle style : kernel_styles()) {
         const ops::KernelStyleScope scope(style);
         std::vector<std::int32_t> labels(50, 1);
         labels[3] = 7;
@@ -80,8 +80,8 @@ TEST_CASE("labels outside the classes give NaN in their rows alone") {
     }
 }
 
-TEST_CASE("labels that count for nothing, and labels outside the classes") {
-    for (const KernelStyle style : families()) {
+TEST_CASE("cross_entropy: ignore_index, and labels out of range") {
+    for (const KernelStyle style : kernel_styles()) {
         const ops::KernelStyleScope scope(style);
         Tensor x = random_tensor({3, 4}, 3).set_requires_grad();
         const Tensor ignored = Tensor::from<std::int32_t>({-100, -100, -100}, {3});
@@ -102,15 +102,15 @@ TEST_CASE("labels that count for nothing, and labels outside the classes") {
             const auto gradient = values(x.grad());
             for (std::size_t i = 0; i < 12; ++i) CHECK(std::isnan(gradient[i]) == (i / 4 == 1));
         }
-        // A label that is ignored need not be outside of the classes.
+        // An ignored label may be within the classes.
         CHECK(cross_entropy(x, Tensor::from<std::int32_t>({2, 2, 2}, {3}),
                             {.reduction = Reduction::sum, .ignore_index = 2})
                   .item<float>() == 0);
     }
 }
 
-TEST_CASE("cross entropy of any magnitude") {
-    for (const KernelStyle style : families()) {
+TEST_CASE("cross_entropy: logits of any magnitude") {
+    for (const KernelStyle style : kernel_styles()) {
         const ops::KernelStyleScope scope(style);
         const Tensor x = Tensor::from<float>({1e4f, 1e4f + 1, -1e30f, 0, -INFINITY, 5}, {2, 3});
         const Tensor labels = Tensor::from<std::int32_t>({0, 2}, {2});
@@ -122,14 +122,14 @@ TEST_CASE("cross entropy of any magnitude") {
     }
 }
 
-TEST_CASE("cross entropy of no rows") {
+TEST_CASE("cross_entropy: no rows") {
     const Tensor x = zeros({0, 3}), labels = zeros({0}, {.dtype = DType::i64});
     CHECK(std::isnan(cross_entropy(x, labels).item<float>()));
     CHECK(cross_entropy(x, labels, {.reduction = Reduction::sum}).item<float>() == 0);
     CHECK(cross_entropy(x, labels, {.reduction = Reduction::none}).shape() == Shape({0}));
 }
 
-TEST_CASE("what cross entropy refuses") {
+TEST_CASE("cross_entropy: error messages") {
     const Tensor x = zeros({2, 3}), labels = zeros({2}, {.dtype = DType::i64});
     CHECK_THROWS_WITH_AS(cross_entropy(zeros({2, 3, 4}), labels),
                          "cross_entropy: expected labels of shape [2, 4], got [2]", ShapeError);

@@ -1,4 +1,4 @@
-// Cross entropy: shapes, references in double, and what they cost. Shared by the test and the benchmark.
+// Cross entropy: shapes, references in double, and costs. Shared by the test and the benchmark.
 #pragma once
 
 #include <string>
@@ -12,7 +12,7 @@ struct CrossEntropyCase {
     std::string name;
     std::int64_t rows, classes;
     CrossEntropyOptions options = {};
-    bool large = false;  ///< too much for an interpreter
+    bool large = false;  ///< too large for an interpreter
 
     [[nodiscard]] double flops() const { return 18.0 * static_cast<double>(rows * classes); }
     [[nodiscard]] double bytes(DType dtype) const {
@@ -22,7 +22,7 @@ struct CrossEntropyCase {
         const double all = options.reduction == Reduction::sum ? static_cast<double>(rows) : 1;
         return test::tolerance(dtype, static_cast<double>(classes), 8 * all);
     }
-    /// Every class in turn, and here and there one that is ignored.
+    /// All classes in turn, with some ignored labels.
     [[nodiscard]] std::vector<std::int32_t> labels() const {
         std::vector<std::int32_t> out;
         for (std::int64_t row = 0; row < rows; ++row)
@@ -43,7 +43,7 @@ inline const std::vector<CrossEntropyCase>& cross_entropy_cases() {
          .rows = 11,
          .classes = 19,
          .options = {.reduction = Reduction::none, .label_smoothing = 0.3, .ignore_index = 0}},
-        // Rows of few classes are taken together, as many as a vector has elements; some are left.
+        // Rows of few classes are processed together, as many as a vector has elements; with a remainder.
         {.name = "smoothed digits, 3 ignored",
          .rows = 53,
          .classes = 10,
@@ -62,8 +62,8 @@ inline const std::vector<CrossEntropyCase>& cross_entropy_cases() {
 }
 
 struct CrossEntropyReference {
-    std::vector<double> loss;      // of the rows, or one
-    std::vector<double> gradient;  // of the logits, where that of each loss is 1
+    std::vector<double> loss;      // per row, or a single one
+    std::vector<double> gradient;  // of the logits, for a gradient of 1 per loss
 };
 
 inline CrossEntropyReference reference_cross_entropy(const std::vector<double>& x, std::int64_t classes,

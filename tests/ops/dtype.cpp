@@ -1,5 +1,5 @@
-// float16 and bfloat16 against their definitions: every pattern one way, every tie the other. And what types are
-// called.
+// float16 and bfloat16 compared with their definitions: every bit pattern to float, every tie back; and the names of
+// types.
 #include <cmath>
 #include <cstdint>
 #include <limits>
@@ -12,7 +12,7 @@ using namespace declivity;
 
 namespace {
 
-/// What a pattern stands for, as IEEE 754 defines it.
+/// The value of a bit pattern by the definition of IEEE 754.
 double defined(std::uint16_t bits, int mantissa_bits) {
     const int exponent_bits = 15 - mantissa_bits, exponent = bits >> mantissa_bits & ((1 << exponent_bits) - 1),
               mantissa = bits & ((1 << mantissa_bits) - 1);
@@ -43,10 +43,10 @@ std::string check(int mantissa_bits) {
             return fmt::format("{:#x} is {}, not {}", i, value, widened);
         if (pattern(value) != bits || T(widened).bits != bits)
             return fmt::format("{} is {:#x}, not {:#x}", value, i, pattern(value));
-        // Between it and the next one: the tie, and what lies just beside the tie, in double and in float.
+        // The midpoint (tie) to the next value, and its neighbours, in double and in float.
         const double next = defined(static_cast<std::uint16_t>(i + 1), mantissa_bits);
         if ((i & 0x7fff) == 0x7fff || std::isinf(value) || std::isnan(next)) continue;
-        // The distance to infinity is that of one more step.
+        // The step to infinity counts as one more regular step.
         const double tie = std::isinf(next)
                                ? value + (value - defined(static_cast<std::uint16_t>(i - 1), mantissa_bits)) / 2
                                : (value + next) / 2;
@@ -55,7 +55,7 @@ std::string check(int mantissa_bits) {
         if (pattern(std::nextafter(tie, value)) != bits) return fmt::format("below {} comes {:#x}", tie, i);
         if (pattern(std::nextafter(tie, 2 * tie)) != above) return fmt::format("above {} comes {:#x}", tie, i + 1);
         const auto near = static_cast<float>(tie);
-        if (static_cast<double>(near) != tie) continue;  // among the smallest of bf16
+        if (static_cast<double>(near) != tie) continue;  // among the smallest bf16 values
         if (T(near).bits != even || T(std::nextafter(near, 0.0F)).bits != bits ||
             T(std::nextafter(near, 2 * near)).bits != above)
             return fmt::format("floats around {} go astray", tie);
@@ -65,10 +65,10 @@ std::string check(int mantissa_bits) {
 
 }  // namespace
 
-TEST_CASE("dtype: float16, every pattern and every tie") { CHECK(check<float16>(10) == ""); }
-TEST_CASE("dtype: bfloat16, every pattern and every tie") { CHECK(check<bfloat16>(7) == ""); }
+TEST_CASE("dtype: float16, every bit pattern and every tie") { CHECK(check<float16>(10) == ""); }
+TEST_CASE("dtype: bfloat16, every bit pattern and every tie") { CHECK(check<bfloat16>(7) == ""); }
 
-TEST_CASE("dtype: halves at their limits") {
+TEST_CASE("dtype: limits of float16 and bfloat16") {
     constexpr double infinity = std::numeric_limits<double>::infinity();
     CHECK(static_cast<float>(float16(65504)) == 65504);
     CHECK(static_cast<float>(float16(65519.99)) == 65504);
@@ -81,13 +81,13 @@ TEST_CASE("dtype: halves at their limits") {
     CHECK(bfloat16(5e-324).bits == 0);
     CHECK(static_cast<float>(bfloat16(1e39)) == infinity);
     CHECK(static_cast<float>(bfloat16(std::numeric_limits<float>::max())) == infinity);
-    // One rounding, from double: by way of float both would end below.
+    // A single rounding from double: by way of float both would round down.
     CHECK(static_cast<float>(float16(1 + 0x1p-11 + 0x1p-40)) == 1 + 0x1p-10F);
     CHECK(static_cast<float>(bfloat16(1 + 0x1p-8 + 0x1p-40)) == 1 + 0x1p-7F);
     static_assert(float16(1.5F).bits == 0x3e00 && static_cast<float>(bfloat16(-2)) == -2);
 }
 
-TEST_CASE("dtype: sizes, names, and which are computed with as which") {
+TEST_CASE("dtype: sizes, names, and compute types") {
     CHECK(size_of(DType::f16) == 2);
     CHECK(size_of(DType::bf16) == 2);
     CHECK(name_of(DType::f16) == "f16");

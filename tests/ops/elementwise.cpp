@@ -1,4 +1,4 @@
-// Every function of the table against plain C++, over all types and all shapes of operands.
+// Every function of the table compared with plain C++, over all types and operand shapes.
 #include <algorithm>
 #include <array>
 #include <bit>
@@ -32,7 +32,7 @@ constexpr double kInfinity = std::numeric_limits<double>::infinity();
 
 constexpr DType kHalves[] = {DType::f16, DType::bf16};
 
-/// All types that a function takes; under slow checkers halves with some functions of each form.
+/// All types that a function supports; under slow checkers f16 and bf16 only for some functions of each kind.
 std::vector<DType> types_of(Domain domain, bool halves = true) {
     if (domain == Domain::logic) return {DType::boolean};
     const bool whole = domain == Domain::integer || domain == Domain::shift;
@@ -44,7 +44,7 @@ std::vector<DType> types_of(Domain domain, bool halves = true) {
     return types;
 }
 
-/// Under slow checkers a function runs in some of the integer types, which take turns.
+/// Under slow checkers a function runs in some of the integer types, in turn.
 bool has_turn(Function function, DType dtype) {
     return !small_cases() || !is_integer(dtype) || (static_cast<int>(dtype) + static_cast<int>(function)) % 4 == 0;
 }
@@ -79,7 +79,7 @@ TEST_CASE("elementwise: every row of the table has a case") {
     CHECK(elementwise_cases().size() == all_functions().size());
 }
 
-TEST_CASE("elementwise: every function, in every type it takes, on random values") {
+TEST_CASE("elementwise: every function, in every supported type, on random values") {
     const std::int64_t count = small_cases() ? 37 : 1009;
     for (const Function function : all_functions()) {
         const ElementwiseCase* one = case_of(function);
@@ -88,10 +88,10 @@ TEST_CASE("elementwise: every function, in every type it takes, on random values
         const bool common = function == Function::add || function == Function::where || function == Function::clamp ||
                             function == Function::gelu || function == Function::less;
         for (const DType dtype : types_of(row.domain, common || !small_cases())) {
-            // Elsewhere the two take turns: what differs between them are loads and stores.
+            // Otherwise f16 and bf16 alternate: they differ only in loads and stores.
             if (is_16bit_float(dtype) && !common && (dtype == DType::f16) != (static_cast<int>(function) % 2 == 0))
                 continue;
-            // Powers of integers have a test of their own: most are beyond 2^64.
+            // Powers of integers have their own test: most are beyond 2^64.
             if (!is_floating(dtype) && (function == Function::pow || function == Function::pow_scalar)) continue;
             if (!has_turn(function, dtype) || (function == Function::bitwise_not && dtype == DType::boolean)) continue;
             ElementwiseCase suited = *one;
@@ -107,14 +107,14 @@ TEST_CASE("elementwise: every function, in every type it takes, on random values
     }
 }
 
-TEST_CASE("elementwise: every floating function on zeros, infinities, NaN and numbers far out") {
+TEST_CASE("elementwise: every floating function on zeros, infinities, NaN and large numbers") {
     const auto special = special_values();
     for (const Function function : all_functions()) {
         const ElementwiseCase* one = case_of(function);
         const ops::FunctionInfo& row = ops::info(function);
         if (one == nullptr || row.inputs == 3 || row.domain == Domain::integer || row.domain == Domain::shift ||
             row.domain == Domain::logic || function == Function::binary_cross_entropy)
-            continue;  // the last takes targets in [0, 1]
+            continue;  // the last input must be in [0, 1]
         for (const DType dtype : types_of(Domain::real, !small_cases())) {
             if (is_16bit_float(dtype) && (dtype == DType::f16) != (static_cast<int>(function) % 2 == 0)) continue;
             // All pairs.
@@ -146,12 +146,12 @@ TEST_CASE("elementwise: signs of zero survive copies, casts and multiplication")
 }
 
 TEST_CASE("elementwise: operands of all shapes, broadcast, permuted and sliced") {
-    // c = a - b, over shapes that neither commute nor merge by chance.
+    // c = a - b, over shapes that neither commute nor merge by accident.
     const int rounds = small_cases() ? 15 : 120;
     for (int round = 0; round < rounds; ++round) {
         Random random(static_cast<std::uint64_t>(round));
         const int rank = round % 9;
-        const ops::KernelStyleScope form(round / 9 % 2 == 0 && has_family(KernelStyle::simd) ? KernelStyle::simd
+        const ops::KernelStyleScope form(round / 9 % 2 == 0 && has_kernel_style(KernelStyle::simd) ? KernelStyle::simd
                                                                                              : KernelStyle::simt);
         Shape shape;
         for (int axis = 0; axis < rank; ++axis)
@@ -160,7 +160,7 @@ TEST_CASE("elementwise: operands of all shapes, broadcast, permuted and sliced")
         const StridedArray a = random_strided(shape, random, Broadcast::yes),
                            b = random_strided(shape, random, Broadcast::yes);
         StridedArray out = random_strided(shape, random, Broadcast::no);
-        // Broadcasting works on what the operands themselves are, so that shape may be larger than both.
+        // Broadcasting is computed from the operands, so shape may be larger than both.
         const Expression inputs[] = {a.view(), b.view()};
         const Expression difference_of = Expression::apply(Function::sub, inputs);
         if (difference_of.shape() == shape) {
@@ -169,11 +169,11 @@ TEST_CASE("elementwise: operands of all shapes, broadcast, permuted and sliced")
         }
         ops::evaluate(difference_of, out.view());
         out.expect(shape, [&](const Dims& at) { return a.at(at) - b.at(at); });
-        CHECK(out.check() == "");  // elements beside the view included
+        CHECK(out.check() == "");  // including elements outside of the view
     }
 }
 
-TEST_CASE("elementwise: halves of all shapes, broadcast, permuted and sliced") {
+TEST_CASE("elementwise: f16 and bf16 of all shapes, broadcast, permuted and sliced") {
     for (int round = 0; round < (small_cases() ? 4 : 30); ++round) {
         Random random(2000 + static_cast<std::uint64_t>(round));
         const DType dtype = kHalves[round % 2];
@@ -186,13 +186,13 @@ TEST_CASE("elementwise: halves of all shapes, broadcast, permuted and sliced") {
         StridedArray out = random_strided(shape, random, Broadcast::no, dtype);
         const Expression inputs[] = {a.view(), b.view()};
         ops::evaluate(Expression::apply(Function::sub, inputs), out.view());
-        // A difference of two halves of like size is exact in f32, or rounded so that a second rounding does no harm.
+        // A difference of two f16 or bf16 numbers of similar size is exact in f32, or its second rounding is harmless.
         out.expect(shape, [&](const Dims& at) { return a.at(at) - b.at(at); });
         CHECK(out.check() == "");
     }
 }
 
-TEST_CASE("elementwise: halves, every pattern to f32 and back, and every tie") {
+TEST_CASE("elementwise: f16 and bf16, every bit pattern to f32 and back, and every tie") {
     const int each = small_cases() ? 61 : 1;
     const auto check = [&]<class T>(T, DType dtype) {
         CAPTURE(name_of(dtype));
@@ -202,14 +202,14 @@ TEST_CASE("elementwise: halves, every pattern to f32 and back, and every tie") {
         const auto wide = x.to(DType::f32).template to_vector<float>();
         const auto back = x.to(DType::f32).to(dtype).template to_vector<T>(),
                    copied = x.clone().template to_vector<T>();
-        // Strided, so that no driver copies them.
+        // Strided, so that it is not a driver copy.
         const View every_second = ops::sliced(x.view(), 0, 1, static_cast<std::int64_t>(patterns.size()) / 2, 2);
         const auto sliced = Tensor(ops::evaluate(Expression(every_second), device())).template to_vector<T>();
         int wrong = 0, copied_wrong = 0;
         std::vector<double> between;
         for (std::size_t i = 0; i < patterns.size(); ++i) {
             const float value = patterns[i];
-            // Denormal floats, which are bf16 as well, may count as zeros.
+            // Denormal floats, which are also bf16 values, may be flushed to zero.
             const bool tiny = std::abs(value) < 0x1p-126F;
             const auto same = [&](float got) {
                 return std::isnan(value)
@@ -232,7 +232,7 @@ TEST_CASE("elementwise: halves, every pattern to f32 and back, and every tie") {
         }
         CHECK(wrong == 0);
         CHECK(copied_wrong == 0);
-        // NaNs whose digits would round to those of infinity, or to nothing.
+        // NaNs whose payload would round to infinity, or to zero.
         std::vector<float> nans;
         for (const std::uint32_t bits : {0x7f800001U, 0x7fffffffU, 0xff800001U, 0xffffffffU, 0x7fc00000U})
             nans.push_back(std::bit_cast<float>(bits));
@@ -240,7 +240,7 @@ TEST_CASE("elementwise: halves, every pattern to f32 and back, and every tie") {
         std::vector<DType> from{DType::f32};
         if (device().info().fp64) from.push_back(DType::f64);
         for (const DType source : from) {
-            if (source == DType::f64)  // just beside the ties, where f32 is too coarse
+            if (source == DType::f64)  // next to the ties, where f32 is too coarse
                 for (std::size_t i = 0; i < between.size(); i += 3)
                     between[i + 1] = between[i] * (1 - 0x1p-50), between[i + 2] = between[i] * (1 + 0x1p-50);
             const auto got =
@@ -254,13 +254,13 @@ TEST_CASE("elementwise: halves, every pattern to f32 and back, and every tie") {
     check(bfloat16(), DType::bf16);
 }
 
-TEST_CASE("elementwise: trees over halves are computed in f32, but what is cast on the way is rounded") {
+TEST_CASE("elementwise: trees over f16 and bf16 are computed in f32, but intermediate casts are rounded") {
     const Tensor x = tensor({2049, 1, 0.1}, {3}, DType::f32);
     const Scalar one[] = {1}, less[] = {-2048};
     const Expression narrow[] = {Expression::cast(x.view(), DType::f16)};
     const Expression back = Expression::cast(narrow[0], DType::f32);
     CHECK(values(Tensor(ops::evaluate(back, device()))) == std::vector<double>{2048, 1, as_type(0.1, DType::f16)});
-    // 2048 + 1 is no f16, the sum minus 2048 is.
+    // 2048 + 1 is not an f16 value, the sum minus 2048 is.
     const Expression sum[] = {Expression::apply(Function::add_scalar, narrow, one)};
     CHECK(values(Tensor(ops::evaluate(Expression::apply(Function::add_scalar, sum, less), device())))[0] == 1);
     CHECK(values(Tensor(ops::evaluate(Expression::constant(0.1, DType::bf16), device())))[0] ==
@@ -278,7 +278,7 @@ TEST_CASE("elementwise: trees over halves are computed in f32, but what is cast 
 TEST_CASE("elementwise: three operands of different shapes") {
     for (int round = 0; round < (small_cases() ? 4 : 30); ++round) {
         Random random(1000 + static_cast<std::uint64_t>(round));
-        const ops::KernelStyleScope form(round / 2 % 2 == 0 && has_family(KernelStyle::simd) ? KernelStyle::simd
+        const ops::KernelStyleScope form(round / 2 % 2 == 0 && has_kernel_style(KernelStyle::simd) ? KernelStyle::simd
                                                                                              : KernelStyle::simt);
         Shape shape;
         for (int axis = 0; axis < 1 + round % 4; ++axis) shape.push_back(1 + random.below(6));
@@ -294,7 +294,7 @@ TEST_CASE("elementwise: three operands of different shapes") {
     }
 }
 
-TEST_CASE("elementwise: sizes around and above a work-item's share") {
+TEST_CASE("elementwise: sizes around and above the elements per work-item") {
     std::vector<Shape> shapes{{0}, {1}, {0, 5}, {5, 0, 2}, {255}, {257}, {3, 1}, {1, 3}};
     if (!small_cases())
         shapes.insert(shapes.end(),
@@ -308,7 +308,7 @@ TEST_CASE("elementwise: sizes around and above a work-item's share") {
         const Expression inputs[] = {a.view(), b.view()};
         CHECK(difference(Tensor(ops::evaluate(Expression::apply(Function::add, inputs), device())), sum, {}) == "");
         if (shape.rank() < 2) continue;
-        // Transposed against dense: nothing merges.
+        // Transposed against dense: no axes merge.
         Dims order;
         for (int axis = shape.rank() - 1; axis >= 0; --axis) order.push_back(axis);
         const View turned = ops::permuted(a.view(), order);
@@ -318,10 +318,10 @@ TEST_CASE("elementwise: sizes around and above a work-item's share") {
     }
 }
 
-TEST_CASE("elementwise: more rows than GPU-like devices have groups in one dimension") {
+TEST_CASE("elementwise: more rows than simt devices have groups in one dimension") {
     if (small_cases()) return;
     const ops::KernelStyleScope form(KernelStyle::simt);
-    const std::int64_t rows = 65535 + 3, columns = 256;  // a row is a group
+    const std::int64_t rows = 65535 + 3, columns = 256;  // one group per row
     std::vector<double> a, b;
     for (std::int64_t i = 0; i < rows; ++i) a.push_back(static_cast<double>(1 + i % 101));
     for (std::int64_t i = 0; i < columns; ++i) b.push_back(static_cast<double>(1 + i % 103));
@@ -364,7 +364,7 @@ TEST_CASE("elementwise: the output may be an input, and may overlap inputs") {
     a = fresh();
     ops::evaluate(sub(ops::sliced(b, 0, 1, 59), ops::sliced(a, 0, 1, 59)), ops::sliced(a, 0, 0, 59));
     check(a, [&](std::size_t i) { return i == 59 ? before[59] : other[i + 1] - before[i + 1]; });
-    // One element spread over all, and that element among them.
+    // A single element broadcast to all, including itself.
     a = fresh();
     ops::evaluate(sub(b, ops::sliced(a, 0, 30, 1)), a);
     check(a, [&](std::size_t i) { return other[i] - before[30]; });
@@ -386,7 +386,7 @@ TEST_CASE("elementwise: the output may be an input, and may overlap inputs") {
     check(a, [&](std::size_t i) { return i % 2 == 0 ? before[i / 2] : before[i]; });
 }
 
-TEST_CASE("elementwise: long copies, which a kernel makes on CPUs, keep every bit and touch nothing else") {
+TEST_CASE("elementwise: long copies by a kernel on CPUs preserve every bit and write nothing else") {
     if (small_cases()) return;
     for (const DType dtype : {DType::f32, DType::i64, DType::boolean, DType::f16}) {
         const auto count = static_cast<std::int64_t>((std::size_t{1} << 20) / size_of(dtype)) + 5;
@@ -410,7 +410,7 @@ TEST_CASE("elementwise: long copies, which a kernel makes on CPUs, keep every bi
     }
 }
 
-TEST_CASE("elementwise: copies in another order of axes, large enough for squares") {
+TEST_CASE("elementwise: permuted copies large enough for square tiles") {
     struct Case {
         Shape shape;
         Dims order;
@@ -419,7 +419,7 @@ TEST_CASE("elementwise: copies in another order of axes, large enough for square
          {Case{{70, 83}, {1, 0}}, Case{{3, 37, 50}, {0, 2, 1}}, Case{{2, 5, 21, 33}, {0, 2, 3, 1}},
           Case{{2, 21, 33, 3}, {0, 3, 1, 2}}, Case{{5, 33, 34}, {2, 0, 1}}, Case{{4, 18, 5, 17}, {3, 1, 2, 0}}})
         for (const DType dtype : {DType::f32, DType::i64, DType::f16}) {
-            // f16 and bf16 values have too few digits to number the elements of large ones, and no kernel of their own for this.
+            // f16 and bf16 have too few digits to number the elements of large arrays, and no separate kernel.
             if (dtype == DType::f16 && (small_cases() || one.shape.numel() > 2000)) continue;
             if (small_cases() && (one.shape.rank() == 3 || (one.shape.rank() == 4 && dtype == DType::i64))) continue;
             CAPTURE(one.shape.str());
@@ -429,7 +429,7 @@ TEST_CASE("elementwise: copies in another order of axes, large enough for square
             for (std::int64_t i = 0; i < count + 8; ++i) numbers.push_back(static_cast<double>(i));
             const Tensor room = tensor(numbers, {count + 8}, dtype);
             const View from = ops::permuted(ops::reshaped(ops::sliced(room.view(), 0, 3, count), one.shape), one.order);
-            std::vector<double> wanted;  // of the elements in the new order: where they stood
+            std::vector<double> wanted;  // source index of each element in the new order
             for (std::int64_t i = 0; i < count; ++i) {
                 std::int64_t rest = i, at = 3;
                 for (int axis = from.rank() - 1; axis >= 0; --axis) {
@@ -444,13 +444,13 @@ TEST_CASE("elementwise: copies in another order of axes, large enough for square
             CHECK(difference({got.begin() + 5, got.end() - 3}, wanted, {}) == "");
             CHECK(std::vector<double>(got.begin(), got.begin() + 5) == std::vector<double>(5, -1));
             CHECK(std::vector<double>(got.end() - 3, got.end()) == std::vector<double>(3, -1));
-            // Into a view whose axes are turned, from a dense one and from itself.
+            // Into a permuted view, from a dense one and from itself.
             const View back = ops::permuted(ops::reshaped(ops::sliced(to.view(), 0, 0, count), one.shape), one.order);
             ops::copy(ops::reshaped(ops::sliced(room.view(), 0, 3, count), from.shape), back);
             const auto turned = values(Tensor(ops::dense_copy_if_needed(back)));
             CHECK(turned == std::vector<double>(numbers.begin() + 3, numbers.end() - 5));
         }
-    // One row for many, and a matrix onto itself.
+    // One broadcast row, and a matrix onto itself.
     const Tensor row = random_tensor({1, 90}, 7), square = random_tensor({66, 66}, 8);
     const Tensor columns = Tensor(
         ops::evaluate(Expression(ops::permuted(ops::expanded("test", row.view(), {80, 90}), {1, 0})), row.device()));
@@ -465,7 +465,7 @@ TEST_CASE("elementwise: copies in another order of axes, large enough for square
     CHECK(wrong == 0);
 }
 
-TEST_CASE("elementwise: trees of functions run as one") {
+TEST_CASE("elementwise: expression trees run as one kernel") {
     const Tensor a = random_tensor({4, 1, 5}, 1), b = random_tensor({3, 1}, 2), c = random_tensor({4, 3, 5}, 3);
     // where(a < b, (a * b + 2) as is, exp(c)) - c
     const Expression x(a.view()), y(b.view()), z(c.view());
@@ -485,7 +485,7 @@ TEST_CASE("elementwise: trees of functions run as one") {
         wanted.push_back((p < q ? p * q + 2 : std::exp(vc[i])) - vc[i]);
     }
     CHECK(difference(Tensor(ops::evaluate(whole, device())), wanted, tolerance(DType::f32, 4)) == "");
-    // Constants take part, and other constants do not get the kernel of the first.
+    // Constants are part of the kernel key: other constants must not reuse the first kernel.
     for (const double value : {3.0, 4.0}) {
         const Expression with[] = {Expression::constant(value, DType::f32), x};
         std::vector<double> product_with;
@@ -533,7 +533,7 @@ TEST_CASE("elementwise: casts between all types") {
         }
 }
 
-TEST_CASE("elementwise: fill, for every type, dense or not") {
+TEST_CASE("elementwise: fill, for every type, dense and strided") {
     for (const DType dtype : types_of(Domain::choose)) {
         Random random(3);
         StridedArray array = random_strided({4, 3, 5}, random, Broadcast::no, dtype);
@@ -546,7 +546,7 @@ TEST_CASE("elementwise: fill, for every type, dense or not") {
     }
 }
 
-TEST_CASE("elementwise: an epilogue is the same expression of a stored result") {
+TEST_CASE("elementwise: an epilogue equals the same expression on a stored result") {
     const Tensor result = random_tensor({3, 4}, 1), bias = random_tensor({4}, 2);
     const auto before = values(result), added = values(bias);
     const Expression sum[] = {Expression::operator_result(DType::f32, {3, 4}), bias.view()};
@@ -561,7 +561,7 @@ TEST_CASE("elementwise: an epilogue is the same expression of a stored result") 
     CHECK_THROWS_AS(ops::evaluate(ops::expression_of(epilogue), device()), ValueError);
 }
 
-TEST_CASE("elementwise: what does not fit is refused, by name") {
+TEST_CASE("elementwise: errors name the argument") {
     const View x = random_tensor({2, 3}, 1).view(), y = random_tensor({4}, 2).view(),
                whole = tensor({1, 2, 3}, {3}, DType::i32).view();
     const auto apply = [](Function function, std::vector<Expression> inputs, std::vector<double> parameters = {}) {
@@ -597,7 +597,7 @@ TEST_CASE("elementwise: what does not fit is refused, by name") {
     CHECK_THROWS_AS(apply(Function::add, {x, there}), DeviceError);
     CHECK_THROWS_AS(ops::evaluate(Expression(x), there), DeviceError);
     CHECK_THROWS_AS(ops::copy(x, there), DeviceError);
-    // Nine different inputs are more than a kernel takes.
+    // Nine different inputs exceed the limit of a kernel.
     Expression sum(random_tensor({5}, 0).view());
     for (std::uint64_t i = 1; i < 9; ++i) sum = apply(Function::add, {sum, random_tensor({5}, i).view()});
     CHECK_THROWS_AS(ops::evaluate(sum, device()), Unsupported);

@@ -1,5 +1,5 @@
-// A case for each row of elementwise_table.def: the function in plain C++ double, where its inputs come from, and how
-// exact the device must be. Shared by the tests of operators, of gradients, and benchmarks.
+// A case for each row of elementwise_table.def: the function in plain C++ double, its input ranges, and its tolerance.
+// Shared by the tests of operators and gradients, and by benchmarks.
 #pragma once
 
 #include <algorithm>
@@ -20,17 +20,18 @@ namespace declivity::test {
 /// Inputs x = a (one input), a and b, or a, b and c; parameters p and q.
 struct Arguments {
     double a = 0, b = 0, c = 0, p = 0, q = 0;
-    bool whole = false;  // they are integers or bools
+    bool whole = false;  // the inputs are integers or bools
 };
 
 struct ElementwiseCase {
     ops::Function function;
     std::function<double(const Arguments&)> value;
     std::vector<double> parameters = {};
-    double low = -3, high = 3;  ///< random floating inputs
-    double ulps = 2;            ///< what the device may be off, in units of the last place of the result
-    double absolute = 0;        ///< beside that, in f32 (where the function has zeros that are no zeros of a factor)
-    /// Distance from the nearest place without a derivative.
+    double low = -3, high = 3;  ///< range of random floating inputs
+    double ulps = 2;            ///< tolerance in ulps of the result
+    double absolute =
+        0;  ///< additional absolute tolerance in f32 (for functions with zeros that are not zeros of a factor)
+    /// Distance from the nearest point without a derivative.
     std::function<double(const Arguments&)> kink = [](const Arguments&) {
         return std::numeric_limits<double>::infinity();
     };
@@ -38,7 +39,7 @@ struct ElementwiseCase {
 
 inline std::vector<Scalar> scalars(const std::vector<double>& numbers) { return {numbers.begin(), numbers.end()}; }
 
-/// a / b, rounded down, without errors of rounding where a is far larger than b.
+/// a / b, rounded down, without rounding errors if a is far larger than b.
 inline double floor_divided(double a, double b) {
     const double rest = std::fmod(a, b);
     const double quotient = (a - rest) / b - (rest != 0 && (rest < 0) != (b < 0) ? 1 : 0);
@@ -388,7 +389,7 @@ inline const std::vector<ElementwiseCase>& elementwise_cases() {
     return cases;
 }
 
-/// The rows of the table, in its order.
+/// The rows of the table, in order.
 inline const std::vector<ops::Function>& all_functions() {
     static const std::vector<ops::Function> functions = {
 #define DECLIVITY_FUNCTION(name, ...) ops::Function::name,
@@ -398,20 +399,20 @@ inline const std::vector<ops::Function>& all_functions() {
     return functions;
 }
 
-/// The case of a row, or null: then it has none yet.
+/// The case of a row, or null if missing.
 inline const ElementwiseCase* case_of(ops::Function function) {
     const auto found = std::ranges::find(elementwise_cases(), function, &ElementwiseCase::function);
     return found == elementwise_cases().end() ? nullptr : &*found;
 }
 
-/// Values for an input: random ones, whole for integers, with equal ones among them.
+/// Input values: random, integral for integer types, with duplicates.
 inline std::vector<double> inputs_for(const ElementwiseCase& one, DType dtype, std::int64_t count, std::uint64_t seed) {
     if (is_floating(dtype)) {
         auto values = random_values(count, seed, one.low, one.high);
         for (double& value : values) value = as_type(value, dtype);
         return values;
     }
-    // Products of two must fit into i32 and i64; in the small types they may wrap, as they do on the device.
+    // Products of two must fit into i32 and i64; in the small types they may wrap, as on the device.
     const std::size_t size = size_of(dtype);
     const double reach = dtype == DType::boolean ? 2 : size == 8 ? 1e6 : size == 4 ? 40000 : size == 2 ? 30000 : 127;
     auto values = random_values(count, seed, dtype_info(dtype).is_signed ? -reach : 0, reach);
@@ -421,7 +422,7 @@ inline std::vector<double> inputs_for(const ElementwiseCase& one, DType dtype, s
     return values;
 }
 
-/// What the function gives for each element.
+/// The expected result for each element.
 inline std::vector<double> expected(const ElementwiseCase& one, DType dtype,
                                     const std::vector<std::vector<double>>& in) {
     const ops::Domain domain = ops::info(one.function).domain;
@@ -434,8 +435,8 @@ inline std::vector<double> expected(const ElementwiseCase& one, DType dtype,
         if (!one.parameters.empty()) arguments.p = as_type(one.parameters[0], compute_type(dtype));
         if (one.parameters.size() > 1) arguments.q = as_type(one.parameters[1], compute_type(dtype));
         const double exact = one.value(arguments), rounded = as_type(exact, result);
-        // Of halves the exact value, since an error of f32 on the way may tip the rounding; but infinity where it
-        // rounds to that.
+        // For f16 and bf16 the unrounded value, since an f32 error may tip the rounding; but infinity if it rounds to
+        // infinity.
         out.push_back(is_16bit_float(result) && std::isfinite(rounded) ? exact : rounded);
     }
     return out;
@@ -443,7 +444,7 @@ inline std::vector<double> expected(const ElementwiseCase& one, DType dtype,
 
 inline Tolerance allowed(const ElementwiseCase& one, DType dtype) {
     if (!is_floating(dtype)) return {};
-    // Half a unit of the last place beside the error of f32, and of the smallest numbers half their distance.
+    // Half an ulp in addition to the f32 error; for denormals half their distance.
     if (dtype == DType::f16) return {.absolute = 0x1p-25 + one.absolute, .relative = 0x1.01p-11 + one.ulps * 0x1p-23};
     if (dtype == DType::bf16) return {.absolute = 0x1p-125 + one.absolute, .relative = 0x1.01p-8 + one.ulps * 0x1p-23};
     // Results below the smallest normal number may be flushed to zero.

@@ -1,4 +1,4 @@
-// The guard against losses that are no numbers.
+// The guard against non-finite losses.
 #include <vector>
 
 #include <declivity/ops/finite.hpp>
@@ -11,7 +11,7 @@
 using namespace declivity;
 using namespace declivity::test;
 
-TEST_CASE("finite: the guard counts steps and keeps the first bad one") {
+TEST_CASE("finite: the guard counts steps and keeps the first non-finite one") {
     for (const DType dtype : floats()) {
         const ops::View guard = guard_view(device());
         const auto step = [&](const std::vector<double>& losses) {
@@ -26,7 +26,7 @@ TEST_CASE("finite: the guard counts steps and keeps the first bad one") {
     }
 }
 
-TEST_CASE("finite: a loss of weight 0 is not noted, and its step is skipped until the next") {
+TEST_CASE("finite: a loss of weight 0 is not recorded, and its step is skipped until the next") {
     for (const DType dtype : floats()) {
         const ops::View guard = guard_view(device());
         const auto step = [&](double loss, double weight, bool skips) {
@@ -55,7 +55,7 @@ TEST_CASE("finite: a loss of weight 0 is not noted, and its step is skipped unti
     }
 }
 
-TEST_CASE("finite: an element that is infinite or NaN is found in tensors of any floating type, wherever it stands") {
+TEST_CASE("finite: an infinite or NaN element is found at any position in tensors of any floating type") {
     std::vector<DType> types = floats();
     types.push_back(DType::f16);
     types.push_back(DType::bf16);
@@ -79,7 +79,7 @@ TEST_CASE("finite: an element that is infinite or NaN is found in tensors of any
             }
 }
 
-TEST_CASE("finite: tensors are saved, bit for bit, until a step was noted") {
+TEST_CASE("finite: tensors are saved, bit for bit, until a step was recorded") {
     const ops::View guard = guard_view(device());
     const Tensor words = Tensor::from<std::int32_t>({1, -1, 0x7fc00001, 4}, {4});
     const Tensor copy = zeros({4}, {DType::i32});
@@ -102,7 +102,7 @@ TEST_CASE("finite: tensors are saved, bit for bit, until a step was noted") {
     CHECK(copy.to_vector<std::int32_t>() == std::vector<std::int32_t>(4, 5));
 }
 
-TEST_CASE("finite: a bad loss is found wherever it stands, and the largest numbers are good") {
+TEST_CASE("finite: a non-finite loss is found at any position, and the largest finite numbers are accepted") {
     for (const double bad : {static_cast<double>(INFINITY), static_cast<double>(-INFINITY), static_cast<double>(NAN)})
         for (const std::size_t at :
              {std::size_t{0}, std::size_t{1}, std::size_t{63}, std::size_t{64}, std::size_t{99}}) {
@@ -116,7 +116,7 @@ TEST_CASE("finite: a bad loss is found wherever it stands, and the largest numbe
         }
 }
 
-TEST_CASE("finite: steps of the given tensors count, only while the guard is not set") {
+TEST_CASE("finite: steps of the given tensors count only while the guard is not set") {
     for (const DType dtype : floats()) {
         const ops::View steps = tensor({7, 0, 41, 3}, {4}, dtype).view();
         const ops::View some = Tensor::from<std::int64_t>({2, 0}, {2}, device()).view();
@@ -131,7 +131,7 @@ TEST_CASE("finite: steps of the given tensors count, only while the guard is not
     CHECK(values(many) == std::vector<double>(1000, 3));
 }
 
-TEST_CASE("finite: what does not fit is refused") {
+TEST_CASE("finite: error messages") {
     const ops::View losses = tensor({1}, {1}).view(), guard = guard_view(device());
     CHECK_THROWS_AS(ops::check_finite(guard, guard), TypeError);
     CHECK_THROWS_AS(ops::check_finite(losses, losses), ShapeError);

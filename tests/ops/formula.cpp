@@ -1,4 +1,4 @@
-// Formulas over lists of tensors against plain C++: what a kernel of an optimizer's step is made from.
+// Formulas over lists of tensors compared with plain C++: the basis of fused optimizer kernels.
 #include <cmath>
 #include <string>
 #include <vector>
@@ -14,7 +14,7 @@
 using namespace declivity;
 using namespace declivity::test;
 
-TEST_CASE("formula: several roles are written, each from what was there before") {
+TEST_CASE("formula: several roles are written, each from the previous values") {
     for (const Device& device : pooled_and_exact())
         for (const DType dtype : floats()) {
             CAPTURE(name_of(dtype));
@@ -43,7 +43,7 @@ TEST_CASE("formula: several roles are written, each from what was there before")
         }
 }
 
-TEST_CASE("formula: roles trade places, and a number fills one") {
+TEST_CASE("formula: roles are swapped, and a role is filled with a number") {
     TensorLists lists(device(), DType::f32, 3);
     for (std::size_t role = 0; role < 3; ++role) lists.set(role, 3 + role, -1, 1);
     ops::MultiTensor tensors(3);
@@ -92,7 +92,7 @@ TEST_CASE("formula: writes nothing while the guard is set") {
     CHECK(lists.check(0, {}) != "");
 }
 
-TEST_CASE("formula: what has no elements is refused in words") {
+TEST_CASE("formula: empty tensors are refused with a message") {
     const ops::FormulaTrace trace("Mine", device());
     const Tensor a(trace.role(0, DType::f32)), other = ones({2}).to(device());
     const auto formula = [&](const Tensor& x) { (void)ops::Formula(trace, {{0, x.value()}}); };
@@ -101,7 +101,7 @@ TEST_CASE("formula: what has no elements is refused in words") {
     CHECK_THROWS_AS(formula(a + sum(a)), ValueError);
     CHECK_THROWS_AS(formula(slice(a, 0, 0, 1) + a), ValueError);
     CHECK_THROWS_AS((void)Tensor(a * 2.0).add_(1.0), ValueError);
-    CHECK_THROWS_WITH_AS(formula(a + other), doctest::Contains("got a tensor of another place, of shape [2], in it"),
+    CHECK_THROWS_WITH_AS(formula(a + other), doctest::Contains("got a tensor from outside, of shape [2], in it"),
                          ValueError);
     CHECK_THROWS_WITH_AS(formula(a + uniform({2}, 0, 1, {.device = device()})),
                          doctest::Contains("got random numbers in it"), ValueError);

@@ -1,5 +1,5 @@
-// Elements by their places along an axis, rows by their numbers, against plain C++: every type, places of both types
-// and outside, rows of all widths and beginnings that units of several elements fit or do not fit.
+// Gathering elements along an axis and rows by index, compared with plain C++: every type, indices of both types and
+// out of range, rows of all widths and alignments with respect to vector units.
 #include <declivity/ops/gather.hpp>
 
 #include <cmath>
@@ -37,7 +37,7 @@ Tensor elements(const Shape& shape, DType dtype) {
     return tensor(random_values(shape.numel(), 7, low, dtype == DType::boolean ? 2 : 100), shape, dtype);
 }
 
-/// `x` as a part of a larger buffer, `offset` elements behind its beginning.
+/// A copy of `x` within a larger buffer, at an offset of `offset` elements.
 ops::View moved(const Tensor& x, std::int64_t offset) {
     const ops::View all = ops::View::make(x.device(), x.dtype(), {x.numel() + offset});
     ops::View view = ops::reshaped(ops::sliced(all, 0, offset, x.numel()), x.shape());
@@ -49,7 +49,7 @@ double missing_in(DType dtype, double missing) { return is_floating(dtype) ? mis
 
 }  // namespace
 
-TEST_CASE("elements by their places along the middle axis") {
+TEST_CASE("gather: elements along the middle axis") {
     std::vector<Shape> shapes{{1, 5, 1}, {3, 7, 1}, {4, 3, 5}, {1, 6, 17}, {2, 1, 1}};
     if (!small_cases()) shapes.insert(shapes.end(), {{301, 97, 1}, {1, 50021, 1}, {13, 40, 301}});
     for (const Shape& shape : shapes)
@@ -71,7 +71,7 @@ TEST_CASE("elements by their places along the middle axis") {
                                             : missing_in(dtype, missing));
                 }
                 for (const DType place : {DType::i32, DType::i64})
-                    for (const KernelStyle style : families()) {
+                    for (const KernelStyle style : kernel_styles()) {
                         const ops::KernelStyleScope scope(style);
                         CAPTURE(style == KernelStyle::simd ? "CPU-like" : "GPU-like");
                         const Tensor at = Tensor::from<std::int64_t>(places, wanted_shape).to(place);
@@ -83,7 +83,7 @@ TEST_CASE("elements by their places along the middle axis") {
         }
 }
 
-TEST_CASE("rows by their numbers, in units of several elements") {
+TEST_CASE("gather: rows, in units of several elements") {
     const std::int64_t size = 11, count = small_cases() ? 30 : 5003;
     for (const DType dtype : kTypes) {
         if (dtype == DType::f64 && !device().info().fp64) continue;
@@ -99,7 +99,7 @@ TEST_CASE("rows by their numbers, in units of several elements") {
                     wanted.push_back(number >= 0 && number < size ? from[static_cast<std::size_t>(number * width + k)]
                                                                   : missing_in(dtype, std::nan("")));
             for (const std::int64_t offset : {0, 1, 4})
-                for (const KernelStyle style : families()) {
+                for (const KernelStyle style : kernel_styles()) {
                     const ops::KernelStyleScope scope(style);
                     CAPTURE(width);
                     CAPTURE(offset);
@@ -112,7 +112,7 @@ TEST_CASE("rows by their numbers, in units of several elements") {
     }
 }
 
-TEST_CASE("what gathering gives of nothing, and refuses") {
+TEST_CASE("gather: empty inputs and error messages") {
     const Tensor none = zeros({0, 3}), at = zeros({4}, {DType::i64});
     const ops::View out = ops::View::make(none.device(), DType::f32, {4, 3});
     ops::gather_rows("f", none.view(), at.view(), out, std::nan(""));

@@ -1,4 +1,4 @@
-// The functions of math.clh and philox.clh against references in double, over the whole range of their arguments.
+// The functions of math.clh and philox.clh compared with references in double, over the whole range of their arguments.
 #include <algorithm>
 #include <array>
 #include <bit>
@@ -54,14 +54,14 @@ std::vector<Real> apply(const Device& device, const std::string& name, const std
     return to_host<Real>(out, x.size());
 }
 
-/// Arguments of each kind.
+/// Number of arguments of each kind.
 std::uint32_t count() { return test::small_cases() ? 512 : 1U << 17; }
 
 double unit(std::uint32_t word) { return (word + 0.5) * 0x1p-32; }
 
 }  // namespace
 
-TEST_CASE("math.clh: float functions keep their stated bounds, scalar and in vectors") {
+TEST_CASE("math.clh: float functions are within their stated error bounds, scalar and vector") {
     const Device device = Device::best();
     const std::vector<float> x = test::math_arguments(count());
     for (const int vector : {1, 16}) {
@@ -81,7 +81,7 @@ TEST_CASE("math.clh: float functions keep their stated bounds, scalar and in vec
     }
 }
 
-TEST_CASE("math.clh: odd functions keep the sign of zero") {
+TEST_CASE("math.clh: odd functions preserve the sign of zero") {
     const Device device = Device::best();
     for (const std::string name : {"expm1", "log1p", "tanh", "erf", "gelu", "silu", "sin", "tan", "asin", "atan",
                                    "sinh", "asinh", "atanh", "erfinv"}) {
@@ -92,7 +92,7 @@ TEST_CASE("math.clh: odd functions keep the sign of zero") {
     }
 }
 
-TEST_CASE("math.clh: double functions agree with the host's") {
+TEST_CASE("math.clh: double functions match the host's") {
     const Device device = Device::best();
     if (!device.info().fp64) return test::skip("the device has no fp64");
     std::vector<double> x;
@@ -111,7 +111,7 @@ TEST_CASE("math.clh: double functions agree with the host's") {
     }
 }
 
-TEST_CASE("math.clh: pow follows C's rules and its stated bound") {
+TEST_CASE("math.clh: pow follows C's rules and its stated error bound") {
     const Device device = Device::best();
     const auto [x, y] = test::pow_arguments(test::small_cases() ? 1024 : 1U << 17);
     const Buffer xs = to_device(device, x), ys = to_device(device, y), zs(device, x.size() * sizeof(float));
@@ -132,7 +132,7 @@ TEST_CASE("math.clh: pow follows C's rules and its stated bound") {
     }
 }
 
-TEST_CASE("math.clh: finite and NaN are told apart by bits") {
+TEST_CASE("math.clh: finite numbers and NaN are distinguished by their bits") {
     const Device device = Device::best();
     const std::vector<float> x = {0,        1,         FLT_MAX, -FLT_MAX,
                                   INFINITY, -INFINITY, kNaN,    std::bit_cast<float>(0xffc00001U)};
@@ -142,10 +142,10 @@ TEST_CASE("math.clh: finite and NaN are told apart by bits") {
     CHECK(to_host<int>(out, x.size()) == std::vector<int>{1, 1, 1, 1, 0, 0, 2, 2});
 }
 
-TEST_CASE("philox.clh: words equal the host's, uniforms to the bit, normals to 1e-6") {
+TEST_CASE("philox.clh: words and uniforms match the host's bit for bit, normals to 1e-6") {
     const Device device = Device::best();
     const std::size_t blocks = test::small_cases() ? 512 : 1U << 16;
-    // The low half of the block number overflows on the way.
+    // The low half of the block number overflows within the range.
     const std::uint64_t first = 0x00000003ffffff00, stream = 0x0123456789abcdef, key = 0xfedcba9876543210;
     const Buffer buffer(device, blocks * 16);
     const auto run = [&](const char* name, const Defines& defines) {

@@ -1,4 +1,4 @@
-// The functions of math.clh: references in double, the bounds stated there, and arguments over their whole range.
+// The functions of math.clh: references in double, their stated error bounds, and arguments over their whole range.
 // Shared by the test and `declivity doctor`.
 #pragma once
 
@@ -17,7 +17,7 @@
 
 namespace declivity::test {
 
-// With the factor of math.clh: its rounding is magnified in the epilogue, and is not what the test is about.
+// With the rounded factor of math.clh: its rounding is magnified in the result and is not under test.
 inline double big_phi(double x) { return 0.5 * std::erfc(-0.70710678118654752440 * x); }
 inline double small_phi(double x) { return std::exp(-0.5 * x * x) / std::sqrt(2 * std::numbers::pi); }
 inline double sigmoid(double x) { return x < 0 ? std::exp(x) / (1 + std::exp(x)) : 1 / (1 + std::exp(-x)); }
@@ -28,11 +28,11 @@ struct MathCase {
     const char* name;
     double (*reference)(double);
     double ulps;           ///< as stated in math.clh, for float
-    double absolute = 0;   ///< allowed besides
-    int divisions = 0;     ///< divisions and square roots, which a device other than a CPU may round worse
-    bool special = false;  ///< of special.clh, which has no form for vectors
+    double absolute = 0;   ///< additional absolute error
+    int divisions = 0;     ///< number of divisions and square roots, which devices other than CPUs may round worse
+    bool special = false;  ///< from special.clh, without a vector form
 
-    /// Ulps beside `absolute` that a device may be off.
+    /// Allowed error of a device in ulps, in addition to `absolute`.
     [[nodiscard]] double allowed(DeviceType type) const { return ulps + (type == DeviceType::cpu ? 0 : 3 * divisions); }
 };
 
@@ -88,7 +88,7 @@ double ulp(double x) {
     return std::ldexp(1.0, std::ilogb(x) + 1 - Limits::digits);
 }
 
-/// Ulps beyond `absolute`; infinite where NaN, infinity or range are wrong.
+/// Error in ulps beyond `absolute`; infinite if NaN, infinity or the range is wrong.
 template <class Real>
 double math_error(Real actual, double expected, double absolute) {
     const auto nearest = static_cast<Real>(expected);
@@ -99,32 +99,32 @@ double math_error(Real actual, double expected, double absolute) {
             std::abs(expected) > std::numeric_limits<Real>::max() * (1 - 1e-6) && !std::isinf(expected);
         return actual == nearest || borders ? 0 : std::numeric_limits<double>::infinity();
     }
-    // What is below the smallest normal number, or whose parts are, may flush or lose digits.
+    // Results below the smallest normal number, or with such intermediate values, may be flushed or lose digits.
     if (std::abs(expected) < 4 * std::numeric_limits<Real>::min()) absolute += 4 * std::numeric_limits<Real>::min();
     return std::max(0.0, std::abs(static_cast<double>(actual) - expected) - absolute) / ulp<Real>(expected);
 }
 
-/// May the device take x for zero?
+/// Returns whether the device may flush x to zero.
 template <class Real>
 bool flushes(Real x) {
     return x != 0 && std::abs(x) < std::numeric_limits<Real>::min();
 }
 
-/// Ulps that a result is off, for a device that may take a denormal x for zero.
+/// Error in ulps for a device that may flush a denormal x to zero.
 template <class Real>
 double math_error(const MathCase& one, Real x, Real y) {
     const double e = math_error(y, one.reference(x), one.absolute);
     return flushes(x) ? std::min(e, math_error(y, one.reference(std::copysign(0.0, x)), 0)) : e;
 }
 
-/// The same in double, whose functions are as good as the host's, nearly.
+/// The same in double, where the functions are nearly as accurate as the host's.
 inline double math_error_f64(const MathCase& one, double x, double y) {
     return math_error(y, one.reference(x), one.absolute == 0 ? 1e-290 : std::max(2e-15, one.absolute * 0x1p-29));
 }
 inline constexpr double kMathUlpsF64 = 64;
 
-/// Special values, `count` bit patterns spread over all there are, and as many numbers where the functions bend, twice.
-/// A multiple of 16 where `count` is.
+/// Special values, `count` bit patterns spread over all patterns, and twice as many numbers in the range where the
+/// functions are curved. A multiple of 16 if `count` is.
 inline std::vector<float> math_arguments(std::uint32_t count) {
     constexpr float nan = std::numeric_limits<float>::quiet_NaN();
     const auto f = [](std::uint32_t bits) { return std::bit_cast<float>(bits); };
@@ -170,7 +170,7 @@ inline std::vector<float> math_arguments(std::uint32_t count) {
 struct PowArguments {
     std::vector<float> x, y;
 };
-/// Special values in all pairs, and `count` pairs of all sizes whose power is a number.
+/// All pairs of special values, and `count` pairs of all magnitudes whose power is finite.
 inline PowArguments pow_arguments(std::uint32_t count) {
     constexpr float nan = std::numeric_limits<float>::quiet_NaN();
     const auto unit = [](std::uint32_t word) { return (word + 0.5) * 0x1p-32; };
@@ -184,7 +184,7 @@ inline PowArguments pow_arguments(std::uint32_t count) {
     for (std::uint32_t i = 0; i < count; ++i) {
         const auto w = philox4x32_10({i, 0, 0, 0}, {1, 2});
         const auto any = std::bit_cast<float>(w[0]);
-        const double result = 200 * unit(w[1]) - 105;  // the logarithm of the result to aim at
+        const double result = 200 * unit(w[1]) - 105;  // target logarithm of the result
         switch (i % 4) {
             case 0:
                 x.push_back(any), y.push_back(std::bit_cast<float>(w[2]));
@@ -204,7 +204,7 @@ inline PowArguments pow_arguments(std::uint32_t count) {
     return out;
 }
 
-/// How wrong z = x to the power of y is; as much as it may be where the device takes a denormal for zero.
+/// Error of z = pow(x, y), relative to the allowed error if the device flushes denormals.
 inline double pow_error(float x, float y, float z) {
     if (flushes(x) || flushes(y)) return 0;
     const double expected = std::pow(static_cast<double>(x), static_cast<double>(y));

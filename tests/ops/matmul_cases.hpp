@@ -1,4 +1,4 @@
-// Matrix products: shapes, a plain reference in double, and what they cost. Shared by tests and benchmarks.
+// Matrix products: shapes, a plain reference in double, and costs. Shared by tests and benchmarks.
 #pragma once
 
 #include <cmath>
@@ -12,26 +12,26 @@
 
 namespace declivity::test {
 
-/// How an operand (batch, rows, columns) lies in memory.
+/// Memory layout of an operand (batch, rows, columns).
 enum class OperandStrides : std::uint8_t {
     dense,
     transposed,  ///< a permuted view of (batch, columns, rows)
     repeated,    ///< one matrix for the whole batch, stride 0
     sliced,      ///< rows of a wider matrix
-    scattered,   ///< every second column of a wider one: no leading dimension describes it
+    scattered,   ///< every second column of a wider one: not expressible by a leading dimension
 };
 
 struct MatmulCase {
     std::int64_t batch = 1, m = 1, n = 1, k = 1;
     OperandStrides a = OperandStrides::dense, b = OperandStrides::dense;
-    bool large = false;  ///< left out for slow checkers
+    bool large = false;  ///< skipped under slow checkers
 
     [[nodiscard]] double flops() const { return 2.0 * static_cast<double>(batch * m * n * k); }
-    /// Read and written at least.
+    /// Minimum bytes read and written.
     [[nodiscard]] double bytes(DType dtype) const {
         return static_cast<double>(size_of(dtype)) * static_cast<double>(batch * (m * k + k * n + m * n));
     }
-    /// For inputs in [-1, 1): the error of a sum of k products, and of halves half a unit of the last place, once.
+    /// For inputs in [-1, 1): the error of a sum of k products, plus half an ulp for f16 and bf16.
     [[nodiscard]] Tolerance allowed(DType dtype) const {
         Tolerance out = sum_tolerance(compute_type(dtype), static_cast<double>(k));
         if (dtype == DType::f16) out.absolute += 0x1p-25;
@@ -45,7 +45,7 @@ struct MatmulCase {
     }
 };
 
-/// An operand on the device, and its elements row-major on the host.
+/// An operand on the device, and its elements in row-major order on the host.
 struct MatmulOperand {
     ops::View view;
     std::vector<double> elements;
@@ -127,8 +127,8 @@ inline const std::vector<MatmulCase>& matmul_cases() {
         {1, 33, 47, 129, OperandStrides::dense, OperandStrides::dense, true},
         {1, 64, 64, 64, OperandStrides::dense, OperandStrides::transposed, true},
         {1, 128, 10, 3136, OperandStrides::dense, OperandStrides::transposed,
-         true},  // the dense layer behind two pooled convolutions
-        {1, 10, 3136, 128, OperandStrides::transposed, OperandStrides::dense, true},  // and the gradient of its weights
+         true},  // the dense layer after two convolutions with pooling
+        {1, 10, 3136, 128, OperandStrides::transposed, OperandStrides::dense, true},  // its weight gradient
         {8, 37, 41, 65, OperandStrides::transposed, OperandStrides::dense, true},
         {5, 100, 90, 70, OperandStrides::sliced, OperandStrides::transposed, true},
         {1, 70, 49, 400, OperandStrides::scattered, OperandStrides::scattered, true},

@@ -1,4 +1,4 @@
-// What kernels over many tensors take: lists that change, memory in one place and in many.
+// Multi-tensor kernels: changing lists, tensors in one and in several memory objects.
 #include <vector>
 
 #include <declivity/ops/clip.hpp>
@@ -15,7 +15,7 @@ using namespace declivity::test;
 using ops::MultiTensor;
 using ops::View;
 
-TEST_CASE("multi tensor: lists may change between launches, and be let go of") {
+TEST_CASE("multi tensor: lists may change between launches and be freed") {
     const Device device = fresh_device();
     MultiTensor tensors(1);
     const auto norm = [&](const std::vector<View>& list) {
@@ -44,7 +44,7 @@ TEST_CASE("multi tensor: lists may change between launches, and be let go of") {
     CHECK(norm({a, b}) == doctest::Approx(5));
 }
 
-TEST_CASE("multi tensor: a recording holds the memory that a table names") {
+TEST_CASE("multi tensor: a capture keeps the memory of a table alive") {
     const Device device = fresh_device();
     const auto constant = [&](double value) {
         const View view = View::make(device, DType::f32, {64});
@@ -83,10 +83,10 @@ TEST_CASE("multi tensor: the tensors may move to another device") {
     }
 }
 
-TEST_CASE("multi tensor: roles may lie in different memory from tensor to tensor") {
+TEST_CASE("multi tensor: roles may use different memory objects per tensor") {
     const Device device = fresh_device();
     std::vector<View> parameters, gradients;
-    for (std::int64_t i = 0; i < 14; ++i) {  // more memory objects than a launch takes
+    for (std::int64_t i = 0; i < 14; ++i) {  // more memory objects than a launch supports
         parameters.push_back(View::make(device, DType::f32, {100 + i}));
         gradients.push_back(i % 2 == 0 ? View::make(device, DType::f32, {100 + i})
                                        : elsewhere(device, DType::f32, {100 + i}));
@@ -101,7 +101,7 @@ TEST_CASE("multi tensor: roles may lie in different memory from tensor to tensor
               std::vector<double>(100 + i, static_cast<double>(i) - 0.5 * static_cast<double>(1 + i)));
 }
 
-TEST_CASE("multi tensor: what does not fit is refused") {
+TEST_CASE("multi tensor: mismatched lists are refused") {
     const View a = View::make(device(), DType::f32, {10}), b = View::make(device(), DType::f32, {11}),
                whole = View::make(device(), DType::i32, {10});
     CHECK_THROWS_AS(MultiTensor(0), ValueError);

@@ -1,4 +1,4 @@
-// Several tensors of odd sizes, each between guard elements, as optimizers see them; with their values on the host.
+// Several tensors of odd sizes between guard elements, as optimizers use them, with their values on the host.
 #pragma once
 
 #include <cmath>
@@ -43,7 +43,7 @@ class TensorLists {
         }
     }
 
-    /// Random values in [low, high) for all tensors of a role, on the device and here.
+    /// Random values in [low, high) for all tensors of a role, on the device and on the host.
     void set(std::size_t role, std::uint64_t seed, double low, double high) {
         host[role].clear();
         for (std::size_t i = 0; i < views[role].size(); ++i) {
@@ -55,12 +55,12 @@ class TensorLists {
         }
     }
 
-    /// Fills a role on the device alone.
+    /// Fills a role on the device only.
     void fill(std::size_t role, double value) {
         for (const ops::View& view : views[role]) ops::fill(view, value);
     }
 
-    /// Empty when a role on the device is close to `host`, and the guards of all tensors are whole.
+    /// Returns an empty string if a role on the device is close to `host` and all guard elements are intact.
     [[nodiscard]] std::string check(std::size_t role, const Tolerance& allowed) const {
         for (std::size_t i = 0; i < views[role].size(); ++i) {
             const std::string text = difference(Tensor(views[role][i]), host[role][i], allowed);
@@ -94,7 +94,7 @@ class TensorLists {
     DType dtype_;
 };
 
-/// Not initialised, in a memory object of its own, behind 64 bytes.
+/// Uninitialised, in its own memory object, at an offset of 64 bytes.
 inline ops::View elsewhere(const Device& device, DType dtype, const Shape& shape) {
     const std::size_t bytes = ops::bytes_of(shape, dtype);
     cl_int status = CL_SUCCESS;
@@ -106,7 +106,7 @@ inline ops::View elsewhere(const Device& device, DType dtype, const Shape& shape
     return view;
 }
 
-/// Learning rate and number of steps on the device; and the guard against losses that are no numbers.
+/// Learning rate and step count on the device; and the guard against non-finite losses.
 inline ops::View progress_view(const Device& device, DType dtype, double rate, double steps) {
     const ops::View view = ops::View::make(device, dtype, {2});
     ops::fill(ops::sliced(view, 0, 0, 1), rate);
@@ -121,7 +121,7 @@ inline ops::View guard_view(const Device& device, double set_at = 0, double chec
     return view;
 }
 
-/// Of a first role, from the numbers and the elements of all roles; the others stay.
+/// Updates the first role from the numbers and the elements of all roles.
 template <class Make>
 ops::Formula formula_of_first(const ops::MultiTensor& tensors, DType dtype, Make&& make) {
     const ops::FormulaTrace trace("formula", tensors.device());

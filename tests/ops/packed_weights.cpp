@@ -1,4 +1,4 @@
-// Packed weights where no gradients are recorded: never another result, a bounded amount of memory.
+// Packed weights in calls without gradients: the same results, a bounded amount of memory.
 #include <memory>
 #include <string>
 #include <vector>
@@ -18,13 +18,13 @@ using namespace declivity::test;
 
 namespace {
 
-/// The elements as they are stored.
+/// The elements as stored.
 std::vector<double> stored(const Tensor& tensor) {
     (void)tensor.view();
     return values(tensor);
 }
 
-/// Calls without gradients, of which later ones find packed weights, give the bits of a call with a graph.
+/// Calls without gradients, of which later ones use packed weights, match a call with an autograd graph bit for bit.
 void same_bits(nn::Layer& layer, const Shape& shape, DType dtype) {
     CAPTURE(shape.str());
     CAPTURE(name_of(dtype));
@@ -36,7 +36,7 @@ void same_bits(nn::Layer& layer, const Shape& shape, DType dtype) {
 
 }  // namespace
 
-TEST_CASE("packed weights: linear layers give the bits of a call with a graph, for any number of rows") {
+TEST_CASE("packed weights: linear layers match a call with gradients bit for bit, for any number of rows") {
     const std::vector<std::int64_t> rows = small_cases() ? std::vector<std::int64_t>{1, 5, 9}
                                                          : std::vector<std::int64_t>{1, 2, 3, 4, 5, 8, 13, 46, 97, 200};
     for (const DType dtype : {DType::f32, DType::bf16})
@@ -68,7 +68,7 @@ TEST_CASE(
     }
 }
 
-TEST_CASE("packed weights: one copy of a weight at most, whatever the numbers of rows, and none over the limit") {
+TEST_CASE("packed weights: at most one copy of a weight for any numbers of rows, and none beyond the limit") {
     if (small_cases()) return;
     const Device device = fresh_device();
     const DefaultDevice here(device);
@@ -82,8 +82,8 @@ TEST_CASE("packed weights: one copy of a weight at most, whatever the numbers of
     };
     call();
     CHECK(device.memory().packed_weights <= weight * 11 / 10);
-    const bool packs = device.memory().packed_weights > 0;  // kernels for GPUs do not
-    if (device.style() == KernelStyle::simd) CHECK(packs);
+    const bool packs = device.memory().packed_weights > 0;  // simt kernels do not pack
+    if (device.kernel_style() == KernelStyle::simd) CHECK(packs);
     device.release_cached_memory();
     CHECK(device.memory().packed_weights == 0);
     const std::uint64_t without = device.memory().in_use;
@@ -93,7 +93,7 @@ TEST_CASE("packed weights: one copy of a weight at most, whatever the numbers of
     CHECK(device.memory().in_use <= without + weight / 10);
 }
 
-TEST_CASE("packed weights: they go before an allocation fails, and what is computed then is right") {
+TEST_CASE("packed weights: freed before an allocation fails, and later results are correct") {
     if (small_cases()) return;
     const Environment limit("DECLIVITY_MEMORY_LIMIT", "128M");
     const Device device = fresh_device();

@@ -1,4 +1,4 @@
-// The published known answers of Random123 (kat_vectors, philox4x32 10), and the range of the uniforms.
+// The known-answer tests published with Random123 (kat_vectors, philox4x32 10), and the range of the uniforms.
 #include <array>
 #include <cstdint>
 
@@ -18,7 +18,7 @@ TEST_CASE("philox: known answers of Random123") {
           Words{0xd16cfe09, 0x94fdcceb, 0x5001e420, 0x24126ea1});
 }
 
-TEST_CASE("philox: uniforms lie in [0, 1) and keep 24 bits") {
+TEST_CASE("philox: uniforms are in [0, 1) with 24 bits") {
     CHECK(unit_uniform(0) == 0.0F);
     CHECK(unit_uniform(0xffU) == 0.0F);
     CHECK(unit_uniform(0x100U) == 0x1p-24F);

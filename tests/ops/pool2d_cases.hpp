@@ -1,4 +1,4 @@
-// Cases of pooling, shared by tests and benchmarks.
+// Pooling cases, shared by tests and benchmarks.
 #pragma once
 
 #include <cmath>
@@ -14,7 +14,7 @@ namespace declivity::test {
 struct Pool2dCase {
     Shape x;
     ops::Pool2dParameters parameters;
-    bool large = false;  ///< left out where a slow checker runs
+    bool large = false;  ///< skipped under slow checkers
 
     [[nodiscard]] std::string name() const {
         const Size2 window = parameters.kernel_size, stride = parameters.step(), padding = parameters.padding;
@@ -23,7 +23,7 @@ struct Pool2dCase {
                            parameters.count_include_pad ? "" : " without padding in the mean");
     }
     [[nodiscard]] Shape out() const { return ops::pool2d_shape("case", x, parameters); }
-    /// Bytes read and written by a forward.
+    /// Bytes read and written by a forward pass.
     [[nodiscard]] std::int64_t bytes(DType dtype) const {
         return (x.numel() + out().numel()) * static_cast<std::int64_t>(size_of(dtype));
     }
@@ -31,7 +31,8 @@ struct Pool2dCase {
     struct Reference {
         std::vector<double> max, average, max_gradient, average_gradient;
     };
-    /// Plain loops in double. @param g gradient of the output
+    /// Plain loops in double.
+    /// @param g gradient of the output
     [[nodiscard]] Reference reference(const std::vector<double>& values, const std::vector<double>& g) const {
         const Size2 window = parameters.kernel_size, stride = parameters.step(), padding = parameters.padding;
         const bool count_include_pad = parameters.count_include_pad;
@@ -74,7 +75,7 @@ struct Pool2dCase {
 };
 
 inline std::vector<Pool2dCase> pool2d_cases() {
-    // Each set of parameters is compiled for itself: few of them.
+    // Each set of parameters is compiled separately: use few.
     const ops::Pool2dParameters mixed{.kernel_size = {3, 2}, .stride = {1, 2}, .padding = {1, 1}},
         single{.kernel_size = {1, 1}, .stride = {2, 2}};
     const ops::Pool2dParameters inside{
@@ -90,7 +91,7 @@ inline std::vector<Pool2dCase> pool2d_cases() {
         {{1, 2, 5, 9}, inside},
         {{1, 1, 4, 11}, gaps},
         {{0, 3, 4, 4}, {}},
-        // Rows of several vectors, and their ends; planes enough that most rows have others before and behind them.
+        // Rows of several vectors with remainders; enough planes that most rows have neighbours before and after.
         {{2, 3, 5, 75}, {}},
         {{1, 4, 4, 46}, mixed},
         {{1, 5, 6, 41}, inside},
@@ -98,11 +99,11 @@ inline std::vector<Pool2dCase> pool2d_cases() {
         {{1, 4, 5, 37}, wide},
         {{1, 4, 5, 93}, gaps},
         {{1, 4, 5, 19}, single},
-        // One window as large as the plane.
+        // A window as large as the plane.
         {{2, 3, 7, 7}, {.kernel_size = {7, 7}, .stride = {7, 7}}},
         {{1, 3, 2, 3}, {.kernel_size = {2, 3}, .stride = {1, 1}}},
         {{16, 32, 26, 26}, {}, true},
-        {{1, 2, 200, 180}, {}, true},  // planes in bands
+        {{1, 2, 200, 180}, {}, true},  // planes processed in bands
         {{1, 2, 200, 181}, wide, true},
         {{4, 64, 56, 56}, {.kernel_size = {3, 3}, .stride = {2, 2}, .padding = {1, 1}}, true},
     };

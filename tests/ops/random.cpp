@@ -1,4 +1,4 @@
-// Random numbers on the device against the host's Philox, their distribution, and dropout.
+// Random numbers on the device compared with Philox on the host, their distributions, and dropout.
 #include <algorithm>
 #include <array>
 #include <cmath>
@@ -25,7 +25,7 @@ using ops::View;
 
 namespace {
 
-/// A view inside a buffer of NaN, which shows whether somebody writes beside it.
+/// A view inside a buffer of NaN, which detects writes outside of the view.
 struct Guarded {
     View whole, out;
     Guarded(std::int64_t size, DType dtype) : whole(View::make(device(), dtype, {size + 20})) {
@@ -41,7 +41,7 @@ struct Guarded {
     }
 };
 
-/// The words that a call takes for block number `block` of its own.
+/// The words of block number `block` of a call.
 std::array<std::uint32_t, 4> words(std::uint64_t seed, std::uint64_t block) {
     return philox4x32_10({static_cast<std::uint32_t>(block), static_cast<std::uint32_t>(block >> 32), 0, 0},
                          {static_cast<std::uint32_t>(seed), static_cast<std::uint32_t>(seed >> 32)});
@@ -55,7 +55,7 @@ double uniform(DType dtype, std::uint64_t seed, std::uint64_t offset, std::uint6
     return static_cast<double>(bits >> 11) * 0x1p-53;
 }
 
-/// The generator of `device` for the time of a test.
+/// Restores the generator of `device` after a test.
 struct Position {
     ops::RandomPosition before = ops::random_position(device());
     Position(std::uint64_t seed, std::uint64_t offset) { ops::set_random_position(device(), {seed, offset}); }
@@ -88,7 +88,7 @@ Moments moments(const std::vector<double>& values) {
 
 }  // namespace
 
-TEST_CASE("random: uniforms have the bits of the host's Philox, at any seed, offset and size") {
+TEST_CASE("random: uniforms match the host's Philox bit for bit, at any seed, offset and size") {
     for (const DType dtype : floats())
         for (const std::int64_t size : sizes()) {
             const std::uint64_t seed = 0x123456789abcdefULL + static_cast<std::uint64_t>(size),
@@ -109,8 +109,8 @@ TEST_CASE("random: uniforms have the bits of the host's Philox, at any seed, off
         }
 }
 
-TEST_CASE("random: uniforms of an interval lie inside it, its upper end left out") {
-    // Here one in sixteen would round up to the end.
+TEST_CASE("random: uniforms of an interval exclude its upper end") {
+    // Here one in sixteen would round up to the upper end.
     for (const auto& [low, high] :
          {std::pair{1048576.0, 1048577.0}, std::pair{-1.0, 0.0}, std::pair{1.0, 2.0}, std::pair{3.0, 3.0}}) {
         CAPTURE(low);
@@ -130,9 +130,9 @@ TEST_CASE("random: uniforms of an interval lie inside it, its upper end left out
     CHECK(difference(seen, wanted, {.absolute = 4e-7, .relative = 0}) == "");
 }
 
-TEST_CASE("random: the distributions have their moments") {
+TEST_CASE("random: moments of the distributions") {
     const std::int64_t size = small_cases() ? 1000 : 200000;
-    const double slack = 5 / std::sqrt(static_cast<double>(size));  // five standard errors, times those of each moment
+    const double slack = 5 / std::sqrt(static_cast<double>(size));  // five standard errors, scaled for each moment
     for (const DType dtype : floats()) {
         const Position position(2024, 0);
         const Guarded flat(size, dtype), bell(size, dtype);
@@ -164,7 +164,7 @@ TEST_CASE("random: the distributions have their moments") {
     CHECK(difference(shifted.content(), wanted, {.absolute = 1e-6, .relative = 0}) == "");
 }
 
-TEST_CASE("random: bernoulli is a comparison of the uniforms") {
+TEST_CASE("random: bernoulli compares uniforms with p") {
     for (const DType dtype : floats())
         for (const double probability : {0.0, 0.25, 0.9, 1.0}) {
             const Position position(77, 3);
@@ -180,7 +180,7 @@ TEST_CASE("random: bernoulli is a comparison of the uniforms") {
         }
 }
 
-TEST_CASE("random: seeds and positions") {
+TEST_CASE("random: seeds and generator positions") {
     const Position position(1, 0);
     const auto draw = [](std::int64_t size) {
         const Guarded result(size, DType::f32);
@@ -202,10 +202,10 @@ TEST_CASE("random: seeds and positions") {
     CHECK(draw(10) == second);
     ops::seed_all(12);
     CHECK(draw(10) != first);
-    // A device first used later has the seed as well.
+    // A device opened later has the seed as well.
     const Device late = fresh_device();
     CHECK(ops::random_position(late).seed == 12);
-    // A call keeps the numbers of its own time, whatever is seeded before it is used.
+    // A deferred call keeps its numbers, even if the seed is changed before it is evaluated.
     ops::seed_all(11);
     const RandomCall call = ops::take_random(device(), DType::f32, 10);
     ops::seed_all(99);
@@ -214,7 +214,7 @@ TEST_CASE("random: seeds and positions") {
     CHECK(result.content() == first);
 }
 
-TEST_CASE("random: threads that draw at once get different numbers") {
+TEST_CASE("random: concurrent threads get different numbers") {
     const Position position(5, 0);
     std::vector<std::vector<std::int64_t>> offsets(4);
     const auto faults = in_threads(4, [&](int number) -> std::string {
@@ -281,7 +281,7 @@ std::vector<double> stored(Leaf leaf, DType dtype, const Shape& shape, const Ran
     return values(Tensor(ops::evaluate(leaf(dtype, shape, call), device())));
 }
 
-/// All of an expression's elements, computed with a sum of 0 so that the leaf is not its root.
+/// The elements of an expression, computed with an added 0 so that the leaf is not its root.
 std::vector<double> beside_zeros(const Expression& leaf, const Shape& shape, KernelStyle style) {
     const ops::KernelStyleScope scope(style);
     const View zeros = View::make(device(), leaf.dtype(), shape);
@@ -292,8 +292,8 @@ std::vector<double> beside_zeros(const Expression& leaf, const Shape& shape, Ker
 
 }  // namespace
 
-TEST_CASE("random: within an expression numbers have the bits of those that are stored") {
-    for (const KernelStyle style : families()) {
+TEST_CASE("random: numbers fused into an expression equal stored ones bit for bit") {
+    for (const KernelStyle style : kernel_styles()) {
         for (const DType dtype : floats())
             for (const Leaf leaf : {uniform_leaf, normal_leaf, bernoulli_leaf}) {
                 for (const std::int64_t size : small_cases()
@@ -304,8 +304,7 @@ TEST_CASE("random: within an expression numbers have the bits of those that are 
                     const RandomCall call = ops::take_random(device(), dtype, size);
                     CHECK(beside_zeros(leaf(dtype, {size}, call), {size}, style) == stored(leaf, dtype, {size}, call));
                 }
-                // Stretched, and in another order than that of memory: the innermost axis of what is stored is the
-                // middle one of the numbers.
+                // Broadcast and permuted: the innermost axis of the output is the middle one of the numbers.
                 const RandomCall call = ops::take_random(device(), dtype, 7 * 1 * 9);
                 const auto few = stored(leaf, dtype, {7, 1, 9}, call);
                 const auto stretched = beside_zeros(leaf(dtype, {7, 1, 9}, call), {7, 5, 9}, style);
@@ -338,12 +337,12 @@ TEST_CASE("random: within an expression numbers have the bits of those that are 
                   part);
     CHECK(values(Tensor(ops::dense_copy_if_needed(part))) == stored(normal_leaf, DType::f32, {3, 7}, call));
     if (!device().info().fp64) return;
-    // Among numbers of f64 those of f32 stay what they are.
+    // f32 numbers in an f64 expression are unchanged.
     CHECK(beside_zeros(Expression::cast(normal_leaf(DType::f32, {3, 7}, call), DType::f64), {3, 7},
                        KernelStyle::simd) == stored(normal_leaf, DType::f32, {3, 7}, call));
 }
 
-TEST_CASE("random: what does not fit is refused") {
+TEST_CASE("random: error messages") {
     const RandomCall call = ops::take_random(device(), DType::f32, 100);
     const View out = View::make(device(), DType::f32, {10}), whole = View::make(device(), DType::i32, {10});
     CHECK_THROWS_AS(ops::random_uniform(whole, 0, 1, call), TypeError);

@@ -1,6 +1,5 @@
-// Gamma and Poisson numbers beside the same methods in plain C++, in double precision and from the same words: which
-// statistics would not tell from other draws of the same distributions. A comparison that rounding decides may end
-// otherwise, so a few elements may differ.
+// Gamma and Poisson numbers compared with the same methods in plain C++, in double and from the same random words. A
+// comparison within rounding error may turn out differently, so a few elements may differ.
 #include <declivity/ops/random_draws.hpp>
 
 #include <cmath>
@@ -29,7 +28,7 @@ double normal_of(double u, double turns) {
     return std::sqrt(-2 * std::log(u)) * std::cos(2 * std::numbers::pi * turns);
 }
 
-/// Of the attempt's words: a normal, what decides, and what is left for a boost.
+/// The words of an attempt: a normal number, the acceptance number, and the rest for the boost below 1.
 struct Attempt {
     double normal, decides, rest;
 
@@ -54,7 +53,7 @@ struct Attempt {
     }
 };
 
-/// The logarithm of a gamma number (Marsaglia, Tsang 2000).
+/// Logarithm of a gamma number (Marsaglia, Tsang 2000).
 double log_gamma_number(DType dtype, double a, std::uint64_t block) {
     const double d = (a < 1 ? a + 1 : a) - 1.0 / 3, c = 1 / std::sqrt(9 * d);
     for (std::uint64_t number = 0; number < 16; ++number) {
@@ -92,7 +91,7 @@ double poisson_number(double rate, std::uint64_t block) {
     return std::floor(rate);
 }
 
-/// Of as many elements, spread evenly in their logarithm, and some where the methods change.
+/// `count` parameters, evenly spaced in their logarithm, with some at the switch between methods.
 Tensor parameters(std::int64_t count, DType dtype, double low, double high) {
     std::vector<double> all = random_values(count, 11, std::log(low), std::log(high));
     for (double& item : all) item = std::exp(item);
@@ -112,7 +111,7 @@ struct Position {
 
 }  // namespace
 
-TEST_CASE("random draws: gamma numbers are those of the method in plain C++") {
+TEST_CASE("random draws: gamma numbers match the method in plain C++") {
     const Position position;
     const std::int64_t count = small_cases() ? 300 : 20000;
     for (const DType dtype : floats()) {
@@ -120,7 +119,7 @@ TEST_CASE("random draws: gamma numbers are those of the method in plain C++") {
         const std::vector<double> of = values(a);
         const std::uint64_t each = static_cast<std::uint64_t>(ops::kRandomGammaNumbers) / (dtype == DType::f64 ? 2 : 4);
         for (const bool logarithm : {true, false})
-            for (const KernelStyle style : families()) {
+            for (const KernelStyle style : kernel_styles()) {
                 const ops::KernelStyleScope scope(style);
                 CAPTURE(name_of(dtype));
                 CAPTURE(logarithm);
@@ -131,7 +130,7 @@ TEST_CASE("random draws: gamma numbers are those of the method in plain C++") {
                 for (std::size_t i = 0; i < seen.size(); ++i) {
                     const double log_of = log_gamma_number(dtype, of[i], kOffset + i * each);
                     const double wanted = logarithm ? log_of : std::exp(log_of);
-                    // Below 1 the logarithm of a uniform is divided by a, which multiplies its rounding.
+                    // Below 1 the logarithm of a uniform is divided by a, which multiplies its rounding error.
                     const double allowed = dtype == DType::f64 ? 1e-12 : 3e-6;
                     wrong +=
                         !(std::fabs(seen[i] - wanted) <=
@@ -142,7 +141,7 @@ TEST_CASE("random draws: gamma numbers are those of the method in plain C++") {
     }
 }
 
-TEST_CASE("random draws: Poisson numbers are those of the methods in plain C++") {
+TEST_CASE("random draws: Poisson numbers match the methods in plain C++") {
     const Position position;
     const std::int64_t count = small_cases() ? 300 : 20000;
     for (const DType dtype : floats()) {
@@ -151,7 +150,7 @@ TEST_CASE("random draws: Poisson numbers are those of the methods in plain C++")
             const Tensor rate = parameters(count, dtype, low, high);
             const std::vector<double> of = values(rate);
             const std::uint64_t each = static_cast<std::uint64_t>(ops::kRandomPoissonNumbers) / 4;
-            for (const KernelStyle style : families()) {
+            for (const KernelStyle style : kernel_styles()) {
                 const ops::KernelStyleScope scope(style);
                 CAPTURE(high);
                 const ops::View out = ops::View::make(device(), dtype, {count});

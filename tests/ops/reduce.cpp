@@ -31,7 +31,7 @@ void check(const ReduceCase& one, Reduce kind, const Tensor& x, const std::vecto
 
 }  // namespace
 
-TEST_CASE("reductions of floats agree with the reference") {
+TEST_CASE("reduce: floats match the reference") {
     int number = 0;
     for (const ReduceCase& reduce_case : reduce_cases()) {
         ++number;
@@ -39,9 +39,9 @@ TEST_CASE("reductions of floats agree with the reference") {
         for (const DType dtype : floats()) {
             const Tensor x = reduce_case.input(dtype);
             const auto elements = values(x);
-            // Each size of a group is a kernel to compile on some drivers, so GPU-like minima and means take turns.
+            // Each group size is a separate kernel on some drivers, so simt minima and means alternate.
             for (const Reduce kind : kKinds) {
-                if (has_family(KernelStyle::simd)) check(reduce_case, kind, x, elements, KernelStyle::simd);
+                if (has_kernel_style(KernelStyle::simd)) check(reduce_case, kind, x, elements, KernelStyle::simd);
                 if (kind == Reduce::sum || kind == Reduce::max || number % 5 == 0)
                     check(reduce_case, kind, x, elements, KernelStyle::simt);
             }
@@ -49,7 +49,7 @@ TEST_CASE("reductions of floats agree with the reference") {
     }
 }
 
-TEST_CASE("reductions of halves are those of f32, rounded once") {
+TEST_CASE("reduce: f16 and bf16 accumulate in f32 and are rounded once") {
     int number = 0;
     for (const ReduceCase& reduce_case : reduce_cases()) {
         if (reduce_case.large && (small_cases() || reduce_case.shape.numel() > 1'000'000)) continue;
@@ -57,7 +57,7 @@ TEST_CASE("reductions of halves are those of f32, rounded once") {
         const DType dtype = reduce_case.shape.numel() % 2 == 0 ? DType::f16 : DType::bf16;
         const Tensor x = reduce_case.input(dtype, 3, -1, 2);
         const auto elements = values(x);
-        for (const KernelStyle style : families())
+        for (const KernelStyle style : kernel_styles())
             for (const Reduce kind : {Reduce::sum, Reduce::mean, Reduce::max}) {
                 if (small_cases() && kind == Reduce::mean) continue;
                 const ops::KernelStyleScope scope(style);
@@ -66,7 +66,7 @@ TEST_CASE("reductions of halves are those of f32, rounded once") {
                 CAPTURE(ops::name_of(kind));
                 CAPTURE(name_of(dtype));
                 Tolerance allowed = reduce_case.tolerance(kind, DType::f32);
-                // Half a unit of the last place.
+                // Half an ulp.
                 if (kind != Reduce::max)
                     allowed.relative += dtype == DType::f16 ? 0x1.01p-11 : 0x1.01p-8, allowed.absolute += 0x1p-25;
                 const Tensor result(ops::reduce(kind, x.view(), reduce_case.axes, false));
@@ -75,7 +75,7 @@ TEST_CASE("reductions of halves are those of f32, rounded once") {
                                  allowed) == "");
             }
     }
-    // Far more than f16 could count in steps of one, and a mean whose sum is too large for it.
+    // Far more than f16 could count in steps of one, and a mean whose sum exceeds its range.
     CHECK(static_cast<float>(sum(ones({5000}, {DType::f16})).item<float16>()) == 5000);
     CHECK(static_cast<float>(mean(full({3000}, 60000, {DType::f16})).item<float16>()) == 60000);
     const ops::View whole = zeros({2, 3}, {DType::bf16}).view(), wide = zeros({3}).view();
@@ -83,8 +83,8 @@ TEST_CASE("reductions of halves are those of f32, rounded once") {
                          TypeError);
 }
 
-TEST_CASE("reductions of integers are exact") {
-    // Each type is a kernel of its own, so a few shapes that go through all of its parts.
+TEST_CASE("reduce: integers are exact") {
+    // Each type is a separate kernel, so a few shapes that cover all of its parts.
     const ReduceCase rows{.name = "rows", .shape = {5, 95}, .axes = {1}},
         columns{.name = "columns", .shape = {9, 5}, .axes = {0}};
     const ReduceCase many{.name = "many", .shape = {1'000'003}, .large = true};
@@ -95,7 +95,7 @@ TEST_CASE("reductions of integers are exact") {
             const Tensor x = reduce_case.input(dtype, 2, is_signed ? -120 : 0, dtype == DType::boolean ? 2 : 120);
             const auto elements = values(x);
             for (const Reduce kind : {Reduce::sum, Reduce::max, Reduce::min}) {
-                if (has_family(KernelStyle::simd)) check(reduce_case, kind, x, elements, KernelStyle::simd);
+                if (has_kernel_style(KernelStyle::simd)) check(reduce_case, kind, x, elements, KernelStyle::simd);
                 if (kind == Reduce::sum || dtype == DType::i32)
                     check(reduce_case, kind, x, elements, KernelStyle::simt);
             }
@@ -107,20 +107,20 @@ TEST_CASE("reductions of integers are exact") {
               .item<std::int64_t>() == -9'000'000'000'000'000'000);
 }
 
-TEST_CASE("an output may be strided, and keep the reduced axes") {
+TEST_CASE("reduce: an output may be strided, and keep the reduced axes") {
     const Tensor x = random_tensor({6, 5, 20}, 3);
     const Tensor room = full({5, 12}, 7);
     ops::View out = ops::permuted(ops::sliced(room.view(), 1, 0, 6, 2), {1, 0});
     ops::reduce(Reduce::sum, x.view(), {2}, out);
     CHECK(difference(Tensor(out), reference_reduce(Reduce::sum, values(x), x.shape(), {2}), {1e-5, 0}) == "");
-    CHECK(values(slice(room, 1, 1, 12, 2)) == std::vector<double>(30, 7));  // nothing between them was touched
+    CHECK(values(slice(room, 1, 1, 12, 2)) == std::vector<double>(30, 7));  // the elements between are unchanged
     CHECK(sum(x, {0, -1}, true).shape() == Shape({1, 5, 1}));
     CHECK(mean(x, {}, true).shape() == Shape({1, 1, 1}));
     CHECK(max(x, {1}).shape() == Shape({6, 20}));
     CHECK(sum(expand(random_tensor({1, 20}, 4), {6, 20}), {0}).shape() == Shape({20}));
 }
 
-TEST_CASE("a stretched axis is reduced as if its elements were there") {
+TEST_CASE("reduce: a broadcast axis is reduced as if materialised") {
     const Tensor row = random_tensor({1, 20}, 4);
     for (const Dims& axes : {Dims{0}, Dims{1}, Dims{}})
         for (const Reduce kind : kKinds) {
@@ -131,10 +131,10 @@ TEST_CASE("a stretched axis is reduced as if its elements were there") {
     CHECK(sum(expand(full({1}, 2), {70})).item<float>() == 140);
 }
 
-TEST_CASE("sums of many f32 lose little") {
+TEST_CASE("reduce: sums of many f32 lose little precision") {
     if (small_cases()) return;
     const std::int64_t n = 1 << 24;
-    for (const KernelStyle style : families()) {
+    for (const KernelStyle style : kernel_styles()) {
         const ops::KernelStyleScope scope(style);
         CHECK(sum(ones({n})).item<float>() == 0x1p24f);
         CHECK(sum(full({n}, 0.1)).item<float>() == doctest::Approx(0x1p24 * double{0.1f}).epsilon(1e-6));
@@ -143,14 +143,14 @@ TEST_CASE("sums of many f32 lose little") {
     }
 }
 
-TEST_CASE("the same sum has the same bits every time") {
+TEST_CASE("reduce: the same sum has the same bits every time") {
     const Tensor x = random_tensor({small_cases() ? 300 : 300'000, 3}, 5);
     const auto first = sum(x, {0}).to_vector<float>();
     for (int i = 0; i < 3; ++i) CHECK(sum(x, {0}).to_vector<float>() == first);
 }
 
-TEST_CASE("NaN and infinities pass through") {
-    for (const KernelStyle style : families()) {
+TEST_CASE("reduce: NaN and infinities are propagated") {
+    for (const KernelStyle style : kernel_styles()) {
         const ops::KernelStyleScope scope(style);
         for (const std::int64_t n :
              small_cases() ? std::vector<std::int64_t>{50} : std::vector<std::int64_t>{3, 50, 200}) {
@@ -175,7 +175,7 @@ TEST_CASE("NaN and infinities pass through") {
     }
 }
 
-TEST_CASE("reductions of nothing") {
+TEST_CASE("reduce: empty inputs") {
     const Tensor none = zeros({3, 0});
     CHECK(values(sum(none, {1})) == std::vector<double>{0, 0, 0});
     CHECK(std::isnan(mean(none).item<float>()));
@@ -187,7 +187,7 @@ TEST_CASE("reductions of nothing") {
     CHECK_THROWS_AS(min(none), ShapeError);
 }
 
-TEST_CASE("gradients of reductions") {
+TEST_CASE("reduce: gradients") {
     if (widest() != DType::f64) return;
     for (const ReduceCase& reduce_case : reduce_cases()) {
         if (reduce_case.large || reduce_case.shape.numel() == 0 || (small_cases() && reduce_case.shape.numel() > 50))
@@ -201,21 +201,21 @@ TEST_CASE("gradients of reductions") {
     }
 }
 
-TEST_CASE("argmax agrees with the reference") {
+TEST_CASE("argmax: matches the reference") {
     for (const ArgmaxCase& argmax_case : argmax_cases()) {
         if (argmax_case.large && small_cases()) continue;
         for (const DType dtype : {DType::f32, DType::f64, DType::i32, DType::i64, DType::i8, DType::u8, DType::boolean,
                                   DType::f16, DType::bf16}) {
             if (dtype == DType::f64 && widest() != DType::f64) continue;
-            if (!is_floating(dtype) && argmax_case.shape.rank() != 2) continue;  // each type is a kernel of its own
+            if (!is_floating(dtype) && argmax_case.shape.rank() != 2) continue;  // each type is a separate kernel
             if (is_16bit_float(dtype) && (argmax_case.shape.numel() > 10000 || argmax_case.shape.rank() != 2))
-                continue;  // they are cast first
+                continue;  // f16 and bf16 are cast first
             const Tensor x = random_tensor(argmax_case.shape, 9, dtype, is_floating(dtype) ? -1 : 0,
                                            is_floating(dtype)        ? 1
                                            : dtype == DType::boolean ? 2
                                                                      : 120);
             const auto expected = reference_argmax(values(x), argmax_case.shape, argmax_case.axis);
-            for (const KernelStyle style : families()) {
+            for (const KernelStyle style : kernel_styles()) {
                 const ops::KernelStyleScope scope(style);
                 CAPTURE(argmax_case.shape.str());
                 CAPTURE(name_of(dtype));
@@ -227,7 +227,7 @@ TEST_CASE("argmax agrees with the reference") {
 }
 
 TEST_CASE("argmax: ties, NaN, shapes") {
-    for (const KernelStyle style : families()) {
+    for (const KernelStyle style : kernel_styles()) {
         const ops::KernelStyleScope scope(style);
         for (const std::int64_t n : {5, 70, 1500}) {
             auto elements = std::vector<double>(static_cast<std::size_t>(n), 1);
@@ -250,12 +250,12 @@ TEST_CASE("argmax: ties, NaN, shapes") {
     CHECK_THROWS_WITH_AS(argmax(zeros({3, 0}), 1),
                          "argmax: expected at least one element to choose from, got [3, 0] along axis 1", ShapeError);
     CHECK_THROWS_WITH_AS(argmax(zeros({3}), 1), "argmax: expected an axis in [-1, 0], got 1", ShapeError);
-    // A number counts as one of one element.
+    // A scalar counts as one element.
     CHECK(argmax(zeros({})).item<std::int64_t>() == 0);
     CHECK_THROWS_WITH_AS(argmax(zeros({}), 1), "argmax: expected an axis in [-1, 0], got 1", ShapeError);
 }
 
-TEST_CASE("equal largest elements share the gradient") {
+TEST_CASE("reduce: equal maxima share the gradient") {
     Tensor x = Tensor::from<float>({3, 1, 3, 3, 2, 5}, {2, 3}).set_requires_grad();
     max(x, {1}).backward(Tensor::from<float>({6, 10}, {2}));
     CHECK(x.grad().to_vector<float>() == std::vector<float>{3, 0, 3, 0, 0, 10});
@@ -264,14 +264,14 @@ TEST_CASE("equal largest elements share the gradient") {
     CHECK(x.grad().to_vector<float>() == std::vector<float>{0, 1, 0, 0, 0, 0});
 }
 
-TEST_CASE("sums can be differentiated twice") {
+TEST_CASE("sum: second derivatives") {
     if (widest() != DType::f64) return;
     Tensor x = Tensor::from<double>({1, 2, 3}, {3}).set_requires_grad();
     const Tensor first = grad({sum(x * x * x)}, {x}, {.create_graph = true})[0];
     CHECK(difference(grad({mean(first)}, {x})[0], {2, 4, 6}, {1e-12, 0}) == "");
 }
 
-TEST_CASE("what reductions refuse") {
+TEST_CASE("reduce: error messages") {
     const Tensor x = zeros({2, 3});
     CHECK_THROWS_WITH_AS(sum(x, {2}), "sum: expected an axis in [-2, 1], got 2", ShapeError);
     CHECK_THROWS_WITH_AS(sum(x, {1, -1}), "sum: expected each axis once, got [1, -1] for 2 axes", ShapeError);

@@ -1,4 +1,4 @@
-// Reductions: shapes, a reference in double, and what they cost. Shared by the test and the benchmark.
+// Reductions: shapes, a reference in double, and costs. Shared by the test and the benchmark.
 #pragma once
 
 #include <algorithm>
@@ -14,7 +14,7 @@
 
 namespace declivity::test {
 
-/// x is made dense with the axes in the order `memory` (as given when empty), then every `step`th element of each axis
+/// x is made dense with its axes in the order `memory` (unchanged if empty), then every `step`th element of each axis
 /// is taken.
 struct ReduceCase {
     std::string name;
@@ -22,7 +22,7 @@ struct ReduceCase {
     Dims axes = {};
     Dims memory = {};
     std::int64_t step = 1;
-    bool large = false;  ///< too much for an interpreter
+    bool large = false;  ///< too large for an interpreter
 
     [[nodiscard]] Tensor input(DType dtype, std::uint64_t seed = 1, double low = -1, double high = 1) const {
         Shape dense;
@@ -46,8 +46,7 @@ struct ReduceCase {
     [[nodiscard]] double bytes(DType dtype) const {
         return static_cast<double>((shape.numel() + outputs()) * static_cast<std::int64_t>(size_of(dtype)));
     }
-    /// Maxima are exact. Sums are made of short partial sums whose errors are kept, so that the number of terms hardly
-    /// counts.
+    /// Maxima are exact. Sums consist of short compensated partial sums, so that the number of terms hardly matters.
     [[nodiscard]] Tolerance tolerance(ops::Reduce kind, DType dtype) const {
         if (kind == ops::Reduce::max || kind == ops::Reduce::min || !is_floating(dtype)) return {};
         const double scale = kind == ops::Reduce::mean ? 1 / static_cast<double>(terms()) : 1;
@@ -111,7 +110,7 @@ inline const std::vector<ReduceCase>& reduce_cases() {
 struct ArgmaxCase {
     Shape shape;
     int axis;
-    bool large = false;  ///< too much for an interpreter
+    bool large = false;  ///< too large for an interpreter
 };
 
 inline const std::vector<ArgmaxCase>& argmax_cases() {
@@ -129,7 +128,7 @@ inline const std::vector<ArgmaxCase>& argmax_cases() {
     return cases;
 }
 
-/// Position of the first largest element along one axis, no NaN.
+/// Index of the first largest element along one axis, without NaN.
 inline std::vector<double> reference_argmax(const std::vector<double>& x, const Shape& shape, int axis) {
     std::int64_t inner = 1;
     for (int i = axis + 1; i < shape.rank(); ++i) inner *= shape[i];
@@ -153,7 +152,8 @@ inline std::vector<double> reference_reduce(ops::Reduce kind, const std::vector<
     const Shape kept = ops::reduced_shape(shape, axes, true);
     const Strides strides = dense_strides(kept);
     const double start = kind == ops::Reduce::max ? -INFINITY : kind == ops::Reduce::min ? INFINITY : 0;
-    std::vector<long double> out(static_cast<std::size_t>(kept.numel()), start);  // sums of many doubles lose too much
+    std::vector<long double> out(static_cast<std::size_t>(kept.numel()),
+                                 start);  // long double, since sums of many doubles lose too much
     for (std::size_t i = 0; i < x.size(); ++i) {
         std::int64_t at = 0;
         auto rest = static_cast<std::int64_t>(i);

@@ -1,5 +1,5 @@
-// Rows by their numbers: sums and other folds, the last row of each number, against plain C++ in double precision; for
-// tables that are small and large beside what they are made from, numbers of all places and outside, every type.
+// Scattering of rows by index: sums and other reductions, and the last row of each index, compared with plain C++ in
+// double; for tables small and large relative to the input, indices in and out of range, every type.
 #include <declivity/ops/scatter.hpp>
 
 #include <algorithm>
@@ -25,10 +25,11 @@ namespace {
 struct Rows {
     std::string name;
     std::int64_t count, taken, size;
-    double low = -0.05, high = 1.05;  // of numbers, in sizes
+    double low = -0.05, high = 1.05;  // range of indices, relative to the table size
 };
 
-/// Small enough for one work-item; a table for each chunk of rows; numbers for each work-item; few numbers have all.
+/// Cases: small enough for one work-item; a table per chunk of rows; indices split among work-items; few indices that
+/// occur often.
 std::vector<Rows> cases() {
     std::vector<Rows> all{
         {"one row", 1, 1, 3}, {"few", 37, 5, 11}, {"one number", 700, 3, 1}, {"few that go far", 90, 2, 5000}};
@@ -76,7 +77,7 @@ Tensor result_of(ops::Fold fold, const Tensor& x, const Tensor& numbers, const R
 
 }  // namespace
 
-TEST_CASE("sums of rows by their numbers, and the last ones") {
+TEST_CASE("scatter: sums of rows by index, and the last row of each index") {
     for (const Rows& test_case : cases()) {
         CAPTURE(test_case.name);
         const std::vector<std::int64_t> numbers = numbers_of(test_case);
@@ -101,13 +102,13 @@ TEST_CASE("sums of rows by their numbers, and the last ones") {
                 for (double& sum : wanted) sum = static_cast<std::uint16_t>(static_cast<std::int64_t>(sum));
             const auto most = static_cast<double>(test_case.high < 0.01 ? test_case.count
                                                                         : 20 * test_case.count / test_case.size + 1);
-            const double rounding = dtype == DType::f16 ? 1e-3 : 8e-3;  // once, at the end
+            const double rounding = dtype == DType::f16 ? 1e-3 : 8e-3;  // rounded once, at the end
             const Tolerance allowed = whole                   ? Tolerance{0, 0}
                                       : is_16bit_float(dtype) ? Tolerance{rounding, rounding}
                                                               : tolerance(dtype, most, 4);
             for (const DType place : {DType::i32, DType::i64}) {
                 const Tensor at = Tensor::from<std::int64_t>(numbers, {test_case.count}).to(place);
-                for (const KernelStyle style : families()) {
+                for (const KernelStyle style : kernel_styles()) {
                     const ops::KernelStyleScope scope(style);
                     CAPTURE(style == KernelStyle::simd ? "CPU-like" : "GPU-like");
                     const Tensor sums = result_of(ops::Fold::sum, x, at, test_case);
@@ -124,7 +125,7 @@ TEST_CASE("sums of rows by their numbers, and the last ones") {
     }
 }
 
-TEST_CASE("sums onto what there is") {
+TEST_CASE("scatter: sums onto existing values") {
     for (const Rows& test_case : cases()) {
         if (test_case.name == "crowded") continue;
         CAPTURE(test_case.name);
@@ -141,7 +142,7 @@ TEST_CASE("sums onto what there is") {
             const Tolerance allowed = dtype == DType::i32    ? Tolerance{0, 0}
                                       : dtype == DType::bf16 ? Tolerance{8e-3, 8e-3}
                                                              : sum_tolerance(dtype, 100);
-            for (const KernelStyle style : families()) {
+            for (const KernelStyle style : kernel_styles()) {
                 const ops::KernelStyleScope scope(style);
                 CAPTURE(style == KernelStyle::simd ? "CPU-like" : "GPU-like");
                 const ops::View out = ops::View::make(x.device(), dtype, {test_case.size, test_case.taken}),
@@ -153,7 +154,7 @@ TEST_CASE("sums onto what there is") {
     }
 }
 
-TEST_CASE("sums and writes at places along the middle axis") {
+TEST_CASE("scatter: sums and writes along the middle axis") {
     struct Along {
         const char* name;
         std::int64_t outer, size, taken, inner;
@@ -200,7 +201,7 @@ TEST_CASE("sums and writes at places along the middle axis") {
                                           : tolerance(dtype, 20 * static_cast<double>(item.taken) / size + 1, 4);
             for (const DType place : {DType::i32, DType::i64}) {
                 const Tensor at = Tensor::from<std::int64_t>(places, given).to(place);
-                for (const KernelStyle style : families()) {
+                for (const KernelStyle style : kernel_styles()) {
                     const ops::KernelStyleScope scope(style);
                     CAPTURE(style == KernelStyle::simd ? "CPU-like" : "GPU-like");
                     const auto result = [&](auto run) {
@@ -227,7 +228,7 @@ TEST_CASE("sums and writes at places along the middle axis") {
         }
 }
 
-TEST_CASE("nothing scattered leaves what there is") {
+TEST_CASE("scatter: empty indices leave the values unchanged") {
     const Tensor base = random_tensor({2, 3, 1}, 1), none = zeros({2, 0, 1}), at = zeros({2, 0, 1}, {DType::i64});
     const ops::View onto = base.view(), out = ops::View::make(base.device(), DType::f32, {2, 3, 1});
     ops::scatter_add("f", &onto, none.view(), at.view(), out);
@@ -241,7 +242,7 @@ TEST_CASE("nothing scattered leaves what there is") {
     CHECK_THROWS_AS(ops::scatter_last("f", onto, x.view(), x.view(), out), TypeError);
 }
 
-TEST_CASE("products, largest and smallest rows of each number") {
+TEST_CASE("scatter: products, minima and maxima of rows by index") {
     for (const Rows& test_case : cases()) {
         if (test_case.name == "crowded") continue;
         CAPTURE(test_case.name);
@@ -251,7 +252,7 @@ TEST_CASE("products, largest and smallest rows of each number") {
         for (const ops::Fold fold : {ops::Fold::product, ops::Fold::largest, ops::Fold::smallest}) {
             CAPTURE(static_cast<int>(fold));
             const std::vector<double> wanted = folded(fold, values(x), numbers, test_case);
-            for (const KernelStyle style : families()) {
+            for (const KernelStyle style : kernel_styles()) {
                 const ops::KernelStyleScope scope(style);
                 CAPTURE(style == KernelStyle::simd ? "CPU-like" : "GPU-like");
                 CHECK(difference(result_of(fold, x, at, test_case), wanted,
@@ -261,8 +262,8 @@ TEST_CASE("products, largest and smallest rows of each number") {
     }
 }
 
-TEST_CASE("a NaN stays with its own number") {
-    for (const KernelStyle style : families()) {
+TEST_CASE("scatter: a NaN affects only its own index") {
+    for (const KernelStyle style : kernel_styles()) {
         const ops::KernelStyleScope scope(style);
         const Tensor x = Tensor::from<float>({1, NAN, 2, INFINITY, 3}, {5, 1}),
                      at = Tensor::from<std::int64_t>({0, 2, 0, 7, -1}, {5});
@@ -274,7 +275,7 @@ TEST_CASE("a NaN stays with its own number") {
     }
 }
 
-TEST_CASE("what sums of rows refuse") {
+TEST_CASE("scatter: error messages") {
     const Tensor x = random_tensor({4, 2}, 1), at = zeros({4}, {DType::i64});
     const ops::View out = ops::View::make(x.device(), DType::f32, {3, 2});
     CHECK_THROWS_AS(ops::sum_rows("f", x.view(), x.view(), out), TypeError);

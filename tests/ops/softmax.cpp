@@ -23,14 +23,14 @@ Tensor backward_of(const Tensor& y, Tensor& x, const Tensor& gradient) {
 
 }  // namespace
 
-TEST_CASE("softmax and its gradient agree with the reference") {
+TEST_CASE("softmax: results and gradients match the reference") {
     for (const SoftmaxCase& softmax_case : softmax_cases()) {
         if (softmax_case.large && small_cases()) continue;
         for (const DType dtype : floats()) {
             Tensor x = random_tensor(softmax_case.shape, 1, dtype, -8, 8).set_requires_grad();
             const Tensor g = random_tensor(softmax_case.shape, 2, dtype);
             const auto elements = values(x), gradient = values(g);
-            for (const KernelStyle style : families()) {
+            for (const KernelStyle style : kernel_styles()) {
                 const ops::KernelStyleScope scope(style);
                 CAPTURE(softmax_case.name);
                 CAPTURE(name_of(dtype));
@@ -53,8 +53,8 @@ TEST_CASE("softmax and its gradient agree with the reference") {
     }
 }
 
-TEST_CASE("softmax of any magnitude") {
-    for (const KernelStyle style : families()) {
+TEST_CASE("softmax: inputs of any magnitude") {
+    for (const KernelStyle style : kernel_styles()) {
         const ops::KernelStyleScope scope(style);
         for (const bool columns : {false, true}) {
             const auto arranged = [&](const Tensor& x) {
@@ -77,15 +77,15 @@ TEST_CASE("softmax of any magnitude") {
     }
 }
 
-TEST_CASE("softmax of what is not dense") {
+TEST_CASE("softmax: strided inputs") {
     const Tensor x = random_tensor({6, 4, 10}, 3);
     const Tensor view = permute(slice(x, 2, 1, 10, 2), {1, 2, 0});
     CHECK(difference(softmax(view, 1), reference_softmax(values(view), view.shape(), 1), {1e-6, 1e-6}) == "");
 }
 
-TEST_CASE("numeric gradients of softmax") {
+TEST_CASE("softmax: numeric gradients") {
     if (widest() != DType::f64) return skip("the device has no fp64");
-    for (const KernelStyle style : families()) {
+    for (const KernelStyle style : kernel_styles()) {
         const ops::KernelStyleScope scope(style);
         for (const Shape& shape : {Shape{7}, Shape{3, 5}, Shape{2, 4, 3}})
             for (int axis = 0; axis < shape.rank(); ++axis) {
@@ -98,7 +98,7 @@ TEST_CASE("numeric gradients of softmax") {
     CHECK(gradient_difference([&](const auto& in) { return softmax(transpose(in[0]), 0); }, {x}) == "");
 }
 
-TEST_CASE("what softmax refuses") {
+TEST_CASE("softmax: error messages") {
     CHECK_THROWS_WITH_AS(softmax(zeros({2, 3}), 2), "softmax: expected an axis in [-2, 1], got 2", ShapeError);
     CHECK_THROWS_WITH_AS(log_softmax(zeros({2}, {.dtype = DType::i32})),
                          "log_softmax: expected f32, f64, f16 or bf16 as x, got i32 (convert with .to(DType::f32))",

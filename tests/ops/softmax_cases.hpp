@@ -1,4 +1,4 @@
-// Softmax: shapes, references in double, and what they cost. Shared by the test and the benchmark.
+// Softmax: shapes, references in double, and costs. Shared by the test and the benchmark.
 #pragma once
 
 #include <algorithm>
@@ -16,10 +16,10 @@ struct SoftmaxCase {
     std::string name;
     Shape shape;
     int axis = -1;
-    bool large = false;  ///< too much for an interpreter
+    bool large = false;  ///< too large for an interpreter
 
     [[nodiscard]] std::int64_t length() const { return shape[normalize_axis("case", axis, shape.rank())]; }
-    /// Largest, difference, exponential (about 15), sum, product.
+    /// Maximum, difference, exponential (about 15), sum, product.
     [[nodiscard]] double flops() const { return 19.0 * static_cast<double>(shape.numel()); }
     [[nodiscard]] double bytes(DType dtype) const {
         return 2.0 * static_cast<double>(shape.numel()) * static_cast<double>(size_of(dtype));
@@ -48,7 +48,7 @@ inline const std::vector<SoftmaxCase>& softmax_cases() {
     return cases;
 }
 
-/// Calls row(element) for each row, where element(c) is the position of its c-th element.
+/// Calls row(element) for each row; element(c) is the offset of its c-th element.
 template <class Row>
 void for_rows(const Shape& shape, int given_axis, Row&& row) {
     const int axis = normalize_axis("reference", given_axis, shape.rank());
@@ -78,7 +78,7 @@ inline std::vector<double> reference_softmax(const std::vector<double>& x, const
     return out;
 }
 
-/// Gradient of softmax, or of its logarithm, from that of the result.
+/// Gradient of softmax or log-softmax, from that of the result.
 inline std::vector<double> reference_softmax_backward(bool log, const std::vector<double>& x,
                                                       const std::vector<double>& g, const Shape& shape, int axis) {
     const auto y = reference_softmax(x, shape, axis);

@@ -1,4 +1,4 @@
-// Functions in double that C++ has not.
+// Functions in double that C++ lacks.
 #pragma once
 
 #include <cmath>
@@ -19,7 +19,7 @@ inline double inverse_erf(double x) {
     return std::copysign((low + high) / 2, x);
 }
 
-/// By the recurrence up to 30 and the asymptotic series.
+/// By the recurrence up to 30, then the asymptotic series.
 inline double digamma_reference(double x) {
     if (x == 0) return std::copysign(INFINITY, -x);
     if (x < 0) {
@@ -35,7 +35,7 @@ inline double digamma_reference(double x) {
                                w * (1 / 12.0L - w * (1 / 120.0L - w * (1 / 252.0L - w / 240.0L))));
 }
 
-/// The terms below 30 one by one, the others by Euler and Maclaurin's formula.
+/// The terms below 30 individually, the others by the Euler-Maclaurin formula.
 inline double hurwitz_zeta_reference(double s, double x) {
     if (x == 0) return INFINITY;
     if (!(x > 0)) return NAN;

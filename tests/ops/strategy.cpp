@@ -1,5 +1,5 @@
 // no-oclgrind: it measures times; the kernels that it runs are those of fill
-// How one of an operator's strategies is chosen, by an operator of the test's own.
+// Choice of an operator's strategy, with a test operator.
 #include <array>
 #include <functional>
 #include <map>
@@ -21,7 +21,7 @@ using namespace declivity::test;
 
 namespace {
 
-/// Numbers to fill, with what may be constant. `test` is another for each test, since choices are remembered.
+/// Numbers to fill, with a possibly constant operand. `test` differs for each test, since choices are cached.
 struct Problem {
     std::int64_t size = 1;
     bool constant = false;
@@ -78,7 +78,7 @@ void with_operands(const Device& device, const Problem& problem,
     measurement(operands, operands.out);
 }
 
-/// Three strategies, a tuning file of their own, and the choice among them.
+/// Three strategies, their own tuning file, and the choice among them.
 struct Fixture {
     Filling large{"large", 10}, keeping{"keeping"}, plain{"plain"};
     std::array<const Filling*, 3> all{&large, &keeping, &plain};
@@ -122,7 +122,7 @@ struct Fixture {
 
 }  // namespace
 
-TEST_CASE("strategy: named, otherwise measured, otherwise the first that serves and pays, otherwise the last") {
+TEST_CASE("strategy: by name, else measured, else the first applicable and profitable, else the last") {
     Fixture f;
     CHECK(f.choose(9) == "plain");
     CHECK(f.choose(10) == "large");
@@ -134,7 +134,7 @@ TEST_CASE("strategy: named, otherwise measured, otherwise the first that serves 
     CHECK(f.choose(12) == "large");
     f.put(10, false, "large some thing");
     CHECK(f.choose(10) == "large some thing");
-    f.put(9, false, "large");  // cannot serve
+    f.put(9, false, "large");  // not applicable
     CHECK(f.choose(9) == "plain");
     f.put(10, false, "gone");
     CHECK(f.choose(10) == "large");
@@ -151,7 +151,7 @@ TEST_CASE("strategy: named, otherwise measured, otherwise the first that serves 
                          ValueError);
 }
 
-TEST_CASE("strategy: a choice is remembered until the table changes") {
+TEST_CASE("strategy: a choice is cached until the table changes") {
     Fixture f;
     CHECK(f.choose(20) == "large");
     const int asked = f.large.asked;
@@ -174,30 +174,30 @@ TEST_CASE("strategy: a choice is remembered until the table changes") {
     CHECK(elsewhere == "large");
 }
 
-TEST_CASE("strategy: a constant operand has measurements of its own, which overrule the rule for it") {
+TEST_CASE("strategy: a constant operand has its own measurements, which override its rule") {
     Fixture f;
     CHECK(f.choose(5, true) == "keeping");
     CHECK(f.choose(5) == "plain");
-    // What was measured for an operand that changes says nothing where the rule for a constant is another.
+    // Measurements with a changing operand do not apply if the rule for a constant one differs.
     f.put(5, false, "plain quick");
     CHECK(f.choose(5) == "plain quick");
     CHECK(f.choose(5, true) == "keeping");
     f.put(5, true, "plain slow");
     CHECK(f.choose(5, true) == "plain slow");
     CHECK(f.choose(5) == "plain quick");
-    // Where the rule is the same, it counts until the constant one is measured.
+    // If the rule is the same, they apply until the constant operand is measured.
     CHECK(f.choose(30, true) == "large");
     f.put(30, false, "plain");
     CHECK(f.choose(30, true) == "plain");
     f.put(30, true, "keeping");
     CHECK(f.choose(30, true) == "keeping");
-    // Nothing keeps anything: one entry for both.
+    // Without cached operands: one entry for both.
     f.keeping.only_constants = false;
     f.put(31, false, "plain");
     CHECK(f.choose(31, true) == "plain");
 }
 
-TEST_CASE("strategy: the tuner measures all that can serve, and of a constant operand what keeps something of it") {
+TEST_CASE("strategy: the tuner measures all applicable ones, and for a constant operand those that cache it") {
     Fixture f;
     f.large.ways = {"a", "b"};
     f.large.wrong = "b";
@@ -221,14 +221,14 @@ TEST_CASE("strategy: the tuner measures all that can serve, and of a constant op
     CHECK(f.choose(40) == changing->winner);
     CHECK(f.choose(40, true) == constant->winner);
     const std::string explained = ops::explain_strategies(f.set, f.problem(40), f.device);
-    CHECK(explained.find("served by " + changing->winner + ": measured as the fastest on this device") !=
+    CHECK(explained.find("chosen: " + changing->winner + " (measured as the fastest on this device)") !=
           std::string::npos);
-    CHECK(ops::explain_strategies(f.set, f.problem(3), f.device).find("large                    cannot serve it") !=
+    CHECK(ops::explain_strategies(f.set, f.problem(3), f.device).find("large                    not applicable") !=
           std::string::npos);
     CHECK(ops::explain_strategies(f.set, f.problem(3), f.device)
-              .find("keeping                  can serve it; by rule of thumb it does not pay") != std::string::npos);
+              .find("keeping                  applicable, not profitable by the heuristic") != std::string::npos);
 
-    // On first use.
+    // At first use.
     CHECK(!f.table.find(tuning_key(f.problem(50))));
     CHECK(f.choose(50) == "large");
     const Environment on("DECLIVITY_TUNE", "1");
@@ -240,13 +240,13 @@ TEST_CASE("strategy: the tuner measures all that can serve, and of a constant op
     CHECK(f.plain.ran[""] == runs);
 }
 
-TEST_CASE("strategy: strategies are asked while nothing is recorded, and may ask the table themselves") {
+TEST_CASE("strategy: strategies are queried without grad mode, and may query the table themselves") {
     Fixture f;
     bool captured = false;
     f.large.when_asked = [&] {
         captured = captured || Capture::current() != nullptr;
-        CHECK(!f.table.find("nothing"));                     // under no lock of it
-        CHECK(&ops::TuningTable::of(f.device) == &f.table);  // nor of all tables
+        CHECK(!f.table.find("nothing"));                     // without holding its lock
+        CHECK(&ops::TuningTable::of(f.device) == &f.table);  // nor that of all tables
     };
     Capture capture(f.device);
     CHECK(f.choose(60) == "large");

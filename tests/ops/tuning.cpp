@@ -35,7 +35,7 @@ namespace {
 
 using Variable = test::Environment;
 
-/// A tuning file of this test's own; the device's table is read from it, and emptied at the end.
+/// A separate tuning file; the device's table is loaded from it, and cleared at the end.
 struct OwnFile {
     TempFolder folder;
     std::filesystem::path path = folder / "tuning.json";
@@ -53,8 +53,8 @@ struct OwnFile {
 const ops::Conv2dShape kConv{.x = {2, 3, 8, 9}, .weight = {4, 3, 3, 3}, .options = {.padding = {1, 1}}};
 
 ops::Conv2dProblem forward_of(const ops::Conv2dShape& shape) {
-    return ops::conv2d_problem("test", ops::Conv2dDirection::forward, shape.dtype, default_device().style(), shape.x,
-                               shape.weight, shape.options);
+    return ops::conv2d_problem("test", ops::Conv2dDirection::forward, shape.dtype, default_device().kernel_style(),
+                               shape.x, shape.weight, shape.options);
 }
 
 void put_text(const std::filesystem::path& path, const std::string& text) {
@@ -85,7 +85,7 @@ TEST_CASE("tuning: buckets are the nearest of 1, 2, 3, 4, 6, 8, 12, ...") {
     }
 }
 
-TEST_CASE("tuning: the fastest right result wins, wrong and failing ones are rejected with the reason") {
+TEST_CASE("tuning: the fastest correct result wins, wrong and failing ones are rejected with the reason") {
     const Tensor from = full({1000}, 2.0), out = full({1000}, 0.0);
     const auto right = [&] { ops::copy(from.view(), out.view()); };
     const auto slow = [&] {
@@ -109,7 +109,7 @@ TEST_CASE("tuning: the fastest right result wins, wrong and failing ones are rej
     CHECK(text.find("fast ") < text.find("plain "));
 }
 
-TEST_CASE("tuning: results are kept in the file, beside those of others") {
+TEST_CASE("tuning: results are merged into the file") {
     OwnFile own;
     nlohmann::json others{{"format", "declivity tuning 1"},
                           {"sections",
@@ -135,7 +135,7 @@ TEST_CASE("tuning: results are kept in the file, beside those of others") {
     CHECK(file["sections"][1]["device"] == default_device().name());
 }
 
-TEST_CASE("tuning: a choice follows the file, as far as it makes sense") {
+TEST_CASE("tuning: a choice follows the file if it is valid") {
     OwnFile own;
     const ops::Conv2dProblem problem = forward_of(kConv);
     const std::string rule(ops::choose_conv2d(problem, default_device()).strategy->name());
@@ -146,7 +146,7 @@ TEST_CASE("tuning: a choice follows the file, as far as it makes sense") {
     CHECK(after("direct") == "direct");
     CHECK(ops::choose_conv2d(problem, default_device()).reason == "measured as the fastest on this device");
     CHECK(after("tiled") == "tiled");
-    CHECK(after("depthwise") == rule);  // cannot serve
+    CHECK(after("depthwise") == rule);  // not applicable
     CHECK(after("unheard of") == rule);
     CHECK(after("") == rule);
     {
@@ -164,8 +164,8 @@ TEST_CASE("tuning: a choice follows the file, as far as it makes sense") {
         CHECK(product_after("register_tiled") == "register_tiled");
         CHECK(product_after("packed") == "packed");
         CHECK(product_after("unheard of") != "unheard of");
-        CHECK(product_after("tiled 64x64") != "tiled");  // for GPU-like devices
-        // The rule for a constant operand, too, gives way to what was measured for one.
+        CHECK(product_after("tiled 64x64") != "tiled");  // for simt devices
+        // The rule for a constant operand is also overridden by a measurement.
         const Tensor few = random_tensor({1, 8, 200}, 3), weights = random_tensor({1, 200, 100}, 4);
         const ops::MatmulProblem changing = ops::matmul_problem(few.view(), weights.view()),
                                  constant = changing.with_constants(true);
@@ -182,10 +182,10 @@ TEST_CASE("tuning: a choice follows the file, as far as it makes sense") {
     const ops::KernelStyleScope scope(KernelStyle::simt);
     CHECK(product_after("tiled 64x64") == "tiled");
     CHECK(ops::choose_matmul(product(), default_device()).variant == "64x64");
-    CHECK(product_after("blocked") == "tiled");  // for CPU-like devices
+    CHECK(product_after("blocked") == "tiled");  // for simd devices
 }
 
-TEST_CASE("tuning: whatever a variant says, the result is right") {
+TEST_CASE("tuning: the result is correct with any variant") {
     OwnFile own;
     const Conv2dCase c{"", kConv.x, kConv.weight, kConv.options};
     const Tensor x = random_tensor(c.x, 1), weight = random_tensor(c.weight, 2);
@@ -197,7 +197,7 @@ TEST_CASE("tuning: whatever a variant says, the result is right") {
     }
 }
 
-TEST_CASE("tuning: shapes are measured, once, and on first use when DECLIVITY_TUNE says so") {
+TEST_CASE("tuning: shapes are measured once, and at first use with DECLIVITY_TUNE") {
     OwnFile own;
     const ops::MatmulShape product{.batch = 2, .m = 9, .n = 33, .k = 20, .b_transposed = true};
     const std::string said = ops::tune(default_device(), product);
@@ -219,7 +219,7 @@ TEST_CASE("tuning: shapes are measured, once, and on first use when DECLIVITY_TU
     const Tensor result = by_operator(x, weight, c.options);
     const auto entry = own.table.find(ops::tuning_key(forward_of(kConv)));
     REQUIRE(entry);
-    // Winograd's transforms, which may win, round more.
+    // Winograd, which may win, has larger rounding errors.
     const Tolerance allowed =
         entry->winner.starts_with("winograd") ? Tolerance{.absolute = 1e-4} : c.forward_tolerance(DType::f32);
     CHECK(difference(result, conv2d_reference(c, values(x), values(weight), {}), allowed) == "");
@@ -230,7 +230,7 @@ TEST_CASE("tuning: shapes are measured, once, and on first use when DECLIVITY_TU
         CHECK(ops::explain(default_device(), kConv).find(direction) != std::string::npos);
 }
 
-TEST_CASE("tuning: a damaged, missing or unwritable file does no harm") {
+TEST_CASE("tuning: a damaged, missing or unwritable file is harmless") {
     OwnFile own;
     own.table.put("a", entry_for("gemm"));
     own.table.put("b", entry_for("tiled"));
@@ -251,7 +251,7 @@ TEST_CASE("tuning: a damaged, missing or unwritable file does no harm") {
         put_text(own.path, text);
         own.table.reload();
         CHECK(own.table.generation() == 0);
-        own.table.put("c", entry_for("gemm"));  // writes a whole file again
+        own.table.put("c", entry_for("gemm"));  // writes a complete file again
         own.table.reload();
         CHECK(own.table.find("c"));
     }
@@ -272,14 +272,14 @@ TEST_CASE("tuning: child, writes many entries" * doctest::skip()) {
     CHECK(table.generation() != 0);
 }
 
-TEST_CASE("tuning: processes that write at once leave a whole file") {
+TEST_CASE("tuning: concurrent processes leave a complete file") {
     OwnFile own;
     {
         const std::map<std::string, std::optional<std::string>> environment{
             {"DECLIVITY_TUNING_FILE", own.path.string()}};
         Child first("tuning: child, writes many entries", environment),
             second("tuning: child, writes many entries", environment);
-        for (int i = 0; i < 200; ++i) {  // what a reader meets meanwhile
+        for (int i = 0; i < 200; ++i) {  // concurrent reads
             if (!std::filesystem::exists(own.path)) continue;
             CHECK_NOTHROW(nlohmann::json::parse(std::ifstream(own.path)));
         }
@@ -290,7 +290,7 @@ TEST_CASE("tuning: processes that write at once leave a whole file") {
     for (int i = 0; i < 40; ++i) CHECK(own.table.find(std::to_string(i)));
 }
 
-TEST_CASE("tuning: files are merged, the later one's results stay") {
+TEST_CASE("tuning: files are merged, results of later ones win") {
     OwnFile own;
     const auto path = [&](const char* name) { return own.folder / name; };
     own.table.put("a", entry_for("gemm"));
@@ -307,8 +307,8 @@ TEST_CASE("tuning: files are merged, the later one's results stay") {
     put_text(path("broken"), "{");
     CHECK_THROWS_AS(ops::merge_tuning({path("broken")}, own.path), FormatError);
     own.table.reload();
-    CHECK(own.table.find("a"));  // the target is untouched
-    // A target that is no such file is an error of the library that names it, and so is one nested too deep.
+    CHECK(own.table.find("a"));  // the target is unchanged
+    // An invalid target is an error of the library that names it, and so is one nested too deeply.
     const std::string deep(80'000, '[');
     for (const std::string& text : {std::string("{"), std::string("[]"), std::string("{\"format\": 3}"), deep,
                                     R"({"format":"declivity tuning 1","sections":[],"x":)" + deep}) {

@@ -1,4 +1,4 @@
-// What operators say of their work: the FLOPs and bytes of their formulas, whichever way they are computed.
+// Work reported by operators: the FLOPs and bytes of their formulas, independent of the algorithm.
 #include <array>
 #include <cstdint>
 #include <functional>
@@ -48,7 +48,7 @@ Seen work_of(const std::function<void()>& run) {
 
 }  // namespace
 
-TEST_CASE("work: a product's is 2 * batch * M * N * K by every strategy") {
+TEST_CASE("work: a product has 2 * batch * M * N * K FLOPs with every strategy") {
     constexpr std::int64_t batch = 2, m = 12, n = 20, k = 36;
     const Tensor a = random_tensor({batch, m, k}, 1), b = random_tensor({batch, k, n}, 2), out = zeros({batch, m, n});
     const ops::View a_view = a.view(), b_view = b.view(), out_view = out.view();
@@ -66,7 +66,7 @@ TEST_CASE("work: a product's is 2 * batch * M * N * K by every strategy") {
     CHECK(served >= 3);
 }
 
-TEST_CASE("work: a convolution's is 2 * N * K * P * Q * C/g * R * S, in all directions, by every strategy") {
+TEST_CASE("work: a convolution has 2 * N * K * P * Q * C/g * R * S FLOPs, in all directions, with every strategy") {
     struct Case {
         Shape x, weight;
         ops::Conv2dParameters options;
@@ -87,7 +87,7 @@ TEST_CASE("work: a convolution's is 2 * N * K * P * Q * C/g * R * S, in all dire
             const double formula = 2.0 * static_cast<double>(shape.numel() * c.weight[1] * c.weight[2] * c.weight[3]);
             for (const ops::Conv2dStrategy* strategy : ops::conv2d_strategies()) {
                 const ops::Conv2dProblem problem = ops::conv2d_problem(
-                    "test", direction, DType::f32, test::device().style(), c.x, c.weight, c.options);
+                    "test", direction, DType::f32, test::device().kernel_style(), c.x, c.weight, c.options);
                 if (!strategy->is_applicable(problem, test::device()) ||
                     (small_cases() && strategy->name() != "direct" && strategy->name() != "gemm"))
                     continue;
@@ -136,7 +136,7 @@ TEST_CASE(
         CHECK(seen.bytes == 4 * (n + n / 4));
     }
     {
-        // One kernel of three functions; the row is read once for all that it stretches to.
+        // One kernel of three functions; the broadcast row counts once.
         const Tensor row = random_tensor({8}, 2);
         Profiler profiler(device);
         const Tensor y = relu(x * row + x);

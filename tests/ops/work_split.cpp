@@ -1,6 +1,6 @@
 // no-oclgrind: runs nothing on a device
 //
-// How long work-groups take on several compute units, by which strategies choose how to cut.
+// Cost model of work-groups on several compute units, by which strategies choose their split.
 #include <cstdint>
 
 #include <doctest/doctest.h>
@@ -24,7 +24,7 @@ double sum_of(const GroupGrid& grid) {
 
 }  // namespace
 
-TEST_CASE("work split: one unit takes the sum of all groups, and more never longer") {
+TEST_CASE("work split: one unit takes the sum of all groups, and more units never take longer") {
     for (std::int64_t across = 1; across <= 5; ++across)
         for (std::int64_t down = 1; down <= 5; ++down) {
             CAPTURE(across);
@@ -41,14 +41,14 @@ TEST_CASE("work split: one unit takes the sum of all groups, and more never long
         }
 }
 
-TEST_CASE("work split: the short groups at the end count") {
-    // Two units: 4 + 4 and 4 + 1, in neighbouring groups; and 7 rows of which the first unit takes the larger half.
+TEST_CASE("work split: shorter groups at the end are considered") {
+    // Two units: 4 + 4 and 4 + 1, in adjacent groups; and 7 rows of which the first unit takes the larger half.
     CHECK(GroupGrid{4, 1, 4e6, 1e6, 4e6, 1e6}.cycles(2) == doctest::Approx(8e6));
     CHECK(GroupGrid{2, 1, 8e6, 5e6, 8e6, 5e6}.cycles(2) == doctest::Approx(8e6));
     CHECK(GroupGrid{1, 2, 6.5e6, 6.5e6, 6.5e6, 6.5e6}.cycles(2) ==
-          doctest::Approx(6.56e6));  // who is woken comes a little later
+          doctest::Approx(6.56e6));  // woken threads start a little later
     CHECK(GroupGrid{1, 7, 1e6, 1e6, 1e6, 1e6}.cycles(2) == doctest::Approx(4e6));
-    // Far more units than it tells apart.
+    // Far more units than the model distinguishes.
     CHECK(GroupGrid{1, 100, 1e6, 1e6, 1e6, 1e6}.cycles(50) == doctest::Approx(2e6).epsilon(0.05));
     CHECK(GroupGrid{1, 1, 1e6, 1e6, 1e6, 1e6}.cycles(2) == doctest::Approx(1e6));
 }

@@ -1,4 +1,4 @@
-// Clipping of gradients whose norm is not finite, and by value.
+// Clipping of gradients with a non-finite norm, and by value.
 #include <cmath>
 #include <limits>
 #include <vector>
@@ -20,14 +20,14 @@ namespace {
 
 const double kInfinity = std::numeric_limits<double>::infinity();
 
-/// Two parameters: gradients of one value, and one of 5003 elements with another value among them.
+/// Two parameters: gradients of one value, and one of 5003 elements including another value.
 std::vector<Tensor> parameters_with(double value, DType dtype) {
     Tensor a = zeros({7}, {dtype}).set_requires_grad(), b = zeros({5003}, {dtype}).set_requires_grad();
     a.set_grad(full({7}, 2, {dtype}));
     Tensor gradient = full({5003}, -1, {dtype});
     gradient[4100] = value;
     b.set_grad(gradient);
-    return {a, b, zeros({2}, {dtype}).set_requires_grad()};  // the last has none
+    return {a, b, zeros({2}, {dtype}).set_requires_grad()};  // the last one has no gradient
 }
 
 std::vector<DType> types() {
@@ -39,7 +39,7 @@ std::vector<DType> types() {
 
 }  // namespace
 
-TEST_CASE("clip_grad_norm: a norm that is NaN makes all gradients NaN") {
+TEST_CASE("clip_grad_norm: a NaN norm makes all gradients NaN") {
     for (const DType dtype : types()) {
         CAPTURE(name_of(dtype));
         const auto parameters = parameters_with(NAN, dtype);
@@ -64,7 +64,7 @@ TEST_CASE("clip_grad_norm: an infinite norm makes infinite elements NaN and othe
         }
 }
 
-TEST_CASE("clip_grad_norm: error_if_nonfinite throws and leaves the gradients") {
+TEST_CASE("clip_grad_norm: error_if_nonfinite throws and leaves the gradients unchanged") {
     for (const double value : {static_cast<double>(NAN), kInfinity}) {
         const auto parameters = parameters_with(value, DType::f32);
         CHECK_THROWS_WITH_AS(
@@ -83,7 +83,7 @@ TEST_CASE("clip_grad_norm: error_if_nonfinite throws and leaves the gradients") 
     CHECK(optim::clip_grad_norm({zeros({2})}, 1, {.error_if_nonfinite = true}).item<float>() == 0);
 }
 
-TEST_CASE("clip_grad_value: clamps each element, keeps NaN") {
+TEST_CASE("clip_grad_value: clamps each element, preserves NaN") {
     for (const DType dtype : types()) {
         CAPTURE(name_of(dtype));
         for (const double value : {0.25, 9.0, -9.0, kInfinity, -kInfinity, static_cast<double>(NAN)}) {
@@ -109,7 +109,7 @@ TEST_CASE("clip_grad_value: clamps each element, keeps NaN") {
     CHECK_THROWS_AS(optim::clip_grad_value({Tensor()}, 1), ValueError);
 }
 
-TEST_CASE("clipping: gradients of a sum, which may be one tensor, are scaled once each") {
+TEST_CASE("clipping: gradients of a sum, which may be the same tensor, are scaled once each") {
     Tensor a = ones({4}).set_requires_grad(), b = ones({4}).set_requires_grad();
     sum(a + b).backward();
     const double norm = std::sqrt(8.0);

@@ -1,4 +1,4 @@
-// Defaults of optimizers, schedules, layers, losses and initialisers against those that PyTorch documents (torch 2).
+// Defaults of optimizers, schedules, layers, losses and initialisers compared with PyTorch's documentation (torch 2).
 #include <cmath>
 #include <string>
 #include <vector>
@@ -19,7 +19,7 @@ using namespace declivity;
 
 namespace {
 
-/// A parameter of 100 after a step whose gradient is 0.
+/// A parameter of 100 after a step with a gradient of 0.
 template <class Optimizer, class Options>
 double decayed(const Options& options) {
     Tensor p = full({3}, 100).set_requires_grad();
@@ -29,7 +29,7 @@ double decayed(const Options& options) {
     return test::values(p)[1];
 }
 
-/// Parameter after a step of gradient 1, by the defaults.
+/// The parameter after a step with a gradient of 1 and default options.
 template <class Optimizer>
 double stepped() {
     Tensor p = full({3}, 1, {test::widest()}).set_requires_grad();
@@ -39,8 +39,8 @@ double stepped() {
     return test::values(p)[1];
 }
 
-/// Whether values fill [-bound, bound]: none beyond, the largest of so many close to it, their mean square a third of
-/// its square.
+/// Checks that values are uniform in [-bound, bound]: none outside, the largest close to it, their mean square a third
+/// of its square.
 void check_uniform(const Tensor& tensor, double bound) {
     const auto values = test::values(tensor);
     REQUIRE(values.size() >= 1000);
@@ -59,12 +59,12 @@ void check_uniform(const Tensor& tensor, double bound) {
 
 }  // namespace
 
-TEST_CASE("weights of AdamW decay whatever options are given, those of Adam and SGD do not") {
+TEST_CASE("AdamW applies weight decay with any options, Adam and SGD do not") {
     CHECK(decayed<optim::AdamW>(optim::AdamWOptions{.lr = 0.1}) == doctest::Approx(99.9).epsilon(1e-6));
     CHECK(decayed<optim::AdamW>(optim::AdamWOptions{}) == doctest::Approx(100 * (1 - 1e-3 * 0.01)).epsilon(1e-7));
     CHECK(decayed<optim::Adam>(optim::AdamOptions{.lr = 0.1}) == 100);
     CHECK(decayed<optim::SGD>(optim::SGDOptions{.lr = 0.1}) == 100);
-    // As it is written, and in a group of its own.
+    // With its options, and in a separate group.
     Tensor p = full({3}, 100).set_requires_grad(), q = full({2}, 100).set_requires_grad(),
            r = full({2}, 100).set_requires_grad();
     optim::AdamW optimizer({p}, {.lr = 0.1});
@@ -80,7 +80,7 @@ TEST_CASE("weights of AdamW decay whatever options are given, those of Adam and 
         "AdamW: expected betas in [0, 1), eps and weight decay of at least 0, got 1, 0.999, 1e-08, 0.01", ValueError);
 }
 
-TEST_CASE("defaults of optimizers are PyTorch's") {
+TEST_CASE("defaults: optimizers match PyTorch") {
     // torch.optim.SGD(params, lr=1e-3, momentum=0, dampening=0, weight_decay=0, nesterov=False)
     const optim::SGDOptions sgd;
     CHECK(sgd.lr == 1e-3);
@@ -101,14 +101,14 @@ TEST_CASE("defaults of optimizers are PyTorch's") {
     CHECK(adamw.beta2 == 0.999);
     CHECK(adamw.eps == 1e-8);
     CHECK(adamw.weight_decay == 0.01);
-    // And they are what the optimizers take.
+    // The optimizers use these values.
     const double exact = test::widest() == DType::f64 ? 1e-12 : 1e-6;
     CHECK(stepped<optim::SGD>() == doctest::Approx(1 - 1e-3).epsilon(exact));
     CHECK(stepped<optim::Adam>() == doctest::Approx(1 - 1e-3 / (1 + 1e-8)).epsilon(exact));
     CHECK(stepped<optim::AdamW>() == doctest::Approx((1 - 1e-5) - 1e-3 / (1 + 1e-8)).epsilon(exact));
 }
 
-TEST_CASE("defaults of schedules are PyTorch's") {
+TEST_CASE("defaults: schedules match PyTorch") {
     const auto step = optim::step_decay(3),
                cosine = optim::cosine(10);  // StepLR(gamma=0.1), CosineAnnealingLR(eta_min=0)
     CHECK(step(2) == 1);
@@ -117,7 +117,7 @@ TEST_CASE("defaults of schedules are PyTorch's") {
     CHECK(cosine(10) == doctest::Approx(0));
 }
 
-TEST_CASE("defaults of losses are PyTorch's") {
+TEST_CASE("defaults: losses match PyTorch") {
     // CrossEntropyLoss(ignore_index=-100, reduction='mean', label_smoothing=0), MSELoss(reduction='mean'),
     // BCEWithLogitsLoss(reduction='mean')
     const CrossEntropyOptions options;
@@ -140,7 +140,7 @@ TEST_CASE("defaults of losses are PyTorch's") {
     CHECK(nn::BCEWithLogitsLoss(Reduction::sum)(logits, targets).item<float>() == doctest::Approx(binary));
 }
 
-TEST_CASE("defaults of layers are PyTorch's") {
+TEST_CASE("defaults: layers match PyTorch") {
     // Conv2d(in, out, kernel_size, stride=1, padding=0, dilation=1, groups=1, bias=True)
     const nn::Conv2dOptions conv;
     CHECK(conv.stride == Size2(1));
@@ -184,7 +184,7 @@ TEST_CASE("defaults of layers are PyTorch's") {
           doctest::Approx(0.5 * (1 + std::erf(std::sqrt(0.5)))).epsilon(1e-6));
     CHECK(nn::Flatten()(zeros({2, 3, 4})).shape() == Shape{2, 12});
     CHECK(test::values(nn::Softmax()(zeros({2, 4})))[0] == doctest::Approx(0.25));
-    // Dropout(p=0.5): a half is dropped, the others are doubled
+    // Dropout(p=0.5): half of the elements are dropped, the others are doubled
     double kept = 0;
     manual_seed(3);
     for (const double value : test::values(nn::Dropout()(ones({10000})))) {
@@ -194,7 +194,7 @@ TEST_CASE("defaults of layers are PyTorch's") {
     CHECK(kept / 20000 == doctest::Approx(0.5).epsilon(0.04));
 }
 
-TEST_CASE("initial weights and biases are PyTorch's: kaiming_uniform_(a=sqrt(5)), and +-1 / sqrt(fan_in)") {
+TEST_CASE("defaults: initial weights and biases match PyTorch: kaiming_uniform_(a=sqrt(5)), and +-1 / sqrt(fan_in)") {
     manual_seed(5);
     const nn::Linear linear(37, 1500);
     check_uniform(linear.weight(), 1 / std::sqrt(37.0));

@@ -1,5 +1,5 @@
-// Each optimizer with each of its settings against its formula in double, over several steps; parameters of f16 and
-// bf16 against the same formula on what they are kept as.
+// Each optimizer with each of its settings compared with its formula in double, over several steps; f16 and bf16
+// parameters compared with the same formula on their rounded values.
 #include <algorithm>
 #include <array>
 #include <cmath>
@@ -29,12 +29,12 @@ namespace {
 
 using Slots = std::array<double, 3>;
 
-/// An optimizer, and what its step does to one element: parameter, gradient, what is kept beside, number of the step.
+/// An optimizer and its reference for one element: parameter, gradient, state, step number.
 struct Case {
     std::string name;
     std::function<std::unique_ptr<optim::Optimizer>(const std::vector<Tensor>&)> make;
     std::function<void(double& p, double g, Slots& s, int t)> step;
-    double initial = 0;  // of what is kept beside
+    double initial = 0;  // initial value of the state
 };
 
 template <class Optimizer, class Options>
@@ -168,7 +168,7 @@ TEST_CASE("optimizers: every formula with every setting, in f32 and f64") {
                 kept.emplace_back(wanted.back().size(), Slots{test_case.initial, 0, 0});
             }
             const auto optimizer = test_case.make(parameters);
-            for (int t = 1; t <= 9; ++t) {  // RAdam begins to divide in the sixth
+            for (int t = 1; t <= 9; ++t) {  // RAdam begins to divide in the sixth step
                 for (std::size_t i = 0; i < shapes().size(); ++i) {
                     const Tensor g = test::random_tensor(shapes()[i], 100 * static_cast<std::uint64_t>(t) + i, dtype);
                     parameters[i].set_grad(g);
@@ -184,7 +184,7 @@ TEST_CASE("optimizers: every formula with every setting, in f32 and f64") {
         }
 }
 
-TEST_CASE("optimizers: after many steps the corrections are exact") {
+TEST_CASE("optimizers: bias corrections are exact after many steps") {
     for (const int before : {99, 5000}) {
         CAPTURE(before);
         for (const Case& test_case : {adam({.lr = 1}), radam({.lr = 1})}) {
@@ -213,7 +213,7 @@ TEST_CASE("optimizers: after many steps the corrections are exact") {
     }
 }
 
-TEST_CASE("optimizers: parameters of f16 and bf16 are rounded from f32, to the bit") {
+TEST_CASE("optimizers: f16 and bf16 parameters are rounded from f32, bit for bit") {
     for (const Case& test_case : cases())
         for (const DType dtype : {DType::f16, DType::bf16}) {
             CAPTURE(test_case.name);

@@ -1,4 +1,4 @@
-// Optimizers against plain references in double; schedules; clipping; state.
+// Optimizers compared with plain references in double; schedules; clipping; state.
 #include <declivity/optim/adam.hpp>
 #include <declivity/optim/schedule.hpp>
 #include <declivity/optim/sgd.hpp>
@@ -21,7 +21,7 @@ using namespace declivity;
 
 namespace {
 
-/// Parameters of odd sizes, one longer than a piece of the multi-tensor kernels.
+/// Parameters of odd sizes, one longer than a chunk of the multi-tensor kernels.
 const std::vector<Shape> kShapes{{7}, {3, 5}, {1}, {5003}};
 
 struct Problem {
@@ -35,7 +35,7 @@ struct Problem {
             reference.push_back(test::values(parameters.back()));
         }
     }
-    /// Sets the gradients of step t and gives them.
+    /// Sets and returns the gradients of step t.
     std::vector<std::vector<double>> gradients(int t) {
         std::vector<std::vector<double>> out;
         for (std::size_t i = 0; i < parameters.size(); ++i) {
@@ -116,9 +116,10 @@ TEST_CASE("Adam and AdamW") {
         }
 }
 
-TEST_CASE("a step over two hundred tensors takes three launches at most") {
+TEST_CASE("optimizers: a step over two hundred tensors has at most three launches") {
     const test::Environment pool(
-        "DECLIVITY_POOL", std::nullopt);  // where each tensor has memory of its own, a kernel cannot reach two of them
+        "DECLIVITY_POOL",
+        std::nullopt);  // with separate memory objects per tensor, a kernel cannot process two of them
     const Device device = test::fresh_device();
     std::vector<Tensor> parameters;
     for (int i = 0; i < 200; ++i)
@@ -149,7 +150,7 @@ TEST_CASE("a step over two hundred tensors takes three launches at most") {
     }
 }
 
-TEST_CASE("groups have settings of their own; parameters without gradient stay") {
+TEST_CASE("optimizers: groups have their own settings; parameters without a gradient are unchanged") {
     Tensor a = ones({3}).set_requires_grad(), b = ones({3}).set_requires_grad(), c = ones({3}).set_requires_grad();
     optim::SGD optimizer({a, c}, {.lr = 0.5});
     optimizer.add_group({b}, {.lr = 0.25});
@@ -172,7 +173,7 @@ TEST_CASE("groups have settings of their own; parameters without gradient stay")
     CHECK_THROWS_AS(optimizer.set_learning_rate(NAN), ValueError);
 }
 
-TEST_CASE("the state of an optimizer goes on where it was taken") {
+TEST_CASE("optimizers: training continues from a saved state") {
     Problem straight(DType::f32), broken(DType::f32);
     optim::Adam one(straight.parameters, {.lr = 0.01});
     std::unique_ptr<optim::Adam> other =
@@ -195,7 +196,7 @@ TEST_CASE("the state of an optimizer goes on where it was taken") {
     CHECK_THROWS_AS(one.load_state_dict(state), ValueError);
 }
 
-TEST_CASE("clipping scales all gradients by their common norm") {
+TEST_CASE("clip_grad_norm: scales all gradients by their global norm") {
     for (const double max_norm : {0.5, 1e6}) {
         Problem problem(test::widest());
         const double exact = test::widest() == DType::f64 ? 1e-12 : 1e-6;
@@ -212,7 +213,7 @@ TEST_CASE("clipping scales all gradients by their common norm") {
             CHECK(test::difference(problem.parameters[i].grad(), expected, {exact, exact}) == "");
         }
     }
-    CHECK(optim::clip_grad_norm({zeros({2}).set_requires_grad()}, 1).item<float>() == 0);  // none has a gradient
+    CHECK(optim::clip_grad_norm({zeros({2}).set_requires_grad()}, 1).item<float>() == 0);  // no gradients
     Tensor here = ones({2}).set_requires_grad(),
            there = ones({2}, {.device = test::fresh_device()}).set_requires_grad();
     here.set_grad(ones_like(here));

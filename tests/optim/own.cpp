@@ -1,4 +1,4 @@
-// Optimizers of a program's own: their formula, their state, what is refused; what holds for every optimizer.
+// User-defined optimizers: their formula, state, and errors; and properties of every optimizer.
 #include <cmath>
 #include <memory>
 #include <string>
@@ -52,7 +52,7 @@ class Lion : public optim::Optimizer {
     std::vector<Options> options_;
 };
 
-/// One of a function's.
+/// An optimizer given by a function.
 struct Given : optim::Optimizer {
     using Formula = std::function<void(optim::Update&)>;
     Given(const optim::Parameters& parameters, Formula formula) : Optimizer("Given"), formula_(std::move(formula)) {
@@ -84,7 +84,7 @@ std::vector<double> state_of(const optim::Optimizer& optimizer, const std::strin
 
 }  // namespace
 
-TEST_CASE("own optimizer: groups with settings of their own, one kernel for each, and a setting that changes") {
+TEST_CASE("custom optimizer: groups with their own settings, one kernel each, and a changed setting") {
     const Device device = test::fresh_device();
     std::vector<Tensor> parameters;
     std::vector<std::vector<double>> wanted, means;
@@ -102,7 +102,7 @@ TEST_CASE("own optimizer: groups with settings of their own, one kernel for each
         if (t == 3) {
             optimizer.set_learning_rate(0.03, 1);
             second.lr = 0.03;
-            optimizer.options(1).beta1 = second.beta1 = 0.25;  // the formula is made anew
+            optimizer.options(1).beta1 = second.beta1 = 0.25;  // the formula is rebuilt
         }
         for (std::size_t i = 0; i < parameters.size(); ++i) {
             const Tensor g = test::random_tensor(parameters[i].shape(), 100 * t + i).to(device);
@@ -115,13 +115,13 @@ TEST_CASE("own optimizer: groups with settings of their own, one kernel for each
         profiler.stop();
         std::int64_t launches = 0;
         for (const auto& row : profiler.rows()) launches += row.name.starts_with("copy") ? 0 : row.calls;
-        if (std::getenv("DECLIVITY_POOL") == nullptr) CHECK(launches == 4);  // and two that count
+        if (std::getenv("DECLIVITY_POOL") == nullptr) CHECK(launches == 4);  // and two that count steps
     }
     for (std::size_t i = 0; i < parameters.size(); ++i)
         CHECK(test::difference(parameters[i], wanted[i], {2e-6, 2e-6}) == "");
 }
 
-TEST_CASE("own optimizer: what was assigned is what is read from then on; a number to the power of the step") {
+TEST_CASE("custom optimizer: assigned roles are read back in the same step; a number to the power of the step") {
     Tensor parameter = test::random_tensor({7}, 1).set_requires_grad();
     Given optimizer({parameter}, [](optim::Update& x) {
         x["m"] = 0.9 * x["m"] + x.gradient;
@@ -140,7 +140,7 @@ TEST_CASE("own optimizer: what was assigned is what is read from then on; a numb
     CHECK(test::difference(parameter, wanted, {1e-5, 1e-5}) == "");
 }
 
-TEST_CASE("own optimizer: parameters without a gradient stay, with what is kept beside them") {
+TEST_CASE("custom optimizer: parameters without a gradient and their state are unchanged") {
     Tensor a = test::random_tensor({5}, 1).set_requires_grad(), b = test::random_tensor({4099}, 2).set_requires_grad(),
            c = test::random_tensor({3}, 3).set_requires_grad();
     Lion optimizer({a, b, c}, {.lr = 0.1});
@@ -159,7 +159,7 @@ TEST_CASE("own optimizer: parameters without a gradient stay, with what is kept 
     CHECK(state_of(optimizer, "state.2.step") == std::vector<double>{3});
 }
 
-TEST_CASE("own optimizer: what a formula may not do is refused by name, and nothing has changed") {
+TEST_CASE("custom optimizer: invalid formulas are refused by name, and nothing has changed") {
     Tensor p = test::random_tensor({7}, 1).set_requires_grad();
     p.set_grad(ones({7}));
     const auto before = values(p);
@@ -176,33 +176,34 @@ TEST_CASE("own optimizer: what a formula may not do is refused by name, and noth
     refuse([](optim::Update& x) { x["m"].add_(x.gradient); }, "a write in place");
     refuse([](optim::Update& x) { (void)x.step.item<float>(); }, "item()");
     refuse([](optim::Update& x) { x["moment"] = x.gradient; },
-           "Given: expected the name of a tensor that is kept beside parameters (m, s), got 'moment'");
+           "Given: expected the name of a state tensor (m, s), got 'moment'");
     refuse([](optim::Update& x) { x.parameter = x.lr; }, "Given: expected a new parameter with an element for each");
     refuse([](optim::Update& x) { x["s"] = x.gradient > 0; }, "got one of bool");
     refuse([](optim::Update& x) { x["m"] = Tensor(); }, "Given: expected a new 'm'");
     refuse([](optim::Update&) {}, "Given: expected update() to assign a new parameter");
     refuse([](optim::Update& x) { x.parameter = x.parameter + slice(x.gradient, 0, 0, 1); },
            "Given: expected a formula");
-    refuse([&](optim::Update& x) { x.parameter = x.parameter + sum(elsewhere); }, "a tensor of another place");
+    refuse([&](optim::Update& x) { x.parameter = x.parameter + sum(elsewhere); }, "a tensor from outside");
     refuse([](optim::Update& x) { x.parameter = x.parameter + uniform({2}); }, "random numbers");
     for (const Shape& shape : {Shape{1}, Shape{7}, Shape{1, 2}, Shape{3}})
         for (const bool waits : {false, true}) {
             Tensor foreign = full(shape, 2);
             if (waits) foreign = foreign * 3.0;
-            const std::string got = "got a tensor of another place, of shape " + shape.str();
+            const std::string got = "got a tensor from outside, of shape " + shape.str();
             refuse([&](optim::Update& x) { x.parameter = x.parameter * foreign; },
-                   ("Given: expected a formula of elementwise functions of what it is given and of numbers, " + got +
+                   ("Given: expected a formula of elementwise functions of its arguments and of numbers, " + got +
                     ", in it")
                        .c_str());
             refuse([&](optim::Update& x) { x.parameter = foreign; }, got.c_str());
         }
     refuse([](optim::Update& x) { x.parameter = x.lr * x.step; },
-           "got one without axes, which is made of numbers, x.lr and x.step alone");
+           "got a scalar, which depends only on numbers, x.lr and x.step");
     refuse([](optim::Update& x) { x.parameter = reshape(x.parameter, {-1}); },
-           "got one that needs elements or their places (a sum, a product of matrices, reshape");
-    refuse([](optim::Update& x) { x.parameter = expand(x.lr, {2}); }, "got one that needs elements or their places");
+           "got one that needs elements or shapes (a sum, a matrix product, reshape");
+    refuse([](optim::Update& x) { x.parameter = expand(x.lr, {2}); }, "got one that needs elements or shapes");
     refuse([](optim::Update&) {},
-           "Given: expected update() to assign a new parameter (x.parameter = ...), made by elementwise functions, got "
+           "Given: expected update() to assign a new parameter (x.parameter = ...), computed by elementwise functions, "
+           "got "
            "the "
            "one that was there");
     Tensor kept;
@@ -213,10 +214,10 @@ TEST_CASE("own optimizer: what a formula may not do is refused by name, and noth
     keeping.step();
     CHECK_THROWS_WITH_AS(
         (void)kept.to_vector<float>(),
-        doctest::Contains("Optimizer::update: expected what it is given, and what is made of that, to be "
-                          "used within it"),
+        doctest::Contains("Optimizer::update: expected its arguments, and values computed from them, to be "
+                          "used within it only"),
         ValueError);
-    // It was the formula alone.
+    // The formula was the only problem.
     Given good({p}, [](optim::Update& x) {
         x["m"] = x.gradient;
         x["s"] = x["s"] * 2.0;
@@ -227,14 +228,14 @@ TEST_CASE("own optimizer: what a formula may not do is refused by name, and noth
     CHECK(values(p)[3] == doctest::Approx(before[3] - 0.5 * (6 + 12) - 3));
 }
 
-TEST_CASE("optimizers: what was given other elements since is refused, what was written is not") {
+TEST_CASE("optimizers: replaced parameters are refused, in-place writes are not") {
     Tensor p = test::random_tensor({6}, 1).set_requires_grad(), q = p;
     optim::Adam optimizer({p}, {.lr = 0.5});
     const auto step = [&] {
         p.set_grad(ones_like(p));
         optimizer.step();
     };
-    p.assign(full({6}, 4));  // another memory, the same type and shape
+    p.assign(full({6}, 4));  // another buffer, the same type and shape
     step();
     CHECK(values(q)[2] == doctest::Approx(3.5));
     {
@@ -245,7 +246,7 @@ TEST_CASE("optimizers: what was given other elements since is refused, what was 
     CHECK(values(p)[2] == doctest::Approx(8.5));
     p.assign(full({5}, 4));
     CHECK_THROWS_WITH_AS(step(),
-                         doctest::Contains("Adam: expected parameters as they were when the optimizer was made, "
+                         doctest::Contains("Adam: expected parameters unchanged since the optimizer was created, "
                                            "'0' of f32 [6]"),
                          ValueError);
     p.assign(full({6}, 4, {DType::f16}));
@@ -253,7 +254,7 @@ TEST_CASE("optimizers: what was given other elements since is refused, what was 
     p.assign(transpose(full({2, 6}, 4), 0, 1).detach());
     CHECK_THROWS_AS(step(), Error);
     p.assign(ones({6}));
-    p.set_grad(p.detach());  // the gradient is the parameter's own memory
+    p.set_grad(p.detach());  // the gradient shares the parameter's memory
     optim::SGD other({p}, {.lr = 0.25});
     other.step();
     CHECK(values(p)[4] == 0.75);
@@ -272,11 +273,11 @@ TEST_CASE("optimizers: a step that refuses one group updates none") {
     CHECK(values(a) == std::vector<double>(4, 2));
     b.assign(full({3}, 5));
     step();
-    CHECK(values(a) == std::vector<double>(4, 1.5));  // the first step: no momentum of one that was refused
+    CHECK(values(a) == std::vector<double>(4, 1.5));  // the first step: no momentum from a refused one
     CHECK(values(b) == std::vector<double>(3, 4.75));
 }
 
-TEST_CASE("optimizers: a recorded step is the plain one to the bit, schedules and missing gradients included") {
+TEST_CASE("optimizers: a captured step is the plain one to the bit, schedules and missing gradients included") {
     for (const int kind : {0, 1, 2})
         for (const DType dtype : {DType::f32, DType::f16}) {
             CAPTURE(kind);
@@ -314,7 +315,7 @@ TEST_CASE("optimizers: a recorded step is the plain one to the bit, schedules an
         }
 }
 
-TEST_CASE("optimizers: state has the names of parameters, and loads or changes nothing") {
+TEST_CASE("optimizers: the state has the parameters' names, and loads completely or not at all") {
     nn::Sequential model(nn::Linear(3, 2));
     optim::Adam optimizer(model.named_parameters(), {.lr = 0.25, .amsgrad = true});
     Tensor further = ones({2}, {DType::bf16}).set_requires_grad();
@@ -327,7 +328,7 @@ TEST_CASE("optimizers: state has the names of parameters, and loads or changes n
                        "state.0.bias.v_max", "groups.1.learning_rate", "state.2.step", "state.2.m", "state.2.v",
                        "state.2.master", "groups.0.initial_learning_rate", "groups.1.initial_learning_rate"});
     CHECK_THROWS_WITH_AS(optimizer.add_group(std::vector<NamedTensor>{{"0.bias", ones({1}).set_requires_grad()}}, {}),
-                         "Adam: expected each parameter by a name of its own, got '0.bias' twice", ValueError);
+                         "Adam: expected unique parameter names, got '0.bias' twice", ValueError);
     const auto all = [&] {
         std::vector<std::vector<double>> out;
         for (const auto& item : optimizer.state_dict()) out.push_back(values(item.tensor));
@@ -366,7 +367,7 @@ TEST_CASE("optimizers: state has the names of parameters, and loads or changes n
     CHECK(optimizer.learning_rate(1) == 0.125);
 }
 
-TEST_CASE("optimizers: state keeps learning rates in double") {
+TEST_CASE("optimizers: the state keeps learning rates in double") {
     for (const DType dtype : {DType::f32, test::widest(), DType::f16}) {
         CAPTURE(std::string(name_of(dtype)));
         const auto make = [&](double lr) { return optim::Adam({ones({2}, {dtype}).set_requires_grad()}, {.lr = lr}); };

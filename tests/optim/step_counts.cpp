@@ -1,4 +1,4 @@
-// Step counts of each parameter: formulas, launches, recorded steps, and the states that hold them.
+// Step counts per parameter: formulas, launches, captured steps, and saved states.
 #include <cmath>
 #include <cstdlib>
 #include <functional>
@@ -31,7 +31,7 @@ using test::values;
 
 namespace {
 
-/// Its parameter becomes the number of the step.
+/// Its parameter becomes the step number.
 class Counting : public optim::Optimizer {
   public:
     explicit Counting(const optim::Parameters& parameters) : Optimizer("Counting") { add(parameters, 1); }
@@ -44,7 +44,7 @@ Tensor leaf(double value, DType dtype = DType::f32, const Shape& shape = {3}) {
     return full(shape, value, {dtype}).set_requires_grad();
 }
 
-/// Steps with a gradient of 1 for one parameter alone.
+/// A step with a gradient of 1 for one parameter only.
 void step_of(optim::Optimizer& optimizer, const Tensor& parameter) {
     optimizer.zero_grad();
     Tensor(parameter).set_grad(ones_like(parameter));
@@ -60,7 +60,7 @@ Tensor state_of(const optim::Optimizer& optimizer, const std::string& name) {
 
 }  // namespace
 
-TEST_CASE("step counts: a first gradient in a later step is a first step") {
+TEST_CASE("step counts: the first gradient of a parameter in a later step is its first step") {
     for (const DType dtype : {DType::f32, DType::f16, DType::bf16}) {
         CAPTURE(name_of(dtype));
         const double unit = dtype == DType::f32 ? 1e-6 : 4e-3;
@@ -76,7 +76,8 @@ TEST_CASE("step counts: a first gradient in a later step is a first step") {
               doctest::Approx(0.99).epsilon(unit));
         CHECK(second([](const optim::Parameters& p) { return optim::AdamW(p, {.lr = 0.01, .weight_decay = 0.1}); }) ==
               doctest::Approx(1 - 0.001 - 0.01).epsilon(unit));
-        // RAdam's first steps are those of a mean, SGD's momentum begins as the gradient, Adagrad's rate is whole.
+        // RAdam's first steps use the mean only, SGD's momentum begins with the gradient, Adagrad's rate is not
+        // reduced.
         CHECK(second([](const optim::Parameters& p) { return optim::RAdam(p, {.lr = 0.25}); }) ==
               doctest::Approx(0.75).epsilon(unit));
         CHECK(second([](const optim::Parameters& p) {
@@ -88,7 +89,8 @@ TEST_CASE("step counts: a first gradient in a later step is a first step") {
     }
 }
 
-TEST_CASE("step counts: a gradient after thousands of steps of other parameters is corrected as the first") {
+TEST_CASE(
+    "step counts: a first gradient after thousands of steps of other parameters has the first step's correction") {
     Tensor a = leaf(1), b = leaf(1);
     optim::AdamW optimizer({a, b}, {.lr = 0.01, .weight_decay = 0});
     StateDict state;
@@ -102,7 +104,7 @@ TEST_CASE("step counts: a gradient after thousands of steps of other parameters 
     CHECK(values(state_of(optimizer, "state.1.step")) == std::vector<double>{1});
 }
 
-TEST_CASE("step counts: groups, parameters without elements and of many pieces, and a pattern that changes") {
+TEST_CASE("step counts: groups, empty and large parameters, and a changing pattern of gradients") {
     const std::vector<Shape> shapes{{2}, {0}, {9001}, {}, {3, 5}};
     for (const bool exact : {false, true}) {
         const test::Environment pool("DECLIVITY_POOL", exact ? std::optional<std::string>("exact") : std::nullopt);
@@ -130,7 +132,8 @@ TEST_CASE("step counts: groups, parameters without elements and of many pieces, 
 }
 
 TEST_CASE("step counts: a step launches two kernels, with gradients of all parameters or of some") {
-    if (std::getenv("DECLIVITY_POOL") != nullptr) return;  // a kernel reaches eight memory objects, which a pool shares
+    if (std::getenv("DECLIVITY_POOL") != nullptr)
+        return;  // a kernel uses eight memory objects at most; in a pool, tensors share them
     std::vector<Tensor> parameters;
     for (std::int64_t i = 0; i < 40; ++i) parameters.push_back(full({1 + i * 7}, 1).set_requires_grad());
     optim::Adam optimizer(parameters);
@@ -144,7 +147,7 @@ TEST_CASE("step counts: a step launches two kernels, with gradients of all param
     }
 }
 
-TEST_CASE("step counts: recorded steps count on") {
+TEST_CASE("step counts: captured steps continue counting") {
     Tensor a = leaf(0), b = leaf(0);
     Counting plain({a, b});
     step_of(plain, b);
@@ -186,12 +189,12 @@ TEST_CASE("step counts: states of earlier versions load, with one count for all 
         io::save(folder / "old.safetensors", old);
         optimizer.load_state_dict(io::load(folder / "old.safetensors"));
         CHECK(optimizer.learning_rate() == 0.125);
-        CHECK(optimizer.initial_learning_rate() == 0.5);  // of which such a state says nothing
+        CHECK(optimizer.initial_learning_rate() == 0.5);  // not part of such a state
         for (const char* name : {"state.0.step", "state.1.step"})
             CHECK(values(state_of(optimizer, name)) == std::vector<double>{7});
         CHECK(values(state_of(optimizer, "state.1.v")) == std::vector<double>(2, 0.75));
         if (dtype == DType::f64) continue;
-        // The rate as it was set, where that of progress is its rounded value; otherwise that of progress.
+        // The exact rate if its rounded value equals that of progress; otherwise that of progress.
         const double set = 0.1, parts[] = {static_cast<float>(set), set - static_cast<double>(static_cast<float>(set))};
         old.push_back({"groups.0.learning_rate",
                        Tensor::from<float>({static_cast<float>(parts[0]), static_cast<float>(parts[1]), 0}, {3})});
@@ -204,7 +207,7 @@ TEST_CASE("step counts: states of earlier versions load, with one count for all 
     }
 }
 
-TEST_CASE("step counts: a count may have any real type, and any device") {
+TEST_CASE("step counts: a count may have any real type and be on any device") {
     Tensor a = leaf(1);
     optim::Adam optimizer({a}, {.lr = 0.5});
     for (const Tensor& step : {full({}, 9, {DType::i64}), full({1}, 9, {DType::i32}), full({}, 9),
@@ -219,7 +222,7 @@ TEST_CASE("step counts: a count may have any real type, and any device") {
     }
 }
 
-TEST_CASE("step counts: what is no count is refused, and changes nothing") {
+TEST_CASE("step counts: an invalid count is refused and changes nothing") {
     Tensor a = leaf(1);
     optim::Adam optimizer({a}, {.lr = 0.5});
     for (const double step : {-3.0, 1.5, static_cast<double>(NAN), HUGE_VAL}) {
@@ -227,14 +230,14 @@ TEST_CASE("step counts: what is no count is refused, and changes nothing") {
         for (NamedTensor& item : state)
             if (item.name == "state.0.step") item.tensor = full({}, step);
         CHECK_THROWS_WITH_AS(optimizer.load_state_dict(state),
-                             doctest::Contains("load_state_dict: expected a whole number of steps of at least 0 as "
+                             doctest::Contains("load_state_dict: expected a non-negative integer number of steps as "
                                                "'state.0.step', got "),
                              ValueError);
         torch.push_back({"state.0.step", full({}, step)});
         for (const char* const name : {"state.0.exp_avg", "state.0.exp_avg_sq"})
             torch.push_back({name, full(a.shape(), 1)});
-        CHECK_THROWS_WITH_AS(optimizer.load_torch_state_dict(torch), doctest::Contains("a whole number of steps"),
-                             ValueError);
+        CHECK_THROWS_WITH_AS(optimizer.load_torch_state_dict(torch),
+                             doctest::Contains("a non-negative integer number of steps"), ValueError);
         StateDict old;
         for (const NamedTensor& tensor : optimizer.state_dict())
             if (tensor.name.find("rate") == std::string::npos && tensor.name.find("step") == std::string::npos)
@@ -245,7 +248,7 @@ TEST_CASE("step counts: what is no count is refused, and changes nothing") {
     }
 }
 
-TEST_CASE("states of optimizers: schedules go on from the rate that they began with") {
+TEST_CASE("optimizer states: schedules continue from their initial rate") {
     Tensor a = leaf(1);
     const auto schedule = optim::step_decay(1, 0.5);
     optim::SGD first({a}, {.lr = 0.8});
@@ -264,7 +267,7 @@ TEST_CASE("states of optimizers: schedules go on from the rate that they began w
     CHECK(second.learning_rate(1) == 0.0125);
 }
 
-TEST_CASE("optimizers: frozen parameters are accepted, stay, and take steps once they are trained") {
+TEST_CASE("optimizers: frozen parameters are accepted, unchanged, and updated once unfrozen") {
     for (const DType dtype : {DType::f32, DType::f16}) {
         CAPTURE(name_of(dtype));
         Tensor frozen = full({3}, 1, {dtype}), trained = leaf(1, dtype);
@@ -283,7 +286,7 @@ TEST_CASE("optimizers: frozen parameters are accepted, stay, and take steps once
         step();
         CHECK(values(frozen)[0] == doctest::Approx(0.75).epsilon(1e-3));
     }
-    // All parameters of a model of which a part is frozen, as PyTorch's programs give them.
+    // All parameters of a partly frozen model, as PyTorch programs pass them.
     nn::Linear layer(3, 2);
     layer.parameters()[0].set_requires_grad(false);
     optim::SGD optimizer(layer.named_parameters(), {.lr = 1, .momentum = 0.9});

@@ -1,4 +1,4 @@
-// States of optimizers in the format of torch.optim, both ways.
+// Optimizer states in the format of torch.optim, in both directions.
 #include <cmath>
 #include <memory>
 #include <string>
@@ -47,8 +47,8 @@ struct Two {
 
 }  // namespace
 
-TEST_CASE("torch state: what PyTorch saved of Adam goes on as there") {
-    // The state of torch.optim.Adam, flattened: the gradient of the first parameter was 1, 2, 3, the second had none.
+TEST_CASE("torch state: training continues from a state of PyTorch's Adam") {
+    // The state of torch.optim.Adam, flattened: the gradients of the first parameter were 1, 2, 3, the second had none.
     const double beta1 = 0.9, beta2 = 0.999;
     double m = 0, v = 0, p = 1;
     const auto step = [&](double g, int t) {
@@ -72,7 +72,7 @@ TEST_CASE("torch state: what PyTorch saved of Adam goes on as there") {
         two.a.set_requires_grad();
         optim::Adam optimizer(two.named(), {.lr = 0.25});
         two.b.set_grad(ones({2}));
-        optimizer.step();  // what is loaded replaces this
+        optimizer.step();  // replaced by the loaded state
         optimizer.load_torch_state_dict(io::load(folder / "torch.safetensors"));
         CHECK(optimizer.learning_rate() == doctest::Approx(0.01));
         CHECK(optimizer.initial_learning_rate() == 0.5);
@@ -98,7 +98,7 @@ TEST_CASE("torch state: the names are those of torch.optim") {
         std::vector<std::string> all{"param_groups.0.lr", "param_groups.0.initial_lr"};
         for (const std::string& name : wanted) all.push_back("state.1." + name);
         CHECK(names_of(optimizer.torch_state_dict()) == all);
-        // And back: the other took no step, so that it has no state.
+        // And back: the other parameter took no step, so it has no state.
         Two others;
         auto other = make(others.named());
         others.a.set_grad(ones({3}));
@@ -108,7 +108,7 @@ TEST_CASE("torch state: the names are those of torch.optim") {
         CHECK(names_of(one) == names_of(again));
         for (std::size_t i = 0; i < one.size(); ++i) {
             CAPTURE(one[i].name);
-            if (wanted.empty() && one[i].name.ends_with(".step")) continue;  // of SGD without momentum nothing is kept
+            if (wanted.empty() && one[i].name.ends_with(".step")) continue;  // SGD without momentum has no state
             CHECK(values(one[i].tensor) == values(again[i].tensor));
         }
     };
@@ -125,7 +125,7 @@ TEST_CASE("torch state: the names are those of torch.optim") {
     check([](const P& p) { return optim::Adadelta(p); }, {"step", "square_avg", "acc_delta"});
 }
 
-TEST_CASE("torch state: SGD's first step after a load is the first only for parameters without a buffer") {
+TEST_CASE("torch state: SGD's first step after loading is a first step only for parameters without a buffer") {
     Two two;
     optim::SGD optimizer(two.named(), {.lr = 1, .momentum = 0.5, .dampening = 0.5});
     optimizer.load_torch_state_dict({{"state.0.momentum_buffer", full({3}, 4)}});
@@ -156,7 +156,7 @@ TEST_CASE("torch state: 16-bit parameters, and states of their type") {
     }
 }
 
-TEST_CASE("torch state: numbers go over all groups, and what does not fit is refused by name") {
+TEST_CASE("torch state: indices run over all groups, and mismatches are refused by name") {
     Two two;
     optim::Adam optimizer({two.a}, {.lr = 0.5});
     optimizer.add_group({two.b}, {.lr = 0.25});

@@ -1,4 +1,4 @@
-// Bytes between host and device, and within it.
+// Copies between host and device, and within the device.
 #include <cstring>
 #include <filesystem>
 #include <numeric>
@@ -49,7 +49,7 @@ void put(Bytes& into, std::size_t at, const Bytes& bytes) {
 
 }  // namespace
 
-TEST_CASE("buffer: values that are made from the contents go when these are written or freed") {
+TEST_CASE("buffer: derived values are dropped when the contents are written or freed") {
     const auto value = std::make_shared<const int>(7);
     const DerivedKey a{.offset = 0, .bytes = 16, .kind = "a"}, b{.offset = 0, .bytes = 16, .kind = "b"};
     {
@@ -62,7 +62,7 @@ TEST_CASE("buffer: values that are made from the contents go when these are writ
         same.bump_version();
         CHECK(buffer.derived(a) == nullptr);
         CHECK(value.use_count() == 1);
-        buffer.cache_derived(a, value, 100, contents);  // made before the memory was written
+        buffer.cache_derived(a, value, 100, contents);  // derived before the write
         CHECK(buffer.derived(a) == nullptr);
         CHECK(value.use_count() == 1);
         buffer.cache_derived(a, value, 100, buffer.contents());
@@ -72,7 +72,7 @@ TEST_CASE("buffer: values that are made from the contents go when these are writ
     CHECK(Buffer().derived(a) == nullptr);
 }
 
-TEST_CASE("buffer: a value that another thread makes while a write is on its way is not used behind the write") {
+TEST_CASE("buffer: a value derived by another thread during a write is not used after the write") {
     const Buffer buffer(test::device(), 16);
     const auto value = std::make_shared<const int>(7);
     const DerivedKey key{.offset = 0, .bytes = 16, .kind = "a"};
@@ -92,7 +92,7 @@ TEST_CASE("buffer: a value that another thread makes while a write is on its way
     CHECK(value.use_count() == 1);
 }
 
-TEST_CASE("buffer: of each part of a buffer one derived value is kept, within the device's limit") {
+TEST_CASE("buffer: one derived value per part of a buffer is cached, within the device's limit") {
     const Device device = test::fresh_device();
     const Buffer first(device, 64), second(device, 64);
     const auto key = [](std::uint64_t offset, const char* kind) { return DerivedKey{offset, 32, kind}; };
@@ -100,19 +100,19 @@ TEST_CASE("buffer: of each part of a buffer one derived value is kept, within th
     device.set_packed_weights_limit(1000);
     CHECK(device.packed_weights_limit() == 1000);
     CHECK(!first.accepts_derived(key(0, "a"), 400, 1));
-    CHECK(first.accepts_derived(key(0, "a"), 400, 1));  // for the second time
+    CHECK(first.accepts_derived(key(0, "a"), 400, 1));  // at the second request
     first.cache_derived(key(0, "a"), value, 400, first.contents());
     CHECK(device.memory().packed_weights == 400);
     CHECK(first.accepts_derived(key(0, "a"), 400));
-    CHECK(!first.accepts_derived(key(0, "b"), 400));  // another arrangement of the same part
+    CHECK(!first.accepts_derived(key(0, "b"), 400));  // another layout of the same part
     CHECK(first.derived(key(0, "a")) == value);
     CHECK(first.accepts_derived(key(32, "b"), 400));  // another part
     first.cache_derived(key(32, "b"), value, 400, first.contents());
     CHECK(device.memory().packed_weights == 800);
-    CHECK(!second.accepts_derived(key(0, "a"), 400));  // no room
+    CHECK(!second.accepts_derived(key(0, "a"), 400));  // limit exceeded
     second.cache_derived(key(0, "a"), value, 400, second.contents());
     CHECK(second.derived(key(0, "a")) == nullptr);
-    // One that is asked for again and again, where nobody uses the one that is there, takes its place.
+    // A value that is requested repeatedly replaces an unused one.
     int refused = 0;
     while (!first.accepts_derived(key(0, "b"), 300)) REQUIRE(++refused < 100);
     CHECK(refused > 1);
@@ -120,7 +120,7 @@ TEST_CASE("buffer: of each part of a buffer one derived value is kept, within th
     CHECK(first.derived(key(0, "a")) == nullptr);
     CHECK(first.derived(key(0, "b")) == value);
     CHECK(device.memory().packed_weights == 700);
-    // The one that was used last stays.
+    // The most recently used one is kept.
     device.set_packed_weights_limit(400);
     CHECK(device.memory().packed_weights == 300);
     CHECK(first.derived(key(0, "b")) == value);
@@ -131,7 +131,7 @@ TEST_CASE("buffer: of each part of a buffer one derived value is kept, within th
     CHECK(!first.accepts_derived(key(0, "a"), 1));
 }
 
-TEST_CASE("buffer: values that nothing used for long make room, and all of them go before memory runs out") {
+TEST_CASE("buffer: values unused for long are evicted first, and all are freed before memory runs out") {
     const test::Environment limit("DECLIVITY_MEMORY_LIMIT", "64M");
     const Device device = test::fresh_device();
     CHECK(device.packed_weights_limit() == 16 << 20);
@@ -150,7 +150,7 @@ TEST_CASE("buffer: values that nothing used for long make room, and all of them 
     CHECK(device.memory().in_use == before + (56 << 20) - (12 << 20));
 }
 
-TEST_CASE("buffer: bytes go up and down, whole and in parts") {
+TEST_CASE("buffer: upload and read, whole and in parts") {
     const Device device = test::device();
     for (const std::size_t size :
          {std::size_t{1}, std::size_t{3}, std::size_t{255}, std::size_t{4097}, std::size_t{70001}}) {
@@ -172,7 +172,7 @@ TEST_CASE("buffer: bytes go up and down, whole and in parts") {
     }
 }
 
-TEST_CASE("buffer: nothing is a fine number of bytes") {
+TEST_CASE("buffer: empty buffers") {
     const Device device = test::device();
     const Buffer empty(device, 0), some(device, 8);
     CHECK(empty);
@@ -202,7 +202,7 @@ TEST_CASE("buffer: the source of an upload may change at once") {
     for (std::size_t i = 0; i < buffers.size(); ++i) CHECK_UNARY(content(buffers[i]) == expected[i]);
 }
 
-TEST_CASE("buffer: large uploads travel in pieces") {
+TEST_CASE("buffer: large uploads are split") {
     if (test::small_cases()) return;
     const Device device = test::fresh_device();
     const Bytes bytes = random_bytes((std::size_t{36} << 20) + 13, 5);
@@ -216,9 +216,9 @@ TEST_CASE("buffer: large uploads travel in pieces") {
     CHECK(back.back() == std::byte{0});
 }
 
-TEST_CASE("buffer: memory that uploads pass through is used again instead of growing without end") {
+TEST_CASE("buffer: staging memory is reused and bounded") {
     if (test::small_cases()) return;
-    // 600 MB go up while little more than 256 MB may wait.
+    // 600 MB are uploaded with little more than 256 MB in flight.
     const Device device = test::fresh_device();
     const Buffer buffer(device, std::size_t{12} << 20);
     Bytes bytes;
@@ -240,11 +240,11 @@ TEST_CASE("buffer: copies within the device") {
     put(to, 401, part(from, 17, 333));
     CHECK(content(destination) == to);
     CHECK(content(source) == from);
-    copy(source, 0, source, 600, 400);  // apart, in one buffer
+    copy(source, 0, source, 600, 400);  // disjoint ranges of one buffer
     CHECK(part(content(source), 600, 400) == part(from, 0, 400));
 }
 
-TEST_CASE("buffer: patterns of every size") {
+TEST_CASE("buffer: fill patterns of every size") {
     const Device device = test::device();
     for (const std::size_t unit : {1, 2, 4, 8, 16}) {
         CAPTURE(unit);
@@ -286,7 +286,7 @@ TEST_CASE("buffer: wrong ranges, patterns and handles are refused") {
     CHECK_THROWS_AS(copy(buffer, 0, elsewhere, 0, 10), DeviceError);
 }
 
-TEST_CASE("buffer: uploads run in the order of the compute queue") {
+TEST_CASE("buffer: uploads are ordered with the compute queue") {
     const Device device = test::device();
     const int n = 64;
     std::vector<int> first(n, 1), second(n, 2);
@@ -295,7 +295,7 @@ TEST_CASE("buffer: uploads run in the order of the compute queue") {
     const int steps = test::small_cases() ? 100 : 2000000;
     upload(in, 0, std::as_bytes(std::span(first)));
     launch(kernel, {.global = n}, {steps, BufferArgument{in, 0, 4}, BufferArgument{out, 0, 4}});
-    upload(in, 0, std::as_bytes(std::span(second)));  // behind the kernel that still reads the first
+    upload(in, 0, std::as_bytes(std::span(second)));  // after the kernel that still reads the first one
     std::vector<int> seen(n);
     read(out, 0, std::as_writable_bytes(std::span(seen)));
     CHECK(seen == first);
@@ -303,7 +303,7 @@ TEST_CASE("buffer: uploads run in the order of the compute queue") {
     CHECK(seen == second);
 }
 
-TEST_CASE("buffer: uploads ahead wait for the kernels that read the block before, and kernels wait for them") {
+TEST_CASE("buffer: asynchronous uploads wait for kernels that read the previous block, and kernels wait for them") {
     const test::Environment pool("DECLIVITY_POOL", std::nullopt);
     const Device device = test::fresh_device();
     const int n = 64, rounds = test::small_cases() ? 2 : 20;
@@ -312,7 +312,7 @@ TEST_CASE("buffer: uploads ahead wait for the kernels that read the block before
     std::vector<Buffer> outputs;
     cl_mem place = nullptr;
     for (int round = 0; round < rounds; ++round) {
-        // Each batch gets the block of the one before, which a slow kernel is still reading.
+        // Each batch reuses the block of the previous one, which a slow kernel is still reading.
         const Buffer batch(device, n * sizeof(int), BufferUse::transfer);
         if (round == 0) place = interop::raw(batch).memory;
         CHECK(interop::raw(batch).memory == place);
@@ -378,7 +378,7 @@ TEST_CASE("queues: markers, waiting across queues, finishing") {
     const Event computed = compute.marker();
     transfer.wait_for(computed);
     const Event both = transfer.marker();
-    both.wait();  // which an event never handed to its device would not end
+    both.wait();  // an event that was never flushed would not complete
     CHECK(computed.done());
     compute.flush();
     compute.finish();
@@ -386,7 +386,7 @@ TEST_CASE("queues: markers, waiting across queues, finishing") {
     device.synchronize();
 }
 
-TEST_CASE("buffer: a count of writes tells stale values") {
+TEST_CASE("buffer: the version counter detects stale values") {
     const Buffer buffer(test::device(), 4), same = buffer, other(test::device(), 4);
     CHECK(buffer.version() == 0);
     same.bump_version();
@@ -396,7 +396,7 @@ TEST_CASE("buffer: a count of writes tells stale values") {
     CHECK_NOTHROW(Buffer().bump_version());
 }
 
-TEST_CASE("buffer: whether anybody else can see a write") {
+TEST_CASE("buffer: is_unshared detects whether a write is visible elsewhere") {
     struct Reader : PendingLaunch {
         bool waits = true;
         void launch() override { waits = false; }
@@ -423,7 +423,7 @@ TEST_CASE("buffer: whether anybody else can see a write") {
     CHECK(buffer.is_unshared(1, nullptr));
     CHECK_FALSE(Buffer().is_unshared(0, nullptr));
     const auto raw = interop::raw(buffer);
-    CHECK_FALSE(interop::wrap(device, raw.memory, raw.offset, 100)
-                    .is_unshared(1, nullptr));  // nor can it be known of the memory of others
+    CHECK_FALSE(
+        interop::wrap(device, raw.memory, raw.offset, 100).is_unshared(1, nullptr));  // unknown for external memory
     CHECK_FALSE(Buffer(device, 100, BufferUse::transfer).is_unshared(1, nullptr));  // the copy queue may be writing it
 }

@@ -1,4 +1,4 @@
-// Commands that are kept and enqueued again.
+// Captured command lists and their replay.
 
 #include <algorithm>
 #include <cstring>
@@ -51,7 +51,7 @@ std::vector<float> random_floats(std::size_t count, unsigned seed) {
 
 }  // namespace
 
-TEST_CASE("a replay enqueues kernels, copies and fills in order, in memory of its own, over inputs that are replaced") {
+TEST_CASE("capture: a replay enqueues kernels, copies and fills in order, in its own memory, with replaced inputs") {
     const Device device = test::fresh_device();
     constexpr std::size_t kCount = 37;
     const Kernel kernel = scale(device);
@@ -60,7 +60,7 @@ TEST_CASE("a replay enqueues kernels, copies and fills in order, in memory of it
     const Buffer out(device, 2 * kCount * sizeof(float));
     const std::int64_t count = kCount;
     const auto commands = [&] {
-        // `between` lies where the first one has lain, so the order counts.
+        // `between` reuses the memory of the first buffer, so the order matters.
         {
             const Buffer before(device, kCount * sizeof(float));
             launch(kernel, {.global = {64}}, {count, BufferArgument{input, 0, 4}, BufferArgument{before, 0, 4}, 2.0F});
@@ -111,7 +111,7 @@ TEST_CASE("a replay enqueues kernels, copies and fills in order, in memory of it
         CHECK(values_of(out) == *from);
     }
     CHECK(test::opencl_calls().create_buffer == kernel_arguments.create_buffer);
-    // Memory that the recorder let go of is not given to others while the recording lives.
+    // Memory freed during a capture is not reused by others while the capture exists.
     std::vector<Buffer> others;
     for (int i = 0; i < 20; ++i) others.push_back(buffer_of(device, first));
     command_list.replay();
@@ -124,7 +124,7 @@ TEST_CASE("a replay enqueues kernels, copies and fills in order, in memory of it
     CHECK(values_of(out) == of_first);
 }
 
-TEST_CASE("recordings of the same work have the same fingerprint, others another one") {
+TEST_CASE("capture: captures of the same work have the same fingerprint, others a different one") {
     const Device device = test::device();
     const Buffer a = buffer_of(device, random_floats(64, 1)), b = buffer_of(device, random_floats(64, 2)),
                  out(device, 256);
@@ -143,7 +143,8 @@ TEST_CASE("recordings of the same work have the same fingerprint, others another
     CHECK(print(a, 2, 16, 4, true) != one);
 }
 
-TEST_CASE("memory that a recording relies on makes it stale when it is written, memory that it writes is marked") {
+TEST_CASE(
+    "capture: writes to memory that it depends on make a capture stale, and replays bump versions of written memory") {
     const Device device = test::device();
     const Buffer constant = buffer_of(device, random_floats(16, 1)), out(device, 64);
     Capture capture(device);
@@ -165,7 +166,7 @@ TEST_CASE("memory that a recording relies on makes it stale when it is written, 
     CHECK_THROWS_AS(command_list.replay(), ValueError);
 }
 
-TEST_CASE("commands of a program's own are called at each replay, with the memory that is the input then") {
+TEST_CASE("capture: external commands are called at each replay with the current input memory") {
     const Device device = test::device();
     const auto first = random_floats(8, 1), second = random_floats(8, 2);
     const Buffer a = buffer_of(device, first), b = buffer_of(device, second), out(device, 32);
@@ -186,7 +187,7 @@ TEST_CASE("commands of a program's own are called at each replay, with the memor
     CHECK(calls == 2);
 }
 
-TEST_CASE("what a recorder cannot repeat it refuses, and a second one as well") {
+TEST_CASE("capture: commands that cannot be replayed are refused, and so is a nested capture") {
     const Device device = test::device();
     const Buffer buffer = buffer_of(device, random_floats(8, 1));
     std::vector<std::byte> bytes(32);
@@ -207,9 +208,9 @@ TEST_CASE("what a recorder cannot repeat it refuses, and a second one as well") 
     CommandList().replay();  // nothing
 }
 
-TEST_CASE("an input may be a part of its memory, and be replaced by another part") {
+TEST_CASE("capture: an input may be a part of its buffer, and be replaced by another part") {
     const Device device = test::device();
-    constexpr std::size_t kRow = 64;  // floats: 256 bytes, so that each row lies alike
+    constexpr std::size_t kRow = 64;  // floats: 256 bytes, so that rows are aligned alike
     const auto values = random_floats(4 * kRow, 1);
     const Buffer all = buffer_of(device, values), out(device, kRow * sizeof(float));
     const auto row = [&](std::size_t at) { return BufferRange(all, at * kRow * sizeof(float), kRow * sizeof(float)); };
@@ -223,7 +224,7 @@ TEST_CASE("an input may be a part of its memory, and be replaced by another part
     copy(all, 2 * kRow * sizeof(float), out, 0, kRow * sizeof(float));
     launch(scale(device), {.global = {16}},
            {std::int64_t{10}, BufferArgument{all, 2 * kRow + 6, 4}, BufferArgument{out, 0, 4}, 2.0F});
-    out.bump_version();  // as who writes memory of others does
+    out.bump_version();  // required after external writes
     CHECK(capture.is_input(all));
     CHECK(!capture.wants_whole_inputs());
     const CapturedUses uses = capture.uses(false);
@@ -241,7 +242,7 @@ TEST_CASE("an input may be a part of its memory, and be replaced by another part
     CHECK_THROWS_AS(command_list.replace(0, behind), ShapeError);
     CHECK_THROWS_AS(command_list.replace(0, BufferRange(all, 0, 8)), ShapeError);
     CHECK_THROWS_AS(Capture(device, {behind}), ShapeError);
-    // It reads the input alone, and writes `out` alone.
+    // It reads only the input, and writes only `out`.
     const BufferRange rows[] = {row(1)}, written[] = {out};
     CHECK(uses.apart(rows));
     CHECK(!uses.apart(written));
@@ -250,7 +251,7 @@ TEST_CASE("an input may be a part of its memory, and be replaced by another part
     CHECK(!CapturedUses::overlap(beside));
 }
 
-TEST_CASE("commands that use more of a buffer than the part that is an input say so") {
+TEST_CASE("capture: commands that use more of a buffer than the input part are reported") {
     const Device device = test::device();
     const Buffer all = buffer_of(device, random_floats(256, 1)), out(device, 1024);
     const BufferRange part{all, 256, 256};
@@ -268,7 +269,7 @@ TEST_CASE("commands that use more of a buffer than the part that is an input say
     CHECK(wants_whole([&] { interop::enqueue(device, "of my own", buffers, [](const auto&) {}); }));
 }
 
-TEST_CASE("a function of the host is called between commands, at each replay, and under no other lock") {
+TEST_CASE("capture: a host function is called between commands at each replay, without holding locks") {
     const Device device = test::device();
     const Buffer in = buffer_of(device, random_floats(8, 1)), out = buffer_of(device, random_floats(8, 2));
     std::vector<std::vector<float>> seen;

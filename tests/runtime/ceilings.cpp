@@ -1,4 +1,4 @@
-// What a device does at most: the kernels that measure it, and that nobody sees them.
+// Measured peak rates of a device: the kernels compute what they should, and profilers do not see them.
 #include <cmath>
 #include <cstring>
 #include <vector>
@@ -35,7 +35,7 @@ Defines defines_for(const std::string& type, int width, int blocks) {
 
 }  // namespace
 
-TEST_CASE_TEMPLATE("ceilings: the multiply-adds are done", T, float, double) {
+TEST_CASE_TEMPLATE("ceilings: the multiply-adds are computed", T, float, double) {
     const Device device = test::device();
     if (sizeof(T) == 8 && !device.info().fp64) return;
     for (const int width : {1, 4}) {
@@ -53,7 +53,7 @@ TEST_CASE_TEMPLATE("ceilings: the multiply-adds are done", T, float, double) {
     }
 }
 
-TEST_CASE("ceilings: the copies are whole") {
+TEST_CASE("ceilings: the copies are complete") {
     const Device device = test::device();
     for (const int blocks : {0, 1})
         for (const std::int64_t count : {1, 63, 64, 65, 1000}) {
@@ -70,8 +70,8 @@ TEST_CASE("ceilings: the copies are whole") {
         }
 }
 
-TEST_CASE("ceilings: are rates, stand in a trace that asks for them, and are seen by no profiler") {
-    if (on_oclgrind()) return;  // where they would take hours
+TEST_CASE("ceilings: positive rates, written to traces on request, invisible to profilers") {
+    if (on_oclgrind()) return;  // they would take hours
     const Device device = test::device();
     Profiler profiler(device);
     const Ceilings most = measure_ceilings(device);

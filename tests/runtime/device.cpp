@@ -1,4 +1,4 @@
-// Which devices there are, how one is chosen, and what its errors say.
+// Device enumeration, selection, and error messages.
 #include <algorithm>
 #include <string>
 
@@ -33,13 +33,13 @@ std::string upper(std::string text) {
 
 }  // namespace
 
-TEST_CASE("devices are found by id, by part of the name and by type") {
+TEST_CASE("device: found by id, by part of the name and by type") {
     const auto all = Device::all();
     REQUIRE(!all.empty());
     for (const Device& device : all) {
         CHECK(Device::select(device.info().id) == device);
         const std::string& name = device.name();
-        const Device by_part = Device::select(upper(name.substr(name.size() / 2)));  // the first that fits
+        const Device by_part = Device::select(upper(name.substr(name.size() / 2)));  // the first match
         CHECK(contains(by_part.name(), name.substr(name.size() / 2)));
     }
     const auto of_type = [&](DeviceType type) {
@@ -51,7 +51,7 @@ TEST_CASE("devices are found by id, by part of the name and by type") {
     }
 }
 
-TEST_CASE("a device that does not exist is refused with a list of those that do") {
+TEST_CASE("device: a missing device is refused with a list of the available ones") {
     const std::string message = message_of([] { Device::select("no such device"); });
     CHECK(contains(message, "Device::select"));
     CHECK(contains(message, "\"no such device\""));
@@ -63,7 +63,7 @@ TEST_CASE("a device that does not exist is refused with a list of those that do"
     CHECK_THROWS_AS(Device::select(""), DeviceError);
 }
 
-TEST_CASE("DECLIVITY_DEVICE names the device; a wrong one is an error that says so") {
+TEST_CASE("device: DECLIVITY_DEVICE selects the device; a wrong value is an error that names it") {
     const auto all = Device::all();
     for (const Device& device : all) {
         const Environment wanted("DECLIVITY_DEVICE", device.info().id);
@@ -75,11 +75,11 @@ TEST_CASE("DECLIVITY_DEVICE names the device; a wrong one is an error that says 
         CHECK(contains(message, "DECLIVITY_DEVICE"));
         CHECK(contains(message, all.front().name()));
     }
-    const Environment empty("DECLIVITY_DEVICE", "");  // as if it was not set
+    const Environment empty("DECLIVITY_DEVICE", "");  // as if unset
     CHECK_NOTHROW(Device::best());
 }
 
-TEST_CASE("a GPU goes before a CPU") {
+TEST_CASE("device: a GPU is preferred to a CPU") {
     const Environment none("DECLIVITY_DEVICE", std::nullopt);
     const auto all = Device::all();
     const bool gpu =
@@ -88,7 +88,7 @@ TEST_CASE("a GPU goes before a CPU") {
     else CHECK(Device::best().info().type != DeviceType::gpu);
 }
 
-TEST_CASE("a device says what it can do") {
+TEST_CASE("device: properties") {
     for (const Device& device : Device::all()) {
         const DeviceInfo& info = device.info();
         CAPTURE(info.name);
@@ -108,32 +108,31 @@ TEST_CASE("a device says what it can do") {
     }
 }
 
-TEST_CASE("the kernel family follows the device, and DECLIVITY_FAMILY overrides it") {
+TEST_CASE("the kernel family follows the device, and DECLIVITY_KERNEL_STYLE overrides it") {
     {
-        const Environment set("DECLIVITY_FAMILY", "cpu");
-        CHECK(test::fresh_device().style() == KernelStyle::simd);
+        const Environment set("DECLIVITY_KERNEL_STYLE", "simd");
+        CHECK(test::fresh_device().kernel_style() == KernelStyle::simd);
     }
     {
-        const Environment set("DECLIVITY_FAMILY", "gpu");
-        CHECK(test::fresh_device().style() == KernelStyle::simt);
+        const Environment set("DECLIVITY_KERNEL_STYLE", "simt");
+        CHECK(test::fresh_device().kernel_style() == KernelStyle::simt);
     }
-    const Environment none("DECLIVITY_FAMILY", std::nullopt);
+    const Environment none("DECLIVITY_KERNEL_STYLE", std::nullopt);
     const Device device = test::fresh_device();
-    // A CPU whose driver makes vectors of work-items that follow one another, and takes none from a kernel, is one for
-    // kernels of GPUs.
+    // A CPU driver that vectorises over work-items and not within a kernel uses simt kernels.
     const bool of_work_items = device.info().vector_width_f32 <= 1 && device.info().work_items_in_step > 1;
     if (device.info().type == DeviceType::cpu)
-        CHECK(device.style() == (of_work_items ? KernelStyle::simt : KernelStyle::simd));
+        CHECK(device.kernel_style() == (of_work_items ? KernelStyle::simt : KernelStyle::simd));
     if (device.info().type == DeviceType::gpu && device.info().dedicated_local_memory)
-        CHECK(device.style() == KernelStyle::simt);
+        CHECK(device.kernel_style() == KernelStyle::simt);
 }
 
-TEST_CASE("handles of one device are equal, of two are not") {
+TEST_CASE("device: handles of one device are equal, of two are not") {
     CHECK(Device::best() == Device::best());
     CHECK(!(test::fresh_device() == Device::best()));
 }
 
-TEST_CASE("OpenCL statuses have their names") {
+TEST_CASE("errors: OpenCL statuses have their names") {
     CHECK(detail::status_name(0) == "CL_SUCCESS");
     CHECK(detail::status_name(-5) == "CL_OUT_OF_RESOURCES");
     CHECK(detail::status_name(-11) == "CL_BUILD_PROGRAM_FAILURE");
@@ -144,7 +143,7 @@ TEST_CASE("OpenCL statuses have their names") {
     CHECK(detail::status_name(-12345) == "unknown OpenCL status");
 }
 
-TEST_CASE("a status becomes the exception that fits it") {
+TEST_CASE("errors: a status becomes the matching exception") {
     CHECK_THROWS_AS(detail::throw_status(CL_MEM_OBJECT_ALLOCATION_FAILURE, "a launch", "x"), OutOfMemory);
     CHECK_THROWS_AS(detail::throw_status(CL_OUT_OF_HOST_MEMORY, "a launch", "x"), OutOfMemory);
     try {
@@ -156,7 +155,7 @@ TEST_CASE("a status becomes the exception that fits it") {
     }
 }
 
-TEST_CASE("errors say in which scope they were made") {
+TEST_CASE("errors: messages name the current scope") {
     CHECK(Scope::path() == "");
     const Scope net("Net");
     {
@@ -170,7 +169,7 @@ TEST_CASE("errors say in which scope they were made") {
     CHECK(std::string(FormatError("a.idx", 7, "expected magic").what()) == "a.idx: at byte 7: expected magic (in Net)");
 }
 
-TEST_CASE("an exception on its way out closes its scopes") {
+TEST_CASE("errors: a propagating exception closes its scopes") {
     try {
         const Scope outer("outer");
         throw ValueError("x");

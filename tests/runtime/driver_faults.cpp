@@ -13,7 +13,7 @@
 
 using namespace declivity;
 
-TEST_CASE("driver faults: each can be asked, and gives the same answer again") {
+TEST_CASE("driver faults: each can be queried, with a stable answer") {
     std::set<std::string_view> names;
     for (const DriverFault& fault : driver_faults()) {
         CAPTURE(fault.name);
@@ -29,8 +29,8 @@ TEST_CASE("driver faults: each can be asked, and gives the same answer again") {
                          "has_fault: expected one of driver_faults(), got \"gravity\"", ValueError);
 }
 
-// A kernel that computes something else looks as the right one would on a driver that computes wrongly.
-TEST_CASE("driver faults: wrong results are found") {
+// A modified kernel simulates a driver that computes wrongly.
+TEST_CASE("driver faults: wrong results are detected") {
     const test::TempFolder folder;
     const test::Bytes bytes =
         test::get_file(test::source_folder().parent_path() / "cl_kernels/runtime/driver_faults.cl");

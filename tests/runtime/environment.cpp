@@ -1,6 +1,6 @@
 // no-oclgrind: it starts processes of its own, in which Oclgrind would have nothing to see
 //
-// Environment variables that are not understood are errors in words, where they are first needed.
+// Invalid environment variables are reported with a message at first use.
 #include <cstdlib>
 #include <functional>
 #include <optional>
@@ -23,7 +23,7 @@ using namespace declivity;
 
 namespace {
 
-/// What is thrown while a variable has this value.
+/// The message thrown while a variable has this value.
 std::string complaint(const std::string& name, const std::string& value, const std::function<void()>& call) {
     const test::Environment set(name, value);
     try {
@@ -39,29 +39,29 @@ void open_device() { (void)test::fresh_device(); }
 }  // namespace
 
 TEST_CASE("environment: variables of a device") {
-    CHECK(complaint("DECLIVITY_FAMILY", "tpu", open_device) ==
-          "DECLIVITY_FAMILY: expected \"cpu\" or \"gpu\", got \"tpu\"");
+    CHECK(complaint("DECLIVITY_KERNEL_STYLE", "tpu", open_device) ==
+          "DECLIVITY_KERNEL_STYLE: expected \"simd\" or \"simt\", got \"tpu\"");
     CHECK(complaint("DECLIVITY_STAGING", "bogus", open_device) ==
           "DECLIVITY_STAGING: expected \"plain\" or \"pinned\", got \"bogus\"");
     CHECK(complaint("DECLIVITY_POOL", "exactly", open_device) == "DECLIVITY_POOL: expected \"exact\", got \"exactly\"");
     for (const std::string wrong : {"abc", "-5", "5T", "12 M", "99999999999999999999", "9999999999999G"})
         CHECK(complaint("DECLIVITY_MEMORY_LIMIT", wrong, open_device) ==
               "DECLIVITY_MEMORY_LIMIT: expected bytes, as in 500000000, 500M or 2G, got \"" + wrong + "\"");
-    for (const char* name : {"DECLIVITY_FAMILY", "DECLIVITY_STAGING", "DECLIVITY_POOL", "DECLIVITY_MEMORY_LIMIT"})
+    for (const char* name : {"DECLIVITY_KERNEL_STYLE", "DECLIVITY_STAGING", "DECLIVITY_POOL", "DECLIVITY_MEMORY_LIMIT"})
         CHECK(complaint(name, "", open_device) == "nothing");
-    CHECK(complaint("DECLIVITY_FAMILY", "gpu", [] { CHECK(test::fresh_device().style() == KernelStyle::simt); }) ==
-          "nothing");
-    CHECK(complaint("DECLIVITY_FAMILY", "cpu", [] { CHECK(test::fresh_device().style() == KernelStyle::simd); }) ==
-          "nothing");
+    CHECK(complaint("DECLIVITY_KERNEL_STYLE", "simt",
+                    [] { CHECK(test::fresh_device().kernel_style() == KernelStyle::simt); }) == "nothing");
+    CHECK(complaint("DECLIVITY_KERNEL_STYLE", "simd",
+                    [] { CHECK(test::fresh_device().kernel_style() == KernelStyle::simd); }) == "nothing");
     for (const char* value : {"plain", "pinned"})
         CHECK(complaint("DECLIVITY_STAGING", value, open_device) == "nothing");
     CHECK(complaint("DECLIVITY_MEMORY_LIMIT", "2G", open_device) == "nothing");
 }
 
-TEST_CASE("environment: the folder of kernels") {
+TEST_CASE("environment: DECLIVITY_KERNEL_DIR") {
     const test::TempFolder folder;
     const Device device = test::device();
-    int number = 0;  // a program that was not made before
+    int number = 0;  // a program that was not built before
     const auto compile = [&] {
         (void)Kernel(device,
                      {"finite.cl", "count_step", Defines().set("REAL", "float").set("NUMBER", std::int64_t{++number})});
@@ -73,13 +73,13 @@ TEST_CASE("environment: the folder of kernels") {
               "DECLIVITY_KERNEL_DIR: expected a folder that exists, got \"" + wrong + "\"");
     CHECK(complaint("DECLIVITY_KERNEL_DIR", "", compile) == "nothing");
     CHECK(complaint("DECLIVITY_KERNEL_DIR", folder.path().string(), compile) ==
-          "nothing");  // a file that is not there comes from the library
+          "nothing");  // a file missing there comes from the library
 }
 
-TEST_CASE("environment: the folder for kernels as they are made") {
+TEST_CASE("environment: DECLIVITY_DUMP_KERNELS") {
     const test::TempFolder folder;
     const Device device = test::device();
-    int number = 0;  // a kernel that was not made before
+    int number = 0;  // a kernel that was not built before
     const auto make = [&] {
         (void)Kernel(device, {"finite.cl", "count_step",
                               Defines().set("REAL", "float").set("NUMBER_OF_DUMP", std::int64_t{++number})});
@@ -94,14 +94,14 @@ TEST_CASE("environment: the folder for kernels as they are made") {
     const std::string name = folder.names()[0];
     CHECK(name.starts_with("count_step-"));
     CHECK(name.ends_with(".cl"));
-    // The whole program: options, definitions, and the text with all that it includes.
+    // The complete program: options, definitions, and the text with all includes.
     const test::Bytes bytes = test::get_file(folder / name);
     const std::string text(bytes.begin(), bytes.end());
     CHECK(text.starts_with("// kernel: count_step\n// file: finite.cl\n// options: -cl-std=CL1.2 "));
     CHECK(text.find("\n#define NUMBER_OF_DUMP " + std::to_string(number) + "\n") != std::string::npos);
     CHECK(text.find("#include \"") == std::string::npos);
     CHECK(text.find("__kernel void count_step(") != std::string::npos);
-    // A kernel that is there already is not made again; one that does not compile is written as well.
+    // A kernel that is already compiled is not written again; one that does not compile is written too.
     const auto broken = [&] {
         CHECK_THROWS_AS(Kernel(device, {"finite.cl", "count_step", Defines().set("REAL", "no_such_type")}),
                         DeviceError);
@@ -121,7 +121,7 @@ TEST_CASE("environment: strategies") {
     CHECK(complaint("DECLIVITY_CONV2D", "magic", convolution).ends_with("got \"magic\""));
     for (const auto& call : {std::function<void()>(product), std::function<void()>(convolution)})
         CHECK(complaint("DECLIVITY_TUNE", "yes", call) == "DECLIVITY_TUNE: expected 0 or 1, got \"yes\"");
-    if (test::device().style() == KernelStyle::simd)
+    if (test::device().kernel_style() == KernelStyle::simd)
         CHECK(complaint("DECLIVITY_WINOGRAD", "off", convolution) ==
               "DECLIVITY_WINOGRAD: expected 0 or 1, got \"off\"");
     for (const char* name : {"DECLIVITY_MATMUL", "DECLIVITY_CONV2D", "DECLIVITY_TUNE", "DECLIVITY_WINOGRAD"}) {
@@ -132,8 +132,8 @@ TEST_CASE("environment: strategies") {
     CHECK(complaint("DECLIVITY_TUNE", "0", convolution) == "nothing");
 }
 
-TEST_CASE("environment: what is printed") {
-    // A chain that no other test makes, so that its kernel is made now.
+TEST_CASE("environment: output options") {
+    // A chain unique to this test, so that its kernel is compiled now.
     const auto chain = [] { (void)(silu(gelu(tanh(square(zeros({5}))))) * 3.25 - 1.5).to_vector<float>(); };
     CHECK(complaint("DECLIVITY_LOG", "kernel", chain) == "DECLIVITY_LOG: expected \"kernels\", got \"kernel\"");
     CHECK(complaint("DECLIVITY_LOG", "", chain) == "nothing");
@@ -168,7 +168,7 @@ TEST_CASE("environment: variables are parsed once") {
 }
 
 TEST_CASE("environment: fusion, child process" * doctest::skip()) {
-    // Not at the start of the program, and again at each use.
+    // Not at startup, and again at each use.
     for (int i = 0; i < 2; ++i)
         CHECK_THROWS_WITH_AS((void)(ones({3}) + 1.0).to_vector<float>(), "DECLIVITY_FUSION: expected 0 or 1, got \"2\"",
                              ValueError);
@@ -180,11 +180,11 @@ TEST_CASE("environment: fusion") {
     CHECK(result.code == 0);
 }
 
-TEST_CASE("environment: the program says what is wrong and fails") {
+TEST_CASE("environment: the program reports the error and fails") {
     if (!test::program_built()) return;
     for (const auto& [set, message] :
-         {std::pair<std::string, std::string>{"DECLIVITY_FAMILY=tpu",
-                                              "DECLIVITY_FAMILY: expected \"cpu\" or \"gpu\", got \"tpu\""},
+         {std::pair<std::string, std::string>{"DECLIVITY_KERNEL_STYLE=tpu",
+                                              "DECLIVITY_KERNEL_STYLE: expected \"simd\" or \"simt\", got \"tpu\""},
           {"DECLIVITY_STAGING=bogus", "DECLIVITY_STAGING: expected \"plain\" or \"pinned\", got \"bogus\""},
           {"DECLIVITY_MEMORY_LIMIT=abc",
            "DECLIVITY_MEMORY_LIMIT: expected bytes, as in 500000000, 500M or 2G, got \"abc\""}}) {

@@ -1,7 +1,6 @@
 // no-oclgrind: it is about drivers that fail, not about kernels
 //
-// OpenCL calls that fail where devices are found, opened and compiled for, and commands that fail behind the host's
-// back.
+// Failing OpenCL calls during device enumeration, opening and compilation, and commands that fail asynchronously.
 #include <filesystem>
 #include <functional>
 #include <optional>
@@ -28,8 +27,9 @@ using test::OpenClFault;
 
 namespace {
 
-/// Refuses each call of `call` once. @param call says what is wrong with what it came to, or ""
-/// @return how often it was refused, and what was wrong
+/// Fails each OpenCL call of `call` once.
+/// @param call returns what is wrong with the outcome, or ""
+/// @return the number of failed calls, and what was wrong
 std::pair<int, std::string> refuse_each(
     const std::function<std::string()>& call, const std::function<void()>& prepare = [] {}) {
     int errors = 0;
@@ -65,7 +65,7 @@ std::string sent_and_read(const Device& device) {
     return back == kBytes ? "" : "other bytes came back from the batch";
 }
 
-/// Fetches or compiles a kernel and runs it: whether its results are right.
+/// Loads or compiles a kernel and runs it; returns whether its results are correct.
 bool scales(const Device& device, const KernelSpec& spec) {
     const std::vector<float> in{1, 2, 3};
     std::vector<float> out(3);
@@ -81,7 +81,7 @@ bool scales(const Device& device, const KernelSpec& spec) {
 
 TEST_CASE("faults: finding devices, child process" * doctest::skip()) {
     const auto [errors, wrong] = refuse_each([]() -> std::string {
-        const std::vector<Device> all = Device::all();  // the first search that succeeds is kept
+        const std::vector<Device> all = Device::all();  // the first successful search is cached
         if (all.empty()) return "no devices";
         const DeviceInfo& info = all.front().info();
         const bool whole = !info.name.empty() && !info.platform.empty() && !info.version.empty() &&
@@ -94,7 +94,7 @@ TEST_CASE("faults: finding devices, child process" * doctest::skip()) {
     CHECK(sent_and_read(Device::best()) == "");
 }
 
-TEST_CASE("faults: each call while devices are searched") {
+TEST_CASE("faults: each call during device enumeration") {
     const auto result = test::run_child("faults: finding devices, child process", {});
     INFO(result.output);
     CHECK(result.code == 0);
@@ -121,7 +121,7 @@ TEST_CASE("faults: each call while a device is opened and first written and read
     }
 }
 
-TEST_CASE("faults: a device that refused a call while it was first written and read serves afterwards") {
+TEST_CASE("faults: a device whose first write or read failed works afterwards") {
     for (const char* staging : {"pinned", "plain"}) {
         const test::Environment wanted("DECLIVITY_STAGING", staging);
         for (long number = 0;; ++number) {
@@ -145,9 +145,8 @@ TEST_CASE("faults: a device that refused a call while it was first written and r
     }
 }
 
-TEST_CASE("faults: each call while a kernel is compiled, kept on disk, and fetched from there") {
-    // As a file of the user's, and as one of the library's, which is built behind declarations of its own where that
-    // saves time.
+TEST_CASE("faults: each call while a kernel is compiled, stored on disk, and loaded from there") {
+    // As a user's file, and as a library file, which is built after its own declarations where that saves time.
     const auto folder_of_kernels = test::source_folder() / "runtime";
     const test::Environment library("DECLIVITY_KERNEL_DIR", folder_of_kernels.string());
     for (const std::string& file : {(folder_of_kernels / "kernels.cl").string(), std::string("kernels.cl")}) {
@@ -184,7 +183,7 @@ TEST_CASE("faults: each call while a kernel is compiled, kept on disk, and fetch
     }
 }
 
-TEST_CASE("faults: a command that failed behind the host's back is an error of whoever waits for it") {
+TEST_CASE("faults: an asynchronous failure is an error of the next wait") {
     const Device device = test::device();
     const Buffer buffer(device, 100);
     std::vector<std::byte> back(100);
@@ -206,7 +205,7 @@ TEST_CASE("faults: a command that failed behind the host's back is an error of w
                     CHECK(std::string(error.what()).find(device.name()) != std::string::npos);
                 }
             }
-            // And what needs no answer goes on.
+            // Calls that need no result continue to work.
             upload(buffer, 0, std::vector(100, std::byte{4}));
             CHECK_NOTHROW(Queue::compute(device).flush());
         }
@@ -215,7 +214,7 @@ TEST_CASE("faults: a command that failed behind the host's back is an error of w
     }
 }
 
-TEST_CASE("faults: a profile leaves out what failed, and what the device does not tell is asked again") {
+TEST_CASE("faults: a profile omits failed commands, and timestamps that were unavailable are queried again") {
     const Device device = test::device();
     const Buffer buffer(device, 100);
     Profiler profiler(device);
@@ -233,7 +232,7 @@ TEST_CASE("faults: a profile leaves out what failed, and what the device does no
     }
 }
 
-TEST_CASE("faults: memory of a batch is used again though nobody knew when it was read") {
+TEST_CASE("faults: the memory of a batch is reused even if the time of its last read is unknown") {
     const Device device = test::fresh_device();
     for (const char* function : {"clEnqueueMarkerWithWaitList", "clFlush"}) {
         std::optional<Buffer> batch(std::in_place, device, 100, BufferUse::transfer);

@@ -1,6 +1,6 @@
 // oclgrind-api-errors: handles that are wrong on purpose
 //
-// Raw OpenCL handles, out of the library and into it.
+// Raw OpenCL handles from and to the library.
 #include <filesystem>
 #include <fstream>
 #include <sstream>
@@ -29,7 +29,7 @@ std::string text_of(const std::filesystem::path& path) {
     return text.str();
 }
 
-/// A program that knows nothing of the library, over the library's context.
+/// A program in the library's context that does not use the library.
 struct Foreign {
     cl_program program = nullptr;
     cl_kernel kernel = nullptr;
@@ -75,7 +75,7 @@ TEST_CASE("interop: the library's queue and memory in raw calls") {
     CHECK(interop::device_id(device) != nullptr);
     const Foreign foreign(interop::context(device), interop::device_id(device));
     const Buffer before(device, 40), buffer(device, 10 * sizeof(int)),
-        after(device, 40);  // neighbours, where it is a pool
+        after(device, 40);  // neighbours in the memory pool
     for (const Buffer& item : {before, buffer, after}) {
         const std::vector<int> zeros(10, 0);
         upload(item, 0, std::as_bytes(std::span(zeros)));
@@ -84,7 +84,7 @@ TEST_CASE("interop: the library's queue and memory in raw calls") {
     const auto raw = interop::raw(buffer);
     CHECK(raw.size == 10 * sizeof(int));
     foreign.enqueue(interop::compute_queue(device), raw.memory, raw.offset / sizeof(int),
-                    10);  // in order: no waiting between
+                    10);  // in-order queue: no wait between
     count_up(device, buffer, 2);
     CHECK(values_of(buffer) == std::vector<int>(10, 8));
     CHECK(values_of(before) == std::vector<int>(10, 0));
@@ -92,7 +92,7 @@ TEST_CASE("interop: the library's queue and memory in raw calls") {
     CHECK_THROWS_AS((void)interop::raw(Buffer()), ValueError);
 }
 
-TEST_CASE("interop: a context, queue and memory of a stranger") {
+TEST_CASE("interop: external context, queue and memory") {
     cl_device_id id = interop::device_id(test::device());
     cl_int status = CL_SUCCESS;
     cl_context context = clCreateContext(nullptr, 1, &id, nullptr, nullptr, &status);
@@ -121,9 +121,9 @@ TEST_CASE("interop: a context, queue and memory of a stranger") {
         const Foreign foreign(context, id);
         foreign.enqueue(queue, memory, 0, 100);
         CHECK(values_of(part)[9] == 1026);
-        CHECK(device.memory().in_use == 0);  // it is not the pool's
+        CHECK(device.memory().in_use == 0);  // not part of the pool
     }
-    // Handles keep what they refer to alive.
+    // Wrapped handles keep the memory alive.
     const Buffer kept = interop::wrap(device, memory, 0, 400);
     clReleaseMemObject(memory);
     clReleaseCommandQueue(queue);
@@ -167,7 +167,7 @@ TEST_CASE("interop: wrong handles are refused") {
     clReleaseContext(other);
 }
 
-TEST_CASE("interop: commands of one's own come into the profile") {
+TEST_CASE("interop: user-enqueued commands in the profile") {
     const Device device = test::device();
     const Buffer buffer(device, 1024);
     CHECK_FALSE(interop::profiled(device));
@@ -188,7 +188,7 @@ TEST_CASE("interop: commands of one's own come into the profile") {
     CHECK(rows[0].calls == 3);
     CHECK_THROWS_AS(interop::profile(device, "nothing", nullptr), ValueError);
     for (const test::Json& one : test::commands(test::trace_of(profiler)))
-        CHECK_FALSE(one.at("args").contains("enqueued"));  // that is not known
+        CHECK_FALSE(one.at("args").contains("enqueued"));  // unknown
     profiler.stop();
     CHECK_FALSE(interop::profiled(device));
 }

@@ -1,4 +1,4 @@
-// The JSON reader that all formats share: limits of depth and size, and errors with a place.
+// The JSON reader shared by all formats: limits of depth and size, and errors with an offset.
 #include "runtime/json.hpp"
 
 #include <filesystem>
@@ -19,7 +19,7 @@ std::string nested(int depth) {
     return std::string(static_cast<std::size_t>(depth), '[') + std::string(static_cast<std::size_t>(depth), ']');
 }
 
-/// The error for a text. Empty if it is read.
+/// The error message for a text, or an empty string if it is valid.
 std::string refusal(const std::string& text, const JsonLimits& limits = {}) {
     try {
         (void)parse_json("f.json", text, limits);
@@ -33,7 +33,7 @@ std::string refusal(const std::string& text, const JsonLimits& limits = {}) {
 
 }  // namespace
 
-TEST_CASE("json: depth is limited before a tree exists") {
+TEST_CASE("json: depth is limited before a tree is built") {
     CHECK(refusal(nested(kMaxJsonDepth)).empty());
     for (const int depth : {kMaxJsonDepth + 1, 80'000, 2'000'000})
         CHECK(refusal(nested(depth)).find("at byte 64: the JSON is nested deeper than 64 levels") != std::string::npos);
@@ -41,7 +41,7 @@ TEST_CASE("json: depth is limited before a tree exists") {
     std::string objects;
     for (int i = 0; i < 80'000; ++i) objects += "{\"a\":";
     CHECK(refusal(objects).find("nested deeper") != std::string::npos);
-    // Brackets in texts do not count, nor do quotes behind a backslash.
+    // Brackets in strings do not count, nor do escaped quotes.
     CHECK(refusal("[\"" + std::string(100, '[') + "\\\"" + std::string(100, '{') + "\\\\\"]").empty());
     CHECK(refusal("[\"\\\\\"," + nested(64) + "]").find("nested deeper") != std::string::npos);
 }
@@ -53,14 +53,14 @@ TEST_CASE("json: bytes and values are limited") {
     CHECK(refusal("[[],[],[]]", {.values = 4}).find("at most 4 values") != std::string::npos);
 }
 
-TEST_CASE("json: what is not valid is an error of the library, with its place") {
+TEST_CASE("json: invalid text is an error of the library with an offset") {
     CHECK(refusal("{\"a\":}").find("f.json: at byte 5: not valid JSON") != std::string::npos);
     CHECK(refusal("\xef\xbb\xbf{}").find("byte order mark") != std::string::npos);
     CHECK(refusal("1e999").find("not valid JSON") != std::string::npos);
     CHECK(refusal("\"\xff\"").find("not valid JSON") != std::string::npos);
     CHECK(refusal("").find("not valid JSON") != std::string::npos);
     CHECK(refusal(std::string("[1]\0", 4)).find("not valid JSON") != std::string::npos);
-    // A message does not repeat a file.
+    // A message does not repeat a whole file.
     CHECK(refusal("[\"" + std::string(1 << 20, 'x') + "\n\"]").size() < 1000);
     CHECK_THROWS_AS((void)dump_json("test", Json{{"a", "\xff"}}), ValueError);
     CHECK(dump_json("test", Json{{"a", 1}}) == "{\"a\":1}");

@@ -8,7 +8,7 @@ __kernel void scale(const long n, __global const float* restrict in_base, const 
     if (i < n) out_base[out_offset + i] = HELPED(in_base[in_offset + i]) * factor;
 }
 
-// out[i] = the number of work-items in this work-item's group, from each one's own word in local memory.
+// out[i] = the number of work-items in the work-group of work-item i, counted in local memory.
 __kernel void group_sizes(__local int* words, __global int* restrict out_base, const long out_offset) {
     const int item = get_local_id(0), items = get_local_size(0);
     words[item] = 1;
@@ -18,7 +18,7 @@ __kernel void group_sizes(__local int* words, __global int* restrict out_base, c
     out_base[out_offset + get_global_id(0)] = sum;
 }
 
-// Each place of a three-dimensional range writes its coordinates.
+// Each work-item of a three-dimensional range writes its coordinates.
 __kernel void places(__global int* restrict out_base, const long out_offset) {
     const long at = (get_global_id(2) * get_global_size(1) + get_global_id(1)) * get_global_size(0) + get_global_id(0);
     out_base[out_offset + at] = (int)(100 * get_global_id(2) + 10 * get_global_id(1) + get_global_id(0));
@@ -33,7 +33,7 @@ __kernel void add_pair(const struct Pair pair, __global long* restrict out_base,
     out_base[out_offset] = pair.a + pair.b[0] - pair.b[1];
 }
 
-// Takes its time: a sum of `steps` terms that nobody can shorten, then copies.
+// A slow kernel: computes a sum of `steps` terms that cannot be simplified, then copies.
 __kernel void slow_copy(const int steps, __global const int* restrict in_base, const long in_offset,
                         __global int* restrict out_base, const long out_offset) {
     uint state = 1;

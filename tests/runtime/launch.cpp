@@ -1,6 +1,6 @@
 // oclgrind-api-errors: builds that fail and launches that are refused, on purpose
 //
-// Kernels: from file to launch, and what wrong ones say.
+// Kernels: from file to launch, and error messages.
 #include <filesystem>
 #include <string>
 #include <vector>
@@ -51,21 +51,21 @@ void write(const std::filesystem::path& path, std::string_view text) {
     test::put_file(path, test::bytes_of(text));
 }
 
-/// Runs a kernel `answer(out)` of a file and gives the int that it wrote.
+/// Runs a kernel `answer(out)` of a file and returns the int that it wrote.
 int answer(const Device& device, const std::string& file, Defines defines = {}) {
     const Buffer out(device, sizeof(int));
     launch(Kernel(device, {file, "answer", std::move(defines)}), {}, {BufferArgument{out, 0, sizeof(int)}});
     return values_of<int>(out).front();
 }
 
-// The frame of the small kernels that these tests write to files.
+// Source text of the small kernels that these tests write to files.
 std::string answer_kernel(const std::string& value) {
     return "__kernel void answer(__global int* out, const long offset) { out[offset] = " + value + "; }\n";
 }
 
 }  // namespace
 
-TEST_CASE("launch: a kernel file of one's own, with its own and the library's includes") {
+TEST_CASE("launch: a user's kernel file with its own and the library's includes") {
     const Device device = test::device();
     const std::vector<float> in{1, 2, 3, 4, 5};
     const Buffer x = buffer_of(device, in), y = buffer_of(device, std::vector<float>(7, -1));
@@ -74,12 +74,12 @@ TEST_CASE("launch: a kernel file of one's own, with its own and the library's in
     CHECK(kernel.name() == "scale");
     CHECK(kernel.device() == device);
     CHECK(kernel.max_work_group() > 0);
-    // From element 1 of x on, to element 2 of y on; two work-items too many.
+    // From element 1 of x to element 2 of y; two work-items too many.
     launch(kernel, {.global = 6}, {n, BufferArgument{x, 1, 4}, BufferArgument{y, 2, 4}, 2.0f});
     CHECK(values_of<float>(y) == std::vector<float>{-1, -1, 5, 7, 9, 11, -1});
 }
 
-TEST_CASE("launch: sizes that are not given are 1, and an empty range launches nothing") {
+TEST_CASE("launch: omitted sizes are 1, and an empty range launches nothing") {
     const Device device = test::device();
     const Buffer out = buffer_of(device, std::vector<int>(24, -1));
     const BufferArgument argument{out, 0, sizeof(int)};
@@ -118,7 +118,7 @@ TEST_CASE("launch: local memory and structs as arguments") {
     CHECK(values_of<std::int64_t>(sum).front() == -3);
 }
 
-TEST_CASE("launch: a kernel is compiled once for the same file and defines, and anew for others") {
+TEST_CASE("launch: a kernel is compiled once per file and defines") {
     const Device device = test::device();
     const Kernel a(device, {kFile, "scale"}), b(device, {kFile, "scale"}),
         c(device, {kFile, "scale", {{"ADDED", "1.0f"}}});
@@ -141,15 +141,15 @@ TEST_CASE("launch: a build that fails shows file, device, status, defines and lo
         for (const std::string part : {"broken.cl", "CL_BUILD_PROGRAM_FAILURE", "#define WIDTH 17", "no_such_name"})
             CHECK(message.find(part) != std::string::npos);
         CHECK(message.find(device.name()) != std::string::npos);
-        CHECK(message.find("2:") != std::string::npos);  // the line, as the file counts it
+        CHECK(message.find("2:") != std::string::npos);  // the line number in the file
     }
-    // It fails again in the same way, and a repaired file of another name compiles.
+    // It fails again in the same way, and a fixed file with another name compiles.
     CHECK_THROWS_AS(Kernel(device, {(folder / "broken.cl").string(), "answer", {{"WIDTH", "17"}}}), DeviceError);
     write(folder / "repaired.cl", answer_kernel("WIDTH"));
     CHECK(answer(device, (folder / "repaired.cl").string(), {{"WIDTH", "17"}}) == 17);
 }
 
-TEST_CASE("launch: a kernel function that is not there is named, beside those that are") {
+TEST_CASE("launch: an unknown kernel function is named with the available ones") {
     const std::string message = message_of<DeviceError>([] { Kernel(test::device(), {kFile, "no_such_kernel"}); });
     CAPTURE(message);
     CHECK(message.find("'no_such_kernel'") != std::string::npos);
@@ -157,7 +157,7 @@ TEST_CASE("launch: a kernel function that is not there is named, beside those th
     CHECK(message.find("slow_copy") != std::string::npos);
 }
 
-TEST_CASE("launch: files that are not there") {
+TEST_CASE("launch: missing files") {
     const Device device = test::device();
     const TempFolder folder;
     const std::string missing = message_of<DeviceError>([&] {
@@ -167,7 +167,7 @@ TEST_CASE("launch: files that are not there") {
     const std::string library = message_of<DeviceError>([&] { Kernel(device, {"no_such_file.cl", "answer"}); });
     CHECK(library.find("no_such_file.cl") != std::string::npos);
     CHECK(library.find("'/'") != std::string::npos);
-    CHECK_THROWS_AS(Kernel(device, {folder.path().string() + "/.", "answer"}), DeviceError);  // a folder is no file
+    CHECK_THROWS_AS(Kernel(device, {folder.path().string() + "/.", "answer"}), DeviceError);  // a folder is not a file
     write(folder / "lost.cl", "\n\n#include \"nowhere.clh\"\n");
     const std::string include = message_of<DeviceError>([&] {
         Kernel(device, {(folder / "lost.cl").string(), "answer"});
@@ -176,7 +176,7 @@ TEST_CASE("launch: files that are not there") {
     CHECK(include.find("'nowhere.clh'") != std::string::npos);
 }
 
-TEST_CASE("launch: includes are looked up beside the file that includes, then in the library") {
+TEST_CASE("launch: includes are searched next to the including file, then in the library") {
     const Device device = test::device();
     const TempFolder folder;
     write(folder / "a.cl",
@@ -184,7 +184,7 @@ TEST_CASE("launch: includes are looked up beside the file that includes, then in
     write(folder / "sub/b.clh", "#include \"c.clh\"\n#define B (1000 * C)\n#undef C\n");
     write(folder / "sub/c.clh", "#define C 7\n#define SEVEN C\n");
     write(folder / "c.clh", "#undef C\n#define C 5\n");
-    CHECK(answer(device, (folder / "a.cl").string()) == 5005);  // macros are put in at the end
+    CHECK(answer(device, (folder / "a.cl").string()) == 5005);  // macros are expanded last
     // A file may be included several times, as multi-width maths are.
     write(folder / "twice.cl",
           "#define NAME one\n#include \"f.clh\"\n#undef NAME\n#define NAME two\n#include \"f.clh\"\n" +
@@ -197,7 +197,7 @@ TEST_CASE("launch: includes are looked up beside the file that includes, then in
     CHECK(answer(device, (folder / "round.cl").string()) == 3);
 }
 
-TEST_CASE("launch: DECLIVITY_KERNEL_DIR goes before the files in the library, file by file") {
+TEST_CASE("launch: DECLIVITY_KERNEL_DIR overrides library files, file by file") {
     const TempFolder folder;
     write(folder / "arange.cl", "#include \"math.clh\"\n" + answer_kernel("(int)REAL_C(8.0)"));
     const Device device = test::fresh_device();
@@ -206,7 +206,7 @@ TEST_CASE("launch: DECLIVITY_KERNEL_DIR goes before the files in the library, fi
         CHECK(answer(device, "arange.cl") == 8);
         CHECK_NOTHROW(Kernel(device, {"finite.cl", "count_step"}));
     }
-    {  // laid out as cl_kernels/ is
+    {  // laid out like cl_kernels/
         std::filesystem::create_directory(folder / "conv");
         write(folder / "conv/conv2d_direct.cl", "#include \"math.clh\"\n" + answer_kernel("(int)REAL_C(9.0)"));
         const test::Environment set("DECLIVITY_KERNEL_DIR", folder.path().string());
@@ -249,7 +249,7 @@ TEST_CASE("launch: wrong arguments are refused, and the kernel works afterwards"
     const Buffer none;
     CHECK_THROWS_AS(launch(kernel, {.global = 2}, {n, BufferArgument{none, 0, 4}, out, 1.0f}), ValueError);
     const Buffer elsewhere(test::fresh_device(), 8);
-    CHECK(refused({n, BufferArgument{elsewhere, 0, 4}, out, 1.0f}).find("argument 1 lives on") != std::string::npos);
+    CHECK(refused({n, BufferArgument{elsewhere, 0, 4}, out, 1.0f}).find("argument 1 is on") != std::string::npos);
     launch(kernel, {.global = 2}, {n, in, out, 3.0f});
     CHECK(values_of<float>(y) == std::vector<float>{3, 6});
 }
@@ -270,7 +270,7 @@ TEST_CASE("launch: wrong work-group sizes are refused") {
 }
 
 TEST_CASE("launch: several threads share a kernel, each with its own arguments") {
-    const Device device = test::fresh_device();  // which has compiled nothing yet
+    const Device device = test::fresh_device();  // nothing compiled yet
     const int rounds = test::small_cases() ? 5 : 200;
     const auto faults = test::in_threads(4, [&](int number) -> std::string {
         const Buffer counter = buffer_of(device, std::vector<int>(100, 0));

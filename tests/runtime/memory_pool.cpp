@@ -1,6 +1,6 @@
 // no-oclgrind: what it keeps of each byte takes 13 GB; no kernel runs here
 //
-// The memory pool: reuse, merging, figures, exhaustion, exact mode.
+// The memory pool: reuse, coalescing, statistics, exhaustion, exact mode.
 #include <algorithm>
 #include <optional>
 #include <string>
@@ -27,7 +27,7 @@ namespace {
 
 constexpr std::size_t kMega = std::size_t{1} << 20;
 
-/// A device with a pool of its own, whatever the environment of the test run says.
+/// A device with its own pool, whatever the environment of the test run is.
 Device pooled(const std::optional<std::string>& limit = std::nullopt) {
     const Environment pool("DECLIVITY_POOL", std::nullopt), memory("DECLIVITY_MEMORY_LIMIT", limit);
     return test::fresh_device();
@@ -50,7 +50,7 @@ std::vector<std::byte> pattern(std::size_t size, unsigned seed) {
 
 }  // namespace
 
-TEST_CASE("pool: a released block is used again, without a new cl_mem") {
+TEST_CASE("pool: a freed block is reused without a new cl_mem") {
     const Device device = pooled();
     interop::RawBuffer first{};
     {
@@ -78,12 +78,12 @@ TEST_CASE("pool: blocks are aligned and do not overlap") {
     }
 }
 
-TEST_CASE("pool: released neighbours are merged") {
+TEST_CASE("pool: adjacent free blocks are coalesced") {
     const Device device = pooled();
     std::vector<Buffer> row;
     for (int i = 0; i < 4; ++i) row.emplace_back(device, kMega);
     const auto start = raw(row[0]);
-    // The order of release decides which neighbours are found free: behind, before, both.
+    // The order of release decides which neighbours are free: after, before, both.
     for (const auto& order : {std::vector{0, 1, 2}, std::vector{2, 1, 0}, std::vector{0, 2, 1}}) {
         for (const int i : order) row[static_cast<std::size_t>(i)] = Buffer();
         CHECK(same_place(raw(Buffer(device, 3 * kMega)), start));
@@ -92,7 +92,7 @@ TEST_CASE("pool: released neighbours are merged") {
     }
 }
 
-TEST_CASE("pool: the tightest gap is taken") {
+TEST_CASE("pool: best fit") {
     const Device device = pooled();
     Buffer wide(device, 8 * kMega);
     const Buffer wall(device, kMega);
@@ -104,7 +104,7 @@ TEST_CASE("pool: the tightest gap is taken") {
     CHECK(same_place(raw(Buffer(device, 2 * kMega)), at));
 }
 
-TEST_CASE("pool: figures count what is handed out and what is kept") {
+TEST_CASE("pool: statistics of allocated and reserved memory") {
     const Device device = pooled();
     CHECK(device.memory().in_use == 0);
     CHECK(device.memory().cached == 0);
@@ -122,7 +122,7 @@ TEST_CASE("pool: figures count what is handed out and what is kept") {
         CHECK(device.memory().peak == 3 * kMega);
         const Buffer none(device, 0);
         CHECK(none.size() == 0);
-        CHECK(device.memory().in_use > 3 * kMega);  // takes a place, so that it has an address of its own
+        CHECK(device.memory().in_use > 3 * kMega);  // not empty, so that it has its own address
     }
     CHECK(device.memory().in_use == 0);
     CHECK(device.memory().cached > 0);
@@ -132,7 +132,7 @@ TEST_CASE("pool: figures count what is handed out and what is kept") {
     CHECK(device.memory().in_use == kMega);
 }
 
-TEST_CASE("pool: cached memory goes back to the device when it has no more, and the request is tried again") {
+TEST_CASE("pool: cached memory is returned to the device when an allocation fails, and the allocation is retried") {
     const Device device = pooled("64M");
     { const Buffer large(device, 40 * kMega); }
     CHECK(device.memory().cached >= 40 * kMega);
@@ -141,7 +141,7 @@ TEST_CASE("pool: cached memory goes back to the device when it has no more, and 
     CHECK(device.memory().in_use + device.memory().cached <= 64 * kMega);
 }
 
-TEST_CASE("pool: an exhausted device is reported with the pool's figures, and goes on working") {
+TEST_CASE("pool: an exhausted device is reported with the pool's statistics, and remains usable") {
     const Device device = pooled("64M");
     const Buffer held(device, 50 * kMega);
     const auto before = device.memory();
@@ -165,7 +165,7 @@ TEST_CASE("pool: an exhausted device is reported with the pool's figures, and go
     CHECK(back == bytes);
 }
 
-TEST_CASE("pool: memory in use is known by scope, and named when it runs out") {
+TEST_CASE("pool: memory in use is known by scope, and reported when it runs out") {
     const Device device = pooled("64M");
     const auto bytes_of = [&](std::string_view scope) {
         for (const ScopeMemory& scope_memory : device.memory_by_scope())
@@ -190,7 +190,7 @@ TEST_CASE("pool: memory in use is known by scope, and named when it runs out") {
     const std::string summary = memory_summary(device);
     CAPTURE(summary);
     CHECK(summary.find("34.0 MiB in use, ") != std::string::npos);
-    CHECK(summary.find("MiB cached, 34.0 MiB at most") != std::string::npos);
+    CHECK(summary.find("MiB cached, 34.0 MiB peak") != std::string::npos);
     CHECK(summary.find("Net/conv1             30.0 MiB        2   88.2\n") != std::string::npos);
     CHECK(summary.find("outside of modules     3.0 MiB        1    8.8\n") != std::string::npos);
     try {
@@ -199,7 +199,7 @@ TEST_CASE("pool: memory in use is known by scope, and named when it runs out") {
     } catch (const OutOfMemory& error) {
         const std::string message = error.what();
         CAPTURE(message);
-        CHECK(message.find("Most is held by: Net/conv1 30.0 MiB, outside of modules 3.0 MiB, Net 1.0 MiB. ") !=
+        CHECK(message.find("Largest users: Net/conv1 30.0 MiB, outside of modules 3.0 MiB, Net 1.0 MiB. ") !=
               std::string::npos);
         CHECK(message.find("checkpoint()") != std::string::npos);
     }
@@ -207,7 +207,7 @@ TEST_CASE("pool: memory in use is known by scope, and named when it runs out") {
     CHECK(bytes_of("Net/conv1").first == 20 * kMega);
     CHECK(bytes_of("Net/conv2").first == 10 * kMega);
     first.reset();
-    ahead.reset();  // kept for the next batch, not in use
+    ahead.reset();  // cached for the next batch, not in use
     CHECK(bytes_of("Net/conv1").first == 0);
     CHECK(bytes_of("Net").first == 0);
     {
@@ -217,7 +217,7 @@ TEST_CASE("pool: memory in use is known by scope, and named when it runs out") {
     CHECK(bytes_of("other").first == 1 * kMega);
 }
 
-TEST_CASE("pool: a device that refuses memory is asked for less, then reported") {
+TEST_CASE("pool: smaller slabs are tried when the device refuses memory, then it is reported") {
     const Device device = pooled();
     {
         const test::RefuseBuffers refuse(5 * kMega);  // slabs of the usual size are refused
@@ -238,7 +238,7 @@ TEST_CASE("pool: more than the largest buffer is refused at once") {
     CHECK(test::opencl_calls().create_buffer - before == 0);
 }
 
-TEST_CASE("pool: DECLIVITY_MEMORY_LIMIT takes bytes, K, M and G") {
+TEST_CASE("pool: DECLIVITY_MEMORY_LIMIT accepts bytes, K, M and G") {
     CHECK_NOTHROW(Buffer(pooled("1G"), 100));
     CHECK_NOTHROW(Buffer(pooled("4096K"), 4 * kMega));
     CHECK_THROWS_AS(Buffer(pooled("4096K"), 4 * kMega + 1), OutOfMemory);
@@ -250,7 +250,7 @@ TEST_CASE("pool: DECLIVITY_MEMORY_LIMIT takes bytes, K, M and G") {
     }
 }
 
-TEST_CASE("pool: exact mode gives each buffer a cl_mem of just its size, and keeps none") {
+TEST_CASE("pool: exact mode gives each buffer a cl_mem of its exact size, and caches none") {
     const Device device = exact();
     {
         const Buffer a(device, 1000), b(device, 1000), c(device, 3);
@@ -271,7 +271,7 @@ TEST_CASE("pool: exact mode gives each buffer a cl_mem of just its size, and kee
     CHECK(test::opencl_calls().create_buffer - before == 1);
 }
 
-TEST_CASE("pool: what the copy queue writes is kept apart") {
+TEST_CASE("pool: memory written by the copy queue is separate") {
     const Device device = pooled();
     interop::RawBuffer place{};
     {
@@ -286,8 +286,8 @@ TEST_CASE("pool: what the copy queue writes is kept apart") {
     CHECK(device.memory().cached == 0);
 }
 
-TEST_CASE("pool: several threads get memory of their own") {
-    if (test::small_cases()) return;  // threads take turns there, and no kernel runs
+TEST_CASE("pool: concurrent threads get distinct memory") {
+    if (test::small_cases()) return;  // Oclgrind serialises threads, and no kernel runs
     const Device device = pooled();
     const int rounds = 200;
     const auto faults = test::in_threads(4, [&](int thread) -> std::string {

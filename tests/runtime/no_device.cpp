@@ -1,6 +1,6 @@
 // no-oclgrind: it starts processes of its own, in which Oclgrind would have nothing to see
 //
-// A machine without any OpenCL driver: a process whose ICD loader looks into an empty folder.
+// A machine without any OpenCL driver: a process whose ICD loader uses an empty folder.
 #include <string>
 
 #include <declivity/runtime/device.hpp>
@@ -14,7 +14,7 @@ using namespace declivity;
 
 TEST_CASE("no device: child process" * doctest::skip()) {
     CHECK(Device::all().empty());
-    CHECK(Device::all().empty());  // and asking again is no trouble
+    CHECK(Device::all().empty());  // and repeated calls work
     for (const auto& call : {+[] { Device::best(); }, +[] { Device::select("cpu"); }, +[] { zeros({2}); }}) {
         try {
             call();
@@ -28,7 +28,7 @@ TEST_CASE("no device: child process" * doctest::skip()) {
     }
 }
 
-TEST_CASE("without a driver there are no devices, and the error says which package brings one") {
+TEST_CASE("no device: without a driver there are no devices, and the error names a package with one") {
     const test::TempFolder empty;
     const auto result = test::run_child("no device: child process", {{"OCL_ICD_VENDORS", empty.path().string()},
                                                                      {"OCL_ICD_FILENAMES", std::nullopt},
@@ -37,7 +37,7 @@ TEST_CASE("without a driver there are no devices, and the error says which packa
     CHECK(result.code == 0);
 }
 
-TEST_CASE("a driver that cannot be loaded is as good as none") {
+TEST_CASE("no device: a driver that cannot be loaded counts as missing") {
     const test::TempFolder folder;
     const std::string text = "/no/such/library.so\n";
     test::put_file(folder / "broken.icd", test::bytes_of(text));

@@ -1,6 +1,6 @@
 // no-oclgrind: it starts processes of its own, in which Oclgrind would have nothing to see
 //
-// DECLIVITY_PROFILE: the trace of a whole process, in processes of their own.
+// DECLIVITY_PROFILE: the trace of a whole process, in child processes.
 #include <algorithm>
 #include <cstdlib>
 #include <filesystem>
@@ -47,15 +47,15 @@ TEST_CASE("process profile: child ends with a busy queue" * doctest::skip()) {
     CHECK(profiling());
 }
 
-TEST_CASE("process profile: child goes elsewhere and calls exit" * doctest::skip()) {
+TEST_CASE("process profile: child changes its directory and calls exit" * doctest::skip()) {
     slow(Device::best(), 1000);
     CHECK(Device::best() == Device::best());
     std::filesystem::current_path("/");
-    static const Buffer late(Device::best(), 1000);  // destroyed behind the writing of the file, or before it
+    static const Buffer late(Device::best(), 1000);  // destroyed after the file is written, or before
     std::exit(3);                                    // NOLINT: that is what is tested
 }
 
-TEST_CASE("process profile: child profiles by itself, too" * doctest::skip()) {
+TEST_CASE("process profile: child also uses a Profiler" * doctest::skip()) {
     const Device device = Device::best(), other = fresh_device();
     slow(device, 1000);
     Profiler profiler(device);
@@ -65,7 +65,7 @@ TEST_CASE("process profile: child profiles by itself, too" * doctest::skip()) {
     CHECK(profiler.rows().at(0).calls == 1);
 }
 
-TEST_CASE("process profile: all that was enqueued is in the file when the process has ended") {
+TEST_CASE("process profile: everything enqueued is in the file when the process has ended") {
     const TempFolder folder;
     const auto path = folder / "trace.json";
     const auto result =
@@ -83,7 +83,7 @@ TEST_CASE("process profile: all that was enqueued is in the file when the proces
     CHECK_FALSE(events(trace, "C").empty());
 }
 
-TEST_CASE("process profile: std::exit elsewhere writes it where it was meant to be, and the exit code stays") {
+TEST_CASE("process profile: std::exit from another directory writes it to the intended path, and keeps the exit code") {
     const TempFolder folder;
     const auto before = std::filesystem::current_path();
     std::filesystem::current_path(folder.path());
@@ -96,7 +96,7 @@ TEST_CASE("process profile: std::exit elsewhere writes it where it was meant to 
     CHECK(events(read_json(folder / "trace.json"), "X", "kernel").size() == 1);
 }
 
-TEST_CASE("process profile: runs beside Profilers, on every device") {
+TEST_CASE("process profile: works together with Profilers, on every device") {
     const TempFolder folder;
     const auto result =
         run_child("process profile: child profiles by itself, too", {{"DECLIVITY_PROFILE", (folder / "t").string()}});
@@ -107,7 +107,7 @@ TEST_CASE("process profile: runs beside Profilers, on every device") {
     CHECK(trace.at("otherData").at("devices").size() >= 2);
 }
 
-TEST_CASE("process profile: a file that cannot be written is a sentence, and changes nothing") {
+TEST_CASE("process profile: an unwritable file is reported, and changes nothing") {
     const TempFolder folder;
     for (const std::string& path : {(folder / "missing/trace.json").string(), folder.path().string()}) {
         const auto result =

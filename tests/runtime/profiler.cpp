@@ -1,4 +1,4 @@
-// How often kernels and copies ran, and how long.
+// The profiler: counts and times of kernels and copies.
 #include <algorithm>
 #include <chrono>
 #include <filesystem>
@@ -78,13 +78,13 @@ TEST_CASE("profiler: counts launches and copies by name, the longest first") {
         CHECK(row_of(rows, "slow_copy")->seconds > 1e-4);
         CHECK(all < taken);  // one queue runs one command at a time
     }
-    // Asking does not end it, nor count twice.
+    // rows() neither ends it nor counts twice.
     count(device, 2);
     CHECK(row_of(profiler.rows(), "count_up")->calls == 7);
     CHECK(row_of(profiler.rows(), "count_up")->calls == 7);
 }
 
-TEST_CASE("profiler: the table has a line a kernel and shares that make a whole") {
+TEST_CASE("profiler: the table has a row per kernel, and shares that add up to 100 %") {
     const Device device = test::device();
     Profiler profiler(device);
     count(device, 4);
@@ -102,7 +102,7 @@ TEST_CASE("profiler: the table has a line a kernel and shares that make a whole"
     CHECK(share == doctest::Approx(100).epsilon(0.01));
 }
 
-TEST_CASE("profiler: ends with stop() or its life, and one at a time runs on a device") {
+TEST_CASE("profiler: ends with stop() or its destructor, and only one runs per device") {
     const Device device = test::device();
     {
         Profiler profiler(device);
@@ -123,10 +123,10 @@ TEST_CASE("profiler: ends with stop() or its life, and one at a time runs on a d
     CHECK_NOTHROW(Profiler{device});
 }
 
-TEST_CASE("profiler: many launches from several threads, while somebody asks") {
+TEST_CASE("profiler: many launches from several threads during rows()") {
     const Device device = test::fresh_device();
     Profiler profiler(device);
-    const int each = test::small_cases() ? 20 : 3000;  // together more than are kept unread
+    const int each = test::small_cases() ? 20 : 3000;  // in total more than are kept unread
     const auto faults = test::in_threads(3, [&](int number) -> std::string {
         if (number < 2) count(device, each);
         else
@@ -137,13 +137,13 @@ TEST_CASE("profiler: many launches from several threads, while somebody asks") {
     CHECK(row_of(profiler.rows(), "count_up")->calls == 2 * each);
 }
 
-TEST_CASE("profiler: a queue of the user's must have been made for it") {
+TEST_CASE("profiler: a user's queue must be created with profiling") {
     const Device like = test::device();
     cl_command_queue queue = test::make_queue(interop::context(like), interop::device_id(like), 0);
     REQUIRE(queue != nullptr);
     const Device device = interop::wrap(interop::context(like), queue);
     clReleaseCommandQueue(queue);
     CHECK_THROWS_AS(Profiler{device}, Unsupported);
-    count(device, 1);  // and nothing is left behind that profiles
+    count(device, 1);  // no profiling queue remains
     device.synchronize();
 }

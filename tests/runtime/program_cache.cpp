@@ -1,6 +1,6 @@
 // no-oclgrind: compiled programs, and processes of its own; the kernels are those of other tests
 //
-// Compiled programs on disk: used when whole, replaced when not, and never a reason to fail.
+// The on-disk cache of compiled programs: used if intact, replaced if not, and never a reason to fail.
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -36,7 +36,7 @@ namespace fs = std::filesystem;
 
 const std::string kFile = (test::source_folder() / "runtime/kernels.cl").string();
 
-/// Compiles and runs a kernel in a device that has compiled nothing yet: true when its results are right.
+/// Compiles and runs a kernel on a device that has not compiled anything yet; returns whether its results are correct.
 bool scales(const std::string& added = "0.25f") {
     const Device device = test::fresh_device();
     device.state().programs.binaries().set_kind(BinarySource::Kind::at_hand);
@@ -60,29 +60,29 @@ std::vector<fs::path> files_in(const fs::path& folder) {
 
 Environment cache_at(const fs::path& folder) { return {"DECLIVITY_CACHE_DIR", folder.string()}; }
 
-/// The store that the kernel of scales() uses.
+/// The store used by the kernel of scales().
 BinaryStore store_of_scale(const Device& device, const std::string& added) {
     return {device.info(), Defines({{"ADDED", added}}).text() + detail::kernel_source(kFile), detail::kBuildOptions};
 }
 
 }  // namespace
 
-TEST_CASE("program cache: a program is written once, and read by the next") {
+TEST_CASE("program cache: a program is written once, and read by the next process") {
     const TempFolder folder;
-    const auto cache = cache_at(folder / "below/deeper");  // made when needed
+    const auto cache = cache_at(folder / "below/deeper");  // created on demand
     CHECK(scales());
     const auto files = files_in(folder / "below/deeper");
     REQUIRE(files.size() == 1);
     const auto written = fs::last_write_time(files[0]);
     CHECK(scales());
     CHECK(files_in(folder / "below/deeper") == files);
-    CHECK(fs::last_write_time(files[0]) == written);  // a compiler at work would have replaced it
+    CHECK(fs::last_write_time(files[0]) == written);  // a compilation would have replaced it
     CHECK(scales("1.0f"));
     CHECK(files_in(folder / "below/deeper").size() == 2);
 }
 
-TEST_CASE("program cache: what lies on disk is what runs") {
-    // The binary of one program under the name of another shows which of the two, disk or compiler, was asked.
+TEST_CASE("program cache: the binary on disk is used") {
+    // The binary of one program under the name of another shows whether the disk or the compiler was used.
     const TempFolder folder;
     const auto cache = cache_at(folder.path());
     REQUIRE(scales("3.0f"));
@@ -93,7 +93,7 @@ TEST_CASE("program cache: what lies on disk is what runs") {
     CHECK(!scales("0.5f"));
 }
 
-TEST_CASE("program cache: a damaged file is compiled anew and replaced") {
+TEST_CASE("program cache: a damaged file is recompiled and replaced") {
     const TempFolder folder;
     const auto cache = cache_at(folder.path());
     REQUIRE(scales());
@@ -115,13 +115,13 @@ TEST_CASE("program cache: a damaged file is compiled anew and replaced") {
         CAPTURE(i);
         test::put_file(file, damaged[i]);
         CHECK(!store_of_scale(device, "0.25f").load().has_value());
-        if (i % 4 != 0) continue;  // compiling takes its time
+        if (i % 4 != 0) continue;  // compilation is slow
         CHECK(scales());
         CHECK_UNARY(store_of_scale(device, "0.25f").load().has_value());
     }
 }
 
-TEST_CASE("program cache: a binary that is none, in a process of its own" * doctest::skip()) {
+TEST_CASE("program cache: an invalid binary, in a child process" * doctest::skip()) {
     const TempFolder folder;
     const auto cache = cache_at(folder.path());
     const Device device = test::fresh_device();
@@ -130,7 +130,7 @@ TEST_CASE("program cache: a binary that is none, in a process of its own" * doct
     CHECK(scales());
 }
 
-TEST_CASE("program cache: the driver may refuse a binary; then the source is compiled") {
+TEST_CASE("program cache: if the driver refuses a binary, the source is compiled") {
     const auto result = test::run_child("program cache: a binary that is none, in a process of its own", {});
     INFO(result.output);
     if (result.code > 128) return test::skip("binaries that are none of the driver's: they end its process");
@@ -153,7 +153,7 @@ TEST_CASE("program cache: another device, driver, source or option is another pr
     }
 }
 
-TEST_CASE("program cache: a folder that cannot be written, or is no folder, is no trouble") {
+TEST_CASE("program cache: an unwritable or invalid folder is harmless") {
     const TempFolder folder;
     test::put_file(folder / "file", test::bytes_of("a file where a folder should be"));
     {
@@ -179,7 +179,7 @@ TEST_CASE("program cache: a folder that cannot be written, or is no folder, is n
     chmod(locked.c_str(), 0700);
 }
 
-TEST_CASE("program cache: a folder in the place of the file is no trouble") {
+TEST_CASE("program cache: a folder in place of the file is harmless") {
     const TempFolder folder;
     const auto cache = cache_at(folder.path());
     REQUIRE(scales());
@@ -187,10 +187,10 @@ TEST_CASE("program cache: a folder in the place of the file is no trouble") {
     fs::remove(file);
     fs::create_directory(file);
     CHECK(scales());
-    CHECK(files_in(folder.path()).size() == 1);  // no temporary file was left behind
+    CHECK(files_in(folder.path()).size() == 1);  // no temporary file remains
 }
 
-TEST_CASE("program cache: where it lies, and how it is switched off") {
+TEST_CASE("program cache: its location, and how it is disabled") {
     const TempFolder folder;
     {
         const Environment own("DECLIVITY_CACHE_DIR", std::nullopt), xdg("XDG_CACHE_HOME", folder.path().string());
@@ -222,7 +222,7 @@ TEST_CASE("program cache: where it lies, and how it is switched off") {
 
 namespace {
 
-/// Builds a program, and has its binary saved as if that had taken `build_time`.
+/// Builds a program, and has its binary saved as if the build had taken `build_time`.
 BinaryStore saved(const Device& device, BinarySource& binaries, std::chrono::seconds build_time,
                   const std::string& source) {
     const cl::Program program(cl::Context(interop::context(device), true), source, true);
@@ -233,7 +233,7 @@ BinaryStore saved(const Device& device, BinarySource& binaries, std::chrono::sec
 
 }  // namespace
 
-TEST_CASE("program cache: binaries are stored of drivers that have them at hand, and others are asked once") {
+TEST_CASE("program cache: binaries are stored if the driver has them at hand, other drivers are queried once") {
     using Kind = BinarySource::Kind;
     constexpr std::chrono::seconds hour = std::chrono::hours(1), nothing{0};
     const TempFolder folder;
@@ -248,8 +248,8 @@ TEST_CASE("program cache: binaries are stored of drivers that have them at hand,
     CHECK_UNARY(!saved(device, slow, nothing, "__kernel void third() {}").load().has_value());
     CHECK(slow.kind() == Kind::compiled);
     CHECK_UNARY(!saved(device, slow, hour, "__kernel void fourth() {}").load().has_value());
-    CHECK(files_in(folder.path()).size() == 3);  // the note
-    BinarySource next;                           // of another process, as it were
+    CHECK(files_in(folder.path()).size() == 3);  // the marker file
+    BinarySource next;                           // simulates another process
     CHECK_UNARY(!saved(device, next, hour, "__kernel void fifth() {}").load().has_value());
     CHECK(next.kind() == Kind::compiled);
 }
@@ -258,7 +258,7 @@ TEST_CASE("program cache: child process" * doctest::skip()) {
     for (int i = 0; i < 3; ++i) CHECK(scales(std::to_string(i) + ".0f"));
 }
 
-TEST_CASE("program cache: several processes at once") {
+TEST_CASE("program cache: concurrent processes") {
     const TempFolder folder;
     std::vector<std::unique_ptr<test::Child>> children;
     for (int i = 0; i < 3; ++i)
@@ -270,7 +270,7 @@ TEST_CASE("program cache: several processes at once") {
         INFO(result.output);
         CHECK(result.code == 0);
     }
-    CHECK(files_in(folder.path()).size() == 3);  // three programs, and nothing temporary
+    CHECK(files_in(folder.path()).size() == 3);  // three programs, and no temporary file
     const auto cache = cache_at(folder.path());
     for (int i = 0; i < 3; ++i) CHECK(store_of_scale(test::device(), std::to_string(i) + ".0f").load().has_value());
 }

@@ -1,4 +1,4 @@
-// Traces: what Profiler::write_trace says of commands, spans and memory, and by which clock.
+// Traces of Profiler::write_trace: commands, spans, memory, and clocks.
 #include <algorithm>
 #include <chrono>
 #include <filesystem>
@@ -54,7 +54,7 @@ double us_since(std::chrono::steady_clock::time_point begin) {
 
 }  // namespace
 
-TEST_CASE("trace: commands stand on their queues, in order, with what was said of them") {
+TEST_CASE("trace: commands are on their queues, in order, with their attributes") {
     const Device device = fresh_device();
     const Buffer out = zeros(device), ahead(device, 1000, BufferUse::transfer);
     std::vector<std::byte> bytes(1000);
@@ -85,7 +85,7 @@ TEST_CASE("trace: commands stand on their queues, in order, with what was said o
         CHECK(kernels[i].at("tid") == 1);
         CHECK(args.at("global") == Json{64, 1, 1});
         CHECK(args.at("local") == Json{32, 1, 1});
-        CHECK(args.at("scope") == (i < 5 ? "Net/conv \"1\"\n\xEF\xBF\xBD" : ""));  // no UTF-8: replaced
+        CHECK(args.at("scope") == (i < 5 ? "Net/conv \"1\"\n\xEF\xBF\xBD" : ""));  // invalid UTF-8: replaced
         CHECK(args.at("operator") == (i < 5 ? "counting" : ""));
         CHECK(args.contains("f64") == (i < 5));
         flops += args.value("flops", 0.0);
@@ -100,7 +100,7 @@ TEST_CASE("trace: commands stand on their queues, in order, with what was said o
         CHECK(copy.at("tid") == (up ? 2 : 1));
         CHECK(copy.at("args").at("bytes") == (up ? 1000 : 256));
     }
-    // Every track that is used has a name.
+    // Every track in use has a name.
     std::set<std::string> named;
     for (const Json& event : events(trace, "M")) named.insert(event.at("args").at("name"));
     for (const std::string name : {"host", "compute queue", "copy queue", "thread 1"})
@@ -109,7 +109,7 @@ TEST_CASE("trace: commands stand on their queues, in order, with what was said o
     CHECK(trace.at("otherData").at("left_out").at("commands") == 0);
 }
 
-TEST_CASE("trace: an operator's work goes to the kernel that took its time, and scopes within count once") {
+TEST_CASE("trace: an operator's work is attributed to the kernel that took its time, and nested scopes count once") {
     const Device device = test::device();
     const Buffer out = zeros(device);
     const Kernel slow(device, {kFile, "slow_copy"}), fast(device, {kFile, "count_up"});
@@ -123,7 +123,7 @@ TEST_CASE("trace: an operator's work goes to the kernel that took its time, and 
         launch(slow, {.global = 64}, {steps, BufferArgument{in, 0, 4}, BufferArgument{out, 0, 4}});
     }
     count(out, 4);
-    // Which kernel that is the clock says, not the test: beside other load any of them may be interrupted.
+    // The longest kernel is taken from the trace: under load any of them may be interrupted.
     struct Share {
         double time = 0, flops = 0, bytes = 0;
     };
@@ -141,7 +141,7 @@ TEST_CASE("trace: an operator's work goes to the kernel that took its time, and 
         }
         REQUIRE(kernels.size() == 3);
         REQUIRE(kernels.contains("slow_copy"));
-        constexpr double rounding = 2e-3;  // of times, which a trace gives by the nanosecond
+        constexpr double rounding = 2e-3;  // rounding of times, which a trace has in nanoseconds
         const double longest =
             std::ranges::max_element(kernels, {}, [](const auto& kernel) { return kernel.second.time; })->second.time;
         int credited = 0;
@@ -167,7 +167,7 @@ TEST_CASE("trace: an operator's work goes to the kernel that took its time, and 
     CHECK(flops == doctest::Approx(100 * runs));
 }
 
-TEST_CASE("trace: spans of scopes, functions and operators nest, thread by thread") {
+TEST_CASE("trace: spans of scopes, functions and operators nest in each thread") {
     const Device device = test::device();
     CHECK_FALSE(profiling());
     { const Span before("before"); }
@@ -207,12 +207,12 @@ TEST_CASE("trace: spans of scopes, functions and operators nest, thread by threa
     std::set<int> threads;
     for (const Json& span : host) threads.insert(span.at("tid").get<int>());
     CHECK(threads.size() == (small_cases() ? 1 : 3));
-    // The checker itself sees what crosses.
+    // The checker itself detects overlapping spans.
     host[1]["dur"] = host[0].at("dur").get<double>() + 1e6;
     CHECK(nesting_fault(host) != "");
 }
 
-TEST_CASE("trace: commands happen between their call and the end of waiting for them, by the host's clock") {
+TEST_CASE("trace: commands are between their call and the end of the wait, in host time") {
     if (!has_event_clock()) return;
     const Device device = fresh_device();
     const Buffer out = zeros(device);
@@ -220,7 +220,7 @@ TEST_CASE("trace: commands happen between their call and the end of waiting for 
     device.synchronize();
     const auto earliest = std::chrono::steady_clock::now();
     Profiler profiler(device);
-    const double begin = us_since(earliest);  // the trace's zero lies in [0, begin] of this clock
+    const double begin = us_since(earliest);  // the zero of the trace is in [0, begin] of this clock
     std::vector<double> waited;
     for (int i = 0; i < 20; ++i) {
         count(out, 1);
@@ -230,7 +230,7 @@ TEST_CASE("trace: commands happen between their call and the end of waiting for 
     }
     const auto kernels = events(trace_of(profiler), "X", "kernel");
     REQUIRE(kernels.size() == waited.size());
-    constexpr double slack = 500;  // us: clocks that were compared, not joined
+    constexpr double slack = 500;  // us: the clocks are correlated, not synchronised
     for (std::size_t i = 0; i < kernels.size(); ++i) {
         const double ts = kernels[i].at("ts"), end = ts + kernels[i].at("dur").get<double>();
         CHECK(ts >= kernels[i].at("args").at("enqueued").get<double>() - slack);
@@ -239,7 +239,7 @@ TEST_CASE("trace: commands happen between their call and the end of waiting for 
     }
 }
 
-TEST_CASE("trace: a device's clock that began elsewhere and runs faster is followed") {
+TEST_CASE("trace: a device clock with another origin and a faster rate is followed") {
     detail::DeviceClock clock(test::device().state().device, test::device().info().version);
     CHECK(clock.to_host(12345) == 12345);  // nothing is known yet
     constexpr std::int64_t kEpoch = 700'000'000'000;
@@ -259,26 +259,26 @@ TEST_CASE("trace: a device's clock that began elsewhere and runs faster is follo
     }
 }
 
-TEST_CASE("trace: a device that tells its time is believed, if its commands run by it") {
+TEST_CASE("trace: a device timer is used if the events agree with it") {
     constexpr std::int64_t kApart = 5'000'000'000;
     const auto device_time = [](std::int64_t host) { return static_cast<std::uint64_t>(host + kApart); };
     detail::DeviceClock clock(test::device().state().device, test::device().info().version), other = clock;
     for (std::int64_t host = 1'000'000'000; host < 10'000'000'000; host += 500'000'000)
         for (auto* item : {&clock, &other}) {
             item->told(device_time(host) + static_cast<std::uint64_t>(host / 1000), host - 100,
-                       host + 100);                 // and it drifts
-            item->told(1, host, host + 2'000'000);  // an answer too late to say anything
+                       host + 100);                 // with drift
+            item->told(1, host, host + 2'000'000);  // too late an answer to be useful
         }
     CHECK(clock.to_host(device_time(3'250'000'000) + 3'250'000) == 3'250'000'000);
     CHECK(clock.to_host(device_time(9'500'000'000) + 9'500'000) == 9'500'000'000);
-    // Events by a clock of their own.
+    // Events from another clock.
     other.saw_queued(42, 9'600'000'000, 9'600'000'020);
     CHECK(other.to_host(42) == 9'600'000'010);
     clock.saw_queued(device_time(9'600'000'000) + 9'600'000, 9'599'900'000, 9'600'100'000);
     CHECK(clock.to_host(device_time(3'250'000'000) + 3'250'000) == 3'250'000'000);
 }
 
-TEST_CASE("trace: the pool's memory as a counter") {
+TEST_CASE("trace: memory of the pool as a counter") {
     const Device device = fresh_device();
     Profiler profiler(device);
     constexpr std::size_t kLarge = 1 << 20;
@@ -301,7 +301,7 @@ TEST_CASE("trace: the pool's memory as a counter") {
     CHECK(std::ranges::is_sorted(counters, {}, [](const Json& json) { return json.at("ts").get<double>(); }));
 }
 
-TEST_CASE("trace: what is too much is left out, and that is said") {
+TEST_CASE("trace: excess events are dropped, and their number is reported") {
     const Device device = test::device();
     const Buffer out = zeros(device);
     Profiler profiler(device, {.max_events = 10});
@@ -316,11 +316,11 @@ TEST_CASE("trace: what is too much is left out, and that is said") {
     CHECK(trace.at("otherData").at("left_out").at("spans") == 15);
     const auto marks = names(events(trace, "i"));
     REQUIRE(marks.size() == 2);
-    CHECK(marks[0] == "15 later commands left out: the most that are kept is 10");
+    CHECK(marks[0] == "15 later commands dropped: the limit is 10");
     CHECK(profiler.rows().at(0).calls == 25);
 }
 
-TEST_CASE("trace: a file is written whole, or an error says why not and nothing is left behind") {
+TEST_CASE("trace: a file is written completely, or an error says why and no file remains") {
     const Device device = test::device();
     Profiler profiler(device);
     const TempFolder folder;

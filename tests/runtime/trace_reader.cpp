@@ -1,6 +1,6 @@
 // no-oclgrind: nothing runs on a device
 //
-// Reading traces back: sums by group, and files that are none.
+// Reading traces: sums by group, and invalid files.
 #include <string>
 #include <vector>
 
@@ -90,7 +90,7 @@ TEST_CASE("trace reader: sums by kernel, module and function, for each device") 
     CHECK(by_function.at("conv2d").calls == 3);
 }
 
-TEST_CASE("trace reader: what is wrong is said, with the place") {
+TEST_CASE("trace reader: errors have an offset") {
     CHECK_THROWS_AS(read_trace("/missing/trace.json", TraceBy::kernel), IoError);
     const std::vector<std::pair<std::string, std::string>> wrong{
         {"", "in JSON"},
@@ -102,7 +102,7 @@ TEST_CASE("trace reader: what is wrong is said, with the place") {
         {replaced(kTrace, "\"ts\":10.000", "\"ts\":-1"), "at least 0"},
         {replaced(kTrace, "\"dur\":4.000", "\"dur\":null"), "\"dur\""},
         {replaced(kTrace, "\"dur\":4.000", "\"dur\":1e300"), "microseconds"},
-        {replaced(kTrace, "\"dur\":4.000", "\"dur\":1e999"), "too large"},
+        {replaced(kTrace, "\"dur\":4.000", "\"dur\":1e999"), "out of range"},
         {replaced(kTrace, "\"flops\":8000", "\"flops\":[]"), "\"flops\""},
         {replaced(kTrace, "\"name\":\"conv\"", "\"name\":{}"), "\"name\""},
         {replaced(kTrace, "\"name\":\"conv\",\"pid\":2", "\"name\":\"conv\",\"pid\":\"2\""), "\"pid\""},
@@ -120,7 +120,7 @@ TEST_CASE("trace reader: what is wrong is said, with the place") {
         CHECK(fault.find(word) != std::string::npos);
         CHECK(fault.find("t.json: at byte ") != std::string::npos);
     }
-    // No stack is as deep as a file may say.
+    // The stack must not overflow at any depth of nesting.
     CHECK(fault_of(std::string(1 << 20, '[')) != "");
     for (const char* key : {"traceEvents", "otherData", "x"})
         CHECK(fault_of("{\"" + std::string(key) + "\":" + std::string(1 << 20, '[') + std::string(1 << 20, ']') + "}")
@@ -128,13 +128,13 @@ TEST_CASE("trace reader: what is wrong is said, with the place") {
     CHECK(fault_of("{\"traceEvents\":" + std::string(63, '[') + std::string(63, ']') + "}") == "");
 }
 
-TEST_CASE("trace reader: what is kept of an event is limited, and many devices take no longer than their events") {
+TEST_CASE("trace reader: memory per event is limited, and many devices take no longer than their events") {
     std::string list = "[0";
     for (int i = 0; i < 70'000; ++i) list += ",0";
     list += "]";
     CHECK(fault_of("{\"traceEvents\":[{\"x\":" + list + "}]}").find("at most 65536 values in one event") !=
           std::string::npos);
-    CHECK(fault_of("{\"x\":" + list + ",\"traceEvents\":[" + list + "]}").empty());  // not kept at all
+    CHECK(fault_of("{\"x\":" + list + ",\"traceEvents\":[" + list + "]}").empty());  // not stored at all
     std::string text = "{\"traceEvents\":[";
     constexpr int kDevices = 50'000;
     for (int pid = 0; pid < kDevices; ++pid)
@@ -145,11 +145,11 @@ TEST_CASE("trace reader: what is kept of an event is limited, and many devices t
     text += "{}]}}";
     const auto summary = read_text(text);
     REQUIRE(summary.devices.size() == kDevices);
-    CHECK(summary.devices[0].name.empty());  // described again, by an object without a number
+    CHECK(summary.devices[0].name.empty());  // described again by an object without a number
     CHECK(summary.devices[kDevices - 1].name == std::to_string(kDevices - 1));
 }
 
-TEST_CASE("trace reader: damaged files are refused or read, never more") {
+TEST_CASE("trace reader: damaged files are refused or read partially") {
     const TempFolder folder;
     const auto read = [](const std::filesystem::path& path) {
         for (const auto& device : read_trace(path.string(), TraceBy::function).devices)
@@ -159,7 +159,7 @@ TEST_CASE("trace reader: damaged files are refused or read, never more") {
             }
     };
     const auto cut = truncate_everywhere(bytes_of(kTrace), folder / "cut.json", read);
-    CHECK(cut.accepted <= 1);  // all but the last line's end
+    CHECK(cut.accepted <= 1);  // all except the final newline
     const auto hurt = damage_at_random(bytes_of(kTrace), folder / "hurt.json", 3000, read);
     CHECK(hurt.refused > 0);
     CHECK(hurt.accepted > 0);

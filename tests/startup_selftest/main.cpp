@@ -1,5 +1,5 @@
-// All of the library is linked into this program, and none of it used: until main() no OpenCL call was made, no file
-// opened and no thread started. With "use" as its argument it uses the library, which must be seen.
+// All of the library is linked into this program and unused: before main() there must be no OpenCL call, no opened file
+// and no thread. With the argument "use" it uses the library, which must be detected.
 #include <dirent.h>
 #include <fcntl.h>
 #include <pthread.h>
@@ -32,7 +32,7 @@ int count_entries(const char* folder) {
 
 }  // namespace
 
-// What files are opened by in C and C++, and how threads start. The loader's own calls do not pass here.
+// Interposes the functions that open files and start threads. The loader's own calls are not seen.
 extern "C" {
 
 DECLIVITY_EXPORT int open(const char* path, int flags, ...) {

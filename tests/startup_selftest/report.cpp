@@ -1,5 +1,4 @@
-// Loaded in front of a program (LD_PRELOAD): writes how many OpenCL calls it made to the file that
-// DECLIVITY_TEST_REPORT names.
+// Preloaded into a program (LD_PRELOAD): writes the number of OpenCL calls to the file named by DECLIVITY_TEST_REPORT.
 #include <cstdio>
 #include <cstdlib>
 

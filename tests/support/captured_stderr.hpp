@@ -16,7 +16,7 @@
 
 namespace declivity::test {
 
-/// stderr goes to a file while one lives.
+/// Redirects stderr to a file during its lifetime.
 class CapturedStderr {
   public:
     CapturedStderr() {
@@ -34,7 +34,7 @@ class CapturedStderr {
     }
     CapturedStderr(const CapturedStderr&) = delete;
     CapturedStderr& operator=(const CapturedStderr&) = delete;
-    /// So far.
+    /// The text so far.
     [[nodiscard]] std::string text() const {
         std::fflush(stderr);
         std::ifstream file(folder_ / "stderr");

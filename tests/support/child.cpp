@@ -12,7 +12,7 @@
 namespace declivity::test {
 
 Child::Child(const std::string& test_case, const std::map<std::string, std::optional<std::string>>& environment) {
-    // All strings are made before the fork: between it and exec only calls that need no lock are allowed.
+    // All strings are made before the fork: between fork and exec only async-signal-safe calls are allowed.
     std::string filter = "--test-case=";
     for (const char c : test_case) {
         if (c == ',') filter += '\\';  // a comma separates filters

@@ -1,4 +1,4 @@
-// Runs one test case of this very program in a process of its own, under other environment variables.
+// Runs one test case of this program in a child process with other environment variables.
 #pragma once
 
 #include <map>
@@ -8,16 +8,16 @@
 namespace declivity::test {
 
 struct ChildResult {
-    int code = 0;        ///< exit code; 128 + number when a signal ended it
+    int code = 0;        ///< exit code; 128 + number if killed by a signal
     std::string output;  ///< stdout and stderr
 };
 
-/// @param test_case its whole name; it carries doctest's skip(), so that it runs here only
-/// @param environment values to set, or nothing for variables to remove
+/// @param test_case its complete name; it has doctest's skip(), so that it runs only here
+/// @param environment values to set, or nullopt for variables to remove
 ChildResult run_child(const std::string& test_case,
                       const std::map<std::string, std::optional<std::string>>& environment);
 
-/// The same, started only; `finish` waits. Several may run at once.
+/// The same, started asynchronously; `finish` waits. Several may run at once.
 class Child {
   public:
     Child(const std::string& test_case, const std::map<std::string, std::optional<std::string>>& environment);

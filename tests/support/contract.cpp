@@ -24,7 +24,7 @@ namespace {
 using Tensors = std::vector<Tensor>;
 using Values = std::vector<double>;
 
-/// Calls with the same random numbers each time.
+/// Makes calls with the same random numbers each time.
 class Call {
   public:
     explicit Call(const Contract& contract) : contract_(contract), state_(random_state(contract.inputs[0].device())) {}
@@ -45,19 +45,19 @@ std::vector<Values> values_of(const Tensors& tensors) {
     return all;
 }
 
-/// Copies, so that nothing is shared with another part of the check.
+/// Copies, so that no state is shared with another check.
 Tensors fresh(const Tensors& tensors) {
     Tensors all;
     for (const Tensor& tensor : tensors) all.push_back(tensor.detach().clone());
     return all;
 }
 
-/// Other numbers where they may be others.
+/// Other values for the inputs that may vary.
 Tensors others(const Contract& contract, std::uint64_t seed) {
     Tensors all = fresh(contract.inputs);
     for (std::size_t i = 0; i < all.size(); ++i) {
         if (!contract.free[i]) continue;
-        // Of the same range: some functions take numbers above 0 only.
+        // In the same range: some functions accept only positive numbers.
         Values old = values(all[i]);
         std::rotate(old.begin(), old.begin() + static_cast<std::ptrdiff_t>((seed * 7 + 1) % (old.size() + 1)),
                     old.end());
@@ -80,7 +80,7 @@ std::vector<Following> followings() {
             {"itself twice", [](const Tensor& y) { return y * y + y; }}};
 }
 
-/// What is not computed in one kernel is rounded after each function.
+/// Tolerance for unfused functions, whose intermediate results are rounded.
 Tolerance half_tolerance(DType dtype, double terms) {
     const double unit = dtype == DType::f16 ? 0x1p-11 : 0x1p-8;
     return {.absolute = 2 * unit * std::sqrt(terms), .relative = 8 * unit};
@@ -92,7 +92,7 @@ std::string close(const Tensor& got, const Values& wanted, double terms = 40) {
         is_16bit_float(got.dtype()) ? half_tolerance(got.dtype(), terms) : tolerance(got.dtype(), terms, 4));
 }
 
-/// To the bit, but for halves: where a chain is cut decides how often they are rounded.
+/// Equal bit for bit, except f16 and bf16: the number of roundings depends on how a chain is split.
 std::string same(const Values& got, const Values& wanted, DType dtype) {
     return difference(got, wanted, is_16bit_float(dtype) ? half_tolerance(dtype, 40) : Tolerance{});
 }
@@ -102,7 +102,7 @@ class Check {
   public:
     explicit Check(const Contract& contract) : contract_(contract), call_(contract) {
         base_ = values_of(call_(fresh(contract.inputs)));
-        // Those of halves are rounded as often as kernels are cut.
+        // f16 and bf16 are rounded once per kernel, and the number of kernels varies.
         if (!contract.differentiable || std::ranges::any_of(contract.inputs, is_16bit_float, &Tensor::dtype)) return;
         Tensors inputs = leaves();
         weighted(call_(inputs)).backward();
@@ -145,7 +145,7 @@ class Check {
                 if (!is_floating(plain[k].dtype())) continue;
                 const Tensor alone = tensor(base_[k], plain[k].shape(), plain[k].dtype());
                 const Values wanted = values(following.apply(alone));
-                // The result is given away, so that it may become a part of the kernel.
+                // The result is donated, so that it may be fused.
                 Tensors inputs = fresh(contract_.inputs);
                 const Tensor got = [&] {
                     Tensors results = call_(inputs);
@@ -165,7 +165,7 @@ class Check {
         for (std::size_t i = 0; i < contract_.inputs.size(); ++i) {
             Tensors inputs = fresh(contract_.inputs);
             const Tensors waiting = call_(inputs);
-            std::vector<bool> alias;  // as slice and reshape give
+            std::vector<bool> alias;  // as slice and reshape return
             for (const Tensor& tensor : waiting)
                 alias.push_back(tensor.value().computed() &&
                                 tensor.value().view().buffer == inputs[i].value().view().buffer);
@@ -193,7 +193,7 @@ class Check {
     }
 
     void families_agree() {
-        for (const KernelStyle style : families()) {
+        for (const KernelStyle style : kernel_styles()) {
             const ops::KernelStyleScope scope(style);
             const Tensors results = call_(fresh(contract_.inputs));
             for (std::size_t k = 0; k < base_.size(); ++k)
@@ -202,7 +202,7 @@ class Check {
         }
     }
 
-    /// Of the kernels that are used now, with those of the device's own family.
+    /// Compares the kernels in use with those of the device's own style.
     void compare_gradients(const std::string& what) {
         if (!contract_.differentiable || own_gradients_.empty()) return;
         Tensors inputs = leaves();
@@ -223,7 +223,7 @@ class Check {
     }
 
     void captured_and_replayed() {
-        if (contract_.random) return;  // each replay draws numbers of its own
+        if (contract_.random) return;  // each replay has its own random numbers
         const auto doubled = [](Tensors results) {
             for (Tensor& result : results)
                 if (is_floating(result.dtype())) result = std::move(result) * 2.0;
@@ -275,7 +275,7 @@ class Check {
             say("gradient " + std::to_string(i) + " in a checkpoint", same(got[i], wanted[i], plain[i].dtype()));
     }
 
-    /// What a rule kept is written before it runs.
+    /// Overwrites the tensors saved for backward before the gradient function runs.
     void overwritten() {
         Tensors plain = leaves();
         weighted(call_(plain)).backward();
@@ -300,7 +300,7 @@ class Check {
         }
     }
 
-    /// Nothing but an error of the library's, which begins with a name; never a crash.
+    /// Invalid inputs must give an error of the library that begins with a name; never a crash.
     void strange_inputs() {
         for (std::size_t i = 0; i < contract_.inputs.size(); ++i) {
             const Tensor& in = contract_.inputs[i];
@@ -353,9 +353,9 @@ class Check {
                 total.backward();
             }
             (void)values_of(results);
-            (void)call_(inputs);  // dropped while it waits
+            (void)call_(inputs);  // dropped while it is pending
         };
-        once();  // what is kept for later calls is kept now
+        once();  // caches are filled now
         device.synchronize();
         const auto before = device.memory().in_use;
         for (int turn = 0; turn < 3; ++turn) once();
@@ -381,7 +381,7 @@ std::vector<std::string> second_order_violations(const Contract& contract) {
         inputs.push_back(contract.free[i] ? contract.inputs[i].detach().to(DType::f64).clone() : contract.inputs[i]);
         if (contract.free[i]) wanted.push_back(inputs[i].set_requires_grad());
     }
-    // A number in which each element of each gradient has a part.
+    // A scalar to which each element of each gradient contributes.
     const auto number = [&](bool create_graph) {
         Tensor total;
         for (const Tensor& y : call(inputs)) {

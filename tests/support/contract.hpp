@@ -1,4 +1,4 @@
-// What every function of tensors promises, whoever wrote it: one check for all of them.
+// The contract of every function of tensors, built-in or user-defined: one check for all.
 #pragma once
 
 #include <functional>
@@ -9,29 +9,29 @@
 
 namespace declivity::test {
 
-/// A function, and inputs that it takes.
+/// A function, and valid inputs.
 struct Contract {
     std::string name;
     std::vector<Tensor> inputs;
-    /// Whether each input is of floating numbers that may be any: others are positions, conditions or statistics.
+    /// For each input: true if it is floating and may have any values; others are indices, conditions or statistics.
     std::vector<bool> free;
     std::function<std::vector<Tensor>(const std::vector<Tensor>& inputs)> call;
     bool differentiable = true;
-    bool random = false;  ///< results depend on the place in a stream of random numbers
+    bool random = false;  ///< results depend on the position in a random stream
 };
 
-/// Sentences that say what is broken; none where all holds:
-/// - what follows (an activation, a residual, a cast) sees the result's own elements;
-/// - a value that waits has the elements of the time of its call, whoever writes its inputs meanwhile;
-/// - a rule that needs what was overwritten refuses, or does not need it;
-/// - recorded and replayed with other inputs, it gives the bits of a plain call; likewise within checkpoint();
-/// - computed in a place that is there, it leaves what stands beside it;
-/// - the kernels of both families agree, and so do its composition and its kernels, in values and gradients;
-/// - an input that is empty, or of another type, shape or rank, gives a result or an error that begins with a name;
-/// - what was computed and dropped holds no memory.
+/// Checks a function and returns a sentence for each violation, none if all of this holds:
+/// - fused consumers (an activation, a residual, a cast) see the result's own elements;
+/// - a lazy result has the elements at the time of its call, even if its inputs are written afterwards;
+/// - a gradient function whose saved tensors were overwritten throws, or does not need them;
+/// - captured and replayed with other inputs, it matches an eager call bit for bit; likewise within checkpoint();
+/// - computed into existing memory, it leaves the surrounding memory unchanged;
+/// - the kernels of both styles agree, and so do decomposition and kernels, in values and gradients;
+/// - an empty input, or one of another type, shape or rank, gives a result or an error that begins with a name;
+/// - results that were dropped hold no memory.
 std::vector<std::string> violations(const Contract& contract);
 
-/// Second derivatives against central differences, in f64.
+/// Compares second derivatives with central differences, in f64.
 std::vector<std::string> second_order_violations(const Contract& contract);
 
 }  // namespace declivity::test

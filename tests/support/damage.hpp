@@ -1,5 +1,5 @@
-// A small deterministic fuzzer for readers of files: whatever is done to a valid file, the reader yields a valid
-// result or throws FormatError that names the file, and never crashes.
+// A small deterministic fuzzer for file readers: for any modification of a valid file, the reader returns a valid
+// result or throws a FormatError that names the file, and never crashes.
 #pragma once
 
 #include <algorithm>
@@ -14,14 +14,14 @@
 
 namespace declivity::test {
 
-/// How the reader took the damaged files.
+/// Outcomes of reading damaged files.
 struct Verdicts {
     int accepted = 0;
     int refused = 0;
 };
 
 /// Reads every proper prefix of the file.
-/// @param read reads the file of that path, checks the result and throws FormatError when it refuses the file
+/// @param read reads the file at the given path, checks the result and throws FormatError if the file is refused
 inline Verdicts truncate_everywhere(const Bytes& valid, const std::filesystem::path& path,
                                     const std::function<void(const std::filesystem::path&)>& read) {
     Verdicts verdicts;
@@ -38,17 +38,17 @@ inline Verdicts truncate_everywhere(const Bytes& valid, const std::filesystem::p
     return verdicts;
 }
 
-/// Reads `rounds` damaged versions of the file: bits flipped, bytes set to telling values, pieces cut out, doubled
+/// Reads `rounds` damaged versions of the file: bits flipped, bytes set to special values, pieces removed, duplicated
 /// or swapped.
 inline Verdicts damage_at_random(const Bytes& valid, const std::filesystem::path& path, int rounds,
                                  const std::function<void(const std::filesystem::path&)>& read) {
-    std::mt19937 random(20240229);  // the generator itself is specified by the standard; its distributions are not
+    std::mt19937 random(20240229);  // the standard specifies the generator, but not its distributions
     const auto below = [&](std::size_t limit) { return limit == 0 ? 0 : static_cast<std::size_t>(random()) % limit; };
     Verdicts verdicts;
     for (int round = 0; round < rounds; ++round) {
         Bytes bytes = valid;
         for (std::size_t change = 0; change <= below(3) && !bytes.empty(); ++change) {
-            // Half of the damage goes to the beginning, where headers are.
+            // Half of the damage is at the beginning, where headers are located.
             const std::size_t place =
                 below(2) == 0 ? below(std::min<std::size_t>(bytes.size(), 64)) : below(bytes.size());
             const auto at = bytes.begin() + static_cast<std::ptrdiff_t>(place);

@@ -59,17 +59,17 @@ std::vector<DType> floats() {
 
 DType widest() { return floats().back(); }
 
-std::vector<KernelStyle> families() {
+std::vector<KernelStyle> kernel_styles() {
     static const bool both = [] {
-        const Environment own("DECLIVITY_FAMILY", std::nullopt);
-        const bool can = device().info().type != DeviceType::cpu || fresh_device().style() == KernelStyle::simd;
+        const Environment own("DECLIVITY_KERNEL_STYLE", std::nullopt);
+        const bool can = device().info().type != DeviceType::cpu || fresh_device().kernel_style() == KernelStyle::simd;
         if (!can) skip("kernels for CPU-like devices: this CPU's driver expected those for GPU-like ones");
         return can;
     }();
     return both ? std::vector{KernelStyle::simd, KernelStyle::simt} : std::vector{KernelStyle::simt};
 }
 
-bool has_family(KernelStyle style) { return style == KernelStyle::simt || families().size() == 2; }
+bool has_kernel_style(KernelStyle style) { return style == KernelStyle::simt || kernel_styles().size() == 2; }
 
 bool on_oclgrind() { return device().info().name.find("Oclgrind") != std::string::npos; }
 

@@ -1,4 +1,4 @@
-// Devices of a test's own, and environment variables for the time of a test.
+// Separate devices and temporary environment variables for tests.
 #pragma once
 
 #include <cstdlib>
@@ -15,13 +15,14 @@ namespace declivity::test {
 /// The device that tests run on: Device::best().
 Device device();
 /// A second Device over the same hardware and context, with queues, memory pool and compiled programs of its own. It
-/// reads the environment anew (DECLIVITY_POOL, DECLIVITY_MEMORY_LIMIT, DECLIVITY_FAMILY).
+/// reads the environment anew (DECLIVITY_POOL, DECLIVITY_MEMORY_LIMIT, DECLIVITY_KERNEL_STYLE).
 Device fresh_device();
 
-/// A raw queue, as a program that does not know the library makes one; release it. Null when the device refuses.
+/// A raw queue, as created by a program that does not use the library; the caller releases it. Null if the device
+/// refuses.
 cl_command_queue make_queue(cl_context context, cl_device_id device, cl_command_queue_properties properties);
 
-/// Sets an environment variable, or removes it, and puts the old value back at the end.
+/// Sets or removes an environment variable, and restores the old value in the destructor.
 class Environment {
   public:
     Environment(std::string name, const std::optional<std::string>& value);
@@ -34,16 +35,16 @@ class Environment {
     std::optional<std::string> before_;
 };
 
-/// f32, and f64 where the device has it; says once where it has not.
+/// f32, and f64 if the device supports it; reports once if not.
 std::vector<DType> floats();
-/// f64 where the device has it, else f32.
+/// f64 if the device supports it, else f32.
 DType widest();
-/// The families whose kernels can run here: both, but on a CPU whose driver wants kernels for GPUs (Mesa's llvmpipe)
-/// these alone. Such a driver need not stand those for CPUs (DriverFault "indexed_struct_argument"), and never gets
-/// them. Says once where that is so.
-std::vector<KernelStyle> families();
-/// Whether families() has it.
-bool has_family(KernelStyle style);
+/// The kernel styles that can run here: both, except on a CPU whose driver needs simt kernels (Mesa's llvmpipe), where
+/// it is simt only. Such a driver may fail with simd kernels (DriverFault "indexed_struct_argument") and never uses
+/// them. Reports that case once.
+std::vector<KernelStyle> kernel_styles();
+/// Whether kernel_styles() has it.
+bool has_kernel_style(KernelStyle style);
 
 /// True on Oclgrind's simulated device.
 bool on_oclgrind();

@@ -1,9 +1,9 @@
-// Whether the driver measures what commands take.
+// Whether the driver measures execution times.
 #pragma once
 
 namespace declivity::test {
 
-/// False where the driver's clock stands still (DriverFault "idle_event_clock"); says so once.
+/// False if the driver's clock does not advance (DriverFault "idle_event_clock"); reports it once.
 bool has_event_clock();
 
 }  // namespace declivity::test

@@ -28,7 +28,7 @@ std::string gradient_difference(const std::function<Tensor(const std::vector<Ten
         if (!(inputs[i].grad().shape() == inputs[i].shape()))
             return fmt::format("input {} of shape {} got a gradient of shape {}", i, inputs[i].shape().str(),
                                inputs[i].grad().shape().str());
-        // Not in place: the test's own tensors, and how they lie, stay as they are.
+        // A copy: the test's tensors and their strides remain unchanged.
         const Tensor copy = inputs[i];
         checked.push_back(tensor(values(copy), copy.shape(), DType::f64));
         gradients.push_back(copy.grad());

@@ -1,4 +1,4 @@
-// Compresses bytes as a gzip file, for tests of readers.
+// Compresses bytes to a gzip file, for tests of readers.
 #pragma once
 
 #include <zlib.h>

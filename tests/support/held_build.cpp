@@ -12,7 +12,7 @@ struct Gate {
     bool closed = false, reached = false;
 };
 Gate& gate() {
-    static auto* one = new Gate;  // never destroyed: calls come after main()
+    static auto* one = new Gate;  // never destroyed: calls occur after main()
     return *one;
 }
 

@@ -1,14 +1,15 @@
-// Holds a thread within the driver's compiler, so that tests see what others can do meanwhile.
+// Blocks a thread in the driver's compiler, to test what other threads can do during a build.
 #pragma once
 
 namespace declivity::test {
 
 namespace held_build {
-/// Called by each call of clBuildProgram of the program's.
+/// Called by each call of clBuildProgram in the program.
 void pass();
 }  // namespace held_build
 
-/// While one lives, the next thread that calls clBuildProgram waits there until it ends; others pass. One at a time.
+/// During its lifetime, the next thread that calls clBuildProgram blocks until it is destroyed; other threads continue.
+/// One at a time.
 class HeldBuild {
   public:
     HeldBuild();
@@ -16,7 +17,7 @@ class HeldBuild {
     HeldBuild(const HeldBuild&) = delete;
     HeldBuild& operator=(const HeldBuild&) = delete;
 
-    /// Waits until a thread is there.
+    /// Waits until a thread is blocked.
     void wait() const;
     void let_go() const;
 };

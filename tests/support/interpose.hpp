@@ -1,20 +1,20 @@
-// Definitions of OpenCL functions that stand in front of the real ones. To be used within extern "C".
+// Definitions of OpenCL functions that override the real ones. To be used within extern "C".
 #pragma once
 
 #include "tests/support/opencl_faults.hpp"
 #include "tests/support/real_function.hpp"
 
-// A program's own definition of a symbol is taken before that of a shared library, by other shared libraries as well.
+// A symbol defined by the program overrides that of a shared library, also for other shared libraries.
 #define DECLIVITY_EXPORT __attribute__((visibility("default")))
 
-/// `if` in front of a call: whether it is the one to refuse, and the status to refuse it with.
-/// A driver that calls a function of OpenCL's by its public name gets here as well, and is let through.
+/// `if` condition before a call: whether to fail it, and with which status. A call by the driver itself of a public
+/// OpenCL function passes here too, and is forwarded.
 #define DECLIVITY_REFUSAL(name, ...)                                                    \
     static constexpr int kCodes[] = {__VA_ARGS__};                                      \
     const bool ours = declivity::test::faults::of_program(__builtin_return_address(0)); \
     const cl_int refused = ours ? declivity::test::faults::refusal(#name, kCodes) : CL_SUCCESS;
 
-/// A function that gives a status. Its codes stand last.
+/// A function that returns a status. Its error codes are last.
 #define DECLIVITY_CALL(name, parameters, arguments, ...)                  \
     DECLIVITY_EXPORT cl_int name parameters {                             \
         DECLIVITY_REFUSAL(name, __VA_ARGS__)                              \
@@ -23,7 +23,7 @@
         return next arguments;                                            \
     }
 
-/// A function whose last parameter is an event that the caller may want.
+/// A function whose last parameter is an optional event.
 #define DECLIVITY_ENQUEUE(name, parameters, arguments, ...)                                                     \
     DECLIVITY_EXPORT cl_int name parameters {                                                                   \
         DECLIVITY_REFUSAL(name, __VA_ARGS__)                                                                    \
@@ -34,7 +34,7 @@
         return result;                                                                                          \
     }
 
-/// A function that gives a new object; the last parameter is its status.
+/// A function that returns a new object; the last parameter is its status.
 #define DECLIVITY_MAKE(type, name, kind, parameters, arguments, ...)          \
     DECLIVITY_EXPORT type name parameters {                                   \
         DECLIVITY_REFUSAL(name, __VA_ARGS__)                                  \

@@ -1,4 +1,4 @@
-// How many kernels a call launches.
+// Counts the kernels that a call launches.
 #pragma once
 
 #include <functional>
@@ -9,10 +9,10 @@
 
 namespace declivity::test {
 
-/// Launches of all kernels, or of one, during a call. Copies and fills are not counted.
+/// Number of launches of all kernels, or of one, during a call. Copies and fills do not count.
 int launches(const std::function<void()>& call, std::string_view kernel = "");
 
-/// Computes what waits, as whatever needs elements does.
+/// Evaluates a lazy tensor.
 inline void need(const Tensor& tensor) { (void)tensor.dense_view(); }
 
 }  // namespace declivity::test

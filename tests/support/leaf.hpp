@@ -1,4 +1,4 @@
-// Leaves of graphs, for the tests of what is recorded.
+// Leaf tensors for autograd tests.
 #pragma once
 
 #include <vector>

@@ -1,5 +1,5 @@
-// Counts OpenCL calls of the whole test program, CLBlast's included, by standing before the real functions; refuses
-// some on demand.
+// Counts the OpenCL calls of the whole test program, including CLBlast, by interposing the functions; refuses some on
+// demand.
 #pragma once
 
 #include <cstddef>
@@ -13,10 +13,10 @@ struct OpenClCalls {
     long blocking_transfer = 0;  ///< reads, writes and maps with the blocking flag
 };
 
-/// How often each was called since the program started.
+/// Number of calls of each since the program started.
 OpenClCalls opencl_calls();
 
-/// While one lives, clCreateBuffer refuses buffers of more bytes, as a device does that has no more memory.
+/// During its lifetime, clCreateBuffer refuses larger buffers, like a device that is out of memory.
 class RefuseBuffers {
   public:
     explicit RefuseBuffers(std::size_t above);

@@ -1,5 +1,4 @@
-// The functions of OpenCL that the library and CLBlast call, each in front of the real one. Those that opencl_calls.cpp
-// counts stand there.
+// Interposes the OpenCL functions that the library and CLBlast call, except those counted by opencl_calls.cpp.
 #include "tests/support/opencl_faults.hpp"
 
 #include <dlfcn.h>
@@ -11,7 +10,7 @@
 #include <mutex>
 #include <set>
 
-#define CL_USE_DEPRECATED_OPENCL_1_2_APIS  // clCreateCommandQueue, for devices of that time
+#define CL_USE_DEPRECATED_OPENCL_1_2_APIS  // clCreateCommandQueue, for devices of OpenCL 1.x
 #include <CL/cl.h>
 
 #include "tests/support/held_build.hpp"
@@ -20,7 +19,7 @@
 namespace declivity::test {
 namespace {
 
-// Constant-initialised and never destroyed: calls come before main() and after it.
+// Constant-initialised and never destroyed: calls occur before main() and after it.
 constinit std::atomic<long> all_calls{0};
 constinit std::array<std::atomic<long>, 6> held{};
 constinit std::atomic<int> watching{0};
@@ -29,7 +28,7 @@ constinit std::atomic<bool> told_by_wait{false};
 
 struct Watched {
     std::mutex mutex;
-    std::set<std::string> functions;  // refused each time
+    std::set<std::string> functions;  // refused at each call
     bool numbering = false;
     long refused = -1;
     std::vector<const char*> calls;
@@ -46,7 +45,7 @@ Watched& watched() {
 namespace faults {
 
 bool of_program(const void* return_address) {
-    // Asked for each call: what was found last is kept, by the address.
+    // Queried for each call: the last result is cached by address.
     thread_local const void* last = nullptr;
     thread_local bool answer = true;
     if (return_address == last) return answer;
@@ -161,7 +160,7 @@ using declivity::test::faults::Handle;
 
 extern "C" {
 
-// Objects are made.
+// Functions that create objects.
 DECLIVITY_MAKE(cl_context, clCreateContext, Handle::context,
                (const cl_context_properties* properties, cl_uint count, const cl_device_id* devices,
                 void(CL_CALLBACK* notify)(const char*, const void*, size_t, void*), void* data, cl_int* status),
@@ -227,7 +226,7 @@ DECLIVITY_ENQUEUE(clEnqueueMigrateMemObjects,
                   CL_OUT_OF_RESOURCES, CL_OUT_OF_HOST_MEMORY)
 DECLIVITY_CALL(clFlush, (cl_command_queue queue), (queue), CL_OUT_OF_RESOURCES, CL_OUT_OF_HOST_MEMORY)
 
-// Questions.
+// Queries.
 DECLIVITY_CALL(clGetPlatformIDs, (cl_uint room, cl_platform_id* platforms, cl_uint* count), (room, platforms, count),
                CL_OUT_OF_HOST_MEMORY)
 DECLIVITY_CALL(clGetPlatformInfo,
@@ -275,7 +274,7 @@ DECLIVITY_EXPORT cl_int clGetEventInfo(cl_event event, cl_event_info what, size_
     return status;
 }
 
-// Owners.
+// Reference counts.
 DECLIVITY_RETAIN(clRetainContext, cl_context, Handle::context)
 DECLIVITY_RETAIN(clRetainCommandQueue, cl_command_queue, Handle::queue)
 DECLIVITY_RETAIN(clRetainMemObject, cl_mem, Handle::memory)

@@ -1,8 +1,8 @@
-// Refuses one OpenCL call of the whole test program, CLBlast's included, as a driver does that has run out of
-// something; counts the handles that are held; makes commands fail behind the host's back.
+// Fails one OpenCL call of the whole test program, including CLBlast, like a driver that ran out of a resource; counts
+// live handles; makes commands fail asynchronously.
 //
-// Releases are counted, never refused: OpenCL gives no way on when one fails, so that no program can do better than to
-// forget it.
+// Releases are counted, never failed: OpenCL defines no recovery from a failed release, so that a program can only
+// ignore it.
 #pragma once
 
 #include <compare>
@@ -12,7 +12,7 @@
 
 namespace declivity::test {
 
-/// Handles that the program holds: what was created or retained, less what was released.
+/// Live handles of the program: created or retained, minus released.
 struct OpenClHandles {
     long memory = 0, events = 0, kernels = 0, programs = 0, queues = 0, contexts = 0;
     auto operator<=>(const OpenClHandles&) const = default;
@@ -21,10 +21,10 @@ struct OpenClHandles {
 };
 OpenClHandles opencl_handles();
 
-/// Numbers the OpenCL calls made while it lives, from 0, and refuses at most one of them. One at a time.
+/// Numbers the OpenCL calls during its lifetime, from 0, and fails at most one of them. One at a time.
 class OpenClFault {
   public:
-    /// @param refused number of the call to refuse; none: only counts
+    /// @param refused number of the call to fail; none: only counts
     explicit OpenClFault(long refused = -1);
     ~OpenClFault();
     OpenClFault(const OpenClFault&) = delete;
@@ -32,13 +32,13 @@ class OpenClFault {
 
     /// Names of the functions called so far.
     [[nodiscard]] std::vector<std::string> calls() const;
-    /// The function that was refused, or "".
+    /// The function that failed, or "".
     [[nodiscard]] std::string function() const;
-    /// The status it gave, one of those that fit the function, or 0.
+    /// The status returned, one of those that the function may return, or 0.
     [[nodiscard]] int code() const;
 };
 
-/// While one lives, every call of this function is refused. One at a time of each name.
+/// During its lifetime, every call of this function fails. One at a time per name.
 class RefusedFunction {
   public:
     explicit RefusedFunction(const char* function);
@@ -50,9 +50,8 @@ class RefusedFunction {
     const char* function_;
 };
 
-/// While one lives, clGetEventInfo says of each command that it ended with this status, which is negative. What else
-/// waits for events goes on as if nothing were wrong, as with a driver that tells only who asks; or, with `told`,
-/// clWaitForEvents fails as the standard has it.
+/// During its lifetime, clGetEventInfo reports this (negative) status for each command. Other waits succeed, as with a
+/// driver that reports it only on request; or, with `told`, clWaitForEvents fails as in the standard.
 class FailedCommands {
   public:
     FailedCommands(int status, bool told);
@@ -61,19 +60,19 @@ class FailedCommands {
     FailedCommands& operator=(const FailedCommands&) = delete;
 };
 
-/// How many OpenCL calls the program has made, counted from before its static initialisation.
+/// Number of OpenCL calls of the program, counted from before its static initialisation.
 long opencl_call_count();
 
 namespace faults {
-/// Whether a call that returns there is the program's, a library's of ours, or CLBlast's.
+/// Returns whether a call with this return address is from the program, the library or CLBlast.
 bool of_program(const void* return_address);
-/// What the interposed functions of a call ask first: 0 to go on, or the status to fail with.
+/// Called first by the interposed functions: 0 to continue, or the status to fail with.
 int refusal(const char* function, std::span<const int> codes);
-void count_call();  ///< of a function that is never refused
+void count_call();  ///< for a function that never fails
 enum class Handle { memory, event, kernel, program, queue, context };
 void count(Handle kind, long change);
 int failed_status();  ///< of FailedCommands, or 0
-bool failed_wait();   ///< whether clWaitForEvents is to fail
+bool failed_wait();   ///< whether clWaitForEvents should fail
 }  // namespace faults
 
 }  // namespace declivity::test

@@ -1,4 +1,4 @@
-// Where the tests' own files lie.
+// Location of the tests' files.
 #pragma once
 
 #include <filesystem>

@@ -13,7 +13,7 @@
 namespace declivity::test {
 namespace {
 
-/// The program beside this one.
+/// The program in the same folder as this one.
 std::filesystem::path program() { return std::filesystem::read_symlink("/proc/self/exe").parent_path() / "declivity"; }
 
 }  // namespace

@@ -1,4 +1,4 @@
-// The OpenCL library's own function, where this program defines one of the same name that is called in its place.
+// The OpenCL library's own function, for a function that this program interposes.
 #pragma once
 
 #include <dlfcn.h>

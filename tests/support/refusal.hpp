@@ -1,4 +1,4 @@
-// What a call that is refused says.
+// The error message of a refused call.
 #pragma once
 
 #include <functional>
@@ -6,7 +6,7 @@
 
 namespace declivity::test {
 
-/// What it says, without the place where.
+/// The message, without its context.
 template <class Error>
 std::string refusal(const std::function<void()>& call) {
     try {

@@ -1,4 +1,4 @@
-// Tests that cannot run here say so, in the output and in the exit code, instead of passing in silence.
+// Tests that cannot run here report it in the output and in the exit code, instead of passing silently.
 #pragma once
 
 #include <filesystem>
@@ -8,13 +8,13 @@
 
 namespace declivity::test {
 
-/// Notes that the running test case, or a part of it, cannot run, and why. Return from the case after it.
+/// Records that the running test case, or a part of it, cannot run, and why. Return from the test case afterwards.
 void skip(std::string_view reason);
-/// How often skip() was called.
+/// Number of calls of skip().
 int skipped_count();
 
-/// Path of a file or folder of real data below the folder that DECLIVITY_DATA names; when it is not there, calls
-/// skip() and returns nothing.
+/// Path of a file or folder of real data below the folder DECLIVITY_DATA; if it is missing, calls skip() and returns
+/// nullopt.
 std::optional<std::filesystem::path> real_data(const std::string& relative);
 
 }  // namespace declivity::test

@@ -1,4 +1,4 @@
-// Whether numbers come from a distribution: the tests of Kolmogorov and Smirnov, and of Pearson.
+// Tests whether numbers come from a distribution: Kolmogorov-Smirnov and Pearson's chi-squared.
 #pragma once
 
 #include <algorithm>
@@ -9,8 +9,7 @@
 
 namespace declivity::test {
 
-/// sqrt(n) times the largest distance between the distribution of the numbers and `cdf`: above 2.2 in one of 10,000
-/// cases.
+/// sqrt(n) times the largest distance between the empirical distribution and `cdf`: above 2.2 in one of 10,000 cases.
 inline double kolmogorov_smirnov(std::vector<double> numbers, const std::function<double(double)>& cdf) {
     std::ranges::sort(numbers);
     const auto n = static_cast<double>(numbers.size());
@@ -23,8 +22,8 @@ inline double kolmogorov_smirnov(std::vector<double> numbers, const std::functio
     return largest * std::sqrt(n);
 }
 
-/// Pearson's sum over cells with these probabilities, less what one of 10,000 cases exceeds (Wilson, Hilferty 1931):
-/// above 0 they do not fit. Cells of fewer than 5 expected are put together with the next.
+/// Pearson's chi-squared statistic for cells with these probabilities, minus its quantile of 1 - 1/10,000 (Wilson,
+/// Hilferty 1931): a positive result is a misfit. Cells with fewer than 5 expected are merged with the next one.
 inline double chi_squared_excess(const std::vector<std::int64_t>& counts, const std::vector<double>& probabilities) {
     double total = 0, sum = 0, expected = 0, counted = 0;
     for (const std::int64_t count : counts) total += static_cast<double>(count);
@@ -43,8 +42,8 @@ inline double chi_squared_excess(const std::vector<std::int64_t>& counts, const 
     return sum - k * root * root * root;
 }
 
-/// The regularised lower incomplete gamma function P(a, x): by its series, and by its continued fraction (Lentz) where
-/// x > a + 1.
+/// The regularised lower incomplete gamma function P(a, x): by its series, and for x > a + 1 by its continued fraction
+/// (Lentz).
 inline double incomplete_gamma(double a, double x) {
     if (x <= 0) return 0;
     const double front = std::exp(a * std::log(x) - x - std::lgamma(a));

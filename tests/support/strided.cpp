@@ -53,7 +53,7 @@ StridedArray random_strided(const Shape& shape, Random& random, Broadcast broadc
             if (random.below(3) == 0) own[axis] = 1;
         while (own.rank() > 0 && random.below(4) == 0) own.erase(0);
     }
-    // The axes, innermost in memory first, in random order; each cut out of a longer one in some of the cases.
+    // The axes, innermost in memory first, in random order; in some cases sliced from a longer one.
     std::vector<int> order;
     for (int axis = own.rank() - 1; axis >= 0; --axis) order.push_back(axis);
     if (random.below(2) == 0)

@@ -1,5 +1,5 @@
-// Arrays on the device that lie permuted, sliced or repeated in a larger buffer, with a copy on the host that knows
-// where every element is; so that elements beside a view are watched as well.
+// Permuted, sliced or broadcast arrays in a larger device buffer, with a copy on the host and the position of every
+// element; the memory around a view is checked as well.
 #pragma once
 
 #include <cstdint>
@@ -12,7 +12,7 @@
 
 namespace declivity::test {
 
-/// Whole random numbers, the same everywhere.
+/// Random integers, reproducible everywhere.
 class Random {
   public:
     explicit Random(std::uint64_t seed) : state_(seed * 0x9e3779b97f4a7c15ULL + 0x632be59bd9b4e019ULL) {}
@@ -30,11 +30,11 @@ class StridedArray {
     StridedArray(const std::vector<double>& memory, DType dtype, std::int64_t offset, const Shape& shape,
                  const Strides& strides);
     [[nodiscard]] const ops::View& view() const { return view_; }
-    /// The element at an index of a shape that this one stretches to.
+    /// The element at an index of a shape that this one broadcasts to.
     [[nodiscard]] double at(const Dims& index) const;
-    /// What the device is about to write.
+    /// Sets the values that the device is expected to write.
     void expect(const Shape& shape, const std::function<double(const Dims&)>& value);
-    /// Empty when all of the buffer is as expected, rounded to the type.
+    /// Returns an empty string if the whole buffer is as expected, rounded to the type.
     [[nodiscard]] std::string check() const;
 
   private:
@@ -42,11 +42,11 @@ class StridedArray {
     ops::View view_;
 };
 
-/// Random values; axes in any order in memory, cut out of larger ones, some with steps. With Broadcast::yes some axes
-/// have size 1 or are missing in front.
+/// Random values; axes in any order in memory, sliced from larger ones, some with steps. With Broadcast::yes some axes
+/// have size 1 or leading ones are missing.
 StridedArray random_strided(const Shape& shape, Random& random, Broadcast broadcast, DType dtype = DType::f32);
 
-/// Calls with every index of a shape, row-major.
+/// Calls a function with every index of a shape, in row-major order.
 void for_each_index(const Shape& shape, const std::function<void(const Dims&)>& call);
 
 /// f(a, b) for each index, row-major, rounded to float.

@@ -1,4 +1,4 @@
-// A folder for one test's files, removed at its end, and files written and read in one line.
+// A temporary folder for one test, removed by its destructor, and helpers to write and read files.
 #pragma once
 
 #include <unistd.h>
@@ -32,7 +32,7 @@ class TempFolder {
 
     [[nodiscard]] const std::filesystem::path& path() const { return path_; }
     [[nodiscard]] std::filesystem::path operator/(std::string_view name) const { return path_ / name; }
-    /// Names in the folder, hidden ones too.
+    /// Names in the folder, including hidden ones.
     [[nodiscard]] std::vector<std::string> names() const {
         std::vector<std::string> all;
         for (const auto& entry : std::filesystem::directory_iterator(path_))
@@ -47,8 +47,8 @@ class TempFolder {
 using Bytes = std::vector<std::uint8_t>;
 
 inline void put_file(const std::filesystem::path& path, std::span<const std::uint8_t> bytes) {
-    // Removed first: some file systems bring a file that is cut and written anew to the disk at once, and fuzzing
-    // writes thousands.
+    // Removed first: some file systems flush a file that is truncated and rewritten at once, and fuzzing writes
+    // thousands.
     std::filesystem::remove(path);
     std::ofstream file(path, std::ios::binary);
     file.write(reinterpret_cast<const char*>(bytes.data()), static_cast<std::streamsize>(bytes.size()));

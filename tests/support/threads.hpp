@@ -1,4 +1,4 @@
-// Several threads doing something, whose exceptions are not lost.
+// Runs several threads and reports their exceptions.
 #pragma once
 
 #include <exception>
@@ -10,10 +10,10 @@
 
 namespace declivity::test {
 
-/// Calls body(number) in `count` threads at once and waits. Gives what each of them says: "" when all is well, or the
-/// message of an exception. With small_cases() in this thread, one after the
-/// other: Oclgrind's checker of uninitialised memory crashes in any thread but the first.
-/// Use: for (const std::string& fault : in_threads(4, [&](int number) -> std::string { ... })) CHECK(fault == "");
+/// Calls body(number) in `count` threads at once and waits. Returns the result of each: "" on success, or the message
+/// of an exception. With small_cases() in this thread, sequentially: Oclgrind's checker of uninitialised memory crashes
+/// in any other thread. Use: for (const std::string& fault : in_threads(4, [&](int number) -> std::string { ... }))
+/// CHECK(fault == "");
 template <class Body>
 std::vector<std::string> in_threads(int count, Body&& body) {
     std::vector<std::string> faults(static_cast<std::size_t>(count));

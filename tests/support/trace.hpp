@@ -1,4 +1,4 @@
-// Traces of profiles, as a reader of JSON sees them.
+// Reads profiler traces as JSON.
 #pragma once
 
 #include <algorithm>
@@ -18,7 +18,7 @@ namespace declivity::test {
 
 using Json = nlohmann::json;
 
-/// @throws when it is no JSON
+/// @throws if it is not valid JSON
 inline Json read_json(const std::filesystem::path& path) {
     std::ifstream in(path);
     return Json::parse(in);
@@ -30,7 +30,7 @@ inline Json trace_of(Profiler& profiler, const TraceOptions& options = {}) {
     return read_json(folder / "trace.json");
 }
 
-/// Its events of a phase, and a category if one is named, in the order of the file.
+/// The events of a phase, and of a category if given, in file order.
 inline std::vector<Json> events(const Json& trace, const std::string& phase, const std::string& category = "") {
     std::vector<Json> out;
     for (const Json& event : trace.at("traceEvents"))
@@ -45,10 +45,11 @@ inline std::vector<Json> commands(const Json& trace) {
     return out;
 }
 
-/// Empty when events of each track lie within each other or apart, and outer ones come first; otherwise what does not.
+/// Returns an empty string if the events of each track are nested or disjoint, with outer ones first; otherwise
+/// describes the violation.
 inline std::string nesting_fault(const std::vector<Json>& spans) {
     std::map<std::pair<int, int>, std::vector<std::pair<double, double>>> open;
-    constexpr double rounding = 1e-4;  // of doubles; times are multiples of 1e-3
+    constexpr double rounding = 1e-4;  // rounding of doubles; times are multiples of 1e-3
     for (const Json& span : spans) {
         const double begin = span.at("ts"), end = begin + span.at("dur").get<double>();
         if (span.at("dur") < 0 || begin < 0) return "before its begin: " + span.dump();

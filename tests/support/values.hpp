@@ -1,4 +1,4 @@
-// Random inputs, reading tensors as double, and comparison with references. Shared by tests and benchmarks.
+// Random inputs, tensors as doubles, and comparison with references. Shared by tests and benchmarks.
 #pragma once
 
 #include <cstdint>
@@ -9,7 +9,7 @@
 
 namespace declivity::test {
 
-/// Evenly distributed in [low, high), the same for the same seed everywhere.
+/// Uniform in [low, high), reproducible for a seed.
 std::vector<double> random_values(std::int64_t count, std::uint64_t seed, double low = -1, double high = 1);
 
 /// A tensor of this type from doubles.
@@ -19,30 +19,30 @@ Tensor random_tensor(const Shape& shape, std::uint64_t seed, DType dtype = DType
 /// The elements of a tensor of any type as doubles.
 std::vector<double> values(const Tensor& tensor);
 
-/// The double as the type holds it: rounded to the nearest, or with the high bits dropped.
+/// The value as stored in the type: rounded to nearest, or with the high bits dropped.
 double as_type(double value, DType dtype);
 
-/// Largest |actual - expected| allowed: absolute + relative * |expected|.
+/// Allowed |actual - expected|: absolute + relative * |expected|.
 struct Tolerance {
     double absolute = 0;
     double relative = 0;
 };
-/// What f32 arithmetic of sums of about `terms` products may cost; for f64 next to nothing.
+/// Expected error of sums of about `terms` products in f32 arithmetic; almost zero for f64.
 Tolerance tolerance(DType dtype, double terms = 1, double scale = 1);
-/// And what sums of many products of numbers in [-1, 1) may cost, added one after the other: sums on the way grow like
-/// sqrt(terms) and are rounded as many times, so that the largest error of many sums, which may end near 0, grows like
-/// `terms`: 0.05 of them, in units of the last place of 1, are its standard deviation.
+/// Expected error of sequential sums of many products of numbers in [-1, 1): partial sums grow like sqrt(terms) and are
+/// rounded as many times, so that the largest error of many sums, which may end near 0, grows like `terms`: the
+/// standard deviation is 0.05 * terms, in ulps of 1.
 Tolerance sum_tolerance(DType dtype, double terms);
 
-/// Empty when all are close (NaN equals NaN), otherwise a sentence about the worst element.
-/// Use: CHECK(difference(actual, expected, tolerance) == "");
+/// Returns an empty string if all are close (NaN equals NaN), otherwise a sentence about the worst element. Use:
+/// CHECK(difference(actual, expected, tolerance) == "");
 std::string difference(const std::vector<double>& actual, const std::vector<double>& expected,
                        const Tolerance& allowed);
 std::string difference(const Tensor& actual, const std::vector<double>& expected, const Tolerance& allowed);
 
-/// True when DECLIVITY_CASES=small: a slow checker runs the program, so leave large cases out.
+/// True with DECLIVITY_CASES=small: a slow checker runs the program, so skip large cases.
 bool small_cases();
-/// DECLIVITY_CASES=all: tests that know of it run every combination, which takes many minutes.
+/// DECLIVITY_CASES=all: tests that support it run every combination, which takes many minutes.
 bool all_cases();
 
 }  // namespace declivity::test

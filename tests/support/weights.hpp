@@ -1,4 +1,4 @@
-// What a model has learned, on the host.
+// Weights of a model, on the host.
 #pragma once
 
 #include <map>
@@ -13,7 +13,7 @@ namespace declivity::test {
 using Row = std::vector<double>;
 using Weights = std::map<std::string, Row>;
 
-/// Parameters and buffers of floating types by their names.
+/// Parameters and buffers of floating types by name.
 inline Weights weights_of(const nn::Module& model) {
     Weights out;
     for (const auto& [name, tensor] : model.state_dict())

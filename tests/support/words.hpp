@@ -1,11 +1,11 @@
-// What an error says.
+// Messages of errors.
 #pragma once
 
 #include <string>
 
 namespace declivity::test {
 
-/// The message of an exception of this type that a call throws.
+/// The message of an exception of this type thrown by a call.
 template <class E, class Call>
 std::string words_of(Call&& call) {
     try {

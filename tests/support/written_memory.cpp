@@ -26,7 +26,7 @@ T of_queue(cl_command_queue queue, cl_command_queue_info what) {
 
 std::mutex mutex;
 
-/// The kernel for units of 1 or 4 bytes; the lock is held.
+/// The kernel for units of 1 or 4 bytes; the lock must be held.
 cl_kernel kernel(cl_command_queue queue, bool words) {
     static std::map<std::pair<cl_context, bool>, cl_kernel> kernels;
     auto* const context = of_queue<cl_context>(queue, CL_QUEUE_CONTEXT);
@@ -37,12 +37,12 @@ cl_kernel kernel(cl_command_queue queue, bool words) {
         auto* const device = of_queue<cl_device_id>(queue, CL_QUEUE_DEVICE);
         clBuildProgram(program, 1, &device, words ? "-DUNIT=uint" : "-DUNIT=uchar", nullptr, nullptr);
         kernel = clCreateKernel(program, "put", nullptr);
-        clRetainContext(context);  // another one shall not get its address
+        clRetainContext(context);  // so that no other context gets its address
     }
     return kernel;
 }
 
-/// Copies `size` bytes, `repeats` times one behind the other.
+/// Copies `size` bytes, `repeats` times consecutively.
 cl_int put(cl_command_queue queue, cl_mem to, size_t to_offset, cl_mem from, size_t from_offset, size_t size,
            size_t repeats, cl_uint count, const cl_event* events, cl_event* event) {
     const bool words = (to_offset | from_offset | size) % 4 == 0;
@@ -58,7 +58,7 @@ cl_int put(cl_command_queue queue, cl_mem to, size_t to_offset, cl_mem from, siz
     return clEnqueueNDRangeKernel(queue, run, 2, nullptr, global, nullptr, count, events, event);
 }
 
-/// A buffer of these bytes, never released.
+/// A buffer with these bytes, never released.
 cl_mem buffer_of(cl_command_queue queue, const void* bytes, size_t size) {
     cl_mem buffer = real<decltype(clCreateBuffer)>("clCreateBuffer")(of_queue<cl_context>(queue, CL_QUEUE_CONTEXT),
                                                                      CL_MEM_READ_WRITE, size, nullptr, nullptr);
@@ -84,7 +84,7 @@ bool active() {
 
 cl_int write(cl_command_queue queue, cl_mem buffer, cl_bool blocking, size_t offset, size_t size, const void* from,
              cl_uint count, const cl_event* events, cl_event* event) {
-    // What is refused, and what covers the whole buffer, goes its usual way.
+    // Invalid calls, and those that cover the whole buffer, are forwarded.
     if (from == nullptr || size == 0 || offset + size > size_of(buffer) || (offset == 0 && size == size_of(buffer)))
         return real<decltype(clEnqueueWriteBuffer)>("clEnqueueWriteBuffer")(queue, buffer, blocking, offset, size, from,
                                                                             count, events, event);

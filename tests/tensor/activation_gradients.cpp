@@ -1,4 +1,4 @@
-// Gradients that go on through the activation before a layer, within the layer's own kernels.
+// Gradients of an activation before a layer, fused into the backward kernels of the layer.
 #include <algorithm>
 #include <array>
 #include <cmath>
@@ -34,15 +34,15 @@ std::vector<Named> activations() {
     std::vector<Named> all{{"relu", [](const Tensor& x) { return relu(x); }},
                            {"leaky_relu", [](const Tensor& x) { return leaky_relu(x, 0.2); }}};
     if (small_cases()) return all;
-    all.push_back({"gelu", [](const Tensor& x) { return gelu(x); }});   // by what goes in
-    all.push_back({"tanh", [](const Tensor& x) { return tanh(x); }});   // by what comes out
-    all.push_back({"times", [](const Tensor& x) { return x * 1.5; }});  // by neither
+    all.push_back({"gelu", [](const Tensor& x) { return gelu(x); }});   // gradient from the input
+    all.push_back({"tanh", [](const Tensor& x) { return tanh(x); }});   // gradient from the output
+    all.push_back({"times", [](const Tensor& x) { return x * 1.5; }});  // from neither
     return all;
 }
 
 struct Case {
     const char* name;
-    Shape shape;  // of x
+    Shape shape;  // shape of x
     Layer layer;
 };
 
@@ -70,7 +70,7 @@ std::vector<Case> layers(DType dtype) {
              }}};
 }
 
-/// Launches of kernels of that name during a call.
+/// Number of launches of kernels with that name during a call.
 int launches_of(const std::string& kernel, const std::function<void()>& call) {
     Profiler profiler(default_device());
     call();
@@ -80,8 +80,8 @@ int launches_of(const std::string& kernel, const std::function<void()>& call) {
     return count;
 }
 
-/// The gradient for x of a weighted sum of layer(activation(x)). @param watched a hook sees the gradient between the
-/// two
+/// The gradient with respect to x of a weighted sum of layer(activation(x)).
+/// @param watched a hook sees the gradient between the two
 std::vector<double> gradient_of(const Tensor& x, const Activation& activation, const Layer& layer,
                                 const Tensor& weights, bool watched, std::vector<double>* seen = nullptr) {
     Tensor leaf = x.clone();
@@ -99,7 +99,7 @@ std::vector<double> gradient_of(const Tensor& x, const Activation& activation, c
 
 }  // namespace
 
-TEST_CASE("activation gradients: on the way of a layer's own, the same as by themselves") {
+TEST_CASE("activation gradients: fused into the layer's backward, the same as unfused") {
     for (const DType dtype : floats()) {
         if (dtype == DType::f64 && !default_device().info().fp64) continue;
         for (const Case& c : layers(dtype))
@@ -115,7 +115,7 @@ TEST_CASE("activation gradients: on the way of a layer's own, the same as by the
                     "elementwise", [&] { apart = gradient_of(x, activation.function, c.layer, weights, true); });
                 CHECK(difference(fused, apart, tolerance(dtype, 40)) == "");
                 CHECK(std::ranges::any_of(fused, [](double v) { return v != 0; }));
-                // Gradients for maxima are fewer, and as many launches.
+                // Gradients of max pooling have fewer elements, and as many launches.
                 const bool within = std::string(c.name) == "conv2d" || std::string(c.name) == "linear";
                 if (ops::fuses() && within && activation.name != std::string("times")) CHECK(fewer == more - 1);
                 if (dtype == DType::f64 && activation.name != std::string("relu"))
@@ -125,7 +125,7 @@ TEST_CASE("activation gradients: on the way of a layer's own, the same as by the
     }
 }
 
-TEST_CASE("activation gradients: whoever looks between sees the gradient there") {
+TEST_CASE("activation gradients: a hook between them sees the gradient there") {
     const Tensor weight = random_tensor({5, 7}, 1), x = random_tensor({3, 7}, 2), weights = random_tensor({3, 5}, 3);
     std::vector<double> wanted(21), w = values(weight), g = values(weights);
     for (std::size_t i = 0; i < 3; ++i)
@@ -147,7 +147,7 @@ TEST_CASE("activation gradients: whoever looks between sees the gradient there")
     CHECK(difference(both[1], wanted, tolerance(DType::f32, 5)) == "");
 }
 
-TEST_CASE("activation gradients: of a value used by several") {
+TEST_CASE("activation gradients: of a value with several uses") {
     const Tensor weight = random_tensor({7, 7}, 1), x = random_tensor({3, 7}, 2);
     const auto gradient = [&](bool watched) {
         return gradient_of(
@@ -170,7 +170,7 @@ TEST_CASE("activation gradients: of a value used by several") {
     CHECK(by_graph(true) == twice);
 }
 
-TEST_CASE("activation gradients: maxima that were overwritten are not needed") {
+TEST_CASE("activation gradients: overwritten maxima are not needed") {
     Tensor x = random_tensor({1, 2, 4, 4}, 1);
     const auto gradient = [&](bool overwritten) {
         Tensor leaf = x.clone();

@@ -1,4 +1,4 @@
-// Arrangements where the catalogue cannot say it: numbers of axes, no elements, other types, mistakes.
+// Rearranging functions, beyond the catalogue: number of axes, no elements, other types, errors.
 #include <declivity/tensor/functions/arrangement.hpp>
 
 #include <string>
@@ -27,7 +27,7 @@ std::vector<std::int64_t> sizes_of(const std::vector<Tensor>& parts, int axis) {
 
 }  // namespace
 
-TEST_CASE("atleast_1d, atleast_2d, atleast_3d: of every number of axes") {
+TEST_CASE("atleast_1d, atleast_2d, atleast_3d: any number of axes") {
     CHECK(atleast_1d(zeros({})).shape() == Shape{1});
     CHECK(atleast_2d(zeros({})).shape() == Shape{1, 1});
     CHECK(atleast_3d(zeros({})).shape() == Shape{1, 1, 1});
@@ -36,7 +36,7 @@ TEST_CASE("atleast_1d, atleast_2d, atleast_3d: of every number of axes") {
     CHECK(atleast_2d(zeros({0})).shape() == Shape{1, 0});
 }
 
-TEST_CASE("hstack, vstack, dstack, block_diag: numbers, no elements, several types, mistakes") {
+TEST_CASE("hstack, vstack, dstack, block_diag: scalars, no elements, several types, errors") {
     const Tensor one = full({}, 1), row = zeros({3});
     CHECK(hstack({one, row}).shape() == Shape{4});
     CHECK(vstack({row, row}).shape() == Shape{2, 3});
@@ -53,12 +53,12 @@ TEST_CASE("hstack, vstack, dstack, block_diag: numbers, no elements, several typ
                          "block_diag: expected parts of at most two axes, got [1, 1, 1]", ShapeError);
 }
 
-TEST_CASE("narrow, tensor_split: ends, more parts than elements, places out of order, mistakes") {
+TEST_CASE("narrow, tensor_split: ends, more parts than elements, unordered indices, errors") {
     const Tensor x = arange(0, 5);
     CHECK(narrow(x, 0, 5, 0).shape() == Shape{0});
     CHECK(values(narrow(x, 0, -2, 2)) == Values{3, 4});
     CHECK_THROWS_WITH_AS((void)narrow(x, 0, 3, 3),
-                         "narrow: expected elements that there are along axis 0 of [5], got 3 "
+                         "narrow: expected a range within axis 0 of [5], got 3 elements "
                          "from 3 on",
                          ValueError);
     CHECK_THROWS_AS((void)narrow(x, 0, -6, 1), ValueError);
@@ -74,7 +74,7 @@ TEST_CASE("narrow, tensor_split: ends, more parts than elements, places out of o
     CHECK_THROWS_AS((void)flipud(full({}, 1)), ShapeError);
 }
 
-TEST_CASE("combinations: none, one, too many at once, whole numbers, mistakes") {
+TEST_CASE("combinations: none, one, too many at once, integers, errors") {
     const Tensor x = Tensor::from<std::int64_t>({7, 8, 9}, {3});
     CHECK(combinations(x, 0).shape() == Shape{0});
     CHECK(values(combinations(x, 1)) == Values{7, 8, 9});

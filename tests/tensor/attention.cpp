@@ -1,5 +1,5 @@
-// Attention beside the cases of the catalogue: lengths of several blocks, heads that share keys, masks, windows, slopes
-// and dropout, both families, against the composition; how much memory it takes.
+// Attention beyond the catalogue: lengths of several blocks, grouped heads, masks, windows, slopes and dropout, both
+// kernel styles, compared with the decomposition; memory usage.
 #include <cmath>
 #include <cstdint>
 #include <functional>
@@ -29,7 +29,7 @@ namespace {
 struct Problem {
     const char* name;
     Shape q, k;
-    std::int64_t width;  // of a value
+    std::int64_t width;  // size of a value
     std::function<AttentionParameters(DType)> options = [](DType) { return AttentionParameters{}; };
     bool small = false;
 };
@@ -103,7 +103,7 @@ Outcome run(const Problem& problem, DType dtype, const std::vector<Tensor>& oper
     return {y.detach(), {leaves[0].grad(), leaves[1].grad(), leaves[2].grad()}};
 }
 
-/// (B, heads, L, D) whose memory lies as (B, L, heads, D) with room between.
+/// (B, heads, L, D) with memory layout (B, L, heads, D) and padding between.
 Tensor laid_by_rows(const Tensor& x) {
     const Tensor rows = permute(x, {0, 2, 1, 3}).clone();
     const Tensor wide = concat({rows, rows}, 3);
@@ -112,7 +112,7 @@ Tensor laid_by_rows(const Tensor& x) {
 
 }  // namespace
 
-TEST_CASE("attention: values and gradients of both families against the composition") {
+TEST_CASE("attention: values and gradients of both kernel styles match the decomposition") {
     std::vector<DType> types = floats();
     types.insert(types.end(), {DType::f16, DType::bf16});
     if (on_oclgrind()) types = {DType::f32};
@@ -127,12 +127,12 @@ TEST_CASE("attention: values and gradients of both families against the composit
                 const detail::DecompositionScope scope;
                 return run(problem, dtype, operands);
             }();
-            for (const KernelStyle style : families()) {
+            for (const KernelStyle style : kernel_styles()) {
                 CAPTURE(style == KernelStyle::simd);
                 const ops::KernelStyleScope scope(style);
                 const Outcome got = run(problem, dtype, operands);
                 Tolerance allowed = tolerance(dtype, static_cast<double>(problem.k[-2]), 4);
-                // The gradient is made from y as it was rounded.
+                // The gradient uses y as it was rounded.
                 if (is_16bit_float(dtype))
                     allowed = {dtype == DType::f16 ? 0.01 : 0.08, dtype == DType::f16 ? 0.004 : 0.03};
                 CHECK(difference(got.y, values(wanted.y), allowed) == "");
@@ -142,12 +142,12 @@ TEST_CASE("attention: values and gradients of both families against the composit
         }
 }
 
-TEST_CASE("attention: operands whose memory lies by positions, and not at all side by side") {
+TEST_CASE("attention: operands stored by positions, and without contiguous rows") {
     const Tensor q = random_tensor({2, 3, 40, 16}, 1), k = random_tensor({2, 3, 70, 16}, 2),
                  v = random_tensor({2, 3, 70, 16}, 3);
     const auto reversed = [](const Tensor& x) { return permute(permute(x, {3, 2, 1, 0}).clone(), {3, 2, 1, 0}); };
     if (on_oclgrind()) return;
-    for (const KernelStyle style : families()) {
+    for (const KernelStyle style : kernel_styles()) {
         const ops::KernelStyleScope scope(style);
         const std::vector<double> wanted = values(scaled_dot_product_attention(q, k, v));
         CHECK(values(scaled_dot_product_attention(laid_by_rows(q), laid_by_rows(k), laid_by_rows(v))) == wanted);
@@ -155,12 +155,12 @@ TEST_CASE("attention: operands whose memory lies by positions, and not at all si
     }
 }
 
-TEST_CASE("attention: scores far from 0 do not overflow") {
+TEST_CASE("attention: large scores do not overflow") {
     if (on_oclgrind()) return;
-    for (const KernelStyle style : families()) {
+    for (const KernelStyle style : kernel_styles()) {
         const ops::KernelStyleScope scope(style);
         const Tensor q = tensor({40, -40}, {2, 1}), k = tensor({30, -30, 29}, {3, 1}), v = tensor({1, 2, 3}, {3, 1});
-        // 1200 and 1160 of query 0: the first alone counts; of query 1 the second.
+        // Scores 1200 and 1160 of query 0: only the first key counts; for query 1 the second.
         CHECK(difference(scaled_dot_product_attention(q, k, v), {1, 2}, {1e-6, 1e-6}) == "");
         const Tensor lost = tensor({1, NAN}, {2, 1});
         const std::vector<double> got = values(scaled_dot_product_attention(lost, k, v));
@@ -169,9 +169,9 @@ TEST_CASE("attention: scores far from 0 do not overflow") {
     }
 }
 
-TEST_CASE("attention: memory grows with the length, not with its square") {
+TEST_CASE("attention: memory grows linearly with the length") {
     if (small_cases()) return;
-    for (const KernelStyle style : families()) {
+    for (const KernelStyle style : kernel_styles()) {
         if (style != ops::kernel_style_of(device())) continue;
         const auto peak = [](std::int64_t length) {
             const Tensor q = random_tensor({1, 2, length, 16}, 1).set_requires_grad();
@@ -186,11 +186,11 @@ TEST_CASE("attention: memory grows with the length, not with its square") {
         };
         const double short_one = peak(512), long_one = peak(2048);
         CHECK(long_one < 4.5 * short_one);
-        CHECK(long_one < 2048.0 * 2048 * 4);  // a matrix of scores alone would take twice that
+        CHECK(long_one < 2048.0 * 2048 * 4);  // a score matrix alone would take twice that
     }
 }
 
-TEST_CASE("attention: a mask that expected a gradient") {
+TEST_CASE("attention: a mask that requires a gradient") {
     const Tensor q = random_tensor({1, 2, 6, 4}, 1), k = random_tensor({1, 2, 7, 4}, 2),
                  v = random_tensor({1, 2, 7, 4}, 3);
     Tensor mask = random_tensor({2, 1, 7}, 4).set_requires_grad();
@@ -223,12 +223,12 @@ TEST_CASE("attention: no keys, no queries") {
     CHECK(values(grad({sum(y)}, {query})[0]) == std::vector<double>(24, 0));
 }
 
-TEST_CASE("attention: what does not fit is refused, by name") {
+TEST_CASE("attention: shape errors name the argument") {
     const Tensor q = zeros({1, 4, 3, 8}), k = zeros({1, 4, 5, 8}), two = zeros({1, 3, 5, 8});
     const auto refused = [&](const std::function<void()>& call, const std::string& words) {
         try {
             call();
-            FAIL_CHECK("nothing was thrown; wanted: ", words);
+            FAIL_CHECK("nothing was thrown; expected: ", words);
         } catch (const Error& error) {
             INFO(std::string(error.what()));
             CHECK(std::string(error.what()).find(words) != std::string::npos);

@@ -1,6 +1,6 @@
 // no-oclgrind: its kernels are those of the tests of fft and matmul, and its spectrograms are long
-// Windows, short transforms, cosine transforms and spectrograms beside the catalogue's cases: lengths, defaults, what
-// comes back, formulas of mels, layers, errors.
+// Windows, short-time Fourier transforms, cosine transforms and spectrograms beyond the catalogue: lengths, defaults,
+// round trips, mel scales, layers, errors.
 #include <algorithm>
 #include <cmath>
 #include <complex>
@@ -25,7 +25,7 @@ namespace {
 
 using Values = std::vector<double>;
 
-/// I0, by its series.
+/// Bessel function I0, by its series.
 double bessel(double x) {
     double sum = 0, term = 1;
     for (int k = 1; term > 1e-18 * sum; ++k) {
@@ -52,7 +52,7 @@ double hz_of_slaney(double mel) { return mel < 15 ? mel * 200 / 3 : 1000 * std::
 
 }  // namespace
 
-TEST_CASE("audio: windows of no, one and many samples") {
+TEST_CASE("audio: windows of zero, one and many samples") {
     const auto all = [](std::int64_t n, bool periodic, DType dtype) {
         const TensorOptions options{dtype};
         return std::vector{hann_window(n, periodic, options), hamming_window(n, periodic, 0.54, 0.46, options),
@@ -89,7 +89,7 @@ TEST_CASE("audio: windows of no, one and many samples") {
     CHECK(message([] { (void)hann_window(3, true, {DType::i32}); }).starts_with("hann_window: "));
 }
 
-TEST_CASE("audio: istft gives back what stft was made of") {
+TEST_CASE("audio: istft inverts stft") {
     std::uint64_t seed = 0;
     for (const std::int64_t n_fft : {16, 15, 40})
         for (const std::int64_t hop : {4, 5})
@@ -109,7 +109,7 @@ TEST_CASE("audio: istft gives back what stft was made of") {
                                         .length = 105});
                 CHECK(difference(z, values(slice(x, 1, 0, 105)), {2e-5}) == "");
             }
-    // Many frames over a sample, and gradients through both.
+    // Many frames per sample, and gradients through both.
     Tensor x = random_tensor({70}, 50).set_requires_grad();
     const Tensor y = istft(stft(x, 64, {.hop_length = 1}), 64, {.hop_length = 1, .length = 70});
     CHECK(difference(y, values(x), {1e-4}) == "");
@@ -118,7 +118,7 @@ TEST_CASE("audio: istft gives back what stft was made of") {
     CHECK(difference(x.grad(), values(g), {1e-4}) == "");
 }
 
-TEST_CASE("audio: short transforms refuse sizes that do not belong together") {
+TEST_CASE("audio: stft refuses inconsistent sizes") {
     const Tensor x = zeros({2, 20});
     const auto begins = [](const std::function<void()>& call, const std::string& words) {
         CHECK(message(call).substr(0, words.size()) == words);
@@ -130,7 +130,7 @@ TEST_CASE("audio: short transforms refuse sizes that do not belong together") {
     begins([&] { (void)stft(x, 21, {.center = false}); },
            "stft: expected a signal of at least n_fft = 21 samples, got x of [2, 20]");
     begins([&] { (void)stft(x, 40); }, "stft: expected more than n_fft / 2 = 20 samples to mirror, got x of [2, 20]");
-    begins([&] { (void)stft(zeros({2, 2, 20}), 8); }, "stft: expected x (T) or (B, T), got [2, 2, 20]");
+    begins([&] { (void)stft(zeros({2, 2, 20}), 8); }, "stft: expected x of shape (T) or (B, T), got [2, 2, 20]");
     begins(
         [&] {
             (void)istft(zeros({4, 3, 2}), 8);
@@ -145,10 +145,10 @@ TEST_CASE("audio: short transforms refuse sizes that do not belong together") {
            "audio::mfcc: expected an n_mfcc of 1 to n_mels, 128, got 200");
     begins([&] { (void)audio::amplitude_to_db(x, {.amin = 0}); },
            "audio::amplitude_to_db: expected an amin above 0, got 0");
-    begins([&] { (void)nn::MFCC({.norm = "other"}); }, "MFCC: expected \"ortho\" or \"backward\" as norm");
+    begins([&] { (void)nn::MFCC({.norm = "other"}); }, "MFCC: expected norm \"ortho\" or \"backward\"");
 }
 
-TEST_CASE("audio: cosine transforms of many lengths, and back") {
+TEST_CASE("audio: cosine transforms of many lengths, and their inverses") {
     std::uint64_t seed = 70;
     for (const std::int64_t n : {1, 2, 3, 4, 7, 8, 13, 64, 129}) {
         if (small_cases() && n > 8) continue;
@@ -173,7 +173,7 @@ TEST_CASE("audio: cosine transforms of many lengths, and back") {
     }
 }
 
-TEST_CASE("audio: mel filters by both formulas and norms") {
+TEST_CASE("audio: mel filters with both scales and norms") {
     for (const bool slaney : {false, true})
         for (const bool area : {false, true}) {
             const std::int64_t frequencies = 33, n_mels = 7;
@@ -206,13 +206,13 @@ TEST_CASE("audio: mel filters by both formulas and norms") {
         }
 }
 
-TEST_CASE("audio: spectrograms of channels, with the defaults of torchaudio") {
+TEST_CASE("audio: spectrograms of several channels, with torchaudio's defaults") {
     const Tensor x = random_tensor({2, 3, 1000}, 7);
     CHECK(audio::spectrogram(x).shape() == Shape{2, 3, 201, 6});
     CHECK(audio::spectrogram(x, {.power = std::nullopt}).shape() == Shape{2, 3, 201, 6, 2});
     CHECK(audio::mel_spectrogram(x).shape() == Shape{2, 3, 128, 6});
     CHECK(audio::mfcc(x).shape() == Shape{2, 3, 40, 6});
-    // Decibels are cut 80 below the largest of all channels of a signal, then transformed.
+    // Decibels are cut 80 below the maximum over all channels of a signal, then transformed.
     const Tensor quiet = x * reshape(Tensor::from<float>({1, 1e-3F, 1e-7F}, {3}), {3, 1});
     const Tensor db = audio::amplitude_to_db(audio::mel_spectrogram(quiet), {.top_db = 80});
     const Values mels = values(audio::mel_spectrogram(quiet)), got = values(db);
@@ -230,7 +230,7 @@ TEST_CASE("audio: spectrograms of channels, with the defaults of torchaudio") {
     CHECK(difference(audio::mfcc(quiet), values(wanted), {2e-3, 1e-4}) == "");
 }
 
-TEST_CASE("audio: layers keep windows and filters, by torchaudio's names, and replay") {
+TEST_CASE("audio: layers have windows and filters with torchaudio's names, and are capture-safe") {
     const Tensor x = random_tensor({2, 600}, 9);
     nn::Spectrogram spectrogram({.n_fft = 64, .power = 1.0});
     CHECK(difference(spectrogram(x), values(audio::spectrogram(x, {.n_fft = 64, .power = 1.0})), {1e-5, 1e-5}) == "");

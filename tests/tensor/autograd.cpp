@@ -1,4 +1,4 @@
-// The graph: what is recorded, what backward and grad() give, how long values and nodes live, and what is refused.
+// The autograd graph: backward and grad(), lifetimes of tensors and nodes, errors.
 #include <string>
 #include <thread>
 #include <utility>
@@ -21,7 +21,7 @@ using namespace declivity::test;
 
 namespace {
 
-/// The same elements through a function of one's own that moves no data, and keeps its input.
+/// The identity as a custom function that moves no data and saves its input.
 CustomFunction same() {
     return {.name = "same",
             .forward = [](const std::vector<Tensor>& in) { return std::vector{in[0].detach()}; },
@@ -64,7 +64,7 @@ TEST_CASE("backward: of a leaf itself") {
     Tensor x = leaf({3}, {1});
     x.backward();
     CHECK(values(x.grad()) == Values{1});
-    // The grad is written in place by the next backward, so it must not be the tensor that was handed in.
+    // The grad is accumulated in place by the next backward, so it must not be the tensor that was passed in.
     Tensor y = leaf({1, 2}, {2});
     const Tensor given = tensor({5, 6}, {2});
     y.backward(given);
@@ -73,7 +73,7 @@ TEST_CASE("backward: of a leaf itself") {
     CHECK(values(given) == Values{5, 6});
 }
 
-TEST_CASE("backward: gradients of two calls add up until they are forgotten") {
+TEST_CASE("backward: gradients of two calls accumulate until zero_grad") {
     for (const DType dtype : floats()) {
         Tensor x = leaf({1, 2}, {2}, dtype);
         sum(x * 3).backward();
@@ -94,7 +94,7 @@ TEST_CASE("backward: gradients of two calls add up until they are forgotten") {
     }
 }
 
-TEST_CASE("backward: leaves that got the same gradient have memory of their own") {
+TEST_CASE("backward: leaves with the same gradient have separate memory") {
     Tensor a = leaf({1, 2}, {2}), b = leaf({3, 4}, {2});
     const Tensor given = tensor({5, 6}, {2});
     (a + b).backward(given);
@@ -102,7 +102,7 @@ TEST_CASE("backward: leaves that got the same gradient have memory of their own"
     a.grad().fill_(0);
     CHECK(values(b.grad()) == Values{5, 6});
     CHECK(values(given) == Values{5, 6});
-    // A gradient that is one number repeated becomes as many numbers.
+    // A broadcast gradient is materialised.
     Tensor c = leaf({1, 2}, {2});
     sum(c).backward();
     c.grad().add_(tensor({1, 2}, {2}));
@@ -135,8 +135,8 @@ TEST_CASE("backward: a value used twice") {
                   {random_tensor({3}, 1, DType::f64), random_tensor({3}, 2, DType::f64)}) == "");
 }
 
-TEST_CASE("backward: each node is gone through once, after all that depend on it") {
-    // Twenty-five squares of the value before it as products of a value with itself: 2^25 paths.
+TEST_CASE("backward: each node is visited once, after all nodes that depend on it") {
+    // Twenty-five squarings as products of a value with itself: 2^25 paths.
     int calls = 0;
     CustomFunction counting = same();
     counting.backward = [&calls](const auto&, const auto&, const std::vector<Tensor>& g) {
@@ -166,12 +166,12 @@ TEST_CASE("backward: only leaves that require a gradient get one") {
     sum(h).backward();
     CHECK(values(a.grad()) == Values{3, 4});
     CHECK_FALSE(b.grad().defined());
-    CHECK_FALSE(h.grad().defined());  // grad() of free functions and hooks give those of results
+    CHECK_FALSE(h.grad().defined());  // grad() and hooks give those of intermediate results
     a.set_requires_grad(false);
     CHECK_FALSE((a * b).requires_grad());
 }
 
-TEST_CASE("backward: through a graph again only with retain_graph") {
+TEST_CASE("backward: a second pass through a graph needs retain_graph") {
     Tensor x = leaf({2, 3}, {2});
     const Tensor y = sum(x * x * x);
     y.backward({}, true);
@@ -181,21 +181,21 @@ TEST_CASE("backward: through a graph again only with retain_graph") {
     CHECK(values(x.grad()) == Values{36, 81});
     CHECK_THROWS_WITH_AS(
         y.backward(),
-        "backward of sum: the graph was used up by an earlier backward; pass retain_graph to the first one "
+        "backward of sum: the graph was freed by an earlier backward; pass retain_graph to the first one "
         "to go through it again",
         ValueError);
-    // What failed changed no gradient, not even where the graph was still whole.
+    // The failed call changed no gradient, even where the graph was still intact.
     const Tensor trunk = exp(x);
     sum(trunk).backward();
     const auto before = values(x.grad());
     CHECK_THROWS_WITH_AS(sum(trunk * x).backward(),
-                         "backward of exp: the graph was used up by an earlier backward; pass retain_graph to the "
-                         "first one to go through it again",
+                         "backward of exp: the graph was freed by an earlier backward; pass retain_graph to the "
+                         "first one to use it again",
                          ValueError);
     CHECK(values(x.grad()) == before);
 }
 
-TEST_CASE("backward: a used up graph lets go of what it kept") {
+TEST_CASE("backward: releases the saved tensors of a used graph") {
     Tensor x = leaf({1, 2}, {2});
     std::weak_ptr<int> alive;
     Tensor y;
@@ -213,18 +213,18 @@ TEST_CASE("backward: a used up graph lets go of what it kept") {
     CHECK(alive.expired());
 }
 
-TEST_CASE("backward: a chain of a hundred thousand calls, backward and to its end") {
+TEST_CASE("backward: a chain of a hundred thousand calls, backward and destruction") {
     const int length = small_cases() ? 2000 : 100000;
     Tensor x = leaf({1, 2, 3, 4, 5, 6}, {2, 3});
     {
-        // Views, which cost no kernel. Nothing is kept but the nodes.
+        // Views, which cost no kernel. Only the nodes are kept.
         Tensor y = x;
         for (int i = 0; i < length; ++i) y = transpose(y);
         y.backward(tensor({1, 2, 3, 4, 5, 6}, y.shape()));
         CHECK(values(x.grad()) == Values{1, 2, 3, 4, 5, 6});
     }
     {
-        // Each node keeps a value that holds the node before it, as that of a product does.
+        // Each node saves a tensor that owns the node before it, like a product.
         const CustomFunction function = same();
         Tensor y = x;
         for (int i = 0; i < length; ++i) y = function({y})[0];
@@ -234,7 +234,7 @@ TEST_CASE("backward: a chain of a hundred thousand calls, backward and to its en
         CHECK(values(grad({y}, {x}, {.output_gradients = {ones({2, 3})}})[0]) == Values(6, 1));
     }
     {
-        // Never gone through, and given up by a thread with little stack of its own.
+        // Never differentiated, and destroyed by a thread with a small stack.
         Tensor y = x;
         const CustomFunction function = same();
         for (int i = 0; i < length; ++i) y = function({y})[0];
@@ -243,7 +243,7 @@ TEST_CASE("backward: a chain of a hundred thousand calls, backward and to its en
     CHECK(values(x) == Values{1, 2, 3, 4, 5, 6});
 }
 
-TEST_CASE("backward: what it refuses") {
+TEST_CASE("backward: errors") {
     Tensor x = leaf({1, 2}, {2});
     const Tensor y = x * 2, plain = tensor({1, 2}, {2});
     CHECK_THROWS_WITH_AS(
@@ -270,13 +270,13 @@ TEST_CASE("backward: what it refuses") {
         "does not (was it made under NoGrad, or detached?)",
         ValueError);
     CHECK_THROWS_WITH_AS(Tensor().backward(), "backward: expected a tensor, got an undefined one", ValueError);
-    // None of these used the graph up.
+    // None of these consumed the graph.
     CHECK_FALSE(x.grad().defined());
     y.backward(ones({2}));
     CHECK(values(x.grad()) == Values{2, 2});
 }
 
-TEST_CASE("requires_grad: leaves of f32 and f64 only") {
+TEST_CASE("requires_grad: floating leaves only") {
     for (const DType dtype : {DType::i8, DType::u8, DType::i32, DType::i64, DType::boolean}) {
         Tensor whole = zeros({2}, {dtype});
         const std::string message =
@@ -293,7 +293,7 @@ TEST_CASE("requires_grad: leaves of f32 and f64 only") {
                          "set_requires_grad: expected a leaf, got the result of exp; detach() it first", ValueError);
     CHECK_THROWS_WITH_AS(Tensor().set_requires_grad(), "set_requires_grad: expected a tensor, got an undefined one",
                          ValueError);
-    // What is made of whole numbers ends the graph.
+    // Integer results end the graph.
     CHECK_FALSE(x.to(DType::i32).requires_grad());
     CHECK_FALSE(greater(x, y).requires_grad());
     CHECK_FALSE(argmax(x).requires_grad());
@@ -304,7 +304,7 @@ TEST_CASE("requires_grad: leaves of f32 and f64 only") {
 
 // ---- grad()
 
-TEST_CASE("grad: of chosen inputs, leaving every grad alone") {
+TEST_CASE("grad: of chosen inputs, leaving every .grad unchanged") {
     for (const DType dtype : floats()) {
         Tensor a = leaf({1, 2}, {2}, dtype), b = leaf({3, 4}, {2}, dtype);
         const Tensor h = a * b, y = sum(h * h);
@@ -316,7 +316,7 @@ TEST_CASE("grad: of chosen inputs, leaving every grad alone") {
         CHECK(values(found[3]) == Values{6, 32});
         CHECK_FALSE(a.grad().defined());
         CHECK_FALSE(b.grad().defined());
-        // Several outputs: the gradients of their sum, with weights where given.
+        // Several outputs: the gradients of their sum, weighted if weights are given.
         const auto of_two =
             grad({y, h}, {a}, {.output_gradients = {{}, tensor({1, 10}, {2}, dtype)}, .retain_graph = true});
         CHECK(values(of_two[0]) == Values{18 + 3, 64 + 40});
@@ -326,13 +326,13 @@ TEST_CASE("grad: of chosen inputs, leaving every grad alone") {
         CHECK(values(grad({y}, {a})[0]) == Values{18, 64});
         CHECK_THROWS_WITH_AS(
             grad({y}, {a}),
-            "backward of sum: the graph was used up by an earlier backward; pass retain_graph to the first one to go "
+            "backward of sum: the graph was freed by an earlier backward; pass retain_graph to the first one to go "
             "through it again",
             ValueError);
     }
 }
 
-TEST_CASE("grad: goes only where an input lies") {
+TEST_CASE("grad: visits only the paths to the inputs") {
     int calls = 0;
     CustomFunction counting = same();
     counting.backward = [&calls](const auto&, const auto&, const std::vector<Tensor>& g) {
@@ -348,7 +348,7 @@ TEST_CASE("grad: goes only where an input lies") {
     CHECK(calls == 2);
 }
 
-TEST_CASE("grad: a rule is told which gradients are wanted") {
+TEST_CASE("grad: a gradient function is told which gradients are needed") {
     std::vector<bool> asked;
     const auto product = [&asked](const Tensor& x, const Tensor& y, const Tensor& z) {
         const Tensor out = (x * y * z).detach();
@@ -367,11 +367,11 @@ TEST_CASE("grad: a rule is told which gradients are wanted") {
     CHECK(values(a.grad()) == Values{15});
 }
 
-TEST_CASE("grad: inputs that play no part") {
+TEST_CASE("grad: unused inputs") {
     Tensor a = leaf({1, 2}, {2}), b = leaf({3, 4}, {2});
     const Tensor y = sum(a * a);
     CHECK_THROWS_WITH_AS(grad({y}, {a, b}, {.retain_graph = true}),
-                         "grad: input 1 plays no part in the outputs; allow_unused gives an undefined "
+                         "grad: input 1 is not used by the outputs; allow_unused returns an undefined "
                          "tensor for it",
                          ValueError);
     const auto found = grad({y}, {a, b}, {.allow_unused = true});
@@ -379,7 +379,7 @@ TEST_CASE("grad: inputs that play no part") {
     CHECK_FALSE(found[1].defined());
 }
 
-TEST_CASE("grad: what it refuses") {
+TEST_CASE("grad: errors") {
     Tensor x = leaf({1, 2}, {2});
     const Tensor y = square(x), plain = tensor({1, 2}, {2});
     const GradOptions keep{.retain_graph = true};
@@ -406,7 +406,7 @@ TEST_CASE("grad: what it refuses") {
     CHECK(values(grad({sum(y)}, {x})[0]) == Values{2, 4});
 }
 
-TEST_CASE("grad: gradients of gradients, where the rules can be differentiated") {
+TEST_CASE("grad: double backward") {
     for (const DType dtype : floats()) {
         Tensor x = leaf({2, -1}, {2}, dtype);
         const Tensor first = grad({sum(x * x * x)}, {x}, {.create_graph = true})[0];
@@ -419,9 +419,9 @@ TEST_CASE("grad: gradients of gradients, where the rules can be differentiated")
     }
 }
 
-// ---- what is recorded
+// ---- grad mode
 
-TEST_CASE("no_grad: nothing is recorded while it lives") {
+TEST_CASE("no_grad: disables the autograd graph") {
     Tensor x = leaf({1, 2}, {2});
     CHECK(grad_enabled());
     {
@@ -438,7 +438,7 @@ TEST_CASE("no_grad: nothing is recorded while it lives") {
         CHECK_FALSE(grad_enabled());
         CHECK(x.requires_grad());
         x.mul_(2);                                          // a leaf may be written now
-        std::thread([] { CHECK(grad_enabled()); }).join();  // other threads are not concerned
+        std::thread([] { CHECK(grad_enabled()); }).join();  // other threads are not affected
     }
     CHECK(grad_enabled());
     CHECK(any_requires_grad({Tensor(), x}));
@@ -449,7 +449,7 @@ TEST_CASE("no_grad: nothing is recorded while it lives") {
     } catch (int) {
     }
     CHECK(grad_enabled());
-    // A graph that exists is gone through under it all the same.
+    // An existing graph can be differentiated under it.
     const Tensor y = sum(x * x);
     const NoGrad guard;
     y.backward();
@@ -500,7 +500,7 @@ TEST_CASE("to another device: the gradient comes back") {
 
 // ---- hooks
 
-TEST_CASE("hooks: see each gradient once, whole, and may replace it") {
+TEST_CASE("hooks: see each gradient once, completely accumulated, and may replace it") {
     for (const DType dtype : floats()) {
         Tensor x = leaf({1, 2}, {2}, dtype);
         Tensor h = x * 3;
@@ -519,14 +519,14 @@ TEST_CASE("hooks: see each gradient once, whole, and may replace it") {
         seen.clear();
         Tensor k = x * 3;
         k.register_hook([](const Tensor& g) { return g * 10; });
-        k.register_hook(note);  // sees what the one before it made
+        k.register_hook(note);  // sees the result of the previous hook
         sum(k).backward();
         CHECK(seen == std::vector<Values>{{10, 10}, {30, 30}});
         CHECK(values(x.grad()) == Values{30, 30});
     }
 }
 
-TEST_CASE("hooks: of a leaf see what one backward gives, not what the grad adds up to") {
+TEST_CASE("hooks: of a leaf see the gradient of one backward, not the accumulated one") {
     Tensor x = leaf({1, 2}, {2});
     const int first = x.register_hook([](const Tensor& g) { return g * 2; });
     sum(x).backward();
@@ -539,7 +539,7 @@ TEST_CASE("hooks: of a leaf see what one backward gives, not what the grad adds 
     sum(x).backward();
     CHECK(values(x.grad()) == Values{3, 3});
     x.remove_hook(first);
-    x.remove_hook(first);  // gone already: no trouble
+    x.remove_hook(first);  // already removed: harmless
     x.zero_grad();
     sum(x).backward();
     CHECK(values(x.grad()) == Values{2, 2});
@@ -549,7 +549,7 @@ TEST_CASE("hooks: of a leaf see what one backward gives, not what the grad adds 
     CHECK(values(x.grad()) == Values{1, 1});
 }
 
-TEST_CASE("hooks: may take themselves away, and must fit") {
+TEST_CASE("hooks: may remove themselves; their results must match") {
     Tensor x = leaf({1, 2}, {2});
     int number = 0, calls = 0;
     number = x.register_hook([&](const Tensor&) {
@@ -575,7 +575,7 @@ TEST_CASE("hooks: may take themselves away, and must fit") {
                          ValueError);
 }
 
-TEST_CASE("several threads record and go through graphs of their own over shared leaves") {
+TEST_CASE("autograd: several threads build and differentiate their own graphs with shared leaves") {
     const Tensor w = leaf({1, 2, 3}, {3});
     std::vector<Values> found(4);
     const auto faults = in_threads(4, [&](int number) -> std::string {

@@ -1,4 +1,4 @@
-// What is written in place while a graph needs it is noticed, and what may be written is.
+// In-place writes to tensors that a graph needs are detected; others are allowed.
 #include <string>
 #include <vector>
 
@@ -15,11 +15,11 @@
 using namespace declivity;
 using namespace declivity::test;
 
-TEST_CASE("in place: leaves whose gradient is recorded are not written, and what is written fits") {
+TEST_CASE("in place: leaves that require a gradient are not written, and shapes must match") {
     Tensor x = leaf({1, 2}, {2});
     Tensor plain = tensor({5, 6}, {2});
     const std::string rest =
-        ": expected a tensor whose gradient is not being recorded, got one of shape [2] that requires a gradient; "
+        ": expected a tensor that does not require a gradient, got one of shape [2] that requires a gradient; "
         "write "
         "under "
         "NoGrad, or to a detach()ed clone";
@@ -31,7 +31,7 @@ TEST_CASE("in place: leaves whose gradient is recorded are not written, and what
     CHECK_THROWS_WITH_AS(x.sub_(plain), ("sub_" + rest).c_str(), ValueError);
     CHECK_THROWS_WITH_AS(x.div_(plain), ("div_" + rest).c_str(), ValueError);
     CHECK_THROWS_WITH_AS(x.copy_(plain), ("copy_" + rest).c_str(), ValueError);
-    CHECK_THROWS_WITH_AS(plain.add_(ones({3, 2})), "add_: expected a shape that stretches to [2], got [3, 2]",
+    CHECK_THROWS_WITH_AS(plain.add_(ones({3, 2})), "add_: expected a shape that broadcasts to [2], got [3, 2]",
                          ShapeError);
     CHECK_THROWS_WITH_AS(plain.copy_(ones({1, 2})), "copy_: expected the source of shape [2], got [1, 2]", ShapeError);
     CHECK_THROWS_WITH_AS(plain.copy_(ones({2}, {DType::i32})), "copy_: expected a source of type f32, got i32",
@@ -45,7 +45,7 @@ TEST_CASE("in place: leaves whose gradient is recorded are not written, and what
     CHECK(values(plain) == Values{1, 2});
 }
 
-TEST_CASE("in place: a value written after a function kept it is noticed") {
+TEST_CASE("in place: a write after a tensor was saved is detected") {
     for (const DType dtype : floats()) {
         // An input, ...
         Tensor x = leaf({1, 2}, {2}, dtype), w = tensor({3, 4}, {2}, dtype);
@@ -76,7 +76,7 @@ TEST_CASE("in place: a value written after a function kept it is noticed") {
         const Tensor p = sum(x * slice(w, 0, 0, 1));
         slice(w, 0, 1, 2).fill_(9);
         CHECK_THROWS_AS(p.backward(), ValueError);
-        // What needs no value is not troubled.
+        // Functions that need no value are not affected.
         const Tensor s = sum(x + w);
         w.fill_(5);
         CHECK_NOTHROW(s.backward());
@@ -84,7 +84,7 @@ TEST_CASE("in place: a value written after a function kept it is noticed") {
     }
 }
 
-TEST_CASE("in place: a tensor that was given other elements after the forward call") {
+TEST_CASE("in place: assignment to a tensor after the forward call") {
     Tensor x = leaf({1, 2, 3}, {3}), w = leaf({4, 5, 6}, {3});
     const Tensor product = sum(x * w);
     w.assign(leaf({100, 100, 100}, {3}));
@@ -96,7 +96,7 @@ TEST_CASE("in place: a tensor that was given other elements after the forward ca
     CHECK_THROWS_AS((void)grad({again}, {x}, {.create_graph = true}), ValueError);
 }
 
-TEST_CASE("in place: an optimizer's step between two forwards is no misuse") {
+TEST_CASE("in place: an optimizer step between two forward calls is allowed") {
     Tensor w = leaf({1, 2}, {2});
     for (int step = 0; step < 3; ++step) {
         w.zero_grad();

@@ -18,7 +18,7 @@ double reference(double x, double t) { return std::max(x, 0.0) - x * t + std::lo
 
 }  // namespace
 
-TEST_CASE("binary cross entropy with logits") {
+TEST_CASE("bce_with_logits: values") {
     for (const DType dtype : floats()) {
         const Tensor x = random_tensor({5, 7}, 1, dtype, -9, 9), t = random_tensor({5, 7}, 2, dtype, 0, 1);
         const auto a = values(x), b = values(t);
@@ -34,12 +34,12 @@ TEST_CASE("binary cross entropy with logits") {
     }
 }
 
-TEST_CASE("binary cross entropy does not overflow") {
+TEST_CASE("bce_with_logits: does not overflow") {
     const Tensor x = Tensor::from<float>({1e30f, -1e30f, 200, -200}, {4}), t = Tensor::from<float>({1, 0, 0, 1}, {4});
     CHECK(difference(bce_with_logits(x, t, Reduction::none), {0, 0, 200, 200}, {0, 1e-6}) == "");
 }
 
-TEST_CASE("numeric gradients of bce_with_logits") {
+TEST_CASE("bce_with_logits: numeric gradients") {
     if (widest() != DType::f64) return;
     const Tensor x = random_tensor({4, 3}, 3, DType::f64, -3, 3), t = random_tensor({4, 3}, 4, DType::f64, 0, 1);
     for (const Reduction reduction : {Reduction::mean, Reduction::sum, Reduction::none})
@@ -47,7 +47,7 @@ TEST_CASE("numeric gradients of bce_with_logits") {
               "");
 }
 
-TEST_CASE("what bce_with_logits refuses") {
+TEST_CASE("bce_with_logits: error messages") {
     CHECK_THROWS_WITH_AS(bce_with_logits(zeros({4}), zeros({4, 1})),
                          "bce_with_logits: expected the target of shape [4], got [4, 1]", ShapeError);
     CHECK(bce_with_logits(zeros({4}), ones({4}, {.dtype = DType::u8})).item<float>() ==

@@ -1,5 +1,5 @@
-// Gradients at the points where functions are pieced together, at ties and at NaN: those that PyTorch 2.15 gives, of
-// the first and, where it has them, of the second order, whether the backward is recorded or not.
+// Gradients at the breakpoints of piecewise functions, at ties and at NaN match PyTorch 2.15: of first and, where
+// PyTorch has them, of second order, with and without create_graph.
 #include <cmath>
 #include <functional>
 #include <limits>
@@ -231,21 +231,21 @@ TEST_CASE("breakpoints: ties and zeros of two operands are PyTorch's") {
         }
 }
 
-TEST_CASE("breakpoints: the angle and the size of a complex 0 have no slope") {
+TEST_CASE("breakpoints: angle and absolute value of a complex 0 have gradient 0") {
     const Tensor z = zeros({2, 2}).set_requires_grad();
     CHECK(values(angle(z)) == Values{0, 0});
     CHECK(slope(angle(z), z, false) == Values{0, 0, 0, 0});
     CHECK(slope(complex_abs(z), z, false) == Values{0, 0, 0, 0});
 }
 
-TEST_CASE("breakpoints: relu behind a product hands the gradient on at NaN, and not at 0") {
-    // Relu's gradient as the epilogue of the product that follows in backward.
+TEST_CASE("breakpoints: fused relu passes the gradient at NaN, and not at 0") {
+    // The gradient of relu as the epilogue of the product in backward.
     const Tensor x = tensor({NAN, 0, 1, -1}, {1, 4}).set_requires_grad();
     const Tensor hidden = relu(x), out = matmul(hidden, transpose(full({3, 4}, 1)));
     CHECK(slope(out, x, false) == Values{3, 0, 3, 0});
 }
 
-TEST_CASE("breakpoints: what is chosen at NaN and at ties has the gradient that PyTorch gives it") {
+TEST_CASE("breakpoints: selections at NaN and at ties have PyTorch's gradients") {
     const Tensor x = tensor({1, NAN, NAN, 2}, {4}).set_requires_grad();
     CHECK(slope(max(x), x, false) == Values{0, 0.5, 0.5, 0});
     CHECK(slope(min(x), x, false) == Values{0, 0.5, 0.5, 0});
@@ -263,7 +263,7 @@ TEST_CASE("breakpoints: what is chosen at NaN and at ties has the gradient that 
     CHECK(slope(cdist(a, b, kInfinity), b, false) == Values{1, -2});
 }
 
-TEST_CASE("breakpoints: the size of a negative zero is a positive one") {
+TEST_CASE("breakpoints: the absolute value of negative zero is positive zero") {
     for (const DType dtype : types()) {
         const Tensor x = tensor({-0.0, 0.0, -1, NAN}, {4}).to(dtype), inverse = 1 / abs(x);
         CHECK(values(slice(inverse, 0, 0, 3)) == Values{kInfinity, kInfinity, 1});
@@ -276,7 +276,7 @@ TEST_CASE("breakpoints: the size of a negative zero is a positive one") {
     CHECK(difference(slice(grad({sum(first)}, {x})[0], 0, 0, 1), {0, 0}, {}) == "");
 }
 
-TEST_CASE("breakpoints: slopes outside of the domain, of divisions by zero and of the range of f16") {
+TEST_CASE("breakpoints: gradients outside of the domain, of divisions by zero and at the limits of f16") {
     const Tensor x = tensor({-2, 2}, {2}).set_requires_grad();
     CHECK(difference(slope(acosh(x), x, true), {1 / std::sqrt(3), 1 / std::sqrt(3)}, {.relative = 1e-6}) == "");
     const Tensor a = tensor({5, -5, 7}, {3}).set_requires_grad(), b = tensor({0, 0, 2}, {3}).set_requires_grad();
@@ -292,7 +292,7 @@ TEST_CASE("breakpoints: slopes outside of the domain, of divisions by zero and o
     CHECK(slope(huber_loss(far, none, Reduction::sum, 2), far, false) == Values{2, -2, 0.5});
     // Minus the sum of 24 / (k - 8.5)^5, whose terms on both sides of 0 cancel.
     CHECK(difference(polygamma(4, tensor({-8.5}, {1})), {-9.0522546e-4}, {.relative = 1e-5}) == "");
-    // 1 / 2^-20 is none of f16; nor are squares of 300, and of 2^-20.
+    // 1 / 2^-20 is not representable in f16; nor are the squares of 300 and of 2^-20.
     const Tensor small = full({2}, 0x1p-20, {DType::f16}).set_requires_grad();
     const Tensor large = full({2}, 300, {DType::f16}).set_requires_grad();
     const ops::FusionScope alone(false);
@@ -301,9 +301,9 @@ TEST_CASE("breakpoints: slopes outside of the domain, of divisions by zero and o
     CHECK(difference(slope(0x1p-30 / small, small, false), Values(2, -1024), within(DType::f16)) == "");
 }
 
-TEST_CASE("breakpoints: a gradient of f16 and bf16 is summed before it is rounded") {
+TEST_CASE("breakpoints: a gradient of f16 and bf16 is summed before rounding") {
     for (const DType dtype : {DType::f16, DType::bf16}) {
-        // The two terms of each column cancel but for what rounding would take from one of them.
+        // The two terms of each column cancel except for the rounding error of one of them.
         const Tensor a = tensor({1.0078125, 1, -1.0078125, 1}, {2, 2}).to(dtype);
         const Tensor b = tensor({1.0078125, 3}, {1, 2}).to(dtype).set_requires_grad();
         const Tensor up = tensor({1.0078125, 0, 1, 0}, {2, 2}).to(dtype);
@@ -311,8 +311,8 @@ TEST_CASE("breakpoints: a gradient of f16 and bf16 is summed before it is rounde
     }
 }
 
-TEST_CASE("breakpoints: finite elements beside infinity have the slope 0 in logsumexp and logcumsumexp") {
-    // 100: exp() of it is infinite, too.
+TEST_CASE("breakpoints: finite elements next to infinity have gradient 0 in logsumexp and logcumsumexp") {
+    // exp(100) is infinite in f32, too.
     const std::vector<Values> rows{
         {1, 100, kInfinity}, {100, kInfinity, 1}, {kInfinity, 100, -100}, {kInfinity, kInfinity, 100}};
     for (const DType dtype : floats())
@@ -330,7 +330,7 @@ TEST_CASE("breakpoints: finite elements beside infinity have the slope 0 in logs
             }
 }
 
-TEST_CASE("breakpoints: the quotient of x and a number whose reciprocal is out of range") {
+TEST_CASE("breakpoints: division by a number whose reciprocal is out of range") {
     for (const DType dtype : floats()) {
         CAPTURE(name_of(dtype));
         const bool wide = dtype == DType::f64;
@@ -349,7 +349,7 @@ TEST_CASE("breakpoints: the quotient of x and a number whose reciprocal is out o
         Tensor in_graph = of_large.clone().set_requires_grad() * 1.0;
         in_graph.div_(large);
         check(in_graph.detach());
-        // 0 stays 0, and no infinity comes of what has a quotient in range.
+        // 0 stays 0, and a representable quotient is not infinite.
         const Values few{0, wide ? 1e-10 : 1e-20, wide ? -1e-300 : -1e-30};
         const Values wanted{0, wide ? 1e299 : 1e20, wide ? -1e9 : -1e10};
         CHECK(difference(tensor(few, {3}, dtype) / small, wanted, {.relative = 1e-6}) == "");
@@ -363,7 +363,7 @@ TEST_CASE("breakpoints: the quotient of x and a number whose reciprocal is out o
     CHECK(values(ones({1}) / kInfinity)[0] == 0);
 }
 
-TEST_CASE("breakpoints: silu, mish and gelu have slopes of 0 and 1 at infinities, as their limits") {
+TEST_CASE("breakpoints: silu, mish and gelu have the limits 0 and 1 as gradients at infinities") {
     const std::vector<std::function<Tensor(const Tensor&)>> functions{[](const Tensor& x) { return silu(x); },
                                                                       [](const Tensor& x) { return mish(x); },
                                                                       [](const Tensor& x) { return gelu(x); }};
@@ -378,7 +378,7 @@ TEST_CASE("breakpoints: silu, mish and gelu have slopes of 0 and 1 at infinities
             }
 }
 
-TEST_CASE("breakpoints: a NaN error has the slope NaN in smooth_l1_loss and huber_loss") {
+TEST_CASE("breakpoints: a NaN error has gradient NaN in smooth_l1_loss and huber_loss") {
     for (const bool create_graph : {false, true}) {
         Tensor x = tensor({NAN, 1, 3, INFINITY}, {4}).set_requires_grad();
         const Tensor zero = zeros({4});

@@ -1,5 +1,6 @@
-// Attention to keys whose number lies on the device, beside the cases of the catalogue: both families, types of the
-// cache, splits, pages, against plain C++; what is behind the lengths is not read; new keys written where they belong.
+// Attention with a KV cache and lengths in device memory, beyond the catalogue: both kernel styles, cache types, split
+// keys, pages, compared with plain C++; nothing beyond the lengths is read; new keys are written at the right
+// positions.
 #include <cmath>
 #include <cstdint>
 #include <limits>
@@ -92,7 +93,7 @@ std::vector<double> reference(const Problem& p, const std::vector<double>& q, co
     return y;
 }
 
-/// (B, H, S, D) with NaN where no key counts.
+/// (B, H, S, D) with NaN beyond the lengths.
 Tensor behind_lengths_nan(const Tensor& x, const Tensor& lengths) {
     const Tensor seen = reshape(arange(0, x.size(2), 1, {DType::i64}), {1, 1, x.size(2), 1}) <
                         reshape(lengths.to(DType::i64), {x.size(0), 1, 1, 1});
@@ -103,7 +104,7 @@ struct Paged {
     Tensor pages, table;
 };
 
-/// The keys of samples in pages of `page`, in any order.
+/// The keys of all samples in pages of `page`, in arbitrary order.
 Paged paged(const Tensor& x, std::int64_t page, DType index) {
     const std::int64_t each = (x.size(2) + page - 1) / page, samples = x.size(0);
     const Tensor whole = pad(x, {0, 0, 0, each * page - x.size(2)});
@@ -111,7 +112,7 @@ Paged paged(const Tensor& x, std::int64_t page, DType index) {
                                  {samples * each, x.size(1), page, x.size(3)});
     std::vector<std::int64_t> from(at(samples * each)), to(from.size());
     for (std::int64_t i = 0; i < samples * each; ++i) {
-        to[at(i)] = (i * 11 + 3) % (samples * each);  // a permutation: none has 11 pages as a factor
+        to[at(i)] = (i * 11 + 3) % (samples * each);  // a permutation: no number of pages here has the factor 11
         from[at(to[at(i)])] = i;
     }
     return {index_select(pages, 0, Tensor::from(from, {samples * each})),
@@ -120,7 +121,7 @@ Paged paged(const Tensor& x, std::int64_t page, DType index) {
 
 }  // namespace
 
-TEST_CASE("cached attention: values of both families and of the composition against plain C++") {
+TEST_CASE("cached attention: values of both kernel styles and the decomposition match plain C++") {
     for (const Problem& p : problems())
         for (DType dtype : floats())
             for (const DType kept : {dtype, DType::f16, DType::bf16}) {
@@ -141,7 +142,7 @@ TEST_CASE("cached attention: values of both families and of the composition agai
                     CHECK(difference(cached_attention(q, k, v, lengths, p.options), wanted, allowed) == "");
                 }
                 const Tensor k_lost = behind_lengths_nan(k, lengths), v_lost = behind_lengths_nan(v, lengths);
-                for (const KernelStyle style : families()) {
+                for (const KernelStyle style : kernel_styles()) {
                     CAPTURE(style == KernelStyle::simd);
                     const ops::KernelStyleScope scope(style);
                     CHECK(difference(cached_attention(q, k_lost, v_lost, lengths, p.options), wanted, allowed) == "");
@@ -155,7 +156,7 @@ TEST_CASE("cached attention: values of both families and of the composition agai
             }
 }
 
-TEST_CASE("cached attention: gradients are those of attention to the keys that count") {
+TEST_CASE("cached attention: gradients match those of attention to the valid keys") {
     const Tensor lengths = Tensor::from<std::int64_t>({5, 5}, {2});
     Tensor q = random_tensor({2, 4, 2, 6}, 1).set_requires_grad(),
            k = random_tensor({2, 2, 8, 6}, 2).set_requires_grad(),
@@ -173,8 +174,8 @@ TEST_CASE("cached attention: gradients are those of attention to the keys that c
     CHECK(values(slice(k.grad(), 2, 5, 8)) == std::vector<double>(2 * 2 * 3 * 6));
 }
 
-TEST_CASE("cached attention: keys and values are written behind those that are there") {
-    for (const KernelStyle style : families())
+TEST_CASE("cached attention: keys and values are appended") {
+    for (const KernelStyle style : kernel_styles())
         for (const DType kept : {DType::f32, DType::f16, DType::bf16})
             for (const bool in_pages : {false, true}) {
                 CAPTURE(in_pages);
@@ -182,7 +183,7 @@ TEST_CASE("cached attention: keys and values are written behind those that are t
                 const ops::KernelStyleScope scope(style);
                 const std::int64_t page = 3;
                 const Tensor k = random_tensor({2, 2, 3, 5}, 1), v = random_tensor({2, 2, 3, 4}, 2);
-                const Tensor lengths = Tensor::from<std::int64_t>({4, 7}, {2});  // sample 1 has room for two alone
+                const Tensor lengths = Tensor::from<std::int64_t>({4, 7}, {2});  // sample 1 has room for only two
                 const Tensor table = Tensor::from<std::int64_t>({3, 0, 2, 1}, {2, 2});
                 const Tensor to_k = full(in_pages ? Shape{4, 2, page, 5} : Shape{2, 2, 6, 5}, 9, {kept}).clone(),
                              to_v = full(in_pages ? Shape{4, 2, page, 4} : Shape{2, 2, 6, 4}, 9, {kept}).clone();
@@ -208,14 +209,14 @@ TEST_CASE("cached attention: keys and values are written behind those that are t
             }
 }
 
-TEST_CASE("cached attention: what lies outside of a cache is not written") {
+TEST_CASE("cached attention: writes outside of the cache are dropped") {
     const Tensor k = random_tensor({3, 2, 3, 5}, 1), v = random_tensor({3, 2, 3, 4}, 2);
-    for (const KernelStyle style : families())
+    for (const KernelStyle style : kernel_styles())
         for (const bool in_pages : {false, true}) {
             CAPTURE(in_pages);
             const ops::KernelStyleScope scope(style);
-            // Two of three new keys of sample 0 lie before the cache; sample 1's second page is the one behind the
-            // last; sample 2's first one has a number below 0.
+            // Two of three new keys of sample 0 are before the cache; sample 1's second page is one past the last;
+            // sample 2's first page has a negative index.
             const Tensor lengths = Tensor::from<std::int64_t>({1, 5, 8}, {3});
             const Tensor table = Tensor::from<std::int64_t>({2, 3, 0, 4, -1, 1}, {3, 2});
             const Shape shape = in_pages ? Shape{6, 2, 3, 5} : Shape{5, 2, 6, 5};
@@ -247,7 +248,7 @@ TEST_CASE("cached attention: what lies outside of a cache is not written") {
         }
 }
 
-TEST_CASE("cached attention: a recorded step reads the lengths anew") {
+TEST_CASE("cached attention: a captured step reads the lengths anew") {
     const Tensor q = random_tensor({1, 2, 1, 8}, 1), k = random_tensor({1, 2, 40, 8}, 2),
                  v = random_tensor({1, 2, 40, 8}, 3);
     Tensor lengths = Tensor::from<std::int64_t>({3}, {1});
@@ -262,7 +263,7 @@ TEST_CASE("cached attention: a recorded step reads the lengths anew") {
     }
 }
 
-TEST_CASE("cached attention: what does not fit") {
+TEST_CASE("cached attention: shape errors") {
     const Tensor q = zeros({2, 4, 1, 8}), k = zeros({2, 2, 9, 8}), v = zeros({2, 2, 9, 6}),
                  lengths = zeros({2}, {DType::i64});
     CHECK(cached_attention(q, k, v, lengths).shape() == Shape{2, 4, 1, 6});

@@ -1,6 +1,6 @@
 // no-oclgrind: it replays kernels that other tests launch there
 //
-// Recorded steps.
+// Captured steps.
 #include <declivity/tensor/capture.hpp>
 
 #include <algorithm>
@@ -36,8 +36,7 @@ namespace {
 
 using Values = std::vector<std::vector<float>>;
 
-/// A network with all that a recording must look after: running statistics, random masks, a skip connection, a
-/// checkpoint.
+/// A network with everything a capture must handle: running statistics, random masks, a skip connection, a checkpoint.
 struct Net : nn::Layer {
     Tensor forward(Tensor x) override {
         const Tensor h = relu(norm(first(x)));
@@ -61,12 +60,12 @@ Tensor labels(int number) {
 enum class How { plain, captured, captured_twice };
 
 struct Outcome {
-    Values values;  // losses, then all that the training left behind
+    Values values;  // losses, then the state left by the training
     ops::RandomPosition random;
     std::int64_t replayed = 0;
 };
 
-/// Seven steps, each on a batch of its own; between them random numbers are drawn and the rate changes.
+/// Seven steps, each on its own batch; between them random numbers are sampled and the learning rate changes.
 Outcome train(How how) {
     manual_seed(5);
     Net net;
@@ -104,7 +103,8 @@ Outcome train(How how) {
 
 }  // namespace
 
-TEST_CASE("a recorded training gives the bits of a plain one: losses, gradients, statistics, moments, random numbers") {
+TEST_CASE(
+    "capture: training matches eager training bit for bit: losses, gradients, statistics, moments, random numbers") {
     const Outcome plain = train(How::plain);
     for (const How how : {How::captured, How::captured_twice}) {
         CAPTURE(static_cast<int>(how));
@@ -120,8 +120,8 @@ TEST_CASE("a recorded training gives the bits of a plain one: losses, gradients,
     }
 }
 
-TEST_CASE("a recording of a step that nothing has warmed up is as good") {
-    // Kernels are compiled, weights packed and strategies tuned within it.
+TEST_CASE("capture: without a warm-up the result is the same") {
+    // Kernels are compiled, weights packed and strategies tuned during it.
     const Environment tuned("DECLIVITY_TUNE", "1");
     const Device fresh = fresh_device();
     const Tensor weight = random_tensor({8, 3, 3, 3}, 1).to(fresh), dense = random_tensor({5, 8 * 5 * 7}, 2).to(fresh);
@@ -138,7 +138,7 @@ TEST_CASE("a recording of a step that nothing has warmed up is as good") {
     CHECK(captured.replayed() == 2);
 }
 
-TEST_CASE("replays enqueue what the call enqueued, and a step without results needs no inputs") {
+TEST_CASE("capture: replays enqueue the commands of the call, and a step without results needs no inputs") {
     const Tensor x = random_tensor({37, 11}, 1), sums = zeros({37});
     auto step = capture([&] { Tensor(sums).add_(sum(exp(x) * 2.0, {1})); });
     const auto profiled = [&] {
@@ -183,9 +183,9 @@ TEST_CASE(
     CHECK(difference(y, of_b, tolerance(DType::f32, 4, 3)) == "");
 }
 
-TEST_CASE("values that wait from before a recording are computed once, outside of it") {
+TEST_CASE("capture: values pending before a capture are evaluated once, outside of it") {
     Tensor base = random_tensor({65}, 1);
-    const Tensor before = base * 3.0;  // waits
+    const Tensor before = base * 3.0;  // pending
     auto step = capture([&](const Tensor& x) { return x + before; });
     const Tensor x = random_tensor({65}, 2);
     const auto first = step(x).to_vector<float>();
@@ -195,7 +195,7 @@ TEST_CASE("values that wait from before a recording are computed once, outside o
     CHECK(step.command_list().commands() == 1);
 }
 
-TEST_CASE("what a step leaves waiting is a part of it") {
+TEST_CASE("capture: values left pending by a step are a part of it") {
     Tensor kept;
     const Tensor state = random_tensor({33}, 1);
     auto step = capture([&] { kept = state * 2.0; });
@@ -206,7 +206,7 @@ TEST_CASE("what a step leaves waiting is a part of it") {
     for (const float value : kept.to_vector<float>()) CHECK(value == 14);
 }
 
-TEST_CASE("statistics whose normalisation nobody needs are updated, by plain and by recorded calls in any order") {
+TEST_CASE("capture: statistics of an unused normalisation are updated, by eager and captured calls in any order") {
     const auto outcome = [](int first_plain, bool captured) {
         nn::BatchNorm norm(6);
         norm.train();
@@ -234,7 +234,7 @@ TEST_CASE("statistics whose normalisation nobody needs are updated, by plain and
     for (const int first_plain : {0, 1, 2}) CHECK(outcome(first_plain, true) == outcome(first_plain, false));
 }
 
-TEST_CASE("a step takes inputs of any kind of memory, and is recorded for each kind of inputs") {
+TEST_CASE("capture: inputs in any kind of memory; a capture for each signature") {
     const auto function = [](const Tensor& x) { return sum(square(x), {1}); };
     auto strict = capture(function);
     auto lenient = capture(function, {.when_refused = WhenRefused::run});
@@ -253,14 +253,14 @@ TEST_CASE("a step takes inputs of any kind of memory, and is recorded for each k
     CHECK(strict.replayed() == 3 + 1 + 3);
     CHECK(lenient(whole).to_vector<float>() == function(whole).to_vector<float>());
     CHECK(lenient(part).to_vector<float>() == function(part).to_vector<float>());
-    CHECK(lenient.replayed() == 4);  // one odd batch changes nothing
+    CHECK(lenient.replayed() == 4);  // a single odd batch changes nothing
     for (int i = 0; i < 4; ++i) CHECK(lenient(whole).to_vector<float>() == function(whole).to_vector<float>());
-    CHECK(lenient.replayed() == 7);  // others that come again are recorded
+    CHECK(lenient.replayed() == 7);  // others are captured when they occur again
     CHECK(lenient(part).to_vector<float>() == function(part).to_vector<float>());
     CHECK(lenient.replayed() == 8);
 }
 
-TEST_CASE("what cannot be recorded is refused in words, or runs plainly") {
+TEST_CASE("capture: steps that cannot be captured are refused with a message, or run eagerly") {
     const Tensor x = random_tensor({8}, 1).set_requires_grad(), y = random_tensor({8}, 2);
     const Device other = fresh_device();
     Tensor kept = random_tensor({8}, 3);
@@ -292,7 +292,7 @@ TEST_CASE("what cannot be recorded is refused in words, or runs plainly") {
         {[](const Tensor& t) {
              return Queue::compute(t.device()).wait_for(Queue::transfer(t.device()).marker()), t * 2.0;
          },
-         "to let the compute queue wait"},
+         "a wait of the compute queue"},
     };
     for (const auto& test_case : cases) {
         CAPTURE(test_case.words);
@@ -302,39 +302,39 @@ TEST_CASE("what cannot be recorded is refused in words, or runs plainly") {
         for (int i = 0; i < 3; ++i) CHECK(lenient(y).to_vector<float>() == test_case.step(y).to_vector<float>());
         CHECK(lenient.refused().find(test_case.words) != std::string::npos);
         CHECK(lenient.replayed() == 0);
-        // Nothing of it stays behind.
+        // No state remains from it.
         CHECK((y * 2.0).to_vector<float>().size() == 8);
         CHECK(Capture::current() == nullptr);
     }
     auto step = capture([](const Tensor& t) { return t * 2.0; });
     CHECK(
         words_of<Unsupported>([&] { step(x); }) ==
-        "record: an input that requires a gradient cannot be recorded, since a replay builds no graph that leads back "
+        "capture: an input that requires a gradient cannot be captured, since a replay builds no graph that leads back "
         "to it; detach() it, or make it a tensor from before the step");
-    // Each with its own reason, and the function that was called.
+    // Each with its own reason, and the called function.
     const auto words = [&](const std::function<Tensor(const Tensor&)>& function) {
         auto strict = capture(function);
         return words_of<Unsupported>([&] { strict(y); });
     };
     CHECK(
         words([&](const Tensor& t) { return t * x; }) ==
-        "record: a result that requires a gradient cannot be recorded, since its graph is that of the first call, and "
+        "capture: a result that requires a gradient cannot be captured, since its graph is that of the first call, and "
         "a replay builds none; call backward within the step, or detach() it");
     CHECK(words([](const Tensor& t) { return slice(t, 0, 2, 4); }) ==
-          "record: a result that lies in the memory of an input cannot be recorded, since the inputs of the next call "
-          "lie in other memory; clone() it");
+          "capture: a result that shares the memory of an input cannot be captured, since the inputs of the next call "
+          "are in other memory; clone() it");
     CHECK(words([](const Tensor& t) {
               return t * sum(t).item<float>();
-          }).starts_with("record: item (a read to the host) cannot be recorded, since a replay would not do it again"));
+          }).starts_with("capture: item (a read to the host) cannot be captured, since a replay would not repeat it"));
     CHECK(words([](const Tensor& t) {
               return t * t.to_vector<float>()[0];
-          }).starts_with("record: to_vector (a read to the host) cannot"));
+          }).starts_with("capture: to_vector (a read to the host) cannot"));
     CHECK(words([](const Tensor& t) {
               return t * Tensor::from<float>({2}, {1});
-          }).starts_with("record: Tensor::from (an upload from the host) cannot be recorded"));
+          }).starts_with("capture: Tensor::from (an upload from the host) cannot be captured"));
 }
 
-TEST_CASE("hooks of tensors: what they enqueue is replayed; what they do on the host happens once") {
+TEST_CASE("capture: enqueue-only hooks are replayed, host side effects occur once") {
     const auto training = [](bool captured_) {
         manual_seed(5);
         Net net;
@@ -342,7 +342,7 @@ TEST_CASE("hooks of tensors: what they enqueue is replayed; what they do on the 
         std::vector<Tensor> parameters = net.parameters();
         for (Tensor& parameter : parameters) {
             parameter.register_hook([](const Tensor& g) { return clamp(g, -0.02, 0.02); });
-            // A step of the optimizer as soon as the gradient is whole.
+            // An optimizer step as soon as the gradient is accumulated.
             parameter.register_post_accumulate_grad_hook([&](Tensor& which) {
                 ++calls;
                 which.add_(which.grad() * -0.3);
@@ -370,7 +370,7 @@ TEST_CASE("hooks of tensors: what they enqueue is replayed; what they do on the 
     };
     CHECK(training(true) == training(false));
 
-    // Hooks that come or go are noticed, whatever their number; hooks that nobody speaks for are refused.
+    // Added or removed hooks are noticed, whatever their number; hooks that are not declared enqueue-only are refused.
     Tensor w = random_tensor({9}, 1).set_requires_grad();
     auto step = capture([&] {
         w.zero_grad();
@@ -404,7 +404,7 @@ TEST_CASE("hooks of tensors: what they enqueue is replayed; what they do on the 
     }
 }
 
-TEST_CASE("gradients that a step leaves: forgotten within it, without, or never") {
+TEST_CASE("capture: gradients of a step: zeroed within it, outside, or never") {
     const Tensor x = random_tensor({17}, 1);
     for (const int way : {0, 1, 2}) {
         CAPTURE(way);
@@ -427,12 +427,12 @@ TEST_CASE("gradients that a step leaves: forgotten within it, without, or never"
             const NoGrad no_grad;
             w.mul_(0.5), v.mul_(0.5);
         }
-        // Where gradients add up, the first call meets none and the second one.
+        // With accumulation, the first call finds no gradient and the second one does.
         CHECK(captured.replayed() == (way == 2 ? 4 : 5));
     }
 }
 
-TEST_CASE("what a graph kept of a recording's results is known to be overwritten by a replay") {
+TEST_CASE("capture: a graph's saved tensors of a capture's results count as overwritten by a replay") {
     auto twice = capture([](const Tensor& t) { return t * 2.0; });
     const Tensor x = random_tensor({5}, 1), w = random_tensor({5}, 2).set_requires_grad();
     const Tensor loss = sum(w * twice(x));
@@ -440,7 +440,7 @@ TEST_CASE("what a graph kept of a recording's results is known to be overwritten
     CHECK_THROWS_AS(loss.backward(), ValueError);
 }
 
-TEST_CASE("a recording gives its memory up when none is left, and its step goes on") {
+TEST_CASE("capture: releases its memory when none is left, and the step continues") {
     const Environment limit("DECLIVITY_MEMORY_LIMIT", "48M");
     const Device small = fresh_device();
     const Tensor x = random_tensor({1 << 20}, 1).to(small);
@@ -453,10 +453,10 @@ TEST_CASE("a recording gives its memory up when none is left, and its step goes 
     CHECK(held >= 4 << 20);
     bool summarised = false;
     for (const auto& row : small.memory_by_scope())
-        summarised = summarised || (row.scope == "recorded step" && row.bytes >= held);
+        summarised = summarised || (row.scope == "captured step" && row.bytes >= held);
     CHECK(summarised);
     {
-        // So much that what the recording holds is needed, too.
+        // So much that the memory of the capture is needed, too.
         std::vector<Buffer> all;
         try {
             for (;;) all.emplace_back(small, 1 << 20);
@@ -472,7 +472,7 @@ TEST_CASE("a recording gives its memory up when none is left, and its step goes 
     CHECK(step.replayed() == 2);
 }
 
-TEST_CASE("memory of a recording goes back to the pool with its last holder") {
+TEST_CASE("capture: its memory returns to the pool with its last owner") {
     const Device fresh = fresh_device();
     const Tensor x = random_tensor({1 << 16}, 1).to(fresh);
     const auto before = fresh.memory().in_use;
@@ -488,7 +488,7 @@ TEST_CASE("memory of a recording goes back to the pool with its last holder") {
     CHECK(fresh.memory().in_use == before);
 }
 
-TEST_CASE("threads record and replay beside each other") {
+TEST_CASE("capture: concurrent captures and replays in several threads") {
     const Tensor shared_weight = random_tensor({6, 6}, 1);
     std::vector<std::thread> threads;
     std::vector<int> wrong(4, 0);
@@ -509,7 +509,7 @@ TEST_CASE("threads record and replay beside each other") {
     CHECK(wrong == std::vector<int>(4, 0));
 }
 
-TEST_CASE("a recorded step within another is a part of it") {
+TEST_CASE("a captured step within another is a part of it") {
     auto inner = capture([](const Tensor& t) { return t * 3.0; });
     auto outer = capture([&](const Tensor& t) { return inner(t) + 1.0; });
     const Tensor a = full({4}, 1.0), b = full({4}, 2.0);
@@ -520,9 +520,9 @@ TEST_CASE("a recorded step within another is a part of it") {
     CHECK(inner(b).to_vector<float>() == std::vector<float>(4, 6));
 }
 
-TEST_CASE("a recorded step that calls itself is refused") {
+TEST_CASE("a captured step that calls itself is refused") {
     constexpr const char* says =
-        "record: expected a call of the step after the previous one has ended, got one within it";
+        "capture: expected a call of the step after the previous one has ended, got one within it";
     for (const WhenRefused when : {WhenRefused::fail, WhenRefused::run}) {
         CapturedStep* self = nullptr;
         int depth = 0;
@@ -545,7 +545,7 @@ TEST_CASE("a recorded step that calls itself is refused") {
         CHECK_THROWS_WITH_AS(through({ones({4})}), doctest::Contains(says), ValueError);
         CHECK_THROWS_WITH_AS(second({ones({4})}), doctest::Contains(says), ValueError);
     }
-    // One that reads elements runs plainly, and may not call itself either.
+    // One that reads elements runs eagerly, and may not call itself either.
     CapturedStep* self = nullptr;
     int depth = 0;
     CapturedStep reads(
@@ -562,7 +562,7 @@ TEST_CASE("a recorded step that calls itself is refused") {
     CHECK(reads({ones({4})}).size() == 1);
 }
 
-TEST_CASE("what cannot be recorded names the layer that it is in") {
+TEST_CASE("capture: errors name the layer") {
     struct Reads : nn::Layer {
         nn::Linear& dense = add("dense", nn::Linear(3, 2));
         Tensor forward(Tensor x) override { return dense(x) * sum(x).item<float>(); }

@@ -1,6 +1,6 @@
 // no-oclgrind: it replays kernels that other tests launch there
 //
-// Recorded steps whose inputs, results and tensors are one another.
+// Captured steps whose inputs, results and tensors alias each other.
 #include <declivity/tensor/capture.hpp>
 
 #include <functional>
@@ -32,7 +32,7 @@ V vec(const Tensor& x) { return x.to_vector<float>(); }
 
 }  // namespace
 
-TEST_CASE("the same tensor given for two inputs of a recording is two inputs") {
+TEST_CASE("capture aliases: the same tensor passed for two inputs counts as two inputs") {
     auto f = [](const std::vector<Tensor>& in) { return std::vector{in[0] - in[1] * 2.0}; };
     auto r = capture(f);
     Tensor a = T(1), b = T(2), c = T(3);
@@ -40,7 +40,7 @@ TEST_CASE("the same tensor given for two inputs of a recording is two inputs") {
     CHECK(vec(r({b, c})[0]) == vec(f({b, c})[0]));
 }
 
-TEST_CASE("an input that is passed on is the one that was given for it") {
+TEST_CASE("capture aliases: an input that is returned is the tensor that was passed") {
     auto f = [](const std::vector<Tensor>& in) { return std::vector{in[1]}; };
     auto r = capture(f);
     Tensor a = T(1), b = T(2), c = T(3);
@@ -48,7 +48,7 @@ TEST_CASE("an input that is passed on is the one that was given for it") {
     CHECK(vec(r({b, c})[0]) == vec(c));
 }
 
-TEST_CASE("a recorded input that is also a tensor of the step does not replace that tensor") {
+TEST_CASE("capture aliases: an input that is also a tensor of the step does not replace that tensor") {
     Tensor w = T(1), y = T(2);
     auto f = [&](const Tensor& x) { return x - w * 2.0; };
     auto r = capture(f);
@@ -56,7 +56,7 @@ TEST_CASE("a recorded input that is also a tensor of the step does not replace t
     CHECK(vec(r(y)) == vec(f(y)));
 }
 
-TEST_CASE("a result may be the next input") {
+TEST_CASE("capture aliases: a result may be the next input") {
     Tensor w = T(1, {64, 64});
     auto f = [&](const Tensor& x) { return tanh(matmul(x, w)); };
     auto r = capture(f);
@@ -69,7 +69,7 @@ TEST_CASE("a result may be the next input") {
     }
 }
 
-TEST_CASE("a result may be the next input of a step with temporaries") {
+TEST_CASE("capture aliases: a result may be the next input of a step with temporaries") {
     Tensor w = T(1, {64, 64});
     auto f = [&](const Tensor& x) {
         Tensor s = x;
@@ -86,7 +86,7 @@ TEST_CASE("a result may be the next input of a step with temporaries") {
     }
 }
 
-TEST_CASE("results may be exchanged as the next inputs") {
+TEST_CASE("capture aliases: results may be swapped as the next inputs") {
     auto f = [&](const std::vector<Tensor>& in) { return std::vector{in[1] * 2.0, in[0] + 1.0}; };
     auto r = capture(f);
     std::vector<Tensor> p{T(1), T(2)}, q = p;
@@ -99,7 +99,7 @@ TEST_CASE("results may be exchanged as the next inputs") {
     }
 }
 
-TEST_CASE("an input that is written in place is written wherever it lies, behind what waits for it") {
+TEST_CASE("capture aliases: an input written in place is written at any location, after its pending readers") {
     auto f = [&](const Tensor& x) {
         Tensor(x).mul_(2.0);
         return x.clone() + 1.0;
@@ -116,7 +116,7 @@ TEST_CASE("an input that is written in place is written wherever it lies, behind
     }
 }
 
-TEST_CASE("an input that is no block of memory is written in place all the same") {
+TEST_CASE("capture aliases: a non-contiguous input is written in place too") {
     auto f = [&](const Tensor& x) {
         Tensor(x).mul_(2.0);
         return x.clone() + 1.0;
@@ -131,7 +131,7 @@ TEST_CASE("an input that is no block of memory is written in place all the same"
     }
 }
 
-TEST_CASE("a graph knows of an input that a replay has written") {
+TEST_CASE("capture aliases: a graph detects that a replay has written its input") {
     auto f = [&](const Tensor& x) {
         Tensor(x).mul_(2.0);
         return x.clone();
@@ -146,7 +146,7 @@ TEST_CASE("a graph knows of an input that a replay has written") {
     CHECK_THROWS(l.backward());
 }
 
-TEST_CASE("an input that requires a gradient runs plainly when asked for, behind replays as well") {
+TEST_CASE("capture aliases: an input that requires a gradient runs eagerly if allowed, also after replays") {
     auto f = [&](const Tensor& x) { return sum(x * x); };
     auto r = capture(f, {.when_refused = WhenRefused::run});
     r(T(1));
@@ -157,7 +157,7 @@ TEST_CASE("an input that requires a gradient runs plainly when asked for, behind
     CHECK(l.grad().defined());
 }
 
-TEST_CASE("an input that requires a gradient and is no block of memory keeps its graph") {
+TEST_CASE("capture aliases: a non-contiguous input that requires a gradient keeps its graph") {
     auto f = [&](const Tensor& x) { return sum(x * x); };
     auto r = capture(f, {.when_refused = WhenRefused::run});
     Tensor l = T(3);
@@ -166,7 +166,7 @@ TEST_CASE("an input that requires a gradient and is no block of memory keeps its
     CHECK(l.grad().defined());
 }
 
-TEST_CASE("a step whose values another thread computes is not replayed without them") {
+TEST_CASE("a step whose values are computed by another thread is not replayed without them") {
     Tensor w = T(1), x = T(2);
     auto f = [&](const Tensor& in) {
         Tensor h = in * 2.0 + w;
@@ -180,7 +180,7 @@ TEST_CASE("a step whose values another thread computes is not replayed without t
     }
 }
 
-TEST_CASE("a step that writes elsewhere from call to call is found out") {
+TEST_CASE("capture aliases: a step that writes other memory from call to call is detected") {
     int n1 = 0, n2 = 0;
     Tensor h1 = zeros({8, 8}), h2 = zeros({8, 8});
     auto f1 = [&](const Tensor& x) {
@@ -201,7 +201,7 @@ TEST_CASE("a step that writes elsewhere from call to call is found out") {
     CHECK(vec(h1) == vec(h2));
 }
 
-TEST_CASE("an input may be what the step writes") {
+TEST_CASE("capture aliases: an input may be written by the step") {
     // First another tensor, then the one that is written, and the other way round.
     auto run = [](bool rec, int first) {
         Tensor w = T(1), u = T(2);
@@ -222,7 +222,7 @@ TEST_CASE("an input may be what the step writes") {
     for (const int first : {0, 1}) CHECK(run(false, first) == run(true, first));
 }
 
-TEST_CASE("a refused step still writes its input") {
+TEST_CASE("capture aliases: a refused step still writes its input") {
     auto f = [&](const Tensor& x) {
         Tensor(x).mul_(2.0);
         return Tensor::from(V{sum(x).item<float>()}, {1});
@@ -234,7 +234,7 @@ TEST_CASE("a refused step still writes its input") {
     CHECK(vec(a) == vec(b));
 }
 
-TEST_CASE("values that wait for moments and statistics have the elements of before the replay") {
+TEST_CASE("capture aliases: values pending on moments and statistics have the elements from before the replay") {
     auto run = [](bool rec) {
         std::vector<V> out;
         Tensor w = T(1);
@@ -275,7 +275,7 @@ TEST_CASE("values that wait for moments and statistics have the elements of befo
     }
 }
 
-TEST_CASE("types of half precision, f64 and integers give the bits of plain calls") {
+TEST_CASE("capture aliases: f16, bf16, f64 and integers match eager calls bit for bit") {
     for (DType d : {DType::f16, DType::bf16, DType::f64, DType::i32}) {
         CAPTURE(static_cast<int>(d));
         if (d == DType::f64 && !default_device().info().fp64) continue;
@@ -291,15 +291,15 @@ TEST_CASE("types of half precision, f64 and integers give the bits of plain call
     }
 }
 
-TEST_CASE("a gradient with a graph is refused") {
+TEST_CASE("capture aliases: a gradient with a graph is refused") {
     Tensor x = T(1);
     x.set_requires_grad();
     auto step = capture([&] { x.set_grad(grad({sum(x * x * x)}, {x}, {.create_graph = true})[0]); });
     CHECK_THROWS_AS(step(), Unsupported);
-    x.zero_grad();  // which x held, and which held x
+    x.zero_grad();  // owned by x, and owning x
 }
 
-TEST_CASE("a gradient in the memory of an input is refused, or run") {
+TEST_CASE("capture aliases: a gradient in the memory of an input is refused, or runs eagerly") {
     Tensor w = zeros({8, 8});
     w.set_requires_grad();
     const std::vector<std::function<Tensor(const Tensor&)>> same_memory{[](const Tensor& x) { return x; },
@@ -327,7 +327,7 @@ TEST_CASE("a gradient in the memory of an input is refused, or run") {
     CHECK(copied.replayed() == 2);
 }
 
-TEST_CASE("a refused step passes its input on, however that lies") {
+TEST_CASE("capture aliases: a refused step returns its input, whatever its strides") {
     auto step =
         capture([](const Tensor& x) { return (void)x.to_vector<float>(), x; }, {.when_refused = WhenRefused::run});
     const Tensor x = transpose(T(1), 0, 1);
@@ -337,7 +337,7 @@ TEST_CASE("a refused step passes its input on, however that lies") {
     CHECK(vec(x) == vec(transpose(T(1), 0, 1) * 2.0));
 }
 
-TEST_CASE("a step may ask after its own recording") {
+TEST_CASE("capture aliases: a step may query its own capture") {
     CapturedStep* self = nullptr;
     auto step =
         capture([&](const std::vector<Tensor>& in) { return (void)self->replayed(), std::vector{in[0] + 1.0}; });

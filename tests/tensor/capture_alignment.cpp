@@ -1,6 +1,6 @@
 // no-oclgrind: it replays kernels that other tests launch there
 //
-// Inputs of captured steps that lie otherwise in their memory than those that were recorded.
+// Inputs of captured steps with another alignment than the captured ones.
 #include <declivity/tensor/capture.hpp>
 
 #include <cstdint>
@@ -19,14 +19,14 @@ using namespace declivity::test;
 
 namespace {
 
-/// Ten elements that begin `before` elements behind the start of their memory.
+/// Ten elements at an offset of `before` elements.
 Tensor part(std::int64_t before, std::uint64_t seed, DType dtype) {
     return slice(random_tensor({before + 10}, seed, dtype, 0, 50), 0, before, before + 10);
 }
 
 }  // namespace
 
-TEST_CASE("a captured step takes inputs of any alignment, whichever was recorded") {
+TEST_CASE("capture alignment: inputs of any alignment, whichever was captured") {
     for (const DType dtype : {DType::f32, DType::f16, DType::bf16, DType::i64, DType::u8, DType::boolean})
         for (const std::int64_t captured : {0, 5, 64, 67})
             for (const std::int64_t later : {0, 1, 5, 33, 64, 100}) {
@@ -44,7 +44,7 @@ TEST_CASE("a captured step takes inputs of any alignment, whichever was recorded
             }
 }
 
-TEST_CASE("a captured step takes fresh, empty, strided and its own results where a part of a tensor was recorded") {
+TEST_CASE("capture alignment: fresh, empty, strided inputs and own results where a part of a tensor was captured") {
     const Tensor x = random_tensor({40}, 1);
     const auto function = [](const Tensor& t) { return t * 2; };
     auto step = capture(function);
@@ -57,7 +57,7 @@ TEST_CASE("a captured step takes fresh, empty, strided and its own results where
     CHECK(values(step(slice(x, 0, 9, 9))).empty());
 }
 
-TEST_CASE("a captured step that writes its input writes the tensor that was given, however that lies") {
+TEST_CASE("capture alignment: a step that writes its input writes the tensor that was passed, whatever its strides") {
     auto step = capture([](const std::vector<Tensor>& given) {
         const NoGrad no_grad;
         Tensor x = given[0];

@@ -1,6 +1,6 @@
 // no-oclgrind: it replays kernels that other tests launch there
 //
-// Recorded steps whose tensors, weights or commands change between calls.
+// Captured steps whose tensors, weights or commands change between calls.
 #include <declivity/tensor/capture.hpp>
 
 #include <memory>
@@ -18,7 +18,7 @@
 using namespace declivity;
 using namespace declivity::test;
 
-TEST_CASE("a step is recorded anew when its tensors are others than they were") {
+TEST_CASE("capture changes: a step is captured again when its tensors are replaced") {
     Tensor w = random_tensor({9}, 1).set_requires_grad();
     const Tensor x = random_tensor({9}, 2);
     const auto function = [&](const Tensor& t) {
@@ -45,7 +45,7 @@ TEST_CASE("a step is recorded anew when its tensors are others than they were") 
     CHECK(step.replayed() == 3);
 }
 
-TEST_CASE("weights that kernels were prepared for are prepared anew when they were written") {
+TEST_CASE("capture changes: packed weights are packed again when they were written") {
     nn::Sequential model(nn::Conv2d(3, 32, 3, {.padding = 1}), nn::BatchNorm(32), nn::ReLU(),
                          nn::Conv2d(32, 64, 3, {.padding = 1}));
     model.eval();
@@ -62,7 +62,7 @@ TEST_CASE("weights that kernels were prepared for are prepared anew when they we
     CHECK(infer.replayed() <= 6);
 }
 
-TEST_CASE("a step that writes weights and uses them as constants gives what plain calls give") {
+TEST_CASE("capture changes: a step that writes weights and uses them as constants matches eager calls") {
     const Tensor x = random_tensor({2, 32, 16, 16}, 1);
     const auto outcome = [&](bool captured, bool before_as_well) {
         Tensor weight = random_tensor({64, 32, 3, 3}, 2).set_requires_grad();
@@ -75,9 +75,8 @@ TEST_CASE("a step that writes weights and uses them as constants gives what plai
         auto step = capture(function, {.when_refused = WhenRefused::run});
         std::vector<std::vector<float>> out;
         for (int i = 0; i < 9; ++i) out.push_back((captured ? step(x) : function(x)).to_vector<float>());
-        // Prepared for what is overwritten in the same step, it would have to be prepared anew each time. GPU-like
-        // kernels take weights as they are.
-        const bool prepares = default_device().style() == KernelStyle::simd;
+        // Weights overwritten in the same step would have to be packed each time. simt kernels use weights unpacked.
+        const bool prepares = default_device().kernel_style() == KernelStyle::simd;
         CHECK(step.replayed() == (captured && !(before_as_well && prepares) ? 8 : 0));
         return out;
     };
@@ -96,7 +95,7 @@ TEST_CASE(
             sum(square(a * in) + b).backward();
             optimizer.step();
         }
-        void other(const Tensor& in) {  // gradients lie elsewhere, so that the table is another
+        void other(const Tensor& in) {  // gradients have other addresses, so that the table differs
             optimizer.zero_grad();
             sum(a * in + b).backward();
             optimizer.step();
@@ -124,7 +123,7 @@ TEST_CASE(
     for (std::size_t i = 0; i < others.size(); ++i) CHECK(others[i].to_vector<float>() == before[i]);
 }
 
-TEST_CASE("a step that does something else each time is found out") {
+TEST_CASE("capture changes: a step with different commands each time is detected") {
     int calls = 0;
     const auto counts = [&](const Tensor& t) { return t * static_cast<double>(++calls); };
     auto step = capture(counts, {.when_refused = WhenRefused::run, .command_lists = 2});
@@ -133,7 +132,7 @@ TEST_CASE("a step that does something else each time is found out") {
     CHECK(step.refused().find("others from call to call") != std::string::npos);
 }
 
-TEST_CASE("a step may change from time to time when it is told to look") {
+TEST_CASE("capture changes: with confirmation a step may change from time to time") {
     double factor = 1;
     auto step = capture([&](const Tensor& t) { return t * factor; }, {.command_lists = 2});
     const Tensor ones = full({3}, 1.0);
@@ -141,7 +140,7 @@ TEST_CASE("a step may change from time to time when it is told to look") {
     for (int i = 0; i < 3; ++i) CHECK(first() == 1);
     CHECK(step.replayed() == 1);
     factor = 2;
-    CHECK(first() == 1);  // nobody looks
+    CHECK(first() == 1);  // no confirmation
     CHECK(step.replayed() == 2);
     step.confirm();
     for (int i = 0; i < 3; ++i) CHECK(first() == 2);

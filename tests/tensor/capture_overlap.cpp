@@ -1,6 +1,6 @@
 // no-oclgrind: it replays kernels that other tests launch there
 //
-// Recorded steps whose inputs are parts of one another, or of tensors that the step uses otherwise.
+// Captured steps whose inputs overlap each other, or other tensors of the step.
 #include <declivity/tensor/capture.hpp>
 
 #include <cstddef>
@@ -23,10 +23,10 @@ namespace {
 
 using Rows = std::vector<std::vector<float>>;
 
-/// Commands that read and write two inputs and tensors of the step's own, as a seed says.
+/// Commands that read and write two inputs and tensors of the step, generated from a seed.
 class Commands {
   public:
-    /// @param across whether some lie across, of which a product has other bits than of their clone()
+    /// @param across whether some operands are transposed, for which a product has other bits than for their clone()
     Commands(std::uint64_t seed, bool across, const Tensor& rows, const Tensor& columns)
         : random_(seed), across_(across) {
         for (std::int64_t left = 3 + below(3); left > 0; --left)
@@ -70,9 +70,9 @@ class Commands {
     Tensor mine_;
 };
 
-/// Calls with inputs that lie in memory of their own, side by side, over one another, across, and in tensors of the
-/// step's. Adds what is there after each call to `values`.
-/// @return how many were replays
+/// Calls with inputs in separate memory, adjacent, overlapping, transposed, and in tensors of the step. Appends the
+/// state after each call to `values`.
+/// @return the number of replays
 std::int64_t calls(std::uint64_t seed, bool captured, Rows& values) {
     const Tensor all = random_tensor({8, 64}, seed), rows = random_tensor({8, 64}, seed + 1000),
                  columns = random_tensor({64, 8}, seed + 2000);
@@ -98,7 +98,7 @@ std::int64_t calls(std::uint64_t seed, bool captured, Rows& values) {
 
 }  // namespace
 
-TEST_CASE("inputs that are parts of a buffer are taken where they lie, and written there") {
+TEST_CASE("capture overlap: inputs that are parts of a buffer are used and written in place") {
     const Tensor rows = random_tensor({8, 64}, 3);  // each row as aligned as the whole
     const auto expected = [&](std::int64_t row) {
         std::vector<float> x = slice(rows, 0, row, row + 1).to_vector<float>();
@@ -130,7 +130,7 @@ TEST_CASE("inputs that are parts of a buffer are taken where they lie, and writt
     for (int row = 0; row < 8; ++row)
         CHECK(slice(into, 0, 7 - row, 8 - row).to_vector<float>() ==
               (slice(rows, 0, row, row + 1) * 3.0).to_vector<float>());
-    // A part of what the step knows by another name is copied, as before.
+    // A part of a tensor that the step also uses directly is copied, as before.
     auto other = capture([&](const Tensor& x) { return x + slice(rows, 0, 0, 1); });
     for (int row = 1; row < 5; ++row)
         CHECK(other(slice(rows, 0, row, row + 1)).to_vector<float>() ==
@@ -139,7 +139,7 @@ TEST_CASE("inputs that are parts of a buffer are taken where they lie, and writt
     CHECK(other.refused().empty());
 }
 
-TEST_CASE("inputs that overlap each other or a tensor of the step give what plain calls give") {
+TEST_CASE("capture overlap: inputs that overlap each other or a tensor of the step match eager calls") {
     std::int64_t replayed = 0;
     for (std::uint64_t seed = 0; seed < 60; ++seed) {
         CAPTURE(seed);

@@ -1,6 +1,6 @@
 // no-oclgrind: it replays kernels that other tests launch there
 //
-// Recorded steps with positions and lengths that lie on the device, and change.
+// Captured steps with changing positions and lengths in device memory.
 #include <declivity/tensor/capture.hpp>
 
 #include <cmath>
@@ -22,13 +22,12 @@ namespace {
 
 constexpr std::int64_t kRoom = 13, kWidth = 6;
 
-/// One token of attention over keys and values of the tokens before it: into row `position` of both caches, then over
-/// the rows up to that one.
+/// One token of attention with a KV cache: writes row `position` of both caches, then attends to the rows up to it.
 struct Attention {
     Tensor position = zeros({1}, {.dtype = DType::i32});
     Tensor keys = zeros({kRoom, kWidth}), values = zeros({kRoom, kWidth});
     Tensor places = reshape(arange(0, kRoom, 1, {.dtype = DType::i32}), {kRoom, 1});
-    Tensor table = random_tensor({kRoom, kWidth}, 77);  // what a place adds to its token
+    Tensor table = random_tensor({kRoom, kWidth}, 77);  // position embedding
 
     Tensor operator()(const Tensor& token) {
         const NoGrad no_grad;
@@ -46,7 +45,7 @@ Tensor token(std::int64_t sequence, std::int64_t at) {
     return random_tensor({1, kWidth}, static_cast<std::uint64_t>(100 * sequence + at));
 }
 
-/// The same in C++, of all tokens of a sequence.
+/// The same in C++, for all tokens of a sequence.
 std::vector<std::vector<double>> by_host(std::int64_t sequence, std::int64_t tokens, const std::vector<float>& table) {
     std::vector<std::vector<double>> x, out;
     for (std::int64_t at = 0; at < tokens; ++at) {
@@ -71,12 +70,12 @@ std::vector<std::vector<double>> by_host(std::int64_t sequence, std::int64_t tok
 
 }  // namespace
 
-TEST_CASE("a position in device memory grows from replay to replay, and begins anew") {
+TEST_CASE("capture positions: a position in device memory grows from replay to replay, and restarts") {
     Attention plain, captured;
     auto step = capture([&](const Tensor& x) { return captured(x); });
     const std::vector<float> table = plain.table.to_vector<float>();
     for (std::int64_t sequence = 0; sequence < 2; ++sequence) {
-        const std::int64_t tokens = 10 + sequence * 3;  // the second fills the cache, over what the first has left
+        const std::int64_t tokens = 10 + sequence * 3;  // the second sequence overwrites the cache of the first
         const auto expected = by_host(sequence, tokens, table);
         for (std::int64_t at = 0; at < tokens; ++at) {
             CAPTURE(at);
@@ -93,7 +92,7 @@ TEST_CASE("a position in device memory grows from replay to replay, and begins a
     CHECK(step.replayed() == 22);
 }
 
-TEST_CASE("each row of a batch may have a length of its own, as an input") {
+TEST_CASE("capture positions: each row of a batch may have its own length, as an input") {
     const Tensor places = reshape(arange(0, 9, 1, {.dtype = DType::i32}), {1, 9});
     auto mean = capture([&](const std::vector<Tensor>& in) {
         const Tensor used = in[0] * (places < reshape(in[1], {3, 1}));

@@ -1,6 +1,6 @@
 // no-oclgrind: it replays kernels that other tests launch there
 //
-// Recorded steps whose inputs come in several shapes and types.
+// Captured steps with inputs of several shapes and types.
 #include <declivity/tensor/capture.hpp>
 
 #include <cmath>
@@ -26,7 +26,7 @@ using Values = std::vector<std::vector<float>>;
 
 }  // namespace
 
-TEST_CASE("recordings of several shapes are kept side by side, and the one not used for longest goes") {
+TEST_CASE("capture signatures: captures for several shapes are cached, the least recently used one is evicted") {
     CHECK(words_of<ValueError>([] {
               capture([](const Tensor& x) { return x; }, {.signatures = 0});
           }).find("at least 1 signature, got 0") != std::string::npos);
@@ -54,9 +54,9 @@ TEST_CASE("recordings of several shapes are kept side by side, and the one not u
     CHECK(call(4) == 2);
     const auto memory = step.command_list().memory();
     CHECK(memory > 0);
-    CHECK(call(9) == 3);  // in the place of 7
+    CHECK(call(9) == 3);  // replaces 7
     CHECK(call(4) == 3);
-    CHECK(call(7) == 4);  // in the place of 9
+    CHECK(call(7) == 4);  // replaces 9
     CHECK(call(4) == 4);
     CHECK(call(9) == 5);
     CHECK(step.replayed() == 5);
@@ -65,7 +65,9 @@ TEST_CASE("recordings of several shapes are kept side by side, and the one not u
     CHECK(call(9) == 6);
 }
 
-TEST_CASE("inputs of more kinds in turn than are kept: refused() says so until calls are replays again") {
+TEST_CASE(
+    "capture signatures: with more signatures than the cache holds, refused() reports it until calls are replays "
+    "again") {
     for (const WhenRefused when : {WhenRefused::fail, WhenRefused::run}) {
         auto step = capture([](const Tensor& x) { return x * 2.0; }, {.when_refused = when, .signatures = 2});
         const auto turn = [&](std::int64_t kinds) {
@@ -76,18 +78,19 @@ TEST_CASE("inputs of more kinds in turn than are kept: refused() says so until c
         if (when == WhenRefused::run) continue;
         const std::int64_t before = step.replayed();
         turn(3);
-        CHECK(step.refused().empty());  // one more is nothing to speak of
+        CHECK(step.refused().empty());  // a single eviction is not reported
         for (int i = 0; i < 3; ++i) turn(3);
         CHECK(step.replayed() == before + 2);
         CHECK(step.refused() ==
-              "inputs of more kinds (shapes, types) in turn than the 2 that recordings are kept of: each call throws "
-              "out the recording that a later one needs, and is recorded itself (raise CaptureOptions::signatures)");
+              "alternating inputs of more signatures (shapes, types) than the 2 for which captures are kept: each call "
+              "evicts "
+              "out the capture that a later one needs, and is captured itself (raise CaptureOptions::signatures)");
         for (int i = 0; i < 3; ++i) turn(2);
         CHECK(step.refused().empty());
     }
 }
 
-TEST_CASE("a signature that was thrown out leaves its results, and memory that is still at work, to who has them") {
+TEST_CASE("capture signatures: an evicted capture leaves its results and memory in use to their owners") {
     const auto function = [](const Tensor& x) {
         Tensor y = x;
         for (int i = 0; i < 4; ++i) y = matmul(tanh(y), transpose(x, 0, 1)) * 0.1;
@@ -99,14 +102,14 @@ TEST_CASE("a signature that was thrown out leaves its results, and memory that i
     for (int i = 0; i < 12; ++i) {
         const std::int64_t n = 40 + 8 * (i % 3);
         const Tensor x = random_tensor({n, n}, 50 + static_cast<std::uint64_t>(i));
-        kept.push_back(step(x));  // not read yet: the next shape throws its recording out while it is at work
+        kept.push_back(step(x));  // not read yet: the next shape evicts its capture while it is running
         kept_elements.push_back(function(x).to_vector<float>());
     }
     for (std::size_t i = 0; i < kept.size(); ++i) CHECK(kept[i].to_vector<float>() == kept_elements[i]);
     CHECK(step.replayed() == 0);
 }
 
-TEST_CASE("other types are other signatures, and a number of inputs that never worked is not held against the next") {
+TEST_CASE("capture signatures: other types are other signatures, and a failed signature does not affect the next") {
     auto step = capture([](const std::vector<Tensor>& in) { return std::vector{in.at(0) * 2.0 + in.at(1)}; });
     CHECK_THROWS_AS(step({zeros({3})}), std::out_of_range);
     const Tensor floats = random_tensor({3}, 1), whole = Tensor::from<std::int64_t>({4, 5, 6}, {3});
@@ -121,7 +124,7 @@ TEST_CASE("other types are other signatures, and a number of inputs that never w
     CHECK(step.replayed() == 7);
 }
 
-TEST_CASE("to confirm a step records one call, and where that does something else now all are recorded anew") {
+TEST_CASE("capture signatures: confirmation compares one call, and captures all again if it differs") {
     double factor = 2;
     int calls = 0;
     auto step = capture([&](const Tensor& x) { return ++calls, x * factor; }, {.command_lists = 2});
@@ -146,18 +149,18 @@ TEST_CASE("to confirm a step records one call, and where that does something els
     CHECK(step.replayed() == 2 + 3 * 3 + 2);
 }
 
-TEST_CASE("inputs without elements are inputs") {
+TEST_CASE("capture signatures: inputs without elements") {
     auto step = capture([](const std::vector<Tensor>& in) { return std::vector{concat({in[0], in[1]}, 0) * 2.0}; });
     const Tensor none = zeros({4, 0, 3}), rows = zeros({4, 3}), x = random_tensor({2, 3}, 1);
     for (int i = 0; i < 3; ++i) {
-        // Of memory that has none, and nothing of some that has, at its very end as well.
+        // An empty buffer, and empty slices of a nonempty one, also at its very end.
         const Tensor part = i == 0 ? reshape(slice(none, 0, i, i + 1), {0, 3}) : slice(rows, 0, 2 * i, 2 * i);
         CHECK(step({part, x})[0].to_vector<float>() == (x * 2.0).to_vector<float>());
     }
     CHECK(step.replayed() == 2);
 }
 
-TEST_CASE("a step gives defined tensors") {
+TEST_CASE("capture signatures: a step must return defined tensors") {
     for (const WhenRefused when : {WhenRefused::fail, WhenRefused::run}) {
         auto step = capture(
             [](const std::vector<Tensor>& in) {
@@ -165,6 +168,6 @@ TEST_CASE("a step gives defined tensors") {
             },
             {.when_refused = when});
         CHECK(words_of<ValueError>([&] { step({zeros({3})}); }) ==
-              "record: expected defined tensors from the step, got an undefined one at 1");
+              "capture: expected defined tensors from the step, got an undefined one at 1");
     }
 }

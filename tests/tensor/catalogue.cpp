@@ -1,5 +1,6 @@
-// Every function of functions.hpp against plain C++ in double, on odd sizes, dense and strided, in f32 and f64, and its
-// gradients against central differences. A function of the header that is missing from the table is a failure.
+// Every function of functions.hpp compared with plain C++ in double, on odd sizes, dense and strided, in f32 and f64,
+// and its gradients compared with central differences. A function of the header that is missing from the table is a
+// failure.
 #include <algorithm>
 #include <cmath>
 #include <functional>
@@ -26,8 +27,7 @@ using namespace declivity::test::catalogue;
 
 namespace {
 
-/// All cases; of those of one kind a part, where tests are run by turns, and of all where only what is printed counts
-/// (silence.cpp).
+/// All cases; a part of similar cases if tests run in turns, and of all cases if only the output counts (silence.cpp).
 std::vector<Case> cases_of_turn() {
     std::vector<Case> chosen, all = cases();
     for (std::size_t at = 0; at < all.size(); ++at)
@@ -57,7 +57,7 @@ TEST_CASE("catalogue: the table has every function of functions.hpp") {
     }
 }
 
-TEST_CASE("catalogue: values agree with plain C++, dense and strided") {
+TEST_CASE("catalogue: values match plain C++, dense and strided") {
     const KeepRandom keep;
     for (const Case& test_case : cases_of_turn()) {
         CAPTURE(test_case.name);
@@ -74,8 +74,8 @@ TEST_CASE("catalogue: values agree with plain C++, dense and strided") {
     }
 }
 
-TEST_CASE("catalogue: gradients agree with central differences, dense and strided") {
-    if (!device().info().fp64 || small_cases()) return;  // below, the same kernels run once
+TEST_CASE("catalogue: gradients match central differences, dense and strided") {
+    if (!device().info().fp64 || small_cases()) return;  // the tests below run the same kernels once
     const KeepRandom keep;
     for (const Case& test_case : cases_of_turn()) {
         if (!test_case.differentiable) continue;
@@ -91,7 +91,7 @@ TEST_CASE("catalogue: gradients agree with central differences, dense and stride
     }
 }
 
-TEST_CASE("catalogue: gradients of f32 agree with those of f64") {
+TEST_CASE("catalogue: gradients of f32 match those of f64") {
     if (!device().info().fp64) return test::skip("f64: the device has no double precision");
     const KeepRandom keep;
     for (const Case& test_case : cases_of_turn()) {
@@ -118,7 +118,7 @@ TEST_CASE("catalogue: gradients of f32 agree with those of f64") {
     }
 }
 
-TEST_CASE("catalogue: functions without gradient end the graph") {
+TEST_CASE("catalogue: functions without a gradient end the graph") {
     for (const Case& test_case : cases()) {
         if (test_case.differentiable) continue;
         CAPTURE(test_case.name);
@@ -129,7 +129,7 @@ TEST_CASE("catalogue: functions without gradient end the graph") {
     }
 }
 
-TEST_CASE("catalogue: an undefined tensor is refused by the function that was called") {
+TEST_CASE("catalogue: an undefined tensor is refused by the called function") {
     const KeepRandom keep;
     for (const Case& test_case : cases()) {
         const Tensors whole = tensors_of(test_case, inputs_of(test_case), DType::f32, Layout::dense);

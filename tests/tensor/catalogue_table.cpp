@@ -1,7 +1,7 @@
 // no-oclgrind: it runs the cases of the catalogue, as the test of that name does
-// The table of docs/catalogue.md: what each function of functions.hpp takes, how often it can be differentiated, and
-// what it launches. DECLIVITY_WRITE_CATALOGUE=docs/catalogue.md writes it anew (some minutes); else only its names are
-// looked at.
+// The table of docs/catalogue.md: for each function of functions.hpp its types, the order of its gradients, and its
+// kernels. DECLIVITY_WRITE_CATALOGUE=docs/catalogue.md regenerates it (some minutes); otherwise only its names are
+// checked.
 #include <algorithm>
 #include <cstdlib>
 #include <filesystem>
@@ -39,10 +39,10 @@ std::string text_of(const fs::path& file) {
     return {std::istreambuf_iterator<char>(in), {}};
 }
 
-/// What the cases of one function show of it.
+/// Properties of a function, found by running its cases.
 struct Facts {
     std::set<DType> types;
-    int order = 0;  // of gradients; 2 stands for any
+    int order = 0;  // order of differentiability; 2 means any
     bool flat = false;
     std::set<std::string> kernels;
 };
@@ -81,7 +81,7 @@ int gradient_order(const Case& one) {
     const Tensor seed = random_tensor(out.shape(), 7).set_requires_grad();
     Tensors once = grad({out}, real, {.output_gradients = {seed}, .create_graph = true, .allow_unused = true});
     std::erase_if(once, [](const Tensor& x) { return !x.defined() || !x.requires_grad(); });
-    if (once.empty()) return 1;  // by numbers that depend on nothing: 0 everywhere
+    if (once.empty()) return 1;  // the gradient is constant: 0 everywhere
     Tensor total = zeros({});
     for (const Tensor& x : once) total = total + sum(x * x);
     real.push_back(seed);
@@ -110,7 +110,7 @@ void look_at(const Case& one, Facts& facts) {
     for (const Profiler::Row& row : profiler.rows()) facts.kernels.insert(row.name);
 }
 
-/// Types in few words.
+/// Types in short form.
 std::string types_of(const std::set<DType>& types) {
     const std::set<DType> floating{DType::f32, DType::f64, DType::f16, DType::bf16}, single{DType::f32, DType::f64};
     std::set<DType> integers;
@@ -133,7 +133,7 @@ std::string types_of(const std::set<DType>& types) {
     return out;
 }
 
-/// A chain of elementwise functions has a kernel that was made for it, by a name that says so.
+/// A chain of elementwise functions has a generated kernel with a recognisable name.
 std::string made_of(const std::set<std::string>& kernels) {
     std::string out;
     for (const std::string& name : kernels) {
@@ -230,7 +230,7 @@ TEST_CASE("catalogue table: docs/catalogue.md has a row for every function, and 
         CHECK_UNARY(rows.contains(name));
     }
     for (const std::string& name : rows) {
-        INFO(name, " is no function");
+        INFO(name, " is not a function");
         CHECK_UNARY(names.contains(name));
     }
 }

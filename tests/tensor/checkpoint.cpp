@@ -1,6 +1,6 @@
 // no-oclgrind: it calls functions twice; its kernels are those of other tests
 //
-// Gradient checkpointing.
+// Activation checkpointing.
 #include <declivity/tensor/checkpoint.hpp>
 
 #include <functional>
@@ -22,7 +22,7 @@ using namespace declivity::test;
 
 namespace {
 
-/// A block with all that could go wrong: an activation with two uses, a skip connection, dropout, running statistics.
+/// A block with the difficult cases: an activation with two uses, a skip connection, dropout, running statistics.
 struct Block : nn::Layer {
     explicit Block(std::int64_t channels)
         : first(add("first", nn::Conv2d(channels, channels, 3, {.padding = 1}))),
@@ -44,7 +44,7 @@ struct Outcome {
 
 enum class How { plain, checkpointed, nested };
 
-/// Two steps' loss, gradients and statistics: of a network whose middle blocks share a weight with what lies outside of
+/// Loss, gradients and statistics of two steps of a network whose middle blocks share a weight with layers outside of
 /// them.
 Outcome train(How how) {
     manual_seed(7);
@@ -77,7 +77,7 @@ Outcome train(How how) {
 
 }  // namespace
 
-TEST_CASE("a checkpoint changes no bit of losses, gradients, running statistics and random numbers") {
+TEST_CASE("checkpoint: losses, gradients, running statistics and random numbers are identical bit for bit") {
     const Outcome plain = train(How::plain);
     CHECK(plain.values.size() >= 14);
     for (const How how : {How::checkpointed, How::nested}) {
@@ -88,7 +88,7 @@ TEST_CASE("a checkpoint changes no bit of losses, gradients, running statistics 
     }
 }
 
-TEST_CASE("grad() finds what lies within a checkpoint, and gradients of gradients go through it") {
+TEST_CASE("checkpoint: grad() of tensors within it, and double backward") {
     if (widest() != DType::f64) return;
     const Tensor x = random_tensor({5, 3}, 1, DType::f64).set_requires_grad(),
                  w = random_tensor({5, 3}, 2, DType::f64).set_requires_grad();
@@ -108,7 +108,7 @@ TEST_CASE("grad() finds what lies within a checkpoint, and gradients of gradient
     for (std::size_t i = 0; i < 2; ++i) CHECK(again[i].to_vector<double>() == plain[i].to_vector<double>());
 }
 
-TEST_CASE("a checkpoint of several tensors, some without gradients") {
+TEST_CASE("checkpoint: several tensors, some without gradients") {
     const Tensor a = random_tensor({4}, 1).set_requires_grad(), b = random_tensor({4}, 2);
     const auto function = [&](const std::vector<Tensor>& in) {
         return std::vector{in[0] * in[1], in[1] + 1.0, in[0], exp(in[0])};
@@ -123,13 +123,13 @@ TEST_CASE("a checkpoint of several tensors, some without gradients") {
     const auto gradient = [&](const std::vector<Tensor>& from) {
         return grad({sum(from[0] + from[2] * from[1])}, {a})[0].to_vector<float>();
     };
-    CHECK(gradient(outputs) == gradient(plain));  // nothing asks for the last one
+    CHECK(gradient(outputs) == gradient(plain));  // the last one is not used
     CHECK_FALSE(checkpoint(function, {b, b})[3].requires_grad());
     const NoGrad no_grad;
     CHECK_FALSE(checkpoint(function, {a, b})[0].requires_grad());
 }
 
-TEST_CASE("inputs, leaves and results that are given twice: the same bits") {
+TEST_CASE("checkpoint: duplicate inputs, leaves and results give the same bits") {
     const Tensor a = random_tensor({300}, 1).set_requires_grad(), w = random_tensor({300}, 2).set_requires_grad();
     const auto gradients = [&](const std::vector<Tensor>& of) {
         std::vector<std::vector<float>> out;
@@ -152,7 +152,7 @@ TEST_CASE("inputs, leaves and results that are given twice: the same bits") {
     });
 }
 
-TEST_CASE("chains that end in reductions, and normalisation behind functions that keep their result: the same bits") {
+TEST_CASE("checkpoint: fused reductions and normalisation give the same bits") {
     const Tensor a = random_tensor({40, 77}, 1).set_requires_grad(), b = random_tensor({40, 77}, 2).set_requires_grad();
     const Tensor w = random_tensor({77}, 3).set_requires_grad(),
                  t[] = {random_tensor({40, 77}, 4), random_tensor({40, 77}, 5), random_tensor({40, 77}, 6),
@@ -160,7 +160,7 @@ TEST_CASE("chains that end in reductions, and normalisation behind functions tha
     const auto check = [&](const std::function<Tensor(const Tensor&)>& function, const auto& loss) {
         std::vector<std::vector<float>> got[2];
         for (const int checkpointed : {0, 1}) {
-            const Tensor x = a * b;  // waits
+            const Tensor x = a * b;  // pending
             for (const Tensor& tensor :
                  grad({loss(checkpointed == 1 ? checkpoint(function, x) : function(x))}, {a, b, w}))
                 got[checkpointed].push_back(tensor.to_vector<float>());
@@ -172,7 +172,7 @@ TEST_CASE("chains that end in reductions, and normalisation behind functions tha
           [&](const Tensor& y) { return sum(y * t[0] * t[1] * t[2] * t[3]); });
 }
 
-TEST_CASE("threads that draw random numbers do not disturb the second calls of each other") {
+TEST_CASE("checkpoint: threads with random numbers do not disturb each other's recomputation") {
     const auto wrong = [] {
         int count = 0;
         for (int round = 0; round < 60; ++round) {
@@ -198,7 +198,7 @@ TEST_CASE("threads that draw random numbers do not disturb the second calls of e
     CHECK(second == 0);
 }
 
-TEST_CASE("a checkpoint keeps its inputs alone") {
+TEST_CASE("checkpoint: stores only its inputs") {
     const Device device = default_device();
     const auto use = [&](bool checkpointed) {
         const Tensor x = random_tensor({64, 64}, 1).set_requires_grad();
@@ -213,7 +213,7 @@ TEST_CASE("a checkpoint keeps its inputs alone") {
     CHECK(use(true) == 64 * 64 * 4);  // the result
 }
 
-TEST_CASE("a graph through a checkpoint is used up, or kept") {
+TEST_CASE("checkpoint: a graph is released, or retained") {
     const Tensor x = random_tensor({3}, 1).set_requires_grad();
     const Tensor y = checkpoint([](const Tensor& in) { return sum(in * in); }, x);
     y.backward({}, true);
@@ -228,26 +228,26 @@ TEST_CASE("a graph through a checkpoint is used up, or kept") {
     CHECK_THROWS_AS(y.backward(), ValueError);
 }
 
-TEST_CASE("what a checkpoint refuses") {
+TEST_CASE("checkpoint: errors") {
     CHECK_THROWS_WITH_AS((void)checkpoint(std::function<Tensor(const Tensor&)>(), zeros({2})),
                          "checkpoint: expected a function, got none", ValueError);
     CHECK_THROWS_WITH_AS((void)checkpoint([](const Tensor&) { return Tensor(); }, zeros({2})),
-                         "checkpoint: expected a function that gives tensors, got an undefined one", ValueError);
+                         "checkpoint: expected a function that returns tensors, got an undefined one", ValueError);
     Tensor x = random_tensor({3}, 1).set_requires_grad();
     {
         Tensor scale = random_tensor({3}, 2).set_requires_grad();
         const Tensor y = sum(checkpoint([&](const Tensor& in) { return in * scale; }, x));
         const NoGrad no_grad;
         scale.mul_(2);
-        CHECK_THROWS_AS(y.backward(), ValueError);  // the second call would give something else
+        CHECK_THROWS_AS(y.backward(), ValueError);  // the recomputation would give another result
     }
     {
         Tensor scale = random_tensor({3}, 2).set_requires_grad();
         const Tensor y = sum(checkpoint([&](const Tensor& in) { return in * scale; }, x));
         scale.assign(random_tensor({3}, 5));
         CHECK_THROWS_WITH_AS(y.backward(),
-                             "checkpoint: a tensor of shape [3] was given other elements by assign() after the first "
-                             "call, and the second would use these",
+                             "checkpoint: a tensor of shape [3] was replaced by assign() after the first "
+                             "call, and the recomputation would use the new elements",
                              ValueError);
     }
     {
@@ -262,7 +262,7 @@ TEST_CASE("what a checkpoint refuses") {
         draws = 2;
         CHECK_THROWS_WITH_AS(
             y.backward(),
-            "random numbers: a function that is called again expected others than the first time (called "
+            "random numbers: expected the same calls when a checkpointed function is recomputed, got others (called "
             "by dropout)",
             ValueError);
     }
@@ -274,9 +274,9 @@ TEST_CASE("what a checkpoint refuses") {
         x));
     CHECK_THROWS_WITH_AS(
         y.backward(),
-        "checkpoint: expected a function that gives the same when it is called again, got results of other shapes",
+        "checkpoint: expected a function that returns the same when it is recomputed, got results of other shapes",
         ValueError);
-    // A failure in between leaves nothing behind.
+    // A failure leaves no state behind.
     const Tensor z = sum(checkpoint(
         [&](const Tensor& in) {
             if (++calls == 4) throw std::runtime_error("no");

@@ -1,4 +1,5 @@
-// What every function of the catalogue promises (tests/support/contract.hpp), and that the check sees what is broken.
+// The contract of every function of the catalogue (tests/support/contract.hpp), and tests that the check detects
+// violations.
 #include <algorithm>
 #include <array>
 #include <cstdlib>
@@ -47,8 +48,8 @@ Contract contract_of(const catalogue::Case& one, DType dtype, catalogue::Layout 
     return made;
 }
 
-/// For Oclgrind: a few, others in each place of the list. Of those of one kind one in five; and where tests are run by
-/// turns (./bootstrap test), in each turn a fourth of all.
+/// Under Oclgrind: a small sample, spread over the list. One in five of similar cases; if tests run in turns
+/// (./bootstrap test), a fourth of all in each turn.
 bool is_left_out(std::size_t at, const catalogue::Case& one) {
     if (one.waits || (small_cases() && at % 9 != 4)) return true;
     return catalogue::of_another_turn(on_oclgrind() ? at / 9 : at) ||
@@ -63,7 +64,7 @@ std::string all(const std::vector<std::string>& sentences) {
 
 struct Nothing {};
 
-/// y = 2 x as an operation whose launch function is to break a promise.
+/// y = 2 x as an operation with a launch function that may violate the contract.
 Tensor doubled(const Tensor& x, ops::OperationCall::Launch<Nothing> launch, bool declares) {
     const ops::View in = x.view();
     const ops::View other = ops::View::make(in.device(), in.dtype, in.shape);
@@ -91,7 +92,7 @@ bool says(const std::vector<std::string>& sentences, std::string_view words) {
 
 }  // namespace
 
-TEST_CASE("contract: every function of the catalogue keeps it, in f32") {
+TEST_CASE("contract: every function of the catalogue, in f32") {
     const auto cases = catalogue::cases();
     for (std::size_t at = 0; at < cases.size(); ++at) {
         if (is_left_out(at, cases[at])) continue;
@@ -102,7 +103,8 @@ TEST_CASE("contract: every function of the catalogue keeps it, in f32") {
 
 TEST_CASE("contract: other types and layouts, each function with some of them") {
     if (small_cases()) return;
-    // Pairwise by turns: each type and layout meets a share of the functions, all of which meet some.
+    // Pairwise in turns: each type and layout is combined with a share of the functions, and each function with some of
+    // them.
     std::vector<DType> types = floats();
     types.push_back(DType::f16);
     types.push_back(DType::bf16);
@@ -119,7 +121,7 @@ TEST_CASE("contract: other types and layouts, each function with some of them") 
     }
 }
 
-TEST_CASE("contract: the full product of functions, floating types and layouts") {
+TEST_CASE("contract: all combinations of functions, floating types and layouts") {
     if (!all_cases()) return;
     std::vector<DType> types = floats();
     types.push_back(DType::f16);
@@ -138,7 +140,7 @@ TEST_CASE("contract: the full product of functions, floating types and layouts")
     }
 }
 
-TEST_CASE("contract: second derivatives of the whole catalogue agree with central differences") {
+TEST_CASE("contract: second derivatives of the whole catalogue match central differences") {
     if (!device().info().fp64) return skip("f64: the device has no double precision");
     const auto cases = catalogue::cases();
     for (std::size_t at = 0; at < cases.size(); ++at) {
@@ -148,8 +150,8 @@ TEST_CASE("contract: second derivatives of the whole catalogue agree with centra
     }
 }
 
-TEST_CASE("contract: the check sees an operand that is left out") {
-    const ops::FusionScope on(true);  // only what waits can be wrong
+TEST_CASE("contract: the check detects an omitted operand") {
+    const ops::FusionScope on(true);  // only lazy values can be wrong
     static Tensor smuggled;
     const auto broken = of("left_out", [](const Tensor& x) {
         smuggled = x;
@@ -165,7 +167,7 @@ TEST_CASE("contract: the check sees an operand that is left out") {
     smuggled = {};
 }
 
-TEST_CASE("contract: the check sees an epilogue that is ignored") {
+TEST_CASE("contract: the check detects an ignored epilogue") {
     const ops::FusionScope on(true);
     const auto broken = of("ignores", [](const Tensor& x) {
         return doubled(
@@ -179,7 +181,7 @@ TEST_CASE("contract: the check sees an epilogue that is ignored") {
     CHECK(says(violations(broken), "followed by"));
 }
 
-TEST_CASE("contract: the check sees a result that its own rule holds") {
+TEST_CASE("contract: the check detects a result owned by its own gradient function") {
     const auto broken = of(
         "cycle",
         [](const Tensor& x) {
@@ -194,7 +196,7 @@ TEST_CASE("contract: the check sees a result that its own rule holds") {
     CHECK(says(violations(broken), "bytes are held"));
 }
 
-TEST_CASE("contract: the check sees wrong gradients of gradients, and what is overwritten") {
+TEST_CASE("contract: the check detects wrong double backward, and overwritten tensors") {
     const auto broken = of(
         "squares",
         [](const Tensor& x) {
@@ -210,7 +212,7 @@ TEST_CASE("contract: the check sees wrong gradients of gradients, and what is ov
         true);
     CHECK(says(violations(broken), "overwritten"));
     if (device().info().fp64) CHECK(says(second_order_violations(broken), "second derivative"));
-    // And finds nothing where nothing is wrong.
+    // And reports nothing for a correct function.
     CHECK(all(violations(of(
               "kept", [](const Tensor& x) { return square(x) + x; }, true))) == "");
 }
@@ -224,7 +226,7 @@ TEST_CASE(
                 return attach_backward(
                     "squares", {x}, {ops::LazyArray(square(x.detach()).view())},
                     [in = x.detach(), everywhere](const GradientContext& context) {
-                        const bool wrong = everywhere || ops::kernel_style_of(in.device()) != families().front();
+                        const bool wrong = everywhere || ops::kernel_style_of(in.device()) != kernel_styles().front();
                         return std::vector{context.gradient() * in * (wrong ? 3.0 : 2.0)};
                     },
                     [](const Tensors& in) { return Tensors{in[0] * in[0]}; })[0];
@@ -232,5 +234,5 @@ TEST_CASE(
             true);
     };
     CHECK(says(violations(squares(true)), "its composition, gradient 0"));
-    if (families().size() > 1) CHECK(says(violations(squares(false)), "kernels of the other family, gradient 0"));
+    if (kernel_styles().size() > 1) CHECK(says(violations(squares(false)), "kernels of the other family, gradient 0"));
 }

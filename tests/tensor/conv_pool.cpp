@@ -1,5 +1,6 @@
 // no-oclgrind: its kernels are those of the tests of convolutions, pooling and sums of rows
-// Convolutions, padding and pools beside the catalogue: places of maxima, examples without N, integers, halves, errors.
+// Convolutions, padding and pooling beyond the catalogue: indices of maxima, unbatched inputs, integers, f16 and bf16,
+// errors.
 #include <cmath>
 #include <limits>
 #include <functional>
@@ -44,7 +45,7 @@ std::vector<double> first_largest(const std::vector<double>& x, const Shape& fro
     return places;
 }
 
-/// Few different numbers, so that there are ties.
+/// Few distinct values, so that there are ties.
 Tensor with_ties(const Shape& shape, DType dtype) {
     std::vector<float> values;
     for (const double random_value : random_values(shape.numel(), 7, 0, 4))
@@ -54,7 +55,7 @@ Tensor with_ties(const Shape& shape, DType dtype) {
 
 bool same(const Tensor& a, const Tensor& b) { return a.shape() == b.shape() && values(a) == values(b); }
 
-/// What the error of a call says.
+/// The error message of a call.
 std::string words(const std::function<void()>& call) {
     try {
         call();
@@ -66,7 +67,7 @@ std::string words(const std::function<void()>& call) {
 
 }  // namespace
 
-TEST_CASE("max pools: where the maxima stand, among equals the first") {
+TEST_CASE("max_pool: indices of the maxima, the first of equal ones") {
     const Shape from{2, 2, 5, 6, 7};
     struct Windows {
         Pool3dParameters options;
@@ -114,7 +115,7 @@ TEST_CASE("max pools: where the maxima stand, among equals the first") {
     }
 }
 
-TEST_CASE("adaptive and fractional max pools: where the maxima stand") {
+TEST_CASE("adaptive and fractional max_pool: indices of the maxima") {
     const Tensor x = random_tensor({2, 3, 7, 9}, 1, DType::f32);
     const auto holds = [&](const MaxPooled& both) {
         const Tensor there = gather(reshape(x, {6, 63}), 1, reshape(both.indices, {6, -1}));
@@ -124,7 +125,7 @@ TEST_CASE("adaptive and fractional max pools: where the maxima stand") {
     holds(adaptive_max_pool2d_with_indices(x, {7, 3}));
     holds(adaptive_max_pool2d_with_indices(x, {4, 5}));
     holds(fractional_max_pool2d_with_indices(x, {.kernel_size = 2, .output_size = Size2(4, 5)}));
-    // Drawn numbers: in rising windows, other ones each time, the same with the same seed.
+    // Random windows: increasing, different each time, the same for the same seed.
     manual_seed(3);
     const FractionalPool2dParameters half{.kernel_size = 2, .output_ratio = {{0.6, 0.6}}};
     const Tensor first = fractional_max_pool2d(x, half), second = fractional_max_pool2d(x, half);
@@ -135,10 +136,10 @@ TEST_CASE("adaptive and fractional max pools: where the maxima stand") {
     const Tensor rising = reshape(arange(0, 6 * 63, 1, {DType::f32}), {2, 3, 7, 9});
     const auto at = values(fractional_max_pool2d(rising, half));
     for (std::size_t i = 0; i + 1 < 5; ++i) CHECK(at[i] < at[i + 1]);
-    CHECK(at[19] == 62);  // the last window lies at the end
+    CHECK(at[19] == 62);  // the last window is at the end
 }
 
-TEST_CASE("pools and convolutions of one example without N are those of a batch of one") {
+TEST_CASE("pooling and convolutions: an unbatched input matches a batch of one") {
     const auto check = [](const char* name, const Shape& shape, const std::function<Tensor(const Tensor&)>& call) {
         CAPTURE(name);
         Tensor x = random_tensor(shape, 1, DType::f32).set_requires_grad(), batch = unsqueeze(x.detach(), 0);
@@ -197,7 +198,7 @@ TEST_CASE("convolutions and means of integers are exact") {
     }
 }
 
-TEST_CASE("conv3d is a sum over the layers of its filter, for halves and in parts of larger tensors") {
+TEST_CASE("conv3d: sum over the planes of its filter, for f16 and bf16 and in views of larger tensors") {
     const Tensor x = random_tensor({3, 6, 5, 7, 4}, 1, DType::f32),
                  weight = random_tensor({4, 6, 3, 2, 2}, 2, DType::f32);
     const Tensor y = conv3d(slice(x, 0, 0, 3, 2), weight, {}, {.stride = {2, 1, 1}, .padding = {1, 0, 0}});
@@ -216,13 +217,13 @@ TEST_CASE("conv3d is a sum over the layers of its filter, for halves and in part
     const Tensor half = conv3d(x.to(DType::bf16), weight.to(DType::bf16));
     CHECK(half.dtype() == DType::bf16);
     const auto rounded = [](const Tensor& of) { return of.to(DType::bf16).to(DType::f32); };
-    CHECK(same(half, conv3d(rounded(x), rounded(weight)).to(DType::bf16)));  // rounded once, not for each layer
+    CHECK(same(half, conv3d(rounded(x), rounded(weight)).to(DType::bf16)));  // rounded once, not per plane
     CHECK(conv3d(slice(x, 0, 0, 0), weight).shape() == Shape{0, 4, 3, 6, 3});
     CHECK(conv_transpose3d(slice(x, 0, 0, 0), random_tensor({6, 2, 1, 1, 1}, 3, DType::f32)).shape() ==
           Shape{0, 2, 5, 7, 4});
 }
 
-TEST_CASE("fold is the gradient of unfold, and the reverse where windows do not overlap") {
+TEST_CASE("fold: the gradient of unfold, and its inverse for windows without overlap") {
     const UnfoldParameters windows{.kernel_size = {3, 2}, .stride = {1, 2}, .padding = {1, 1}, .dilation = {2, 1}};
     const Tensor x = random_tensor({2, 3, 6, 7}, 1, DType::f32).set_requires_grad();
     const Tensor columns = unfold(x, windows), g = random_tensor(columns.shape(), 2, DType::f32);
@@ -232,7 +233,7 @@ TEST_CASE("fold is the gradient of unfold, and the reverse where windows do not 
     CHECK(same(fold(unfold(x.detach(), tiles), {6, 7}, tiles), x.detach()));
 }
 
-TEST_CASE("max_unpool puts maxima back") {
+TEST_CASE("max_unpool: inverts max_pool") {
     const Tensor x = random_tensor({2, 3, 8, 6}, 1, DType::f32, 1, 2);
     const MaxPooled both = max_pool2d_with_indices(x);
     const Tensor back = max_unpool2d(both.values, both.indices);
@@ -240,14 +241,14 @@ TEST_CASE("max_unpool puts maxima back") {
     CHECK(values(sum(back))[0] == doctest::Approx(values(sum(both.values))[0]));
     CHECK(same(max_pool2d(back), both.values));
     CHECK(max_unpool2d(both.values, both.indices, {}, {9, 7}).shape() == Shape{2, 3, 9, 7});
-    // Of overlapping windows that found one element each gets the gradient.
+    // If overlapping windows found the same element, each one gets the gradient.
     const Tensor twice = Tensor::from<float>({5, 5, 1}, {1, 1, 3}).set_requires_grad();
     const Tensor places = Tensor::from<std::int64_t>({2, 2, 0}, {1, 1, 3});
     const Tensor y = max_unpool1d(twice, places, {.kernel_size = 3, .stride = 1});
     CHECK(values(y) == std::vector<double>{1, 0, 5, 0, 0});
     (y * Tensor::from<float>({1, 2, 3, 4, 5}, {1, 1, 5})).backward(ones({1, 1, 5}));
     CHECK(values(twice.grad()) == std::vector<double>{3, 3, 1});
-    // What has no place gets none.
+    // Elements without an index get none.
     const Tensor three = Tensor::from<float>({1, 2, 3}, {1, 1, 3}).set_requires_grad();
     const Tensor astray = Tensor::from<std::int64_t>({2, 7, -9}, {1, 1, 3});
     const Tensor kept = max_unpool1d(three, astray, {.kernel_size = 3, .stride = 1});
@@ -256,7 +257,7 @@ TEST_CASE("max_unpool puts maxima back") {
     CHECK(values(three.grad()) == std::vector<double>{2, 0, 0});
 }
 
-TEST_CASE("numbers that no tensor has room for are refused by name") {
+TEST_CASE("convolutions and pooling: sizes that overflow are refused by name") {
     constexpr std::int64_t most = std::numeric_limits<std::int64_t>::max(), many = std::int64_t{1} << 40;
     const Tensor line = ones({1, 1, 9}), weight = ones({1, 1, 3});
     const auto refused = [](const char* what, auto call) {
@@ -281,7 +282,7 @@ TEST_CASE("numbers that no tensor has room for are refused by name") {
     CHECK(combinations(arange(3), 7, true).shape() == Shape{36, 7});
 }
 
-TEST_CASE("pad: modes, with what is cut off, of all types") {
+TEST_CASE("pad: modes, cropping, all types") {
     const Tensor x = Tensor::from<std::int32_t>({1, 2, 3, 4}, {4});
     const auto padded = [&](std::vector<std::int64_t> pads, PadMode mode) { return values(pad(x, pads, mode)); };
     using List = std::vector<double>;
@@ -298,7 +299,7 @@ TEST_CASE("pad: modes, with what is cut off, of all types") {
     CHECK(values(pad(x, {-1}, {2}, 7)) == List{2, 3, 4, 7, 7});
 }
 
-TEST_CASE("convolutions and pools: what they refuse") {
+TEST_CASE("convolutions and pooling: errors") {
     const Tensor line = zeros({1, 2, 5}), image = zeros({1, 2, 5, 5}), cube = zeros({1, 2, 5, 5, 5}),
                  filter = zeros({2, 2, 3, 3, 3}), labels = zeros({1, 2, 5}, {DType::i64});
     const auto begins = [](const char* name, const std::function<void()>& call) {

@@ -1,5 +1,4 @@
-// Functions that move, repeat, drop or copy elements: differentiable to any order, or cut from the graph where they say
-// so.
+// Functions that move, repeat, drop or copy elements: differentiable to any order, or explicitly detached.
 #include <functional>
 #include <string>
 #include <vector>
@@ -20,7 +19,7 @@ namespace {
 
 using Values = std::vector<double>;
 
-/// y = A x + b of a linear function of tensors, in double: A by its columns.
+/// y = A x + b for a linear function of tensors, in double: A by its columns.
 struct Linear {
     Linear(const std::function<Tensor(const Tensor&)>& function, const Shape& shape, DType dtype) {
         const NoGrad none;
@@ -52,8 +51,8 @@ struct Linear {
     std::vector<Values> columns;
 };
 
-/// Gradients of first, second and third order of sum(w y^3) with y = function(x), against 3 A^T (w y^2), 6 A^T (w y (A
-/// v)) and 6 A^T (w (A v) (A u)).
+/// Compares gradients of first, second and third order of sum(w y^3) with y = function(x) with 3 A^T (w y^2), 6 A^T (w
+/// y (A v)) and 6 A^T (w (A v) (A u)).
 std::string check(const std::function<Tensor(const Tensor&)>& function, const Shape& shape, DType dtype) {
     const Linear reference(function, shape, dtype);
     const Tensor x = random_tensor(shape, 1, dtype).set_requires_grad();
@@ -85,7 +84,7 @@ std::string check(const std::function<Tensor(const Tensor&)>& function, const Sh
 
 }  // namespace
 
-TEST_CASE("what moves, repeats, drops or copies elements is differentiable to any order") {
+TEST_CASE("copies: functions that move, repeat, drop or copy elements are differentiable to any order") {
     const DType dtype = device().info().fp64 ? DType::f64 : DType::f32,
                 other = dtype == DType::f64 ? DType::f32 : DType::f16;
     const Device second = fresh_device();
@@ -143,7 +142,7 @@ TEST_CASE("what moves, repeats, drops or copies elements is differentiable to an
           std::string::npos);
 }
 
-TEST_CASE("clone: memory of its own, in the graph; of what is detached, outside") {
+TEST_CASE("clone: its own memory, in the graph; of a detached tensor, outside") {
     Tensor x = tensor({1, 2, 3}, {3}).set_requires_grad();
     const Tensor copy = x.clone();
     CHECK(copy.requires_grad());
@@ -153,7 +152,7 @@ TEST_CASE("clone: memory of its own, in the graph; of what is detached, outside"
                          "set_requires_grad: expected a leaf, got the result of clone; detach() it first", ValueError);
     sum(copy * copy).backward();
     CHECK(values(x.grad()) == Values{2, 4, 6});
-    // What is written afterwards is the copy's, or the original's, alone.
+    // Later writes affect only the copy, or only the original.
     {
         const NoGrad none;
         x.fill_(7);
@@ -168,7 +167,7 @@ TEST_CASE("clone: memory of its own, in the graph; of what is detached, outside"
     CHECK_FALSE(tensor({1}, {1}).clone().requires_grad());
     CHECK_FALSE(argmax(x).clone().requires_grad());
 
-    // The gradient that it hands on is nobody else's memory.
+    // Its output gradient has its own memory.
     Tensor a = ones({2}).set_requires_grad(), b = ones({2}).set_requires_grad();
     sum(a.clone() + b.clone().clone() + b).backward();
     CHECK(values(a.grad()) == Values{1, 1});
@@ -181,7 +180,7 @@ TEST_CASE("clone: memory of its own, in the graph; of what is detached, outside"
     CHECK(values(d.grad()) == Values{1, 1});
 }
 
-TEST_CASE("what is cut from the graph: integers, memory, and what is assigned") {
+TEST_CASE("copies: integers, external memory and assignments are detached") {
     Tensor x = tensor({1.5, -2.5, 3}, {3}).set_requires_grad();
     CHECK_FALSE(x.to(DType::i32).requires_grad());
     CHECK_FALSE(argmax(x).requires_grad());
@@ -205,7 +204,7 @@ TEST_CASE(
                          nn::Lambda([&](const Tensor& in) { return exponential({in})[0]; }, "Exponential"));
     const Tensor x = random_tensor({5, 3}, 1).set_requires_grad();
     const Tensor y = model(x);
-    const Tensor first = grad({sum(y)}, {x}, {.create_graph = true})[0];  // as it would be without
+    const Tensor first = grad({sum(y)}, {x}, {.create_graph = true})[0];  // the same as without it
     CHECK(values(first) == values(grad({sum(model(x))}, {x})[0]));
     CHECK(first.requires_grad());
     const auto words = [](const std::function<void()>& call) -> std::string {
@@ -217,12 +216,12 @@ TEST_CASE(
         return "none";
     };
     constexpr auto* wanted =
-        "backward: expected functions that can be differentiated again, got exponential, which has no gradient of "
+        "backward: expected functions that are twice differentiable, got exponential, which has no gradient of "
         "its gradient (in Sequential/1)";
     CHECK(words([&] { (void)grad({sum(square(first))}, {x}, {.retain_graph = true}); }) == wanted);
     CHECK(words([&] { sum(square(first)).backward(); }) == wanted);
     for (const Tensor& parameter : model.parameters()) CHECK_FALSE(parameter.grad().defined());
-    // What does not go through that gradient is not troubled.
+    // Paths that do not use that gradient are not affected.
     const Tensor z = grad({sum(x * x * x) + sum(y)}, {x}, {.create_graph = true})[0];
     CHECK(z.requires_grad());
     CHECK(difference(grad({sum(z.detach() * x)}, {x})[0], values(z), {1e-6, 1e-6}) == "");

@@ -1,4 +1,5 @@
-// ctc_loss: kernels of both families against their composition, forms of targets and lengths, what has no alignment.
+// ctc_loss: kernels of both styles compared with the decomposition, formats of targets and lengths, impossible
+// alignments.
 #include <algorithm>
 #include <cmath>
 #include <limits>
@@ -42,8 +43,8 @@ struct Size {
 
 }  // namespace
 
-TEST_CASE("ctc_loss: kernels agree with their composition, both families") {
-    for (const KernelStyle style : families()) {
+TEST_CASE("ctc_loss: kernels of both styles match the decomposition") {
+    for (const KernelStyle style : kernel_styles()) {
         const ops::KernelStyleScope scope(style);
         for (const Size& size : {Size{1, 1, 2, 1}, Size{5, 3, 4, 2}, Size{30, 4, 7, 9}, Size{20, 3, 3, 10},
                                  Size{70, 2, 5, 30}, Size{6, 2, 3, 0}}) {
@@ -78,7 +79,7 @@ TEST_CASE("ctc_loss: kernels agree with their composition, both families") {
     }
 }
 
-TEST_CASE("ctc_loss: targets in rows, in a row, of one sequence; lengths as tensors and as numbers") {
+TEST_CASE("ctc_loss: targets padded, concatenated, of one sequence; lengths as tensors and as numbers") {
     const Tensor x = log_softmax(random_tensor({7, 3, 5}, 1, DType::f32, -2, 2), 2);
     const std::vector<std::int64_t> inputs{7, 5, 6}, lengths{2, 3, 1};
     const Tensor rows = whole({1, 2, 99, 4, 4, 3, 2, -7, 0}, {3, 3}), in_a_row = whole({1, 2, 4, 4, 3, 2}, {6});
@@ -113,10 +114,10 @@ TEST_CASE("ctc_loss: targets in rows, in a row, of one sequence; lengths as tens
               .shape() == Shape{0});
 }
 
-TEST_CASE("ctc_loss: without an alignment infinite, or 0 without a gradient; labels and lengths that there are not") {
+TEST_CASE("ctc_loss: without an alignment infinite, or 0 without a gradient; labels and lengths out of range") {
     const Tensor lengths = whole({3, 2, 0, 2}, {4}), inputs = whole({4, 3, 0, 0}, {4});
     const Tensor targets = whole({1, 1, 1, 1, 2, 1, 1, 1, 1, 1, 1, 1}, {4, 3});
-    for (const KernelStyle style : families()) {
+    for (const KernelStyle style : kernel_styles()) {
         const ops::KernelStyleScope scope(style);
         for (const bool decomposed : {false, true}) {
             const auto run = [&](bool zero_infinity) {
@@ -133,7 +134,7 @@ TEST_CASE("ctc_loss: without an alignment infinite, or 0 without a gradient; lab
                 return std::pair(values(losses), values(x.grad()));
             };
             const auto [losses, gradient] = run(false);
-            // Three equal labels want five steps, two labels more than none.
+            // Three equal labels need five steps, two labels more than zero.
             CHECK(losses[0] == kInfinity);
             CHECK((losses[1] > 0 && losses[1] < 10));
             CHECK(losses[2] == 0);
@@ -163,7 +164,7 @@ TEST_CASE("ctc_loss: without an alignment infinite, or 0 without a gradient; lab
         CHECK(std::isnan(of(2, 5, 2)));
         CHECK(std::isnan(of(2, -1, 2)));
         CHECK(std::isnan(of(2, 4, 3)));
-        // A probability of 0 on the way.
+        // A probability of 0 on the path.
         const Tensor never = where(arange(0, 3, 1, {DType::i64}) == 1, -kInfinity, x).set_requires_grad();
         const Tensor loss = ctc_loss(never, whole({1, 2}, {1, 2}), {4}, {2}, {.zero_infinity = true});
         CHECK(values(loss) == Values{0});
@@ -174,15 +175,15 @@ TEST_CASE("ctc_loss: without an alignment infinite, or 0 without a gradient; lab
     }
 }
 
-TEST_CASE("ctc_loss: mistakes") {
+TEST_CASE("ctc_loss: errors") {
     const Tensor x = zeros({5, 2, 3}), targets = whole({1, 2, 1, 2}, {2, 2}), lengths = whole({2, 2}, {2});
     CHECK_THROWS_WITH_AS(ctc_loss(x, targets, lengths, lengths, {.blank = 3}),
-                         "ctc_loss: expected a blank of one of 3 classes, got 3", ValueError);
+                         "ctc_loss: expected a blank class below 3, got 3", ValueError);
     CHECK_THROWS_WITH_AS(ctc_loss(zeros({5}), targets, lengths, lengths),
-                         "ctc_loss: expected log_probs (T, N, C) or (T, C), got [5]", ShapeError);
-    CHECK_THROWS_WITH_AS(ctc_loss(x, whole({1, 2, 1}, {3, 1}), lengths, lengths),
-                         "ctc_loss: expected targets (N, S), or all in a row, for log_probs [5, 2, 3], got [3, 1]",
-                         ShapeError);
+                         "ctc_loss: expected log_probs of shape (T, N, C) or (T, C), got [5]", ShapeError);
+    CHECK_THROWS_WITH_AS(
+        ctc_loss(x, whole({1, 2, 1}, {3, 1}), lengths, lengths),
+        "ctc_loss: expected targets of shape (N, S), or concatenated, for log_probs [5, 2, 3], got [3, 1]", ShapeError);
     CHECK_THROWS_WITH_AS(ctc_loss(x, targets.to(DType::f32), lengths, lengths),
                          "ctc_loss: expected targets of i32 or i64, got f32", TypeError);
     CHECK_THROWS_WITH_AS(ctc_loss(x, targets, {5, 6}, {2, 2}), "ctc_loss: expected input_lengths of 0 to 5, got 6",
@@ -191,7 +192,7 @@ TEST_CASE("ctc_loss: mistakes") {
                          ValueError);
     CHECK_THROWS_WITH_AS(ctc_loss(x, targets, {5}, {2, 2}), "ctc_loss: expected 2 input_lengths, got 1", ShapeError);
     CHECK_THROWS_WITH_AS(ctc_loss(x, whole({1, 2, 1}, {3}), {5, 5}, {1, 1}),
-                         "ctc_loss: expected targets of 2 labels, the sum of their lengths, got 3", ShapeError);
+                         "ctc_loss: expected targets of 2 labels, the sum of target_lengths, got 3", ShapeError);
     CHECK_THROWS_AS(ctc_loss(x, targets, whole({2}, {1}), lengths), ShapeError);
     CHECK_THROWS_AS(ctc_loss(x.to(DType::i32), targets, lengths, lengths), TypeError);
     CHECK_THROWS_AS(ctc_loss(Tensor(), targets, lengths, lengths), ValueError);

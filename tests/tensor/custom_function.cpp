@@ -1,4 +1,4 @@
-// Functions of a user's own: values, gradients, what is kept and what is refused.
+// Custom functions: values, gradients, saved tensors, errors.
 #include <utility>
 #include <vector>
 
@@ -30,7 +30,7 @@ CustomFunction product_and_sum() {
                 }};
 }
 
-/// A function whose backward gives what it is told.
+/// A function whose backward returns the given gradients.
 CustomFunction gives(std::vector<Tensor> gradients) {
     CustomFunction out = product_and_sum();
     out.name = "gives";
@@ -48,7 +48,7 @@ TEST_CASE("custom function: values and gradients, of each output and of all") {
         CHECK(values(out[0]) == Values{4, 10, 18});
         CHECK(values(out[1]) == Values{5, 7, 9});
         CHECK(out[0].requires_grad());
-        // The gradient of an output that nothing depends on is zeros.
+        // The gradient of an unused output is zeros.
         CHECK(values(grad({sum(out[0])}, {a}, {.retain_graph = true})[0]) == Values{4, 5, 6});
         CHECK(values(grad({sum(out[1])}, {b}, {.retain_graph = true})[0]) == Values{1, 1, 1});
         sum(out[0] * out[1]).backward();
@@ -64,7 +64,7 @@ TEST_CASE("custom function: values and gradients, of each output and of all") {
                   {random_tensor({7}, 1, DType::f64), random_tensor({7}, 2, DType::f64)}) == "");
 }
 
-TEST_CASE("custom function: forward is not recorded, backward gets the outputs") {
+TEST_CASE("custom function: forward runs without grad mode, backward gets the outputs") {
     CustomFunction function{
         .name = "exponential",
         .forward =
@@ -96,7 +96,7 @@ TEST_CASE("custom function: forward is not recorded, backward gets the outputs")
     CHECK_THROWS_AS(sum(stale).backward(), ValueError);
 }
 
-TEST_CASE("custom function: inputs without gradient, and outputs of whole numbers") {
+TEST_CASE("custom function: inputs without gradient, and integer outputs") {
     CustomFunction pick{
         .name = "pick",
         .forward =
@@ -113,14 +113,14 @@ TEST_CASE("custom function: inputs without gradient, and outputs of whole number
     CHECK(out[1].item<std::int64_t>() == 1);
     sum(out[0]).backward();
     CHECK(values(x.grad()) == Values{1, 0, 2});
-    // An undefined gradient is none at all.
+    // An undefined gradient is no gradient.
     Tensor a = leaf({1, 2}, {2}), b = leaf({3, 4}, {2});
     sum(gives({ones({2}), Tensor()})({a, b})[0]).backward();
     CHECK(values(a.grad()) == Values{1, 1});
     CHECK_FALSE(b.grad().defined());
 }
 
-TEST_CASE("custom function: what it refuses, by its name") {
+TEST_CASE("custom function: errors name it") {
     Tensor a = leaf({1, 2}, {2}), b = leaf({3, 4}, {2});
     const auto backward_of = [&](std::vector<Tensor> gradients) {
         sum(gives(std::move(gradients))({a, b})[0]).backward();
@@ -140,7 +140,7 @@ TEST_CASE("custom function: what it refuses, by its name") {
     CHECK_FALSE(a.grad().defined());
     CustomFunction nothing = product_and_sum();
     nothing.forward = [](const auto& in) { return std::vector{in[0] + 1, Tensor()}; };
-    CHECK_THROWS_WITH_AS(nothing({a, b}), "product_and_sum: forward expected to give tensors, got an undefined one",
+    CHECK_THROWS_WITH_AS(nothing({a, b}), "product_and_sum: expected tensors from forward, got an undefined one",
                          ValueError);
     CustomFunction half = product_and_sum();
     half.forward = {};
@@ -150,8 +150,8 @@ TEST_CASE("custom function: what it refuses, by its name") {
     half.backward = {};
     CHECK_THROWS_WITH_AS(half({a, b}), "product_and_sum: expected the functions forward and backward, got no backward",
                          ValueError);
-    CHECK_NOTHROW((void)half({a.detach(), b.detach()}));  // nobody will ask for it
-    // An error on the way stays what it is.
+    CHECK_NOTHROW((void)half({a.detach(), b.detach()}));  // not needed
+    // An exception thrown in between is passed on unchanged.
     CustomFunction fails = product_and_sum();
     fails.backward = [](const auto&, const auto&, const auto&) -> std::vector<Tensor> {
         throw std::out_of_range("mine");

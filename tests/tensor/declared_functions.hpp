@@ -1,4 +1,4 @@
-// The functions that the headers below include/declivity/tensor/functions declare.
+// The functions declared by the headers in include/declivity/tensor/functions.
 #pragma once
 
 #include <filesystem>
@@ -22,7 +22,7 @@ inline std::map<std::string, std::set<std::string>> declared_functions() {
         std::string prefix;
         for (std::string line; std::getline(file, line);) {
             if (line.starts_with("namespace declivity::")) prefix = line.substr(21, line.find(' ', 21) - 21) + "::";
-            // tensors_of() lists results, and is no function of its own.
+            // tensors_of() lists results, and is not a function of tensors.
             if (std::smatch found; std::regex_search(line, found, declaration) && found.str(1) != "tensors_of")
                 out[header.path().filename().string()].insert(prefix + found.str(1));
         }

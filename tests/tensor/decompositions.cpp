@@ -1,5 +1,5 @@
 // no-oclgrind: its kernels are those of the tests of softmax, cross_entropy and pool2d
-// softmax, cross_entropy and pooling: kernels against the compositions beside them, with their gradients.
+// softmax, cross_entropy and pooling: kernels and gradients compared with their decompositions.
 #include <functional>
 #include <string>
 #include <vector>
@@ -18,7 +18,7 @@ using namespace declivity::test;
 
 namespace {
 
-/// Values and gradients of `call` by kernels of both families, against those of its composition.
+/// Compares values and gradients of `call` by kernels of both styles with those of its decomposition.
 void check(const std::string& name, const Shape& shape, const std::function<Tensor(const Tensor&)>& call) {
     for (const DType dtype : floats()) {
         Tensor x = random_tensor(shape, 1, dtype, -3, 3).set_requires_grad();
@@ -32,7 +32,7 @@ void check(const std::string& name, const Shape& shape, const std::function<Tens
             const detail::DecompositionScope decomposed;
             return run();
         }();
-        for (const KernelStyle style : families()) {
+        for (const KernelStyle style : kernel_styles()) {
             const ops::KernelStyleScope scope(style);
             CAPTURE(name);
             CAPTURE(name_of(dtype));
@@ -47,7 +47,7 @@ void check(const std::string& name, const Shape& shape, const std::function<Tens
 
 }  // namespace
 
-TEST_CASE("compositions: softmax and log_softmax") {
+TEST_CASE("decompositions: softmax and log_softmax") {
     for (const Shape& shape : {Shape{1}, Shape{7, 33}, Shape{3, 5, 18}})
         for (int axis = 0; axis < shape.rank(); ++axis) {
             check("softmax", shape, [&](const Tensor& x) { return softmax(x, axis); });
@@ -55,7 +55,7 @@ TEST_CASE("compositions: softmax and log_softmax") {
         }
 }
 
-TEST_CASE("compositions: cross_entropy, with ignored labels and smoothing") {
+TEST_CASE("decompositions: cross_entropy, with ignored labels and smoothing") {
     std::vector<std::int32_t> of_rows;
     for (std::int32_t i = 0; i < 37; ++i) of_rows.push_back(i * 7 % 19);
     const Tensor labels = Tensor::from<std::int32_t>(of_rows, {37});
@@ -67,7 +67,7 @@ TEST_CASE("compositions: cross_entropy, with ignored labels and smoothing") {
             });
 }
 
-TEST_CASE("compositions: pooling") {
+TEST_CASE("decompositions: pooling") {
     for (const Pool2dParameters& options :
          {Pool2dParameters{.kernel_size = 2}, Pool2dParameters{.kernel_size = {3, 2}, .stride = {1, 2}},
           Pool2dParameters{.kernel_size = 3, .stride = 2, .padding = 1},

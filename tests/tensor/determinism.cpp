@@ -1,4 +1,4 @@
-// The same inputs give the same bits, forwards and backwards, whatever else the machine does meanwhile.
+// The same inputs give the same bits, forward and backward, under varying load.
 #include <atomic>
 #include <chrono>
 #include <cstdint>
@@ -21,7 +21,7 @@ using namespace declivity::test;
 
 namespace {
 
-/// Keeps the processors busy by fits and starts, so that work-items come in another order each time.
+/// Keeps the processors busy at irregular intervals, so that work-items run in another order each time.
 class Load {
   public:
     explicit Load(unsigned threads) {
@@ -107,9 +107,9 @@ std::vector<std::vector<float>> run(const Case& c, const std::vector<Tensor>& op
 
 }  // namespace
 
-TEST_CASE("determinism: results and gradients are the same to the bit, under load") {
+TEST_CASE("determinism: results and gradients are identical bit for bit, under load") {
     const Load load(small_cases() ? 0 : 3);
-    for (const KernelStyle style : families()) {
+    for (const KernelStyle style : kernel_styles()) {
         const ops::KernelStyleScope scope(style);
         for (const Case& c : cases()) {
             CAPTURE(c.name);
@@ -122,7 +122,7 @@ TEST_CASE("determinism: results and gradients are the same to the bit, under loa
     }
 }
 
-TEST_CASE("determinism: dropout of the same seed") {
+TEST_CASE("determinism: dropout with the same seed") {
     const Load load(small_cases() ? 0 : 3);
     const Tensor x = random_tensor({small_cases() ? 10 : 5000}, 1);
     manual_seed(7);

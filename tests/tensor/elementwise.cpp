@@ -1,4 +1,4 @@
-// Gradients of every function of the elementwise table, and the catalogue made of them.
+// Gradients of every function of the elementwise table, and the public functions made from it.
 #include <cmath>
 #include <limits>
 #include <vector>
@@ -21,7 +21,7 @@ using namespace declivity::test;
 
 namespace {
 
-/// Inputs of a function at places where it has derivatives: a column of each, of equal length.
+/// Inputs of a function at differentiable points: a column each, of equal length.
 std::vector<std::vector<double>> smooth_inputs(const ElementwiseCase& one, std::size_t count, std::uint64_t seed) {
     const auto inputs = static_cast<std::size_t>(ops::info(one.function).inputs);
     std::vector<std::vector<double>> columns(inputs);
@@ -43,7 +43,7 @@ bool has_gradient(ops::Function function) {
     return false;
 }
 
-/// The gradient of sum(weights * f(inputs)), by one dtype.
+/// The gradient of sum(weights * f(inputs)) in one type.
 std::vector<std::vector<double>> gradients(const ElementwiseCase& one, const std::vector<std::vector<double>>& in,
                                            DType dtype) {
     const auto count = static_cast<std::int64_t>(in[0].size());
@@ -62,7 +62,7 @@ std::vector<std::vector<double>> gradients(const ElementwiseCase& one, const std
 
 }  // namespace
 
-TEST_CASE("elementwise gradients: every function against central differences") {
+TEST_CASE("elementwise gradients: every function matches central differences") {
     if (!device().info().fp64) return test::skip("f64: the device has no double precision");
     for (const ops::Function function : all_functions()) {
         const ElementwiseCase* one = case_of(function);
@@ -70,7 +70,7 @@ TEST_CASE("elementwise gradients: every function against central differences") {
         CAPTURE(ops::info(function).name);
         std::vector<Tensor> inputs;
         for (const auto& column : smooth_inputs(*one, 12, 1)) inputs.push_back(tensor(column, {12}, DType::f64));
-        const bool mask = function == ops::Function::dropout;  // to its second input no gradient flows
+        const bool mask = function == ops::Function::dropout;  // its second input has no gradient
         const std::vector<Tensor> wanted(inputs.begin(), mask ? inputs.begin() + 1 : inputs.end());
         CHECK(gradient_difference(
                   [&](auto in) {
@@ -81,7 +81,7 @@ TEST_CASE("elementwise gradients: every function against central differences") {
     }
 }
 
-TEST_CASE("elementwise gradients: where passes on what it chose") {
+TEST_CASE("elementwise gradients: where passes the gradient to the selected input") {
     const DType dtype = device().info().fp64 ? DType::f64 : DType::f32;
     const Tensor condition = greater(random_tensor({4, 1}, 1, dtype), zeros({1}, {dtype}));
     if (dtype == DType::f64)
@@ -93,7 +93,7 @@ TEST_CASE("elementwise gradients: where passes on what it chose") {
     for (std::size_t i = 0; i < 12; ++i) CHECK(gradient[i] == chosen[i / 3]);
 }
 
-TEST_CASE("elementwise gradients: f32 agrees with f64") {
+TEST_CASE("elementwise gradients: f32 matches f64") {
     if (!device().info().fp64) return test::skip("f64: the device has no double precision");
     for (const ops::Function function : all_functions()) {
         const ElementwiseCase* one = case_of(function);
@@ -108,7 +108,7 @@ TEST_CASE("elementwise gradients: f32 agrees with f64") {
     }
 }
 
-TEST_CASE("elementwise gradients: sums over what was broadcast") {
+TEST_CASE("elementwise gradients: sums over broadcast axes") {
     if (!device().info().fp64) return test::skip("f64: the device has no double precision");
     const auto check = [](const Shape& a, const Shape& b) {
         CAPTURE(a.str());
@@ -135,7 +135,7 @@ TEST_CASE("elementwise gradients: of permuted and sliced operands") {
     CHECK(gradient_difference(f, {random_tensor({3, 4}, 1, DType::f64), random_tensor({4, 7}, 2, DType::f64)}) == "");
 }
 
-TEST_CASE("elementwise gradients: one half each where both are equal, nothing at a kink's flat side") {
+TEST_CASE("elementwise gradients: one half each at ties, zero at the flat side of a kink") {
     Tensor a = tensor({1, 2, 3}, {3}).set_requires_grad(), b = tensor({1, 5, 0}, {3}).set_requires_grad();
     maximum(a, b).backward(ones({3}));
     CHECK(values(a.grad()) == std::vector<double>{0.5, 0, 1});
@@ -155,7 +155,7 @@ TEST_CASE("elementwise gradients: one half each where both are equal, nothing at
     CHECK(gradient(leaky_relu(x, 0.5)) == std::vector<double>{0.5, 0.5, 1});
 }
 
-TEST_CASE("elementwise: the catalogue calls the function it is named after") {
+TEST_CASE("elementwise: each public function calls the function of its name") {
     const Tensor a = tensor({0.5, -1.5, 2}, {3}), b = tensor({2, -0.5, 2}, {3}), positive = tensor({0.25, 1, 4}, {3});
     const auto check = [](const Tensor& got, const std::vector<double>& wanted) {
         CHECK(difference(got, wanted, {.absolute = 1e-6, .relative = 1e-6}) == "");
@@ -205,11 +205,11 @@ TEST_CASE("elementwise: the catalogue calls the function it is named after") {
     check(where(less(a, b), a, b), {0.5, -1.5, 2});
 }
 
-TEST_CASE("elementwise: pow by numbers that are products and roots, and their gradients") {
+TEST_CASE("elementwise: pow with exponents computed as products and roots, and gradients") {
     for (const DType dtype : {DType::f32, DType::f64, DType::f16, DType::bf16}) {
         if (dtype == DType::f64 && !device().info().fp64) continue;
         CAPTURE(name_of(dtype));
-        // f16 and bf16 values round once: the result lies within half a step of theirs.
+        // f16 and bf16 are rounded once: the result is within half a step.
         const double bound = dtype == DType::f64   ? 1e-14
                              : dtype == DType::f32 ? 1e-6
                              : dtype == DType::f16 ? 0.6 / 1024
@@ -247,10 +247,11 @@ TEST_CASE("elementwise: undefined tensors are refused, integers by fractions are
     CHECK_THROWS_AS(leaf.set_requires_grad(), TypeError);
 }
 
-TEST_CASE("elementwise: written in place, one element first, or many, or every other, with one device's kernels") {
+TEST_CASE(
+    "elementwise: in-place writes of one element, many, or every other one, with kernels compiled once per device") {
     const std::vector<Shape> shapes{{}, {1}, {1, 1}, {4}, {3, 5}, {2, 1, 7}};
     for (std::size_t first = 0; first < shapes.size(); ++first) {
-        const Device device = fresh_device();  // with kernels of its own
+        const Device device = fresh_device();  // with its own kernels
         for (std::size_t i = 0; i < shapes.size(); ++i) {
             const Shape& shape = shapes[(first + i) % shapes.size()];
             CAPTURE(shape.str());

@@ -1,4 +1,4 @@
-// embedding: rows by their numbers, and sums of gradients of equal numbers in one order.
+// embedding: rows by index, and gradients of repeated indices summed in a fixed order.
 #include <cmath>
 #include <string>
 #include <vector>
@@ -31,11 +31,11 @@ std::vector<std::int64_t> numbers(std::int64_t count, std::int64_t size, std::ui
 
 }  // namespace
 
-TEST_CASE("embedding: values and gradients, both families, indices of both types") {
+TEST_CASE("embedding: values and gradients, both kernel styles, indices of both types") {
     struct Size {
         std::int64_t rows, width, count;
     };
-    for (const KernelStyle style : families()) {
+    for (const KernelStyle style : kernel_styles()) {
         const ops::KernelStyleScope scope(style);
         for (const Size& size : {Size{5, 3, 7}, Size{1, 1, 1}, Size{3, 70, 100}, Size{500, 2, 33}, Size{4, 5, 0}}) {
             if (small_cases() && size.count > 40) continue;
@@ -70,7 +70,7 @@ TEST_CASE("embedding: values and gradients, both families, indices of both types
     }
 }
 
-TEST_CASE("embedding: indices of any shape, and numbers outside of the table") {
+TEST_CASE("embedding: indices of any shape, and indices out of range") {
     const Tensor weight = random_tensor({4, 3}, 1).set_requires_grad();
     const Tensor y = embedding(Tensor::from<std::int64_t>({0, 3, 4, -1, 2, 2}, {2, 1, 3}), weight);
     CHECK(y.shape() == Shape{2, 1, 3, 3});
@@ -93,8 +93,8 @@ TEST_CASE("embedding: indices of any shape, and numbers outside of the table") {
     CHECK_THROWS_AS(embedding(Tensor(), weight), ValueError);
 }
 
-TEST_CASE("gather and scatter: elements by their places, there and back") {
-    for (const KernelStyle style : families()) {
+TEST_CASE("gather and scatter: round trip") {
+    for (const KernelStyle style : kernel_styles()) {
         const ops::KernelStyleScope scope(style);
         for (const DType dtype : floats())
             for (const DType type : {DType::i32, DType::i64}) {

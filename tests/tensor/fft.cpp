@@ -1,5 +1,5 @@
-// Fourier transforms beside the catalogue's cases: many lengths, axes and strides, both families, against the sum that
-// defines them in double; what real ones, halves, empty batches and recorded steps give; errors.
+// Fourier transforms beyond the catalogue: many lengths, axes and strides, both kernel styles, compared with the
+// defining sum in double; real transforms, f16 and bf16, empty batches and captured steps; errors.
 #include <cmath>
 #include <complex>
 #include <cstdint>
@@ -27,7 +27,7 @@ namespace {
 using Complex = std::complex<double>;
 using Line = std::vector<Complex>;
 
-/// In more than double where the processor has it: long sums would be less exact than what they are compared with.
+/// In more than double if the processor has it: long sums would be less exact than the results they are compared with.
 using Exact = std::complex<long double>;
 
 /// exp(-2 pi i t / n).
@@ -49,7 +49,7 @@ Line line_of(const std::vector<double>& x, std::int64_t o, std::int64_t n, std::
     return line;
 }
 
-/// The relative error of `got`, the transform of x, in the norm of squares, at all frequencies or at some.
+/// The relative l2 error of `got`, the transform of x, at all frequencies or at some.
 double error_of(const Line& x, const Line& got, bool inverse) {
     const auto n = static_cast<std::int64_t>(x.size());
     const std::vector<Exact> factors = circle(n);
@@ -70,7 +70,7 @@ double error_of(const Line& x, const Line& got, bool inverse) {
     return static_cast<double>(std::sqrt(wrong / all));
 }
 
-/// What passes of roundings may come to; others than smooth lengths take two longer transforms.
+/// Error bound from the number of passes; non-smooth lengths use two longer transforms.
 double allowed(DType dtype, std::int64_t n) {
     const double unit = dtype == DType::f64 ? 0x1p-53 : 0x1p-24;
     return unit * (6 + 1.2 * std::log2(static_cast<double>(n) + 1));
@@ -86,7 +86,7 @@ std::vector<std::int64_t> lengths() {
     return all;
 }
 
-/// Ways to long transforms: vectors along a row, passes over memory, convolutions.
+/// Algorithms for long transforms: vectors along a row, passes over memory, convolutions.
 std::vector<std::int64_t> long_lengths() {
     if (small_cases()) return {};
     return {1009, 1024, 1536,  2048,  2187,  3125,  4093,  4096,  4097,
@@ -117,9 +117,9 @@ std::string message(const std::function<void()>& call) {
 
 }  // namespace
 
-TEST_CASE("fft: rows of many lengths, forwards and back") {
+TEST_CASE("fft: rows of many lengths, forward and inverse") {
     std::uint64_t seed = 0;
-    for (const KernelStyle style : families()) {
+    for (const KernelStyle style : kernel_styles()) {
         const ops::KernelStyleScope scope(style);
         CAPTURE(style == KernelStyle::simd);
         for (const DType dtype : floats())
@@ -134,7 +134,7 @@ TEST_CASE("fft: rows of many lengths, forwards and back") {
 
 TEST_CASE("fft: long rows") {
     std::uint64_t seed = 100;
-    for (const KernelStyle style : families()) {
+    for (const KernelStyle style : kernel_styles()) {
         const ops::KernelStyleScope scope(style);
         CAPTURE(style == KernelStyle::simd);
         for (const DType dtype : floats())
@@ -153,7 +153,7 @@ TEST_CASE("fft: long rows") {
 
 TEST_CASE("fft: an axis in the middle") {
     std::uint64_t seed = 200;
-    for (const KernelStyle style : families()) {
+    for (const KernelStyle style : kernel_styles()) {
         const ops::KernelStyleScope scope(style);
         CAPTURE(style == KernelStyle::simd);
         for (const DType dtype : floats())
@@ -165,7 +165,7 @@ TEST_CASE("fft: an axis in the middle") {
                 }
     }
     if (small_cases()) return;
-    for (const KernelStyle style : families()) {  // several passes over memory
+    for (const KernelStyle style : kernel_styles()) {  // several passes over memory
         const ops::KernelStyleScope scope(style);
         for (const std::int64_t n : {4096, 3000, 1021, 8192}) {
             const Tensor x = random_tensor({1, n, 5, 2}, ++seed);
@@ -175,7 +175,7 @@ TEST_CASE("fft: an axis in the middle") {
 }
 
 TEST_CASE("fft: views of any strides") {
-    for (const KernelStyle style : families()) {
+    for (const KernelStyle style : kernel_styles()) {
         const ops::KernelStyleScope scope(style);
         CAPTURE(style == KernelStyle::simd);
         for (const std::int64_t n : {6, 16, 22, 256, 8192}) {
@@ -194,17 +194,17 @@ TEST_CASE("fft: views of any strides") {
             same(flip(random_tensor({3, n, 2}, 4), {1}), 1);
             same(expand(random_tensor({1, n, 2}, 5), {4, n, 2}), 1);
             same(permute(random_tensor({3, n, 4, 2}, 6), {2, 1, 0, 3}), 1);
-            same(permute(random_tensor({2, n, 3}, 7), {2, 1, 0}), 1);  // pairs that lie apart
+            same(permute(random_tensor({2, n, 3}, 7), {2, 1, 0}), 1);  // pairs that are not contiguous
             same(slice(random_tensor({2, n, 7, 2}, 8), 2, 1, 7, 2), 1);
         }
     }
 }
 
-TEST_CASE("fft: real numbers, whose half of a spectrum is that of complex ones") {
+TEST_CASE("fft: a real transform is half of the complex one") {
     std::uint64_t seed = 300;
     std::vector<std::int64_t> sizes = lengths();
     for (const std::int64_t n : long_lengths()) sizes.push_back(n);
-    for (const KernelStyle style : families()) {
+    for (const KernelStyle style : kernel_styles()) {
         const ops::KernelStyleScope scope(style);
         CAPTURE(style == KernelStyle::simd);
         for (const DType dtype : floats())
@@ -218,7 +218,7 @@ TEST_CASE("fft: real numbers, whose half of a spectrum is that of complex ones")
                 const Tolerance close{.absolute = scale * allowed(dtype, n)};
                 CHECK(difference(y, values(slice(whole, 1, 0, n / 2 + 1)), close) == "");
                 CHECK(difference(fft::irfft(y, n), values(x), {.absolute = 3 * allowed(dtype, n)}) == "");
-                // What cannot be of a real signal is not looked at.
+                // Imaginary parts that no real signal has are ignored.
                 const Tensor k = reshape(arange(0, n / 2 + 1, 1, {dtype}), {n / 2 + 1, 1});
                 const Tensor edge = (k == 0) | (k * 2 == static_cast<double>(n));
                 const Tensor odd =
@@ -229,7 +229,7 @@ TEST_CASE("fft: real numbers, whose half of a spectrum is that of complex ones")
 }
 
 TEST_CASE("fft: gradients of long transforms are transforms") {
-    for (const KernelStyle style : families()) {
+    for (const KernelStyle style : kernel_styles()) {
         const ops::KernelStyleScope scope(style);
         for (const std::int64_t n : {256, 600, 251}) {
             if (small_cases() && n != 256) continue;
@@ -238,7 +238,7 @@ TEST_CASE("fft: gradients of long transforms are transforms") {
             const Tensor g = random_tensor({2, n, 2}, 2);
             fft::fft(x).backward(g);
             CHECK(difference(x.grad(), values(fft::ifft(g, -1, -1, "forward")), {1e-5, 1e-5}) == "");
-            // The rows of a transform of real numbers, and of the one back, as a product with both sides.
+            // Real transforms of rows and their inverses, as matrices on both sides.
             Tensor real = random_tensor({2, n}, 3).set_requires_grad(), half = random_tensor({2, n / 2 + 1, 2}, 4);
             const Tensor other = random_tensor({2, n / 2 + 1, 2}, 5), back = random_tensor({2, n}, 6);
             fft::rfft(real).backward(other);
@@ -252,8 +252,8 @@ TEST_CASE("fft: gradients of long transforms are transforms") {
     }
 }
 
-TEST_CASE("fft: halves are computed in f32") {
-    for (const KernelStyle style : families()) {
+TEST_CASE("fft: f16 and bf16 are computed in f32") {
+    for (const KernelStyle style : kernel_styles()) {
         const ops::KernelStyleScope scope(style);
         for (const DType dtype : {DType::f16, DType::bf16}) {
             const Tensor x = random_tensor({3, 48, 2}, 1, dtype), wide = x.to(DType::f32);
@@ -268,7 +268,7 @@ TEST_CASE("fft: halves are computed in f32") {
     CHECK(difference(fft::rfft(whole), {10, 0, -2, 2, -2, 0}, {1e-6}) == "");
 }
 
-TEST_CASE("fft: no rows, and one number") {
+TEST_CASE("fft: no rows, and a single number") {
     CHECK(fft::fft(zeros({0, 6, 2})).shape() == Shape{0, 6, 2});
     CHECK(fft::rfft(zeros({3, 0, 6})).shape() == Shape{3, 0, 4, 2});
     CHECK(fft::irfft(zeros({0, 4, 2})).shape() == Shape{0, 6});
@@ -278,10 +278,10 @@ TEST_CASE("fft: no rows, and one number") {
     CHECK(values(fft::rfft(Tensor::from<float>({2, 3}, {2}))) == std::vector<double>{5, 0, -1, 0});
 }
 
-TEST_CASE("fft: recorded and replayed, tables made while it records") {
-    for (const KernelStyle style : families()) {
+TEST_CASE("fft: captured and replayed, with tables created during the capture") {
+    for (const KernelStyle style : kernel_styles()) {
         const ops::KernelStyleScope scope(style);
-        for (const std::int64_t n : {77, 1120, 34}) {  // lengths that no other test has
+        for (const std::int64_t n : {77, 1120, 34}) {  // lengths used by no other test
             const auto call = [&](const std::vector<Tensor>& in) {
                 return std::vector{fft::irfft(fft::rfft(in[0]) * 2.0, n), fft::fft(in[1])};
             };
@@ -296,7 +296,7 @@ TEST_CASE("fft: recorded and replayed, tables made while it records") {
     }
 }
 
-TEST_CASE("fft: errors say what is wanted") {
+TEST_CASE("fft: error messages") {
     const Tensor x = zeros({3, 8, 2}), real = zeros({3, 8});
     const auto begins = [&](const std::function<void()>& call, const std::string& words) {
         CHECK(message(call).substr(0, words.size()) == words);
@@ -308,14 +308,14 @@ TEST_CASE("fft: errors say what is wanted") {
         [&] {
             (void)fft::fft(zeros({3, 0, 2}));
         },
-        "fft::fft: expected at least one number along the axis, got x of [3, 0, 2]");
+        "fft::fft: expected at least one element along the axis, got x of [3, 0, 2]");
     begins([&] { (void)fft::fft(x, -1, 2); }, "fft::fft: ");
     begins([&] { (void)fft::ifft(x, -1, -1, "half"); },
-           "fft::ifft: expected \"backward\", \"ortho\" or \"forward\" as norm, got \"half\"");
+           "fft::ifft: expected norm \"backward\", \"ortho\" or \"forward\", got \"half\"");
     begins([&] { (void)fft::fft2(zeros({3, 2})); }, "fft::fft2: ");
     begins([&] { (void)fft::fftn(x, {2, 2}, {0}); }, "fft::fftn: expected as many sizes as axes, got [2, 2] and [0]");
     begins([&] { (void)fft::fftn(x, {}, {0, 0}); }, "fft::fftn: expected each axis once, got [0, 0]");
-    begins([&] { (void)fft::irfft(zeros({3, 1, 2})); }, "fft::irfft: expected at least one number along the axis");
+    begins([&] { (void)fft::irfft(zeros({3, 1, 2})); }, "fft::irfft: expected at least one element along the axis");
     begins([&] { (void)fft::fftfreq(0); }, "fft::fftfreq: expected an n of at least 1, got 0");
     begins([&] { (void)fft::dct(zeros({0})); }, "fft::dct: ");
     begins([&] { (void)complex_mul(real, x); }, "complex_mul: expected a of complex numbers");

@@ -1,5 +1,5 @@
 // no-oclgrind: it reads records; its kernels are those of the catalogue
-// The record of a call: what errors and whoever watches calls know of it, for each function of the catalogue.
+// The call record, used by errors and observers, for each function of the catalogue.
 #include <declivity/tensor/function_call.hpp>
 
 #include <algorithm>
@@ -28,7 +28,7 @@ struct Seen {
     bool returned = false;
 };
 
-/// Keeps what it is told.
+/// Stores the observed calls.
 struct Watch final : CallObserver {
     std::vector<Seen> calls;
     std::vector<std::size_t> open;
@@ -82,11 +82,11 @@ TEST_CASE("function call: name, inputs, attributes and results, as data") {
     CHECK(watch.calls[5].text == "x k=3 axis=0 largest=False ");
     CHECK(among(values, watch.calls[5].results));
     CHECK(among(places, watch.calls[5].results));
-    // What topk is made of is told as its own.
+    // Functions called within topk are observed separately.
     CHECK(std::ranges::any_of(watch.calls, [](const Seen& call) { return call.depth == 1; }));
 }
 
-TEST_CASE("function call: no function of the catalogue goes round it") {
+TEST_CASE("function call: every function of the catalogue has a call record") {
     for (const catalogue::Case& one : catalogue::cases()) {
         CAPTURE(one.name);
         catalogue::Tensors inputs =
@@ -139,7 +139,7 @@ TEST_CASE("function call: new tensors") {
     CHECK_THROWS_WITH_AS(zeros_like({}), "zeros_like: expected a tensor, got an undefined one", ValueError);
 }
 
-TEST_CASE("function call: an error names the function that was called") {
+TEST_CASE("function call: an error names the called function") {
     const Tensor x = zeros({2, 3});
     CHECK_THROWS_WITH_AS(x * zeros({4}), doctest::Contains("operator*: "), ShapeError);
     struct Own {
@@ -156,12 +156,12 @@ TEST_CASE("function call: an error names the function that was called") {
     CHECK_THROWS_WITH_AS(Own::outer(x),
                          "reshape: expected a shape of 6 elements (as [2, 3]), got [5] (called by outer, in Net)",
                          ShapeError);
-    // And once it is over, no more.
+    // Not after the call has returned.
     CHECK_THROWS_WITH_AS(reshape(x, {5}), "reshape: expected a shape of 6 elements (as [2, 3]), got [5] (in Net)",
                          ShapeError);
 }
 
-TEST_CASE("function call: an error on the way back names the function whose way it is") {
+TEST_CASE("function call: an error in backward names the function whose gradient it is") {
     Tensor x = zeros({2, 3});
     x.set_requires_grad();
     const Tensor y = attach_backward("mine", {x}, x.value(), [](const GradientContext& context) {
@@ -172,7 +172,7 @@ TEST_CASE("function call: an error on the way back names the function whose way 
                          ShapeError);
 }
 
-TEST_CASE("function call: an observer may compute, and is not told of that") {
+TEST_CASE("function call: an observer may compute, and is not called for that") {
     struct Computes final : CallObserver {
         int told = 0;
         void called(const FunctionCall&) override { ++told; }
@@ -191,7 +191,7 @@ TEST_CASE("function call: too many attributes are refused") {
         "FunctionCall: expected at most 8 inputs and 12 attributes of many, got 0 and 13 (called by many)", ValueError);
 }
 
-TEST_CASE("function call: errors speak of what was called and of what it was given") {
+TEST_CASE("function call: errors describe the call and its arguments") {
     const auto words = [](const auto& call) {
         try {
             call();
@@ -209,7 +209,7 @@ TEST_CASE("function call: errors speak of what was called and of what it was giv
     CHECK(words([&] {
               (void)conv1d(zeros({2, 3, 2}), zeros({5, 3, 3}));
           }) ==
-          "conv1d: expected an x at least as large as the filter, got x [2, 3, 2] with padding 0 and weight [5, 3, 3] "
+          "conv1d: expected x at least as large as the filter, got x [2, 3, 2] with padding 0 and weight [5, 3, 3] "
           "with dilation 1");
     CHECK(words([&] {
               (void)conv1d(x, zeros({5, 3, 3}), {}, {.stride = 0});
@@ -227,5 +227,5 @@ TEST_CASE("function call: errors speak of what was called and of what it was giv
     CHECK(words([&] {
               Tensor whole = zeros({3, 5});
               whole[0] = zeros({4});
-          }) == "operator[]=: expected a shape that stretches to [5], got [4]");
+          }) == "operator[]=: expected a shape that broadcasts to [5], got [4]");
 }

@@ -1,4 +1,4 @@
-// What a kernel stores besides its result, and results that take the place of an input: nobody can tell by the numbers.
+// Additional outputs of fused kernels, and donated inputs: the numbers are the same as without.
 #include <algorithm>
 #include <array>
 #include <cmath>
@@ -27,12 +27,12 @@ using ops::FusionScope;
 
 namespace {
 
-constexpr std::int64_t kRows = 64, kColumns = 96;  // enough elements that memory is worth to be used again
+constexpr std::int64_t kRows = 64, kColumns = 96;  // enough elements that their memory is worth reusing
 constexpr std::uint64_t kBytes = kRows * kColumns * 4;
 
 Tensor large(std::uint64_t seed, DType dtype = DType::f32) { return random_tensor({kRows, kColumns}, seed, dtype); }
 
-/// Bytes that a call takes at most beyond what is in use before it.
+/// Peak memory of a call beyond the memory in use before it.
 std::uint64_t peak_of(const std::function<void()>& call) {
     const Device device = default_device();
     const auto before = device.memory().in_use;
@@ -43,10 +43,10 @@ std::uint64_t peak_of(const std::function<void()>& call) {
 
 }  // namespace
 
-TEST_CASE("fusion: what is wanted again is stored by the kernel that computes it on its way") {
+TEST_CASE("fusion: an intermediate value that is used again is stored by the fused kernel") {
     const FusionScope on(true);
     const Tensor a = random_tensor({3, 5, 7}, 1), b = random_tensor({7}, 2);
-    SUBCASE("dear functions, the first time") {
+    SUBCASE("expensive functions, at the first use") {
         const Tensor e = exp(a * b), t = tanh(e), s = sigmoid(a);
         Tensor y, z;
         CHECK(launches([&] { need(y = e + t * 2); }) == 1);
@@ -67,7 +67,7 @@ TEST_CASE("fusion: what is wanted again is stored by the kernel that computes it
         CHECK(difference(y, of_y, tolerance(DType::f32, 40)) == "");
         CHECK(difference(z, of_z, tolerance(DType::f32, 40)) == "");
     }
-    SUBCASE("no more than there is room for") {
+    SUBCASE("no more than the kernel supports") {
         const Tensor e = exp(a), t = tanh(a), s = sigmoid(a), g = gelu(a);
         Tensor y;
         CHECK(launches([&] { need(y = e + t + s + g); }) == 3);
@@ -77,7 +77,7 @@ TEST_CASE("fusion: what is wanted again is stored by the kernel that computes it
         for (std::uint64_t i = 0; i < 7; ++i) many = many + random_tensor({7}, 20 + i);
         CHECK(launches([&] { need(many); }) == 2);
     }
-    SUBCASE("of another shape it is computed before") {
+    SUBCASE("another shape is computed before") {
         const Tensor e = exp(b);
         Tensor y;
         CHECK(launches([&] { need(y = a * e); }) == 2);
@@ -95,7 +95,7 @@ TEST_CASE("fusion: what is wanted again is stored by the kernel that computes it
     }
 }
 
-TEST_CASE("fusion: what is stored on the way has any type, and is rounded before it is used") {
+TEST_CASE("fusion: an intermediate output has any type, and is rounded before it is used") {
     for (const DType dtype : {DType::f32, DType::f16, DType::bf16, DType::i32, DType::u8, DType::boolean}) {
         CAPTURE(name_of(dtype));
         const Tensor a = random_tensor({5, 33}, 1, DType::f32, 0, 100), b = random_tensor({33}, 2, DType::f32, 0, 100);
@@ -107,7 +107,7 @@ TEST_CASE("fusion: what is stored on the way has any type, and is rounded before
             need(y);
             need(z);
             const int count = launches([&] { need(h); });
-            if (fused) CHECK(count == 0);  // z's kernel stored it
+            if (fused) CHECK(count == 0);  // stored by z's kernel
             for (const Tensor& tensor : {h, y, z}) both.push_back(values(tensor));
         }
         for (std::size_t i = 0; i < 3; ++i)
@@ -115,7 +115,7 @@ TEST_CASE("fusion: what is stored on the way has any type, and is rounded before
     }
 }
 
-TEST_CASE("fusion: what is computed from a half that is stored on the way is computed from what is stored") {
+TEST_CASE("fusion: consumers of an f16 or bf16 intermediate output use the stored value") {
     const FusionScope on(true);
     for (const DType dtype : {DType::f16, DType::bf16}) {
         const Tensor a = random_tensor({333}, 1, dtype), b = random_tensor({333}, 2, dtype);
@@ -127,7 +127,7 @@ TEST_CASE("fusion: what is computed from a half that is stored on the way is com
     }
 }
 
-TEST_CASE("fusion: a result takes the place of an input that nobody else can see") {
+TEST_CASE("fusion: a result reuses the memory of an unshared input") {
     const FusionScope on(true);
     const Tensor b = large(2);
     const auto other = values(b);
@@ -141,7 +141,7 @@ TEST_CASE("fusion: a result takes the place of an input that nobody else can see
             for (int k = 0; k < 3; ++k) wanted[i] = std::max(0.0, wanted[i]) - other[i];
         CHECK(difference(x, wanted, tolerance(DType::f32, 8)) == "");
     }
-    SUBCASE("through values that wait") {
+    SUBCASE("through pending values") {
         Tensor x = large(1);
         std::vector<double> wanted = values(x);
         x = x * 2;
@@ -167,7 +167,7 @@ TEST_CASE("fusion: a result takes the place of an input that nobody else can see
     }
 }
 
-TEST_CASE("fusion: no result takes the place of what somebody may still ask for") {
+TEST_CASE("fusion: no result reuses memory that is still referenced") {
     const FusionScope on(true);
     Tensor x = large(1);
     const auto in = values(x);
@@ -182,7 +182,7 @@ TEST_CASE("fusion: no result takes the place of what somebody may still ask for"
         times_two(y);
         CHECK(values(x) == in);
     }
-    SUBCASE("an alias") {
+    SUBCASE("a view of the same memory") {
         const Tensor same = reshape(x, {kRows * kColumns});
         Tensor y = x * 2;
         x = Tensor();
@@ -190,17 +190,17 @@ TEST_CASE("fusion: no result takes the place of what somebody may still ask for"
         times_two(y);
         CHECK(values(same) == in);
     }
-    SUBCASE("another value that waits") {
+    SUBCASE("another pending value") {
         Tensor y = x * 2, z = x + 1.0;
         x = Tensor();
         CHECK(peak_of([&] { need(y); }) == kBytes);
-        CHECK(peak_of([&] { need(z); }) == 0);  // the last to read it
+        CHECK(peak_of([&] { need(z); }) == 0);  // the last reader
         times_two(y);
         const auto more = values(z);
         for (std::size_t i = 0; i < in.size(); ++i)
             CHECK_UNARY(more[i] == static_cast<double>(static_cast<float>(in[i]) + 1.0F));
     }
-    SUBCASE("an expression of somebody's own") {
+    SUBCASE("a user's expression") {
         const ops::Expression elements = x.view();
         x = Tensor();
         const Scalar two[] = {2};
@@ -211,7 +211,7 @@ TEST_CASE("fusion: no result takes the place of what somebody may still ask for"
         times_two(twice());
         times_two(twice());
     }
-    SUBCASE("its own other elements") {
+    SUBCASE("other elements of itself") {
         Tensor y = x + slice(x, 0, 3, 4), z = x - slice(x, 1, 5, 6);
         need(y);
         x = Tensor();
@@ -240,7 +240,7 @@ TEST_CASE("fusion: no result takes the place of what somebody may still ask for"
     }
 }
 
-TEST_CASE("fusion: memory used again counts as written, and belongs to whom it was given last") {
+TEST_CASE("fusion: donated memory counts as written, and belongs to its last owner") {
     const FusionScope on(true);
     const Device device = default_device();
     Tensor x = large(1);
@@ -254,7 +254,7 @@ TEST_CASE("fusion: memory used again counts as written, and belongs to whom it w
     const auto rows = device.memory_by_scope();
     CHECK(
         std::ranges::any_of(rows, [](const ScopeMemory& row) { return row.scope == "reuser" && row.bytes == kBytes; }));
-    // What is saved of the result is intact.
+    // Saved tensors of the result are intact.
     x.set_requires_grad();
     Tensor y = square(x);
     CHECK_NOTHROW(y.backward(ones_like(y)));
@@ -262,8 +262,7 @@ TEST_CASE("fusion: memory used again counts as written, and belongs to whom it w
 
 namespace {
 
-/// A random program over tensors large enough: functions of all kinds of handles, aliases, values let go, writes in
-/// place.
+/// A random program over large tensors: functions with all kinds of handles, aliases, released values, in-place writes.
 std::vector<std::vector<double>> program(unsigned seed, int steps) {
     std::mt19937 random(seed);
     const auto pick = [&](std::size_t count) { return static_cast<std::size_t>(random() % count); };
@@ -322,7 +321,7 @@ std::vector<std::vector<double>> program(unsigned seed, int steps) {
 
 }  // namespace
 
-TEST_CASE("fusion: random programs over memory that is used again give the same numbers with and without it") {
+TEST_CASE("fusion: random programs give the same numbers with and without donation") {
     for (unsigned seed = 1; seed <= (small_cases() ? 1 : 20); ++seed) {
         CAPTURE(seed);
         std::vector<std::vector<double>> fused, apart;

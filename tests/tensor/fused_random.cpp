@@ -1,4 +1,4 @@
-// Random numbers and dropout within chains of functions: one kernel, and the numbers of those that are stored.
+// Random numbers and dropout fused into chains of functions: one kernel, and the same numbers as stored ones.
 #include <algorithm>
 #include <cmath>
 #include <functional>
@@ -24,7 +24,7 @@ using ops::FusionScope;
 
 namespace {
 
-/// The generator as it was, at the end.
+/// Restores the generator.
 struct KeepRandom {
     RandomState before = random_state(default_device());
     KeepRandom() = default;
@@ -35,12 +35,12 @@ struct KeepRandom {
 
 }  // namespace
 
-TEST_CASE("random numbers in a chain: one kernel, and the same numbers") {
+TEST_CASE("fused random: a chain with random numbers is one kernel with the same numbers") {
     const KeepRandom keep;
     struct Wanted {
         std::string name;
         std::function<Tensor(const Tensor&, const Tensor&)> call;
-        bool exact;  // no product that a compiler may join with a sum
+        bool exact;  // no product that a compiler may contract with a sum
         int kernels = 1;
     };
     const std::vector<Wanted> chains{
@@ -53,7 +53,7 @@ TEST_CASE("random numbers in a chain: one kernel, and the same numbers") {
         {"where", [](const Tensor& x, const Tensor& b) { return where(less(uniform(x.shape()), b), x, -x); }, true},
         {"cast", [](const Tensor& x, const Tensor&) { return dropout(x.to(DType::f16), 0.5).to(DType::f32); }, true},
         {"reduced", [](const Tensor& x, const Tensor&) { return sum(dropout(x, 0.5), {1}); }, false,
-         2},  // dear, and the caller holds it
+         2},  // expensive, and the caller holds it
     };
     const std::int64_t columns = small_cases() ? 67 : 1203;
     const Tensor x = random_tensor({3, columns}, 1), b = random_tensor({columns}, 2);
@@ -69,7 +69,7 @@ TEST_CASE("random numbers in a chain: one kernel, and the same numbers") {
             manual_seed(21);
             apart = values(call(x, b));
         }
-        for (const KernelStyle style : families()) {
+        for (const KernelStyle style : kernel_styles()) {
             const ops::KernelStyleScope scope(style);
             manual_seed(21);
             const auto fused = values(call(x, b));
@@ -78,7 +78,7 @@ TEST_CASE("random numbers in a chain: one kernel, and the same numbers") {
     }
 }
 
-TEST_CASE("random numbers: a small tensor of them that stretches holds each once") {
+TEST_CASE("fused random: a small broadcast tensor has each number once") {
     const KeepRandom keep;
     const Tensor x = random_tensor({4, 5, 6}, 1);
     for (const Shape& shape : {Shape{6}, Shape{5, 1}, Shape{4, 1, 1}, Shape{1}}) {
@@ -97,7 +97,7 @@ TEST_CASE("random numbers: a small tensor of them that stretches holds each once
     }
 }
 
-TEST_CASE("random numbers: the place in the stream is that of the call, whenever they are needed") {
+TEST_CASE("fused random: the position in the stream is that of the call, whenever it is evaluated") {
     const KeepRandom keep;
     const auto draw = [](bool fused) {
         const FusionScope scope(fused);
@@ -113,7 +113,7 @@ TEST_CASE("random numbers: the place in the stream is that of the call, whenever
     const auto fused = draw(true);
     CHECK(fused == draw(false));
     CHECK(fused[0] != fused[3]);
-    // Those that somebody holds are the same wherever they are used.
+    // A tensor that is referenced has the same numbers at each use.
     const FusionScope on(true);
     const Tensor noise = normal({700});
     const Tensor first = noise * 2, second = noise * 4;
@@ -126,7 +126,7 @@ TEST_CASE("random numbers: the place in the stream is that of the call, whenever
     CHECK(values(second) == four);
 }
 
-TEST_CASE("dropout: the gradient drops what the call dropped, by one kernel that keeps nothing") {
+TEST_CASE("dropout: the gradient recomputes the mask in one kernel and stores nothing") {
     const KeepRandom keep;
     const FusionScope on(true);
     Tensor x = random_tensor({50, 31}, 1, DType::f32, 1, 2).set_requires_grad();
@@ -137,7 +137,7 @@ TEST_CASE("dropout: the gradient drops what the call dropped, by one kernel that
     need(y);
     CHECK(x.device().memory().in_use - before <= 50 * 31 * 4 + std::max<std::size_t>(256, x.device().info().alignment));
     const auto out = values(y), in = values(x), factors = values(up);
-    CHECK(launches([&] { y.backward(up); }) <= 2);  // it, and a copy of the gradient that nobody else holds
+    CHECK(launches([&] { y.backward(up); }) <= 2);  // it, and an unshared copy of the gradient
     const auto gradient = values(x.grad());
     int dropped = 0;
     std::vector<double> wanted;
@@ -148,7 +148,7 @@ TEST_CASE("dropout: the gradient drops what the call dropped, by one kernel that
     }
     CHECK(difference(gradient, wanted, tolerance(DType::f32, 2)) == "");
     CHECK(std::abs(dropped - 0.4 * 50 * 31) < 5 * std::sqrt(0.24 * 50 * 31));
-    // The gradient of the gradient as well, and through it nothing but what was kept.
+    // The double backward as well, which passes only through the kept elements.
     const Tensor z = dropout(x * x, 0.4);
     const Tensor first = grad({sum(z)}, {x}, {.create_graph = true})[0];
     const Tensor second = grad({sum(first)}, {x})[0];
@@ -156,7 +156,7 @@ TEST_CASE("dropout: the gradient drops what the call dropped, by one kernel that
     for (std::size_t i = 0; i < kept.size(); ++i) CHECK_UNARY(std::abs(twice[i] - (kept[i] == 0 ? 0 : 2 / 0.6)) < 1e-5);
 }
 
-TEST_CASE("dropout and random numbers: what does not fit is refused when it is called") {
+TEST_CASE("dropout and random numbers: invalid arguments are refused at the call") {
     const auto before = random_state(default_device()).offset;
     CHECK_THROWS_AS(dropout(random_tensor({3}, 1), 1.5), ValueError);
     CHECK_THROWS_AS(dropout(random_tensor({3}, 1), NAN), ValueError);
@@ -167,5 +167,5 @@ TEST_CASE("dropout and random numbers: what does not fit is refused when it is c
     CHECK(values(dropout(ones({3}), 1)) == std::vector<double>{0, 0, 0});
     const auto drawn = random_state(default_device()).offset;
     CHECK(values(dropout(ones({3}), 0)) == std::vector<double>{1, 1, 1});
-    CHECK(random_state(default_device()).offset == drawn);  // nothing is drawn where nothing is dropped
+    CHECK(random_state(default_device()).offset == drawn);  // nothing is sampled for a probability of 0
 }

@@ -1,4 +1,4 @@
-// Values that are computed when they are needed: what becomes one kernel, and that nobody can tell by the numbers.
+// Lazy evaluation and fusion: which functions become one kernel, with the same numbers as unfused ones.
 #include <algorithm>
 #include <array>
 #include <cmath>
@@ -49,7 +49,7 @@ TEST_CASE("fusion: a chain of functions is one kernel") {
     CHECK(difference(y, wanted, tolerance(DType::f32, 4)) == "");
 }
 
-TEST_CASE("fusion: expressions of the same functions over other values are other kernels") {
+TEST_CASE("fusion: expressions of the same functions over other operands are other kernels") {
     const FusionScope on(true);
     const Tensor a = random_tensor({11}, 1), b = random_tensor({11}, 2);
     const auto in_a = values(a), in_b = values(b);
@@ -73,7 +73,7 @@ TEST_CASE("fusion: expressions of the same functions over other values are other
     check(a * 5 - b * 7, [](double x, double y) { return x * 5 - y * 7; });
 }
 
-TEST_CASE("fusion: nothing is launched before somebody needs it, and what nobody needs never") {
+TEST_CASE("fusion: launches are deferred until a value is needed, and unneeded values are never computed") {
     const FusionScope on(true);
     const Tensor a = random_tensor({9}, 1);
     CHECK(launches([&] { (void)(relu(a) + 1.0); }) == 0);
@@ -83,13 +83,13 @@ TEST_CASE("fusion: nothing is launched before somebody needs it, and what nobody
     CHECK(launches([&] { need(y); }) == 0);
 }
 
-TEST_CASE("fusion: a value that is used twice is computed once, or where it is used") {
+TEST_CASE("fusion: a value with two uses is computed once, or fused into both") {
     const FusionScope on(true);
     const Tensor a = random_tensor({40}, 1), b = random_tensor({40}, 2);
     const Tensor h = a + b;
     Tensor y, z, again;
-    CHECK(launches([&] { need(y = h * h); }) == 1);  // takes h up
-    CHECK(launches([&] { need(z = h - a); }) == 1);  // stores h as well, since that is the second time
+    CHECK(launches([&] { need(y = h * h); }) == 1);  // fuses h
+    CHECK(launches([&] { need(z = h - a); }) == 1);  // stores h as well, since it is the second use
     CHECK(launches([&] { need(again = relu(h)); }) == 1);
     const auto in_a = values(a), in_b = values(b);
     std::vector<double> square, rest, positive;
@@ -102,14 +102,14 @@ TEST_CASE("fusion: a value that is used twice is computed once, or where it is u
     CHECK(difference(y, square, tolerance(DType::f32, 4)) == "");
     CHECK(difference(z, rest, tolerance(DType::f32, 4)) == "");
     CHECK(difference(again, positive, tolerance(DType::f32, 4)) == "");
-    // Dear functions are not computed twice.
+    // Expensive functions are not computed twice.
     const Tensor e = exp(a);
     CHECK(launches([&] { need(e + 1.0); }) == 1);
     CHECK(launches([&] { need(e); }) == 0);
     CHECK(launches([&] { need(exp(a) + 1.0); }) == 1);
 }
 
-TEST_CASE("fusion: small values that stretch are computed once") {
+TEST_CASE("fusion: small broadcast values are computed once") {
     const FusionScope on(true);
     const Tensor a = random_tensor({50, 30}, 1), b = random_tensor({30}, 2), c = random_tensor({30}, 3);
     Tensor y;
@@ -120,7 +120,7 @@ TEST_CASE("fusion: small values that stretch are computed once") {
     CHECK(difference(y, wanted, tolerance(DType::f32, 4)) == "");
 }
 
-TEST_CASE("fusion: expressions end where kernels would grow too large") {
+TEST_CASE("fusion: expressions are split where kernels would become too large") {
     const FusionScope on(true);
     const Tensor a = random_tensor({33}, 1);
     const auto in = values(a);
@@ -154,9 +154,9 @@ TEST_CASE("fusion: expressions end where kernels would grow too large") {
     }
 }
 
-TEST_CASE("fusion: what follows a product or a convolution runs within it") {
+TEST_CASE("fusion: functions after a product or a convolution become its epilogue") {
     const FusionScope on(true);
-    if (!has_family(KernelStyle::simd)) return;
+    if (!has_kernel_style(KernelStyle::simd)) return;
     const ops::KernelStyleScope cpu(KernelStyle::simd);
     const Tensor x = random_tensor({2, 3, 6, 7}, 1), filter = random_tensor({4, 3, 3, 3}, 2),
                  residual = random_tensor({2, 4, 6, 7}, 3);
@@ -165,7 +165,7 @@ TEST_CASE("fusion: what follows a product or a convolution runs within it") {
     const auto mapped = [&] { return gelu(linear(rows, weight, bias)); };
     const Tensor second = random_tensor({3, 4, 1, 1}, 7);
     const auto nested = [&] { return conv2d(relu(conv2d(x, filter, {}, {.padding = 1}) + residual), second); };
-    const auto many = [&] {  // inputs, one too many with the bias
+    const auto many = [&] {  // one input too many with the bias
         Tensor y = linear(rows, weight, bias);
         for (std::uint64_t i = 0; i < 7; ++i) y = y + random_tensor({6, 5}, 20 + i);
         return y;
@@ -217,20 +217,20 @@ TEST_CASE("fusion: batch normalisation at inference becomes the scale and shift 
         return values(relu((h - channels(mean)) / sqrt(channels(variance) + 1e-5) * channels(weight) + channels(bias) +
                            residual));
     };
-    for (const KernelStyle style : families()) {
+    for (const KernelStyle style : kernel_styles()) {
         const ops::KernelStyleScope scope(style);
         const NoGrad no_grad;
         CHECK(difference(net(), by_hand(), tolerance(DType::f32, 60)) == "");
         CHECK(launches([&] { need(net()); }, "elementwise") == 0);
         CHECK(launches([&] { need(net()); }, "batch_norm_scale") == 0);
-        // What was folded is made anew when any of the four is written.
+        // The folded values are recomputed when any of the four tensors is written.
         for (Tensor* tensor : {&weight, &bias, &mean, &variance}) {
             tensor->mul_(1.25);
             CHECK(difference(net(), by_hand(), tolerance(DType::f32, 60)) == "");
         }
     }
     {
-        // Parts of the same statistics are other ones.
+        // Views of the same statistics are different ones.
         const NoGrad no_grad;
         const Tensor m = random_tensor({8}, 11), v = random_tensor({8}, 12, DType::f32, 0.5, 2),
                      in = random_tensor({2, 8}, 13);
@@ -243,7 +243,7 @@ TEST_CASE("fusion: batch normalisation at inference becomes the scale and shift 
         }
     }
     {
-        // What is kept with memory holds no other: each of two is the variance once, and the mean.
+        // Cached values hold no reference to other memory: each of the two uses the same variance and mean.
         const NoGrad no_grad;
         const Device device = default_device();
         device.synchronize();
@@ -263,7 +263,7 @@ TEST_CASE("fusion: batch normalisation at inference becomes the scale and shift 
         }
         CHECK(device.memory().in_use == before);
     }
-    // Where a gradient is wanted nothing is folded, and the gradient is that of each function by itself.
+    // With gradients nothing is folded, and the gradient is that of each function.
     weight.set_requires_grad();
     CHECK(difference(net(), by_hand(), tolerance(DType::f32, 60)) == "");
     sum(square(net())).backward();
@@ -275,14 +275,14 @@ TEST_CASE("fusion: batch normalisation at inference becomes the scale and shift 
     CHECK(std::ranges::any_of(fused, [](double v) { return v != 0; }));
 }
 
-TEST_CASE("fusion: batch normalisation in training, and what follows, are one kernel") {
+TEST_CASE("fusion: batch normalisation in training and its epilogue are one kernel") {
     const FusionScope on(true);
     const Tensor x = random_tensor({3, 4, 5, 6}, 1), weight = random_tensor({4}, 2), bias = random_tensor({4}, 3);
     std::vector<Tensor> others;
     for (std::uint64_t i = 0; i < 6; ++i) others.push_back(random_tensor({3, 4, 5, 6}, 10 + i));
     const auto plain = [&] { return batch_norm(x, weight, bias, {}, {}); };
     const auto followed = [&] { return relu(batch_norm(x, weight, bias, {}, {}) + others[0]); };
-    const auto too_many = [&] {  // inputs for one kernel
+    const auto too_many = [&] {  // one input too many for a kernel
         Tensor y = plain();
         for (const Tensor& other : others) y = y + other;
         return y;
@@ -307,7 +307,7 @@ TEST_CASE("fusion: batch normalisation in training, and what follows, are one ke
     }
 }
 
-TEST_CASE("fusion: writing in place waits for no reader, and changes none") {
+TEST_CASE("fusion: in-place writes defer to pending readers and change none of them") {
     const FusionScope on(true);
     Tensor x = random_tensor({12}, 1), w = random_tensor({5, 12}, 2);
     const auto before = values(x);
@@ -318,7 +318,7 @@ TEST_CASE("fusion: writing in place waits for no reader, and changes none") {
         x.fill_(0);
         CHECK(values(y) == twice);
     }
-    SUBCASE("of an alias") {
+    SUBCASE("through an alias") {
         const Tensor y = x * 2;
         Tensor same = reshape(x, {3, 4});
         same.fill_(0);
@@ -330,7 +330,7 @@ TEST_CASE("fusion: writing in place waits for no reader, and changes none") {
         for (double& v : twice) v += 1;
         CHECK(difference(z, twice, tolerance(DType::f32, 2)) == "");
     }
-    SUBCASE("of a value that was computed meanwhile") {
+    SUBCASE("of a value evaluated in between") {
         Tensor y = x * 2;
         const Tensor z = y + 1.0;
         need(y);
@@ -338,7 +338,7 @@ TEST_CASE("fusion: writing in place waits for no reader, and changes none") {
         for (double& v : twice) v += 1;
         CHECK(difference(z, twice, tolerance(DType::f32, 2)) == "");
     }
-    SUBCASE("operators") {
+    SUBCASE("product and convolution") {
         std::vector<double> wanted;
         {
             const FusionScope off(false);
@@ -349,7 +349,7 @@ TEST_CASE("fusion: writing in place waits for no reader, and changes none") {
         SUBCASE("the input") { x.add_(x); }
         CHECK(values(y) == wanted);
     }
-    SUBCASE("by a kernel of one's own") {
+    SUBCASE("by a user's kernel") {
         const Tensor y = x * 2;
         ops::fill(x.view(), 7);
         x.bump_version();
@@ -358,7 +358,7 @@ TEST_CASE("fusion: writing in place waits for no reader, and changes none") {
     }
 }
 
-TEST_CASE("fusion: what backward needs is noticed when it was overwritten, computed or not") {
+TEST_CASE("fusion: overwritten saved tensors are detected, evaluated or pending") {
     const FusionScope on(true);
     for (const bool computed : {false, true}) {
         CAPTURE(computed);
@@ -370,7 +370,7 @@ TEST_CASE("fusion: what backward needs is noticed when it was overwritten, compu
         y.detach().fill_(1);
         CHECK_THROWS_AS(loss.backward(), ValueError);
     }
-    // Written before it was saved is no misuse.
+    // A write before it was saved is allowed.
     Tensor x = random_tensor({6}, 1);
     x.mul_(2);
     const auto in = values(x);
@@ -379,7 +379,7 @@ TEST_CASE("fusion: what backward needs is noticed when it was overwritten, compu
     for (std::size_t i = 0; i < in.size(); ++i) CHECK(values(x.grad())[i] == doctest::Approx(std::exp(in[i])));
 }
 
-TEST_CASE("fusion: several threads need the same values") {
+TEST_CASE("fusion: several threads evaluate the same values") {
     const FusionScope on(true);
     const Tensor x = random_tensor({1000}, 1);
     const auto in = values(x);
@@ -399,7 +399,7 @@ TEST_CASE("fusion: several threads need the same values") {
 
 namespace {
 
-/// A random program over tensors: functions, reads, values let go, writes in place. Gives all that is left.
+/// A random program over tensors: functions, reads, released values, in-place writes. Returns all remaining values.
 std::vector<std::vector<double>> random_program(unsigned seed, int steps) {
     std::mt19937 random(seed);
     const auto pick = [&](std::size_t count) { return static_cast<std::size_t>(random() % count); };
@@ -431,7 +431,7 @@ std::vector<std::vector<double>> random_program(unsigned seed, int steps) {
                 break;
             case 6:
                 slot = (clamp(a, -2, 2) * 0.0 + 3.5).to(DType::i32).to(DType::f32) + a;
-                break;  // far from where rounding would tell
+                break;  // avoids points where rounding changes the result
             case 7:
                 (void)values(a);
                 break;
@@ -483,7 +483,7 @@ TEST_CASE("fusion: random programs give the same numbers with and without it") {
     }
 }
 
-TEST_CASE("the gradient of an activation before a maximum pool is the epilogue of the convolution behind it") {
+TEST_CASE("fusion: the gradient of an activation before max pooling is the epilogue of the convolution's backward") {
     if (!ops::fuses()) return;
     const Tensor x = random_tensor({2, 3, 18, 18}, 1), first = random_tensor({4, 3, 3, 3}, 2).set_requires_grad(),
                  second = random_tensor({5, 4, 3, 3}, 3).set_requires_grad();
@@ -498,5 +498,5 @@ TEST_CASE("the gradient of an activation before a maximum pool is the epilogue o
         return elementwise;
     };
     (void)backward();
-    CHECK(backward() <= 3);  // the gradient of the sum stretched, and twice added to what is there
+    CHECK(backward() <= 3);  // the broadcast gradient of the sum, and two accumulations
 }

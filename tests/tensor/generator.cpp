@@ -1,4 +1,4 @@
-// Generators: the numbers of a seed and a position, parts of larger draws, recorded and resumed.
+// Generators: numbers by seed and position, parts of larger draws, captured and resumed.
 #include <declivity/tensor/generator.hpp>
 
 #include <algorithm>
@@ -55,7 +55,7 @@ std::vector<Draw> draws() {
         [](const Shape& shape, DType dtype, const Generator& from) {
             return dropout(ones(shape, {dtype, from.device()}), 0.3, from);
         },
-        // Behind another function, as a part of its kernel, and reduced without being stored.
+        // After another function, fused into its kernel, and reduced without being stored.
         [](const Shape& shape, DType dtype, const Generator& from) {
             const Tensor x = rand(shape, {dtype}, from);
             return max(square(x) + x, {-1}, true) + 0 * x;
@@ -65,7 +65,7 @@ std::vector<Draw> draws() {
 
 }  // namespace
 
-TEST_CASE("generator: numbers depend on seed and position alone, from any position on") {
+TEST_CASE("generator: numbers depend on seed and position only, from any position") {
     for (const DType dtype : test::floats())
         for (const std::uint64_t position : {0ULL, 1ULL, 2ULL, 3ULL, 6ULL, 17ULL, 0x3fffffffdULL})
             for (const std::int64_t size : {1, 2, 3, 5, 33, 1030}) {
@@ -86,9 +86,9 @@ TEST_CASE("generator: numbers depend on seed and position alone, from any positi
             }
 }
 
-TEST_CASE("generator: rows of a batch have the numbers of the whole, call after call, to the bit") {
+TEST_CASE("generator: rows of a batch have the numbers of the whole, call by call, bit for bit") {
     const std::int64_t whole = 13;
-    for (const KernelStyle style : test::families()) {
+    for (const KernelStyle style : test::kernel_styles()) {
         const ops::KernelStyleScope scope(style);
         for (const DType dtype : {DType::f32, DType::f64, DType::bf16}) {
             if (dtype == DType::f64 && !test::device().info().fp64) continue;
@@ -110,7 +110,7 @@ TEST_CASE("generator: rows of a batch have the numbers of the whole, call after 
     }
 }
 
-TEST_CASE("generator: dropout of rows is the rows of dropout, and so are its gradients") {
+TEST_CASE("generator: dropout of rows matches the rows of dropout, also in gradients") {
     Tensor x = test::random_tensor({9, 11}, 1).set_requires_grad();
     const Generator all(8, test::device());
     const Tensor y = dropout(dropout(x, 0.5, all), 0.25, all);
@@ -123,7 +123,7 @@ TEST_CASE("generator: dropout of rows is the rows of dropout, and so are its gra
     CHECK(values(part.grad()) == values(slice(x.grad(), 0, 4, 9)));
 }
 
-TEST_CASE("generator: the device's own is one, and others are not touched by manual_seed") {
+TEST_CASE("generator: the device has a default generator; manual_seed does not affect others") {
     const RandomState before = random_state(test::device());
     const Generator own = Generator::default_of(test::device());
     Generator mine(3, test::device());
@@ -145,7 +145,7 @@ TEST_CASE("generator: the device's own is one, and others are not touched by man
     set_random_state(test::device(), before);
 }
 
-TEST_CASE("generator: a recorded step moves it on, to the bits of plain calls") {
+TEST_CASE("generator: a captured step moves it on, to the bits of plain calls") {
     for (const std::uint64_t start : {0ULL, 3ULL}) {
         std::vector<std::vector<double>> found[2];
         for (const bool captured : {false, true}) {
@@ -168,13 +168,13 @@ TEST_CASE("generator: a recorded step moves it on, to the bits of plain calls") 
                 for (const Tensor& tensor : captured ? replayed(x) : step(x)) found[captured].push_back(values(tensor));
                 found[captured].push_back({static_cast<double>(from.position())});
             }
-            if (captured) CHECK(replayed.replayed() >= 1);  // from within a block it is recorded anew
+            if (captured) CHECK(replayed.replayed() >= 1);  // from the middle of a block it is captured again
         }
         CHECK(found[0] == found[1]);
     }
 }
 
-TEST_CASE("generator: one that a recorded step makes begins anew in each replay") {
+TEST_CASE("generator: one that a captured step makes begins anew in each replay") {
     const auto step = [](const Tensor& x) {
         const Generator from(6, x.device());
         const Tensor first = rand({5}, {}, from);
@@ -187,7 +187,7 @@ TEST_CASE("generator: one that a recorded step makes begins anew in each replay"
     CHECK(replayed.replayed() == 2);
 }
 
-TEST_CASE("generator: dropout resumes from seed and position, and is the same when a checkpoint calls it again") {
+TEST_CASE("generator: dropout resumes from seed and position, and is the same when a checkpoint recomputes it") {
     Generator from(12, test::device());
     nn::Dropout layer(0.4);
     layer.set_generator(from);
@@ -211,7 +211,7 @@ TEST_CASE("generator: dropout resumes from seed and position, and is the same wh
     }
 }
 
-TEST_CASE("generator: initial values") {
+TEST_CASE("generator: initialisers") {
     const Generator a(6, test::device()), b(6, test::device());
     const std::vector<std::function<Tensor(Tensor, const Generator&)>> all{
         [](Tensor x, const Generator& from) { return nn::uniform_(x, -1, 2, from); },
@@ -233,7 +233,7 @@ TEST_CASE("generator: initial values") {
     CHECK(random_state(test::device()).offset == before.offset);
 }
 
-TEST_CASE("randint: whole numbers of an interval, by two words each") {
+TEST_CASE("randint: integers of an interval, from two words each") {
     for (const auto& [low, high] : {std::pair<std::int64_t, std::int64_t>{0, 2},
                                     {-7, 8},
                                     {5, 6},
@@ -264,7 +264,7 @@ TEST_CASE("randint: whole numbers of an interval, by two words each") {
     CHECK(randint(0, 5, {0, 3}).shape() == Shape{0, 3});
 }
 
-TEST_CASE("randperm: an order of chance, made on the host") {
+TEST_CASE("randperm: a random order, computed on the host") {
     for (const std::int64_t n : {0, 1, 2, 7, 1001}) {
         CAPTURE(n);
         const Generator from(9, test::device());
@@ -291,7 +291,7 @@ TEST_CASE("randperm: an order of chance, made on the host") {
                          doctest::Contains("randperm: expected to be called outside of checkpoint()"), ValueError);
 }
 
-TEST_CASE("generator: what does not fit is refused by name") {
+TEST_CASE("generator: errors name the argument") {
     const Generator from(1, test::device());
     CHECK_THROWS_WITH_AS((void)from.rows(3, 3, 5),
                          "Generator::rows: expected rows [first, end) of a batch, got [3, 3) of 5", ShapeError);
@@ -306,10 +306,10 @@ TEST_CASE("generator: what does not fit is refused by name") {
     CHECK_THROWS_WITH_AS((void)randperm(3, {DType::i64}, from.rows(1, 4, 5)),
                          doctest::Contains("randperm: expected a generator of all rows"), ShapeError);
     const Device other = test::fresh_device();
-    CHECK_THROWS_WITH_AS((void)rand({4}, {.device = other}, from), doctest::Contains("rand: expected a generator of"),
+    CHECK_THROWS_WITH_AS((void)rand({4}, {.device = other}, from), doctest::Contains("rand: expected a generator on"),
                          DeviceError);
     CHECK_THROWS_WITH_AS((void)dropout(ones({4}, {.device = other}), 0.5, from),
-                         doctest::Contains("dropout: expected a generator of the device of x, '"), DeviceError);
+                         doctest::Contains("dropout: expected a generator on x's device, '"), DeviceError);
     CHECK_THROWS_AS((void)nn::truncated_normal_(ones({4}, {.device = other}), 0, 1, 2, from), DeviceError);
     CHECK(from.position() == 0);
 }

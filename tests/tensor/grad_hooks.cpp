@@ -1,5 +1,5 @@
 // no-oclgrind: it is about when hooks are called; its kernels are those of other tests
-// Hooks of leaves are called as soon as the last use of the leaf is behind, and what they may do then.
+// Hooks of leaves are called after the last use of the leaf in backward; what they may do.
 #include <array>
 #include <functional>
 #include <stdexcept>
@@ -26,11 +26,11 @@ using Values = std::vector<double>;
 
 Tensor leaf(std::uint64_t seed, const Shape& shape = {5}) { return random_tensor(shape, seed).set_requires_grad(); }
 
-/// What was called, in order.
+/// Names of the calls, in order.
 struct Log {
     std::vector<std::string> names;
 
-    /// A result whose gradient is seen on its way.
+    /// A result whose gradient is logged.
     Tensor passing(const char* name, Tensor result) {
         result.register_hook([this, name](const Tensor&) {
             names.emplace_back(name);
@@ -50,7 +50,7 @@ struct Log {
 
 }  // namespace
 
-TEST_CASE("hooks of leaves: called when the last use is behind, before what is older") {
+TEST_CASE("leaf hooks: called after the last use, before older nodes") {
     Log log;
     const Tensor a = leaf(1), b = leaf(2), c = leaf(3), both = leaf(4);
     for (const auto& [name, which] : {std::pair{"a", a}, {"b", b}, {"c", c}, {"both", both}}) log.whole(name, which);
@@ -61,12 +61,12 @@ TEST_CASE("hooks of leaves: called when the last use is behind, before what is o
     };
     loss().backward();
     CHECK(log.take() == "c, two, b, one, a, both");
-    // In the order of the inputs where one function is the last to use both.
+    // In the order of the inputs if one function is the last to use both.
     sum(both * a).backward();
     CHECK(log.take() == "both, a");
     sum(a * both).backward();
     CHECK(log.take() == "a, both");
-    // A hook for the gradient itself is called then, too, before it is added.
+    // A hook for the gradient itself is also called then, before accumulation.
     Tensor(c).register_hook([&](const Tensor& g) {
         log.names.emplace_back("gradient of c");
         return g * 2.0;
@@ -84,7 +84,7 @@ TEST_CASE("hooks of leaves: called when the last use is behind, before what is o
     CHECK(log.take() == "scalar");
 }
 
-TEST_CASE("hooks of leaves: functions that pass nothing on hold back nothing") {
+TEST_CASE("leaf hooks: functions without a gradient delay nothing") {
     Log log;
     const Tensor w = leaf(1), v = leaf(2);
     log.whole("w", w);
@@ -102,12 +102,12 @@ TEST_CASE("hooks of leaves: functions that pass nothing on hold back nothing") {
     sum(youngest * w).backward();
     CHECK(log.take() == "w, oldest, v");
     CHECK(difference(w.grad(), values(youngest), {1e-6, 1e-6}) == "");
-    // Where nothing came, nobody is told.
+    // Without a gradient no hook is called.
     sum(stops({v * 1.0, w * 1.0})[0]).backward();
     CHECK(log.take() == "v");
 }
 
-TEST_CASE("hooks of leaves: see the grad that was there with the new one; grad() calls none; again with retain_graph") {
+TEST_CASE("leaf hooks: see the accumulated grad; not called by grad(); called again with retain_graph") {
     Tensor w = leaf(1);
     std::vector<Values> seen;
     const int number = w.register_post_accumulate_grad_hook([&](Tensor& which) {
@@ -127,7 +127,7 @@ TEST_CASE("hooks of leaves: see the grad that was there with the new one; grad()
     w.zero_grad();
     sum(w).backward();
     CHECK(seen.size() == 2);
-    // A hook may take itself away, and forget the grad.
+    // A hook may remove itself, and reset the grad.
     int own = 0, calls = 0;
     own = w.register_post_accumulate_grad_hook([&](Tensor& which) {
         ++calls;
@@ -139,7 +139,7 @@ TEST_CASE("hooks of leaves: see the grad that was there with the new one; grad()
     sum(w).backward();
     CHECK(calls == 1);
     CHECK(values(w.grad()) == Values(5, 1));
-    // One that an earlier hook of the same backward adds is called.
+    // A hook added by an earlier hook of the same backward is called.
     Tensor v = leaf(2);
     v.register_post_accumulate_grad_hook(
         [&](Tensor&) { w.register_post_accumulate_grad_hook([&](Tensor&) { ++calls; }); });
@@ -147,7 +147,7 @@ TEST_CASE("hooks of leaves: see the grad that was there with the new one; grad()
     CHECK(calls == 2);
 }
 
-TEST_CASE("hooks of leaves: an optimizer's step in them is that of all at the end") {
+TEST_CASE("leaf hooks: an optimizer step in hooks matches one after backward") {
     const auto run = [](bool in_hooks) {
         std::vector<Tensor> parameters{leaf(1), leaf(2), leaf(3)};
         std::vector<Values> out;
@@ -176,7 +176,7 @@ TEST_CASE("hooks of leaves: an optimizer's step in them is that of all at the en
     for (std::size_t i = 0; i < wanted.size(); ++i) CHECK(difference(got[i], wanted[i], {1e-6, 1e-6}) == "");
 }
 
-TEST_CASE("hooks of leaves: what one throws ends backward, and what came before it stays") {
+TEST_CASE("leaf hooks: an exception ends backward, and earlier gradients remain") {
     const Tensor a = leaf(1), b = leaf(2);
     Tensor(b).register_post_accumulate_grad_hook([](Tensor&) { throw std::runtime_error("no more"); });
     const auto loss = [&] { return sum(tanh(a * 2.0) * b); };
@@ -187,7 +187,7 @@ TEST_CASE("hooks of leaves: what one throws ends backward, and what came before 
     CHECK_THROWS_WITH_AS(loss().backward(), "no more", std::runtime_error);  // and nothing is broken
 }
 
-TEST_CASE("hooks of leaves: within a checkpoint, before it, behind it") {
+TEST_CASE("leaf hooks: within a checkpoint, before it, after it") {
     Log log;
     const Tensor x = leaf(1), first = leaf(2), second = leaf(3), around = leaf(4);
     for (const auto& [name, which] : {std::pair{"x", x}, {"first", first}, {"second", second}, {"around", around}})
@@ -213,26 +213,26 @@ TEST_CASE("hooks of leaves: within a checkpoint, before it, behind it") {
                 Tensor(tensor).zero_grad();
             }
         }
-        // A leaf of the checkpoint alone is whole before what lies below the checkpoint is looked at, and not before
-        // all of the second call is behind.
+        // A leaf used only in the checkpoint is complete before nodes before the checkpoint are visited, and only after
+        // the whole recomputed graph.
         const Tensor in = log.passing("in", x * 2.0);
         sum(checkpoint([&](const Tensor& t) { return inner(inner(t)); }, in)).backward();
         CHECK(log.take() == "around, first, in, x");
         for (const Tensor& tensor : {x, first, around}) Tensor(tensor).zero_grad();
     }
-    // What the second call used last is whole before older parts of the second call.
+    // The last leaf used by the recomputed graph is complete before its older nodes.
     const Tensor last = leaf(5), old = log.passing("old", x * 2.0);
     log.whole("last", last);
     sum(checkpoint([&](const Tensor& t) { return log.passing("within", tanh(t * first)) * last; }, old)).backward();
     CHECK(log.take() == "last, within, first, old, x");
-    // Two of them that share a leaf.
+    // Two checkpoints that share a leaf.
     const Tensor in = log.passing("in", x * 2.0);
     const Tensor middle = log.passing("middle", checkpoint(inner, in));
     sum(checkpoint(inner, middle) * second).backward();
     CHECK(log.take() == "second, middle, around, first, in, x");
 }
 
-TEST_CASE("hooks of leaves: do not launch sums of gradients that wait for company") {
+TEST_CASE("leaf hooks: do not launch deferred batched gradient sums") {
     const Tensor x = random_tensor({4, 8, 20, 20}, 1);
     const std::vector<Tensor> filters{leaf(2, {8, 8, 3, 3}), leaf(3, {8, 8, 3, 3}), leaf(4, {8, 8, 3, 3})};
     const auto step = [&] {
@@ -253,7 +253,7 @@ TEST_CASE("hooks of leaves: do not launch sums of gradients that wait for compan
         }));
     CHECK(launches(step) == without);
     CHECK(calls == 3);
-    // One that takes elements gets them.
+    // A hook that reads elements gets them.
     for (std::size_t i = 0; i < 3; ++i) Tensor(filters[i]).remove_hook(numbers[i]);
     const Tensor like = filters[2].detach().clone().set_requires_grad();
     Values seen;
@@ -264,7 +264,7 @@ TEST_CASE("hooks of leaves: do not launch sums of gradients that wait for compan
     CHECK(seen == values(like.grad()));
 }
 
-TEST_CASE("hooks of leaves: what may have one") {
+TEST_CASE("leaf hooks: valid tensors") {
     Tensor w = leaf(1);
     const auto nothing = [](Tensor&) {};
     CHECK_THROWS_WITH_AS(

@@ -287,11 +287,10 @@ TEST_CASE("in place under a graph: hooks belong to the value that they were give
 
 TEST_CASE("in place under a graph: what is refused, in words") {
     Tensor w = random_tensor({2, 3}, 1).set_requires_grad(), plain = zeros({2, 3});
-    CHECK(contains(
-        words([&] { w.add_(plain); }),
-        "add_: expected a tensor whose gradient is not being recorded, got one of shape [2, 3] that requires a "
-        "gradient; write under NoGrad"));
-    constexpr auto* shared = "expected a tensor whose memory no other shares where a graph is recorded";
+    CHECK(contains(words([&] { w.add_(plain); }),
+                   "add_: expected a tensor that does not require a gradient, got one of shape [2, 3] that requires a "
+                   "gradient; write under NoGrad"));
+    constexpr auto* shared = "expected a tensor with unshared memory when grad mode is on";
     const auto refused = [&](Tensor x, const std::string& name, const std::function<void(Tensor&)>& write) {
         return words([&] { write(x); }).starts_with(name + ": " + shared);
     };
@@ -332,7 +331,7 @@ TEST_CASE("in place under a graph: what is refused, in words") {
     CHECK(contains(words([&] {
                        k.add_(random_tensor({2, 2, 3}, 1));
                    }),
-                   "add_: expected a shape that stretches to [2, 3]"));
+                   "add_: expected a shape that broadcasts to [2, 3]"));
     CHECK(contains(words([&] { k.copy_(zeros({3})); }), "copy_: expected the source of shape [2, 3], got [3]"));
     CHECK(values(k) == values(w));
 }
@@ -350,7 +349,7 @@ TEST_CASE("in place under a graph: a checkpoint's input is what it was, another 
     CHECK(contains(words([&] { sum(z).backward(); }), "was written in place under a graph after the first call"));
 }
 
-TEST_CASE("in place under a graph: a recorded step writes so to tensors of its own alone") {
+TEST_CASE("in place under a graph: a captured step writes so to tensors of its own alone") {
     const Tensor w = random_tensor({3}, 1).set_requires_grad();
     Tensor outside = zeros({3});
     const auto step = [&](const Tensor& in) {
@@ -358,7 +357,7 @@ TEST_CASE("in place under a graph: a recorded step writes so to tensors of its o
         return in * 2.0;
     };
     auto strict = capture(step);
-    CHECK(contains(words([&] { strict(ones({3})); }), "add_ under a graph to a tensor that was there before the step"));
+    CHECK(contains(words([&] { strict(ones({3})); }), "add_ under a graph to a tensor from before the step"));
     outside = zeros({3});
     auto lenient = capture(step, {.when_refused = WhenRefused::run});
     for (int i = 0; i < 3; ++i) (void)lenient(ones({3}));

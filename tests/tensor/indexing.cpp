@@ -147,7 +147,7 @@ TEST_CASE("indexing: writes them, and nothing else, with and without a graph") {
     x[0] = tensor({1.9, -2.7, 0.5}, {3});  // truncated, as by .to()
     CHECK(values(x[0]) == Values{1, -2, 0});
     CHECK_THROWS_AS(x[0] = 2.7, ValueError);
-    const std::string fits = ": expected a result that fits into the tensor's type, i32, got one of f32";
+    const std::string fits = ": expected a result that fits the tensor's type, i32, got one of f32";
     CHECK(complaint([&] { x[0] += 0.5; }) == "operator+=" + fits);
     CHECK(complaint([&] { x[{1, 1}] -= tensor({0.5}, {}); }) == "operator-=" + fits);
     CHECK(complaint([&] { x[Slice()] *= 0.5; }) == "operator*=" + fits);
@@ -165,7 +165,7 @@ TEST_CASE("indexing: parts of an expanded tensor are not written, with and witho
         const Tensor b = ones({3}).set_requires_grad(graph);
         Tensor e = expand(b * 1, {4, 3});
         const char* wanted =
-            "operator[]=: expected a tensor each of whose elements lies in one place, got shape [4, 3] with strides "
+            "operator[]=: expected a tensor whose elements do not share memory, got shape [4, 3] with strides "
             "[0, "
             "1] (write to a clone() of an expanded tensor)";
         CHECK(complaint([&] { e[1] = 5; }) == wanted);
@@ -185,11 +185,10 @@ TEST_CASE("indexing: parts of an expanded tensor are not written, with and witho
 TEST_CASE("indexing: what a graph refuses on the right-hand side it says in words") {
     const Tensor leaf = random_tensor({4, 3}, 1).set_requires_grad();
     Tensor y = leaf * 2;
-    CHECK(
-        complaint([&] { y[0] = select(y, 0, 1); }) ==
-        "operator[]=: expected a right-hand side with elements of its own where a graph is recorded, got one of shape "
-        "[3] that is a view of x (select, slice, reshape, ...); write x[...] in its place (y[0] = y[1]), or a "
-        "clone() of it that is made in a line before");
+    CHECK(complaint([&] { y[0] = select(y, 0, 1); }) ==
+          "operator[]=: expected a right-hand side with memory of its own when grad mode is on, got one of shape "
+          "[3] that is a view of x (select, slice, reshape, ...); write x[...] in its place (y[0] = y[1]), or a "
+          "clone() of it made in a line before");
     const Tensor own = select(y, 0, 1).clone();
     y[0] = own;
     CHECK(values(y[0]) == values(leaf[1] * 2));
@@ -269,8 +268,8 @@ TEST_CASE("indexing: a part that is kept sees what is written; another view forb
     // reshape() of a part is no part that the library knows.
     Tensor z = leaf * 2;
     const Tensor turned = reshape(z[0], {3, 1});
-    CHECK(complaint([&] { z[1] = 0; }).starts_with("operator[]=: expected a tensor whose memory no other shares"));
-    CHECK(complaint([&] { leaf[0] = 0; }).starts_with("operator[]=: expected a tensor whose gradient is not being"));
+    CHECK(complaint([&] { z[1] = 0; }).starts_with("operator[]=: expected a tensor with unshared memory"));
+    CHECK(complaint([&] { leaf[0] = 0; }).starts_with("operator[]=: expected a tensor that does not require a"));
     {
         const NoGrad no_grad;
         leaf[0] = 0;

@@ -39,7 +39,7 @@ Tensor call(bool rms, const Tensor& x, const Tensor& weight, const Tensor& bias)
 }  // namespace
 
 TEST_CASE("layer_norm, rms_norm: values and gradients against the definition and the composition") {
-    for (const KernelStyle style : families())
+    for (const KernelStyle style : kernel_styles())
         for (const DType dtype : floats())
             for (const Size& size : sizes())
                 for (const bool rms : {false, true})
@@ -105,7 +105,8 @@ TEST_CASE("layer_norm: gradients of some inputs alone, halves, and errors") {
                          {.absolute = 0.02, .relative = 0.01}) == "");
     }
     CHECK_THROWS_WITH_AS(layer_norm(x, {4, 5}),
-                         "layer_norm: expected x whose last axes are the normalised shape [4, 5], got x [4, 6]",
+                         "layer_norm: expected x whose last axes are the normalised shape [4, 5], "
+                         "got x of shape [4, 6]",
                          ShapeError);
     CHECK_THROWS_AS(layer_norm(x, {6}, random_tensor({5}, 1)), ShapeError);
     CHECK_THROWS_AS(layer_norm(x.to(DType::i32), {6}), TypeError);

@@ -116,12 +116,12 @@ Tensor positive(std::int64_t batch, std::int64_t n, DType dtype, std::uint64_t s
 }
 
 void each(const std::function<void(std::int64_t n, DType dtype)>& check) {
-    for (const KernelStyle style : families()) {
+    for (const KernelStyle style : kernel_styles()) {
         const ops::KernelStyleScope scope(style);
         for (const DType dtype : floats())
             for (const std::int64_t n : sizes()) {
                 // Kernels for the other family are slow to compile here.
-                if (style != families().front() && n > 40 && (n != 100 || dtype == DType::f64)) continue;
+                if (style != kernel_styles().front() && n > 40 && (n != 100 || dtype == DType::f64)) continue;
                 CAPTURE(static_cast<int>(style));
                 CAPTURE(name_of(dtype));
                 CAPTURE(n);
@@ -330,7 +330,7 @@ TEST_CASE("linalg: nothing, and batches of nothing") {
 }
 
 TEST_CASE("linalg: what has no factorisation gives NaN, and info says so") {
-    for (const KernelStyle style : families()) {
+    for (const KernelStyle style : kernel_styles()) {
         const ops::KernelStyleScope scope(style);
         const Tensor indefinite = tensor({4, 2, 2, 2, 1, 3, 2, 3, 9, 1, 0, 0, 0, 1, 0, 0, 0, 1}, {2, 3, 3});
         const auto made = linalg::cholesky_ex(indefinite);

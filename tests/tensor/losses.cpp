@@ -581,7 +581,7 @@ TEST_CASE("losses: wrong arguments") {
     says("TypeError multilabel_margin_loss: expected labels of an integer type (i8 to i64, u8 to u64), got f32",
          [&] { (void)multilabel_margin_loss(x, x); });
 
-    says("ShapeError cosine_similarity: expected x1 and x2 that stretch to one shape, got [2, 3] and [3, 2]",
+    says("ShapeError cosine_similarity: expected x1 and x2 that broadcast to one shape, got [2, 3] and [3, 2]",
          [&] { (void)cosine_similarity(x, other); });
     says("ValueError cosine_similarity: expected an eps of at least 0, got -1",
          [&] { (void)cosine_similarity(x, x, 1, -1); });

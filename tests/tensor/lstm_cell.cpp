@@ -43,7 +43,7 @@ TEST_CASE("lstm_cell: a sequence agrees with its composition, values and gradien
     struct Size {
         std::int64_t rows, width, units;
     };
-    for (const KernelStyle style : families())
+    for (const KernelStyle style : kernel_styles())
         for (const DType dtype : floats())
             for (const Size& size : {Size{1, 1, 1}, Size{3, 4, 5}, Size{2, 7, 16}, Size{33, 3, 37}, Size{0, 3, 4}}) {
                 if (small_cases() && size.units > 5) continue;

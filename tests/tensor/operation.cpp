@@ -210,7 +210,7 @@ TEST_CASE("operation: a launch that fails waits on, and says what it was") {
         return mixed(x, {}, {2, &told}).scaled * 2.0;
     }();
     // An unrelated call, which launches it, as one at a time waits, says whose error it is, and can be made again.
-    CHECK_THROWS_WITH_AS((void)matmul(w, w), "mixed: it broke (in layer/mixed, called before and launched now)",
+    CHECK_THROWS_WITH_AS((void)matmul(w, w), "mixed: it broke (in layer/mixed, deferred and launched now)",
                          DeviceError);
     CHECK(told.calls == 1);
     CHECK(values(matmul(w, w)).size() == 36);
@@ -234,7 +234,7 @@ TEST_CASE("operation: a launch that fails waits on, and says what it was") {
     const std::vector<double> in = values(written);
     const Results held = mixed(written, {}, {2, &told});
     told.fails = true;
-    CHECK_THROWS_WITH_AS(written.fill_(0), "mixed: it broke (in mixed, called before and launched now)", DeviceError);
+    CHECK_THROWS_WITH_AS(written.fill_(0), "mixed: it broke (in mixed, deferred and launched now)", DeviceError);
     told.fails = false;
     CHECK(values(written) == in);
     written.fill_(0);
@@ -268,14 +268,15 @@ TEST_CASE("operation: an epilogue behind it that fails leaves its output") {
         return ops::operation("twice", [](const OperationViews&, const int&) { return EpilogueFused::no; }, 0,
                               {.reads = {x.view()}, .writes = {x.view()}, .outputs = {{DType::f32, {2}}}});
     };
-    CHECK_THROWS_WITH_AS(
-        twice(), "operation: expected memory that \"twice\" writes among its writes alone, got it twice", ValueError);
+    CHECK_THROWS_WITH_AS(twice(),
+                         "operation: expected memory that \"twice\" writes to be absent from its reads, got it in both",
+                         ValueError);
     const auto company = [&] {
         return ops::deferred_batched("several", [](std::span<const OperationViews>) {},
                                      {.reads = {x.view()}, .outputs = {{DType::f32, {2}}, {DType::f32, {2}}}});
     };
     CHECK_THROWS_WITH_AS(company(),
-                         "deferred_batched: expected one output of \"several\" and nothing that it writes in place, "
+                         "deferred_batched: expected one output of \"several\" and no writes in place, "
                          "got 2 and 0",
                          ValueError);
     const auto no_output = [&] {

@@ -93,7 +93,7 @@ void check(DType dtype) {
 }  // namespace
 
 TEST_CASE("whole numbers wrap, whatever is done with them in the same kernel") {
-    for (const KernelStyle style : families()) {
+    for (const KernelStyle style : kernel_styles()) {
         const ops::KernelStyleScope scope(style);
         CAPTURE(style == KernelStyle::simd ? "CPU-like" : "GPU-like");
         check<std::int8_t>(DType::i8);

@@ -67,7 +67,7 @@ struct Block : nn::Layer {
 }  // namespace
 
 TEST_CASE("sums of partial results: several at once, in both forms") {
-    for (const KernelStyle style : families())
+    for (const KernelStyle style : kernel_styles())
         for (const DType dtype : floats())
             for (const std::int64_t count : {1, 3, 50}) {  // more than one launch takes
                 if (small_cases() && count > 3) continue;
@@ -199,7 +199,7 @@ TEST_CASE("batch_norm in training: statistics, normalisation and what follows ar
         {"residual", [](Tensor y, const Tensor& r) { return relu(std::move(y) + r); }},
         {"sigmoid", [](Tensor y, const Tensor&) { return sigmoid(std::move(y)); }},
         {"square", [](Tensor y, const Tensor& r) { return square(std::move(y)) * r; }}};
-    for (const KernelStyle style : families())
+    for (const KernelStyle style : kernel_styles())
         for (const Size& size : sizes)
             for (const KernelEpilogue& epilogue : epilogues)
                 for (const DType dtype : floats()) {
@@ -348,7 +348,7 @@ TEST_CASE("running statistics that wait are there for whoever looks, and count e
 }
 
 TEST_CASE("Winograd's convolution transforms its weights by itself in training, with the same bits") {
-    if (!has_family(KernelStyle::simd)) return;
+    if (!has_kernel_style(KernelStyle::simd)) return;
     const auto& strategy = ops::conv2d_winograd4();
     for (const ops::Conv2dDirection direction : {ops::Conv2dDirection::forward, ops::Conv2dDirection::backward_input})
         for (const auto& [channels, filters] : {std::pair{3, 5}, std::pair{18, 7}, std::pair{2, 99}}) {
@@ -406,7 +406,7 @@ TEST_CASE("a training step of ResNet-20 takes at most half the launches that it 
     CAPTURE(apart);
     CHECK(fused < apart);
     // With more units sums are cut into parts, which takes kernels more.
-    if (default_device().style() == KernelStyle::simd && default_device().info().compute_units <= 2) {
+    if (default_device().kernel_style() == KernelStyle::simd && default_device().info().compute_units <= 2) {
         CHECK(2 * fused <= apart);
         CHECK(fused <= 121);
     }

@@ -25,7 +25,7 @@ using Values = std::vector<double>;
 }  // namespace
 
 TEST_CASE("products: integers count modulo 2^bits") {
-    for (const KernelStyle style : families()) {
+    for (const KernelStyle style : kernel_styles()) {
         const ops::KernelStyleScope scope(style);
         for (const DType dtype : {DType::i64, DType::i32, DType::i16, DType::i8, DType::u8})
             for (const std::int64_t n : {1, 7, 16, 35}) {
@@ -76,7 +76,7 @@ TEST_CASE("products: einsum by its letters") {
                          ShapeError);
     CHECK_THROWS_AS(einsum("i", {a}), ShapeError);
     CHECK_THROWS_WITH_AS(einsum("ij->ijj", {a}), "einsum: has 'j' twice in the result in \"ij->ijj\"", ValueError);
-    CHECK_THROWS_WITH_AS(einsum("...->......", {a}), "einsum: expected \"...\" once an operand in \"...->......\"",
+    CHECK_THROWS_WITH_AS(einsum("...->......", {a}), "einsum: expected \"...\" once per operand in \"...->......\"",
                          ValueError);
     CHECK_THROWS_AS(einsum("ij->ik", {a}), ValueError);
     CHECK_THROWS_AS(einsum("i.j", {a}), ValueError);

@@ -266,7 +266,7 @@ TEST_CASE("random: equal seeds give equal numbers, other seeds and positions oth
         CHECK(first.position() == second.position());
         CHECK(values(item.draw(101, DType::f32, first)) != numbers);
         CHECK(values(item.draw(101, DType::f32, other)) != numbers);
-        for (const KernelStyle style : families()) {
+        for (const KernelStyle style : kernel_styles()) {
             const ops::KernelStyleScope scope(style);
             const Tensor again = item.draw(101, DType::f32, Generator(5, device()));
             // Sums of a row have an order of their own on each.
@@ -357,7 +357,7 @@ TEST_CASE("random: gumbel_softmax has the gradient of softmax, hard or not") {
     CHECK(difference(leaf.grad(), found[0], tolerance(DType::f32, 10)) == "");
 }
 
-TEST_CASE("random: a recorded step draws what plain calls do, anew in each replay") {
+TEST_CASE("random: a captured step draws what plain calls do, anew in each replay") {
     const Tensor a = exp(random_tensor({6, 5}, 4));
     const auto step = [&](const Generator& from) {
         return std::vector<Tensor>{poisson(a * 4.0, from),
@@ -408,8 +408,8 @@ TEST_CASE("random: what the distributions refuse") {
     CHECK_THROWS_AS(categorical(zeros({3, 0})), ShapeError);
     CHECK_THROWS_AS(categorical(x, 2), ShapeError);
     CHECK_THROWS_WITH_AS(multinomial(x, 4),
-                         "multinomial: expected a count of at least 1, and without replacement at most of the 3 there "
-                         "are, got 4",
+                         "multinomial: expected a count of at least 1, and without replacement at most the 3 "
+                         "categories, got 4",
                          ValueError);
     CHECK_THROWS_AS(multinomial(x, 0, true), ValueError);
     CHECK_THROWS_AS(multinomial(zeros({1, 2, 3}), 1), ShapeError);

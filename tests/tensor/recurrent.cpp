@@ -170,7 +170,7 @@ TEST_CASE("recurrent layers: values are those of plain C++ in double") {
 TEST_CASE("recurrent layers: values and gradients agree with the compositions") {
     // Rows of one tile and of several, units beside a vector, one work-item and several.
     const std::vector<Size> sizes{{3, 2, 4, 5}, {4, 13, 3, 17}, {2, 1, 6, 70}, {2, 21, 2, 130}, {2, 1, 4, 600}};
-    for (const KernelStyle style : families())
+    for (const KernelStyle style : kernel_styles())
         for (const DType dtype : floats())
             for (const Size& size : sizes)
                 for (const Which which : kAll) {

@@ -107,7 +107,7 @@ std::vector<Profiler::Row> kernels_of(const Device& device, const std::function<
 }  // namespace
 
 TEST_CASE("reductions of chains agree with the reference") {
-    for (const KernelStyle style : families()) {
+    for (const KernelStyle style : kernel_styles()) {
         const ops::KernelStyleScope scope(style);
         for (const DType dtype : {DType::f32, DType::f64, DType::f16}) {
             for (const Case& test_case : cases()) {
@@ -139,7 +139,7 @@ TEST_CASE("reductions of chains agree with the reference") {
 
 TEST_CASE("a sum of squared differences is one kernel, and a long one ends in a short second") {
     if (!ops::fuses()) return;
-    for (const KernelStyle style : families()) {
+    for (const KernelStyle style : kernel_styles()) {
         const ops::KernelStyleScope scope(style);
         const Tensor x = random_tensor({40, 200}, 1), t = random_tensor({40, 200}, 2);
         const Device device = x.device();

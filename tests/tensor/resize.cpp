@@ -48,7 +48,7 @@ void check_kernels(const Tensor& x, const std::function<Tensor(const Tensor&)>& 
         return outcome(x, call);
     }();
     const Tolerance allowed = tolerance(x.dtype(), terms, 8);
-    for (const KernelStyle style : families()) {
+    for (const KernelStyle style : kernel_styles()) {
         const ops::KernelStyleScope scope(style);
         CAPTURE(static_cast<int>(style));
         const Outcome got = outcome(x, call);
@@ -101,7 +101,7 @@ TEST_CASE("interpolate: values of all modes and sizes, in both families") {
         for (const DType dtype : floats()) {
             const Tensor x = random_tensor(shape, 3, dtype);
             const Values wanted = catalogue::interpolate_case(shape, options).reference({values(x)}, dtype);
-            for (const KernelStyle style : families()) {
+            for (const KernelStyle style : kernel_styles()) {
                 const ops::KernelStyleScope scope(style);
                 CHECK(difference(interpolate(x, options), wanted, tolerance(dtype, 40, 4)) == "");
             }
@@ -137,7 +137,7 @@ TEST_CASE("resize: all coordinates, roundings, scales and sizes") {
                     CAPTURE(name_of(dtype));
                     const Tensor x = random_tensor(shape, 5, dtype);
                     const Values wanted = catalogue::resized(values(x), shape, options);
-                    for (const KernelStyle style : families()) {
+                    for (const KernelStyle style : kernel_styles()) {
                         const ops::KernelStyleScope scope(style);
                         CHECK(difference(resize(x, options), wanted, tolerance(dtype, 60, 8)) == "");
                     }
@@ -175,7 +175,7 @@ TEST_CASE("resize: halves of ties, some axes, what lies outside, and axes that s
 TEST_CASE("resize: a pixel that is no number spoils those alone that it has a weight in") {
     const double nan = std::numeric_limits<double>::quiet_NaN();
     const Tensor x = tensor({1, 2, nan, 4, 5, 6}, {1, 1, 6});
-    for (const KernelStyle style : families()) {
+    for (const KernelStyle style : kernel_styles()) {
         const ops::KernelStyleScope scope(style);
         for (const bool decomposed : {false, true}) {
             std::optional<detail::DecompositionScope> by_decomposition;
@@ -259,7 +259,7 @@ TEST_CASE("grid_sample: kernels against the composition, rows of a few pixels an
                     const detail::DecompositionScope scope;
                     return run();
                 }();
-                for (const KernelStyle style : families()) {
+                for (const KernelStyle style : kernel_styles()) {
                     const ops::KernelStyleScope scope(style);
                     const auto got = run();
                     CHECK(difference(got[0], wanted, tolerance(dtype, 40, 8)) == "");

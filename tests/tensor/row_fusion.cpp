@@ -98,7 +98,7 @@ std::vector<std::pair<std::int64_t, std::int64_t>> sizes() {
 
 TEST_CASE("row fusion: a scale, a mask and a residual before, functions behind, in one kernel") {
     const ops::FusionScope on(true);
-    for (const KernelStyle style : families())
+    for (const KernelStyle style : kernel_styles())
         for (const DType dtype : floats())
             for (const auto& [rows, n] : sizes()) {
                 const ops::KernelStyleScope scope(style);
@@ -140,7 +140,7 @@ TEST_CASE("row fusion: a scale, a mask and a residual before, functions behind, 
 
 TEST_CASE("row fusion: rows of several axes, and masks that stretch over some of them") {
     const ops::FusionScope on(true);
-    for (const KernelStyle style : families()) {
+    for (const KernelStyle style : kernel_styles()) {
         const ops::KernelStyleScope scope(style);
         CAPTURE(static_cast<int>(style));
         const Tensor x = random_tensor({2, 3, 5, 61}, 1, DType::f32, -3, 3);
@@ -171,7 +171,7 @@ TEST_CASE("row fusion: rows of several axes, and masks that stretch over some of
 
 TEST_CASE("row fusion: what is held has its elements, from the same kernel") {
     const ops::FusionScope on(true);
-    for (const KernelStyle style : families()) {
+    for (const KernelStyle style : kernel_styles()) {
         const ops::KernelStyleScope scope(style);
         CAPTURE(static_cast<int>(style));
         for (const auto& [rows, n] : sizes()) {
@@ -241,7 +241,7 @@ TEST_CASE("row fusion: kernels that are launched") {
 
 TEST_CASE("row fusion: random numbers, choices and other types") {
     const ops::FusionScope on(true);
-    for (const KernelStyle style : families()) {
+    for (const KernelStyle style : kernel_styles()) {
         const ops::KernelStyleScope scope(style);
         CAPTURE(static_cast<int>(style));
         for (const auto& [rows, n] : sizes()) {
@@ -281,7 +281,7 @@ TEST_CASE("row fusion: random numbers, choices and other types") {
 }
 
 TEST_CASE("row fusion: gradients through rows that waited") {
-    for (const KernelStyle style : families()) {
+    for (const KernelStyle style : kernel_styles()) {
         const ops::KernelStyleScope scope(style);
         CAPTURE(static_cast<int>(style));
         for (const auto& [rows, n] : {std::pair<std::int64_t, std::int64_t>{3, 130}, {40, 49}})

@@ -54,7 +54,7 @@ bool same(const Values& got, const Values& wanted) {
 
 TEST_CASE("scan: sums, products and sums of exponentials along the middle of three axes") {
     std::uint64_t seed = 0;
-    for (const KernelStyle style : families()) {
+    for (const KernelStyle style : kernel_styles()) {
         const ops::KernelStyleScope scope(style);
         CAPTURE(style == KernelStyle::simd);
         for (const DType dtype : floats())
@@ -81,7 +81,7 @@ TEST_CASE("scan: sums, products and sums of exponentials along the middle of thr
 
 TEST_CASE("scan: logcumsumexp far from zero, of equal elements, of infinities and NaN") {
     constexpr double inf = std::numeric_limits<double>::infinity();
-    for (const KernelStyle style : families()) {
+    for (const KernelStyle style : kernel_styles()) {
         const ops::KernelStyleScope scope(style);
         const auto of = [](const Values& line) {
             return values(logcumsumexp(tensor(line, {static_cast<std::int64_t>(line.size())}), 0));
@@ -103,7 +103,7 @@ TEST_CASE("scan: logcumsumexp far from zero, of equal elements, of infinities an
 TEST_CASE("scan: the largest and the smallest so far, and where") {
     std::mt19937_64 engine(7);
     enum class Order { random, rising, falling, equal, lost };
-    for (const KernelStyle style : families()) {
+    for (const KernelStyle style : kernel_styles()) {
         const ops::KernelStyleScope scope(style);
         CAPTURE(style == KernelStyle::simd);
         for (const DType dtype : {DType::f32, DType::f64, DType::i32, DType::u8}) {
@@ -150,7 +150,7 @@ TEST_CASE("scan: the largest and the smallest so far, and where") {
 
 TEST_CASE("scan: sums and products of lines of many sizes, of all types") {
     std::mt19937_64 engine(5);
-    for (const KernelStyle style : families()) {
+    for (const KernelStyle style : kernel_styles()) {
         const ops::KernelStyleScope scope(style);
         CAPTURE(style == KernelStyle::simd);
         for (const DType dtype : {DType::f32, DType::f64, DType::i32, DType::i64, DType::u8}) {

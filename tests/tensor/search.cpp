@@ -43,7 +43,7 @@ Values searched(const Values& rows, std::int64_t n, const Values& wanted, std::i
 TEST_CASE("searchsorted: all types, rows of their own and one for all") {
     std::mt19937_64 engine(3);
     constexpr double inf = std::numeric_limits<double>::infinity();
-    for (const KernelStyle style : families()) {
+    for (const KernelStyle style : kernel_styles()) {
         const ops::KernelStyleScope scope(style);
         for (const DType dtype : {DType::f32, DType::f64, DType::f16, DType::i64, DType::i32, DType::u8, DType::i16}) {
             if (dtype == DType::f64 && !device().info().fp64) continue;

@@ -273,7 +273,7 @@ TEST_CASE("selection: gradients of reads and writes") {
     }
 }
 
-TEST_CASE("selection: within a recorded step, but for what asks how many there are") {
+TEST_CASE("selection: within a captured step, but for what asks how many there are") {
     const Tensor rows = whole({2, 0}, {2}), others = whole({1, 3}, {2}), mask = truth({1, 0, 1, 0}, {4});
     auto step = capture([=](const Tensor& x) {
         Tensor y = x * 2.0;
@@ -302,7 +302,8 @@ TEST_CASE("selection: what it refuses") {
                          "operator[]: expected at most one index for each axis of [3, 4], got 3", ShapeError);
     CHECK_THROWS_WITH_AS((void)Tensor(x[{Ellipsis(), 0, Ellipsis()}]),
                          "operator[]: expected at most one Ellipsis(), got several", ShapeError);
-    CHECK_THROWS_WITH_AS((void)Tensor(x[x]), "operator[]: expected tensors of integers or bool, got f32", TypeError);
+    CHECK_THROWS_WITH_AS((void)Tensor(x[x]), "operator[]: expected index tensors of integers or bool, got f32",
+                         TypeError);
     CHECK_THROWS_AS((void)Tensor(x[none]), ValueError);
     CHECK_THROWS_AS((void)Tensor(none[rows]), ValueError);
     CHECK_THROWS_AS((void)Tensor(x[{rows, 4}]), ShapeError);

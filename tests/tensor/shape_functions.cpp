@@ -121,7 +121,7 @@ TEST_CASE("expand: sizes below 0 that keep no axis are refused") {
     CHECK_THROWS_AS(expand(ones({4}), {-1, 4}), ShapeError);
     CHECK_THROWS_AS(expand(zeros({1}), {-7}), ShapeError);
     CHECK_THROWS_WITH_AS(broadcast_to(ones({4}), {-3, 4}),
-                         doctest::Contains("expected a shape that stretches to [-3, 4]"), ShapeError);
+                         doctest::Contains("expected a shape that broadcasts to [-3, 4]"), ShapeError);
     CHECK_THROWS_WITH_AS(scatter_nd(Tensor::from<std::int64_t>({0}, {1, 1}), ones({1}), {-4}),
                          "scatter_nd: expected sizes of at least 0, got [-4]", ShapeError);
 }

@@ -120,7 +120,7 @@ void check(DType dtype, std::int64_t rows, std::int64_t n, std::int64_t k, bool 
 
 TEST_CASE("sort: all types, in both orders, on both families") {
     std::uint64_t seed = 0;
-    for (const KernelStyle style : families()) {
+    for (const KernelStyle style : kernel_styles()) {
         const ops::KernelStyleScope scope(style);
         CAPTURE(style == KernelStyle::simd);
         for (const DType dtype : {DType::f32, DType::f64, DType::f16, DType::bf16, DType::i8, DType::u8, DType::i16,
@@ -144,7 +144,7 @@ TEST_CASE("sort: numbers that share digits, in some rows and in others") {
     for (const Row& row : rows)
         for (std::int64_t i = 0; i < n; ++i)
             all.push_back(static_cast<double>(1 + engine() % row.different) * row.unit);
-    for (const KernelStyle style : families()) {
+    for (const KernelStyle style : kernel_styles()) {
         const ops::KernelStyleScope scope(style);
         CAPTURE(style == KernelStyle::simd);
         for (const DType dtype : {DType::i32, DType::u32, DType::i64, DType::u64, DType::f32, DType::f64}) {
@@ -157,7 +157,7 @@ TEST_CASE("sort: numbers that share digits, in some rows and in others") {
 
 TEST_CASE("sort: rows of many sizes, and the first of them") {
     std::uint64_t seed = 100;
-    for (const KernelStyle style : families()) {
+    for (const KernelStyle style : kernel_styles()) {
         const ops::KernelStyleScope scope(style);
         CAPTURE(style == KernelStyle::simd);
         for (const std::int64_t n : {1, 2, 127, 128, 129, 511, 512, 513, 2048, 2049, 9001}) {

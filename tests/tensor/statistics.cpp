@@ -77,13 +77,14 @@ TEST_CASE("cov, corrcoef: one variable, integers, constant rows, few observation
     CHECK(difference(cov(of({1, 2, 4}), 1, whole({1, 2, 3})), values(cov(of({1, 2, 2, 4, 4, 4}))),
                      tolerance(DType::f32, 8)) == "");
     CHECK_THROWS_WITH_AS((void)cov(zeros({2, 3, 4})),
-                         "cov: expected x (variables, observations) or (observations), got [2, 3, 4]", ShapeError);
+                         "cov: expected x of shape (variables, observations) or (observations), got [2, 3, 4]",
+                         ShapeError);
     CHECK_THROWS_WITH_AS((void)cov(of({1, 2}), 1, of({1, 2})), "cov: expected integers as fweights, got f32",
                          TypeError);
     CHECK_THROWS_WITH_AS((void)cov(of({1, 2}), 1, {}, whole({1, 2})),
                          "cov: expected a floating type as aweights, got i64", TypeError);
     CHECK_THROWS_AS((void)cov(of({1, 2}), 1, whole({1, 2, 3})), ShapeError);
-    CHECK_THROWS_WITH_AS((void)corrcoef(of({1}) > 0), "corrcoef: expected numbers, got bool", TypeError);
+    CHECK_THROWS_WITH_AS((void)corrcoef(of({1}) > 0), "corrcoef: expected a numeric type, got bool", TypeError);
 }
 
 TEST_CASE("renorm: rows of 0, all powers, mistakes") {
@@ -127,7 +128,7 @@ TEST_CASE("trapezoid, cumulative_trapezoid: whole numbers, few samples, mistakes
     CHECK(same(trapezoid(y, of({0, 1, 5}), 1), {5, 5, 5, 5}));
     CHECK_THROWS_WITH_AS((void)trapezoid(y, of({0, 1}), 1),
                          "trapezoid: expected x of 3 samples along axis 1 of [2, 3, 2], got [2]", ShapeError);
-    CHECK_THROWS_WITH_AS((void)trapezoid(y > 0), "trapezoid: expected numbers as y, got bool", TypeError);
+    CHECK_THROWS_WITH_AS((void)trapezoid(y > 0), "trapezoid: expected y of a numeric type, got bool", TypeError);
 }
 
 TEST_CASE("dist: powers, equal points") {

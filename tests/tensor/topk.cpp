@@ -64,7 +64,7 @@ TEST_CASE("topk: sizes, ties, both directions, both families") {
     struct Size {
         std::int64_t rows, n, k;
     };
-    for (const KernelStyle style : families()) {
+    for (const KernelStyle style : kernel_styles()) {
         const ops::KernelStyleScope scope(style);
         for (const Size& size : {Size{3, 7, 2}, Size{1, 1, 1}, Size{5, 33, 33}, Size{2, 300, 5}, Size{2, 300, 290},
                                  Size{4, 9, 0}, Size{0, 9, 2}}) {

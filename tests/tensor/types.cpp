@@ -109,7 +109,7 @@ TEST_CASE("types: a function of several types computes in the one that holds the
     CHECK(concat({small, wide, real}, 0).dtype() == DType::f32);
     CHECK(values(concat({small, wide}, 0)) == Values{1, 2, 3, -300, 7, 40000});
     CHECK(complaint([&] { return tensor({1}, {1}, DType::u64) + small.to(DType::i8); }) ==
-          "operator+: expected types that one type holds, got u64, i8 (convert with .to(DType))");
+          "operator+: expected types with a common type, got u64, i8 (convert with .to(DType))");
     CHECK(complaint([&] { return real & real; }) == "operator&: expected integers or bool, got f32, f32");
 }
 
@@ -296,7 +296,7 @@ TEST_CASE("types: what is changed in place keeps its type") {
     CHECK(x.dtype() == DType::i32);
     CHECK(values(x) == Values{5, 11, 19});
     CHECK(complaint([&] { return x += 0.5; }) ==
-          "add_: expected a result that fits into the tensor's type, i32, got one of f32");
+          "add_: expected a result that fits the tensor's type, i32, got one of f32");
     CHECK(complaint([&] { return x /= 2; }).starts_with("div_: expected"));
     CHECK(values(x) == Values{5, 11, 19});
     Tensor real = tensor({1, 2, 3}, {3});

@@ -57,7 +57,7 @@ TEST_CASE("roi_align and roi_pool: boxes within, around and outside of images, i
         };
         // boxes (K, 5) with the number of the image in front.
         const Tensor numbered = concat({reshape(images.to(dtype), {12, 1}), boxes}, 1);
-        for (const KernelStyle style : families()) {
+        for (const KernelStyle style : kernel_styles()) {
             const ops::KernelStyleScope scope(style);
             for (const std::int64_t ratio : {0, 1, 3})
                 for (const bool aligned : {false, true})
@@ -86,7 +86,7 @@ TEST_CASE("roi_align and roi_pool: boxes within, around and outside of images, i
 TEST_CASE("roi_pool: NaN is the largest, the first of equal ones gets the gradient, other images give 0") {
     const double nan = std::numeric_limits<double>::quiet_NaN();
     Tensor x = tensor({1, 5, 5, nan, 2, 5}, {1, 1, 2, 3}).set_requires_grad();
-    for (const KernelStyle style : families()) {
+    for (const KernelStyle style : kernel_styles()) {
         const ops::KernelStyleScope scope(style);
         const Tensor y = roi_pool(x, tensor({0, 1, 0, 2, 1}, {1, 5}), 1);
         CHECK(values(y) == Values{5});

@@ -46,7 +46,7 @@ TEST_CASE("tokenizer.json: places are named") {
     says("{", "t.json: at byte 1: not valid JSON");
     says("[1]", "the whole: expected an object, got array");
     says("{}", "the whole: expected a member 'model'");
-    says(R"({"model": {"type": "Other"}})", "t.json: at byte 19: /model/type: 'Other' is no model");
+    says(R"({"model": {"type": "Other"}})", "t.json: at byte 19: /model/type: 'Other' is not a known model");
     says(R"({"model":{"type":"BPE","vocab":{"a":0,"b":-1},"merges":[]}})",
          "at byte 42: /model/vocab/b: expected an integer from 0 to");
     says(R"({"model":{"type":"BPE","vocab":{"a/~":0.5},"merges":[]}})",
@@ -66,18 +66,18 @@ TEST_CASE("tokenizer.json: places are named") {
          "/model/unk_id: expected an integer from 0 to 0, got 1");
     says(R"({"model":{"type":"WordPiece","vocab":[]}})", "/model/vocab: expected an object, got array");
     says(with(R"("normalizer":{"type":"Sequence","normalizers":[{"type":"NFC"},{"type":"None"}]})"),
-         "/normalizer/normalizers/1/type: 'None' is no normalizer");
+         "/normalizer/normalizers/1/type: 'None' is not a known normalizer");
     says(with(R"("normalizer":{"type":"Replace","pattern":{"Regex":"(a"},"content":""})"),
-         "/normalizer/pattern/Regex: Regex: '(a' is no pattern");
+         "/normalizer/pattern/Regex: Regex: '(a' is not a valid pattern");
     says(with(R"("normalizer":{"type":"Replace","pattern":{},"content":""})"),
          "/normalizer/pattern: expected {\"String\"");
     says(with(R"("normalizer":{"type":"Precompiled","precompiled_charsmap":"AAAA"})"),
-         "/normalizer/precompiled_charsmap: the table is cut off");
-    says(with(R"("normalizer":{"type":"Precompiled","precompiled_charsmap":"_"})"), "'_' is no character of base64");
+         "/normalizer/precompiled_charsmap: the table is truncated");
+    says(with(R"("normalizer":{"type":"Precompiled","precompiled_charsmap":"_"})"), "'_' is not a base64 character");
     says(with(R"("normalizer":{"type":"Precompiled","precompiled_charsmap":"/////w=="})"),
          "expected a trie of 4294967295 bytes");
     says(with(R"("pre_tokenizer":{"type":"Split","pattern":{"String":" "},"behavior":"Gone","invert":false})"),
-         "/pre_tokenizer/behavior: 'Gone' is no behavior");
+         "/pre_tokenizer/behavior: 'Gone' is not a behavior");
     says(with(R"("pre_tokenizer":{"type":"Metaspace","replacement":"ab"})"),
          "/pre_tokenizer/replacement: expected one character");
     const auto single = [](const std::string& piece) {

@@ -92,7 +92,7 @@ TEST_CASE("declivity doctor --json: what the device is, and each check") {
     CHECK(device["driver"] == info.driver);
     CHECK(device["local memory"] == info.local_memory);
     CHECK(device["extensions"] == info.extensions);
-    CHECK(device["family"] == (Device::best().style() == KernelStyle::simd ? "cpu" : "gpu"));
+    CHECK(device["kernel_style"] == (Device::best().kernel_style() == KernelStyle::simd ? "simd" : "simt"));
     CHECK(report.json["settings"]["DECLIVITY_STAGING"] == "plain");
     std::vector<std::string> names;
     for (const Json& section : report.json["sections"]) names.push_back(section["name"]);
@@ -135,7 +135,7 @@ TEST_CASE("declivity doctor: a driver that crashes, hangs or ends the process is
         std::string fault, options, text;
     };
     for (const Way& way : {Way{"crash", "", "signal 6"}, Way{"exit", "", "exit code 3"},
-                           Way{"hang", "--silence 20", "nothing was heard of it for 20 s"}}) {
+                           Way{"hang", "--silence 20", "no output for 20 s"}}) {
         CAPTURE(way.fault);
         const bool hangs = way.fault == "hang";
         const Report report = examined(
@@ -160,7 +160,7 @@ TEST_CASE("declivity doctor: a driver that crashes, hangs or ends the process is
     CHECK(slow.code == 0);
     const Json optimizers = section(slow, "optimizers");
     REQUIRE(with_status(optimizers, "avoided").size() == 1);
-    CHECK(has(with_status(optimizers, "avoided")[0]["text"], "nothing was heard of it for 10 s"));
+    CHECK(has(with_status(optimizers, "avoided")[0]["text"], "no output for 10 s"));
     CHECK(with_status(optimizers, "skipped").size() == 1);
     CHECK(with_status(optimizers, "right").size() == 5);
     // Where the library does without, even that is of no harm.
@@ -295,21 +295,20 @@ TEST_CASE("declivity doctor: each check of functions, work-groups, arguments, me
                            "= d_##name(x[x_offset + i]) * (REAL)1.000002f", "exp of f32, 16 wide\n"},
                           {"doctor_math.cl", "d_pow(x[x_offset + i], y[y_offset + i])",
                            "d_pow(x[x_offset + i], y[y_offset + i]) * (REAL)1.000002f", "pow of f32\n"},
-                          {"doctor_math.cl", "2 * d_is_nan", "3 * d_is_nan", "told apart"}});
-    check_found(
-        "groups",
-        {{"doctor_groups.cl", "(long)get_local_id(0) |", "(long)get_global_id(0) |", "ids in one"},
-         {"doctor_groups.cl", "= tile[items - 1 - item];", "= tile[item];", "static local memory"},
-         {"doctor_groups.cl", "second[(item + 1) % items];", "second[item];", "two arguments of local memory"},
-         {"doctor_groups.cl", "all[i] = i * 3 + 1", "all[i] = i == count - 1 ? 0 : i * 3 + 1",
-          "all of the local memory"},
-         {"doctor_groups.cl", "slices[1 - now][item]", "slices[now][item]", "two halves"},
-         {"doctor_groups.cl", "if (item + half_of < left)", "if (item + half_of < left - 1)", "sums by halving"},
-         {"doctor_groups.cl", "item >= distance ?", "item > distance ?", "running sums"},
-         {"doctor_groups.cl", "get_group_id(0) % 4", "get_group_id(0) % 3", "barriers in a function"},
-         {"doctor_groups.cl", "mine[items - 1 - item] = 2 * value", "mine[item] = 2 * value",
-          "exchange through global memory"},
-         {"doctor_groups.cl", "sums[(value + i * i) % 13] += i", "sums[value % 13] += i", "private arrays"}});
+                          {"doctor_math.cl", "2 * d_is_nan", "3 * d_is_nan", "distinguished by their bits"}});
+    check_found("groups",
+                {{"doctor_groups.cl", "(long)get_local_id(0) |", "(long)get_global_id(0) |", "ids in one"},
+                 {"doctor_groups.cl", "= tile[items - 1 - item];", "= tile[item];", "static local memory"},
+                 {"doctor_groups.cl", "second[(item + 1) % items];", "second[item];", "two arguments of local memory"},
+                 {"doctor_groups.cl", "all[i] = i * 3 + 1", "all[i] = i == count - 1 ? 0 : i * 3 + 1",
+                  "all of the reported local memory"},
+                 {"doctor_groups.cl", "slices[1 - now][item]", "slices[now][item]", "double-buffered"},
+                 {"doctor_groups.cl", "if (item + half_of < left)", "if (item + half_of < left - 1)", "tree reduction"},
+                 {"doctor_groups.cl", "item >= distance ?", "item > distance ?", "prefix sums"},
+                 {"doctor_groups.cl", "get_group_id(0) % 4", "get_group_id(0) % 3", "barriers in a function"},
+                 {"doctor_groups.cl", "mine[items - 1 - item] = 2 * value", "mine[item] = 2 * value",
+                  "exchange through global memory"},
+                 {"doctor_groups.cl", "sums[(value + i * i) % 13] += i", "sums[value % 13] += i", "private arrays"}});
     check_found(
         "arguments",
         {{"doctor_arguments.cl",
@@ -380,11 +379,11 @@ TEST_CASE("declivity doctor: an operator whose kernel computes something else is
     if (!program_built()) return;
     // Only the checks that have to find it, since each section compiles much.
     {
-        const Environment style("DECLIVITY_FAMILY", "cpu");
+        const Environment style("DECLIVITY_KERNEL_STYLE", "simd");
         check_found("elementwise",
                     {{"elementwise.cl", "to; ++i) {\n                BODY out[i * STEP_OUT] = RESULT;",
                       "to; ++i) { BODY out[i * STEP_OUT] = RESULT; if (i == 7) out[i * STEP_OUT] = 1;",
-                      "tanh of f32, CPU-like"}},
+                      "tanh of f32, simd kernels"}},
                     " --checks 'tanh'");
         check_found("copies",
                     {{"permute.cl", "to[j + i * to_a] = from[i + j * from_b]",
@@ -394,7 +393,7 @@ TEST_CASE("declivity doctor: an operator whose kernel computes something else is
                     " --checks 'uniform'");
         check_found("reduce",
                     {{"reduce.cl", "split * split_stride] = FINALIZE(value)",
-                      "split * split_stride] = FINALIZE(value + (ACC)1)", "sum of a million, CPU-like"}},
+                      "split * split_stride] = FINALIZE(value + (ACC)1)", "sum of a million, simd kernels"}},
                     " --checks 'a million'");
         check_found("optimizers", {{"formula.cl", "int i = first;", "int i = first + 1;", "SGD with momentum 0,"},
                                    {"formula.cl", "i += GROUP", "i += 2 * GROUP", "AdamW"}});
@@ -404,30 +403,30 @@ TEST_CASE("declivity doctor: an operator whose kernel computes something else is
                     " --checks 'tiled: 1 x'");
         check_found("conv2d",
                     {{"conv2d_direct.cl", "if (d.has_bias) sum += LOADED(bias", "if (d.has_bias) sum -= LOADED(bias",
-                      "direct, forward, CPU-like: 3x3, f32"}},
+                      "direct, forward, simd: 3x3, f32"}},
                     " --checks 'direct, forward'");
         check_found("training", {{"formula.cl", "i < count; i += GROUP", "i < 0; i += GROUP", "the loss falls"}},
-                    " --checks 'the loss falls, as it did in a recorded run, CPU-like'");
+                    " --checks 'the loss falls as in a reference run, simd'");
     }
     {
-        const Environment style("DECLIVITY_FAMILY", "gpu");
+        const Environment style("DECLIVITY_KERNEL_STYLE", "simt");
         check_found("rows",
                     {{"softmax.cl", "#define RESULT_OF(v) d_exp((v)-m) * scale",
-                      "#define RESULT_OF(v) d_exp((v)-m) * scale * (REAL)1.001", "softmax: rows, GPU-like"}},
+                      "#define RESULT_OF(v) d_exp((v)-m) * scale * (REAL)1.001", "softmax: rows, simt kernels"}},
                     " --checks 'softmax: rows'");
         check_found("pool2d",
                     {{"pool2d.cl", "winners[p * pool.Q + q] == h * pool.W + column",
-                      "winners[p * pool.Q + q] != h * pool.W + column", "GPU-like"}},
-                    " --checks 'GPU-like'");
+                      "winners[p * pool.Q + q] != h * pool.W + column", "simt kernels"}},
+                    " --checks 'simt kernels'");
     }
     // The form for other devices is said, and of no harm.
-    const Environment style("DECLIVITY_FAMILY", "cpu");
+    const Environment style("DECLIVITY_KERNEL_STYLE", "simd");
     const Report other = with_mutations("rows",
                                         {{"softmax.cl", "#define RESULT_OF(v) d_exp((v)-m) * scale",
                                           "#define RESULT_OF(v) d_exp((v)-m) * scale * (REAL)1.001", ""}},
-                                        " --checks 'softmax: rows, GPU-like'");
+                                        " --checks 'softmax: rows, simt kernels'");
     CHECK(other.code == 0);
-    CHECK(has(other.json["avoided"], "softmax: rows, GPU-like"));
+    CHECK(has(other.json["avoided"], "softmax: rows, simt kernels"));
 }
 
 TEST_CASE("declivity doctor --bench: rates beside what the device does at most") {
@@ -439,14 +438,14 @@ TEST_CASE("declivity doctor --bench: rates beside what the device does at most")
         const auto facts = with_status(section(report, "bench"), "fact");
         REQUIRE(facts.size() == 1);
         CHECK(facts[0]["name"] == name);
-        return facts[0]["figures"];
+        return facts[0]["metrics"];
     };
-    const Json most = metrics("at most, measured"), launches = metrics("launch");
+    const Json most = metrics("measured peak"), launches = metrics("launch");
     CHECK(most["GFLOP/s f32"] > 0);
     CHECK(most["GB/s"] > 0);
     CHECK(launches["waited us"] >= launches["enqueue us"]);
-    const Json product = metrics(Device::best().style() == KernelStyle::simd ? "product 512 x 512 x 512, CPU-like"
-                                                                             : "product 512 x 512 x 512, GPU-like");
+    const Json product = metrics(Device::best().kernel_style() == KernelStyle::simd ? "product 512 x 512 x 512, simd kernels"
+                                                                             : "product 512 x 512 x 512, simt kernels");
     CHECK(product["GFLOP/s"] > 0);
     CHECK_FALSE(product["strategy"].get<std::string>().empty());
 }

@@ -84,7 +84,7 @@ TEST_CASE("declivity profile: rates, shares, and parts of the device's ceilings"
     const ProgramRun functions = run_program("profile --by function --no-ceiling " + path);
     CHECK(line_of(functions.out, "conv2d") == Words{"2", "3.000", "60.0", "1500.0", "100.0", "4.0", "-"});
     CHECK(line_of(functions.out, "double").size() == 7);  // without an operator the kernel's name
-    CHECK(functions.out.find("at most") == std::string::npos);
+    CHECK(functions.out.find("measured peak") == std::string::npos);
 }
 
 TEST_CASE("declivity profile: says what it does not know, and what the trace lacks") {
@@ -93,7 +93,7 @@ TEST_CASE("declivity profile: says what it does not know, and what the trace lac
     put_file(folder / "t.json", bytes_of(with(kTrace, "", "17")));
     const ProgramRun table = run_program("profile '" + (folder / "t.json").string() + "'");
     CHECK(table.code == 0);
-    CHECK(table.out.find("at most: not known, since this device is not here") != std::string::npos);
+    CHECK(table.out.find("measured peak: unknown, this device is not present") != std::string::npos);
     CHECK(line_of(table.out, "conv2d_gemm").back() == "-");
     CHECK(table.out.find("\n17 later commands are not in the trace, and not counted here\n") != std::string::npos);
 }
@@ -113,7 +113,7 @@ TEST_CASE("declivity profile: the trace of a process, on the device that is here
     CHECK(table.error.empty());
     CHECK(get_file(path) == before);
     CHECK(table.out.find(Device::best().name()) == 0);
-    CHECK(table.out.find("at most, measured: ") != std::string::npos);
+    CHECK(table.out.find("measured peak: ") != std::string::npos);
     const auto product = line_of(table.out, "matmul");
     REQUIRE(product.size() >= 8);
     CHECK((product.back() == "compute" || product.back() == "memory"));

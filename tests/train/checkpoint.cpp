@@ -124,7 +124,7 @@ TEST_CASE("a checkpoint of which one bit was flipped is refused, wherever that i
     std::string flipped = bytes;
     flipped[bytes.size() - 5] ^= 1;
     write(bad, flipped);
-    CHECK_THROWS_WITH_AS((void)io::load(bad), doctest::Contains("the file is damaged: expected a content of checksum"),
+    CHECK_THROWS_WITH_AS((void)io::load(bad), doctest::Contains("the file is damaged: expected content with checksum"),
                          FormatError);
     other.trainer.load(good);
     CHECK(other.state() == training.state());
@@ -198,7 +198,7 @@ TEST_CASE("each number and text of a checkpoint is checked, and the error names 
     for (const auto& [name, value] : record.items()) refused([&](json& changed) { changed.erase(name); });
     const std::string many = refused([](json& changed) {
         changed["sums"] = json::array();
-        for (int i = 0; i < 65; ++i) changed["sums"].push_back("figure" + std::to_string(i));
+        for (int i = 0; i < 65; ++i) changed["sums"].push_back("metric" + std::to_string(i));
     });
     CHECK(many.find("expected at most 64 names as 'sums', got 65") != std::string::npos);
     const std::string deep(80'000, '[');

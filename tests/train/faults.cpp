@@ -203,7 +203,7 @@ std::string attempt(Training& training, long number, const Step& wanted, std::ma
     }
     const std::string name = training.device().name();
     if (message.find(name) == std::string::npos) return call + ": the error does not name the device: " + message;
-    if (message.find("CL_") == std::string::npos && message.find("gives no more") == std::string::npos &&
+    if (message.find("CL_") == std::string::npos && message.find("is exhausted") == std::string::npos &&
         message.find("by CLBlast") == std::string::npos)
         return call + ": the error does not name the status: " + message;
     return "";

@@ -268,7 +268,7 @@ TEST_CASE("several inputs: mistakes are said in words") {
     const auto set = triples(20, 1);
     CHECK_THROWS_WITH_AS(
         Training(1, {.inputs = {"a", "b", "scale", "y"}}),
-        "Trainer: expected 3 inputs at most, as many as the model takes, got [\"a\", \"b\", \"scale\", "
+        "Trainer: expected at most 3 inputs, as many as the model takes, got [\"a\", \"b\", \"scale\", "
         "\"y\"]",
         ValueError);
     Training misspelt(1, {.inputs = {"a", "bb"}});
@@ -284,7 +284,7 @@ TEST_CASE("several inputs: mistakes are said in words") {
     Training by_place(1);
     CHECK_THROWS_WITH_AS(by_place.trainer.fit(two_fields, quiet(1)),
                          "Trainer: expected a batch with the 3 inputs of the model, got [\"a\", \"y\"] "
-                         "(ModelOptions::inputs names those there are)",
+                         "(ModelOptions::inputs names them)",
                          ValueError);
     const data::FunctionDataset three_fields(
         20, {{.name = "a", .shape = Shape{3}}, {.name = "b", .shape = Shape{2}}, {.name = "y", .shape = Shape{1}}},
@@ -294,7 +294,7 @@ TEST_CASE("several inputs: mistakes are said in words") {
         });
     CHECK_THROWS_WITH_AS(
         by_place.trainer.fit(three_fields, quiet(1)),
-        "Trainer: expected a target beside the inputs of the model, which takes 3, got a batch of [\"a\", "
+        "Trainer: expected a target in addition to the inputs of the model, which takes 3, got a batch of [\"a\", "
         "\"b\", \"y\"] (ModelOptions names inputs and target)",
         ValueError);
 }

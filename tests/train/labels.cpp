@@ -236,7 +236,7 @@ TEST_CASE("the trainer refuses an optimizer of another model's parameters") {
     nn::Sequential model(nn::Linear(4, 3)), other(nn::Linear(4, 3));
     optim::SGD wrong(other.parameters()), right(model.parameters());
     CHECK_THROWS_WITH_AS(train::Trainer(model, wrong),
-                         "Trainer: expected an optimizer of the model's parameters, got one that holds none of them",
+                         "Trainer: expected an optimizer of the model's parameters, got one without any of them",
                          ValueError);
     CHECK_NOTHROW(train::Trainer(model, right));
     // One of them is enough: others may be frozen, or belong to a loss.

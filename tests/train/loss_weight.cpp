@@ -172,7 +172,7 @@ TEST_CASE("trainer: losses of elements are weighted by their elements or weights
     check("dice", [](const Tensor& out, const data::Batch& batch) { return dice_loss(sigmoid(out), batch["bits"]); });
 }
 
-TEST_CASE("trainer: a loss that is a sum is one of all batches, and its figure is per example") {
+TEST_CASE("trainer: a loss that is a sum is one of all batches, and its metric is per example") {
     const auto set = examples();
     check("sum", of("y", nn::MSELoss(Reduction::sum)));
     Model model;
@@ -204,7 +204,7 @@ TEST_CASE("trainer: a loss of the program's own tells its weight, by a tensor or
     CHECK_THROWS_WITH_AS((void)evaluated({}), doctest::Contains("expected a loss of one element"), ValueError);
 }
 
-TEST_CASE("trainer: figures that steps of the program's own report are weighted as losses are") {
+TEST_CASE("trainer: metrics that steps of the program's own report are weighted as losses are") {
     const auto set = examples();
     const auto reported = [&](std::int64_t batch, bool record) {
         Model model(kPlaces * kClasses, 0);
@@ -313,7 +313,7 @@ TEST_CASE("trainer: a batch whose labels are all ignored counts for nothing") {
     CHECK(a["accuracy"] == b["accuracy"]);  // of the labels that count
 }
 
-TEST_CASE("trainer: a set whose labels are all ignored has no figures, and changes nothing") {
+TEST_CASE("trainer: a set whose labels are all ignored has no metrics, and changes nothing") {
     const data::TensorDataset set({{"x", io::HostArray::of({6, 5}, normals(30, 1))},
                                    {"label", io::HostArray::of({6}, std::vector<std::int64_t>(6, -100))}});
     Model model;

@@ -229,9 +229,9 @@ TEST_CASE("metrics: mean absolute error") {
     metric.reset();
     metric.update(ones({2}, {DType::f16}) * 0.5, zeros({2}));
     CHECK(metric.compute() == 0.5);
-    CHECK_THROWS_WITH_AS(metric.update(ones({2, 1}), ones({2})),
-                         "MeanAbsoluteError: expected output and target of one shape, got [2, 1] and [2] (in metric)",
-                         ShapeError);
+    CHECK_THROWS_WITH_AS(
+        metric.update(ones({2, 1}), ones({2})),
+        "MeanAbsoluteError: expected output and target of the same shape, got [2, 1] and [2] (in metric)", ShapeError);
 }
 
 TEST_CASE("metrics: one of a program's own, and mistakes") {
@@ -266,9 +266,10 @@ TEST_CASE("metrics: one of a program's own, and mistakes") {
     };
     CHECK_THROWS_AS(Twice(), ValueError);
     train::Accuracy accuracy;
-    CHECK_THROWS_WITH_AS(accuracy.update(ones({2, 3}), zeros({3}, {DType::i64})),
-                         "Accuracy: expected scores (N, C, ...) and a target (N, ...), got [2, 3] and [3] (in metric)",
-                         ShapeError);
+    CHECK_THROWS_WITH_AS(
+        accuracy.update(ones({2, 3}), zeros({3}, {DType::i64})),
+        "Accuracy: expected scores of shape (N, C, ...) and a target of shape (N, ...), got [2, 3] and [3] (in metric)",
+        ShapeError);
     CHECK_THROWS_WITH_AS(accuracy.update(ones({2, 3}), zeros({2})),
                          "Accuracy: expected a target of integers, got f32 (in metric)", TypeError);
     CHECK_THROWS_AS(accuracy.update(ones({2}), zeros({2}, {DType::i64})), ShapeError);

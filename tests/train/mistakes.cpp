@@ -93,7 +93,7 @@ TEST_CASE("mistakes: what was moved from says so") {
     CapturedFunction moved = std::move(step);
     for (const std::function<void()>& call : std::vector<std::function<void()>>{
              [&] { step(x); }, [&] { (void)step.replays(); }, [&] { step.reset(); }, [&] { step.confirm(); }})
-        CHECK(complaint(call) == "Recorded: expected a step, got one that was moved from");
+        CHECK(complaint(call) == "CapturedStep: expected a step, got one that was moved from");
     CHECK(test::values(moved(x)) == std::vector<double>{2, 2});
 }
 
@@ -160,7 +160,7 @@ TEST_CASE("mistakes: optimizers and their parameters") {
               optim::SGD({leaf, Tensor()});
           }) == "SGD: expected leaf tensors, got an undefined tensor as parameter 1");
     CHECK(complaint([&] { optim::clip_grad_norm({leaf}, -1); }) ==
-          "clip_grad_norm: expected a largest norm above 0, got -1");
+          "clip_grad_norm: expected a max_norm above 0, got -1");
     CHECK(complaint([&] { optim::clip_grad_norm({Tensor()}, 1); }) ==
           "clip_grad_norm: expected tensors, got an undefined one");
     if (default_device().info().fp64) {
@@ -168,7 +168,7 @@ TEST_CASE("mistakes: optimizers and their parameters") {
         sum(model(ones({1, 2}, {DType::f64}))).backward();
         CHECK(complaint([&] {
                   optimizer.step();
-              }).starts_with("SGD: expected parameters as they were when the optimizer was made, '0' of f32 "));
+              }).starts_with("SGD: expected parameters unchanged since the optimizer was created, '0' of f32 "));
     }
 }
 
@@ -180,13 +180,13 @@ TEST_CASE("mistakes: modules") {
     nn::BatchNorm2d norm(4);
     for (const bool training : {true, false}) {
         norm.train(training);
-        CHECK(
-            complaint([&] {
-                norm(ones({2, 3, 2, 2}));
-            }) ==
-            "batch_norm: expected x (N, C, ...) with as many channels as the running mean has elements, got x of shape "
-            "[2, 3, 2, 2] and the "
-            "running mean of shape [4] (in BatchNorm2d)");
+        CHECK(complaint([&] {
+                  norm(ones({2, 3, 2, 2}));
+              }) ==
+              "batch_norm: expected x of shape (N, C, ...) with as many channels as the running mean has elements, got "
+              "x of shape "
+              "[2, 3, 2, 2] and the "
+              "running mean of shape [4] (in BatchNorm2d)");
     }
     CHECK(complaint([] { nn::BatchNorm2d(0); }) == "BatchNorm: expected num_features of at least 1, got 0");
     CHECK(complaint([] { nn::MaxPool2d(0); }).starts_with("MaxPool2d: expected a kernel size of at least 1"));
@@ -223,7 +223,7 @@ TEST_CASE("mistakes: shapes and types of new tensors") {
     CHECK(complaint([&] { sizes.insert(4, 1); }) == "Dims::insert: expected a position in [0, 3], got 4");
 }
 
-TEST_CASE("a figure of a validation set that there is not is refused before the first epoch, by the callback's name") {
+TEST_CASE("a metric of a validation set that there is not is refused before the first epoch, by the callback's name") {
     const data::InMemoryDataset set = points();
     const auto fit = [&](std::shared_ptr<train::Callback> callback,
                          const std::vector<train::NamedDataset>& validation) {
@@ -232,28 +232,28 @@ TEST_CASE("a figure of a validation set that there is not is refused before the 
             complaint([&] { setup.trainer.fit(set, validation, {.callbacks = {std::move(callback)}, .quiet = true}); });
         return std::pair(said, setup.trainer.progress().step);
     };
-    const auto best = [](const std::string& figure) {
+    const auto best = [](const std::string& metric) {
         return std::make_shared<train::Checkpoint>(
-            train::CheckpointOptions{.best = "never.safetensors", .monitor = {figure, train::Monitor::Better::higher}});
+            train::CheckpointOptions{.best = "never.safetensors", .monitor = {metric, train::Monitor::Better::higher}});
     };
     CHECK(
         fit(best("test_accuracy"), {{"easy", set}, {"hard", set}}) ==
-        std::pair(std::string("Checkpoint (monitor of best): expected a figure of this training (train_..., easy_..., "
+        std::pair(std::string("Checkpoint (monitor of best): expected a metric of this training (train_..., easy_..., "
                               "hard_..., learning_rate, seconds), got 'test_accuracy'"),
                   std::int64_t{0}));
     CHECK(
         fit(std::make_shared<train::EarlyStopping>(2), {}) ==
-        std::pair(std::string("EarlyStopping: expected a figure of this training (train_..., learning_rate, seconds), "
+        std::pair(std::string("EarlyStopping: expected a metric of this training (train_..., learning_rate, seconds), "
                               "got 'test_loss'"),
                   std::int64_t{0}));
     CHECK(fit(std::make_shared<train::LearningCurvePicture>("never.png",
                                                             train::LearningCurveOptions{.losses = {"easy_loss"}}),
               {{"hard", set}})
-              .first.starts_with("LearningCurvePicture: expected a figure of this training (train_..., hard_..., "));
+              .first.starts_with("LearningCurvePicture: expected a metric of this training (train_..., hard_..., "));
     // What is measured is known behind the first epoch alone.
     CHECK(fit(best("hard_bleu"), {{"hard", set}})
               .first.starts_with(
-                  "Checkpoint (monitor of best): expected the name of a figure, one of [\"train_loss\", "));
+                  "Checkpoint (monitor of best): expected the name of a metric, one of [\"train_loss\", "));
     CHECK(fit(std::make_shared<train::EarlyStopping>(2, 0, train::Monitor{"hard_loss"}), {{"hard", set}}).first ==
           "nothing");
 }

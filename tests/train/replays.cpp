@@ -182,21 +182,21 @@ TEST_CASE("replays: what a program's own loss, module or optimizer decides from 
                  return cross_entropy(output, labels) * (++calls > 5 ? 100.0 : 1.0);
              };
          }},
-        {"the model (Branching) does not say",
+        {"the model (Branching) is not declared",
          [](Training& training) { training.model = std::make_unique<Branching>(); }},
-        {"module '1' (Branching) does not say",
+        {"module '1' (Branching) is not declared",
          [](Training& training) { training.model = std::make_unique<nn::Sequential>(nn::Linear(5, 5), Branching()); }},
-        {"module '0' (Lambda) does not say",
+        {"module '0' (Lambda) is not declared",
          [](Training& training) {
              training.model = std::make_unique<nn::Sequential>(
                  nn::Lambda([calls = 0](const Tensor& x) mutable { return ++calls % 2 == 0 ? x : x * 2.0; }),
                  nn::Linear(5, 3));
          }},
-        {"the model (a class derived from Sequential) does not say",
+        {"the model (a class derived from Sequential) is not declared",
          [](Training& training) { training.model = std::make_unique<Counting>(nn::Linear(5, 3)); }},
-        {"the model (a class derived from Module) does not say",
+        {"the model (a class derived from Module) is not declared",
          [](Training& training) { training.model = std::make_unique<TemperedTwice>(); }},
-        {"the optimizer does not say",
+        {"the optimizer is not declared",
          [](Training& training) {
              training.model = network();
              training.optimizer =

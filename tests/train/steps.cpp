@@ -200,7 +200,7 @@ TEST_CASE("own steps: recorded where the program promises, to the bit, and plain
     CHECK(figures_of(counting.trainer) == figures_of(twin.trainer));
 }
 
-TEST_CASE("own steps: figures are means over examples, of the batches that report them") {
+TEST_CASE("own steps: metrics are means over examples, of the batches that report them") {
     const auto set = points(20, 1);
     nn::Linear model(4, 1);
     optim::SGD optimizer(model.parameters(), {.lr = 0});
@@ -225,7 +225,7 @@ TEST_CASE("own steps: figures are means over examples, of the batches that repor
     CHECK(metrics["train_mean"] == doctest::Approx(all).epsilon(1e-5));
     CHECK(metrics["train_odd"] == doctest::Approx(odd).epsilon(1e-5));
     CHECK_THROWS_WITH_AS((void)metrics["train_even"],
-                         "Figures: expected the name of a figure, one of [\"train_mean\", \"train_odd\", "
+                         "Metrics: expected the name of a metric, one of [\"train_mean\", \"train_odd\", "
                          "\"learning_rate\", \"seconds\"], got 'train_even'",
                          ValueError);
 }
@@ -261,10 +261,9 @@ TEST_CASE("own steps: a loss that is no number ends the training before any opti
     Pair pair(5);
     auto options = quiet(1);
     options.shuffle = false;
-    CHECK_THROWS_WITH_AS(
-        pair.trainer.fit(with_nan, options),
-        doctest::Contains("at step 4 (epoch 1, batch 3); the first value that is not finite is in 'input'"),
-        train::NonFiniteLoss);
+    CHECK_THROWS_WITH_AS(pair.trainer.fit(with_nan, options),
+                         doctest::Contains("at step 4 (epoch 1, batch 3); the first non-finite value is in 'input'"),
+                         train::NonFiniteLoss);
 }
 
 TEST_CASE("a loss over the whole batch: several targets, weights, metrics of what one likes") {
@@ -350,7 +349,7 @@ TEST_CASE("metrics of a trainer are recorded with the steps, and an evaluation i
     CHECK(plain[2] == 1);  // one of two classes is among the two
 }
 
-TEST_CASE("several validation sets, and what goes by their figures") {
+TEST_CASE("several validation sets, and what goes by their metrics") {
     const auto set = points(100, 1), first = points(30, 2), second = points(40, 3);
     const test::TempFolder folder;
     manual_seed(4);
@@ -391,7 +390,7 @@ TEST_CASE("several validation sets, and what goes by their figures") {
                                                            train::LearningCurveOptions{.losses = {"tst_loss"}})})
         CHECK_THROWS_WITH_AS(
             misspelt(callback),
-            doctest::Contains("expected a figure of this training (train_..., test_..., learning_rate, "
+            doctest::Contains("expected a metric of this training (train_..., test_..., learning_rate, "
                               "seconds), got 'tst_loss'"),
             ValueError);
     for (const char* name : {"", "train", "near"})
@@ -469,7 +468,7 @@ TEST_CASE("own steps: mistakes are refused by name") {
                          ValueError);
     auto options = quiet(2);
     options.accumulate = 2;
-    CHECK_THROWS_WITH_AS(trainer.fit(set, options), doctest::Contains("with a model and a loss alone"), ValueError);
+    CHECK_THROWS_WITH_AS(trainer.fit(set, options), doctest::Contains("only with a model and a loss"), ValueError);
     options.accumulate = 0;
     CHECK_THROWS_WITH_AS(trainer.fit(set, options), doctest::Contains("of at least 1, got 0"), ValueError);
     CHECK_THROWS_WITH_AS(trainer.fit(set, quiet(9, {std::make_shared<train::LearningRate>(
@@ -494,14 +493,14 @@ TEST_CASE("own steps: mistakes are refused by name") {
           "Step::report: expected a name without commas, quotes and line ends, got 'a,b'");
     CHECK(complaint([&](train::Step& of, const data::Batch&) {
               for (int i = 0; i < 65; ++i) of.report("n" + std::to_string(i), ones({}));
-          }) == "Step::report: expected at most 64 names, got 'n64' as one more");
+          }) == "Step::report: expected at most 64 names, got another one, 'n64'");
     Trainer evaluated({.modules = {{"a", model}}, .optimizers = {{"o", optimizer}}, .evaluate = step}, step);
     CHECK_THROWS_WITH_AS((void)evaluated.evaluate(set), "Step::backward: expected a training step, got an evaluation",
                          ValueError);
     const data::TensorDataset only_x({{"x", io::HostArray::of({4, 4}, std::vector<float>(16))}});
     CHECK_THROWS_WITH_AS(
         Trainer(model, optimizer).fit(only_x, quiet(1)),
-        "Trainer: expected a target beside the inputs of the model, which takes 1, got a batch of [\"x\"] "
+        "Trainer: expected a target in addition to the inputs of the model, which takes 1, got a batch of [\"x\"] "
         "(ModelOptions names inputs and target)",
         ValueError);
     CHECK(Trainer(model, optimizer).predict(only_x).shape() == Shape{4, 1});

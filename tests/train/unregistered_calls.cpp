@@ -64,7 +64,7 @@ TEST_CASE("unregistered calls: fit names a layer that is a plain member, and tra
     for (int i = 0; i < 2; ++i)
         CHECK_THROWS_WITH_AS(fit(net),
                              doctest::Contains("Net: expected the modules that forward() calls to be its children, got "
-                                               "Linear, which is none"),
+                                               "Linear, which is not"),
                              ValueError);
     CHECK(test::values(net.a.weight()) == before);
     net.b.set_external();  // it is meant

@@ -28,7 +28,7 @@ namespace {
 
 using namespace doctor;
 
-constexpr int kFormat = 1;  // of the JSON
+constexpr int kFormat = 1;  // version of the JSON format
 
 struct Options {
     bool json = false, bench = false, all = false;
@@ -36,14 +36,14 @@ struct Options {
     std::vector<std::string> only;
     double silence = 600;
     std::size_t jobs = doctor::default_jobs();
-    // Of the processes of sections, and of tests.
+    // Internal options of the child processes, and of tests.
     std::string section, fault;
     std::size_t first = 0;
     doctor::Part part;
     bool own_form = false;
 };
 
-/// What the user has set, which may change what is found.
+/// Environment variables that may change the result.
 Json settings() {
     Json found = Json::object();
     for (char** one = environ; *one != nullptr; ++one) {
@@ -59,13 +59,14 @@ Json settings() {
 bool is(const Json& finding, Status status) { return finding.at("status").get<std::string>() == name_of(status); }
 std::string text_of(const Json& finding) { return finding.value("text", ""); }
 
-/// A line of a table of words: the lines of a text that has several are indented alike.
+/// Indents the continuation lines of a text.
 std::string indented(std::string text) {
     for (std::size_t at = 0; (at = text.find('\n', at)) != std::string::npos; ++at) text.insert(at + 1, "      ");
     return text;
 }
 
-/// What is said of a section. @param all also the checks that are right
+/// Prints the findings of a section.
+/// @param all also the checks that are right
 void print(const SectionReport& report, bool all) {
     std::string counts;
     for (const Status status : {Status::right, Status::wrong, Status::avoided, Status::skipped})
@@ -77,7 +78,7 @@ void print(const SectionReport& report, bool all) {
     std::size_t width = 0;
     for (const Json& finding : report.findings)
         if (is(finding, Status::fact)) width = std::max(width, finding.at("name").get<std::string>().size());
-    // What has the same to say is said once.
+    // Findings with the same text are printed once.
     std::map<std::pair<std::string, std::string>, std::vector<std::string>> alike;
     for (const Json& finding : report.findings)
         alike[{finding.at("status").get<std::string>(), text_of(finding)}].push_back(
@@ -102,7 +103,7 @@ void print(const SectionReport& report, bool all) {
         }
     }
     if (!report.printed.empty()) {
-        fmt::print("  the driver printed by itself:\n");
+        fmt::print("  the driver printed:\n");
         std::map<std::string, int> times;
         std::vector<std::string> lines;
         std::istringstream printed(report.printed);
@@ -114,7 +115,7 @@ void print(const SectionReport& report, bool all) {
     std::fflush(stdout);
 }
 
-/// The findings of all sections in a few sentences.
+/// The overall result in a few sentences.
 struct Verdict {
     int code = kAllRight;
     std::string verdict, avoided, what_to_do;
@@ -132,7 +133,7 @@ Verdict judge(const std::vector<SectionReport>& reports, bool partial) {
         for (const Json& finding : report.findings)
             if (is(finding, Status::avoided)) avoided.push_back(finding.at("name").get<std::string>());
     }
-    if (right + wrong == 0) out.verdict = "Nothing was examined that could be wrong.";
+    if (right + wrong == 0) out.verdict = "No check was run.";
     else if (wrong == 0)
         out.verdict = fmt::format("All {} checks{} are right: Declivity computes correctly on this device.", right,
                                   partial ? " that were asked for" : "");
@@ -140,10 +141,10 @@ Verdict judge(const std::vector<SectionReport>& reports, bool partial) {
         out.verdict =
             fmt::format("{} of {} checks are wrong, in: {}. Do not trust what Declivity computes on this device.",
                         wrong, right + wrong, fmt::join(where, ", "));
-    constexpr std::size_t most = 12;  // more are named above
+    constexpr std::size_t most = 12;  // the sections above list the rest
     if (!avoided.empty())
         out.avoided =
-            fmt::format("Of no harm, since the library does without or avoids it: {}{}.",
+            fmt::format("Wrong but harmless, since the library avoids or does not use it: {}{}.",
                         fmt::join(avoided.begin(),
                                   avoided.begin() + static_cast<std::ptrdiff_t>(std::min(avoided.size(), most)), "; "),
                         avoided.size() > most ? fmt::format("; and {} more", avoided.size() - most) : "");
@@ -151,24 +152,25 @@ Verdict judge(const std::vector<SectionReport>& reports, bool partial) {
         out.code = kSomethingWrong;
         out.what_to_do =
             "What to do: run `declivity doctor --json > doctor.json` and send that file with your report to the "
-            "authors of Declivity; it names the device, the "
-            "driver, the settings, and each check that failed. Until it is mended, try a newer driver, another one "
-            "(`declivity devices` lists what there is, "
-            "DECLIVITY_DEVICE chooses), or, where only strategies of `conv2d` or `matmul` are wrong, another strategy "
-            "by DECLIVITY_CONV2D or DECLIVITY_MATMUL.";
+            "authors of Declivity; it contains the device, the "
+            "driver, the settings, and each check that failed. Until it is fixed, try a newer driver, another one "
+            "(`declivity devices` lists the available ones, "
+            "DECLIVITY_DEVICE selects one), or, where only strategies of `conv2d` or `matmul` are wrong, another "
+            "strategy "
+            "with DECLIVITY_CONV2D or DECLIVITY_MATMUL.";
     } else {
         out.what_to_do =
             "What to do: nothing. If something seems wrong nevertheless, or this device or driver is not in "
-            "docs/devices.md, send what "
-            "`declivity doctor --bench --json` writes to the authors of Declivity.";
+            "docs/devices.md, send the output of "
+            "`declivity doctor --bench --json` to the authors of Declivity.";
     }
     return out;
 }
 
-/// The device as the section `device` has found it; empty when that died.
+/// The device as found by the section `device`; empty if that section crashed.
 Json device_of(const SectionReport& report) {
     for (const Json& finding : report.findings)
-        if (finding.contains("figures") && finding["figures"].contains("device")) return finding["figures"]["device"];
+        if (finding.contains("metrics") && finding["metrics"].contains("device")) return finding["metrics"]["device"];
     return Json::object();
 }
 
@@ -204,12 +206,12 @@ int run(const Options& options) {
         const auto found = std::ranges::find(sections(), options.section, &Section::name);
         if (found == sections().end())
             throw ValueError(fmt::format("doctor: expected a section, got \"{}\"", options.section));
-        const std::size_t at = options.fault.find('@');  // "crash@atomics"
+        const std::size_t at = options.fault.find('@');  // such as "crash@atomics"
         return run_here(
             *found, options.first, options.part, options.checks, options.own_form,
             at != std::string::npos && options.fault.substr(at + 1) == found->name ? options.fault.substr(0, at) : "");
     }
-    // The environment goes on to the sections' processes. Nothing here uses OpenCL.
+    // The child processes inherit the environment. This process makes no OpenCL calls.
     if (!options.device.empty()) setenv("DECLIVITY_DEVICE", options.device.c_str(), 1);
     std::vector<std::string> arguments{"doctor"};
     if (!options.checks.empty()) arguments.insert(arguments.end(), {"--checks", options.checks});
@@ -221,7 +223,7 @@ int run(const Options& options) {
     std::vector<const Section*> chosen;
     for (const Section& section : sections())
         if (asked_for(section, options)) chosen.push_back(&section);
-    // On a terminal the check that began last shows that the run goes on.
+    // On a terminal, show the current check as progress.
     const auto begins = [&](const Section& section, const std::string& check) {
         if (looks_on) fmt::print(stderr, "\r\033[K{}: {:.100}", section.name, check);
     };
@@ -261,24 +263,25 @@ int run(const Options& options) {
 std::function<int()> add_doctor(CLI::App& app) {
     const auto options = std::make_shared<Options>();
     CLI::App* doctor = app.add_subcommand(
-        "doctor", "examines a device and its driver: 0 all is right, 1 something is wrong, 2 nothing was examined");
-    doctor->add_flag("--json", options->json, "the report as a JSON object");
-    doctor->add_flag("--bench", options->bench, "measures rates, too, beside what the device does at most");
-    doctor->add_flag("--all", options->all, "names the checks that are right, too");
-    doctor->add_option("--device", options->device, "as DECLIVITY_DEVICE names it");
+        "doctor",
+        "examines a device and its driver; exit codes: 0 all right, 1 something is wrong, 2 nothing was examined");
+    doctor->add_flag("--json", options->json, "print the report as a JSON object");
+    doctor->add_flag("--bench", options->bench, "also measure rates, compared with the device's measured peak");
+    doctor->add_flag("--all", options->all, "also list the checks that are right");
+    doctor->add_option("--device", options->device, "device, in the format of DECLIVITY_DEVICE");
     std::vector<std::string> names;
     for (const Section& section : sections()) names.emplace_back(section.name);
     doctor
         ->add_option("--only", options->only,
-                     fmt::format("these sections and `device` alone, of: {}", fmt::join(names, ", ")))
+                     fmt::format("only the section `device` and these sections, of: {}", fmt::join(names, ", ")))
         ->delimiter(',')
         ->check(CLI::IsMember(names));
-    doctor->add_option("--checks", options->checks, "only checks that have these words in their names");
+    doctor->add_option("--checks", options->checks, "only checks whose names contain this text");
     doctor
         ->add_option("--silence", options->silence,
-                     "seconds after which a section that says nothing counts as hanging (600)")
+                     "seconds without output after which a section counts as hanging (600)")
         ->check(CLI::Range(0.001, 1e6));
-    doctor->add_option("--jobs", options->jobs, "processes at a time; 1 examines one section after another")
+    doctor->add_option("--jobs", options->jobs, "number of parallel processes; 1 runs the sections one after another")
         ->check(CLI::Range(1, 64))
         ->capture_default_str();
     doctor->add_option("--section", options->section)->group("");

@@ -7,10 +7,10 @@
 
 namespace declivity::tools {
 
-/// What `declivity doctor` returns.
+/// Exit codes of `declivity doctor`.
 inline constexpr int kAllRight = 0, kSomethingWrong = 1, kNothingExamined = 2;
 
-/// Adds it to the program; the function it gives runs it, and returns the exit code.
+/// Adds the subcommand; the returned function runs it and returns the exit code.
 std::function<int()> add_doctor(CLI::App& app);
 
 }  // namespace declivity::tools

@@ -1,4 +1,4 @@
-// Arguments of kernels: structs and numbers of all sizes.
+// Kernel arguments: structs and numbers of all sizes.
 #include <cstdint>
 #include <functional>
 #include <string>
@@ -12,7 +12,7 @@
 namespace declivity::tools::doctor {
 namespace {
 
-// As doctor_arguments.cl has them.
+// Must match doctor_arguments.cl.
 struct Small {
     std::int32_t a;
     float b;
@@ -144,13 +144,13 @@ void examine_arguments(Examination& e) {
     examine_plain_structs(e, device);
     examine_larger_structs(e, device);
     examine_many_numbers(e, device);
-    // Some drivers count the inner arrays wrongly.
+    // Some drivers miscount the inner arrays.
     e.check_unused("a struct with an array of arrays", [&] {
         return writes(device, "table", {-5, 1, 2, 3, 4, 5, 6, 7, 8, 9}, [](const Kernel& k, const BufferArgument& out) {
             launch(k, {{1}}, {Table{-5, {{1, 2, 3, 4}, {5, 6, 7, 8}}, 9}, out});
         });
     });
-    e.check_unused("a struct with padding behind its last member", [&] {
+    e.check_unused("a struct with padding after its last member", [&] {
         return writes(device, "padded", {-77, 88}, [](const Kernel& k, const BufferArgument& out) {
             const Padded padded{-77, 88};
             launch(k, {{1}}, {RawArgument{&padded, sizeof padded}, out});

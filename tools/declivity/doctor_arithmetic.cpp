@@ -1,4 +1,4 @@
-// Arithmetic of f32 and f64, against the host's.
+// Arithmetic in f32 and f64, compared with the host.
 #include <algorithm>
 #include <array>
 #include <bit>
@@ -17,7 +17,7 @@
 namespace declivity::tools::doctor {
 namespace {
 
-/// Any bits, numbers of ordinary sizes, and special ones: three lists that go together.
+/// Random bit patterns, numbers of ordinary magnitude, and special values: three parallel operand lists.
 template <class T>
 std::array<std::vector<T>, 3> operands() {
     std::array<std::vector<T>, 3> out;
@@ -30,10 +30,10 @@ std::array<std::vector<T>, 3> operands() {
         out[i] = any_bits<T>(kNumbers / 4, 2 + i);
         for (T& output : out[i])
             if (std::isnan(output))
-                output = std::numeric_limits<T>::quiet_NaN();  // what becomes of signaling ones differs among hosts
+                output = std::numeric_limits<T>::quiet_NaN();  // the result of signaling NaNs differs among hosts
         while (out[i].size() < kNumbers - 512) out[i].push_back(ordinary());
     }
-    // What cancels: fused and unfused differ in all digits.
+    // Cancellation: fused and unfused results differ in all digits.
     while (out[0].size() < kNumbers - 216) {
         const T x = 1 + ordinary() * static_cast<T>(0x1p-12), y = 1 + ordinary() * static_cast<T>(0x1p-12);
         out[0].push_back(x), out[1].push_back(y), out[2].push_back(-(x * y));
@@ -60,7 +60,7 @@ std::array<std::vector<T>, 3> operands() {
     return out;
 }
 
-/// Results that are exactly one number, wherever nothing is denormal.
+/// Exactly rounded results must be equal, except where denormals are involved.
 template <class T, class Host, class... Lists>
 std::string exactly(const Kernel& of, Host&& host, const Lists&... in) {
     auto got = apply<T>(of, in...);
@@ -71,12 +71,12 @@ std::string exactly(const Kernel& of, Host&& host, const Lists&... in) {
         // Rounded up from below the smallest normal number.
         flushes = flushes || std::abs(wanted[i]) == std::numeric_limits<T>::min();
         if (flushes || (std::isnan(wanted[i]) && std::isnan(got[i]))) got[i] = wanted[i] = 0;
-        else if (wanted[i] == 0 && got[i] == 0) got[i] = wanted[i];  // a zero's sign is another check's
+        else if (wanted[i] == 0 && got[i] == 0) got[i] = wanted[i];  // the sign of zero is checked separately
     }
     return first_difference(got, wanted, said(in...));
 }
 
-/// Largest error in units of the last place, wherever nothing is denormal.
+/// Largest error in ulps, except where denormals are involved.
 template <class T, class Host, class... Lists>
 double worst_ulps(const Kernel& of, Host&& host, const Lists&... in) {
     const auto got = apply<T>(of, in...);
@@ -85,7 +85,7 @@ double worst_ulps(const Kernel& of, Host&& host, const Lists&... in) {
         const double wanted = host(static_cast<double>(in[i])...);
         if ((denormal(in[i]) || ...) || std::abs(wanted) < 4 * static_cast<double>(std::numeric_limits<T>::min()))
             continue;
-        // Some devices divide by way of a reciprocal, which may be too small.
+        // Some devices divide by multiplying with a reciprocal, which may underflow.
         if (((std::abs(in[i]) > std::numeric_limits<T>::max() / 8 && !std::isinf(in[i])) || ...)) continue;
         worst = std::max(worst, test::math_error(got[i], wanted, 0));
     }
@@ -117,7 +117,7 @@ Fact multiply_add(const Device& device, const char* kernel, const Floats& x, con
         fused += same(got[i], one) ? 1 : 0;
         apart += same(got[i], two) ? 1 : 0;
     }
-    return Fact{fused > 0 && apart > 0 ? "fused here and there"
+    return Fact{fused > 0 && apart > 0 ? "inconsistently fused"
                 : fused > 0            ? "fused by the compiler"
                                        : "not fused",
                 {{"fused", fused}, {"apart", apart}}};
@@ -169,7 +169,7 @@ Fact denormals(const Device& device) {
     const bool in = apply<float>(arithmetic_kernel(device, "scaled_up"), tiny)[0] != 0,
                out = apply<float>(arithmetic_kernel(device, "scaled_down"), small)[0] != 0;
     return Fact{fmt::format("{} as operands, {} as results (the library allows both: -cl-denorms-are-zero)",
-                            in ? "kept" : "taken for zero", out ? "kept" : "flushed to zero"),
+                            in ? "kept" : "treated as zero", out ? "kept" : "flushed to zero"),
                 {{"operands kept", in}, {"results kept", out}}};
 }
 
@@ -193,19 +193,19 @@ std::string vectors(const Device& device) {
 
 void examine_floats(Examination& e, const Device& device) {
     const auto [x, y, z] = operands<float>();
-    e.check("f32: sums, differences and products are rounded to the nearest",
+    e.check("f32: sums, differences and products are rounded to nearest",
             [&] { return sums_and_products(device, x, y); });
-    e.check("f32: fma is fused, and rounded once", [&] {
+    e.check("f32: fma is fused, with a single rounding", [&] {
         return exactly<float>(
             arithmetic_kernel(device, "fma"), [](float a, float b, float c) { return std::fma(a, b, c); }, x, y, z);
     });
     for (const auto& [name, kernel] : {std::pair{"f32: x * y + z", "multiply_add"},
                                        {"f32: x * y, then + z in another statement", "multiply_then_add"},
-                                       {"f32: x * y + z behind FP_CONTRACT OFF", "multiply_add_apart"},
-                                       {"f32: in two statements behind FP_CONTRACT OFF", "multiply_then_add_apart"},
+                                       {"f32: x * y + z after FP_CONTRACT OFF", "multiply_add_apart"},
+                                       {"f32: in two statements after FP_CONTRACT OFF", "multiply_then_add_apart"},
                                        {"f32: x * y in a function with FP_CONTRACT OFF", "multiply_apart_then_add"}})
         e.fact(name, [&, kernel = kernel] { return multiply_add(device, kernel, x, y, z); });
-    e.check("f32: division within 2.5 ulps, square root within 3", [&]() -> std::string {
+    e.check("f32: division within 2.5 ulps, square root within 3 ulps", [&]() -> std::string {
         const double division = worst_ulps<float>(
             arithmetic_kernel(device, "divide"), [](double a, double b) { return a / b; }, x, y);
         const double root = worst_ulps<float>(
@@ -219,11 +219,11 @@ void examine_floats(Examination& e, const Device& device) {
             arithmetic_kernel(device, "divide"), [](double a, double b) { return a / b; }, x, y);
         const double root = worst_ulps<float>(
             arithmetic_kernel(device, "sqrt"), [](double a) { return std::sqrt(a); }, x);
-        return Fact{fmt::format("off by {:.2f} and {:.2f} ulps at most", division, root),
+        return Fact{fmt::format("errors of at most {:.2f} and {:.2f} ulps", division, root),
                     {{"division", division}, {"sqrt", root}}};
     });
-    e.check("f32: comparisons, also of NaN and infinity", [&] { return comparisons(device, x, y); });
-    e.check("f32: fmin and fmax pass NaN over", [&] {
+    e.check("f32: comparisons, including NaN and infinity", [&] { return comparisons(device, x, y); });
+    e.check("f32: fmin and fmax ignore NaN", [&] {
         const std::string wrong = exactly<float>(
             arithmetic_kernel(device, "least"), [](float a, float b) { return std::fmin(a, b); }, x, y);
         return wrong.empty()
@@ -240,13 +240,13 @@ void examine_floats(Examination& e, const Device& device) {
     });
     e.check("f32: elements are copied bit for bit", [&] { return copied_bits(device); });
     e.fact("f32: denormals", [&] { return denormals(device); });
-    e.check("vectors of 16, their parts and choices among them", [&] { return vectors(device); });
+    e.check("vectors of 16, their parts and selection between them", [&] { return vectors(device); });
 }
 
 void examine_doubles(Examination& e, const Device& device) {
     if (!device.info().fp64) return e.skip("f64", "the device does not report cl_khr_fp64");
     const auto [x, y, z] = operands<double>();
-    e.check("f64: sums, products, quotients, square roots are rounded to the nearest", [&] {
+    e.check("f64: sums, products, quotients, square roots are rounded to nearest", [&] {
         std::string wrong = exactly<double>(
             arithmetic_kernel(device, "double_add"), [](double a, double b) { return a + b; }, x, y);
         if (wrong.empty())
@@ -259,7 +259,7 @@ void examine_doubles(Examination& e, const Device& device) {
                                    arithmetic_kernel(device, "double_sqrt"), [](double a) { return std::sqrt(a); }, x)
                              : wrong;
     });
-    e.check("f64: fma is fused, and rounded once", [&] {
+    e.check("f64: fma is fused, with a single rounding", [&] {
         return exactly<double>(
             arithmetic_kernel(device, "double_fma"), [](double a, double b, double c) { return std::fma(a, b, c); }, x,
             y, z);

@@ -1,4 +1,4 @@
-// What the checks of arithmetic and of conversions share.
+// Shared by the checks of arithmetic and conversions.
 #pragma once
 
 #include <cmath>
@@ -12,7 +12,7 @@
 
 namespace declivity::tools::doctor {
 
-inline constexpr std::size_t kNumbers = 4096;  // of any bits
+inline constexpr std::size_t kNumbers = 4096;  // random bit patterns
 
 template <class T>
 bool denormal(T x) {

@@ -1,4 +1,4 @@
-// Atomic functions, against the host's.
+// Atomic functions, compared with the host.
 #include <algorithm>
 #include <bit>
 #include <cstdint>
@@ -23,7 +23,7 @@ void examine_counters(Examination& e, const Device& device, const Defines& defin
                {argument<Integer>(counters)});
         const auto got = to_host<Integer>(counters, 6);
         const auto n = static_cast<Integer>(items);
-        // What is exchanged in is either handed out again or stays.
+        // Each exchanged value is either returned once or remains in memory.
         std::vector<Integer> seen{got[0], got[1], got[2], got[3], static_cast<Integer>(got[4] + got[5])};
         return first_difference(seen, std::vector<Integer>{n, n * (n - 1) / 2, -3 * n, n * (n - 1), n * (n + 1) / 2});
     });

@@ -1,4 +1,4 @@
-// Rates of products, convolutions, copies and launches, beside what the device does at most.
+// Rates of products, convolutions, copies and launches, compared with the device's measured peak.
 #include <algorithm>
 #include <chrono>
 #include <functional>
@@ -24,9 +24,9 @@
 namespace declivity::tools::doctor {
 namespace {
 
-constexpr double kMin = 0.02;  // seconds of a round
+constexpr double kMin = 0.02;  // seconds per round
 constexpr int kRounds = 7;
-constexpr double kMax = 3;  // seconds that all rounds of one row may take, but the first three
+constexpr double kMax = 3;  // seconds for all rounds of a row, except the first three
 
 double seconds(const std::function<void()>& run) {
     const auto begin = std::chrono::steady_clock::now();
@@ -40,7 +40,7 @@ double median(std::vector<double> values) {
     return values.size() % 2 == 1 ? values[half] : (values[half - 1] + values[half]) / 2;
 }
 
-/// Seconds of a call among many that are waited for once: the median of some rounds.
+/// Seconds per call in a batch with one wait: median of several rounds.
 double timed(const Device& device, const std::function<void()>& call) {
     const auto round = [&](int calls) {
         return seconds([&] {
@@ -48,7 +48,7 @@ double timed(const Device& device, const std::function<void()>& call) {
             device.synchronize();
         });
     };
-    round(1);  // compiles
+    round(1);  // warm-up: compiles
     int calls = 1;
     double once = round(1), all = 0;
     while (once < kMin && calls < 1 << 16) {
@@ -67,7 +67,8 @@ struct Rates {
     Device device;
     Ceilings most;
 
-    /// A row: GFLOP/s, or GB/s where there are no FLOPs, and the larger part of what arithmetic, or memory, allows.
+    /// Adds a row: GFLOP/s, or GB/s without FLOPs, and the percentage of the compute or memory peak, whichever is
+    /// larger.
     void add(Examination& e, const std::string& name, double flops, double bytes, const std::function<void()>& call,
              const std::string& by = {}) const {
         e.fact(name, [&] {
@@ -118,7 +119,7 @@ void measure_launches(Examination& e, const Device& device) {
             }));
         const double a = median(enqueued) * 1e6, b = median(done) * 1e6, c = median(waited) * 1e6;
         return Fact{
-            fmt::format("{:.1f} us to enqueue; {:.1f} us each of {} that are waited for once; {:.1f} us with a wait", a,
+            fmt::format("{:.1f} us to enqueue; {:.1f} us per call of {} with one wait; {:.1f} us with a wait each", a,
                         b, calls, c),
             {{"enqueue us", a}, {"among many us", b}, {"waited us", c}}};
     });
@@ -133,12 +134,13 @@ void measure_products(Examination& e, const Rates& rates) {
         const double flops = 2.0 * static_cast<double>(size * size * size),
                      bytes = 12.0 * static_cast<double>(size * size);
         for (const KernelStyle style : {KernelStyle::simd, KernelStyle::simt}) {
-            const bool own = style == rates.device.style();
-            if (!own && size > 512) continue;  // takes long, and nobody would choose it
+            const bool own = style == rates.device.kernel_style();
+            if (!own && size > 512) continue;  // slow, and of no interest
             const ops::KernelStyleScope scope(style);
             const ops::MatmulChoice choice = ops::choose_matmul(ops::matmul_problem(left, right), rates.device);
             rates.add(
-                e, fmt::format("product {0} x {0} x {0}, {1}-like", size, style == KernelStyle::simd ? "CPU" : "GPU"),
+                e,
+                fmt::format("product {0} x {0} x {0}, {1} kernels", size, style == KernelStyle::simd ? "simd" : "simt"),
                 flops, bytes, [&] { ops::matmul(left, right, to); }, std::string(choice.strategy->name()));
         }
         const auto all = ops::matmul_strategies();
@@ -150,7 +152,7 @@ void measure_products(Examination& e, const Rates& rates) {
             multiply();
             rates.device.synchronize();
         };
-        once();  // compiles
+        once();  // warm-up: compiles
         last_rate = flops / seconds(once);
         rates.add(e, fmt::format("product {0} x {0} x {0}, CLBlast", size), flops, bytes, multiply, "clblast");
     }
@@ -179,7 +181,7 @@ void measure_convolutions(Examination& e, const Rates& rates) {
         const double bytes = 4.0 * static_cast<double>(row.x.numel() + row.weight.numel() + out_shape.numel());
         const auto strategy = [&](ops::Conv2dDirection direction) {
             const ops::Conv2dProblem problem = ops::conv2d_problem(
-                "doctor", direction, DType::f32, rates.device.style(), row.x, row.weight, row.options);
+                "doctor", direction, DType::f32, rates.device.kernel_style(), row.x, row.weight, row.options);
             return std::string(ops::choose_conv2d(problem, rates.device).strategy->name());
         };
         const ops::View vx = x.view(), vw = weight.view(), vo = out.view(), tx = to_x.view(), tw = to_weight.view(),
@@ -219,7 +221,7 @@ void measure_memory(Examination& e, const Rates& rates) {
 
 void measure(Examination& e) {
     Rates rates{e.device(), {}};
-    e.fact("at most, measured", [&] {
+    e.fact("measured peak", [&] {
         rates.most = measure_ceilings(rates.device);
         const auto& [f32, f64, bytes] = rates.most;
         return Fact{

@@ -1,4 +1,4 @@
-// Conversions between types, and integer arithmetic, against the host's.
+// Conversions between types, and integer arithmetic, compared with the host.
 #include <bit>
 #include <cfloat>
 #include <cmath>
@@ -128,7 +128,7 @@ std::string long_arithmetic(const Device& device, const std::vector<std::int64_t
     return wrong;
 }
 
-/// Any bits, and what lies in the middle of two neighbours of f32 and beside it.
+/// Random bit patterns, and integers at and next to the midpoint of two neighbouring f32 values.
 std::vector<int> some_ints() {
     auto ints = any_bits<int>(kNumbers, 3);
     for (const int number : {0, 1, -1, 16777216, 16777217, 16777218, 16777219, -16777217, INT32_MAX, INT32_MIN,
@@ -147,7 +147,7 @@ std::vector<std::int64_t> some_longs() {
     return longs;
 }
 
-/// Numbers that are halves, lie in the middle of two neighbours, and right beside it.
+/// Numbers that are exact in f16, and at and next to the midpoint of two neighbours.
 std::vector<float> around_halves() {
     std::vector<float> out;
     for (std::uint32_t bits = 0; bits < 0x7c00; bits += bits < 0x0410 || bits > 0x7bf0 ? 1 : 7) {
@@ -171,20 +171,20 @@ void examine_conversions(Examination& e, const Device& device) {
     for (const float value : {2147483648.0F, -3e9F, 3e9F, 1e18F, -1e18F, 9.2233715e18F, 9.223372e18F, -9.223372e18F,
                               1e19F, -1e20F, INFINITY, -INFINITY, FLT_MAX})
         wide.push_back(value);
-    e.check("f32 to i32: towards zero, saturating, to the nearest even",
+    e.check("f32 to i32: towards zero, saturating, to nearest even",
             [&] { return floats_to_ints(device, floats, wide); });
     e.check("f32 to u8, saturating", [&] {
         return converts<std::uint8_t>(arithmetic_kernel(device, "float_to_uchar_saturated"), wide,
                                       [](float x) { return saturated<std::uint8_t>(double{x}); });
     });
     e.check("f32 to i64: towards zero, saturating", [&] { return floats_to_longs(device, floats, wide); });
-    e.check_unused("NaN becomes 0 where a conversion saturates", [&] { return saturated_nan(device); });
+    e.check_unused("NaN becomes 0 in saturating conversions", [&] { return saturated_nan(device); });
     const std::vector<int> ints = some_ints();
-    e.check("i32 and u32 to f32, to the nearest even", [&] { return ints_to_floats(device, ints); });
+    e.check("i32 and u32 to f32, to nearest even", [&] { return ints_to_floats(device, ints); });
     const std::vector<std::int64_t> longs = some_longs();
-    e.check("i64 and u64 to f32, to the nearest even", [&] { return longs_to_floats(device, longs); });
+    e.check("i64 and u64 to f32, to nearest even", [&] { return longs_to_floats(device, longs); });
     e.check("i32, i64 and i8 among each other", [&] { return ints_of_other_sizes(device, ints, longs); });
-    e.check("i32: division, remainder, products, their upper half", [&] { return int_arithmetic(device, ints); });
+    e.check("i32: division, remainder, products, upper half of products", [&] { return int_arithmetic(device, ints); });
     e.check("i64: division, remainder, products, shifts, comparison", [&] { return long_arithmetic(device, longs); });
 }
 
@@ -197,7 +197,7 @@ void examine_halves(Examination& e, const Device& device) {
         return float{half};
     };
     const auto narrowed = [](float x) { return float16(x).bits; };
-    // Any NaN is a NaN.
+    // All NaNs compare equal.
     const auto alike = [](std::vector<std::uint16_t> got, const std::vector<std::uint16_t>& wanted, int mantissa,
                           const std::vector<float>& of) {
         const std::uint16_t infinity = static_cast<std::uint16_t>(((1 << (15 - mantissa)) - 1) << mantissa);
@@ -209,7 +209,8 @@ void examine_halves(Examination& e, const Device& device) {
     std::vector<std::uint16_t> rounded;
     for (const float number : numbers) rounded.push_back(narrowed(number));
     e.check(
-        "f16 in integer arithmetic, as the library reads and rounds it: all 65536, ties, numbers too large and too "
+        "f16 in integer arithmetic, as the library loads and rounds it: all 65536 values, ties, numbers too large and "
+        "too "
         "small",
         [&] {
             const std::string wrong = converts<float>(arithmetic_kernel(device, "from_f16"), all, widened);
@@ -217,7 +218,7 @@ void examine_halves(Examination& e, const Device& device) {
                        ? alike(apply<std::uint16_t>(arithmetic_kernel(device, "to_f16"), numbers), rounded, 10, numbers)
                        : wrong;
         });
-    e.check("bf16 by shifts: all 65536, ties", [&] {
+    e.check("bf16 by shifts: all 65536 values, ties", [&] {
         const auto from = [](std::uint16_t bits) { return std::bit_cast<float>(std::uint32_t{bits} << 16); };
         std::vector<std::uint16_t> normal;  // a load may flush denormals
         for (const std::uint16_t bits : all)
@@ -232,7 +233,7 @@ void examine_halves(Examination& e, const Device& device) {
         for (const float value : floats) wanted.push_back(bfloat16(value).bits);
         return alike(apply<std::uint16_t>(arithmetic_kernel(device, "to_bf16"), floats), wanted, 7, floats);
     });
-    e.check_unused("f16 by vload_half: all 65536",
+    e.check_unused("f16 by vload_half: all 65536 values",
                    [&] { return converts<float>(arithmetic_kernel(device, "vload_half"), all, widened); });
     e.check_unused("f16 by vstore_half: ties to even, numbers too large and too small", [&] {
         return alike(apply<std::uint16_t>(arithmetic_kernel(device, "vstore_half"), numbers), rounded, 10, numbers);

@@ -1,4 +1,4 @@
-// What a device says of itself.
+// Device properties.
 #include <declivity/runtime/interop.hpp>  // before the names of OpenCL
 
 #include <algorithm>
@@ -49,7 +49,7 @@ std::string floats_of(cl_device_fp_config config) {
     const std::array<std::pair<cl_device_fp_config, const char*>, 6> parts{
         {{CL_FP_DENORM, "denormals"},
          {CL_FP_INF_NAN, "infinity and NaN"},
-         {CL_FP_ROUND_TO_NEAREST, "rounding to the nearest"},
+         {CL_FP_ROUND_TO_NEAREST, "rounding to nearest"},
          {CL_FP_ROUND_TO_ZERO, "to zero"},
          {CL_FP_FMA, "fma"},
          {CL_FP_CORRECTLY_ROUNDED_DIVIDE_SQRT, "exact division"}}};
@@ -59,20 +59,21 @@ std::string floats_of(cl_device_fp_config config) {
     return out.empty() ? "nothing reported" : out;
 }
 
-std::string why_family(const DeviceInfo& info) {
-    if (const char* named = std::getenv("DECLIVITY_FAMILY"); named != nullptr && *named != '\0')
-        return "DECLIVITY_FAMILY says so";
-    if (info.type == DeviceType::gpu) return "it says that it is a GPU";
+std::string why_kernel_style(const DeviceInfo& info) {
+    for (const char* variable : {"DECLIVITY_KERNEL_STYLE", "DECLIVITY_FAMILY"})
+        if (const char* named = std::getenv(variable); named != nullptr && *named != '\0')
+            return fmt::format("set by {}", variable);
+    if (info.type == DeviceType::gpu) return "the device type is GPU";
     if (info.type == DeviceType::cpu)
         return info.vector_width_f32 <= 1 && info.work_items_in_step > 1
-                   ? fmt::format("a CPU whose driver makes vectors of {} work-items", info.work_items_in_step)
-                   : "it says that it is a CPU";
-    return info.dedicated_local_memory ? "it has local memory of its own" : "its local memory is plain memory";
+                   ? fmt::format("a CPU whose driver vectorises over {} work-items", info.work_items_in_step)
+                   : "the device type is CPU";
+    return info.dedicated_local_memory ? "dedicated local memory" : "local memory is in global memory";
 }
 
 cl_device_fp_config float_config(cl_device_id id) { return query<cl_device_fp_config>(id, CL_DEVICE_SINGLE_FP_CONFIG); }
 
-/// All that is known of it, for machines to read.
+/// All known properties in machine-readable form.
 Json figures_of(const Device& device) {
     const DeviceInfo& info = device.info();
     const cl_device_id id = interop::device_id(device);
@@ -84,7 +85,7 @@ Json figures_of(const Device& device) {
                 {"driver", info.driver},
                 {"OpenCL C", query_text(id, CL_DEVICE_OPENCL_C_VERSION)},
                 {"type", type_of(info.type)},
-                {"family", device.style() == KernelStyle::simd ? "cpu" : "gpu"},
+                {"kernel_style", device.kernel_style() == KernelStyle::simd ? "simd" : "simt"},
                 {"compute units", info.compute_units},
                 {"clock MHz", query<cl_uint>(id, CL_DEVICE_MAX_CLOCK_FREQUENCY)},
                 {"vector width f32", info.vector_width_f32},
@@ -112,19 +113,19 @@ Json figures_of(const Device& device) {
 void describe(Examination& e, const Device& device) {
     const DeviceInfo& info = device.info();
     const cl_device_id id = interop::device_id(device);
-    const bool cpu = device.style() == KernelStyle::simd;
+    const bool cpu = device.kernel_style() == KernelStyle::simd;
     e.fact("platform, driver", fmt::format("{}; {}; {}; {}", info.platform, info.version, info.driver,
                                            query_text(id, CL_DEVICE_OPENCL_C_VERSION)));
-    e.fact("family", fmt::format("{}-like kernels: {}", cpu ? "CPU" : "GPU", why_family(info)));
+    e.fact("kernel style", fmt::format("{}: {}", cpu ? "simd" : "simt", why_kernel_style(info)));
     e.fact("compute units", fmt::format("{} at {} MHz, vectors of {} floats and {} doubles", info.compute_units,
                                         query<cl_uint>(id, CL_DEVICE_MAX_CLOCK_FREQUENCY), info.vector_width_f32,
                                         info.vector_width_f64));
-    e.fact("memory", fmt::format("{}, at most {} at once, {}; parts aligned to {} bytes", size_of(info.global_memory),
-                                 size_of(info.max_allocation), info.unified_memory ? "the host's" : "of its own",
-                                 info.alignment));
-    e.fact("work-groups", fmt::format("of up to {} work-items, {}; {} of local memory, {}", info.max_work_group,
+    e.fact("memory", fmt::format("{}, at most {} per allocation, {}; sub-buffers aligned to {} bytes",
+                                 size_of(info.global_memory), size_of(info.max_allocation),
+                                 info.unified_memory ? "shared with the host" : "dedicated", info.alignment));
+    e.fact("work-groups", fmt::format("at most {} work-items, {}; {} of local memory, {}", info.max_work_group,
                                       fmt::join(info.max_work_items, " x "), size_of(info.local_memory),
-                                      info.dedicated_local_memory ? "of its own" : "in plain memory"));
+                                      info.dedicated_local_memory ? "dedicated" : "in global memory"));
     e.fact("f32", floats_of(float_config(id)));
 }
 
@@ -139,33 +140,31 @@ void describe_extensions(Examination& e, const DeviceInfo& info) {
         std::string& into = has(name) ? with : without;
         into += fmt::format("{}{}", into.empty() ? "" : ", ", name);
     }
-    e.fact("extensions", fmt::format("with {}; without {}", with.empty() ? "none that matters" : with,
-                                     without.empty() ? "none that matters" : without));
+    e.fact("extensions", fmt::format("with {}; without {}", with.empty() ? "none of the relevant ones" : with,
+                                     without.empty() ? "none of the relevant ones" : without));
 }
 
-/// What the library takes for granted.
+/// The library's requirements.
 void examine_what_is_needed(Examination& e, const Device& device) {
     const DeviceInfo& info = device.info();
     const cl_device_id id = interop::device_id(device);
-    e.check("OpenCL 1.2 at least", [&] {
+    e.check("OpenCL 1.2 or later", [&] {
         return info.version.starts_with("OpenCL 1.0") || info.version.starts_with("OpenCL 1.1") ? info.version : "";
     });
-    e.check("a compiler, of little-endian kernels with infinities, NaN and rounding to the nearest",
-            [&]() -> std::string {
-                const cl_device_fp_config floats = float_config(id);
-                if (query<cl_bool>(id, CL_DEVICE_COMPILER_AVAILABLE) == 0)
-                    return "the driver says that it has no compiler";
-                if (query<cl_bool>(id, CL_DEVICE_ENDIAN_LITTLE) == 0) return "the device says that it is big-endian";
-                return (floats & CL_FP_INF_NAN) != 0 && (floats & CL_FP_ROUND_TO_NEAREST) != 0
-                           ? ""
-                           : fmt::format("the device says of f32: {}", floats_of(floats));
-            });
+    e.check("compiler, little-endian, infinities, NaN and rounding to nearest", [&]() -> std::string {
+        const cl_device_fp_config floats = float_config(id);
+        if (query<cl_bool>(id, CL_DEVICE_COMPILER_AVAILABLE) == 0) return "the driver has no compiler";
+        if (query<cl_bool>(id, CL_DEVICE_ENDIAN_LITTLE) == 0) return "the device is big-endian";
+        return (floats & CL_FP_INF_NAN) != 0 && (floats & CL_FP_ROUND_TO_NEAREST) != 0
+                   ? ""
+                   : fmt::format("f32 supports: {}", floats_of(floats));
+    });
     e.check("1024 bytes of arguments, 32 KiB of local memory, 16 bytes of alignment", [&] {
         const auto parameters = query<std::size_t>(id, CL_DEVICE_MAX_PARAMETER_SIZE);
         std::string wrong;
         if (parameters < 1024) wrong += fmt::format("{} bytes of arguments; ", parameters);
         if (info.local_memory < 32 << 10) wrong += fmt::format("{} bytes of local memory; ", info.local_memory);
-        if (info.alignment < 16) wrong += fmt::format("parts of buffers are aligned to {} bytes; ", info.alignment);
+        if (info.alignment < 16) wrong += fmt::format("sub-buffers are aligned to {} bytes; ", info.alignment);
         return wrong;
     });
 }

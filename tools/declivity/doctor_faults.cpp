@@ -1,4 +1,4 @@
-// Faults of drivers that the library knows, and which of them this one has.
+// Known driver faults, and which of them this driver has.
 #include <string>
 
 #include <declivity/runtime/driver_faults.hpp>
@@ -12,12 +12,11 @@ void examine_faults(Examination& e) {
     const Device device = e.device();
     const bool off = workarounds_off();
     for (const DriverFault& fault : driver_faults()) {
-        std::string has = fmt::format("this driver has it: {}. ", fault.what);
+        std::string has = fmt::format("this driver has this fault: {}. ", fault.what);
         if (fault.avoided.empty()) has += "The library cannot avoid it";
         else
             has += fmt::format(
-                "{}: {}",
-                off ? "DECLIVITY_WORKAROUNDS=0 takes back what the library does about it" : "The library avoids it",
+                "{}: {}", off ? "DECLIVITY_WORKAROUNDS=0 disables the library's workaround" : "The library avoids it",
                 fault.avoided);
         const auto found = [&] { return has_fault(device, fault) ? has : std::string(); };
         const std::string at_end = fault.may_crash ? has : "";

@@ -1,4 +1,4 @@
-// Work-groups, local memory and barriers, against the host's.
+// Work-groups, local memory and barriers, compared with the host.
 #include <algorithm>
 #include <array>
 #include <cstdint>
@@ -17,13 +17,13 @@
 namespace declivity::tools::doctor {
 namespace {
 
-constexpr std::size_t kStatic = 256;  // work-items that static local memory is for
+constexpr std::size_t kStatic = 256;  // work-items that fit the static local memory
 
 Kernel group_kernel(const Device& device, const std::string& name) {
     return Kernel(device, {"doctor_groups.cl", "doctor_" + name, {{"STATIC", std::to_string(kStatic)}}});
 }
 
-/// Sizes of work-groups up to what a kernel may have, powers of two and odd ones.
+/// Work-group sizes up to the kernel's limit, powers of two and odd ones.
 std::vector<std::size_t> sizes(const Kernel& kernel, std::size_t most) {
     most = std::min(most, kernel.max_work_group());
     std::vector<std::size_t> out;
@@ -41,7 +41,7 @@ std::vector<int> numbers(std::size_t count, std::uint64_t seed) {
 
 constexpr std::size_t kGroups = 13;
 
-/// One kernel at all sizes of work-groups: `wanted(in, size)` is what it should give.
+/// Runs a kernel with all work-group sizes; `wanted(in, size)` is the expected result.
 template <class Out, class Launch, class Wanted>
 std::string at_all_sizes(const Kernel& kernel, std::size_t most, std::size_t each, Launch&& run, Wanted&& wanted) {
     const Device device = kernel.device();
@@ -130,7 +130,7 @@ std::string two_local_arguments(const Device& device) {
                                       });
 }
 
-/// @param spared bytes of what is reported that are not used
+/// @param spared bytes of the reported local memory that are left unused
 std::string whole_local_memory(const Device& device, std::size_t spared) {
     const Kernel kernel = group_kernel(device, "whole_local");
     const std::size_t size = std::min<std::size_t>(64, kernel.max_work_group()),
@@ -161,7 +161,7 @@ std::string double_buffer(const Device& device) {
                                 sum += static_cast<double>(
                                            in[((g * static_cast<std::size_t>(steps) + s) * size + i) * 4 + k]) *
                                        static_cast<double>(1 + (i + item) % 3);
-                    wanted.push_back(static_cast<float>(sum));  // whole numbers, all exact
+                    wanted.push_back(static_cast<float>(sum));  // integers, so that all sums are exact
                 }
             if (const std::string wrong = first_difference(to_host<float>(to, kGroups * size), wanted); !wrong.empty())
                 return fmt::format("with {} work-items a group and {} slices: {}", size, steps, wrong);
@@ -169,7 +169,7 @@ std::string double_buffer(const Device& device) {
     return {};
 }
 
-/// Launches with a number of local memory for each work-item.
+/// Launches with one element of local memory per work-item.
 auto with_tile(const Kernel& kernel) {
     return [kernel](const Range& range, const BufferArgument& in, const BufferArgument& out, std::size_t size) {
         launch(kernel, range, {in, LocalMemory{size * sizeof(int)}, out});
@@ -253,24 +253,25 @@ void examine_groups(Examination& e) {
     e.check("static local memory", [&] { return static_local_memory(device); });
     e.check("two arguments of local memory, of different types", [&] { return two_local_arguments(device); });
     // The library leaves 1 KiB to the driver.
-    e.check("all of the local memory that is reported, but 1 KiB", [&] { return whole_local_memory(device, 1024); });
-    e.fact("of the local memory that is reported, can be used", [&] {
+    e.check("all of the reported local memory, except 1 KiB", [&] { return whole_local_memory(device, 1024); });
+    e.fact("usable part of the reported local memory", [&] {
         for (const std::size_t spared : {0U, 4U, 16U, 64U, 128U, 256U, 512U}) {
             try {
                 if (whole_local_memory(device, spared).empty())
-                    return Fact{spared == 0 ? "all" : fmt::format("all but {} bytes", spared), {{"spared", spared}}};
-            } catch (const std::exception&) {  // the next less
+                    return Fact{spared == 0 ? "all" : fmt::format("all except {} bytes", spared), {{"spared", spared}}};
+            } catch (const std::exception&) {  // try less
             }
         }
-        return Fact{"all but 1 KiB", {{"spared", 1024}}};
+        return Fact{"all except 1 KiB", {{"spared", 1024}}};
     });
-    e.check("two halves of local memory, one read while the other is written", [&] { return double_buffer(device); });
-    e.check("sums by halving, with barriers in a loop", [&] { return sums_by_halving(device); });
-    e.check("running sums, with two barriers in a loop", [&] { return running_sums(device); });
-    e.check("barriers in a function, and in branches that whole groups take",
-            [&] { return barriers_in_branches(device); });
-    e.check("exchange through global memory within a group", [&] { return exchange_through_global_memory(device); });
-    e.check("private arrays whose elements are chosen while a kernel runs", [&] { return private_arrays(device); });
+    e.check("double-buffered local memory: one buffer is read while the other is written",
+            [&] { return double_buffer(device); });
+    e.check("tree reduction, with barriers in a loop", [&] { return sums_by_halving(device); });
+    e.check("prefix sums, with two barriers in a loop", [&] { return running_sums(device); });
+    e.check("barriers in a function, and in uniform branches", [&] { return barriers_in_branches(device); });
+    e.check("exchange through global memory within a work-group",
+            [&] { return exchange_through_global_memory(device); });
+    e.check("private arrays with dynamic indices", [&] { return private_arrays(device); });
 }
 
 }  // namespace declivity::tools::doctor

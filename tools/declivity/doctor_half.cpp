@@ -1,4 +1,4 @@
-// Kernels in half precision, where the device takes them.
+// Kernels in f16, if the device supports them.
 #include <random>
 #include <string>
 #include <vector>
@@ -28,24 +28,24 @@ void examine_half(Examination& e) {
         return first_difference(to_host<float>(out, wanted.size()), wanted);
     };
     if (reported) {
-        e.check_unused("cl_khr_fp16 is reported: sums and products in half", [&] {
+        e.check_unused("cl_khr_fp16 is reported: sums and products in f16", [&] {
             return examine(Kernel(device, {"doctor_half.cl", "doctor_half", {{"ENABLED", "1"}}}));
         });
         return;
     }
     for (const bool enabled : {false, true})
-        e.fact(fmt::format("cl_khr_fp16 is not reported; a kernel in half, {}",
-                           enabled ? "the extension enabled" : "nothing enabled"),
+        e.fact(fmt::format("cl_khr_fp16 is not reported; an f16 kernel, {}",
+                           enabled ? "with the extension enabled" : "without enabling the extension"),
                [&] {
                    try {
                        const Kernel kernel(
                            device, {"doctor_half.cl", "doctor_half", enabled ? Defines{{"ENABLED", "1"}} : Defines{}});
                        const std::string wrong = examine(kernel);
-                       return Fact{
-                           wrong.empty() ? "it works all the same" : "it builds, and computes something else: " + wrong,
-                           {{"builds", true}, {"right", wrong.empty()}}};
+                       return Fact{wrong.empty() ? "builds and computes correctly nevertheless"
+                                                 : "builds, and computes wrong results: " + wrong,
+                                   {{"builds", true}, {"right", wrong.empty()}}};
                    } catch (const DeviceError&) {
-                       return Fact{"it does not build", {{"builds", false}, {"right", false}}};
+                       return Fact{"does not build", {{"builds", false}, {"right", false}}};
                    }
                });
 }

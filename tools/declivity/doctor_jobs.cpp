@@ -9,14 +9,14 @@
 namespace declivity::tools::doctor {
 namespace {
 
-/// One section's way through its parts.
+/// Progress of one section through its parts.
 struct Progress {
     std::vector<SectionReport> parts;
     std::size_t left = 0;
     std::optional<SectionReport> report;
 };
 
-/// The state that the threads share which wait for the children.
+/// State shared by the threads that wait for the child processes.
 class Jobs {
   public:
     Jobs(const std::vector<const Section*>& sections, const std::vector<std::string>& arguments,
@@ -30,7 +30,8 @@ class Jobs {
           ended_(ended),
           progress_(sections.size()) {}
 
-    /// The sections with these numbers. @param jobs processes at a time
+    /// Runs the sections with these indices.
+    /// @param jobs number of parallel processes
     void run(const std::vector<std::size_t>& which, std::size_t jobs) {
         std::vector<Task> tasks;
         for (const std::size_t at : which) {
@@ -38,7 +39,7 @@ class Jobs {
             progress_[at] = {.parts = std::vector<SectionReport>(parts), .left = parts, .report = {}};
             for (std::size_t part = 0; part < parts; ++part) tasks.push_back({at, {part, parts}});
         }
-        // The longest first, so that none of them is left to run beside idle cores.
+        // Longest first, so that no long task is left at the end while cores are idle.
         std::ranges::stable_sort(tasks, std::ranges::greater(), [](const Task& task) { return task.part.of; });
         std::size_t next = 0;
         std::exception_ptr failure;
@@ -112,7 +113,7 @@ void run_sections(const std::vector<const Section*>& sections, const std::vector
     std::vector<std::size_t> alone, together, last;
     for (std::size_t at = 0; at < sections.size(); ++at)
         (sections[at]->bench ? last : sections[at]->alone ? alone : together).push_back(at);
-    // One by one: whether there is a device is known behind the first.
+    // Sequentially: the first one determines whether there is a device.
     for (const std::size_t at : alone)
         if (!all.stopped()) all.run({at}, 1);
     if (!all.stopped()) all.run(together, jobs);

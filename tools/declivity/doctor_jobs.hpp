@@ -1,5 +1,5 @@
-// Sections of `declivity doctor`, several processes at a time: most of their time goes into compiling kernels, which a
-// driver does on one core.
+// Runs sections of `declivity doctor` in parallel processes: most of their time is kernel compilation, which drivers do
+// on one core.
 #pragma once
 
 #include <chrono>
@@ -11,14 +11,15 @@
 
 namespace declivity::tools::doctor {
 
-/// Processes at once where the user says nothing: a core each, 8 at most.
+/// Default number of processes: one per core, at most 8.
 std::size_t default_jobs();
 
-/// Runs the sections; those that must run alone first, and the bench last.
-/// @param arguments of the program, for the children; @param silence see run_apart()
-/// @param begins is told of each check that begins; one call at a time
-/// @param ended is told of each section, in the order of `sections`; false ends the whole behind the first one
-/// @throws whatever run_apart() does
+/// Runs the sections; those that must run alone first, and the benchmark last.
+/// @param arguments of the program, for the child processes
+/// @param silence see run_apart()
+/// @param begins called at the beginning of each check, one call at a time
+/// @param ended called for each section, in the order of `sections`; returning false stops after the first one
+/// @throws the exceptions of run_apart()
 void run_sections(const std::vector<const Section*>& sections, const std::vector<std::string>& arguments,
                   std::chrono::milliseconds silence, std::size_t jobs,
                   const std::function<void(const Section& section, const std::string& check)>& begins,

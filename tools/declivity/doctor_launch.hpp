@@ -1,4 +1,4 @@
-// Launching the kernels of `declivity doctor`, and comparing what they give.
+// Launches kernels of `declivity doctor` and compares their results.
 #pragma once
 
 #include <algorithm>
@@ -35,7 +35,7 @@ BufferArgument argument(const Buffer& buffer) {
     return {buffer, 0, sizeof(T)};
 }
 
-/// out[i] of a kernel (inputs..., out), one work-item an element.
+/// Runs a kernel (inputs..., out) with one work-item per element of out.
 template <class Out, class In, class... Ins>
 std::vector<Out> apply(const Kernel& kernel, const std::vector<In>& first, const std::vector<Ins>&... others) {
     const Device device = kernel.device();
@@ -54,7 +54,8 @@ inline bool same(double a, double b) {
     return std::isnan(a) ? std::isnan(b) : a == b && (a != 0 || std::signbit(a) == std::signbit(b));
 }
 
-/// Empty where all are equal; NaN equals NaN. @param of what the i-th element was made of, in words
+/// Returns an empty string if all elements are equal; NaN equals NaN.
+/// @param of describes the operands of the i-th element
 template <class T, class Of>
 std::string first_difference(const std::vector<T>& got, const std::vector<T>& wanted, Of&& of) {
     std::size_t wrong = 0, first = 0;
@@ -77,7 +78,7 @@ std::string first_difference(const std::vector<T>& got, const std::vector<T>& wa
     return first_difference(got, wanted, [](std::size_t i) { return fmt::format("element {}", i); });
 }
 
-/// What first_difference() says of operands that go together.
+/// first_difference() of results with parallel operand lists.
 template <class T>
 auto said(const std::vector<T>& a, const std::vector<T>& b = {}, const std::vector<T>& c = {}) {
     return [&a, &b, &c](std::size_t i) {
@@ -88,7 +89,7 @@ auto said(const std::vector<T>& a, const std::vector<T>& b = {}, const std::vect
     };
 }
 
-/// Any bits, the same everywhere.
+/// Random bit patterns, reproducible.
 template <class T>
 std::vector<T> any_bits(std::size_t count, std::uint64_t seed) {
     std::mt19937_64 engine(seed);

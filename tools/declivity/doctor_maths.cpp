@@ -1,4 +1,4 @@
-// The library's own functions, against the host's.
+// The library's mathematical functions, compared with the host.
 #include <bit>
 #include <cfloat>
 #include <cmath>
@@ -30,14 +30,14 @@ std::vector<Real> run(const Device& device, const std::string& name, int vector,
     return to_host<Real>(to, in.size());
 }
 
-/// What is wrong beyond `allowed`, by error(i).
+/// Describes the largest error beyond `allowed`, given by error(i).
 template <class Error, class Of>
 std::string worst(std::size_t count, double allowed, Error&& error, Of&& said_of) {
     std::size_t at = 0;
     double most = 0;
     for (std::size_t i = 0; i < count; ++i)
         if (const double one = error(i); !(one <= most)) most = one, at = i;
-    return most <= allowed ? "" : fmt::format("{} ulps off, and {} are allowed: {}", most, allowed, said_of(at));
+    return most <= allowed ? "" : fmt::format("an error of {} ulps, allowed are {}: {}", most, allowed, said_of(at));
 }
 
 std::string pow_of_f32(const Device& device, int vector) {
@@ -47,11 +47,11 @@ std::string pow_of_f32(const Device& device, int vector) {
     launch(math_kernel(device, "pow", false, vector), {{a.size() / static_cast<std::size_t>(vector)}},
            {BufferArgument{as, 0, element}, BufferArgument{bs, 0, element}, BufferArgument{to, 0, element}});
     const auto y = to_host<float>(to, a.size());
-    // Structured bindings are no variables to capture.
+    // Structured bindings cannot be captured.
     const auto &left = a, &right = b;
     return worst(
         left.size(), test::kPowUlps, [&](std::size_t i) { return test::pow_error(left[i], right[i], y[i]); },
-        [&](std::size_t i) { return fmt::format("of {:a} and {:a} it gives {:a}", left[i], right[i], y[i]); });
+        [&](std::size_t i) { return fmt::format("for {:a} and {:a} the result is {:a}", left[i], right[i], y[i]); });
 }
 
 std::string finite_and_nan(const Device& device) {
@@ -73,12 +73,13 @@ void examine_maths(Examination& e) {
                     x.size(), one.allowed(device.info().type),
                     [&](std::size_t i) { return test::math_error(one, x[i], y[i]); },
                     [&](std::size_t i) {
-                        return fmt::format("of {:a} it gives {:a}, expected {:a}", x[i], y[i], one.reference(x[i]));
+                        return fmt::format("for {:a} the result is {:a}, expected {:a}", x[i], y[i],
+                                           one.reference(x[i]));
                     });
             });
     for (const int vector : {1, 16})
         e.check(fmt::format("pow of f32{}", vector > 1 ? ", 16 wide" : ""), [&] { return pow_of_f32(device, vector); });
-    e.check("finite numbers and NaN are told apart by their bits", [&] { return finite_and_nan(device); });
+    e.check("finite numbers and NaN are distinguished by their bits", [&] { return finite_and_nan(device); });
     if (!device.info().fp64) return e.skip("f64", "the device does not report cl_khr_fp64");
     std::vector<double> wide;
     for (const float value : x)
@@ -90,7 +91,8 @@ void examine_maths(Examination& e) {
                 wide.size(), test::kMathUlpsF64,
                 [&](std::size_t i) { return test::math_error_f64(one, wide[i], y[i]); },
                 [&](std::size_t i) {
-                    return fmt::format("of {:a} it gives {:a}, expected {:a}", wide[i], y[i], one.reference(wide[i]));
+                    return fmt::format("for {:a} the result is {:a}, expected {:a}", wide[i], y[i],
+                                       one.reference(wide[i]));
                 });
         });
 }

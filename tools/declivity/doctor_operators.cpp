@@ -1,4 +1,4 @@
-// The library's operators but products and convolutions, in the forms for both families, against plain C++.
+// The library's operators except products and convolutions, in both kernel styles, compared with plain C++.
 #include <array>
 #include <cmath>
 #include <cstdint>
@@ -35,18 +35,18 @@ using test::difference;
 using test::random_tensor;
 using test::values;
 
-/// One check for the kernels of each family.
+/// Adds a check for each kernel style.
 template <class Run>
 void for_families(Examination& e, const std::string& name, Run&& run) {
     for (const KernelStyle style : {KernelStyle::simd, KernelStyle::simt})
-        e.check_form(style, fmt::format("{}, {}-like", name, style == KernelStyle::simd ? "CPU" : "GPU"),
+        e.check_form(style, fmt::format("{}, {} kernels", name, style == KernelStyle::simd ? "simd" : "simt"),
                      [&]() -> std::string {
                          const ops::KernelStyleScope scope(style);
                          return run(style);
                      });
 }
 
-/// The first of several differences, with what it is of.
+/// Collects the first of several differences with its description.
 class First {
   public:
     void add(const char* of, const std::string& text) {
@@ -100,7 +100,7 @@ void examine_elementwise(Examination& e) {
             for_families(e, fmt::format("{} of {}", ops::info(function).name, name_of(dtype)),
                          [&](KernelStyle) { return run(function, dtype); });
     }
-    for_families(e, "a chain of functions as one kernel, with a broadcast operand", [&](KernelStyle) {
+    for_families(e, "a fused chain of functions with a broadcast operand", [&](KernelStyle) {
         const Shape shape{7, 5, 33};
         const Tensor a = random_tensor(shape, 1), b = random_tensor({33}, 2), c = random_tensor({7, 1, 1}, 3);
         const Tensor y = tanh(a * b + c) * sigmoid(a - c) + relu(b * 2.0 - a) / (square(c) + 1.0);
@@ -127,7 +127,7 @@ void examine_elementwise(Examination& e) {
 
 namespace {
 
-/// Elements of a dense tensor in another order: of result index i the source index.
+/// A permuted copy of a dense tensor: maps the result index i to the source index.
 struct PermutedCase {
     Shape shape;
     Dims order;
@@ -201,7 +201,7 @@ void examine_copies(Examination& e) {
         for (const DType dtype : {DType::f32, DType::u8, DType::i64}) {
             if (dtype != DType::f32 && test_case.step > 1) continue;
             for_families(e,
-                         fmt::format("{} in the order {} by steps of {}, {}", test_case.shape.str(),
+                         fmt::format("{} in the order {} with strides {}, {}", test_case.shape.str(),
                                      fmt::join(test_case.order, " "), test_case.step, name_of(dtype)),
                          [&](KernelStyle) { return permuted(test_case, dtype); });
         }
@@ -220,7 +220,7 @@ std::array<std::uint32_t, 2> halves(std::uint64_t v) {
     return {static_cast<std::uint32_t>(v), static_cast<std::uint32_t>(v >> 32)};
 }
 
-/// The i-th word of the numbers that begin at block `offset`.
+/// The i-th word of the random numbers that begin at block `offset`.
 std::uint32_t word(std::uint64_t offset, std::size_t i) {
     const std::uint64_t block = offset + i / 4;
     return philox4x32_10({halves(block)[0], halves(block)[1], 0, 0}, halves(kSeed))[i % 4];
@@ -284,7 +284,7 @@ std::string choices(const Device& device) {
                       fmt::format("element {} of {} becomes {}, its gradient {}", i, in[i], out[i], gradient[i]));
     }
     if (std::abs(kept - 3000.75) > 200)
-        first.add("dropout", fmt::format("{} of 4001 stayed at a probability of 0.25", kept));
+        first.add("dropout", fmt::format("{} of 4001 were kept with probability 0.25", kept));
     return first.text();
 }
 
@@ -292,12 +292,11 @@ std::string choices(const Device& device) {
 
 void examine_random(Examination& e) {
     const Device device = e.device();
-    e.check("blocks of Philox, to the bit", [&] { return philox_blocks(device); });
-    for_families(e, "uniform numbers, to the bit, across 2^32 blocks",
+    e.check("blocks of Philox, bit for bit", [&] { return philox_blocks(device); });
+    for_families(e, "uniform numbers, bit for bit, across 2^32 blocks",
                  [&](KernelStyle) { return uniform_numbers(device); });
     for_families(e, "normal numbers", [&](KernelStyle) { return normal_numbers(device); });
-    for_families(e, "choices with a probability, dropout and its gradient",
-                 [&](KernelStyle) { return choices(device); });
+    for_families(e, "Bernoulli choices, dropout and its gradient", [&](KernelStyle) { return choices(device); });
 }
 
 void examine_reduce(Examination& e) {
@@ -334,7 +333,7 @@ void examine_reduce(Examination& e) {
             return difference(argmax(x, one.axis), test::reference_argmax(values(x), one.shape, one.axis), {});
         });
     }
-    for_families(e, "a chain of functions that a sum ends", [&](KernelStyle) {
+    for_families(e, "a chain of functions fused into a sum", [&](KernelStyle) {
         const Tensor a = random_tensor({37, 130}, 1), b = random_tensor({130}, 2);
         const auto av = values(a), bv = values(b);
         std::vector<double> wanted(37, 0);
@@ -358,13 +357,13 @@ std::string softmax_rows(const test::SoftmaxCase& one) {
     const Tensor y = softmax(x, one.axis), log_y = log_softmax(x, one.axis);
     First first;
     first.add("softmax", difference(y, test::reference_softmax(in, one.shape, one.axis), one.tolerance(DType::f32)));
-    first.add("its logarithm",
+    first.add("log-softmax",
               difference(log_y, test::reference_log_softmax(in, one.shape, one.axis), one.tolerance(DType::f32, 8)));
     first.add("its gradient", difference(backward_of(y, x, g),
                                          test::reference_softmax_backward(false, in, gradient, one.shape, one.axis),
                                          one.tolerance(DType::f32)));
     first.add(
-        "its logarithm's gradient",
+        "the gradient of log-softmax",
         difference(backward_of(log_y, x, g), test::reference_softmax_backward(true, in, gradient, one.shape, one.axis),
                    one.tolerance(DType::f32, 8)));
     return first.text();
@@ -456,8 +455,8 @@ void examine_pool2d(Examination& e) {
 
 namespace {
 
-/// Four steps with drawn gradients, of parameters of odd sizes. @param host (parameter, gradient, state, step) changes
-/// all but the gradient
+/// Four optimizer steps with random gradients on parameters of odd sizes.
+/// @param host (parameter, gradient, state, step) updates all but the gradient
 template <class Make, class Host>
 std::string steps(Make&& make, Host&& host) {
     const std::vector<std::int64_t> sizes{1, 7, 4097, 33, 10001};

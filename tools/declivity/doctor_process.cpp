@@ -38,8 +38,8 @@ extern char** environ;  // NOLINT: of POSIX
 namespace declivity::tools::doctor {
 namespace {
 
-constexpr int kMaxDeaths = 20, kMaxOfNoHarm = 300, kMaxHangs = 2;  // of a section
-constexpr std::size_t kMaxPrinted = 16384;                         // bytes that are kept of what a driver prints
+constexpr int kMaxDeaths = 20, kMaxOfNoHarm = 300, kMaxHangs = 2;  // per section
+constexpr std::size_t kMaxPrinted = 16384;                         // max bytes of the driver's output that are kept
 
 std::string dump(const Json& json) { return json.dump(-1, ' ', false, Json::error_handler_t::replace); }
 
@@ -49,7 +49,7 @@ std::string own_program() {
     _NSGetExecutablePath(nullptr, &size);
     std::string path(size, '\0');
     if (_NSGetExecutablePath(path.data(), &size) != 0)
-        throw ValueError("doctor: expected to know where this program lies");
+        throw ValueError("doctor: expected to find the path of this program");
     path.resize(std::strlen(path.c_str()));
     return path;
 #else
@@ -89,7 +89,7 @@ struct Pipe {
     }
 };
 
-/// A child whose findings and words are read.
+/// A child process whose output is read.
 class Child {
   public:
     explicit Child(const std::vector<std::string>& arguments) : lock_(starting()) {
@@ -119,7 +119,8 @@ class Child {
     Child(const Child&) = delete;
     Child& operator=(const Child&) = delete;
 
-    /// Reads until it ends. @return false when it said nothing for so long, and was ended
+    /// Reads until the child ends.
+    /// @return false if there was no output for the given time and the child was killed
     bool listen(const std::function<std::chrono::milliseconds()>& silence,
                 const std::function<void(const std::string&)>& line, std::string& printed) {
         std::string rest;
@@ -152,7 +153,7 @@ class Child {
         return true;
     }
 
-    /// How it ended, in words; empty when it returned 0.
+    /// Describes how the child ended; empty for exit code 0.
     std::string wait() {
         int status = 0;
         while (waitpid(std::exchange(id_, -1), &status, 0) < 0 && errno == EINTR) {
@@ -171,23 +172,23 @@ class Child {
         return mutex;
     }
 
-    // No other child starts before the ends of the pipes are marked: it would hold them open.
+    // No other child may start before the pipe ends are marked close-on-exec: it would keep them open.
     std::unique_lock<std::mutex> lock_;
     Pipe out_, error_;
     pid_t id_ = -1;
 };
 
-/// How one child went.
+/// Result of one child.
 struct ChildRun {
-    Json under_way;       ///< the check that it was in; null: none
-    bool ended = false;   ///< it said that it was through
-    bool silent = false;  ///< it said nothing for so long that it was ended
-    std::string how;      ///< it ended; empty: as it should
+    Json under_way;       ///< the current check; null: none
+    bool ended = false;   ///< it reported that it was done
+    bool silent = false;  ///< it was killed after a time without output
+    std::string how;      ///< how it ended; empty: normally
 
     [[nodiscard]] bool in_other_form() const { return !under_way.is_null() && under_way.value("other_form", false); }
 };
 
-/// @param in_other_form how long checks of kernels in the form for the other kind of device took so far
+/// @param in_other_form time spent so far on kernels of the other style
 ChildRun run_child(const std::vector<std::string>& arguments, std::chrono::milliseconds silence,
                    std::chrono::milliseconds& in_other_form,
                    const std::function<void(const std::string& check)>& begins, SectionReport& report) {
@@ -199,7 +200,7 @@ ChildRun run_child(const std::vector<std::string>& arguments, std::chrono::milli
     const auto line = [&](const std::string& text) {
         const Json said = Json::parse(text, nullptr, false);
         if (!said.is_object()) {
-            report.printed += text + '\n';  // not ours
+            report.printed += text + '\n';  // not a finding of ours
         } else if (said.contains("end")) {
             run.ended = true;
         } else if (said.contains("no device")) {
@@ -223,13 +224,13 @@ ChildRun run_child(const std::vector<std::string>& arguments, std::chrono::milli
     run.silent = !child.listen(limit, line, report.printed);
     run.how = child.wait();
     if (run.silent)
-        run.how = fmt::format("nothing was heard of it for {} s; its process was ended",
-                              static_cast<double>(limit().count()) / 1000);
+        run.how =
+            fmt::format("no output for {} s; the process was killed", static_cast<double>(limit().count()) / 1000);
     if (!run.ended && run.how.empty()) run.how = "the process ended by itself, with exit code 0";
     return run;
 }
 
-/// What a process that died is a finding of.
+/// The finding for a process that died.
 Json finding_of(const ChildRun& run) {
     if (run.under_way.is_null())
         return {{"name", run.ended ? "the end of the process" : "the beginning of the process"},
@@ -273,9 +274,9 @@ SectionReport run_apart(const Section& section, Part part, const std::vector<std
         if (run.silent && run.in_other_form()) {
             own_form = true;
             report.findings.push_back(
-                {{"name", "the rest of the kernels for the other kind of device"},
+                {{"name", "the remaining kernels of the other style"},
                  {"status", name_of(Status::skipped)},
-                 {"text", "the driver takes too long for them, and the device is given its own"}});
+                 {"text", "the driver takes too long to compile them, and the device does not use them"}});
         } else {
             hangs += run.silent ? 1 : 0;
         }
@@ -284,7 +285,7 @@ SectionReport run_apart(const Section& section, Part part, const std::vector<std
         if (deaths < kMaxDeaths && of_no_harm < kMaxOfNoHarm && hangs < kMaxHangs) continue;
         report.findings.push_back({{"name", "the rest of the section"},
                                    {"status", name_of(Status::skipped)},
-                                   {"text", fmt::format("its process has ended {} times", deaths + of_no_harm)}});
+                                   {"text", fmt::format("its process ended {} times", deaths + of_no_harm)}});
         break;
     }
     report.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
@@ -294,7 +295,7 @@ SectionReport run_apart(const Section& section, Part part, const std::vector<std
 SectionReport merged(std::vector<SectionReport> parts) {
     SectionReport all = std::move(parts.front());
     for (auto part = parts.begin() + 1; part != parts.end(); ++part) {
-        // A finding of the whole section, which each process has, is reported once.
+        // A finding about the whole section, which each process reports, is reported once.
         for (Json& finding : part->findings)
             if (std::ranges::find(all.findings, finding) == all.findings.end())
                 all.findings.push_back(std::move(finding));
@@ -310,9 +311,9 @@ SectionReport merged(std::vector<SectionReport> parts) {
 int run_here(const Section& section, std::size_t first, Part part, const std::string& only, bool own_form,
              const std::string& fault) {
 #if defined(__linux__)
-    prctl(PR_SET_PDEATHSIG, SIGTERM);  // a hanging child shall not outlive who waits for it
+    prctl(PR_SET_PDEATHSIG, SIGTERM);  // a hanging child must not outlive its parent
 #endif
-    // What changes what is computed, or prints, is no part of the examination.
+    // Variables that change computations or output are not part of the examination.
     for (const char* name : {"DECLIVITY_PROFILE", "DECLIVITY_LOG", "DECLIVITY_TUNE"}) unsetenv(name);
     setenv("DECLIVITY_TUNING_FILE", "", 1);
     detail::parse_environment_again();
@@ -327,12 +328,12 @@ int run_here(const Section& section, std::size_t first, Part part, const std::st
     if (section.name == "device") try {
             (void)Device::best();
         } catch (const DeviceError& error) {
-            if (error.code() == 0) {  // no call failed: there is none, or DECLIVITY_DEVICE fits none
+            if (error.code() == 0) {  // no call failed: there is no device, or DECLIVITY_DEVICE matches none
                 say({{"no device", error.what()}});
                 say({{"end", true}});
                 return 0;
             }
-        } catch (const ValueError& error) {  // a variable of the environment that is not understood
+        } catch (const ValueError& error) {  // an invalid environment variable
             say({{"no device", error.what()}});
             say({{"end", true}});
             return 0;

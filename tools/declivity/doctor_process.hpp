@@ -1,4 +1,4 @@
-// A section of `declivity doctor` in a process of its own.
+// Runs a section of `declivity doctor` in a child process.
 #pragma once
 
 #include <chrono>
@@ -12,28 +12,27 @@ namespace declivity::tools::doctor {
 
 struct SectionReport {
     const Section* section = nullptr;
-    std::vector<Json> findings;  ///< {"name", "status", "text", "figures"}, and of parts "at"
-    std::string printed;         ///< by the driver, on standard output and standard error
-    double seconds = 0;          ///< of parts the longest one's
-    bool no_device = false;      ///< there is none; the last finding says so
+    std::vector<Json> findings;  ///< {"name", "status", "text", "figures"}, and "at" for parts
+    std::string printed;         ///< output of the driver, on standard output and standard error
+    double seconds = 0;          ///< of the longest part
+    bool no_device = false;      ///< there is no device; the last finding says so
 
     [[nodiscard]] int count(Status status) const;
 };
 
-/// Runs a part of it in child processes: a second one goes on behind the check in which the first one died, and so
-/// forth.
+/// Runs a part of the section in child processes: if one dies, the next one resumes after the check that killed it.
 /// @param arguments of the program, for the child
-/// @param silence after which a child that says nothing is ended. Checks of kernels that the device is not given, see
-/// Examination::check_form(), have a quarter of it each, and this long in all
-/// @param begins is told of each check that begins
+/// @param silence time without output after which a child is killed. Kernels of the other style, see
+/// Examination::check_form(), have a quarter of it each, and this long in total
+/// @param begins called at the beginning of each check
 SectionReport run_apart(const Section& section, Part part, const std::vector<std::string>& arguments,
                         std::chrono::milliseconds silence, const std::function<void(const std::string& check)>& begins);
 
-/// The parts of one section together: findings in the order of the checks.
+/// Merges the parts of one section: findings in the order of the checks.
 SectionReport merged(std::vector<SectionReport> parts);
 
-/// Runs it here: what the child does. Findings go to standard output, a line each; what others print there goes to
-/// standard error.
+/// Runs the section in this process (the child). Findings go to standard output, one per line; other output there is
+/// redirected to standard error.
 /// @return the exit code
 int run_here(const Section& section, std::size_t first, Part part, const std::string& only, bool own_form,
              const std::string& fault);

@@ -1,5 +1,5 @@
-// Each strategy for products and convolutions that can serve, in the forms for both families, with each variant that a
-// tuner may choose, against plain C++.
+// Each applicable strategy for products and convolutions, in both kernel styles, with each tuning variant, compared
+// with plain C++.
 #include <algorithm>
 #include <cmath>
 #include <cstdlib>
@@ -35,9 +35,9 @@ using test::values;
 
 constexpr KernelStyle kFamilies[] = {KernelStyle::simd, KernelStyle::simt};
 
-std::string_view name_of(KernelStyle style) { return style == KernelStyle::simd ? "CPU-like" : "GPU-like"; }
+std::string_view name_of(KernelStyle style) { return style == KernelStyle::simd ? "simd" : "simt"; }
 
-/// A result before it is written, between elements that nobody may write.
+/// A result surrounded by guard elements that must not be written.
 class Guarded {
   public:
     Guarded(const Shape& shape, DType dtype)
@@ -49,12 +49,12 @@ class Guarded {
     }
     [[nodiscard]] const ops::View& out() const { return out_; }
     [[nodiscard]] Tensor tensor() const { return Tensor(out_); }
-    /// Empty, or what was written beside it.
+    /// Returns an empty string, or which guard element was overwritten.
     [[nodiscard]] std::string beside() const {
         const auto all = values(Tensor(whole_));
         for (std::size_t i = 0; i < all.size(); ++i)
             if ((i < kGuard || i + kGuard >= all.size()) && !std::isnan(all[i]))
-                return fmt::format("element {} beside the result was overwritten",
+                return fmt::format("guard element {} next to the result was overwritten",
                                    static_cast<std::int64_t>(i) - kGuard);
         return {};
     }
@@ -64,7 +64,7 @@ class Guarded {
     ops::View whole_, out_;
 };
 
-/// A variable of the environment, for the time of a check.
+/// Sets an environment variable for the duration of a check.
 class Environment {
   public:
     Environment(const char* name, const std::string& value) : name_(name) {
@@ -85,21 +85,21 @@ class Environment {
     std::optional<std::string> before_;
 };
 
-/// For strategies that this section has seen, so that one which serves nothing is said.
+/// Tracks the strategies of this section, to report those that are applicable to none of the cases.
 class Served {
   public:
     void expect(std::string_view name) { served_.try_emplace(std::string(name), 0); }
     void count(std::string_view name) { ++served_[std::string(name)]; }
     void say(Examination& e) const {
         for (const auto& [name, count] : served_)
-            if (count == 0) e.skip(name, "serves none of the cases on this device");
+            if (count == 0) e.skip(name, "not applicable to any case on this device");
     }
 
   private:
     std::map<std::string, int> served_;
 };
 
-/// Operands of a case, and what they give.
+/// Operands of a case and the expected result.
 struct Product {
     test::MatmulOperand a, b;
     std::vector<double> wanted;
@@ -112,7 +112,7 @@ Product product_of(const test::MatmulCase& one, DType dtype) {
     return {std::move(a), std::move(b), std::move(wanted)};
 }
 
-/// One strategy in the form for a family, with each variant where these are asked for.
+/// One strategy in one kernel style, with each variant if requested.
 void examine_strategy(Examination& e, const ops::MatmulStrategy& strategy, KernelStyle style,
                       const test::MatmulCase& one, DType dtype, const Product& in, bool variants, Served& served) {
     const Device device = e.device();
@@ -145,17 +145,17 @@ void examine_products(Examination& e, const test::MatmulCase& one, DType dtype, 
     for (const KernelStyle style : kFamilies)
         for (const ops::MatmulStrategy* strategy : ops::matmul_strategies()) {
             const std::string_view name = strategy->name();
-            // Those that do not depend on the family.
-            if ((name == "clblast" || name == "register_tiled") && style != e.device().style()) continue;
-            // Its first products of a type are compiled for seconds.
+            // Strategies that do not depend on the kernel style.
+            if ((name == "clblast" || name == "register_tiled") && style != e.device().kernel_style()) continue;
+            // Its first product of a type compiles for seconds.
             if (name == "clblast" && dtype != DType::f32) continue;
-            // By the device's own kernels, as no check looks after them.
+            // By the device's default strategy, since no check uses it.
             if (!in) in = product_of(one, dtype);
             examine_strategy(e, *strategy, style, one, dtype, *in, variants, served);
         }
 }
 
-/// A product by a strategy that is named, with what follows it: bias, residual and relu, or else a sigmoid.
+/// A product by a given strategy with its epilogue: bias, residual and relu, or a sigmoid.
 std::string with_epilogue(const ops::MatmulStrategy& strategy, const test::MatmulCase& one,
                           const test::MatmulOperand& a, const test::MatmulOperand& b, const Guarded& result,
                           bool relu) {
@@ -181,7 +181,7 @@ std::string with_epilogue(const ops::MatmulStrategy& strategy, const test::Matmu
     return wrong.empty() ? result.beside() : wrong;
 }
 
-/// As the library's functions ask for it: with what follows a product on the way, where a strategy knows how.
+/// As the library's functions call it: with a fused epilogue, if the strategy supports it.
 void examine_epilogue(Examination& e, const ops::MatmulStrategy& strategy, KernelStyle style,
                       const test::MatmulCase& one, bool relu) {
     const auto a = test::matmul_operand(one.a, one.batch, one.m, one.k, 1, DType::f32),
@@ -241,12 +241,12 @@ std::string_view name_of(Conv2dDirection direction) {
                                                           : "backward_weights";
 }
 
-/// Operands of a case, and what each direction makes of them; made when they are first asked for.
+/// Operands of a case and the results of each direction, computed at first use.
 class Convolution {
   public:
     Convolution(test::Conv2dCase one, DType dtype) : c(std::move(one)), dtype_(dtype) {}
 
-    /// @return what is wrong with what a strategy gives
+    /// @return what is wrong with the strategy's result
     std::string examine(const ops::Conv2dStrategy& strategy, const ops::Conv2dProblem& problem,
                         const std::string& variant) {
         make();
@@ -283,7 +283,7 @@ class Convolution {
                 if (!wrong.empty() || !gives_bias) return wrong;
                 const std::string of_bias =
                     difference(for_bias.tensor(), dbias, c.weights_tolerance(dtype_)) + for_bias.beside();
-                return of_bias.empty() ? "" : "the bias' gradient: " + of_bias;
+                return of_bias.empty() ? "" : "gradient of the bias: " + of_bias;
             }
         }
         return {};
@@ -302,7 +302,7 @@ class Convolution {
         dweight = test::conv2d_backward_weights_reference(c, values(x), values(gradient));
         dbias = test::conv2d_backward_bias_reference(c, values(gradient));
     }
-    /// Winograd's transforms lose digits where terms cancel: the error counts against the norm.
+    /// Winograd transforms lose precision by cancellation: the error is relative to the norm.
     [[nodiscard]] std::string by_norm(const Tensor& result, const std::vector<double>& wanted) const {
         const auto got = values(result);
         double error = 0, norm = 0;
@@ -318,7 +318,7 @@ class Convolution {
     std::vector<double> out, biased_out, dx, dweight, dbias;
 };
 
-/// One strategy in the form for a family, with each variant where these are asked for.
+/// One strategy in one kernel style, with each variant if requested.
 void examine_strategy(Examination& e, const ops::Conv2dStrategy& strategy, KernelStyle style, Conv2dDirection direction,
                       DType dtype, Convolution& convolution, Served& served) {
     const test::Conv2dCase& c = convolution.c;
@@ -338,7 +338,7 @@ void examine_strategy(Examination& e, const ops::Conv2dStrategy& strategy, Kerne
                      [&] { return convolution.examine(strategy, problem, variant); });
 }
 
-/// As networks use it: with a bias, relu and all gradients.
+/// As in a network: with a bias, relu and all gradients.
 std::string layer(const test::Conv2dCase& c) {
     Tensor x = random_tensor(c.x, 1).set_requires_grad(), weight = random_tensor(c.weight, 2).set_requires_grad(),
            bias = random_tensor({c.weight[0]}, 3).set_requires_grad();
@@ -353,19 +353,19 @@ std::string layer(const test::Conv2dCase& c) {
     if (!first.empty()) return first;
     const std::string of_x = difference(x.grad(), test::conv2d_backward_input_reference(c, slope, values(weight)),
                                         c.input_tolerance(DType::f32));
-    if (!of_x.empty()) return "x's gradient: " + of_x;
+    if (!of_x.empty()) return "gradient of x: " + of_x;
     const std::string of_weight = difference(
         weight.grad(), test::conv2d_backward_weights_reference(c, values(x), slope), c.weights_tolerance(DType::f32));
-    if (!of_weight.empty()) return "the weight's gradient: " + of_weight;
+    if (!of_weight.empty()) return "gradient of the weight: " + of_weight;
     const std::string of_bias =
         difference(bias.grad(), test::conv2d_backward_bias_reference(c, slope), c.weights_tolerance(DType::f32));
-    return of_bias.empty() ? "" : "the bias' gradient: " + of_bias;
+    return of_bias.empty() ? "" : "gradient of the bias: " + of_bias;
 }
 
 }  // namespace
 
 void examine_conv2d(Examination& e) {
-    // Sizes that no tile divides, and those that make each strategy serve.
+    // Sizes that are no multiples of a tile, and sizes for which each strategy is applicable.
     const std::vector<test::Conv2dCase> cases{
         {"3x3", {2, 3, 9, 9}, {5, 3, 3, 3}, {.padding = {1, 1}}},
         {"1x1", {3, 7, 5, 6}, {9, 7, 1, 1}},
@@ -394,7 +394,7 @@ void examine_conv2d(Examination& e) {
     }
     served.say(e);
     for (const KernelStyle style : kFamilies)
-        e.check_form(style, fmt::format("bias, relu and gradients on the way, {}", name_of(style)), [&] {
+        e.check_form(style, fmt::format("fused bias and relu with gradients, {}", name_of(style)), [&] {
             const ops::KernelStyleScope scope(style);
             return layer(cases[0]);
         });

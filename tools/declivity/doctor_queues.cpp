@@ -1,4 +1,4 @@
-// The order of commands, their events, copies and mapped memory.
+// Command order, events, copies and mapped memory.
 #include <declivity/runtime/interop.hpp>  // before the names of OpenCL
 
 #include <algorithm>
@@ -45,7 +45,7 @@ cl_mem create(const Device& device, cl_mem_flags flags, std::size_t bytes) {
     return memory;
 }
 
-/// The chain of steps that doctor_step computes, on the host.
+/// The steps of doctor_step on the host.
 struct Chain {
     std::vector<std::uint32_t> x;
     void step(std::uint32_t factor, std::uint32_t added) {
@@ -108,7 +108,7 @@ std::string queues_wait(const Device& device) {
     return {};
 }
 
-/// A fill whose event is waited for.
+/// A fill and its event.
 cl_event filled(const Device& device, const Buffer& x) {
     RawEvent event;
     const std::uint32_t zero = 0;
@@ -126,12 +126,12 @@ std::string events_are_done(const Device& device) {
     for (std::uint32_t i = 0; i < 10; ++i) launch(kernel, {{100000}}, {argument<std::uint32_t>(x), 3U, i});
     const Event marker = Queue::compute(device).marker();
     marker.wait();
-    if (!marker.done()) return "a marker that was waited for is not done";
+    if (!marker.done()) return "a marker is not complete after a wait";
     const RawEvent event(filled(device, x));
     cl_int status = CL_QUEUED;
     require(clGetEventInfo(event.handle, CL_EVENT_COMMAND_EXECUTION_STATUS, sizeof status, &status, nullptr),
             "clGetEventInfo");
-    return status == CL_COMPLETE ? "" : fmt::format("a command that was waited for has status {}", status);
+    return status == CL_COMPLETE ? "" : fmt::format("a command has status {} after a wait", status);
 }
 
 std::string times_go_forward(const Device& device) {
@@ -175,7 +175,7 @@ std::string odd_copies(const Device& device) {
             std::vector<std::uint8_t> got(bytes);
             read(y, from, std::as_writable_bytes(std::span(got)));
             if (!std::equal(got.begin(), got.end(), host.begin() + static_cast<std::ptrdiff_t>(from)))
-                return fmt::format("{} bytes from {} on are not what they were", bytes, from);
+                return fmt::format("{} bytes from offset {} on have changed", bytes, from);
         }
     }
     return first_difference(to_host<std::uint8_t>(y, host.size()), host);
@@ -211,7 +211,7 @@ std::string mapped_memory(const Device& device) {
         require(clEnqueueUnmapMemObject(queue, memory.handle, mapped, 0, nullptr, nullptr), "clEnqueueUnmapMemObject");
         launch(kernel, {{chain.x.size()}}, {argument<std::uint32_t>(x), 7U, round});
         chain.step(7, round);
-        const std::size_t part = 400;  // bytes: a map need not begin where the buffer does
+        const std::size_t part = 400;  // bytes: a mapped range need not begin at the start of the buffer
         mapped = clEnqueueMapBuffer(queue, memory.handle, CL_TRUE, CL_MAP_READ, part, bytes - part, 0, nullptr, nullptr,
                                     &status);
         require(status, "clEnqueueMapBuffer");
@@ -230,18 +230,18 @@ std::string mapped_memory(const Device& device) {
 
 void examine_queues(Examination& e) {
     const Device device = e.device();
-    e.check("kernels run in the order in which they were enqueued, with the arguments of that time",
+    e.check("kernels run in the order of enqueueing, with the arguments at that time",
             [&] { return arguments_of_their_time(device); });
-    e.check("kernels, uploads, copies and reads take turns in one queue", [&] { return commands_take_turns(device); });
-    e.check("two queues: the copy queue's uploads are there when the compute queue waits for their events",
+    e.check("kernels, uploads, copies and reads interleaved in one queue", [&] { return commands_take_turns(device); });
+    e.check("two queues: uploads of the copy queue are complete when the compute queue waits for their events",
             [&] { return queues_wait(device); });
-    e.check("an event of work that was enqueued is done after a wait", [&] { return events_are_done(device); });
-    e.check_unused("times of events go forward, as long as a command may take (profiles show them)",
+    e.check("the event of enqueued work is complete after a wait", [&] { return events_are_done(device); });
+    e.check_unused("event times are monotonic and plausible (profiles show them)",
                    [&] { return times_go_forward(device); });
-    e.check("copies of odd sizes at odd places, within the device and to and from the host",
+    e.check("copies of odd sizes at odd offsets, within the device and to and from the host",
             [&] { return odd_copies(device); });
-    e.check("fills of 1 to 16 bytes, in the middle of a buffer", [&] { return fills(device); });
-    e.check("mapped memory: what the host writes kernels see, and the other way",
+    e.check("fills with 1 to 16 byte patterns, in the middle of a buffer", [&] { return fills(device); });
+    e.check("mapped memory: host writes are visible to kernels, and kernel writes to the host",
             [&] { return mapped_memory(device); });
 }
 

@@ -20,27 +20,27 @@ constexpr std::array<std::pair<Status, std::string_view>, 5> kNames{{{Status::ri
                                                                      {Status::wrong, "wrong"}}};
 
 constexpr std::array kSections{
-    Section{"device", "what it is and can do", examine_device, 1, true},
-    Section{"arithmetic", "numbers, conversions, f16, bf16, f64", examine_arithmetic},
-    Section{"maths", "the library's own functions and their stated bounds", examine_maths},
+    Section{"device", "device properties and requirements", examine_device, 1, true},
+    Section{"arithmetic", "arithmetic, conversions, f16, bf16, f64", examine_arithmetic},
+    Section{"maths", "mathematical functions and their stated error bounds", examine_maths},
     Section{"groups", "work-groups, barriers, local memory", examine_groups},
-    Section{"atomics", "which the library itself does not use", examine_atomics},
+    Section{"atomics", "atomic functions, which the library itself does not use", examine_atomics},
     Section{"arguments", "structs by value, many arguments", examine_arguments},
     Section{"half", "arithmetic in f16", examine_half},
     Section{"memory", "allocations, and offsets beyond 4 GiB", examine_memory, 1, true},
     Section{"queues", "order, events, copies, fills, mapped memory", examine_queues},
-    Section{"elementwise", "every function, and chains of them", examine_elementwise, 4},
+    Section{"elementwise", "every function, and fused chains", examine_elementwise, 4},
     Section{"copies", "permuted, sliced and broadcast copies, casts", examine_copies, 4},
-    Section{"random", "random numbers, to the bit", examine_random},
+    Section{"random", "random numbers, bit for bit", examine_random},
     Section{"reduce", "sums, means, extrema, argmax", examine_reduce, 3},
     Section{"rows", "softmax, cross entropy, batch normalisation", examine_rows, 3},
     Section{"pool2d", "pooling and its gradients", examine_pool2d, 2},
     Section{"optimizers", "steps of SGD and Adam", examine_optimizers},
     Section{"matmul", "each strategy for matrix products", examine_matmul, 4},
     Section{"conv2d", "each strategy for convolutions, in each direction", examine_conv2d, 6},
-    Section{"training", "a small network, beside a recorded run", examine_training},
-    Section{"faults", "faults of drivers that the library knows", examine_faults},
-    Section{"bench", "rates beside what the device does at most", measure, 1, true, true},
+    Section{"training", "a small network, compared with a reference run", examine_training},
+    Section{"faults", "known driver faults", examine_faults},
+    Section{"bench", "rates compared with the device's measured peak", measure, 1, true, true},
 };
 
 }  // namespace
@@ -82,7 +82,7 @@ bool Examination::begin(const std::string& name, Status otherwise, const std::st
 void Examination::end(const std::string& name, Status status, const std::string& text, const Json& metrics) {
     Json line{{"at", at_ - 1}, {"name", name}, {"status", name_of(status)}};
     if (!text.empty()) line["text"] = text;
-    if (!metrics.empty()) line["figures"] = metrics;
+    if (!metrics.empty()) line["metrics"] = metrics;
     say_(line);
 }
 
@@ -91,17 +91,17 @@ void Examination::judge(const std::string& name, const std::function<std::string
     if (!begin(name, otherwise, at_end)) return;
     std::string wrong;
     try {
-        if (fault_ == "throw" && at_ == 2) throw std::runtime_error("a fault that was asked for");
+        if (fault_ == "throw" && at_ == 2) throw std::runtime_error("an injected fault");
         wrong = what();
     } catch (const std::exception& error) {
         wrong = error.what();
-        if (wrong.empty()) wrong = "an error without a word";
+        if (wrong.empty()) wrong = "an error without a message";
     }
     end(name, wrong.empty() ? Status::right : otherwise, wrong);
 }
 
 void Examination::check_form(KernelStyle style, const std::string& name, const std::function<std::string()>& what) {
-    const bool needed = workarounds_off() || device().style() == style;
+    const bool needed = workarounds_off() || device().kernel_style() == style;
     other_form_ = !needed;
     judge(name, what, needed ? Status::wrong : Status::avoided);
     other_form_ = false;

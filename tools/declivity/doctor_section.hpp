@@ -1,5 +1,5 @@
-// What the sections of `declivity doctor` are made of. Each runs in a process of its own, whose findings are lines of
-// JSON (doctor_process.hpp): a driver may crash or hang.
+// The sections of `declivity doctor`. Each runs in a child process, whose findings are lines of JSON
+// (doctor_process.hpp): a driver may crash or hang.
 #pragma once
 
 #include <cstddef>
@@ -17,16 +17,16 @@ namespace declivity::tools::doctor {
 using Json = nlohmann::ordered_json;
 
 enum class Status : std::uint8_t {
-    right,    ///< as it should be
-    fact,     ///< nothing to judge
+    right,    ///< as expected
+    fact,     ///< information only
     skipped,  ///< cannot be examined here
-    avoided,  ///< wrong, and of no harm: the library does without it
+    avoided,  ///< wrong but harmless: the library avoids or does not use it
     wrong,
 };
 std::string_view name_of(Status status);
 Status status_of(std::string_view name);
 
-/// What a fact says, in words and in figures.
+/// Text and machine-readable numbers of a fact.
 struct Fact {
     std::string text;
     Json metrics = Json::object();
@@ -37,15 +37,16 @@ struct Part {
     std::size_t number = 0, of = 1;
 };
 
-/// Where a section says what it finds. An exception out of a check is a finding, and the next check goes on.
+/// Collects the findings of a section. An exception thrown by a check is a finding; the section continues with the next
+/// check.
 class Examination {
   public:
-    /// @param first checks before this one were done by a process that died in one
-    /// @param part of the checks those whose number is this one modulo its number of parts
-    /// @param only checks that have these words in their names
-    /// @param own_form without kernels in the form for the other family, see check_form()
-    /// @param fault for tests: "crash", "hang", "throw" or "exit" in the second check; "slow" in the first one of the
-    /// other family's form; empty: none
+    /// @param first index of the first check to run; earlier ones were done by a process that died
+    /// @param part runs the checks whose index modulo the number of parts is this part
+    /// @param only only checks whose names contain this text
+    /// @param own_form without kernels of the other style, see check_form()
+    /// @param fault for tests: "crash", "hang", "throw" or "exit" in the second check; "slow" in the first check of the
+    /// other kernel style; empty: none
     Examination(std::function<void(const Json&)> say, std::size_t first, Part part, std::string only, bool own_form,
                 std::string fault)
         : say_(std::move(say)),
@@ -57,30 +58,30 @@ class Examination {
 
     /// Device::best().
     [[nodiscard]] Device device() const { return Device::best(); }
-    /// @param what gives what is wrong, nothing where all is right
-    /// @param at_end what it means when the process ends within it; empty: that is said without a meaning
+    /// @param what returns a description of what is wrong, empty if all is right
+    /// @param at_end what it means when the process ends within the check; may be empty
     void check(const std::string& name, const std::function<std::string()>& what, const std::string& at_end = "") {
         judge(name, what, Status::wrong, at_end);
     }
-    /// The same of what the library does not need.
+    /// The same for a feature that the library does not need.
     void check_unused(const std::string& name, const std::function<std::string()>& what,
                       const std::string& at_end = "") {
         judge(name, what, Status::avoided, at_end);
     }
-    /// The same of kernels in the form for a family: of those for the other one than the device's the library has no
-    /// need, unless DECLIVITY_WORKAROUNDS=0. So they get less time, and once one takes longer the others are left out:
-    /// some drivers take many minutes to compile what they are not meant to get.
+    /// The same for kernels of a given style. The library does not need those of the other style than the device's,
+    /// unless DECLIVITY_WORKAROUNDS=0. They have less time, and after a timeout the rest is skipped: some drivers
+    /// compile kernels of the other style for many minutes.
     void check_form(KernelStyle style, const std::string& name, const std::function<std::string()>& what);
     void fact(const std::string& name, const std::function<Fact()>& what);
     void fact(const std::string& name, const std::string& text);
     void skip(const std::string& name, const std::string& why);
-    /// A fault of the driver's that the library avoids.
+    /// A driver fault that the library avoids.
     void avoided(const std::string& name, const std::string& text);
 
   private:
     void judge(const std::string& name, const std::function<std::string()>& what, Status otherwise,
                const std::string& at_end = "");
-    /// Whether it is to be done here.
+    /// Returns whether this process runs the check.
     bool begin(const std::string& name, Status otherwise, const std::string& at_end = "");
     void end(const std::string& name, Status status, const std::string& text, const Json& metrics = Json::object());
 
@@ -88,22 +89,22 @@ class Examination {
     std::size_t first_, at_ = 0;
     Part part_;
     std::string only_;
-    bool own_form_, other_form_ = false;  // whether the check is one of the other family's form
+    bool own_form_, other_form_ = false;  // other_form_: the check uses kernels of the other style
     std::string fault_;
 };
 
 struct Section {
     std::string_view name, about;
     void (*run)(Examination&);
-    std::size_t parts = 1;  ///< processes that share its checks, where several run at once
-    bool alone = false;     ///< while nothing else runs: it needs the device's memory, or measures time
-    bool bench = false;     ///< with --bench only
+    std::size_t parts = 1;  ///< max number of parallel processes that share its checks
+    bool alone = false;     ///< must run alone: needs the device's memory, or measures time
+    bool bench = false;     ///< only with --bench
 };
 
-/// In the order in which they run; the first one is `device`.
+/// In the order of execution; the first one is `device`.
 std::span<const Section> sections();
 
-/// Whether DECLIVITY_WORKAROUNDS=0 takes back what the library does about faults of drivers.
+/// Returns whether DECLIVITY_WORKAROUNDS=0 disables driver workarounds.
 bool workarounds_off();
 
 void examine_device(Examination& examination);

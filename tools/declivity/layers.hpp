@@ -1,4 +1,4 @@
-// The convolutions of known networks: what `declivity tune` and the benchmark go through.
+// The convolutions of well-known networks, for `declivity tune` and the benchmark.
 #pragma once
 
 #include <cstdint>
@@ -78,7 +78,7 @@ inline constexpr Layer kLayers[] = {
     {"mobilenet2", 320, 7, 1280, 1},
 };
 
-/// The sample programs' networks, at the batch sizes they train with.
+/// The networks of the sample programs, at their training batch sizes.
 inline constexpr Layer kSampleLayers[] = {
     {"mnist", 1, 28, 32, 3, 1, 0, 1, 128},    {"mnist", 32, 13, 64, 3, 1, 0, 1, 128},
     {"cifar10", 3, 32, 32, 3, 1, 1, 1, 64},   {"cifar10", 32, 16, 64, 3, 1, 1, 1, 64},

@@ -1,5 +1,4 @@
-// declivity: says which version is installed and which devices it sees, examines them, tunes for them, and reads
-// profiles.
+// The `declivity` tool: prints the version and the devices, examines devices, tunes for them, and reads profiles.
 #include <algorithm>
 #include <cstdio>
 #include <optional>
@@ -58,7 +57,7 @@ void print_table(const std::vector<Device>& devices, const std::optional<Device>
         line.erase(line.find_last_not_of(' ') + 1);
         fmt::print("{}\n", line);
     }
-    if (best) fmt::print("* is taken when a program names none\n");
+    if (best) fmt::print("* the default device\n");
 }
 
 void print_json(const std::vector<Device>& devices, const std::optional<Device>& best) {
@@ -85,18 +84,18 @@ void print_json(const std::vector<Device>& devices, const std::optional<Device>&
                         {"command_buffers", info.command_buffers},
                         {"extensions", info.extensions}});
     }
-    // Drivers write what they like into their names.
+    // Device names may contain invalid UTF-8.
     fmt::print("{}\n", list.dump(4, ' ', false, nlohmann::ordered_json::error_handler_t::replace));
 }
 
-/// @return the exit code: 0 when a program that names no device gets one
+/// @return the exit code: 0 if there is a default device
 int devices(bool json) {
     const std::vector<Device> all = Device::all();
     std::optional<Device> best;
     std::string fault;
     try {
         best = Device::best();
-    } catch (const DeviceError& error) {  // there is none, or DECLIVITY_DEVICE names none of them
+    } catch (const DeviceError& error) {  // there is no device, or DECLIVITY_DEVICE matches none
         fault = error.what();
     }
     if (json) print_json(all, best);
@@ -110,12 +109,12 @@ int devices(bool json) {
 }  // namespace
 
 int main(int argc, char** argv) try {
-    CLI::App app("Says what the library declivity finds on this machine.", "declivity");
-    app.set_version_flag("--version", fmt::format("declivity {}", kVersion), "print the version and end");
+    CLI::App app("Inspects the OpenCL devices of this machine and tunes Declivity for them.", "declivity");
+    app.set_version_flag("--version", fmt::format("declivity {}", kVersion), "print the version and exit");
     app.require_subcommand(1);
     bool json = false;
     CLI::App* list = app.add_subcommand("devices", "lists the OpenCL devices");
-    list->add_flag("--json", json, "as a JSON array");
+    list->add_flag("--json", json, "print a JSON array");
     const auto tune = tools::add_tune(app);
     const auto profile = tools::add_profile(app);
     const auto doctor = tools::add_doctor(app);

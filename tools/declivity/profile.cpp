@@ -27,7 +27,7 @@ struct Options {
     bool no_ceiling = false;
 };
 
-/// What the device of a trace does at most: as the trace says, or measured here, where the same one is.
+/// Peak rates of a traced device: from the trace, or measured here if the same device is present.
 std::optional<Ceilings> ceilings_of(const TracedDevice& traced) {
     if (traced.ceilings.bytes > 0) return traced.ceilings;
     std::optional<Device> same;
@@ -43,7 +43,7 @@ std::string rate(double amount, double seconds) {
     return amount > 0 && seconds > 0 ? fmt::format("{:.1f}", amount * 1e-9 / seconds) : "-";
 }
 
-/// The larger part of what arithmetic, or memory, allows.
+/// Percentage of the compute or memory peak, whichever is larger.
 std::string percent(const TraceSum& sum, const std::optional<Ceilings>& most) {
     if (!most || sum.seconds <= 0) return "-";
     const auto at_least = [](double amount, double ceiling) { return ceiling > 0 ? amount / ceiling : 0; };
@@ -54,7 +54,7 @@ std::string percent(const TraceSum& sum, const std::optional<Ceilings>& most) {
                        compute > memory ? "compute" : "memory");
 }
 
-/// The beginning of a text, as wide as `most` characters of ASCII.
+/// The beginning of a text, at most `most` ASCII characters wide.
 std::string cut(const std::string& text, std::size_t most) {
     return text.size() <= most ? text : text.substr(0, most - 3) + "...";
 }
@@ -74,15 +74,15 @@ void print(const TracedDevice& device, By by, bool with_ceilings) {
     if (with_ceilings) {
         most = ceilings_of(device);
         if (most)
-            fmt::print("at most, measured: {:.1f} GFLOP/s f32, {:.1f} GFLOP/s f64, {:.1f} GB/s\n",
-                       most->flops_f32 * 1e-9, most->flops_f64 * 1e-9, most->bytes * 1e-9);
-        else fmt::print("at most: not known, since this device is not here\n");
+            fmt::print("measured peak: {:.1f} GFLOP/s f32, {:.1f} GFLOP/s f64, {:.1f} GB/s\n", most->flops_f32 * 1e-9,
+                       most->flops_f64 * 1e-9, most->bytes * 1e-9);
+        else fmt::print("measured peak: unknown, this device is not present\n");
     }
     fmt::print("{:<44} {:>8} {:>11} {:>6} {:>10} {:>9} {:>8}  {}\n",
                by == By::kernel   ? "kernel"
                : by == By::module ? "module"
                                   : "function",
-               "calls", "total ms", "%", "mean us", "GFLOP/s", "GB/s", "% of ceiling");
+               "calls", "total ms", "%", "mean us", "GFLOP/s", "GB/s", "% of peak");
     for (const auto& [name, sum] : rows)
         fmt::print("{:<44} {:>8} {:>11.3f} {:>6.1f} {:>10.1f} {:>9} {:>8}  {}\n", cut(name, kWidth), sum.calls,
                    sum.seconds * 1e3, busy > 0 ? 100 * sum.seconds / busy : 0,
@@ -91,7 +91,7 @@ void print(const TracedDevice& device, By by, bool with_ceilings) {
 }
 
 int run(const Options& options) {
-    unsetenv("DECLIVITY_PROFILE");  // or measuring would write over the file that is being read
+    unsetenv("DECLIVITY_PROFILE");  // measuring would overwrite the file being read
     detail::parse_environment_again();
     const detail::TraceSummary trace = detail::read_trace(options.file, options.by);
     if (trace.devices.empty())
@@ -111,13 +111,14 @@ int run(const Options& options) {
 std::function<int()> add_profile(CLI::App& app) {
     const auto options = std::make_shared<Options>();
     CLI::App* profile = app.add_subcommand(
-        "profile", "says where the time went, from a trace that DECLIVITY_PROFILE=FILE or Profiler::write_trace wrote");
-    profile->add_option("trace", options->file, "the trace")->required();
+        "profile",
+        "shows where the time went, from a trace written by DECLIVITY_PROFILE=FILE or Profiler::write_trace");
+    profile->add_option("trace", options->file, "trace file")->required();
     const std::vector<std::pair<std::string, By>> groups{
         {"kernel", By::kernel}, {"module", By::module}, {"function", By::function}};
-    profile->add_option("--by", options->by, "a line for each kernel, module or function")
+    profile->add_option("--by", options->by, "group by kernel, module or function")
         ->transform(CLI::CheckedTransformer(groups));
-    profile->add_flag("--no-ceiling", options->no_ceiling, "measures nothing on this machine");
+    profile->add_flag("--no-ceiling", options->no_ceiling, "do not measure peak rates on this machine");
     return [options] { return run(*options); };
 }
 

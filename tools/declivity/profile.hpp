@@ -7,7 +7,7 @@
 
 namespace declivity::tools {
 
-/// Adds the subcommand. @return what to run when it was asked for
+/// Adds the subcommand; the returned function runs it.
 std::function<int()> add_profile(CLI::App& app);
 
 }  // namespace declivity::tools

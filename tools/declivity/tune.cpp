@@ -91,7 +91,7 @@ Task task_of(const std::vector<std::string>& words) {
 
 std::vector<Task> tasks_of_file(const std::string& path) {
     std::ifstream in(path);
-    if (!in) throw ValueError(fmt::format("tune: expected a file of shapes, and {} cannot be read", path));
+    if (!in) throw ValueError(fmt::format("tune: expected a readable file of shapes, got {}", path));
     std::vector<Task> tasks;
     for (std::string line; std::getline(in, line);) {
         std::istringstream text(line.substr(0, line.find('#')));
@@ -110,11 +110,11 @@ Task conv2d_of(const Layer& layer, std::int64_t batch) {
             .stride = {layer.stride, layer.stride}, .padding = {layer.padding, layer.padding}, .groups = layer.groups}};
 }
 
-/// The sample networks; with `all`, the known ones, and products of many sizes.
+/// The shapes of the sample networks; with `all`, those of well-known networks, and products of many sizes.
 std::vector<Task> known_tasks(bool all) {
     std::vector<Task> tasks;
     for (const Layer& layer : kSampleLayers) tasks.push_back(conv2d_of(layer, layer.batch));
-    // Dense layers, (batch, in) to (batch, out): forward, to the input, to the weights.
+    // Dense layers, (batch, in) to (batch, out): forward, and the gradients of the input and the weights.
     const auto dense = [&](std::int64_t batch, std::int64_t in, std::int64_t out) {
         tasks.push_back(ops::MatmulShape{.m = batch, .n = out, .k = in, .b_transposed = true});
         tasks.push_back(ops::MatmulShape{.m = batch, .n = in, .k = out});
@@ -145,7 +145,7 @@ struct Options {
 
 int run(const Options& options) {
     if (!options.merge.empty()) {
-        if (options.into.empty()) throw ValueError("tune: expected --into FILE beside --merge");
+        if (options.into.empty()) throw ValueError("tune: expected --into FILE with --merge");
         ops::merge_tuning({options.merge.begin(), options.merge.end()}, options.into);
         return 0;
     }
@@ -174,8 +174,8 @@ int run(const Options& options) {
         ++done;
     }
     const std::string file = ops::tuning_file().string();
-    fmt::print("{} of {} shapes after {:.0f} s; kept in {}\n", done, tasks.size(), seconds(),
-               file.empty() ? "no file: there is no place for one" : file);
+    fmt::print("{} of {} shapes after {:.0f} s; saved to {}\n", done, tasks.size(), seconds(),
+               file.empty() ? "no file: there is no cache directory" : file);
     return 0;
 }
 
@@ -184,19 +184,19 @@ int run(const Options& options) {
 std::function<int()> add_tune(CLI::App& app) {
     const auto options = std::make_shared<Options>();
     CLI::App* tune =
-        app.add_subcommand("tune", "measures which strategy serves which shape best, and keeps the results");
-    tune->add_option("--budget", options->budget, "seconds after which no other shape is begun")
+        app.add_subcommand("tune", "measures which strategy is fastest for each shape and saves the results");
+    tune->add_option("--budget", options->budget, "time budget in seconds: no shape is started after it")
         ->check(CLI::PositiveNumber);
-    tune->add_option("--shapes", options->shapes, fmt::format("a file with a shape on each line; {}", kGrammar));
-    tune->add_flag("--all", options->all, "not only the sample networks' shapes, but those of many known networks");
-    tune->add_flag("--again", options->again, "also what was measured before");
-    tune->add_option("--device", options->device, "as DECLIVITY_DEVICE names it");
+    tune->add_option("--shapes", options->shapes, fmt::format("file with a shape on each line: {}", kGrammar));
+    tune->add_flag("--all", options->all, "shapes of many well-known networks in addition to those of the samples");
+    tune->add_flag("--again", options->again, "measure again what was measured before");
+    tune->add_option("--device", options->device, "device, in the format of DECLIVITY_DEVICE");
     tune->add_option("--explain", options->explain,
-                     "measures nothing, and says which strategy serves this shape, and why")
+                     "measure nothing; print which strategy is used for this shape, and why")
         ->expected(1, 32);
-    tune->add_option("--merge", options->merge, "measures nothing, and adds these files' results to --into")
+    tune->add_option("--merge", options->merge, "measure nothing; add the results of these files to --into")
         ->expected(1, 1000);
-    tune->add_option("--into", options->into, "the file that --merge writes");
+    tune->add_option("--into", options->into, "the file written by --merge");
     return [options] { return run(*options); };
 }
 

@@ -8,7 +8,7 @@
 
 namespace declivity::tools {
 
-/// Adds it to the program; the function it gives runs it, and returns the exit code.
+/// Adds the subcommand; the returned function runs it and returns the exit code.
 std::function<int()> add_tune(CLI::App& app);
 
 }  // namespace declivity::tools

@@ -1,4 +1,4 @@
-// Layer 5. Batch: some examples together, on a device.
+// Layer 5. Batch: several examples on a device.
 #pragma once
 
 #include <array>
@@ -14,24 +14,24 @@
 
 namespace declivity::data {
 
-/// The fields of some examples, each a tensor (size, shape of one example...) unless a collate function made it
-/// otherwise: `batch["mask"]`, `batch[0]`, `const auto [image, mask] = batch.tensors<2>()`.
+/// The fields of several examples, each a tensor of shape (size, shape of one example...) unless a custom collate
+/// function made it: `batch["mask"]`, `batch[0]`, `const auto [image, mask] = batch.tensors<2>()`.
 class DECLIVITY_API Batch {
   public:
     Batch() = default;
-    /// @throws ValueError unless there is one name for each tensor, and each name once
+    /// @throws ValueError unless there is exactly one unique name for each tensor
     Batch(std::vector<std::string> names, std::vector<Tensor> tensors, std::int64_t number, std::int64_t size);
-    /// The same with names that are known to fit.
+    /// Overload that does not validate the names.
     Batch(FieldNames names, std::vector<Tensor> tensors, std::int64_t number, std::int64_t size);
 
-    /// By name. @throws ValueError naming those there are
+    /// Tensor of the given name. @throws ValueError listing the available names if there is none
     [[nodiscard]] const Tensor& operator[](std::string_view name) const;
-    /// By position. @throws ValueError when there is none
+    /// Tensor at the given position. @throws ValueError if it is out of range
     template <std::integral Position>
     [[nodiscard]] const Tensor& operator[](Position position) const {
         return at(static_cast<std::int64_t>(position));
     }
-    /// All of them. @throws ValueError when they are not so many
+    /// All tensors, for structured bindings. @throws ValueError unless there are exactly Count of them
     template <std::size_t Count>
     [[nodiscard]] std::array<Tensor, Count> tensors() const {
         require_count(Count);
@@ -42,11 +42,12 @@ class DECLIVITY_API Batch {
     [[nodiscard]] const std::vector<Tensor>& tensors() const noexcept { return tensors_; }
     [[nodiscard]] const std::vector<std::string>& names() const noexcept;
     [[nodiscard]] bool has(std::string_view name) const noexcept;
-    /// The same batch with other tensors: those of a recorded step, say. @throws ValueError when they are not as many
+    /// Copy of the batch with other tensors, such as those of a captured step. @throws ValueError if their number
+    /// differs
     [[nodiscard]] Batch with(std::vector<Tensor> tensors) const;
 
     std::int64_t number = 0;  ///< position in the epoch, from 0
-    std::int64_t size = 0;    ///< examples
+    std::int64_t size = 0;    ///< number of examples
 
   private:
     [[nodiscard]] const Tensor& at(std::int64_t position) const;

@@ -1,4 +1,4 @@
-// Layer 5. CIFAR-10 in its binary version: https://www.cs.toronto.edu/~kriz/cifar.html.
+// Layer 5. CIFAR-10, binary version: https://www.cs.toronto.edu/~kriz/cifar.html.
 #pragma once
 
 #include <filesystem>
@@ -9,13 +9,12 @@
 
 namespace declivity::data {
 
-/// CIFAR-10: colour images of shape 3,32,32 in ten classes. The folder holds data_batch_1.bin, data_batch_2.bin, ...
-/// (as many as there are, without a gap; five in the original) or, for Split::test, test_batch.bin; the names of the
-/// classes come from batches.meta.txt when it is there. A record is 3,073 bytes: the label, then the red, green and
-/// blue planes row by row. Source of the data: Krizhevsky, "Learning Multiple Layers of Features from Tiny Images"
-/// (2009).
+/// CIFAR-10: colour images of shape 3,32,32 in ten classes. The folder contains data_batch_1.bin, data_batch_2.bin, ...
+/// (consecutively numbered, any count; five in the original) or, for Split::test, test_batch.bin; class names are read
+/// from batches.meta.txt if it exists. A record has 3,073 bytes: the label, then the red, green and blue planes in
+/// row-major order. Source of the data: Krizhevsky, "Learning Multiple Layers of Features from Tiny Images" (2009).
 /// @throws IoError when a file is missing; FormatError when a file's size is not a positive multiple of 3,073, for a
-/// label above 9, and for class names that are not ten lines
+/// label above 9, and unless batches.meta.txt has ten class names
 DECLIVITY_API std::shared_ptr<const InMemoryDataset> load_cifar10(const std::filesystem::path& folder, Split split);
 
 }  // namespace declivity::data

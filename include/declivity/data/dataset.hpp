@@ -1,4 +1,4 @@
-// Layer 5. What a data set is: examples by index, on the host. Loaders bring them to a device.
+// Layer 5. Data sets: examples by index, on the host. A Loader copies them to a device.
 #pragma once
 
 #include <cstdint>
@@ -19,12 +19,12 @@ namespace declivity::data {
 
 class Loader;
 
-/// Which part of a published data set.
+/// Split of a published data set.
 enum class Split : std::uint8_t { train, test };
 
-/// A number of examples, each a list of tensors on the host: the data set's fields. Reading is const and may be done by
-/// several threads at once. A data set of your own overrides size, fields and do_example, which gets a checked index;
-/// images with labels derive from ClassificationDataset instead.
+/// Indexed collection of examples; each example is a list of host tensors, the fields. Reading is const and
+/// thread-safe. A custom data set overrides size, fields and do_example, which receives a validated index; for images
+/// with labels derive from ClassificationDataset instead.
 class DECLIVITY_API Dataset {
   public:
     Dataset() = default;
@@ -32,13 +32,13 @@ class DECLIVITY_API Dataset {
 
     /// Number of examples.
     [[nodiscard]] virtual std::int64_t size() const = 0;
-    /// What each example has, in order. The same for each call.
+    /// Fields of each example, in order; constant for the lifetime of the data set.
     [[nodiscard]] virtual std::vector<Field> fields() const = 0;
-    /// By its name. @throws ValueError naming those there are
+    /// Field of the given name. @throws ValueError listing the available names if there is none
     [[nodiscard]] Field field(std::string_view name) const;
-    /// An example, copied.
-    /// @throws ValueError when there is no such index; ShapeError, TypeError and ValueError when it is not what
-    /// fields() says, naming field and example
+    /// Returns a copy of an example.
+    /// @throws ValueError for an index out of range; ShapeError, TypeError and ValueError naming field and example if
+    /// the example does not match fields()
     [[nodiscard]] Example example(std::int64_t index) const;
 
   protected:
@@ -47,9 +47,9 @@ class DECLIVITY_API Dataset {
     Dataset& operator=(const Dataset&) = default;
     Dataset& operator=(Dataset&&) = default;
 
-    /// One place of memory for each field, each of its field's type and shape.
+    /// One output buffer for each field, of the size given by the field's type and shape.
     using FlatIndices = std::span<const std::span<std::byte>>;
-    /// do_example and do_read of another data set, for those that wrap one. Indices are not checked.
+    /// do_example and do_read of a wrapped data set, for subclasses. Indices are not checked.
     static std::vector<io::HostArray> example_of(const Dataset& other, std::int64_t index) {
         return other.do_example(index);
     }
@@ -57,32 +57,32 @@ class DECLIVITY_API Dataset {
 
   private:
     friend class Loader;
-    /// The tensors of an example, in the order of the fields.
+    /// Returns the tensors of an example, in the order of the fields.
     [[nodiscard]] virtual std::vector<io::HostArray> do_example(std::int64_t index) const = 0;
-    /// The same, written to where a batch is put together: called where every field has a fixed shape, and there for
-    /// speed alone. By default it copies what do_example gives.
+    /// Writes an example directly into the memory of a batch; an optimisation that is used only if every field has a
+    /// fixed shape. The default copies the result of do_example.
     virtual void do_read(std::int64_t index, FlatIndices places) const;
 };
 
-/// Features of one shape and the number of a class: two fields, "image" where shape() has three axes (channels, height,
-/// width) and otherwise "features", f32, and "label", i64 and of shape []. One of your own overrides size, shape,
-/// classes, do_features and do_label.
+/// Features of one shape with a class label. Two fields: "image" if shape() has three axes (channels, height, width),
+/// otherwise "features", f32; and "label", i64 of shape []. A custom data set overrides size, shape, classes,
+/// do_features and do_label.
 class DECLIVITY_API ClassificationDataset : public Dataset {
   public:
     ~ClassificationDataset() override;
 
-    /// Shape of one example's features; images are C,H,W, with values 0 to 1.
+    /// Shape of the features of one example; images are C,H,W with values from 0 to 1.
     [[nodiscard]] virtual Shape shape() const = 0;
-    /// Labels are 0 .. classes() - 1.
+    /// Number of classes; labels are 0 .. classes() - 1.
     [[nodiscard]] virtual std::int64_t classes() const = 0;
-    /// One name for each class; "0", "1", ... unless the data set knows better.
+    /// One name for each class; "0", "1", ... by default.
     [[nodiscard]] virtual std::vector<std::string> class_names() const;
     [[nodiscard]] std::vector<Field> fields() const final;
 
     /// Writes the features of an example, row-major.
-    /// @throws ValueError when there is no such index; ShapeError unless `features` has shape().numel() places
+    /// @throws ValueError for an index out of range; ShapeError unless `features` has shape().numel() elements
     void read(std::int64_t index, std::span<float> features) const;
-    /// The label of an example. @throws ValueError when there is no such index
+    /// Label of an example. @throws ValueError for an index out of range
     [[nodiscard]] std::int64_t label(std::int64_t index) const;
 
   protected:
@@ -99,14 +99,14 @@ class DECLIVITY_API ClassificationDataset : public Dataset {
     void do_read(std::int64_t index, FlatIndices places) const final;
 };
 
-/// Features and labels held in memory, the features as floats or as bytes. A byte b reads as b / 255.
+/// Features and labels in memory, with features stored as floats or bytes. A byte b reads as b / 255.
 class DECLIVITY_API InMemoryDataset : public ClassificationDataset {
   public:
     /// @param shape of one example
-    /// @param values all features, example after example: labels.size() * shape.numel() of them
+    /// @param values features of all examples, concatenated: labels.size() * shape.numel() elements
     /// @param labels 0 .. classes - 1
-    /// @param class_names none, or one for each class
-    /// @throws ShapeError when the numbers of values, labels and names do not fit; ValueError for a label out of range
+    /// @param class_names empty, or one for each class
+    /// @throws ShapeError if the numbers of values, labels and names do not match; ValueError for a label out of range
     InMemoryDataset(const Shape& shape, std::vector<float> values, std::vector<std::int64_t> labels,
                     std::int64_t classes, std::vector<std::string> class_names = {});
     InMemoryDataset(const Shape& shape, std::vector<std::uint8_t> values, std::vector<std::int64_t> labels,
@@ -131,13 +131,13 @@ class DECLIVITY_API InMemoryDataset : public ClassificationDataset {
     std::vector<std::string> class_names_;
 };
 
-/// Whole arrays of any types, of which example i is element i of the first axis:
+/// Arrays of any types with a common first axis; example i consists of element i of each:
 ///
 ///     data::TensorDataset set({{"image", images}, {"mask", masks}});  // io::HostArray (N, C, H, W) and (N, H, W)
 class DECLIVITY_API TensorDataset : public Dataset {
   public:
-    /// @throws ShapeError unless all have as many elements along a first axis, naming the field; ValueError for no
-    /// array, or a name that comes twice
+    /// @throws ShapeError naming the field unless all arrays have the same size of the first axis; ValueError for no
+    /// arrays or a duplicate name
     explicit TensorDataset(std::vector<std::pair<std::string, io::HostArray>> arrays);
     ~TensorDataset() override;
 
@@ -154,13 +154,13 @@ class DECLIVITY_API TensorDataset : public Dataset {
     std::int64_t size_ = 0;
 };
 
-/// Examples that a function makes of their index, such as one that reads files. It is called by several threads at
-/// once.
+/// Examples computed from their index by a function, such as one that reads files. The function is called from several
+/// threads concurrently.
 class DECLIVITY_API FunctionDataset : public Dataset {
   public:
     using Read = std::function<std::vector<io::HostArray>(std::int64_t index)>;
-    /// @param fields what the function gives, in order
-    /// @throws ValueError for a negative size, no field, a name that comes twice, or an empty function
+    /// @param fields returned by the function, in order
+    /// @throws ValueError for a negative size, no fields, a duplicate name, or an empty function
     FunctionDataset(std::int64_t size, std::vector<Field> fields, Read read);
     ~FunctionDataset() override;
 
@@ -175,10 +175,10 @@ class DECLIVITY_API FunctionDataset : public Dataset {
     Read read_;
 };
 
-/// Chosen examples of another data set, in the order given; an index may occur several times.
+/// Selected examples of another data set, in the given order; an index may occur several times.
 class DECLIVITY_API Subset : public Dataset {
   public:
-    /// @throws ValueError when `whole` is null or has no such index
+    /// @throws ValueError if `whole` is null or an index is out of range
     Subset(std::shared_ptr<const Dataset> whole, std::vector<std::int64_t> indices);
     /// The examples first .. last - 1.
     Subset(std::shared_ptr<const Dataset> whole, std::int64_t first, std::int64_t last);
@@ -195,12 +195,12 @@ class DECLIVITY_API Subset : public Dataset {
     std::vector<std::int64_t> indices_;
 };
 
-/// The examples of several data sets, one set after the other.
+/// Concatenation of several data sets.
 class DECLIVITY_API ConcatDataset : public Dataset {
   public:
-    /// Fields that have different shapes in the parts have no fixed one here.
-    /// @throws ValueError for no part, a null one, or one whose fields have other names or number; TypeError for other
-    /// types
+    /// A field whose shape differs between the parts has no fixed shape.
+    /// @throws ValueError for no parts, a null part, or parts whose fields differ in name or number; TypeError if their
+    /// types differ
     explicit ConcatDataset(std::vector<std::shared_ptr<const Dataset>> parts);
     ~ConcatDataset() override;
 
@@ -210,7 +210,7 @@ class DECLIVITY_API ConcatDataset : public Dataset {
   private:
     [[nodiscard]] std::vector<io::HostArray> do_example(std::int64_t index) const override;
     void do_read(std::int64_t index, FlatIndices places) const override;
-    /// The part that has it, and its index there.
+    /// The part that contains an example, and the index within that part.
     [[nodiscard]] std::pair<const Dataset&, std::int64_t> find(std::int64_t index) const;
 
     std::vector<std::shared_ptr<const Dataset>> parts_;
@@ -218,8 +218,8 @@ class DECLIVITY_API ConcatDataset : public Dataset {
     std::vector<Field> fields_;
 };
 
-/// The first `count` examples, or all when there are not so many.
-/// @throws ValueError when `count` is negative or `whole` is null
+/// Subset of the first `count` examples, or of all if there are fewer.
+/// @throws ValueError if `count` is negative or `whole` is null
 DECLIVITY_API std::shared_ptr<const Dataset> take(std::shared_ptr<const Dataset> whole, std::int64_t count);
 
 }  // namespace declivity::data

@@ -1,4 +1,4 @@
-// Layer 5. Example: one element of a data set, as tensors on the host with the names of their fields.
+// Layer 5. Example: one element of a data set, as host tensors with field names.
 #pragma once
 
 #include <cstddef>
@@ -14,39 +14,39 @@
 
 namespace declivity::data {
 
-/// What a data set has of each example: an image, a label, a mask, tokens.
+/// Description of a field of a data set, such as an image, a label, a mask or tokens.
 struct Field {
     std::string name;
     DType dtype = DType::f32;
-    /// Of one example's tensor; none where it differs from example to example.
+    /// Shape of the tensor of one example; none if it varies between examples.
     std::optional<Shape> shape = std::nullopt;
-    /// Where the field is the number of a class: the names of the classes 0, 1, ...
+    /// For class labels: the names of classes 0, 1, ...
     std::vector<std::string> class_names = {};
 };
 
-/// Names of fields, in order; batches of one loader share them.
+/// Field names, in order; shared by the batches of a loader.
 using FieldNames = std::shared_ptr<const std::vector<std::string>>;
 
-/// Tensors on the host, in the order of a data set's fields. A collate function makes one of several examples.
+/// Host tensors in the order of a data set's fields. A collate function combines several examples into one.
 class DECLIVITY_API Example {
   public:
     Example() = default;
-    /// @throws ValueError unless there is one name for each array, and each name once
+    /// @throws ValueError unless there is exactly one unique name for each array
     Example(std::vector<std::string> names, std::vector<io::HostArray> arrays);
-    /// The same with names that are known to fit.
+    /// Overload that does not validate the names.
     Example(FieldNames names, std::vector<io::HostArray> arrays, std::int64_t index);
 
     [[nodiscard]] std::size_t size() const noexcept { return arrays_.size(); }
     [[nodiscard]] const std::vector<std::string>& names() const noexcept;
-    /// By position. @throws ValueError when there is none
+    /// Array at the given position. @throws ValueError if it is out of range
     [[nodiscard]] const io::HostArray& operator[](std::size_t position) const;
     [[nodiscard]] io::HostArray& operator[](std::size_t position);
-    /// By name. @throws ValueError naming those there are
+    /// Array of the given name. @throws ValueError listing the available names if there is none
     [[nodiscard]] const io::HostArray& operator[](std::string_view name) const;
     [[nodiscard]] io::HostArray& operator[](std::string_view name);
     [[nodiscard]] std::vector<io::HostArray>& arrays() noexcept { return arrays_; }
     [[nodiscard]] const std::vector<io::HostArray>& arrays() const noexcept { return arrays_; }
-    /// Its place in the data set; -1 where it is of none.
+    /// Index in the data set; -1 if it does not come from one.
     [[nodiscard]] std::int64_t index() const noexcept { return index_; }
 
   private:

@@ -1,5 +1,5 @@
-// Layer 5. Random numbers for data: a stream for each (seed, epoch, index), so that what an example looks like
-// does not depend on the thread that prepares it or on the examples prepared before.
+// Layer 5. Random numbers for data: one stream for each (seed, epoch, index), so that an example depends neither on the
+// thread that prepares it nor on the examples prepared before it.
 #pragma once
 
 #include <array>
@@ -10,11 +10,11 @@
 
 namespace declivity::data {
 
-/// What a stream of random numbers is for; streams of different purpose share no numbers.
+/// Purpose of a random stream; streams of different purposes are independent.
 enum class Purpose : std::uint16_t { augment = 1, shuffle = 2, draw = 3, user = 4 };
 
-/// The numbers of one stream, one after the other, from Philox4x32-10 (see ops/philox.hpp). Period 2^34 words.
-/// All but `normal` are the same to the bit on every machine.
+/// Random numbers of one stream of Philox4x32-10 (see ops/philox.hpp). Period 2^34 words. All functions except `normal`
+/// return bitwise identical results on every machine.
 class DECLIVITY_API Random {
   public:
     /// @param index 0 to 2^48 - 1; @param epoch 0 to 2^32 - 1; larger values wrap
@@ -26,9 +26,9 @@ class DECLIVITY_API Random {
     float uniform() noexcept;
     /// Uniform in [low, high).
     float uniform(float low, float high) noexcept { return low + (high - low) * uniform(); }
-    /// Mean 0, standard deviation 1 (Box and Muller 1958); the last bit may differ between mathematics libraries.
+    /// Standard normal (Box and Muller 1958); the last bit may differ between math libraries.
     float normal() noexcept;
-    /// Uniform among 0 .. count - 1, without bias.
+    /// Uniform integer in 0 .. count - 1, unbiased.
     /// @throws ValueError unless count >= 1
     std::int64_t below(std::int64_t count);
     /// True with the given probability.
@@ -41,9 +41,9 @@ class DECLIVITY_API Random {
     int used_ = 4;
 };
 
-/// The numbers 0 .. count - 1 in a random order that depends on (seed, epoch) alone: Fisher and Yates' shuffle as
-/// given by Durstenfeld (1964), the same on every machine.
-/// @throws ValueError when count is negative
+/// Random permutation of 0 .. count - 1 that depends on (seed, epoch) only: Fisher-Yates shuffle in the form of
+/// Durstenfeld (1964), identical on every machine.
+/// @throws ValueError if count is negative
 DECLIVITY_API std::vector<std::int64_t> shuffled_order(std::int64_t count, std::uint64_t seed, std::uint64_t epoch);
 
 }  // namespace declivity::data

@@ -1,4 +1,4 @@
-// Layer 5. Samplers: which examples an epoch has, and in which order.
+// Layer 5. Samplers: selection and order of the examples of an epoch.
 #pragma once
 
 #include <cstdint>
@@ -11,22 +11,22 @@
 
 namespace declivity::data {
 
-/// What a sampler is asked about.
+/// Input of a sampler.
 struct Epoch {
-    std::int64_t examples = 0;  ///< of the data set
-    std::int64_t batch = 1;     ///< examples a batch
+    std::int64_t examples = 0;  ///< examples of the data set
+    std::int64_t batch = 1;     ///< batch size
     std::uint64_t seed = 0;
     std::uint64_t epoch = 0;
 };
 
-/// Gives the order of an epoch, as a function of what it is asked alone: so an epoch can be begun again, and resumed in
-/// the middle. One of your own overrides `indices`; or `batches`, where batches have sizes of their own.
+/// Defines the order of an epoch as a pure function of its argument, so that an epoch can be restarted, or resumed in
+/// the middle. A custom sampler overrides `indices`; or `batches`, for batches of varying size.
 class DECLIVITY_API Sampler {
   public:
     virtual ~Sampler();
-    /// Indices of the data set, in order; they are cut into batches.
+    /// Indices into the data set, in order; they are split into batches.
     [[nodiscard]] virtual std::vector<std::int64_t> indices(const Epoch& of) const = 0;
-    /// The indices of each batch.
+    /// Indices of each batch.
     [[nodiscard]] virtual std::vector<std::vector<std::int64_t>> batches(const Epoch& of) const;
 };
 
@@ -37,14 +37,14 @@ class DECLIVITY_API SequentialSampler : public Sampler {
 };
 
 struct RandomSamplerOptions {
-    bool replacement = false;                          ///< each index is drawn from all of them
-    std::optional<std::int64_t> count = std::nullopt;  ///< indices an epoch; as many as there are examples if none
+    bool replacement = false;                          ///< sample each index independently from all examples
+    std::optional<std::int64_t> count = std::nullopt;  ///< indices per epoch; the number of examples if none
 };
-/// A random order. Without replacement and count it is that of LoaderOptions::shuffle, and a count above the number of
-/// examples begins another round.
+/// Random order. Without replacement and count it equals that of LoaderOptions::shuffle; a count above the number of
+/// examples starts another permutation.
 class DECLIVITY_API RandomSampler : public Sampler {
   public:
-    /// @throws ValueError for a count below 0
+    /// @throws ValueError for a negative count
     explicit RandomSampler(const RandomSamplerOptions& options = {});
     [[nodiscard]] std::vector<std::int64_t> indices(const Epoch& of) const override;
 
@@ -52,14 +52,15 @@ class DECLIVITY_API RandomSampler : public Sampler {
     RandomSamplerOptions options_;
 };
 
-/// Draws indices with probabilities in proportion to weights, with replacement or without.
+/// Samples indices with probabilities proportional to weights, with or without replacement.
 class DECLIVITY_API WeightedRandomSampler : public Sampler {
   public:
-    /// @param weights one for each example, at least 0; @param count indices an epoch
-    /// @throws ValueError for a weight that is negative or not finite, for none above 0, for a count below 0, and
-    /// without replacement for a count of more than the weights above 0
+    /// @param weights one for each example, at least 0
+    /// @param count indices per epoch
+    /// @throws ValueError for a negative or non-finite weight, if no weight is above 0, for a negative count, and
+    /// without replacement for a count above the number of positive weights
     WeightedRandomSampler(std::vector<double> weights, std::int64_t count, bool replacement = true);
-    /// @throws ValueError unless there is a weight for each example
+    /// @throws ValueError unless there is one weight for each example
     [[nodiscard]] std::vector<std::int64_t> indices(const Epoch& of) const override;
 
   private:
@@ -69,13 +70,13 @@ class DECLIVITY_API WeightedRandomSampler : public Sampler {
 };
 
 struct DistributedSamplerOptions {
-    bool shuffle = true;     ///< where there is no sampler below
-    bool drop_last = false;  ///< leaves out what does not divide, instead of repeating the first indices
-    /// Whose indices are dealt out; it must give the same ones in every process.
+    bool shuffle = true;     ///< if `of` is not set
+    bool drop_last = false;  ///< drop the indices that do not divide evenly instead of repeating the first ones
+    /// Sampler whose indices are distributed; it must return the same indices in every process.
     std::shared_ptr<const Sampler> of = nullptr;
 };
-/// The share of one of several processes or devices: indices rank, rank + replicas, ... of an order that all of them
-/// have in common, as many for each.
+/// The shard of one of several processes or devices: indices rank, rank + replicas, ... of an order that is common to
+/// all; all shards have the same size.
 class DECLIVITY_API DistributedSampler : public Sampler {
   public:
     /// @throws ValueError unless 0 <= rank < replicas
@@ -88,18 +89,18 @@ class DECLIVITY_API DistributedSampler : public Sampler {
 };
 
 struct BucketSamplerOptions {
-    bool shuffle = true;  ///< the examples of a pool, and the batches; otherwise in order of length
+    bool shuffle = true;  ///< shuffle the examples of a pool, and the batches; otherwise ordered by length
     std::int64_t pool =
-        100;  ///< batches whose examples are sorted together: fewer are more random, more are more alike
+        100;  ///< batches that are sorted together: fewer give more randomness, more give more similar lengths
 };
-/// Batches of examples of similar length, for sequences that are padded: the examples in random order are cut into
-/// pools, each sorted by length and cut into batches, whose order is random. Only the last batch is smaller.
+/// Batches of examples of similar length, for padded sequences (bucketing): the shuffled examples are split into pools,
+/// each sorted by length and split into batches, which are shuffled. Only the last batch is smaller.
 class DECLIVITY_API BucketSampler : public Sampler {
   public:
     /// @param lengths one for each example
     /// @throws ValueError for a pool below 1
     explicit BucketSampler(std::vector<std::int64_t> lengths, const BucketSamplerOptions& options = {});
-    /// @throws ValueError unless there is a length for each example
+    /// @throws ValueError unless there is one length for each example
     [[nodiscard]] std::vector<std::int64_t> indices(const Epoch& of) const override;
 
   private:
@@ -107,7 +108,7 @@ class DECLIVITY_API BucketSampler : public Sampler {
     BucketSamplerOptions options_;
 };
 
-/// A function that gives the indices: another curriculum in each epoch, say.
+/// Calls a function for the indices, for example for curriculum learning.
 class DECLIVITY_API FunctionSampler : public Sampler {
   public:
     using Function = std::function<std::vector<std::int64_t>(const Epoch& of)>;

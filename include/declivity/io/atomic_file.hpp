@@ -1,4 +1,4 @@
-// Layer 4. Writing a file so that its name always stands for a whole one: the old content or the new.
+// Layer 4. Atomic replacement of files: the name always refers to the complete old or new contents.
 #pragma once
 
 #include <cstddef>
@@ -10,29 +10,29 @@
 
 namespace declivity::io {
 
-/// Writes to a temporary file in the same folder; `commit` brings it to the disk and renames it over the target.
-/// Until then, and after any error, the target is as it was; a crash of the program or of the machine leaves the
-/// old content or the new. The temporary is called NAME.tmp (NAME.1.tmp, ... while another writer holds that one), is
-/// removed on failure, and what a killed program left of it is used again by the next write.
+/// Writes to a temporary file in the same folder; `commit` flushes it to disk and renames it over the target. Until
+/// then, and after any error, the target is unchanged; after a crash of the program or machine it has either the old or
+/// the new contents. The temporary file is called NAME.tmp (NAME.1.tmp, ... if another writer has locked it), is
+/// removed on failure, and is reused by the next write if a killed program left it.
 ///
-/// Where the process has a limit on the size of files (RLIMIT_FSIZE), passing it is an IoError, too: the signal
-/// SIGXFSZ is held back while writing.
+/// Exceeding the file size limit of the process (RLIMIT_FSIZE) is an IoError, too: the signal SIGXFSZ is blocked while
+/// writing.
 ///
-/// A symbolic link stays, and the file it points to is replaced. Permissions of a replaced file are kept.
+/// A symbolic link is kept, and the file that it points to is replaced. Permissions of a replaced file are kept.
 class DECLIVITY_API AtomicFile {
   public:
-    /// @throws IoError when the temporary cannot be created, or when `target` exists and is not a plain file
+    /// @throws IoError if the temporary file cannot be created, or if `target` exists and is not a regular file
     explicit AtomicFile(const std::filesystem::path& target);
-    /// Removes the temporary unless `commit` was reached.
+    /// Removes the temporary file unless `commit` succeeded.
     ~AtomicFile();
     AtomicFile(const AtomicFile&) = delete;
     AtomicFile& operator=(const AtomicFile&) = delete;
 
-    /// Appends bytes. @throws IoError when the system refuses them (disk full, quota, size limit)
+    /// Appends bytes. @throws IoError if the system refuses them (disk full, quota, size limit)
     void write(std::span<const std::byte> bytes);
-    /// Puts the new content under the name of the target. Call it once, at the end.
-    /// @throws IoError; when it says "sync folder", the new content already stands under the name, but might not
-    /// survive a crash of the machine
+    /// Replaces the target. Call it once, at the end.
+    /// @throws IoError; if it says "sync folder", the target is already replaced, but might not survive a crash of the
+    /// machine
     void commit();
 
   private:
@@ -43,7 +43,7 @@ class DECLIVITY_API AtomicFile {
     int descriptor_ = -1;
 };
 
-/// Replaces the content of a file by `bytes`, whole or not at all. @throws IoError, see AtomicFile
+/// Atomically replaces the contents of a file by `bytes`. @throws IoError, see AtomicFile
 DECLIVITY_API void write_file(const std::filesystem::path& target, std::span<const std::byte> bytes);
 
 }  // namespace declivity::io

@@ -1,4 +1,4 @@
-// Layer 4. A small canvas for pictures made by programs: rectangles, smooth lines, text, images.
+// Layer 4. Canvas for drawing plots: rectangles, antialiased lines, text, images.
 #pragma once
 
 #include <cstdint>
@@ -16,8 +16,8 @@ struct Color {
     std::uint8_t blue = 0;
 };
 
-/// A colour picture to draw on. Coordinates are pixels from the top left corner; the centre of the first pixel is
-/// (0.5, 0.5). Whatever lies outside is left out.
+/// A colour image to draw on. Coordinates are pixels from the top left corner; the centre of the first pixel is (0.5,
+/// 0.5). Drawing is clipped to the image.
 class DECLIVITY_API Canvas {
   public:
     /// @throws ValueError unless the sizes are in 1 .. 2^24
@@ -27,19 +27,20 @@ class DECLIVITY_API Canvas {
     [[nodiscard]] int height() const noexcept { return image_.height; }
     [[nodiscard]] const Image8& image() const noexcept { return image_; }
 
-    /// The pixels x .. x + width - 1, y .. y + height - 1.
+    /// Fills the pixels x .. x + width - 1, y .. y + height - 1.
     void fill_rect(int x, int y, int width, int height, Color color);
-    /// A straight line with round ends, smoothed. @param width in pixels @param opacity 0 to 1
-    /// Nothing is drawn when a coordinate is not finite.
+    /// Draws an antialiased straight line with round ends; nothing if a coordinate is not finite.
+    /// @param width in pixels
+    /// @param opacity 0 to 1
     void line(double x0, double y0, double x1, double y1, Color color, double width = 1.0, double opacity = 1.0);
-    /// A filled circle, smoothed.
+    /// Draws an antialiased filled circle.
     void disc(double x, double y, double radius, Color color) { line(x, y, x, y, color, 2 * radius); }
-    /// Text of one line with its top left corner at (x, y); printable ASCII, a box for every other byte.
+    /// Draws a line of text with its top left corner at (x, y); printable ASCII, a box for every other byte.
     /// @param scale size of a font pixel, at least 1; the curves of larger letters are smoothed
     void text(int x, int y, std::string_view text, Color color, int scale = 1);
-    /// The same, turned by a quarter to the left, to be read from below: (x, y) is the bottom left corner of its box.
+    /// Text rotated by 90 degrees counterclockwise: (x, y) is the bottom left corner of the text box.
     void text_upwards(int x, int y, std::string_view text, Color color, int scale = 1);
-    /// A gray or colour image, each pixel enlarged to scale x scale.
+    /// Draws a gray or colour image, each pixel enlarged to scale x scale.
     void draw(int x, int y, const Image8& image, int scale = 1);
 
     /// Size of a line of text; capitals and digits fill the upper 7/9 of the height.
@@ -48,7 +49,7 @@ class DECLIVITY_API Canvas {
 
   private:
     void blend(int x, int y, Color color, double opacity);
-    /// A glyph's font pixel, enlarged; `upwards` tells how it is turned.
+    /// Draws an enlarged font pixel of a glyph; `upwards` selects rotated text.
     void letter(int x, int y, char character, Color color, int scale, bool upwards);
 
     Image8 image_;

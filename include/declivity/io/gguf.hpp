@@ -1,4 +1,4 @@
-// Layer 4. GGUF, the files of llama.cpp: https://github.com/ggml-org/ggml/blob/master/docs/gguf.md. Read only.
+// Layer 4. GGUF, the file format of llama.cpp: https://github.com/ggml-org/ggml/blob/master/docs/gguf.md. Read only.
 #pragma once
 
 #include <cstddef>
@@ -18,7 +18,8 @@
 
 namespace declivity::io {
 
-/// How elements are stored, by ggml's numbers. Those of blocks hold 32 elements, or 256 (k), with scales of their own.
+/// Element types, with ggml's type codes. Quantized types store blocks of 32 elements, or 256 (k), with their own
+/// scales.
 enum class GgufType : std::uint32_t {
     f32 = 0,
     f16 = 1,
@@ -38,19 +39,19 @@ enum class GgufType : std::uint32_t {
     bf16 = 30
 };
 DECLIVITY_API const char* name_of(GgufType type);
-/// Elements of a block, and its bytes; 1 and the size of an element for types without blocks.
+/// Number of elements and bytes of a block; 1 and the element size for types without blocks.
 DECLIVITY_API std::int64_t block_elements(GgufType type);
 DECLIVITY_API std::int64_t block_bytes(GgufType type);
 
 struct GgufValue;
 
-/// A list of the metadata. Its values have one type and are stored as in the file, in about as many bytes; each access
-/// makes a GgufValue of one.
+/// An array in the metadata. Its elements have one type and are stored as in the file, in about as many bytes; each
+/// access creates a GgufValue.
 class DECLIVITY_API GgufList {
   public:
     [[nodiscard]] std::size_t size() const noexcept { return count_; }
     [[nodiscard]] bool empty() const noexcept { return count_ == 0; }
-    /// @throws ValueError for an index that is not below size()
+    /// @throws ValueError for an index out of range
     [[nodiscard]] GgufValue operator[](std::size_t index) const;
 
     class DECLIVITY_API Iterator {
@@ -80,49 +81,48 @@ class DECLIVITY_API GgufList {
 
   private:
     friend class GgufHead;
-    std::uint32_t type_ = 0;  // by the file's numbers
+    std::uint32_t type_ = 0;  // type code of the file
     std::size_t count_ = 0;
-    std::vector<std::byte> bytes_;     // of numbers, or of texts, one after the other
-    std::vector<std::uint64_t> ends_;  // of texts within bytes_
+    std::vector<std::byte> bytes_;     // numbers, or concatenated strings
+    std::vector<std::uint64_t> ends_;  // ends of the strings in bytes_
     std::vector<GgufList> lists_;
 };
 
-/// A number, bool or text of the metadata, or a list of them.
+/// A metadata value: number, bool, string, or an array of them.
 struct GgufValue {
     std::variant<std::uint64_t, std::int64_t, double, bool, std::string, GgufList> value;
 };
 
 class InputFile;
 
-/// A GGUF file: metadata and where arrays lie are read at once, arrays when they are asked for. The file stays open as
-/// long as the reader or a copy of it exists: a file that is replaced meanwhile is read as it was. Several threads may
-/// read from one reader.
+/// A GGUF file: metadata and array locations are read at once, arrays on demand. The file stays open as long as the
+/// reader or a copy of it exists: if it is replaced in the meantime, the old contents are read. Thread-safe.
 class DECLIVITY_API GgufReader {
   public:
     struct Array {
         GgufType type;
-        Shape shape;              ///< row-major, the other way round than in the file
-        std::uint64_t begin = 0;  ///< of its bytes within the file
+        Shape shape;              ///< row-major, that is, reversed relative to the file
+        std::uint64_t begin = 0;  ///< of its bytes in the file
         std::uint64_t bytes = 0;
     };
 
-    /// Versions 2 and 3, little-endian. Memory is taken only for what the file holds: at most about twelve times the
-    /// bytes before the arrays. Arrays do not overlap, lists are nested three deep at most.
-    /// @throws FormatError naming file and place for what is not valid, or a type that is none of GgufType; IoError
+    /// Supports versions 2 and 3, little-endian. Memory use is bounded by the file: at most about twelve times the
+    /// bytes before the arrays. Arrays must not overlap, and metadata arrays are nested at most three deep.
+    /// @throws FormatError naming file and position for invalid contents or an element type not in GgufType; IoError
     explicit GgufReader(const std::filesystem::path& path);
 
     [[nodiscard]] const std::map<std::string, GgufValue>& metadata() const noexcept { return metadata_; }
     [[nodiscard]] const std::map<std::string, Array>& arrays() const noexcept { return arrays_; }
-    /// A text or number of the metadata, such as "general.architecture".
-    /// @throws ValueError where there is none, or of another kind
+    /// A string or number of the metadata, such as "general.architecture".
+    /// @throws ValueError if the key is missing or has another type
     [[nodiscard]] const std::string& text(const std::string& key) const;
     [[nodiscard]] double number(const std::string& key) const;
 
-    /// The elements; those of blocks as f32.
-    /// @throws ValueError for a name that there is not; FormatError naming the file where it was changed in place since
-    /// it was opened; OutOfMemory, IoError
+    /// Reads an array; quantized types are dequantized to f32.
+    /// @throws ValueError for an unknown name; FormatError naming the file if it was modified in place since it was
+    /// opened; OutOfMemory, IoError
     [[nodiscard]] HostArray read(const std::string& name) const;
-    /// The bytes as they are stored.
+    /// The raw bytes as stored.
     [[nodiscard]] std::vector<std::byte> read_stored(const std::string& name) const;
 
   private:
@@ -131,15 +131,15 @@ class DECLIVITY_API GgufReader {
     std::map<std::string, Array> arrays_;
 };
 
-/// Elements of blocks as they are stored, as f32. @throws ValueError unless the bytes are whole blocks
+/// Dequantizes blocks to f32. @throws ValueError unless the bytes are whole blocks
 DECLIVITY_API std::vector<float> dequantize(GgufType type, std::span<const std::byte> stored);
 
 struct GgufLoadOptions {
     std::optional<Device> device = std::nullopt;  ///< default_device() if none
-    /// That all floating arrays and those of blocks are converted to; if none, f32 for blocks, others as they are.
+    /// Type to which floating and quantized arrays are converted; if none, f32 for quantized arrays, others unchanged.
     std::optional<DType> dtype = std::nullopt;
 };
-/// All arrays of a file, on a device, by the names of the file ("blk.0.attn_q.weight").
+/// Loads all arrays of a file to a device, with the names of the file ("blk.0.attn_q.weight").
 /// @throws FormatError, IoError, OutOfMemory
 DECLIVITY_API StateDict load_gguf(const std::filesystem::path& path, const GgufLoadOptions& options = {});
 

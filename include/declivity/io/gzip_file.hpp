@@ -1,4 +1,4 @@
-// Layer 4. Reading a file that may be compressed with gzip, told by its first bytes, not by its name.
+// Layer 4. Reading a file that may be gzip-compressed, detected by its first bytes, not by its name.
 #pragma once
 
 #include <cstddef>
@@ -12,8 +12,7 @@
 
 namespace declivity::io {
 
-/// The content of a plain or gzip file (RFC 1952, several members too), read from the beginning to the end in
-/// bounded memory.
+/// Contents of a plain or gzip file (RFC 1952, including several members), read sequentially in bounded memory.
 class DECLIVITY_API GzipFile {
   public:
     /// @throws IoError when the file cannot be opened or read
@@ -23,16 +22,16 @@ class DECLIVITY_API GzipFile {
     GzipFile& operator=(const GzipFile&) = delete;
 
     [[nodiscard]] const std::string& name() const noexcept;
-    /// True when the file begins as gzip files do.
+    /// True if the file is gzip-compressed.
     [[nodiscard]] bool compressed() const noexcept;
-    /// Bytes of the file itself, compressed or not; 0 when it is a pipe or a device.
+    /// Size of the file itself, compressed or not; 0 for a pipe or a device.
     [[nodiscard]] std::uint64_t file_size() const noexcept;
-    /// Bytes of content read so far, counted after decompression.
+    /// Number of decompressed bytes read so far.
     [[nodiscard]] std::uint64_t position() const noexcept;
 
-    /// Reads until `bytes` is full or the content ends; returns how many bytes it read. The call that meets the end
-    /// has verified gzip's checksum.
-    /// @throws FormatError for damaged or truncated compression, at its offset in the file itself; IoError
+    /// Reads until `bytes` is full or the contents end; returns the number of bytes read. The call that reaches the end
+    /// has verified the gzip checksum.
+    /// @throws FormatError for corrupt or truncated compression, with its offset in the file itself; IoError
     std::size_t read_some(std::span<std::byte> bytes);
 
   private:

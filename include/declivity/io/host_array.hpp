@@ -1,4 +1,4 @@
-// Layer 4. An array on the host: what files hold and tensors are made from.
+// Layer 4. HostArray: an array in host memory, as read from files and copied to tensors.
 #pragma once
 
 #include <concepts>
@@ -14,14 +14,14 @@
 
 namespace declivity::io {
 
-/// Elements of one type, dense and row-major, in this machine's byte order.
+/// Dense row-major array of one element type, in native byte order.
 struct DECLIVITY_API HostArray {
     DType dtype = DType::f32;
     Shape shape;
     /// shape.numel() * size_of(dtype) bytes.
     std::vector<std::byte> bytes;
 
-    /// Copies typed values. @throws ShapeError unless there are shape.numel() of them
+    /// Copies typed values. @throws ShapeError unless there are shape.numel() values
     template <class T>
     static HostArray of(const Shape& shape, std::span<const T> values) {
         HostArray array{dtype_of<T>(), shape, {}};
@@ -34,7 +34,7 @@ struct DECLIVITY_API HostArray {
     static HostArray of(const Shape& shape, const std::vector<T>& values) {
         return of(shape, std::span<const T>(values));
     }
-    /// A byte for each, since std::vector<bool> has bits.
+    /// One byte per element, since std::vector<bool> is a bitset.
     template <std::same_as<bool> T>
     static HostArray of(const Shape& shape, const std::vector<T>& values) {
         HostArray array{DType::boolean, shape, std::vector<std::byte>(values.size())};
@@ -42,19 +42,19 @@ struct DECLIVITY_API HostArray {
         array.check("HostArray::of");
         return array;
     }
-    /// One number, of shape [].
+    /// A scalar, of shape [].
     template <class T>
     requires std::is_arithmetic_v<T>
     static HostArray of(T value) { return of(Shape{}, std::span<const T>(&value, 1)); }
 
-    /// The elements. @throws TypeError when they are of another type than T; ShapeError when bytes and shape do not fit
+    /// The elements. @throws TypeError if their type is not T; ShapeError if bytes and shape do not match
     template <class T>
     [[nodiscard]] std::span<const T> as() const {
         check_type("HostArray::as", dtype_of<T>());
         check("HostArray::as");
         return {reinterpret_cast<const T*>(bytes.data()), bytes.size() / sizeof(T)};
     }
-    /// The same, to write.
+    /// Mutable overload.
     template <class T>
     [[nodiscard]] std::span<T> as() {
         const std::span<const T> values = std::as_const(*this).template as<T>();
@@ -64,9 +64,9 @@ struct DECLIVITY_API HostArray {
     /// All elements as doubles. Integers beyond 2^53 are rounded.
     [[nodiscard]] std::vector<double> to_doubles() const;
 
-    /// @throws ShapeError naming `function` unless bytes, shape and type fit together
+    /// @throws ShapeError naming `function` unless bytes, shape and type match
     void check(const char* function) const;
-    /// @throws TypeError naming `function` unless the elements are of that type
+    /// @throws TypeError naming `function` unless the elements have the given type
     void check_type(const char* function, DType wanted) const;
 
     friend bool operator==(const HostArray&, const HostArray&) = default;

@@ -8,14 +8,14 @@
 
 namespace declivity::io {
 
-/// Reads a PNG file of any kind as 8 bits a channel: gray files become gray images, all others colour. 16 bits
-/// are rounded to 8, colours are brought to sRGB where the file says that they are something else, and transparent
-/// pixels are laid on black. At most 2^28 pixels; memory is taken only where the file has as many.
-/// @throws FormatError when the file is damaged, truncated or no PNG, or has more pixels; IoError
+/// Reads any PNG file as 8 bits per channel: gray files become gray images, all others colour. 16-bit values are
+/// rounded to 8 bits, colours are converted to sRGB if the file declares another colour space, and transparent pixels
+/// are blended onto black. At most 2^28 pixels; memory is allocated only if the file has that many.
+/// @throws FormatError if the file is corrupt, truncated or not PNG, or has more pixels; IoError
 DECLIVITY_API Image8 read_png(const std::filesystem::path& path);
 
-/// Writes an image as PNG, whole or not at all (see AtomicFile).
-/// @throws ValueError when the image's parts do not fit together; IoError
+/// Writes an image as PNG, atomically (see AtomicFile).
+/// @throws ValueError if the image is inconsistent; IoError
 DECLIVITY_API void write_png(const std::filesystem::path& path, const Image8& image);
 
 }  // namespace declivity::io

@@ -1,4 +1,4 @@
-// Layer 4. Tensors by name, to and from safetensors files.
+// Layer 4. State dicts to and from safetensors files.
 #pragma once
 
 #include <filesystem>
@@ -11,14 +11,14 @@
 
 namespace declivity::io {
 
-/// Writes a module's state_dict() as a safetensors file that other tools read. Waits for the device.
-/// @throws ValueError for a name that comes twice or an undefined tensor; IoError, with the old file untouched
+/// Writes a state dict as a standard safetensors file. Synchronises.
+/// @throws ValueError for a duplicate name or an undefined tensor; IoError, with the old file unchanged
 DECLIVITY_API void save(const std::filesystem::path& path, const StateDict& state,
                         const std::map<std::string, std::string>& metadata = {});
-/// Reads a safetensors file to a device. @throws FormatError, IoError, OutOfMemory
+/// Loads a safetensors file to a device. @throws FormatError, IoError, OutOfMemory
 DECLIVITY_API StateDict load(const std::filesystem::path& path, const std::optional<Device>& device = std::nullopt);
 
-/// A tensor's elements on the host, and back.
+/// Copies a tensor to the host, and back.
 DECLIVITY_API HostArray to_host(const Tensor& tensor);
 DECLIVITY_API Tensor to_device(const HostArray& array, const std::optional<Device>& device = std::nullopt);
 

@@ -1,4 +1,4 @@
-// Layer 5. BERT, without a head and with one.
+// Layer 5. BERT encoder, masked language model and sequence classifier.
 #pragma once
 
 #include <cstdint>
@@ -14,11 +14,11 @@ class BERTEncoder;
 class BERTPooler;
 class BERTPredictions;
 
-/// What a call may be given beside the tokens.
+/// Optional inputs in addition to the tokens.
 struct BERTInputs {
-    Tensor attention_mask = {};  ///< (N, L), bool or numbers: false or 0 where a token only fills up a row
-    Tensor token_type_ids = {};  ///< (N, L), i64: 0 or 1, of which sentence a token is; 0 if none
-    Tensor position_ids = {};    ///< (N, L), i64; 0, 1, ... if none
+    Tensor attention_mask = {};  ///< (N, L), bool or numbers: false or 0 at padding
+    Tensor token_type_ids = {};  ///< (N, L), i64: sentence of each token, 0 or 1; 0 if undefined
+    Tensor position_ids = {};    ///< (N, L), i64; 0, 1, ... if undefined
 };
 inline std::vector<Tensor> tensors_of(const BERTInputs& inputs) {
     return {inputs.attention_mask, inputs.token_type_ids, inputs.position_ids};
@@ -32,20 +32,20 @@ inline std::vector<Tensor> tensors_of(const EncoderOutput& output) {
     return {output.last_hidden_state, output.pooler_output};
 }
 
-/// BERT: the names of parameters are those of transformers' BertModel.
+/// BERT encoder. Parameter names are those of BertModel in transformers.
 class DECLIVITY_API BERT : public nn::Callable<EncoderOutput(Tensor, BERTInputs)> {
   public:
-    /// Initial values normal with initializer_range. @throws ValueError as config.check()
+    /// Initialised from a normal distribution with initializer_range. @throws ValueError as config.check()
     explicit BERT(const BERTConfig& config, const ModelOptions& options = {}, bool add_pooling_layer = true);
-    /// From a folder with config.json and safetensors, of a model with or without a head.
-    /// @throws FormatError naming file and place; IoError; ValueError naming what is missing; ShapeError
+    /// Loads a folder with config.json and safetensors files, of a model with or without a head.
+    /// @throws FormatError naming file and position; IoError; ValueError listing what is missing; ShapeError
     static BERT from_pretrained(const std::filesystem::path& folder, const PretrainedOptions& options = {},
                                 bool add_pooling_layer = true);
     LoadedState load_weights(const std::filesystem::path& path, bool strict = true);
-    /// Writes config.json and the parameters, for from_pretrained here and there.
+    /// Writes config.json and the parameters, in the format of from_pretrained here and in transformers.
     void save_pretrained(const std::filesystem::path& folder, std::uint64_t max_shard_size = 5'000'000'000) const;
     [[nodiscard]] const BERTConfig& config() const noexcept { return config_; }
-    /// Of words, (vocab_size, hidden_size).
+    /// Word embeddings, (vocab_size, hidden_size).
     [[nodiscard]] Tensor word_embeddings() const;
     [[nodiscard]] std::string type_name() const override { return "BERT"; }
     [[nodiscard]] const std::type_info& capture_safe() const override { return typeid(BERT); }
@@ -60,7 +60,7 @@ class DECLIVITY_API BERT : public nn::Callable<EncoderOutput(Tensor, BERTInputs)
     BERTPooler* pooler_ = nullptr;
 };
 
-/// BERT that fills in masked words: scores (N, L, vocab_size). Names as transformers' BertForMaskedLM.
+/// BERT masked language model: scores (N, L, vocab_size). Names as in BertForMaskedLM of transformers.
 class DECLIVITY_API BERTForMaskedLM : public nn::Callable<Tensor(Tensor, BERTInputs)> {
   public:
     explicit BERTForMaskedLM(const BERTConfig& config, const ModelOptions& options = {});
@@ -79,8 +79,8 @@ class DECLIVITY_API BERTForMaskedLM : public nn::Callable<Tensor(Tensor, BERTInp
     BERTPredictions& predictions_;
 };
 
-/// BERT that classifies a text: scores (N, num_labels). Names as transformers' BertForSequenceClassification. From
-/// files without a classifier with PretrainedOptions::strict = false.
+/// BERT text classifier: scores (N, num_labels). Names as in BertForSequenceClassification of transformers. For files
+/// without a classifier use PretrainedOptions::strict = false.
 class DECLIVITY_API BERTForSequenceClassification : public nn::Callable<Tensor(Tensor, BERTInputs)> {
   public:
     explicit BERTForSequenceClassification(const BERTConfig& config, const ModelOptions& options = {});

@@ -1,4 +1,4 @@
-// Layer 5. What all language models have that write from left to right.
+// Layer 5. CausalLM: base class of autoregressive language models.
 #pragma once
 
 #include <cstdint>
@@ -11,16 +11,16 @@
 
 namespace declivity::models {
 
-/// What a call may be given beside the tokens.
+/// Optional inputs in addition to the tokens.
 struct CausalInputs {
-    /// Of the tokens before, where they were calls of their own: the tokens are those that follow, and theirs are kept.
+    /// KV cache with the previous tokens: the input is their continuation, which is appended to the cache.
     nn::KeyValueCache cache = {};
-    /// (N, L), bool or numbers: false or 0 where a token only fills up a row. Not beside a cache.
+    /// (N, L), bool or numbers: false or 0 at padding. Not with a cache.
     Tensor attention_mask = {};
-    /// (N, L), i64: places of the tokens; if none, 0, 1, ..., or those behind what is in the cache.
+    /// (N, L), i64: positions of the tokens; by default 0, 1, ..., or those following the tokens in the cache.
     Tensor position_ids = {};
-    /// Each layer keeps for its gradients what it gets alone, and is computed again by backward (see checkpoint()); not
-    /// beside a cache.
+    /// Gradient checkpointing: each layer saves only its input for backward and is recomputed there (see checkpoint());
+    /// not with a cache.
     bool gradient_checkpointing = false;
 };
 inline std::vector<Tensor> tensors_of(const CausalInputs& inputs) {
@@ -29,20 +29,21 @@ inline std::vector<Tensor> tensors_of(const CausalInputs& inputs) {
     return all;
 }
 
-/// input_ids (N, L), i64 or i32 -> scores of the next token at each place, (N, L, vocab_size).
+/// Maps input_ids (N, L), i64 or i32 to logits of the next token at each position, (N, L, vocab_size).
 class DECLIVITY_API CausalLM : public nn::Callable<Tensor(Tensor, CausalInputs)> {
   public:
-    /// What the scores are made from, (N, L, width): the same call without its last product.
+    /// Final hidden states (N, L, width): forward without the output projection.
     [[nodiscard]] virtual Tensor hidden_states(Tensor input_ids, CausalInputs inputs) = 0;
-    /// (..., width) -> (..., vocab_size)
+    /// Output projection: (..., width) -> (..., vocab_size)
     [[nodiscard]] virtual Tensor logits(Tensor hidden) = 0;
     [[nodiscard]] virtual std::int64_t vocab_size() const = 0;
-    /// Tokens of the longest text.
+    /// Maximum sequence length in tokens.
     [[nodiscard]] virtual std::int64_t max_positions() const = 0;
-    /// Room for `batch` texts of up to max_length tokens; the type is that of the parameters where options have f32.
+    /// Creates a cache for `batch` sequences of up to max_length tokens; a type of f32 in options stands for that of
+    /// the parameters.
     [[nodiscard]] virtual nn::KeyValueCache make_cache(std::int64_t batch, std::int64_t max_length,
                                                        const nn::KeyValueCacheOptions& options = {}) const = 0;
-    /// CausalInputs::gradient_checkpointing for every call, while training.
+    /// Enables CausalInputs::gradient_checkpointing for every call in training mode.
     void set_gradient_checkpointing(bool on = true) noexcept { gradient_checkpointing_ = on; }
 
   protected:
@@ -52,11 +53,11 @@ class DECLIVITY_API CausalLM : public nn::Callable<Tensor(Tensor, CausalInputs)>
     bool gradient_checkpointing_ = false;
 };
 
-/// For models from files.
+/// Options of from_pretrained.
 struct PretrainedOptions {
-    DType dtype = DType::f32;                     ///< of the parameters, to which those of the files are converted
+    DType dtype = DType::f32;                     ///< of the parameters; those of the files are converted
     std::optional<Device> device = std::nullopt;  ///< default_device() if none
-    /// Whether a parameter that the files lack is an error; if not, it keeps its initial values.
+    /// True: a parameter missing from the files is an error; false: it keeps its initial values.
     bool strict = true;
 };
 

@@ -1,5 +1,5 @@
-// Layer 5. What models of Hugging Face's formats say of themselves in config.json: their sizes. Fields have the names
-// and defaults of the package transformers.
+// Layer 5. Model configurations: the config.json of Hugging Face models. Fields have the names and defaults of the
+// package transformers.
 #pragma once
 
 #include <cstdint>
@@ -15,31 +15,31 @@
 
 namespace declivity::models {
 
-/// Of all models: the type and device of parameters.
+/// Type and device of the parameters.
 struct ModelOptions {
     DType dtype = DType::f32;
     std::optional<Device> device = std::nullopt;  ///< default_device() if none
 };
 
-/// Fields of a config.json that no member stands for, by their keys: the values as JSON, such as "\"float32\"" for
-/// "torch_dtype". What members say comes before them.
+/// Fields of a config.json without a corresponding member, by key: values as JSON, such as "\"float32\"" for
+/// "torch_dtype". Members take precedence.
 using OtherFields = std::map<std::string, std::string>;
 
-// load() reads a config.json. Keys that are not known are kept as they are in other_fields, and save() writes them
-// back; one that stands for what a model here does not do (cross-attention, say) is refused.
-// @throws FormatError naming file and place for what is not valid or of another model_type; IoError
-// save() writes one that transformers reads, whole or not at all. @throws IoError; ValueError for other_fields that are
-// no JSON
-// check() looks at the sizes. @throws ValueError naming the field
+// load() reads a config.json. Unknown keys are kept in other_fields, and save() writes them back; a key for an
+// unsupported feature (cross-attention, for example) is refused.
+// @throws FormatError naming file and position for invalid contents or another model_type; IoError
+// save() writes a config.json that transformers can read, atomically. @throws IoError; ValueError if other_fields are
+// not valid JSON
+// check() validates the sizes. @throws ValueError naming the field
 
 /// GPT-2 (A. Radford et al., Language models are unsupervised multitask learners, 2019).
 struct DECLIVITY_API GPT2Config {
     std::int64_t vocab_size = 50257;
-    std::int64_t n_positions = 1024;  ///< tokens of the longest text
+    std::int64_t n_positions = 1024;  ///< maximum sequence length
     std::int64_t n_embd = 768;
     std::int64_t n_layer = 12;
     std::int64_t n_head = 12;
-    std::optional<std::int64_t> n_inner = std::nullopt;  ///< width of the feed-forward part; 4 n_embd if none
+    std::optional<std::int64_t> n_inner = std::nullopt;  ///< width of the feed-forward block; 4 n_embd if none
     std::string activation_function = "gelu_new";
     double resid_pdrop = 0.1;
     double embd_pdrop = 0.1;
@@ -49,9 +49,9 @@ struct DECLIVITY_API GPT2Config {
     bool scale_attn_weights = true;
     bool scale_attn_by_inverse_layer_idx = false;
     bool tie_word_embeddings = true;
-    // Tokens that the config names, for GenerationOptions and tokenizers: the model itself needs none of them.
+    // Special tokens of the config, for GenerationOptions and tokenizers; not used by the model itself.
     std::optional<std::int64_t> bos_token_id = std::nullopt;
-    std::vector<std::int64_t> eos_token_id = {};  ///< of a file with one or a list of them; none if empty
+    std::vector<std::int64_t> eos_token_id = {};  ///< a single token or a list in the file; empty if none
     std::optional<std::int64_t> pad_token_id = std::nullopt;
     OtherFields other_fields = {};
 
@@ -60,17 +60,18 @@ struct DECLIVITY_API GPT2Config {
     void check() const;
 };
 
-/// How rotary frequencies are changed for texts longer than those of training.
+/// Scaling of rotary frequencies (RoPE) for sequences longer than in training.
 struct RopeScaling {
     std::string rope_type = "default";  ///< default, linear (all divided by factor) or llama3
     double factor = 1;
-    /// Of llama3: waves longer than original_max_position_embeddings / low_freq_factor are stretched by factor, those
-    /// shorter than original_max_position_embeddings / high_freq_factor are not, and between the two in between.
+    /// For llama3: wavelengths above original_max_position_embeddings / low_freq_factor are stretched by factor, those
+    /// below original_max_position_embeddings / high_freq_factor are unchanged, with interpolation in between.
     double low_freq_factor = 1, high_freq_factor = 4;
     std::int64_t original_max_position_embeddings = 8192;
 };
 
-/// Llama (H. Touvron et al., LLaMA, 2023; The Llama 3 herd of models, 2024), and models of its form: Mistral, Qwen2.
+/// Llama (H. Touvron et al., LLaMA, 2023; The Llama 3 herd of models, 2024), and models of the same architecture:
+/// Mistral, Qwen2.
 struct DECLIVITY_API LlamaConfig {
     std::string model_type = "llama";  ///< llama, mistral or qwen2
     std::int64_t vocab_size = 32000;
@@ -87,19 +88,19 @@ struct DECLIVITY_API LlamaConfig {
     bool tie_word_embeddings = false;
     double rope_theta = 10000;
     RopeScaling rope_scaling = {};
-    bool attention_bias = false;  ///< of all four projections
-    bool qkv_bias = false;        ///< of those of query, key and value alone, as in Qwen2
+    bool attention_bias = false;  ///< biases of all four projections
+    bool qkv_bias = false;        ///< biases of query, key and value only, as in Qwen2
     bool mlp_bias = false;
     double attention_dropout = 0;
-    std::optional<std::int64_t> sliding_window = std::nullopt;  ///< a token sees those less than so many away
-    std::int64_t max_window_layers = 0;                         ///< layers in front that see all nonetheless
-    // Tokens that the config names, for GenerationOptions and tokenizers: the model itself needs none of them.
+    std::optional<std::int64_t> sliding_window = std::nullopt;  ///< a token attends to those less than this far away
+    std::int64_t max_window_layers = 0;                         ///< number of first layers without a sliding window
+    // Special tokens of the config, for GenerationOptions and tokenizers; not used by the model itself.
     std::optional<std::int64_t> bos_token_id = std::nullopt;
-    std::vector<std::int64_t> eos_token_id = {};  ///< of a file with one or a list of them; none if empty
+    std::vector<std::int64_t> eos_token_id = {};  ///< a single token or a list in the file; empty if none
     std::optional<std::int64_t> pad_token_id = std::nullopt;
     OtherFields other_fields = {};
 
-    /// Of Mistral and Qwen2 the defaults are their own.
+    /// For Mistral and Qwen2, defaults are those of their own configurations.
     static LlamaConfig load(const std::filesystem::path& path);
     void save(const std::filesystem::path& path) const;
     void check() const;
@@ -122,8 +123,8 @@ struct DECLIVITY_API BERTConfig {
     double initializer_range = 0.02;
     double layer_norm_eps = 1e-12;
     std::optional<double> classifier_dropout = std::nullopt;  ///< hidden_dropout_prob if none
-    bool tie_word_embeddings = true;                          ///< of the head that fills in masked words
-    std::int64_t num_labels = 2;                              ///< as many as id2label has
+    bool tie_word_embeddings = true;                          ///< of the masked language model head
+    std::int64_t num_labels = 2;                              ///< number of entries of id2label
     OtherFields other_fields = {};
 
     static BERTConfig load(const std::filesystem::path& path);
@@ -148,7 +149,7 @@ struct DECLIVITY_API ViTConfig {
     bool qkv_bias = true;
     std::optional<std::int64_t> pooler_output_size = std::nullopt;  ///< hidden_size if none
     std::string pooler_act = "tanh";
-    std::int64_t num_labels = 2;  ///< as many as id2label has
+    std::int64_t num_labels = 2;  ///< number of entries of id2label
     OtherFields other_fields = {};
 
     static ViTConfig load(const std::filesystem::path& path);

@@ -8,19 +8,20 @@ namespace declivity::models {
 class GPT2Model;
 class LMHead;
 
-/// GPT-2 with its head: the names of parameters are those of transformers' GPT2LMHeadModel. Weights of its layers lie
-/// as in nn::Linear, (out, in); in files they are transposed, which load and save look after. Dropout while training.
+/// GPT-2 with language model head: parameter names are those of GPT2LMHeadModel in transformers. Linear weights have
+/// the layout of nn::Linear, (out, in); load and save transpose those of files. Dropout in training mode.
 class DECLIVITY_API GPT2 : public CausalLM {
   public:
-    /// Initial values as there: normal with initializer_range, less where residuals add up.
+    /// Initialised as the original: normal with initializer_range, scaled down before residual additions.
     /// @throws ValueError as config.check()
     explicit GPT2(const GPT2Config& config, const ModelOptions& options = {});
-    /// From a folder with config.json and safetensors, or several of them with an index.
-    /// @throws FormatError naming file and place; IoError; ValueError naming what is missing; ShapeError
+    /// Loads a folder with config.json and a safetensors file, or several with an index.
+    /// @throws FormatError naming file and position; IoError; ValueError listing what is missing; ShapeError
     static GPT2 from_pretrained(const std::filesystem::path& folder, const PretrainedOptions& options = {});
-    /// Reads parameters from what io::SafetensorsReader reads, with or without "transformer." in front of their names.
+    /// Loads parameters from what io::SafetensorsReader reads, with or without the prefix "transformer." of their
+    /// names.
     LoadedState load_weights(const std::filesystem::path& path, bool strict = true);
-    /// Writes config.json and the parameters, for from_pretrained here and there.
+    /// Writes config.json and the parameters, in the format of from_pretrained here and in transformers.
     void save_pretrained(const std::filesystem::path& folder, std::uint64_t max_shard_size = 5'000'000'000) const;
     [[nodiscard]] const GPT2Config& config() const noexcept { return config_; }
 

@@ -1,4 +1,4 @@
-// Layer 5. A network that tells which of some words, or other short sounds, it hears.
+// Layer 5. Keyword spotting: classification of spoken words or other short sounds.
 #pragma once
 
 #include <cstdint>
@@ -17,24 +17,24 @@ namespace declivity::models {
 struct DECLIVITY_API KeywordCNNConfig {
     std::int64_t classes = 0;
     std::int64_t sample_rate = 16000;
-    std::int64_t n_fft = 512;       ///< samples of a frame
-    std::int64_t hop_length = 160;  ///< samples from one frame to the next
+    std::int64_t n_fft = 512;       ///< FFT window in samples
+    std::int64_t hop_length = 160;  ///< hop between frames in samples
     std::int64_t n_mels = 40;
     double f_min = 20;  ///< Hz, of the lowest filter; the highest ends at half the sample rate
     std::int64_t channels = 64;
-    std::int64_t blocks = 4;  ///< of a depthwise and a pointwise convolution
-    double dropout = 0.2;     ///< in front of the last layer
+    std::int64_t blocks = 4;  ///< number of depthwise separable convolution blocks
+    double dropout = 0.2;     ///< before the last layer
     /// @throws ValueError naming the field
     void check() const;
 };
 
-/// A small convolutional network over a logarithmic mel spectrogram, DS-CNN (Y. Zhang, N. Suda, L. Lai, V. Chandra,
-/// Hello edge: keyword spotting on microcontrollers, 2017): a convolution of 10 frames by 4 mels with a stride of 2,
-/// `blocks` of a 3 x 3 convolution of each channel and one of 1 x 1 across channels, each with batch normalisation and
-/// ReLU, the mean over all places, and a linear layer. Samples (N, T) give logits (N, classes), for any T of at least
+/// A small convolutional network on log-mel spectrograms, DS-CNN (Y. Zhang, N. Suda, L. Lai, V. Chandra, Hello edge:
+/// keyword spotting on microcontrollers, 2017): a convolution of 10 frames by 4 mels with a stride of 2, `blocks`
+/// depthwise separable blocks (3 x 3 depthwise and 1 x 1 pointwise convolution, each with batch normalisation and
+/// ReLU), global average pooling, and a linear layer. Samples (N, T) -> logits (N, classes), for any T of at least
 /// n_fft / 2 + 1.
 ///
-/// Loudness plays little part: mels are normalised by the mean of their logarithm over a recording.
+/// Insensitive to loudness: mels are normalised by the mean of their logarithm over a recording.
 ///
 /// Buffers mel.* (window and filters); parameters norm.* (batch normalisation of each mel), stem.0.weight (channels, 1,
 /// 4, 10), stem.1.*, blocks.0.0.weight (channels, 1, 3, 3), blocks.0.1.*, blocks.0.3.weight (channels, channels, 1, 1),
@@ -42,7 +42,7 @@ struct DECLIVITY_API KeywordCNNConfig {
 class DECLIVITY_API KeywordCNN : public nn::Layer {
   public:
     explicit KeywordCNN(const KeywordCNNConfig& config, const ModelOptions& options = {});
-    /// The logarithmic mel spectrogram of samples (N, T), before it is normalised: (N, n_mels, frames).
+    /// Log-mel spectrogram of samples (N, T), before normalisation: (N, n_mels, frames).
     [[nodiscard]] Tensor features(const Tensor& samples);
     [[nodiscard]] const KeywordCNNConfig& config() const noexcept { return config_; }
     [[nodiscard]] std::string type_name() const override { return "KeywordCNN"; }

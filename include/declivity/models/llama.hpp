@@ -1,4 +1,4 @@
-// Layer 5. Llama, and models of its form.
+// Layer 5. Llama, and models of the same architecture.
 #pragma once
 
 #include <declivity/models/causal_lm.hpp>
@@ -8,18 +8,18 @@ namespace declivity::models {
 class LlamaModel;
 class LMHead;
 
-/// Llama, Mistral or Qwen2 with its head, as the config says: the names of parameters are those of transformers'
-/// LlamaForCausalLM. RMSNorm, rotary positions, grouped-query attention, SwiGLU.
+/// Llama, Mistral or Qwen2 with language model head, depending on the config: parameter names are those of
+/// LlamaForCausalLM in transformers. RMSNorm, rotary positions, grouped-query attention, SwiGLU.
 class DECLIVITY_API Llama : public CausalLM {
   public:
-    /// Initial values normal with initializer_range. @throws ValueError as config.check()
+    /// Initialised from a normal distribution with initializer_range. @throws ValueError as config.check()
     explicit Llama(const LlamaConfig& config, const ModelOptions& options = {});
-    /// From a folder with config.json and safetensors, or several of them with an index.
-    /// @throws FormatError naming file and place; IoError; ValueError naming what is missing; ShapeError
+    /// Loads a folder with config.json and a safetensors file, or several with an index.
+    /// @throws FormatError naming file and position; IoError; ValueError listing what is missing; ShapeError
     static Llama from_pretrained(const std::filesystem::path& folder, const PretrainedOptions& options = {});
-    /// Reads parameters from what io::SafetensorsReader reads, with or without "model." in front of their names.
+    /// Loads parameters from what io::SafetensorsReader reads, with or without the prefix "model." of their names.
     LoadedState load_weights(const std::filesystem::path& path, bool strict = true);
-    /// Writes config.json and the parameters, for from_pretrained here and there.
+    /// Writes config.json and the parameters, in the format of from_pretrained here and in transformers.
     void save_pretrained(const std::filesystem::path& folder, std::uint64_t max_shard_size = 5'000'000'000) const;
     [[nodiscard]] const LlamaConfig& config() const noexcept { return config_; }
 

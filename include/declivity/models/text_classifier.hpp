@@ -1,4 +1,4 @@
-// Layer 5. Classifiers of texts: convolutions over words, and a transformer encoder.
+// Layer 5. Text classifiers: TextCNN and a transformer encoder.
 #pragma once
 
 #include <cstdint>
@@ -22,18 +22,18 @@ struct DECLIVITY_API TextCNNConfig {
     std::int64_t vocab_size = 0;
     std::int64_t num_classes = 2;
     std::int64_t embedding_dim = 128;
-    std::int64_t num_filters = 100;                   ///< of each size
-    std::vector<std::int64_t> filter_sizes{3, 4, 5};  ///< tokens that a filter sees
+    std::int64_t num_filters = 100;                   ///< number of filters of each size
+    std::vector<std::int64_t> filter_sizes{3, 4, 5};  ///< widths of filters in tokens
     double dropout = 0.5;
-    std::int64_t padding_idx = 0;  ///< the token that fills texts up at their ends
+    std::int64_t padding_idx = 0;  ///< padding token
 
     /// @throws ValueError naming the field
     void check() const;
 };
 
-/// Convolutions over the tokens of a text, and the largest answer of each (Y. Kim, Convolutional neural networks for
-/// sentence classification, 2014): input_ids (N, L), i64 or i32, L >= 1 -> scores (N, num_classes). Padding behind a
-/// text changes nothing, but that texts shorter than a filter are filled up to its size.
+/// Convolutions over the tokens with max pooling over time (Y. Kim, Convolutional neural networks for sentence
+/// classification, 2014): input_ids (N, L), i64 or i32, L >= 1 -> scores (N, num_classes). Trailing padding does not
+/// affect the result, except that sequences shorter than a filter are padded to its width.
 class DECLIVITY_API TextCNN : public nn::Layer {
   public:
     explicit TextCNN(const TextCNNConfig& config, const ModelOptions& options = {});
@@ -61,15 +61,15 @@ struct DECLIVITY_API TransformerClassifierConfig {
     std::int64_t num_layers = 2;
     std::int64_t dim_feedforward = 512;
     double dropout = 0.1;
-    std::int64_t max_length = 512;  ///< tokens of the longest text
-    std::int64_t padding_idx = 0;   ///< the token that fills texts up at their ends
+    std::int64_t max_length = 512;  ///< maximum sequence length
+    std::int64_t padding_idx = 0;   ///< padding token
 
     /// @throws ValueError naming the field
     void check() const;
 };
 
-/// Learned positions, a pre-norm nn::TransformerEncoder, and the mean of what it makes of a text's tokens: input_ids
-/// (N, L), i64 or i32 -> scores (N, num_classes). Padding changes nothing; a text of padding alone has a mean of zeros.
+/// Learned positions, a pre-norm nn::TransformerEncoder, and mean pooling over the tokens: input_ids (N, L), i64 or i32
+/// -> scores (N, num_classes). Padding does not affect the result; the mean of a sequence of only padding is zero.
 class DECLIVITY_API TransformerClassifier : public nn::Layer {
   public:
     explicit TransformerClassifier(const TransformerClassifierConfig& config, const ModelOptions& options = {});

@@ -1,4 +1,4 @@
-// Layer 5. Translation: an encoder reads, a decoder writes.
+// Layer 5. Translator: an encoder-decoder transformer for translation.
 #pragma once
 
 #include <cstdint>
@@ -28,18 +28,18 @@ struct DECLIVITY_API TranslatorConfig {
     std::int64_t num_decoder_layers = 2;
     std::int64_t dim_feedforward = 512;
     double dropout = 0.1;
-    std::int64_t max_length = 512;    ///< tokens of the longest text, of both
-    std::int64_t padding_idx = 0;     ///< the token that fills texts up at their ends, of both
-    bool tie_word_embeddings = true;  ///< the last product has the target's embeddings as its weight
+    std::int64_t max_length = 512;    ///< maximum sequence length of source and target
+    std::int64_t padding_idx = 0;     ///< padding token of source and target
+    bool tie_word_embeddings = true;  ///< ties the output projection to the target embeddings
 
     /// @throws ValueError naming the field
     void check() const;
 };
 
 /// Transformer of A. Vaswani et al. (Attention is all you need, 2017), with sinusoidal positions and pre-norm layers:
-/// source (N, S) and target (N, T), i64 or i32 -> scores of the token behind each of the target's, (N, T,
-/// target_vocab_size). For training the target is moved by one: it begins with a begin token, and the labels end with
-/// an end token. What stands at padding of the target is not to be counted (CrossEntropyOptions::ignore_index).
+/// source (N, S) and target (N, T), i64 or i32 -> scores of the token after each target position, (N, T,
+/// target_vocab_size). For training (teacher forcing) shift the target by one: it starts with a begin token, and the
+/// labels end with an end token. Exclude scores at target padding from the loss (CrossEntropyOptions::ignore_index).
 ///
 ///     models::Translator model({.source_vocab_size = 100, .target_vocab_size = 80});
 ///     Tensor scores = model(source, target);
@@ -47,14 +47,15 @@ struct DECLIVITY_API TranslatorConfig {
 class DECLIVITY_API Translator : public nn::Callable<Tensor(Tensor source, Tensor target)> {
   public:
     explicit Translator(const TranslatorConfig& config, const ModelOptions& options = {});
-    /// What the decoder looks at: (N, S) -> (N, S, d_model).
+    /// Encoder output: (N, S) -> (N, S, d_model).
     [[nodiscard]] Tensor encode(const Tensor& source);
-    /// @param memory of encode(source), which may have one text for all targets, N = 1
+    /// @param memory result of encode(source), whose batch size may be 1 to share it among all targets
     [[nodiscard]] Tensor decode(const Tensor& target, const Tensor& memory, const Tensor& source);
-    /// How much each token of the target looks at each of the source, by layers: (N, heads, T, S) each.
+    /// Cross-attention weights from target to source for each layer: (N, heads, T, S) each.
     [[nodiscard]] std::vector<Tensor> attention_to_source(const Tensor& source, const Tensor& target);
-    /// Writes behind `prompt`, which the begin token is part of, in evaluation mode and without a graph.
-    /// @throws ValueError as text::generate(), and where the text would be longer than the model's
+    /// Generates a translation after `prompt`, which includes the begin token, in evaluation mode and without
+    /// gradients.
+    /// @throws ValueError as text::generate(), and if the sequence would exceed the model's maximum length
     [[nodiscard]] std::vector<text::GeneratedSequence> translate(const std::vector<std::int64_t>& source,
                                                                  const std::vector<std::int64_t>& prompt,
                                                                  const text::GenerationOptions& options = {});

@@ -1,4 +1,4 @@
-// Layer 5. Vision transformer, without a head and with one.
+// Layer 5. Vision transformer encoder and image classifier.
 #pragma once
 
 #include <cstdint>
@@ -11,14 +11,14 @@ namespace declivity::models {
 class ViTEmbeddings;
 class ViTEncoder;
 
-/// Images (N, num_channels, image_size, image_size) -> states of the class token and of each patch. Names as
-/// transformers' ViTModel.
+/// Images (N, num_channels, image_size, image_size) -> hidden states of the class token and of each patch. Names as in
+/// ViTModel of transformers.
 class DECLIVITY_API ViT : public nn::Callable<EncoderOutput(Tensor)> {
   public:
-    /// Initial values normal with initializer_range. @throws ValueError as config.check()
+    /// Initialised from a normal distribution with initializer_range. @throws ValueError as config.check()
     explicit ViT(const ViTConfig& config, const ModelOptions& options = {}, bool add_pooling_layer = true);
-    /// From a folder with config.json and safetensors, of a model with or without a head.
-    /// @throws FormatError naming file and place; IoError; ValueError naming what is missing; ShapeError
+    /// Loads a folder with config.json and safetensors files, of a model with or without a head.
+    /// @throws FormatError naming file and position; IoError; ValueError listing what is missing; ShapeError
     static ViT from_pretrained(const std::filesystem::path& folder, const PretrainedOptions& options = {},
                                bool add_pooling_layer = true);
     LoadedState load_weights(const std::filesystem::path& path, bool strict = true);
@@ -38,7 +38,7 @@ class DECLIVITY_API ViT : public nn::Callable<EncoderOutput(Tensor)> {
     BERTPooler* pooler_ = nullptr;
 };
 
-/// ViT that classifies images: scores (N, num_labels). Names as transformers' ViTForImageClassification.
+/// ViT image classifier: scores (N, num_labels). Names as in ViTForImageClassification of transformers.
 class DECLIVITY_API ViTForImageClassification : public nn::Layer {
   public:
     explicit ViTForImageClassification(const ViTConfig& config, const ModelOptions& options = {});

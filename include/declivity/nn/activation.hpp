@@ -1,4 +1,4 @@
-// Layer 4. Activations as layers, beside those of functional.hpp. Names and defaults are PyTorch's.
+// Layer 4. Activation layers in addition to those of functional.hpp. Names and defaults are PyTorch's.
 #pragma once
 
 #include <utility>
@@ -9,7 +9,7 @@
 
 namespace declivity::nn {
 
-/// A function without parameters and without state, so that steps with it can be recorded.
+/// Base of layers without parameters and state, which are capture-safe.
 template <class Self>
 struct Activation : Lambda {
     using Lambda::Lambda;
@@ -82,8 +82,8 @@ struct PixelUnshuffle : Activation<PixelUnshuffle> {
         : Activation([=](const Tensor& x) { return pixel_unshuffle(x, downscale_factor); }, "PixelUnshuffle") {}
 };
 
-/// x where it is positive, weight x elsewhere; the weight is learned, one number or one for each channel, 0.25 at
-/// first.
+/// x where it is positive, weight x otherwise (parametric ReLU). The weight is learned, a single number or one per
+/// channel, with initial value 0.25.
 class PReLU : public Layer {
   public:
     explicit PReLU(std::int64_t num_parameters = 1, double init = 0.25)

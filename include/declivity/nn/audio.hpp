@@ -1,4 +1,4 @@
-// Layer 4. Spectrograms as layers, which keep their windows and filter banks as buffers, with the names of torchaudio.
+// Layer 4. Spectrogram layers with torchaudio's names; windows and filter banks are buffers.
 #pragma once
 
 #include <cstdint>
@@ -9,7 +9,7 @@
 
 namespace declivity::nn {
 
-/// See audio::spectrogram, whose options it takes; buffer "window".
+/// See audio::spectrogram for the options; buffer "window".
 class DECLIVITY_API Spectrogram : public Layer {
   public:
     explicit Spectrogram(audio::SpectrogramOptions options = {}, const TensorOptions& tensors = {});
@@ -26,10 +26,10 @@ class DECLIVITY_API Spectrogram : public Layer {
     Tensor window_;
 };
 
-/// The filters of a mel spectrogram: (..., frequencies, frames) -> (..., n_mels, frames); buffer "fb".
+/// Mel filter bank: (..., frequencies, frames) -> (..., n_mels, frames); buffer "fb".
 class DECLIVITY_API MelScale : public Layer {
   public:
-    /// @param n_stft frequencies
+    /// @param n_stft number of frequencies
     explicit MelScale(std::int64_t n_mels = 128, std::int64_t sample_rate = 16000, std::int64_t n_stft = 201,
                       const audio::MelFilterBankOptions& mel = {}, const TensorOptions& tensors = {});
     [[nodiscard]] Tensor filter_bank() const { return bank_; }
@@ -43,11 +43,11 @@ class DECLIVITY_API MelScale : public Layer {
     Tensor bank_;
 };
 
-/// See audio::mel_spectrogram, whose options it takes; children "spectrogram" and "mel_scale".
+/// See audio::mel_spectrogram for the options; children "spectrogram" and "mel_scale".
 class DECLIVITY_API MelSpectrogram : public Layer {
   public:
     explicit MelSpectrogram(audio::MelSpectrogramOptions options = {}, const TensorOptions& tensors = {});
-    /// With the buffers.
+    /// Options including the buffers.
     [[nodiscard]] audio::MelSpectrogramOptions options() const;
     [[nodiscard]] std::string type_name() const override { return "MelSpectrogram"; }
     [[nodiscard]] const std::type_info& capture_safe() const override { return typeid(MelSpectrogram); }
@@ -61,7 +61,7 @@ class DECLIVITY_API MelSpectrogram : public Layer {
     MelScale& mel_scale_;
 };
 
-/// See audio::mfcc, whose options it takes; child "MelSpectrogram".
+/// See audio::mfcc for the options; child "MelSpectrogram".
 class DECLIVITY_API MFCC : public Layer {
   public:
     explicit MFCC(audio::MfccOptions options = {}, const TensorOptions& tensors = {});

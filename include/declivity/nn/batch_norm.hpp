@@ -7,19 +7,19 @@ namespace declivity::nn {
 
 struct BatchNormOptions {
     double eps = 1e-5;
-    std::optional<double> momentum = 0.1;         ///< none: running statistics are the average of all batches
-    bool affine = true;                           ///< with weight (starts at 1) and bias (starts at 0)
-    bool track_running_stats = true;              ///< false: without buffers, and normalises by the batch always
-    DType dtype = DType::f32;                     ///< of parameters and buffers
+    std::optional<double> momentum = 0.1;  ///< none: running statistics are the cumulative average of all batches
+    bool affine = true;                    ///< learnable weight (initially 1) and bias (initially 0)
+    bool track_running_stats = true;       ///< false: no buffers, always normalises with batch statistics
+    DType dtype = DType::f32;              ///< of parameters and buffers
     std::optional<Device> device = std::nullopt;  ///< default_device() if none
 };
 
-/// Normalises each channel of x (N, C, ...), of any number of axes from 2, see declivity::batch_norm. Buffers
-/// running_mean and running_var (C), and num_batches_tracked, i64 without axes: how many batches it was trained on.
+/// Normalises each channel of x (N, C, ...) with at least 2 axes, see declivity::batch_norm. Buffers running_mean and
+/// running_var (C), and num_batches_tracked, i64, 0-dimensional: number of training batches.
 class DECLIVITY_API BatchNorm : public Layer {
   public:
     explicit BatchNorm(std::int64_t num_features, const BatchNormOptions& options = {});
-    /// Undefined without affine, and without track_running_stats.
+    /// Undefined without affine or track_running_stats, respectively.
     [[nodiscard]] Tensor weight() const { return weight_; }
     [[nodiscard]] Tensor bias() const { return bias_; }
     [[nodiscard]] Tensor running_mean() const { return running_mean_; }

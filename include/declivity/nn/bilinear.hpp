@@ -12,7 +12,8 @@ struct BilinearOptions {
 };
 
 /// x1 (..., in1_features) and x2 (..., in2_features) -> (..., out_features), see declivity::bilinear. Weight
-/// (out_features, in1_features, in2_features) and bias (out_features) start uniform in +-1 / sqrt(in1_features).
+/// (out_features, in1_features, in2_features) and bias (out_features) are initialised uniformly in +-1 /
+/// sqrt(in1_features).
 class DECLIVITY_API Bilinear : public Callable<Tensor(Tensor, Tensor)> {
   public:
     Bilinear(std::int64_t in1_features, std::int64_t in2_features, std::int64_t out_features,

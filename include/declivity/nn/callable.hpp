@@ -1,4 +1,4 @@
-// Layer 4. Callable: a module that is called, with any arguments and any result.
+// Layer 4. Callable: base class of modules that can be called, with any argument and result types.
 #pragma once
 
 #include <concepts>
@@ -22,8 +22,7 @@ class Callable;
 
 namespace detail {
 
-/// operator() for as many arguments as `First` counts, and for fewer: those that are left out are made by their default
-/// constructors.
+/// operator() with the number of arguments in `First`, and with fewer: missing arguments are default-constructed.
 template <class R, class Arguments, class First>
 class CallWith;
 
@@ -31,7 +30,7 @@ template <class R, class... Args>
 class DECLIVITY_API CallWith<R, std::tuple<Args...>, std::index_sequence<>> : public Module {
   public:
     R operator()() requires(sizeof...(Args) == 0) { return static_cast<Callable<R(Args...)>*>(this)->call({}); }
-    void operator()() requires(sizeof...(Args) != 0) = delete;  // the first argument is not left out
+    void operator()() requires(sizeof...(Args) != 0) = delete;  // the first argument is required
 };
 
 template <class R, class... Args, std::size_t... I>
@@ -57,7 +56,7 @@ requires(sizeof...(I) > 0) class DECLIVITY_API CallWith<R, std::tuple<Args...>, 
     }
 };
 
-/// Those of the values that are defined.
+/// The values that are defined.
 template <class... Values>
 std::vector<Tensor> defined_tensors_of(const Values&... values) {
     std::vector<Tensor> all;
@@ -68,26 +67,27 @@ std::vector<Tensor> defined_tensors_of(const Values&... values) {
 
 }  // namespace detail
 
-/// A module that is called with arguments of these types and gives an R, each a tensor, or whatever has a tensors_of(),
-/// by value. A subclass overrides `forward`:
+/// A module that is called with arguments of these types and returns an R; each is a tensor or a type with
+/// tensors_of(), by value. A subclass overrides `forward`:
 ///
 ///     struct Attention : nn::Callable<Tensor(Tensor query, Tensor memory, Tensor mask)> {
 ///         Tensor forward(Tensor query, Tensor memory, Tensor mask) override;
 ///     };
 ///     Attention attention;
-///     attention(query, memory);       // the mask is left out: an undefined tensor
+///     attention(query, memory);       // the mask is omitted: an undefined tensor
 ///
-/// Arguments that a call leaves out at the end are made by their default constructors.
+/// Omitted trailing arguments are default-constructed.
 ///
-/// Hooks are called with the module, before and after `forward`, in the order in which they were registered. Under
-/// CaptureOptions::hooks they only enqueue, as hooks of tensors do: a replay does not call them.
+/// Hooks are called with the module, before and after `forward`, in registration order. Under CaptureOptions::hooks
+/// they may only enqueue work, like tensor hooks: a replay does not call them.
 template <class R, class... Args>
 class DECLIVITY_API Callable<R(Args...)>
     : public detail::CallWith<R, std::tuple<Args...>, std::index_sequence_for<Args...>> {
     static_assert((std::is_same_v<Args, std::decay_t<Args>> && ...) && std::is_same_v<R, std::decay_t<R>>,
-                  "a module takes and gives values: Callable<Tensor(Tensor)>, not Callable<Tensor(const Tensor&)>");
-    static_assert((std::is_copy_constructible_v<Args> && ...), "hooks and observers keep a copy of the arguments");
-    static_assert(!std::is_void_v<R>, "a module gives a result");
+                  "Callable: expected types by value: Callable<Tensor(Tensor)>, not Callable<Tensor(const Tensor&)>");
+    static_assert((std::is_copy_constructible_v<Args> && ...),
+                  "Callable: expected copyable arguments, for hooks and observers");
+    static_assert(!std::is_void_v<R>, "Callable: expected a result type, got void");
 
   public:
     using Arguments = std::tuple<Args...>;
@@ -95,26 +95,25 @@ class DECLIVITY_API Callable<R(Args...)>
     using ForwardPreHook = std::function<void(Callable& module, Arguments& arguments)>;
     using ForwardHook = std::function<void(Callable& module, const Arguments& arguments, R& result)>;
 
-    /// `hook` is called before `forward`, and may replace arguments. Gives a number for remove_hook.
+    /// `hook` is called before `forward` and may replace arguments. Returns an id for remove_hook.
     int register_forward_pre_hook(ForwardPreHook hook) {
         const int number = this->new_hook("register_forward_pre_hook", hook != nullptr);
         pre_hooks_.emplace_back(number, std::move(hook));
         return number;
     }
-    /// `hook` is called after `forward`, with the arguments that it got, and may replace its result. Gives a number for
-    /// remove_hook.
+    /// `hook` is called after `forward`, with its arguments, and may replace its result. Returns an id for remove_hook.
     int register_forward_hook(ForwardHook hook) {
         const int number = this->new_hook("register_forward_hook", hook != nullptr);
         hooks_.emplace_back(number, std::move(hook));
         return number;
     }
-    /// Of either kind. A number that is gone already does nothing.
+    /// Removes a hook of either kind. An id that was removed already is ignored.
     void remove_hook(int number) {
         const auto is = [number](const auto& hook) { return hook.first == number; };
         if (std::erase_if(pre_hooks_, is) + std::erase_if(hooks_, is) > 0) this->note_change();
     }
 
-    /// summary() for a first argument of this shape, which is zeros; others are left out.
+    /// summary() for a first argument of zeros of the given shape; the others are omitted.
     /// @param dtype of the input; that of the first parameter if none
     [[nodiscard]] std::string summary(
         const Shape& input, std::optional<DType> dtype = std::nullopt) requires std::invocable<Callable&, Tensor> {
@@ -150,7 +149,7 @@ class DECLIVITY_API Callable<R(Args...)>
             return forward_with(arguments);
         return call_seen(call, std::move(arguments));
     }
-    /// With hooks, or observers. Hooks are copied, since one may add or remove some.
+    /// Call with hooks or observers. The hooks are copied, since a hook may add or remove hooks.
     R call_seen(const Module::Call& call, Arguments arguments) {
         if (!pre_hooks_.empty() || !hooks_.empty()) call.runs_hooks();
         for (const auto& [number, hook] : std::vector(pre_hooks_)) hook(*this, arguments);
@@ -166,20 +165,20 @@ class DECLIVITY_API Callable<R(Args...)>
     std::vector<std::pair<int, ForwardHook>> hooks_;
 };
 
-/// A module from one tensor to one, as most layers are.
+/// A module from one tensor to one tensor, as most layers are.
 using Layer = Callable<Tensor(Tensor)>;
 extern template class DECLIVITY_API Callable<Tensor(Tensor)>;
 
-/// A table of the layers that a call with these inputs runs through, in evaluation mode and without a graph: shapes of
-/// the outputs, parameters, multiply-adds. The last line has the sums.
+/// Table of the layers that a call with these inputs runs, in evaluation mode and without gradients: output shapes,
+/// parameters, multiply-adds. The last line has the totals.
 template <class R, class... Args, class... Inputs>
 requires std::invocable < Callable<R(Args...)>
 &, const Inputs&... > std::string summary(Callable<R(Args...)>& model, const Inputs&... inputs) {
     return model.summary_of(detail::defined_tensors_of(inputs...), [&] { (void)model(inputs...); });
 }
 
-/// While one lives, it is told of every module call of this thread, after the call: the path of scopes, the module, and
-/// the defined tensors of what it got and what it gave (tensors_of). Parametrisations of parameters are not told.
+/// RAII observer of all module calls of this thread: after each call it receives the path of scopes, the module, and
+/// the defined tensors of arguments and result (tensors_of). Parametrisations of parameters are excluded.
 class DECLIVITY_API ObserveCalls {
   public:
     using Observer = std::function<void(const std::string& path, const Module& module,

@@ -1,4 +1,4 @@
-// Layer 4. Convolutions of sequences.
+// Layer 4. 1D convolutions.
 #pragma once
 
 #include <declivity/nn/callable.hpp>
@@ -9,17 +9,17 @@ namespace declivity::nn {
 
 struct Conv1dOptions {
     std::int64_t stride = 1;
-    ConvPadding padding = 0;  ///< around x
+    ConvPadding padding = 0;  ///< on both sides of x
     std::int64_t dilation = 1;
     std::int64_t groups = 1;
     bool bias = true;
     DType dtype = DType::f32;                     ///< of the parameters
     std::optional<Device> device = std::nullopt;  ///< default_device() if none
-    PadMode padding_mode = PadMode::zeros;        ///< what the padding consists of
+    PadMode padding_mode = PadMode::zeros;        ///< padding mode
 };
 
 /// x (N, in_channels, L) -> (N, out_channels, P), see declivity::conv1d. Weight (out_channels, in_channels / groups,
-/// kernel_size) and bias (out_channels) start as those of Conv2d.
+/// kernel_size) and bias (out_channels) are initialised as in Conv2d.
 class DECLIVITY_API Conv1d : public Layer {
   public:
     Conv1d(std::int64_t in_channels, std::int64_t out_channels, std::int64_t kernel_size,

@@ -1,4 +1,4 @@
-// Layer 4. Convolutions of images.
+// Layer 4. 2D convolutions.
 #pragma once
 
 #include <declivity/nn/callable.hpp>
@@ -9,18 +9,17 @@ namespace declivity::nn {
 
 struct Conv2dOptions {
     Size2 stride = 1;
-    ConvPadding padding = 0;  ///< around x
+    ConvPadding padding = 0;  ///< on all sides of x
     Size2 dilation = 1;
     std::int64_t groups = 1;
     bool bias = true;
     DType dtype = DType::f32;                     ///< of the parameters
     std::optional<Device> device = std::nullopt;  ///< default_device() if none
-    PadMode padding_mode = PadMode::zeros;        ///< what the padding consists of
+    PadMode padding_mode = PadMode::zeros;        ///< padding mode
 };
 
 /// x (N, in_channels, H, W) -> (N, out_channels, P, Q), see declivity::conv2d. Weight (out_channels, in_channels /
-/// groups, kernel_size) and bias (out_channels) start uniform in +-1 / sqrt(n), where n numbers of x make one of the
-/// result.
+/// groups, kernel_size) and bias (out_channels) are initialised uniformly in +-1 / sqrt(n), where n is the fan-in.
 class DECLIVITY_API Conv2d : public Layer {
   public:
     Conv2d(std::int64_t in_channels, std::int64_t out_channels, Size2 kernel_size, const Conv2dOptions& options = {});

@@ -1,4 +1,4 @@
-// Layer 4. Convolutions of volumes, transposed ones of sequences and volumes, and windows as columns.
+// Layer 4. 3D convolutions, 1D and 3D transposed convolutions, unfold and fold.
 #pragma once
 
 #include <declivity/nn/callable.hpp>
@@ -9,17 +9,17 @@ namespace declivity::nn {
 
 struct Conv3dOptions {
     Size3 stride = 1;
-    ConvPadding padding = 0;  ///< around x
+    ConvPadding padding = 0;  ///< on all sides of x
     Size3 dilation = 1;
     std::int64_t groups = 1;
     bool bias = true;
     DType dtype = DType::f32;                     ///< of the parameters
     std::optional<Device> device = std::nullopt;  ///< default_device() if none
-    PadMode padding_mode = PadMode::zeros;        ///< what the padding consists of
+    PadMode padding_mode = PadMode::zeros;        ///< padding mode
 };
 
 /// x (N, in_channels, D, H, W) -> (N, out_channels, E, F, G), see declivity::conv3d. Weight (out_channels, in_channels
-/// / groups, kernel_size) and bias (out_channels) start as those of Conv2d.
+/// / groups, kernel_size) and bias (out_channels) are initialised as in Conv2d.
 class DECLIVITY_API Conv3d : public Layer {
   public:
     Conv3d(std::int64_t in_channels, std::int64_t out_channels, Size3 kernel_size, const Conv3dOptions& options = {});
@@ -41,12 +41,12 @@ class DECLIVITY_API Conv3d : public Layer {
     Parameter weight_, bias_;
 };
 
-/// Of ConvTranspose1d and ConvTranspose3d; ConvTranspose2dOptions has the same.
+/// Options of ConvTranspose1d and ConvTranspose3d; ConvTranspose2dOptions has the same fields.
 template <int N>
 struct ConvTransposeOptions {
-    SpatialSize<N> stride = 1;          ///< distance between the places of neighbouring elements of x
-    SpatialSize<N> padding = 0;         ///< elements that are cut off on both sides
-    SpatialSize<N> output_padding = 0;  ///< further ones at the far sides, less than the stride or the dilation
+    SpatialSize<N> stride = 1;          ///< step in the output between neighbouring elements of x
+    SpatialSize<N> padding = 0;         ///< elements cropped on both sides of the output
+    SpatialSize<N> output_padding = 0;  ///< added at the end of each axis; below the stride or the dilation
     std::int64_t groups = 1;
     bool bias = true;
     SpatialSize<N> dilation = 1;
@@ -55,7 +55,7 @@ struct ConvTransposeOptions {
 };
 
 /// See declivity::conv_transpose1d, conv_transpose3d. Weight (in_channels, out_channels / groups, kernel_size) and bias
-/// (out_channels) start as those of ConvTranspose2d.
+/// (out_channels) are initialised as in ConvTranspose2d.
 template <int N>
 class DECLIVITY_API ConvTranspose : public Layer {
   public:
@@ -83,7 +83,7 @@ using ConvTranspose3dOptions = ConvTransposeOptions<3>;
 extern template class DECLIVITY_API ConvTranspose<1>;
 extern template class DECLIVITY_API ConvTranspose<3>;
 
-/// declivity::unfold.
+/// See declivity::unfold.
 class DECLIVITY_API Unfold : public Layer {
   public:
     explicit Unfold(const UnfoldParameters& windows) : windows_(windows) {}
@@ -97,7 +97,7 @@ class DECLIVITY_API Unfold : public Layer {
     UnfoldParameters windows_;
 };
 
-/// declivity::fold.
+/// See declivity::fold.
 class DECLIVITY_API Fold : public Layer {
   public:
     Fold(Size2 output_size, const UnfoldParameters& windows) : output_size_(output_size), windows_(windows) {}

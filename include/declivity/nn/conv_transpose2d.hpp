@@ -1,4 +1,4 @@
-// Layer 4. Transposed convolutions of images.
+// Layer 4. 2D transposed convolutions.
 #pragma once
 
 #include <declivity/nn/callable.hpp>
@@ -7,9 +7,9 @@
 namespace declivity::nn {
 
 struct ConvTranspose2dOptions {
-    Size2 stride = 1;          ///< distance between the places of neighbouring elements of x
-    Size2 padding = 0;         ///< rows and columns that are cut off on both sides
-    Size2 output_padding = 0;  ///< further ones at the far sides, less than the stride
+    Size2 stride = 1;          ///< step in the output between neighbouring elements of x
+    Size2 padding = 0;         ///< rows and columns cropped on both sides of the output
+    Size2 output_padding = 0;  ///< added at the end of each axis; below the stride
     std::int64_t groups = 1;
     bool bias = true;
     Size2 dilation = 1;
@@ -18,8 +18,8 @@ struct ConvTranspose2dOptions {
 };
 
 /// x (N, in_channels, H, W) -> (N, out_channels, P, Q), see declivity::conv_transpose2d. Weight (in_channels,
-/// out_channels / groups, kernel_size) and bias (out_channels) start uniform in +-1 / sqrt(out_channels / groups *
-/// kernel's area), as in PyTorch.
+/// out_channels / groups, kernel_size) and bias (out_channels) are initialised uniformly in +-1 / sqrt(out_channels /
+/// groups * kernel area), as in PyTorch.
 class DECLIVITY_API ConvTranspose2d : public Layer {
   public:
     ConvTranspose2d(std::int64_t in_channels, std::int64_t out_channels, Size2 kernel_size,

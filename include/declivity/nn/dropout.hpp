@@ -8,10 +8,11 @@
 
 namespace declivity::nn {
 
-/// While training, a function of x that drops elements with probability p; otherwise passes x through.
+/// Base of dropout layers: applies a function that drops elements with probability p in training mode, the identity in
+/// evaluation mode.
 class DECLIVITY_API DropoutBase : public Layer {
   public:
-    /// From the next call on.
+    /// Sets the generator for subsequent calls.
     void set_generator(const std::optional<Generator>& generator) { generator_ = generator; }
 
   protected:
@@ -25,16 +26,17 @@ class DECLIVITY_API DropoutBase : public Layer {
     std::optional<Generator> generator_;
 };
 
-/// While training, sets elements to 0 with probability p and scales the others up; otherwise passes x through.
+/// In training mode, zeroes elements with probability p and scales the others by 1 / (1 - p); identity in evaluation
+/// mode.
 class DECLIVITY_API Dropout : public DropoutBase {
   public:
-    /// @param generator where the numbers come from: that of the device without one
+    /// @param generator random generator; by default that of the device
     explicit Dropout(double p = 0.5, const std::optional<Generator>& generator = std::nullopt);
     [[nodiscard]] std::string type_name() const override { return "Dropout"; }
     [[nodiscard]] const std::type_info& capture_safe() const override { return typeid(Dropout); }
 };
 
-/// Whole channels of (N, C, L) or (C, L), see dropout1d().
+/// Drops whole channels of (N, C, L) or (C, L), see dropout1d().
 class DECLIVITY_API Dropout1d : public DropoutBase {
   public:
     explicit Dropout1d(double p = 0.5, const std::optional<Generator>& generator = std::nullopt);
@@ -42,7 +44,7 @@ class DECLIVITY_API Dropout1d : public DropoutBase {
     [[nodiscard]] const std::type_info& capture_safe() const override { return typeid(Dropout1d); }
 };
 
-/// Whole channels of (N, C, H, W), see dropout2d().
+/// Drops whole channels of (N, C, H, W), see dropout2d().
 class DECLIVITY_API Dropout2d : public DropoutBase {
   public:
     explicit Dropout2d(double p = 0.5, const std::optional<Generator>& generator = std::nullopt);
@@ -50,7 +52,7 @@ class DECLIVITY_API Dropout2d : public DropoutBase {
     [[nodiscard]] const std::type_info& capture_safe() const override { return typeid(Dropout2d); }
 };
 
-/// Whole channels of (N, C, D, H, W) or (C, D, H, W), see dropout3d().
+/// Drops whole channels of (N, C, D, H, W) or (C, D, H, W), see dropout3d().
 class DECLIVITY_API Dropout3d : public DropoutBase {
   public:
     explicit Dropout3d(double p = 0.5, const std::optional<Generator>& generator = std::nullopt);
@@ -58,7 +60,7 @@ class DECLIVITY_API Dropout3d : public DropoutBase {
     [[nodiscard]] const std::type_info& capture_safe() const override { return typeid(Dropout3d); }
 };
 
-/// For networks of selu, see alpha_dropout().
+/// Dropout for self-normalising networks with selu, see alpha_dropout().
 class DECLIVITY_API AlphaDropout : public DropoutBase {
   public:
     explicit AlphaDropout(double p = 0.5, const std::optional<Generator>& generator = std::nullopt);
@@ -66,7 +68,7 @@ class DECLIVITY_API AlphaDropout : public DropoutBase {
     [[nodiscard]] const std::type_info& capture_safe() const override { return typeid(AlphaDropout); }
 };
 
-/// The same for whole channels, see feature_alpha_dropout().
+/// AlphaDropout of whole channels, see feature_alpha_dropout().
 class DECLIVITY_API FeatureAlphaDropout : public DropoutBase {
   public:
     explicit FeatureAlphaDropout(double p = 0.5, const std::optional<Generator>& generator = std::nullopt);

@@ -1,4 +1,4 @@
-// Layer 4. Embedding: a table whose rows are learned.
+// Layer 4. Embedding: a learned lookup table.
 #pragma once
 
 #include <declivity/nn/callable.hpp>
@@ -7,7 +7,7 @@
 namespace declivity::nn {
 
 struct EmbeddingOptions {
-    /// A number whose row starts as zeros and gets no gradient; a negative one counts from the end.
+    /// Index whose row is initialised to zeros and gets no gradient; negative indices count from the end.
     std::optional<std::int64_t> padding_idx = std::nullopt;
     std::optional<double> max_norm = std::nullopt;  ///< see EmbeddingParameters
     double norm_type = 2;
@@ -16,13 +16,14 @@ struct EmbeddingOptions {
     std::optional<Device> device = std::nullopt;  ///< default_device() if none
 };
 
-/// Numbers of any shape S, i32 or i64 in [0, num_embeddings), give rows (S..., embedding_dim) of the weight
-/// (num_embeddings, embedding_dim), which starts normally distributed; see declivity::embedding.
+/// Looks up rows of the weight (num_embeddings, embedding_dim), which is initialised from a standard normal
+/// distribution: indices of any shape S, i32 or i64 in [0, num_embeddings) -> (S..., embedding_dim); see
+/// declivity::embedding.
 class DECLIVITY_API Embedding : public Layer {
   public:
     Embedding(std::int64_t num_embeddings, std::int64_t embedding_dim, const EmbeddingOptions& options = {});
-    /// With a copy of a table (num_embeddings, embedding_dim), of its type and on its device, that is not trained
-    /// unless `freeze` is false. The row of padding_idx stays as it is.
+    /// Embedding with a copy of a table (num_embeddings, embedding_dim), of its type and on its device, that is frozen
+    /// unless `freeze` is false. The row of padding_idx is not changed.
     [[nodiscard]] static Embedding from_pretrained(const Tensor& table, bool freeze = true,
                                                    const EmbeddingOptions& options = {});
     [[nodiscard]] Tensor weight() const { return weight_; }
@@ -45,7 +46,7 @@ class DECLIVITY_API Embedding : public Layer {
 struct EmbeddingBagOptions {
     BagMode mode = BagMode::mean;
     bool include_last_offset = false;  ///< see EmbeddingBagParameters
-    /// A number that counts for nothing, whose row starts as zeros; a negative one counts from the end.
+    /// Index that is ignored, and whose row is initialised to zeros; negative indices count from the end.
     std::optional<std::int64_t> padding_idx = std::nullopt;
     std::optional<double> max_norm = std::nullopt;
     double norm_type = 2;
@@ -54,12 +55,13 @@ struct EmbeddingBagOptions {
     std::optional<Device> device = std::nullopt;  ///< default_device() if none
 };
 
-/// Bags of rows of the weight (num_embeddings, embedding_dim), which starts normally distributed: called with numbers
-/// (B, L), or (N) and offsets (B), and, for BagMode::sum, per_sample_weights; see declivity::embedding_bag.
+/// Reduces bags of rows of the weight (num_embeddings, embedding_dim), which is initialised from a standard normal
+/// distribution. Called with indices (B, L), or (N) and offsets (B), and, for BagMode::sum, per_sample_weights; see
+/// declivity::embedding_bag.
 class DECLIVITY_API EmbeddingBag : public Callable<Tensor(Tensor, Tensor, Tensor)> {
   public:
     EmbeddingBag(std::int64_t num_embeddings, std::int64_t embedding_dim, const EmbeddingBagOptions& options = {});
-    /// As Embedding::from_pretrained.
+    /// See Embedding::from_pretrained.
     [[nodiscard]] static EmbeddingBag from_pretrained(const Tensor& table, bool freeze = true,
                                                       const EmbeddingBagOptions& options = {});
     [[nodiscard]] Tensor weight() const { return weight_; }

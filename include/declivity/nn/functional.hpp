@@ -1,4 +1,4 @@
-// Layer 4. Layers without parameters: activations, flatten, and any function as a layer.
+// Layer 4. Layers without parameters: activations, flatten, and arbitrary functions.
 #pragma once
 
 #include <functional>
@@ -10,7 +10,7 @@
 
 namespace declivity::nn {
 
-/// Any function of one tensor as a layer: nn::Lambda([](Tensor x) { return x * 2.0; }).
+/// Wraps a function of one tensor as a layer: nn::Lambda([](Tensor x) { return x * 2.0; }).
 class DECLIVITY_API Lambda : public Layer {
   public:
     explicit Lambda(std::function<Tensor(Tensor)> function, std::string type_name = "Lambda")
@@ -25,7 +25,7 @@ class DECLIVITY_API Lambda : public Layer {
     std::string type_name_;
 };
 
-/// Gives x back.
+/// Returns x.
 struct Identity : Lambda {
     Identity() : Lambda([](Tensor x) { return x; }, "Identity") {}
     const std::type_info& capture_safe() const override { return typeid(Identity); }
@@ -70,7 +70,7 @@ struct ChannelShuffle : Lambda {
         : Lambda([groups](const Tensor& x) { return channel_shuffle(x, groups); }, "ChannelShuffle") {}
     const std::type_info& capture_safe() const override { return typeid(ChannelShuffle); }
 };
-/// Joins the axes from `start_dim` on.
+/// Flattens the axes from `start_dim` on.
 struct Flatten : Lambda {
     explicit Flatten(std::int64_t start_dim = 1)
         : Lambda([start_dim](const Tensor& x) { return flatten(x, start_dim); }, "Flatten") {}

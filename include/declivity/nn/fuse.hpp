@@ -1,4 +1,4 @@
-// Layer 4. Batch normalisation of evaluation as a part of the layer before it.
+// Layer 4. Folding of batch normalisation into the preceding layer, for evaluation.
 #pragma once
 
 #include <declivity/nn/batch_norm.hpp>
@@ -10,11 +10,11 @@
 
 namespace declivity::nn {
 
-/// A layer in evaluation mode that gives what `norm` makes of the results of `layer`, but for rounding, which needs a
-/// norm with running statistics of as many channels as the layer gives; both stay as they are, and what is trained or
-/// loaded later has no part in it. Without a gradient, batch_norm does the same by itself where it follows a
-/// convolution: this is for weights that are written to files.
-/// @throws ValueError for a norm without running statistics, ShapeError for one of other channels
+/// Returns a layer in evaluation mode equivalent to `layer` followed by `norm`, up to rounding. norm must have running
+/// statistics and as many channels as the layer's output; both are unchanged, and later training or loading does not
+/// affect the result. Without gradients, batch_norm fuses into a preceding convolution by itself: use this function for
+/// weights that are exported to files.
+/// @throws ValueError for a norm without running statistics, ShapeError for a different number of channels
 DECLIVITY_API Conv1d fuse_conv_bn(const Conv1d& layer, const BatchNorm& norm);
 DECLIVITY_API Conv2d fuse_conv_bn(const Conv2d& layer, const BatchNorm& norm);
 DECLIVITY_API Conv3d fuse_conv_bn(const Conv3d& layer, const BatchNorm& norm);

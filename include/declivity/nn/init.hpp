@@ -1,4 +1,4 @@
-// Layer 4. Initial values of parameters. All draw from the device's random numbers (manual_seed), or from a generator.
+// Layer 4. Initialisation of parameters, with the device's random generator (manual_seed) or a given one.
 #pragma once
 
 #include <cstdint>
@@ -9,23 +9,24 @@
 
 namespace declivity::nn {
 
-/// Numbers of inputs and outputs of one unit of a weight (out, in, window...).
+/// fan_in and fan_out of a weight (out, in, window...).
 struct Fan {
     std::int64_t in = 0, out = 0;
 };
 /// @throws ShapeError for fewer than two axes
 DECLIVITY_API Fan fan_of(const Shape& weight);
 
-// Each fills the tensor in place and gives it back.
+// Each function fills the tensor in place and returns it.
 
 DECLIVITY_API Tensor uniform_(Tensor tensor, double low = 0, double high = 1,
                               const std::optional<Generator>& generator = std::nullopt);
 DECLIVITY_API Tensor normal_(Tensor tensor, double mean = 0, double std = 1,
                              const std::optional<Generator>& generator = std::nullopt);
-/// Normal values, drawn again until they lie within [mean - cut * std, mean + cut * std], on the host.
+/// Truncated normal distribution: values are redrawn until they are within [mean - cut * std, mean + cut * std], on the
+/// host.
 DECLIVITY_API Tensor truncated_normal_(Tensor tensor, double mean = 0, double std = 1, double cut = 2,
                                        const std::optional<Generator>& generator = std::nullopt);
-/// Uniform in +-sqrt(6 / ((1 + a^2) fan_in)), for layers followed by relu, or by leaky relu of slope a (He et al.
+/// Uniform in +-sqrt(6 / ((1 + a^2) fan_in)), for layers followed by relu, or by leaky relu with slope a (He et al.
 /// 2015).
 DECLIVITY_API Tensor kaiming_uniform_(Tensor weight, double a = 0,
                                       const std::optional<Generator>& generator = std::nullopt);

@@ -1,4 +1,4 @@
-// Layer 4. The cache of keys and values with which a language model writes.
+// Layer 4. KV cache for text generation with a transformer.
 #pragma once
 
 #include <cstdint>
@@ -12,28 +12,28 @@
 namespace declivity::nn {
 
 struct KeyValueCacheOptions {
-    DType dtype = DType::f32;                              ///< of what is kept; f16 and bf16 beside models of f32
-    std::optional<std::int64_t> page_size = std::nullopt;  ///< keys of a page; one block for each sample if none
-    /// Pages of a layer, which reserve() gives to samples; if none, as many as all samples can fill, given at once.
+    DType dtype = DType::f32;  ///< type of the cache; f16 and bf16 are allowed with f32 models
+    std::optional<std::int64_t> page_size = std::nullopt;  ///< tokens per page of a paged cache; contiguous if none
+    /// Pages per layer, which reserve() assigns to samples; if none, enough for all samples, assigned at once.
     std::optional<std::int64_t> pages = std::nullopt;
     std::optional<Device> device = std::nullopt;  ///< default_device() if none
 };
 
 struct CacheAttention {
-    std::optional<double> scale = std::nullopt;         ///< of the scores; 1 / sqrt(D) if none
-    std::optional<std::int64_t> window = std::nullopt;  ///< a query sees keys less than so many away
+    std::optional<double> scale = std::nullopt;         ///< scale of the scores; 1 / sqrt(D) if none
+    std::optional<std::int64_t> window = std::nullopt;  ///< sliding window: attends to keys less than this far away
 };
 
-/// Keys and values of all layers, for `batch` samples of up to max_length tokens each. Memory is taken once. How many
-/// tokens each sample has lies on the device, so that a recorded step writes and reads one place further each time it
-/// is replayed. A call of a model is: advance(L), and in each layer attend().
+/// Keys and values of all layers, for `batch` samples of up to max_length tokens each. Memory is allocated once. The
+/// number of tokens of each sample is in device memory, so that each replay of a captured step appends at the next
+/// position. A call of a model does advance(L), and attend() in each layer.
 ///
-/// A handle: copies share the cache. It keeps no graph: use it under NoGrad.
+/// A handle: copies share the cache. It records no gradients: use it under NoGrad.
 class DECLIVITY_API KeyValueCache {
   public:
-    /// None.
+    /// Null handle.
     KeyValueCache() = default;
-    /// @param heads of keys and values
+    /// @param heads number of key/value heads
     /// @throws ValueError for a size below 1, TypeError for a type that is not floating
     KeyValueCache(std::int64_t layers, std::int64_t batch, std::int64_t heads, std::int64_t head_dim,
                   std::int64_t max_length, const KeyValueCacheOptions& options = {});
@@ -43,39 +43,40 @@ class DECLIVITY_API KeyValueCache {
     [[nodiscard]] std::int64_t batch() const;
     [[nodiscard]] std::int64_t max_length() const;
     [[nodiscard]] bool paged() const;
-    /// Bytes of keys and values.
+    /// Memory of keys and values in bytes.
     [[nodiscard]] std::uint64_t bytes() const;
 
-    /// Tokens of each sample, (batch), i64; those that a call has announced count.
+    /// Number of tokens of each sample, (batch), i64, including those of advance().
     [[nodiscard]] Tensor lengths() const;
-    /// For prompts of different lengths, behind a call with rows that are filled up at the end: what counts of them.
-    /// @param lengths (batch), whole numbers
+    /// Sets the number of tokens of each sample, after a call with prompts of different lengths that are padded at the
+    /// end.
+    /// @param lengths (batch), i32 or i64
     void set_lengths(const Tensor& lengths);
-    /// Announces `count` more tokens of each sample.
-    /// @throws ValueError where they have no room, as far as calls that are not replays tell
+    /// Advances the position of each sample by `count` tokens, whose keys and values attend() appends.
+    /// @throws ValueError if max_length is exceeded, as far as it is known without counting replays
     void advance(std::int64_t count);
-    /// Places of the `count` tokens that were announced last, (batch, count), i64, counted from 0.
+    /// Positions of the last `count` tokens, (batch, count), i64, from 0.
     [[nodiscard]] Tensor positions(std::int64_t count) const;
-    /// Keeps key and value (batch, heads, L, D) of the L tokens that were announced last, and attends, causally, to all
-    /// that there are: query (batch, G heads, L, D) -> (batch, G heads, L, D).
+    /// Appends key and value (batch, heads, L, D) of the last L tokens to the cache, and computes causal attention to
+    /// all cached tokens: query (batch, G heads, L, D) -> (batch, G heads, L, D).
     [[nodiscard]] Tensor attend(std::int64_t layer, const Tensor& query, const Tensor& key, const Tensor& value,
                                 const CacheAttention& options = {}) const;
-    /// Each sample i goes on from the tokens of sample samples[i], as beam search does. Keys and values are copied;
-    /// with pages, a sample needs as many as the one that it goes on from.
-    /// @param length places that are copied, where no sample has more tokens; all if none
-    /// @throws ValueError unless there is a sample of the cache for each of its samples
+    /// Makes each sample i continue from the tokens of sample samples[i], for beam search. Keys and values are copied;
+    /// with pages, a sample needs as many as its source.
+    /// @param length number of positions to copy, if no sample has more tokens; all if none
+    /// @throws ValueError unless there is one valid index for each sample
     void reorder(const std::vector<std::int64_t>& samples, std::optional<std::int64_t> length = std::nullopt);
-    /// Forgets all tokens. Pages stay where they are.
+    /// Removes all tokens. Assigned pages are kept.
     void reset();
 
-    /// Gives pages to a sample, so that it has room for `length` tokens; those that it has stay.
-    /// @throws ValueError where there are too few pages, or for a cache without pages
+    /// Assigns pages to a sample, so that it has room for `length` tokens; its existing pages are kept.
+    /// @throws ValueError if there are too few free pages, or for a cache without pages
     void reserve(std::int64_t sample, std::int64_t length);
-    /// Takes the pages of a sample back, and its tokens with them.
+    /// Frees the pages of a sample, including its tokens.
     void release(std::int64_t sample);
     [[nodiscard]] std::int64_t free_pages() const;
 
-    /// For whoever looks at calls of modules.
+    /// For observers of module calls.
     friend std::vector<Tensor> tensors_of(const KeyValueCache& cache) {
         return cache.defined() ? std::vector{cache.lengths()} : std::vector<Tensor>{};
     }

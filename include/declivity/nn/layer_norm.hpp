@@ -1,4 +1,4 @@
-// Layer 4. Normalisation of rows.
+// Layer 4. LayerNorm and RMSNorm.
 #pragma once
 
 #include <cstdint>
@@ -9,17 +9,17 @@ namespace declivity::nn {
 
 struct LayerNormOptions {
     double eps = 1e-5;
-    bool elementwise_affine = true;               ///< with weight (starts at 1) and bias (starts at 0)
+    bool elementwise_affine = true;               ///< learnable weight (initially 1) and bias (initially 0)
     bool bias = true;                             ///< if elementwise_affine
     DType dtype = DType::f32;                     ///< of the parameters
     std::optional<Device> device = std::nullopt;  ///< default_device() if none
 };
 
-/// Normalises the last axes of x, whose sizes are normalized_shape, see declivity::layer_norm.
+/// Normalises over the last axes of x, whose sizes are normalized_shape, see declivity::layer_norm.
 class DECLIVITY_API LayerNorm : public Layer {
   public:
     explicit LayerNorm(const Shape& normalized_shape, const LayerNormOptions& options = {});
-    /// Of the last axis alone, with or without braces: LayerNorm(105), LayerNorm({105}).
+    /// Normalises over the last axis only, with or without braces: LayerNorm(105), LayerNorm({105}).
     explicit LayerNorm(std::int64_t size, const LayerNormOptions& options = {}) : LayerNorm(Shape{size}, options) {}
     [[nodiscard]] Tensor weight() const { return weight_; }
     [[nodiscard]] Tensor bias() const { return bias_; }
@@ -36,18 +36,17 @@ class DECLIVITY_API LayerNorm : public Layer {
 };
 
 struct RMSNormOptions {
-    std::optional<double> eps =
-        std::nullopt;                ///< none: the distance from 1 to the next number of x's type (f32 for halves)
-    bool elementwise_affine = true;  ///< with weight (starts at 1)
-    DType dtype = DType::f32;        ///< of the parameters
+    std::optional<double> eps = std::nullopt;     ///< none: machine epsilon of x's type (f32 for f16 and bf16)
+    bool elementwise_affine = true;               ///< learnable weight (initially 1)
+    DType dtype = DType::f32;                     ///< of the parameters
     std::optional<Device> device = std::nullopt;  ///< default_device() if none
 };
 
-/// Divides by the root mean square over the last axes of x, see declivity::rms_norm.
+/// Divides x by its root mean square over the last axes, see declivity::rms_norm.
 class DECLIVITY_API RMSNorm : public Layer {
   public:
     explicit RMSNorm(const Shape& normalized_shape, const RMSNormOptions& options = {});
-    /// Of the last axis alone, with or without braces: RMSNorm(105), RMSNorm({105}).
+    /// Normalises over the last axis only, with or without braces: RMSNorm(105), RMSNorm({105}).
     explicit RMSNorm(std::int64_t size, const RMSNormOptions& options = {}) : RMSNorm(Shape{size}, options) {}
     [[nodiscard]] Tensor weight() const { return weight_; }
     [[nodiscard]] std::string type_name() const override { return "RMSNorm"; }

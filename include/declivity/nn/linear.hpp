@@ -15,22 +15,22 @@ struct LinearOptions {
 };
 
 /// x (..., in_features) -> x W^T + b (..., out_features). Weight (out_features, in_features) and bias (out_features)
-/// start uniform in +-1 / sqrt(in_features).
+/// are initialised uniformly in +-1 / sqrt(in_features).
 class DECLIVITY_API Linear : public Layer {
   public:
     Linear(std::int64_t in_features, std::int64_t out_features, const LinearOptions& options = {});
     [[nodiscard]] Tensor weight() const { return weight_; }
     [[nodiscard]] Tensor bias() const { return bias_; }
-    /// Gives the layer an adapter, whose result is added to its own (lora.hpp), and freezes its weight and bias.
-    /// @throws ValueError where it has one, or for options that cannot be
+    /// Adds a low-rank adapter, whose result is added to that of the layer (lora.hpp), and freezes weight and bias.
+    /// @throws ValueError if there is one already, or for invalid options
     Lora& add_lora(const LoraOptions& options);
-    /// The same with an adapter that is there already, with A (r, in_features) and B (out_features, r).
-    /// @throws ShapeError for one of another shape
+    /// Adds an existing adapter, with A (r, in_features) and B (out_features, r).
+    /// @throws ShapeError for another shape
     Lora& add_lora(Lora adapter);
-    /// The adapter; null where there is none.
+    /// The adapter; null if there is none.
     [[nodiscard]] Lora* lora() const noexcept { return lora_; }
-    /// Adds the adapter to the weight, which then computes with it alone; or takes it out again.
-    /// @throws ValueError where there is no adapter. One that is merged (or not) already stays so
+    /// Adds the adapter to the weight, so that it costs nothing in forward; or subtracts it again.
+    /// @throws ValueError if there is no adapter. No effect if it is in the requested state already
     void merge_lora();
     void unmerge_lora();
     [[nodiscard]] std::int64_t multiply_adds(const std::vector<Tensor>& inputs,

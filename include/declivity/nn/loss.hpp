@@ -1,12 +1,12 @@
-// Layer 4. Losses as objects, with their options; a Trainer takes them as they are.
+// Layer 4. Loss objects with options, accepted by a Trainer.
 #pragma once
 
 #include <declivity/tensor/functions.hpp>
 
 namespace declivity::nn {
 
-/// declivity::cross_entropy with these options: nn::CrossEntropyLoss loss({.label_smoothing = 0.1}), and, where one is
-/// given, a weight for each class.
+/// declivity::cross_entropy with the given options: nn::CrossEntropyLoss loss({.label_smoothing = 0.1}), and optional
+/// class weights.
 class CrossEntropyLoss {
   public:
     explicit CrossEntropyLoss(const CrossEntropyOptions& options = {}, const Tensor& weight = {})
@@ -45,7 +45,7 @@ class BCEWithLogitsLoss {
     Tensor weight_, pos_weight_;
 };
 
-// Those below are options and a call: nn::HuberLoss{.delta = 0.5}, nn::TripletMarginLoss{{.margin = 2}}.
+// The following losses are aggregates of options: nn::HuberLoss{.delta = 0.5}, nn::TripletMarginLoss{{.margin = 2}}.
 
 struct NLLLoss {
     NllLossOptions options = {};

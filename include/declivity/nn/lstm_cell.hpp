@@ -1,4 +1,4 @@
-// Layer 4. Steps of recurrent networks.
+// Layer 4. LSTM cell.
 #pragma once
 
 #include <declivity/nn/callable.hpp>
@@ -12,10 +12,9 @@ struct LSTMCellOptions {
     std::optional<Device> device = std::nullopt;  ///< default_device() if none
 };
 
-/// One step of a long short-term memory, see declivity::lstm_cell: x (N, input_size) and a state of (N, hidden_size),
-/// or both without the axis N, give the next state. A state that is left out is zeros. weight_ih (4 hidden_size,
-/// input_size), weight_hh (4 hidden_size, hidden_size), bias_ih and bias_hh (4 hidden_size) start uniform in
-/// +-1 / sqrt(hidden_size).
+/// One LSTM step, see declivity::lstm_cell: maps x (N, input_size) and a state of (N, hidden_size), or both without the
+/// axis N, to the next state. The state defaults to zeros. weight_ih (4 hidden_size, input_size), weight_hh (4
+/// hidden_size, hidden_size), bias_ih and bias_hh (4 hidden_size) are initialised uniformly in +-1 / sqrt(hidden_size).
 ///
 ///     LstmState state;
 ///     for (const Tensor& x : steps) state = cell(x, state);

@@ -1,4 +1,4 @@
-// Layer 4. Module: what has parameters, buffers and modules below it.
+// Layer 4. Module: parameters, buffers and child modules.
 #pragma once
 
 #include <cstdint>
@@ -27,8 +27,8 @@ class UnregisteredCalls;
 
 }  // namespace detail
 
-/// Base of all layers and networks: their parameters, buffers and children. What is called derives from Callable
-/// (callable.hpp), which has `forward`:
+/// Base class of all layers and networks: holds parameters, buffers and children. Modules that can be called derive
+/// from Callable (callable.hpp), which declares `forward`:
 ///
 ///     struct Net : nn::Layer {  // nn::Callable<Tensor(Tensor)>
 ///         nn::Conv2d& conv = add("conv", nn::Conv2d(1, 16, 3));
@@ -36,16 +36,16 @@ class UnregisteredCalls;
 ///         Tensor forward(Tensor x) override { return dense(flatten(global_avg_pool2d(relu(conv(x))))); }
 ///     };
 ///
-/// Modules can be moved, not copied; a tensor handed out earlier stays the module's own. Children live on the heap, so
-/// that references to them, as in the example, are right after a move as well. What refers to the module itself is not:
-/// a lambda that captures `this`, a pointer to a member. Such a module is built where it stays, as a child by
-/// emplace(). One that was moved from can be destroyed or assigned to; calls, parameters and children of it throw
+/// Modules can be moved, not copied; tensors obtained earlier still refer to the module's data. Children are allocated
+/// on the heap, so references to them, as in the example, stay valid after a move. References to the module itself do
+/// not: a lambda that captures `this`, a pointer to a member. Construct such a module in place, as a child by
+/// emplace(). A moved-from module can be destroyed or assigned to; calls and access to parameters and children throw
 /// ValueError.
 ///
-/// A layer that is a plain member (`nn::Linear dense{16, 10};`) is no child: it is not among parameters(), not saved,
-/// and not reached by train(), eval() and to(). Where `forward` calls such a module while gradients are enabled, and it
+/// A layer that is a plain member (`nn::Linear dense{16, 10};`) is not a child: it is not included in parameters(), not
+/// saved, and not affected by train(), eval() and to(). If `forward` calls such a module with gradients enabled, and it
 /// has parameters that require a gradient, or is dropout, a warning on stderr names both, once for each module; within
-/// Trainer::fit the call throws ValueError. A module that is trained on its own is declared by set_external().
+/// Trainer::fit the call throws ValueError. Use set_external() for a module that is trained separately.
 class DECLIVITY_API Module {
   public:
     Module() = default;
@@ -55,14 +55,14 @@ class DECLIVITY_API Module {
     Module(Module&& from) noexcept;
     Module& operator=(Module&& from) noexcept;
 
-    /// Parameters of this module and all below it, in order of registration. A tensor that is registered twice (tied
-    /// weights) comes once, by its first name.
+    /// Parameters of this module and its descendants, in registration order. A tensor that is registered twice (tied
+    /// weights) is listed once, under its first name.
     [[nodiscard]] std::vector<Tensor> parameters() const;
     [[nodiscard]] std::vector<NamedTensor> named_parameters() const;
-    /// Tensors that are kept but not trained, such as running statistics. Each once.
+    /// Tensors that are part of the state but not trained, such as running statistics. Each is listed once.
     [[nodiscard]] std::vector<NamedTensor> named_buffers() const;
     [[nodiscard]] std::vector<std::pair<std::string, Module*>> children() const;
-    /// Calls visit(module) for each child, in order of registration.
+    /// Calls visit(module) for each child, in registration order.
     template <class Visit>
     void for_each_child(Visit&& visit) const {
         require_in_place();
@@ -70,74 +70,75 @@ class DECLIVITY_API Module {
         for (const auto& [name, child] : children_) visit(*child);
     }
 
-    /// Moves all parameters and buffers; handles to them stay valid. Gradients are dropped. Both the old and the new
-    /// ones take memory until all are made: a call that fails (OutOfMemory) leaves the module as it was.
+    /// Moves all parameters and buffers; handles to them stay valid. Gradients are dropped. Old and new tensors are in
+    /// memory until all are converted: a call that fails (OutOfMemory) leaves the module unchanged.
     void to(const Device& device);
-    /// The same of what is floating. @throws TypeError for a type that is not
+    /// Converts all floating parameters and buffers. @throws TypeError for a type that is not floating
     void to(DType dtype);
-    /// Training or evaluation: dropout and batch normalisation behave accordingly. A child that is added later, or
+    /// Sets training or evaluation mode, which affects dropout and batch normalisation. A child that is added later, or
     /// replaced by an assignment, takes the mode of its parent.
     void train(bool on = true);
     void eval() { train(false); }
     [[nodiscard]] bool training() const noexcept { return training_; }
     void zero_grad();
 
-    /// Declares that other modules call this one, or modules below it, without being their parent: a network that is
-    /// trained, saved and moved on its own, such as a critic that a loss calls. Such calls are not reported then.
+    /// Declares that this module is called by modules other than its parent, and is trained, saved and moved
+    /// separately, for example a critic called by a loss. Disables the warning for such calls.
     void set_external(bool external = true) noexcept { external_ = external; }
     [[nodiscard]] bool external() const noexcept { return external_; }
 
-    /// Parameters and buffers by name; one that is registered twice (tied) has both its names. The tensors share the
-    /// module's memory.
+    /// Parameters and buffers by name; a tied tensor is listed under each of its names. The tensors share memory with
+    /// the module.
     [[nodiscard]] StateDict state_dict() const;
-    /// Copies values into parameters and buffers of the same names. A tensor with two names may have its values under
-    /// either or both; where both differ in any bit it is an error, for which the values are read.
-    /// @return names that were missing and names that are none of this module's; none of either where strict
-    /// @throws ValueError naming the missing and unexpected names (unless not strict), or two names of one tensor whose
-    /// values differ; ShapeError, TypeError; nothing is changed then
+    /// Copies values into parameters and buffers of the same names. A tied tensor may have its values under any or all
+    /// of its names; different bits under two of them are an error, for which the values are read.
+    /// @return missing and unexpected names; both empty if strict
+    /// @throws ValueError listing the missing and unexpected names (if strict), or two names of one tensor whose values
+    /// differ; ShapeError, TypeError; nothing is changed then
     LoadedState load_state_dict(const StateDict& state, bool strict = true);
 
-    /// A table of the layers that `call` runs through, a call of this module in evaluation mode and without a graph:
-    /// shapes of the outputs, parameters, multiply-adds. What summary() in callable.hpp gives.
+    /// Table of the layers run by `call`, a call of this module in evaluation mode and without gradients: output
+    /// shapes, parameters, multiply-adds. Implements summary() of callable.hpp.
     /// @param inputs of the call, for the last line
     [[nodiscard]] std::string summary_of(const std::vector<Tensor>& inputs, const std::function<void()>& call);
-    /// Multiply-adds of one call of this module itself, without its children.
+    /// Number of multiply-adds of one call of this module itself, without its children.
     /// @param inputs,outputs the defined tensors of its arguments and its result
     [[nodiscard]] virtual std::int64_t multiply_adds(const std::vector<Tensor>& inputs,
                                                      const std::vector<Tensor>& outputs) const;
-    /// "Conv2d", as summaries print it.
+    /// Class name for summaries, such as "Conv2d".
     [[nodiscard]] virtual std::string type_name() const;
 
-    /// Which class promises that a recorded step may call `forward` once and then repeat what it launched
-    /// (docs/capture.md): that it launches the same for every input of the same shape and type, but for what it reads
-    /// by training(), guarded() or capture_guard(). A class that does says
+    /// The class for which it is guaranteed that graph capture may call `forward` once and replay its commands
+    /// (docs/capture.md): that it launches the same commands for every input of the same shape and type, except for
+    /// state read by training(), guarded() or capture_guard(). Such a class overrides this by
     ///
     ///     const std::type_info& capture_safe() const override { return typeid(Net); }
     ///
-    /// and speaks for itself alone: not for children, and not for classes that derive from it. void, as here, promises
-    /// nothing.
+    /// which covers neither children nor derived classes. void, the default, guarantees nothing.
     [[nodiscard]] virtual const std::type_info& capture_safe() const;
-    /// Of this module and all below it, the first whose very class does not promise to be capture_safe, such as "module
-    /// '2.norm' (MyNorm)"; empty when all do.
+    /// Deprecated name of capture_safe(), for classes that override it under that name.
+    [[nodiscard]] virtual const std::type_info& replayable() const;
+    /// Description of the first of this module and its descendants whose exact class is not capture_safe, such as
+    /// "module '2.norm' (MyNorm)"; empty if there is none.
     [[nodiscard]] std::string not_capture_safe() const;
 
-    /// The parameter of this name, of this module itself, as the module computes with it.
-    /// @throws ValueError where there is none
+    /// The value of a parameter of this module, after parametrisation.
+    /// @throws ValueError if there is none of this name
     [[nodiscard]] Tensor parameter_value(std::string_view name) const;
-    /// Whether parametrisations compute the parameter of this name, or any where no name is given (parametrize.hpp).
-    /// @throws ValueError for a name that is no parameter
+    /// True if the parameter of this name, or any parameter if no name is given, is parametrised (parametrize.hpp).
+    /// @throws ValueError for a name that is not a parameter
     [[nodiscard]] bool is_parametrized(std::string_view name = {}) const;
 
   protected:
-    /// Registers a trained tensor, which requires a gradient from then on. Its member is a Parameter, which
-    /// parametrisations can get at, or a Tensor, for a parameter that has none. An undefined one (no bias) is passed
-    /// through. Another module's parameter ties the two: parameter("weight", encoder.weight()).
+    /// Registers a trainable tensor, which then requires a gradient. The member that stores it is a Parameter, which
+    /// supports parametrisation, or a Tensor, which does not. An undefined tensor (no bias) is passed through.
+    /// Registering a parameter of another module ties the two: parameter("weight", encoder.weight()).
     Parameter parameter(std::string_view name, Tensor value);
-    /// Registers a tensor that is kept but not trained.
+    /// Registers a tensor that is part of the state but not trained.
     Tensor buffer(std::string_view name, Tensor value);
-    /// Registers a child, in the mode of this module, and gives it back; its address does not change when this module
-    /// is moved. The child itself is moved once, to its place: one that refers to itself (a lambda that captures
-    /// `this`) is built there, by emplace().
+    /// Registers a child, in the mode of this module, and returns it; its address is stable even if this module is
+    /// moved. The child is moved once, into its heap allocation: construct a child that refers to itself (a lambda that
+    /// captures `this`) in place by emplace().
     template <class M>
     M& add(std::string_view name, M module) {
         static_assert(std::is_base_of_v<Module, M>, "a child must be a Module");
@@ -146,9 +147,9 @@ class DECLIVITY_API Module {
         add_child(name, std::move(owned));
         return reference;
     }
-    /// Builds a child in place, from the arguments of a constructor, and gives it back: for modules that cannot be
-    /// moved, or must not. Options need the name of their type here: emplace<nn::Conv2d>("conv", 1, 16, 3,
-    /// nn::Conv2dOptions{.padding = 1}).
+    /// Constructs a child in place, from constructor arguments, and returns it: for modules that cannot or must not be
+    /// moved. Options need an explicit type here: emplace<nn::Conv2d>("conv", 1, 16, 3, nn::Conv2dOptions{.padding =
+    /// 1}).
     template <class M, class... Args>
     M& emplace(std::string_view name, Args&&... args) {
         static_assert(std::is_base_of_v<Module, M>, "a child must be a Module");
@@ -157,12 +158,12 @@ class DECLIVITY_API Module {
         add_child(name, std::move(owned));
         return reference;
     }
-    /// @throws ValueError for a name that is taken or has a dot, null, or a module that was moved from
+    /// @throws ValueError for a name that is taken or contains a dot, a null pointer, or a moved-from module
     void add_child(std::string_view name, std::unique_ptr<Module> module);
 
-    /// A member of this module that `forward` decides by, such as `guarded(&Dropout::p_)`: a recorded step is
-    /// called and recorded anew when the member has changed, or the module has moved or ended. The member's type can be
-    /// copied and compared.
+    /// Adds a capture guard on a member that `forward` depends on, such as `guarded(&Dropout::p_)`, and returns its
+    /// value: a captured step is captured again if the member has changed, or the module was moved or destroyed. The
+    /// member's type must be copyable and comparable.
     template <class M, class Owner>
     const M& guarded(M Owner::*member) const {
         const M& now = static_cast<const Owner&>(*this).*member;
@@ -172,20 +173,21 @@ class DECLIVITY_API Module {
         return now;
     }
 
-    /// A call of the module, from before its arguments are looked at until its result is there: opens the scope of its
-    /// name, registers what a recorded step depends on, and counts its tensors as memory of the scope.
+    /// RAII scope of a call of the module: opens the scope of its name, registers dependencies of a captured step, and
+    /// attributes its tensors to the scope in memory statistics.
     class DECLIVITY_API Call {
       public:
-        /// @throws ValueError for a module that was moved from
+        /// @throws ValueError for a moved-from module
         explicit Call(Module& module);
         ~Call();
         Call(const Call&) = delete;
         Call& operator=(const Call&) = delete;
         /// @throws ValueError unless the first argument is defined
         void require_defined(const Tensor& first) const;
-        /// Hooks are about to be called. @throws Unsupported in a recorded step that allows none (CaptureOptions::hooks)
+        /// Must be called before hooks. @throws Unsupported in a captured step that does not allow hooks
+        /// (CaptureOptions::hooks)
         void runs_hooks() const;
-        /// Whether somebody looks on (ObserveCalls).
+        /// True if there are observers (ObserveCalls).
         [[nodiscard]] static bool observed() noexcept;
         void tell(const std::vector<Tensor>& inputs, const std::vector<Tensor>& outputs) const;
 
@@ -193,19 +195,19 @@ class DECLIVITY_API Module {
         friend class detail::UnregisteredCalls;
         Module& module_;
         Scope scope_;
-        const Call* caller_;  // the call of this thread within which this one is, or null
+        const Call* caller_;  // the enclosing call of this thread, or null
         const Module* root_;
     };
-    /// @throws ValueError when it was moved from
+    /// @throws ValueError if it was moved from
     void require_in_place(std::string_view path = {}) const;
-    /// For all that gives out children: a recorded step that asks is called and recorded anew when their number has
-    /// changed, or the module has moved or ended.
+    /// Must be called by all accessors of children: a captured step that uses them is captured again if their number
+    /// has changed, or the module was moved or destroyed.
     void guard_children() const;
-    /// A number for a hook that is registered. @throws ValueError naming `function` for an empty one
+    /// Returns the id of a new hook. @throws ValueError naming `function` for an empty one
     int new_hook(std::string_view function, bool callable);
-    /// What a call launches may be another from now on: recorded steps are recorded anew.
+    /// Invalidates captured steps, since a call may launch other commands from now on.
     void note_change() noexcept { ++changes_; }
-    /// Of the first parameter or buffer, if there is one.
+    /// Options of the first parameter or buffer, if there is one.
     [[nodiscard]] TensorOptions options_of_tensors() const;
 
   private:
@@ -215,7 +217,7 @@ class DECLIVITY_API Module {
         std::string name;
         std::shared_ptr<detail::ParameterSlot> slot;
     };
-    /// Tells guards whether the module is still where it was.
+    /// Used by guards to detect that the module was moved or destroyed.
     class DECLIVITY_API LifetimeToken {
       public:
         LifetimeToken() = default;
@@ -224,10 +226,11 @@ class DECLIVITY_API Module {
         std::weak_ptr<const void> watch() const;
 
       private:
-        mutable std::shared_ptr<const void> token_;  // made when it is first asked for
+        mutable std::shared_ptr<const void> token_;  // created on demand
     };
     void guard_call() const;
-    /// Callable says yes. The scopes of others, such as lists, are never opened: those below them have both names.
+    /// Overridden by Callable. The scopes of other modules, such as lists, are never opened: their children show both
+    /// names.
     [[nodiscard]] virtual bool is_called() const noexcept { return false; }
     void set_scope_name(std::string name);
 
@@ -243,13 +246,13 @@ class DECLIVITY_API Module {
     std::vector<OwnParameter> parameters_;
     std::vector<NamedTensor> buffers_;
     std::vector<std::pair<std::string, std::unique_ptr<Module>>> children_;
-    Module* parent_ = nullptr;  // whose child it is
+    Module* parent_ = nullptr;
     bool training_ = true;
     bool external_ = false;
-    bool reported_ = false;  // as called without being a child
+    bool reported_ = false;  // warning about calls of a module that is not a child was printed
     std::uint64_t changes_ = 0;
     LifetimeToken lifetime_token_;
-    bool placed_ = false;  // its tensors count as memory of its scope
+    bool placed_ = false;  // its tensors are attributed to its scope in memory statistics
     bool moved_from_ = false;
 };
 

@@ -1,4 +1,4 @@
-// Layer 4. ModuleList and ModuleDict: modules of a module, by number and by name.
+// Layer 4. ModuleList and ModuleDict: child modules by index and by name.
 #pragma once
 
 #include <concepts>
@@ -21,7 +21,7 @@ namespace detail {
 [[noreturn]] DECLIVITY_API void refuse_key(std::string_view type, std::string_view key,
                                            const std::vector<std::string>& keys);
 
-/// Children of a module as what they are, in order.
+/// Typed range over the children of a module, in order.
 template <class M>
 class ModuleReferences {
   public:
@@ -60,7 +60,7 @@ class ModuleReferences {
 
 }  // namespace detail
 
-/// Modules "0", "1", ... of one kind, which a module holds and calls as it likes:
+/// List of child modules "0", "1", ... of a common class:
 ///
 ///     struct Net : nn::Layer {
 ///         nn::ModuleList<Block>& blocks = add("blocks", nn::ModuleList<Block>());
@@ -68,7 +68,7 @@ class ModuleReferences {
 ///         Tensor forward(Tensor x) override { for (Block& block : blocks) x = block(x); return x; }
 ///     };
 ///
-/// @tparam M a class of modules; those appended may derive from it
+/// @tparam M base class of the modules
 template <class M = Layer>
 class DECLIVITY_API ModuleList : public Module {
     static_assert(std::is_base_of_v<Module, M>, "a child must be a Module");
@@ -82,21 +82,21 @@ class DECLIVITY_API ModuleList : public Module {
         (append(std::move(modules)), ...);
     }
 
-    /// Puts a module at the end, moved to its place, and gives it back.
+    /// Moves a module to the end of the list and returns it.
     template <class N>
     requires std::is_base_of_v<M, N> N& append(N module) {
         N& reference = add(std::to_string(modules_.size()), std::move(module));
         modules_.append(reference);
         return reference;
     }
-    /// Builds the next one in place, from the arguments of its constructor.
+    /// Constructs the next module in place, from constructor arguments.
     template <class N = M, class... Args>
     requires std::is_base_of_v<M, N> N& emplace(Args&&... args) {
         N& reference = Module::emplace<N>(std::to_string(modules_.size()), std::forward<Args>(args)...);
         modules_.append(reference);
         return reference;
     }
-    /// A negative index counts from the end. @throws ValueError for one that there is not
+    /// Negative indices count from the end. @throws ValueError for an index out of range
     [[nodiscard]] M& operator[](std::int64_t index) const {
         guard_children();
         return modules_.at("ModuleList", index);
@@ -119,9 +119,9 @@ class DECLIVITY_API ModuleList : public Module {
     detail::ModuleReferences<M> modules_;
 };
 
-/// Modules of one kind by name, in the order in which they came: `heads.insert("size", nn::Linear(8, 2))`,
-/// `heads["size"](x)`, `for (auto [name, head] : heads.items())`. They are children of these names.
-/// @tparam M a class of modules; those inserted may derive from it
+/// Child modules of a common class by name, in insertion order: `heads.insert("size", nn::Linear(8, 2))`,
+/// `heads["size"](x)`, `for (auto [name, head] : heads.items())`.
+/// @tparam M base class of the modules
 template <class M = Layer>
 class DECLIVITY_API ModuleDict : public Module {
     static_assert(std::is_base_of_v<Module, M>, "a child must be a Module");
@@ -129,21 +129,21 @@ class DECLIVITY_API ModuleDict : public Module {
   public:
     ModuleDict() = default;
 
-    /// Moves a module to its place and gives it back. @throws ValueError for a name that is taken, or has a dot
+    /// Moves a module into the dict and returns it. @throws ValueError for a name that is taken, or contains a dot
     template <class N>
     requires std::is_base_of_v<M, N> N& insert(std::string_view key, N module) {
         N& reference = add(key, std::move(module));
         note(key, reference);
         return reference;
     }
-    /// Builds one in place, from the arguments of its constructor.
+    /// Constructs a module in place, from constructor arguments.
     template <class N = M, class... Args>
     requires std::is_base_of_v<M, N> N& emplace(std::string_view key, Args&&... args) {
         N& reference = Module::emplace<N>(key, std::forward<Args>(args)...);
         note(key, reference);
         return reference;
     }
-    /// @throws ValueError naming the keys that there are
+    /// @throws ValueError listing the available keys
     [[nodiscard]] M& operator[](std::string_view key) const {
         guard_children();
         for (std::size_t i = 0; i < keys_.size(); ++i)
@@ -173,7 +173,7 @@ class DECLIVITY_API ModuleDict : public Module {
         return keys_.size();
     }
     [[nodiscard]] bool empty() const { return size() == 0; }
-    /// Of the modules, without their names.
+    /// Iterator over the modules, without their names.
     [[nodiscard]] auto begin() const {
         guard_children();
         return modules_.begin();

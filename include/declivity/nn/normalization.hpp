@@ -1,4 +1,4 @@
-// Layer 4. Normalisation of parts of each sample, and of neighbouring channels.
+// Layer 4. GroupNorm, InstanceNorm and LocalResponseNorm.
 #pragma once
 
 #include <cstdint>
@@ -9,7 +9,7 @@ namespace declivity::nn {
 
 struct GroupNormOptions {
     double eps = 1e-5;
-    bool affine = true;                           ///< with weight (starts at 1) and bias (starts at 0), a channel each
+    bool affine = true;                           ///< learnable weight (initially 1) and bias (initially 0) per channel
     DType dtype = DType::f32;                     ///< of the parameters
     std::optional<Device> device = std::nullopt;  ///< default_device() if none
 };
@@ -17,7 +17,7 @@ struct GroupNormOptions {
 /// Normalises groups of channels of x (N, C, ...), see declivity::group_norm.
 class DECLIVITY_API GroupNorm : public Layer {
   public:
-    /// @throws ValueError unless the groups divide the channels
+    /// @throws ValueError unless num_groups divides num_channels
     GroupNorm(std::int64_t num_groups, std::int64_t num_channels, const GroupNormOptions& options = {});
     [[nodiscard]] Tensor weight() const { return weight_; }
     [[nodiscard]] Tensor bias() const { return bias_; }
@@ -36,14 +36,14 @@ class DECLIVITY_API GroupNorm : public Layer {
 struct InstanceNormOptions {
     double eps = 1e-5;
     double momentum = 0.1;
-    bool affine = false;               ///< with weight (starts at 1) and bias (starts at 0)
-    bool track_running_stats = false;  ///< with buffers, which evaluation normalises by; otherwise by each sample
-    DType dtype = DType::f32;          ///< of parameters and buffers
+    bool affine = false;                          ///< learnable weight (initially 1) and bias (initially 0)
+    bool track_running_stats = false;             ///< running statistics for evaluation; otherwise those of each sample
+    DType dtype = DType::f32;                     ///< of parameters and buffers
     std::optional<Device> device = std::nullopt;  ///< default_device() if none
 };
 
-/// Normalises each channel of each sample of x (N, C, ...), see declivity::instance_norm. Buffers, where there are any,
-/// as those of BatchNorm.
+/// Normalises each channel of each sample of x (N, C, ...), see declivity::instance_norm. Buffers, if any, as in
+/// BatchNorm.
 class DECLIVITY_API InstanceNorm : public Layer {
   public:
     explicit InstanceNorm(std::int64_t num_features, const InstanceNormOptions& options = {});
@@ -52,7 +52,7 @@ class DECLIVITY_API InstanceNorm : public Layer {
 
   protected:
     Tensor forward(Tensor x) override;
-    /// Of samples of `axes` axes, or of one without the first. @throws ShapeError for another number
+    /// Implementation for samples with `axes` axes, with or without the batch axis. @throws ShapeError for other shapes
     Tensor forward_of(const char* layer, const char* wants, int axes, Tensor x);
 
   private:

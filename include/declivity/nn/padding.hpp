@@ -1,4 +1,4 @@
-// Layer 4. Layers that pad the last axes.
+// Layer 4. Padding layers.
 #pragma once
 
 #include <vector>
@@ -8,13 +8,13 @@
 
 namespace declivity::nn {
 
-/// declivity::pad of the last N axes of (..., N spatial axes): one number for all sides, or {left, right, top, bottom,
+/// declivity::pad of the last N axes of (..., N spatial axes): one size for all sides, or {left, right, top, bottom,
 /// front, back}.
 template <int N, PadMode mode>
 class DECLIVITY_API Pad : public Layer {
   public:
     explicit Pad(std::int64_t all) : Pad(std::vector<std::int64_t>(2 * N, all)) {}
-    /// @throws ValueError unless there are 2 N numbers
+    /// @throws ValueError unless there are 2 N sizes
     explicit Pad(std::vector<std::int64_t> pads);
     [[nodiscard]] std::string type_name() const override;
     [[nodiscard]] const std::type_info& capture_safe() const override { return typeid(Pad); }
@@ -26,7 +26,7 @@ class DECLIVITY_API Pad : public Layer {
     std::vector<std::int64_t> pads_;
 };
 
-/// The same with a number.
+/// Constant padding with a given value.
 template <int N>
 class DECLIVITY_API ConstantPad : public Layer {
   public:

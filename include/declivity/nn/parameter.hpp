@@ -1,4 +1,4 @@
-// Layer 4. Parameter: a trained tensor, as its module computes with it.
+// Layer 4. Parameter: a trainable tensor of a module, after parametrisation.
 #pragma once
 
 #include <memory>
@@ -15,19 +15,19 @@ struct ParameterSlot;
 }
 }  // namespace nn
 
-/// A module's trained tensor as a member of the module, made by Module::parameter(). It stands wherever a Tensor does,
-/// and is then the tensor itself or, where the module was given parametrisations of it (nn/parametrize.hpp), what these
-/// make of it. In this namespace, so that operators of tensors are found for it.
+/// A trainable tensor as a member of a module, created by Module::parameter(). It converts to the tensor or, if the
+/// parameter is parametrised (nn/parametrize.hpp), to the parametrised value. In this namespace, so that tensor
+/// operators are found by argument-dependent lookup.
 class DECLIVITY_API Parameter {
   public:
-    /// None, such as the bias of a layer without one.
+    /// Null parameter, such as a disabled bias.
     Parameter() = default;
-    /// Computed anew by each call where there is a parametrisation. Undefined where there is no tensor.
+    /// Recomputed in each call if parametrised. Undefined if there is no tensor.
     [[nodiscard]] Tensor value() const;
     operator Tensor() const { return value(); }          // NOLINT: that is its purpose
     operator TensorOrScalar() const { return value(); }  // NOLINT
     [[nodiscard]] bool defined() const noexcept { return slot_ != nullptr; }
-    /// Of value().
+    /// Properties of value().
     [[nodiscard]] Shape shape() const { return value().shape(); }
 
   private:

@@ -1,4 +1,4 @@
-// Layer 4. Parametrisations: a module computes with a function of what is trained.
+// Layer 4. Parametrisations: a parameter of a module is computed from other trainable tensors.
 #pragma once
 
 #include <cstdint>
@@ -16,7 +16,7 @@ namespace declivity::nn {
 
 namespace detail {
 
-/// A parametrisation, and how it is called.
+/// A parametrisation with type-erased calls.
 struct ParametrizationCalls {
     std::unique_ptr<Module> module;
     std::function<Tensor(const std::vector<Tensor>& originals)> forward;
@@ -29,7 +29,7 @@ DECLIVITY_API void register_parametrization(Module& module, std::string_view nam
 template <class... Args>
 void set_forward(ParametrizationCalls& calls, Callable<Tensor(Args...)>& of) {
     static_assert((std::is_same_v<Args, Tensor> && ...) && sizeof...(Args) > 0,
-                  "a parametrisation takes tensors: Callable<Tensor(Tensor)>, or more of them");
+                  "a parametrisation must take one or more tensors: Callable<Tensor(Tensor)>");
     calls.originals = sizeof...(Args);
     calls.forward = [&of](const std::vector<Tensor>& originals) {
         return [&]<std::size_t... I>(std::index_sequence<I...>) { return of(originals.at(I)...); }
@@ -39,7 +39,7 @@ void set_forward(ParametrizationCalls& calls, Callable<Tensor(Args...)>& of) {
 
 }  // namespace detail
 
-/// From now on the module computes with `parametrization(original)` where it computed with its parameter of this name:
+/// Parametrises a parameter: from now on the module uses `parametrization(original)` in its place:
 ///
 ///     struct Symmetric : nn::Layer {
 ///         Tensor forward(Tensor w) override { return (w + transpose(w)) * 0.5; }
@@ -47,19 +47,20 @@ void set_forward(ParametrizationCalls& calls, Callable<Tensor(Args...)>& of) {
 ///     nn::Linear layer(4, 4);
 ///     nn::register_parametrization(layer, "weight", Symmetric());
 ///
-/// What is trained, and kept in state dicts, is `parametrizations.<name>.original`: the same tensor under another name,
-/// with its values, so that optimizers and tensors tied to it keep it. The parametrisation is the module
-/// `parametrizations.<name>.0`, and may have parameters of its own. Further ones are applied to what those before give.
+/// The trained tensor, also in state dicts, is `parametrizations.<name>.original`: the same tensor under another name,
+/// with its values, so that optimizers and tied tensors stay valid. The parametrisation is the module
+/// `parametrizations.<name>.0`, and may have its own parameters. Several parametrisations are applied in sequence.
 ///
-/// A parametrisation is a Callable<Tensor(Tensor)>. Where it has a member `right_inverse(Tensor)`, the original begins
-/// as what that makes of the parameter; one that takes several tensors, which only the first can be, needs such a
-/// member, that gives as many (a pair, a vector, ...), and its originals are called `original0`, `original1`, ... A
-/// member `freezes_originals` that is true says that they are not trained.
+/// A parametrisation is a Callable<Tensor(Tensor)>. If it has a member `right_inverse(Tensor)`, the original is
+/// initialised with its result for the parameter. A parametrisation that takes several tensors, which is possible only
+/// for the first one, requires this member, which must return as many tensors (a pair, a vector, ...); the originals
+/// are then called `original0`, `original1`, ... A member `freezes_originals` that is true freezes them.
 ///
-/// The module's member must be a Parameter, not a Tensor. Optimizers are made after this where new tensors are trained.
-/// @return the parametrisation, at its place
-/// @throws ValueError for a name that is no parameter, a parameter kept as a Tensor, or a parametrisation that gives
-/// another shape, type or device; nothing is changed then
+/// The member of the module must be a Parameter, not a Tensor. Create optimizers afterwards if new tensors are to be
+/// trained.
+/// @return the registered parametrisation
+/// @throws ValueError for a name that is not a parameter, a parameter stored as a Tensor, or a parametrisation whose
+/// result has another shape, type or device; nothing is changed then
 template <class P>
 requires std::is_base_of_v<Module, P> P& register_parametrization(Module& module, std::string_view name,
                                                                   P parametrization) {
@@ -77,12 +78,12 @@ requires std::is_base_of_v<Module, P> P& register_parametrization(Module& module
     return reference;
 }
 
-/// Takes all parametrisations of a parameter away: what is trained is the parameter itself again, with the value that
-/// they gave, and requires a gradient where it did before.
-/// @param leave_parametrized false: with the value of the original, of which there is one then
-/// @throws ValueError for a parameter that has none
+/// Removes all parametrisations of a parameter: the trained tensor is the parameter itself again, with the parametrised
+/// value, and requires a gradient if it did before.
+/// @param leave_parametrized false: keeps the value of the original, of which there must be exactly one
+/// @throws ValueError for a parameter without parametrisation
 DECLIVITY_API void remove_parametrizations(Module& module, std::string_view name, bool leave_parametrized = true);
-/// As Module::is_parametrized.
+/// See Module::is_parametrized.
 inline bool is_parametrized(const Module& module, std::string_view name = {}) { return module.is_parametrized(name); }
 
 struct LoRAOptions {
@@ -90,13 +91,14 @@ struct LoRAOptions {
     double alpha = 8;
 };
 
-/// original + alpha / rank * lora_B lora_A, with the original frozen (Hu et al. 2021): lora_A (rank, n) starts as a
-/// weight of a linear layer, lora_B (out, rank) as zeros, for a weight (out, ...) of n numbers a row.
+/// Low-rank parametrisation original + alpha / rank * lora_B lora_A, with the original frozen (Hu et al. 2021): lora_A
+/// (rank, n) is initialised as the weight of a linear layer, lora_B (out, rank) to zeros, for a weight (out, ...) with
+/// n elements per row.
 class DECLIVITY_API LoRA : public Layer {
   public:
     static constexpr bool freezes_originals = true;
 
-    /// @param weight that it is for: of its shape, type and device
+    /// @param weight the parameter to parametrise, for shape, type and device
     /// @throws ValueError for a rank below 1, ShapeError for a weight of fewer than two axes
     explicit LoRA(const Tensor& weight, const LoRAOptions& options = {});
     [[nodiscard]] std::string type_name() const override { return "LoRA"; }
@@ -109,13 +111,14 @@ class DECLIVITY_API LoRA : public Layer {
     Parameter lora_a_, lora_b_;
     double scaling_;
 };
-/// Registers one for a module's parameter. The module's other parameters are trained as before.
+/// Registers LoRA for a parameter of a module. Other parameters of the module are not frozen.
 DECLIVITY_API LoRA& lora(Module& module, std::string_view name = "weight", const LoRAOptions& options = {});
 
-/// g v / |v| from original0 g and original1 v, with a norm for each element of one axis (Salimans, Kingma 2016).
+/// Weight normalisation g v / |v| of original0 g and original1 v, with a norm for each element of one axis (Salimans,
+/// Kingma 2016).
 class DECLIVITY_API WeightNorm : public Callable<Tensor(Tensor, Tensor)> {
   public:
-    /// @param dim the axis; none: one norm for all
+    /// @param dim the axis; none: a single norm
     explicit WeightNorm(std::optional<std::int64_t> dim = 0) : dim_(dim) {}
     [[nodiscard]] std::string type_name() const override { return "WeightNorm"; }
     [[nodiscard]] const std::type_info& capture_safe() const override { return typeid(WeightNorm); }
@@ -128,7 +131,7 @@ class DECLIVITY_API WeightNorm : public Callable<Tensor(Tensor, Tensor)> {
     [[nodiscard]] Tensor norm(const Tensor& v) const;
     std::optional<std::int64_t> dim_;
 };
-/// Registers one for a module's parameter.
+/// Registers weight normalisation for a parameter of a module.
 DECLIVITY_API WeightNorm& weight_norm(Module& module, std::string_view name = "weight",
                                       std::optional<std::int64_t> dim = 0);
 

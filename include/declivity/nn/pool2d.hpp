@@ -1,4 +1,4 @@
-// Layer 4. Pooling layers, of sequences, images and volumes: MaxPool2d is MaxPool<2>. More of them: pool_nd.hpp.
+// Layer 4. 1D, 2D and 3D pooling layers: MaxPool2d is MaxPool<2>. See also pool_nd.hpp.
 #pragma once
 
 #include <concepts>
@@ -10,13 +10,13 @@ namespace declivity::nn {
 
 template <int N>
 struct MaxPoolOptions {
-    SpatialSize<N> stride = 0;    ///< 0: as the kernel size
+    SpatialSize<N> stride = 0;    ///< 0: the kernel size
     SpatialSize<N> padding = 0;   ///< at most half the kernel size
-    SpatialSize<N> dilation = 1;  ///< distance between neighbouring elements of a window
-    bool ceil_mode = false;       ///< a last window may reach over the end
+    SpatialSize<N> dilation = 1;  ///< step between neighbouring elements of a window
+    bool ceil_mode = false;       ///< the last window may extend beyond the padded input
 };
 
-/// The largest of each window, see declivity::max_pool2d.
+/// Maximum of each window, see declivity::max_pool2d.
 template <int N>
 class DECLIVITY_API MaxPool : public Layer {
   public:
@@ -35,14 +35,14 @@ class DECLIVITY_API MaxPool : public Layer {
 
 template <int N>
 struct AvgPoolOptions {
-    SpatialSize<N> stride = 0;          ///< 0: as the kernel size
+    SpatialSize<N> stride = 0;          ///< 0: the kernel size
     SpatialSize<N> padding = 0;         ///< at most half the kernel size
-    bool ceil_mode = false;             ///< a last window may reach over the end
-    bool count_include_pad = true;      ///< padded zeros count in the average
-    std::int64_t divisor_override = 0;  ///< what sums are divided by; 0: the number of elements that count
+    bool ceil_mode = false;             ///< the last window may extend beyond the padded input
+    bool count_include_pad = true;      ///< padding counts as zeros in the average
+    std::int64_t divisor_override = 0;  ///< divisor of the sums; 0: the number of elements that count
 };
 
-/// The mean of each window, see declivity::avg_pool2d.
+/// Mean of each window, see declivity::avg_pool2d.
 template <int N>
 class DECLIVITY_API AvgPool : public Layer {
   public:
@@ -59,7 +59,7 @@ class DECLIVITY_API AvgPool : public Layer {
     PoolParameters<N> pool_;
 };
 
-/// (N, C, H, W) -> (N, C, 1, 1).
+/// Global average pooling (N, C, H, W) -> (N, C, 1, 1).
 class DECLIVITY_API GlobalAvgPool2d : public Layer {
   public:
     [[nodiscard]] std::string type_name() const override { return "GlobalAvgPool2d"; }
@@ -69,7 +69,7 @@ class DECLIVITY_API GlobalAvgPool2d : public Layer {
     Tensor forward(Tensor x) override;
 };
 
-/// Means, or maxima, of as many windows as the result has elements, see declivity::adaptive_avg_pool2d.
+/// Adaptive average or max pooling to a given output size, see declivity::adaptive_avg_pool2d.
 template <int N>
 class DECLIVITY_API AdaptiveAvgPool : public Layer {
   public:

@@ -1,4 +1,4 @@
-// Layer 4. Pooling layers beside those of pool2d.hpp.
+// Layer 4. Further pooling layers, in addition to pool2d.hpp.
 #pragma once
 
 #include <declivity/nn/pool2d.hpp>
@@ -19,7 +19,7 @@ class DECLIVITY_API AdaptiveMaxPool : public Layer {
     SpatialSize<N> output_size_;
 };
 
-/// MaxPool that gives the places of the maxima as well, for MaxUnpool: PyTorch's return_indices.
+/// MaxPool that also returns the indices of the maxima, for MaxUnpool: PyTorch's return_indices.
 template <int N>
 class DECLIVITY_API MaxPoolWithIndices : public Callable<MaxPooled(Tensor)> {
   public:
@@ -36,12 +36,12 @@ class DECLIVITY_API MaxPoolWithIndices : public Callable<MaxPooled(Tensor)> {
 
 template <int N>
 struct MaxUnpoolOptions {
-    SpatialSize<N> stride = 0;   ///< 0: as the kernel size
+    SpatialSize<N> stride = 0;   ///< 0: the kernel size
     SpatialSize<N> padding = 0;  ///< at most half the kernel size
-    Dims output_size = {};       ///< the spatial sizes of the result, where they are not the smallest
+    Dims output_size = {};       ///< spatial sizes of the result, unless they are the smallest possible
 };
 
-/// Maxima back at their places: unpool(pooled.values, pooled.indices), see declivity::max_unpool2d.
+/// Inverse of MaxPoolWithIndices: unpool(pooled.values, pooled.indices), see declivity::max_unpool2d.
 template <int N>
 class DECLIVITY_API MaxUnpool : public Callable<Tensor(Tensor, Tensor)> {
   public:
@@ -59,8 +59,8 @@ class DECLIVITY_API MaxUnpool : public Callable<Tensor(Tensor, Tensor)> {
 
 template <int N>
 struct LPPoolOptions {
-    SpatialSize<N> stride = 0;  ///< 0: as the kernel size
-    bool ceil_mode = false;     ///< a last window may reach over the end
+    SpatialSize<N> stride = 0;  ///< 0: the kernel size
+    bool ceil_mode = false;     ///< the last window may extend beyond the input
 };
 
 /// The p-norm of each window, see declivity::lp_pool2d.
@@ -79,7 +79,7 @@ class DECLIVITY_API LPPool : public Layer {
     PoolParameters<N> pool_;
 };
 
-/// Windows at random places, drawn anew in each call, see declivity::fractional_max_pool2d.
+/// Max pooling of random windows, resampled in each call, see declivity::fractional_max_pool2d.
 template <int N>
 class DECLIVITY_API FractionalMaxPool : public Layer {
   public:

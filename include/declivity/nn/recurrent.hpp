@@ -1,4 +1,4 @@
-// Layer 4. Recurrent networks over whole sequences, and the cells of the plain and the gated one.
+// Layer 4. RNN, GRU and LSTM over whole sequences; RNN and GRU cells.
 #pragma once
 
 #include <cstdint>
@@ -13,7 +13,7 @@ namespace declivity::nn {
 
 namespace detail {
 
-/// What the options of RNN, GRU and LSTM share.
+/// Common options of RNN, GRU and LSTM.
 struct RecurrentOptions {
     std::int64_t num_layers;
     bool bias, batch_first;
@@ -28,12 +28,12 @@ struct RecurrentOptions {
     }
 };
 
-/// Of a layer in one direction.
+/// Weights of one layer in one direction.
 struct RecurrentWeights {
     Parameter ih, hh, bias_ih, bias_hh, hr;
 };
 
-/// What RNN, GRU and LSTM share: parameters of all layers, and the way through them.
+/// Common base of RNN, GRU and LSTM: parameters of all layers, and the loop over layers and directions.
 template <class Result, class State>
 class DECLIVITY_API RecurrentNetwork : public Callable<Result(Tensor, State, Tensor)> {
   public:
@@ -47,7 +47,7 @@ class DECLIVITY_API RecurrentNetwork : public Callable<Result(Tensor, State, Ten
     /// @param name of the module, for errors
     RecurrentNetwork(const char* name, const Sizes& sizes, const RecurrentOptions& options);
     Result forward(Tensor x, State state, Tensor lengths) override;
-    /// One layer in one direction: x (T, N, inputs), a state of (N, H).
+    /// Runs one layer in one direction: x (T, N, inputs), a state of (N, H).
     virtual Result run_layer(const Tensor& x, const State& state, const RecurrentWeights& weights,
                              const SequenceParameters& options) = 0;
 
@@ -64,21 +64,21 @@ extern template class DECLIVITY_API RecurrentNetwork<LstmSequence, LstmState>;
 }  // namespace detail
 
 struct RNNOptions {
-    std::int64_t num_layers = 1;  ///< each takes what the one below gives
+    std::int64_t num_layers = 1;  ///< stacked layers
     RnnNonlinearity nonlinearity = RnnNonlinearity::tanh;
     bool bias = true;
-    bool batch_first = false;                     ///< x and y are (N, T, ...) instead of (T, N, ...)
-    double dropout = 0;                           ///< of what a layer but the last gives, while training
-    bool bidirectional = false;                   ///< each layer also from the last step to the first
-    DType dtype = DType::f32;                     ///< of the parameters
+    bool batch_first = false;    ///< x and y are (N, T, ...) instead of (T, N, ...)
+    double dropout = 0;          ///< dropout of the output of each layer but the last, in training mode
+    bool bidirectional = false;  ///< each layer also runs from the last step to the first
+    DType dtype = DType::f32;    ///< of the parameters
     std::optional<Device> device = std::nullopt;  ///< default_device() if none
 };
 
-/// Plain recurrent layers, see declivity::rnn and rnn_cell: x (T, N, input_size), a hidden state (num_layers *
-/// directions, N, hidden_size) and lengths (N), the last two perhaps left out, give y (T, N, directions * hidden_size)
-/// and the hidden state after the last steps. The axis N may be missing in all. Parameters are PyTorch's: weight_ih_l0
-/// (hidden_size, input_size), weight_hh_l0, bias_ih_l0, bias_hh_l0, ..., with "_reverse" behind the names of the other
-/// direction; uniform in +-1 / sqrt(hidden_size).
+/// Elman RNN, see declivity::rnn and rnn_cell: maps x (T, N, input_size), an optional hidden state (num_layers *
+/// directions, N, hidden_size) and optional lengths (N) to y (T, N, directions * hidden_size) and the hidden state
+/// after the last steps. The axis N is optional in all. Parameters are PyTorch's: weight_ih_l0 (hidden_size,
+/// input_size), weight_hh_l0, bias_ih_l0, bias_hh_l0, ..., with the suffix "_reverse" for the reverse direction;
+/// initialised uniformly in +-1 / sqrt(hidden_size).
 ///
 ///     nn::RNN rnn(8, 32, {.num_layers = 2});
 ///     const RecurrentSequence made = rnn(x);
@@ -98,17 +98,18 @@ class DECLIVITY_API RNN : public detail::RecurrentNetwork<RecurrentSequence, Ten
 };
 
 struct GRUOptions {
-    std::int64_t num_layers = 1;  ///< each takes what the one below gives
+    std::int64_t num_layers = 1;  ///< stacked layers
     bool bias = true;
-    bool batch_first = false;                     ///< x and y are (N, T, ...) instead of (T, N, ...)
-    double dropout = 0;                           ///< of what a layer but the last gives, while training
-    bool bidirectional = false;                   ///< each layer also from the last step to the first
-    bool reset_after = true;                      ///< see gru_cell()
-    DType dtype = DType::f32;                     ///< of the parameters
+    bool batch_first = false;    ///< x and y are (N, T, ...) instead of (T, N, ...)
+    double dropout = 0;          ///< dropout of the output of each layer but the last, in training mode
+    bool bidirectional = false;  ///< each layer also runs from the last step to the first
+    bool reset_after = true;     ///< see gru_cell()
+    DType dtype = DType::f32;    ///< of the parameters
     std::optional<Device> device = std::nullopt;  ///< default_device() if none
 };
 
-/// Gated recurrent units, see declivity::gru and gru_cell; otherwise as RNN. Weights have rows for the gates r, z, n.
+/// Gated recurrent units, see declivity::gru and gru_cell; otherwise as RNN. Rows of weights are ordered by gates r, z,
+/// n.
 class DECLIVITY_API GRU : public detail::RecurrentNetwork<RecurrentSequence, Tensor> {
   public:
     GRU(std::int64_t input_size, std::int64_t hidden_size, const GRUOptions& options = {});
@@ -124,19 +125,19 @@ class DECLIVITY_API GRU : public detail::RecurrentNetwork<RecurrentSequence, Ten
 };
 
 struct LSTMOptions {
-    std::int64_t num_layers = 1;  ///< each takes what the one below gives
+    std::int64_t num_layers = 1;  ///< stacked layers
     bool bias = true;
-    bool batch_first = false;                     ///< x and y are (N, T, ...) instead of (T, N, ...)
-    double dropout = 0;                           ///< of what a layer but the last gives, while training
-    bool bidirectional = false;                   ///< each layer also from the last step to the first
-    std::int64_t proj_size = 0;                   ///< of a projection of the hidden state, below hidden_size; 0: none
-    DType dtype = DType::f32;                     ///< of the parameters
+    bool batch_first = false;    ///< x and y are (N, T, ...) instead of (T, N, ...)
+    double dropout = 0;          ///< dropout of the output of each layer but the last, in training mode
+    bool bidirectional = false;  ///< each layer also runs from the last step to the first
+    std::int64_t proj_size = 0;  ///< size of a projection of the hidden state, below hidden_size; 0: none
+    DType dtype = DType::f32;    ///< of the parameters
     std::optional<Device> device = std::nullopt;  ///< default_device() if none
 };
 
-/// Long short-term memories, see declivity::lstm and lstm_cell: as RNN, with a state of hidden and cell (num_layers *
-/// directions, N, hidden_size), and the hidden state of proj_size where there is a projection, whose weight is
-/// weight_hr_l0 (proj_size, hidden_size). Weights have rows for the gates i, f, cell, o.
+/// Long short-term memory, see declivity::lstm and lstm_cell: as RNN, with a state of hidden and cell (num_layers *
+/// directions, N, hidden_size). With proj_size, the hidden state has that size; its projection is weight_hr_l0
+/// (proj_size, hidden_size). Rows of weights are ordered by gates i, f, cell, o.
 ///
 ///     nn::LSTM lstm(64, 128, {.num_layers = 2, .batch_first = true, .dropout = 0.1});
 ///     const LstmSequence made = lstm(x, {}, lengths);          // or lstm(x)
@@ -159,8 +160,8 @@ struct RNNCellOptions {
     std::optional<Device> device = std::nullopt;  ///< default_device() if none
 };
 
-/// One step of a plain recurrent network, see rnn_cell(): x (N, input_size) and a hidden state (N, hidden_size), zeros
-/// if left out, give the next one; both may lack the axis N. Parameters as LSTMCell's, with rows for one gate.
+/// One Elman RNN step, see rnn_cell(): maps x (N, input_size) and a hidden state (N, hidden_size), zeros by default, to
+/// the next hidden state; both may lack the axis N. Parameters as in LSTMCell, with rows for one gate.
 class DECLIVITY_API RNNCell : public Callable<Tensor(Tensor, Tensor)> {
   public:
     RNNCell(std::int64_t input_size, std::int64_t hidden_size, const RNNCellOptions& options = {});
@@ -185,7 +186,7 @@ struct GRUCellOptions {
     std::optional<Device> device = std::nullopt;  ///< default_device() if none
 };
 
-/// One step of a gated recurrent unit, see gru_cell(); otherwise as RNNCell, with rows for three gates.
+/// One GRU step, see gru_cell(); otherwise as RNNCell, with rows for three gates.
 class DECLIVITY_API GRUCell : public Callable<Tensor(Tensor, Tensor)> {
   public:
     GRUCell(std::int64_t input_size, std::int64_t hidden_size, const GRUCellOptions& options = {});

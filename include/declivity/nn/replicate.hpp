@@ -1,4 +1,4 @@
-// Layer 4. Copies of a network on several devices.
+// Layer 4. Replicas of a model on several devices.
 #pragma once
 
 #include <concepts>
@@ -11,20 +11,22 @@
 
 namespace declivity::nn {
 
-/// Gives `replica` the parameters and buffers of `model`, copied to a device: their values, types, and whether they
-/// require a gradient; and the mode, train() or eval(), of each module in it. Tensors that are tied in it stay tied.
-/// @throws ValueError or ShapeError, naming a parameter, buffer or module that only one of them has, or that differs
+/// Copies the parameters and buffers of `model` to `replica` on a device: values, types, and requires_grad; and the
+/// mode, train() or eval(), of each module. Tied tensors stay tied.
+/// @throws ValueError or ShapeError, naming a parameter, buffer or module that exists in only one of them, or that
+/// differs
 DECLIVITY_API void copy_to_device(const Module& model, Module& replica, const Device& device);
 
-/// A copy of `model` for each of the devices, on it. Modules cannot be copied, so `build` builds another one each time:
+/// Creates a replica of `model` on each of the devices. Modules cannot be copied, so `build` constructs each replica:
 ///
 ///     const auto build = [] { return Net(28, 10); };
 ///     Net model = build();
 ///     const auto replicas = nn::replicate(build, model, devices);  // a std::vector<std::unique_ptr<Net>>
 ///
-/// They share nothing with the model, nor with each other. Weights that `build` draws move the random numbers of the
-/// default device on.
-/// @param build gives a module, or a std::unique_ptr to one that cannot be moved; with the parametrisations of `model`
+/// Replicas share no memory with the model or with each other. Random initialisation in `build` advances the generator
+/// of the default device.
+/// @param build returns a module, or a std::unique_ptr to one that cannot be moved; with the parametrisations of
+/// `model`
 template <std::invocable Build>
 auto replicate(Build build, const Module& model, const std::vector<Device>& devices) {
     const auto build_one = [&] {

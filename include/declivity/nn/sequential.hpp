@@ -1,12 +1,12 @@
-// Layer 4. Sequential: layers one after the other.
+// Layer 4. Sequential: a chain of layers.
 #pragma once
 
 #include <declivity/nn/module_list.hpp>
 
 namespace declivity::nn {
 
-/// Feeds each layer with what the one before gave: nn::Sequential(nn::Conv2d(1, 8, 3), nn::ReLU(), nn::Flatten()). The
-/// layers are called "0", "1", ... Without any it gives x back.
+/// Applies layers in sequence: nn::Sequential(nn::Conv2d(1, 8, 3), nn::ReLU(), nn::Flatten()). The layers are called
+/// "0", "1", ... Without layers it is the identity.
 class DECLIVITY_API Sequential : public Layer {
   public:
     template <class... Layers>
@@ -17,22 +17,22 @@ class DECLIVITY_API Sequential : public Layer {
     }
     Sequential() = default;
 
-    /// Puts a layer at the end and gives it back. As with the constructor's, it is moved to its place.
+    /// Moves a layer to the end of the chain and returns it.
     template <class L>
     requires std::is_base_of_v<Layer, L> L& append(L layer) {
         L& reference = add(std::to_string(layers_.size()), std::move(layer));
         layers_.append(reference);
         return reference;
     }
-    /// Builds the next layer in place, from the arguments of its constructor: for one that refers to itself, or cannot
-    /// be moved.
+    /// Constructs the next layer in place, from constructor arguments: for one that refers to itself, or cannot be
+    /// moved.
     template <class L, class... Args>
     requires std::is_base_of_v<Layer, L> L& emplace(Args&&... args) {
         L& reference = Module::emplace<L>(std::to_string(layers_.size()), std::forward<Args>(args)...);
         layers_.append(reference);
         return reference;
     }
-    /// Layer number `index`; a negative one counts from the end. @throws ValueError for one that there is not
+    /// Layer number `index`; negative indices count from the end. @throws ValueError for an index out of range
     [[nodiscard]] Layer& operator[](std::int64_t index) const {
         guard_children();
         return layers_.at("Sequential", index);

@@ -1,4 +1,4 @@
-// Layer 4. Weights divided by their largest singular value.
+// Layer 4. Spectral normalisation of weights.
 #pragma once
 
 #include <cstdint>
@@ -10,18 +10,18 @@
 namespace declivity::nn {
 
 struct SpectralNormOptions {
-    std::int64_t n_power_iterations = 1;  ///< for each use of the weight in training mode
-    double eps = 1e-12;                   ///< least length of the vectors
-    /// Axis of the outputs, the rows of the matrix; none: 1 for transposed convolutions, 0 for others.
+    std::int64_t n_power_iterations = 1;  ///< per use of the weight in training mode
+    double eps = 1e-12;                   ///< minimum norm of the vectors
+    /// Axis of the outputs, the rows of the matrix; none: 1 for transposed convolutions, 0 otherwise.
     std::optional<std::int64_t> dim = std::nullopt;
 };
 
-/// original / sigma, where sigma is the largest singular value of the original as a matrix (of one axis: its length),
-/// as the power iteration finds it, which goes on from the buffers _u and _v in training mode (Miyato et al. 2018).
-/// They start from random numbers with 15 iterations. In evaluation mode they stay as they are.
+/// original / sigma, where sigma is the largest singular value of the original as a matrix (for one axis: its norm),
+/// estimated by power iteration, which continues from the buffers _u and _v in training mode (Miyato et al. 2018). They
+/// are initialised randomly, followed by 15 iterations, and are unchanged in evaluation mode.
 class DECLIVITY_API SpectralNorm : public Layer {
   public:
-    /// @param weight that it is for: of its shape, type and device
+    /// @param weight the parameter to parametrise, for shape, type and device
     /// @throws ValueError for n_power_iterations below 1, ShapeError for a weight without axes
     explicit SpectralNorm(const Tensor& weight, const SpectralNormOptions& options = {});
     [[nodiscard]] std::string type_name() const override { return "SpectralNorm"; }
@@ -39,7 +39,7 @@ class DECLIVITY_API SpectralNorm : public Layer {
     int dim_;
     Tensor u_, v_;
 };
-/// Registers one for a module's parameter.
+/// Registers spectral normalisation for a parameter of a module.
 DECLIVITY_API SpectralNorm& spectral_norm(Module& module, std::string_view name = "weight",
                                           SpectralNormOptions options = {});
 

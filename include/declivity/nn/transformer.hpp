@@ -1,5 +1,4 @@
-// Layer 4. Transformer layers: those of A. Vaswani et al., Attention is all you need, 2017, with PyTorch's names and
-// defaults.
+// Layer 4. Transformer layers (A. Vaswani et al., Attention is all you need, 2017), with PyTorch's names and defaults.
 #pragma once
 
 #include <cstdint>
@@ -21,17 +20,17 @@ namespace declivity::nn {
 struct TransformerLayerOptions {
     std::int64_t dim_feedforward = 2048;
     double dropout = 0.1;
-    /// Between the two layers of the feed-forward part; without state of its own.
+    /// Activation of the feed-forward block; must be stateless.
     std::function<Tensor(Tensor)> activation = [](Tensor x) { return relu(std::move(x)); };
     double layer_norm_eps = 1e-5;
     bool batch_first = false;  ///< (N, L, E) instead of (L, N, E)
-    bool norm_first = false;   ///< normalisation in front of each part (pre-norm) instead of behind
+    bool norm_first = false;   ///< pre-norm: normalises before each block instead of after it
     bool bias = true;
     DType dtype = DType::f32;                     ///< of the parameters
     std::optional<Device> device = std::nullopt;  ///< default_device() if none
 };
 
-/// Self-attention and a feed-forward part, each with a residual and a normalisation: src (L, N, d_model) and masks.
+/// Self-attention and feed-forward block, each with residual and normalisation: src (L, N, d_model) and masks.
 class DECLIVITY_API TransformerEncoderLayer : public Callable<Tensor(Tensor, AttentionMasks)> {
   public:
     TransformerEncoderLayer(std::int64_t d_model, std::int64_t nhead, const TransformerLayerOptions& options = {});
@@ -54,19 +53,19 @@ class DECLIVITY_API TransformerEncoderLayer : public Callable<Tensor(Tensor, Att
     bool norm_first_;
 };
 
-/// The same with attention to `memory` (S, N, d_model) between: tgt (L, N, d_model).
+/// Encoder layer with cross-attention to `memory` (S, N, d_model): tgt (L, N, d_model).
 class DECLIVITY_API TransformerDecoderLayer : public Callable<Tensor(Tensor, Tensor, AttentionMasks, AttentionMasks)> {
   public:
     TransformerDecoderLayer(std::int64_t d_model, std::int64_t nhead, const TransformerLayerOptions& options = {});
-    /// How much each position of tgt takes of each of memory, (N, heads, L, S), in a call with the same arguments.
+    /// Cross-attention weights (N, heads, L, S) of a call with the same arguments.
     [[nodiscard]] Tensor attention_to_memory(const Tensor& tgt, const Tensor& memory, const AttentionMasks& masks = {},
                                              const AttentionMasks& memory_masks = {});
     [[nodiscard]] std::string type_name() const override { return "TransformerDecoderLayer"; }
     [[nodiscard]] const std::type_info& capture_safe() const override { return typeid(TransformerDecoderLayer); }
 
   protected:
-    /// @param masks among the positions of tgt
-    /// @param memory_masks between them and those of memory
+    /// @param masks of self-attention among the positions of tgt
+    /// @param memory_masks of cross-attention from tgt to memory
     Tensor forward(Tensor tgt, Tensor memory, AttentionMasks masks, AttentionMasks memory_masks) override;
 
   private:
@@ -87,8 +86,8 @@ class DECLIVITY_API TransformerDecoderLayer : public Callable<Tensor(Tensor, Ten
     bool norm_first_;
 };
 
-/// num_layers encoder layers, "layers.0" ..., each with initial values of its own, and a normalisation ("norm") behind
-/// them where final_norm says so.
+/// num_layers encoder layers, "layers.0" ..., with independent initial values, and a final normalisation ("norm") if
+/// final_norm is true.
 class DECLIVITY_API TransformerEncoder : public Callable<Tensor(Tensor, AttentionMasks)> {
   public:
     TransformerEncoder(std::int64_t d_model, std::int64_t nhead, std::int64_t num_layers,
@@ -104,7 +103,7 @@ class DECLIVITY_API TransformerEncoder : public Callable<Tensor(Tensor, Attentio
     LayerNorm* norm_ = nullptr;
 };
 
-/// The same of decoder layers.
+/// Stack of decoder layers, as TransformerEncoder.
 class DECLIVITY_API TransformerDecoder : public Callable<Tensor(Tensor, Tensor, AttentionMasks, AttentionMasks)> {
   public:
     TransformerDecoder(std::int64_t d_model, std::int64_t nhead, std::int64_t num_layers,

@@ -1,4 +1,4 @@
-// Layer 4. Layers that give images another size.
+// Layer 4. Resizing layers.
 #pragma once
 
 #include <string>
@@ -9,7 +9,7 @@
 
 namespace declivity::nn {
 
-/// See declivity::interpolate, whose options it takes.
+/// See declivity::interpolate for the options.
 class DECLIVITY_API Upsample : public Layer {
   public:
     explicit Upsample(InterpolateOptions options);
@@ -23,7 +23,7 @@ class DECLIVITY_API Upsample : public Layer {
     InterpolateOptions options_;
 };
 
-/// A size, or scale factors instead: `{.scale_factor = 2}`.
+/// A size or scale factors: `{.scale_factor = 2}`.
 struct UpsamplingOptions {
     Dims size = {};
     ScaleFactors scale_factor = {};

@@ -1,4 +1,4 @@
-// Layer 2. Evenly spaced numbers.
+// Layer 2. Evenly spaced values.
 #pragma once
 
 #include <declivity/ops/scalar.hpp>
@@ -6,7 +6,7 @@
 
 namespace declivity::ops {
 
-/// out[i] = start + i * step. Dense, one axis, any type but bool.
+/// out[i] = start + i * step, a dense vector of any type but bool.
 DECLIVITY_API void arange(const View& out, Scalar start, Scalar step);
 
 }  // namespace declivity::ops

@@ -1,12 +1,12 @@
-// Layer 2. Position of the largest element.
+// Layer 2. Index of the largest element.
 #pragma once
 
 #include <declivity/ops/view.hpp>
 
 namespace declivity::ops {
 
-/// Position along `axis` of the first largest element; a NaN counts as the largest.
-/// @param x any type, dense; @param out i64, dense, the shape of x with the axis left out or of size 1
+/// Index along `axis` of the first largest element; NaN counts as the largest.
+/// @param x any type, dense; @param out i64, dense, the shape of x with the axis removed or of size 1
 /// @throws ShapeError when the axis has no elements
 DECLIVITY_API void argmax(const View& x, int axis, const View& out);
 

@@ -1,7 +1,7 @@
-// Layer 2. Batch normalisation (Ioffe, Szegedy 2015) of x (N, C, ...), channel by channel.
+// Layer 2. Batch normalisation (Ioffe, Szegedy 2015) of x (N, C, ...) per channel.
 //
-// x, out and their gradients are dense, of one type and shape; the rest is dense, (C), of x's type, or f32 beside f16
-// and bf16, for which what is given is f32. A View without a buffer stands for "none" where a parameter says so.
+// x, out and their gradients are dense and of one type and shape; all other views are dense, (C), of x's type, or f32
+// if x is f16 or bf16. A View without a buffer stands for "none" where a parameter allows it.
 #pragma once
 
 #include <declivity/ops/lazy_array.hpp>
@@ -14,13 +14,12 @@ namespace declivity::ops {
 struct BatchNormRunning {
     View mean, variance;
     double momentum = 0.1;
-    View batches = {};  ///< i64, one element: how many batches there were, and 1 is added for this one
-    bool average =
-        false;  ///< of all batches: momentum = 1 / batches, in which this one is counted already; none is added
+    View batches = {};     ///< num_batches_tracked, one i64: incremented by this call
+    bool average = false;  ///< cumulative average: momentum = 1 / batches; `batches` already includes this one
 };
 
-/// Mean of each channel and 1 / sqrt(variance + eps), from partial means and squared deviations (Chan, Golub,
-/// LeVeque 1983), so that a mean far from 0 costs no accuracy.
+/// Computes the mean of each channel and scale = 1 / sqrt(variance + eps), from partial means and squared deviations
+/// (Chan, Golub, LeVeque 1983), so that a mean far from 0 costs no accuracy.
 /// @throws ShapeError when a channel has fewer than two elements
 DECLIVITY_API void batch_norm_statistics(const View& x, double eps, const BatchNormRunning& running, const View& mean,
                                          const View& scale);
@@ -28,40 +27,40 @@ DECLIVITY_API void batch_norm_statistics(const View& x, double eps, const BatchN
 /// scale = 1 / sqrt(variance + eps).
 DECLIVITY_API void batch_norm_scale(const View& variance, double eps, const View& scale);
 
-/// What evaluation does to each element of a channel: x * factor + offset.
+/// Batch normalisation in evaluation as one multiply-add per element: x * factor + offset.
 struct BatchNormFold {
     View factor, offset;  ///< (C)
 };
-/// From running statistics; weight and bias may be none. With OperandUse::constant it is cached with the
-/// memory of the variance until one of the four is marked as written.
+/// Folds running statistics, weight and bias; weight and bias may be none. With OperandUse::constant the result is
+/// cached with the buffer of the variance until one of the four buffers is written.
 DECLIVITY_API BatchNormFold batch_norm_fold(const View& mean, const View& variance, const View& weight,
                                             const View& bias, double eps, OperandUse use);
-/// x * factor + offset, an expression that a convolution before it takes up.
+/// x * factor + offset as an expression, which a preceding convolution fuses as its epilogue.
 DECLIVITY_API LazyArray batch_norm(const LazyArray& x, const BatchNormFold& fold);
 
 /// out = (x - mean) * scale * weight + bias; weight and bias may be none.
 DECLIVITY_API void batch_norm(const View& x, const View& mean, const View& scale, const View& weight, const View& bias,
                               const View& out);
 
-/// The same as a value, launched when it is needed: with elementwise functions that follow it becomes one kernel.
+/// Deferred variant, which fuses with the elementwise functions that follow.
 DECLIVITY_API LazyArray batch_norm(const View& x, const View& mean, const View& scale, const View& weight,
                                    const View& bias);
 
-/// What normalisation in training gives.
+/// Results of batch_norm_training().
 struct BatchNormTrained {
-    LazyArray out;          ///< as x
-    LazyArray mean, scale;  ///< of the batch, (C): as batch_norm_statistics
+    LazyArray out;
+    LazyArray mean, scale;  ///< of the batch, (C), see batch_norm_statistics()
 };
-/// With the statistics of x itself. Where a work-item or group has whole channels in its hands, one kernel does all,
-/// and what follows: it is launched when one of the results is needed, or when somebody looks at the running
-/// statistics; out is not computed where nobody holds it. Otherwise statistics are launched at once, and the rest when
-/// it is needed.
+/// Batch normalisation with the statistics of x itself. Where a work-item or work-group processes whole channels,
+/// statistics, normalisation and the epilogue are one kernel, deferred until a result or the running statistics are
+/// read; `out` is not computed if it is unused. Otherwise the statistics are launched immediately and the normalisation
+/// is deferred.
 /// @throws as batch_norm_statistics
 DECLIVITY_API BatchNormTrained batch_norm_training(const View& x, const View& weight, const View& bias, double eps,
                                                    const BatchNormRunning& running);
 
-/// Gradients from that of the result. `of_batch`: mean and scale come from x itself, and its gradient goes through
-/// them. `weight` and `x_gradient` may be none. weight_gradient = sum of g (x - mean) scale, bias_gradient = sum of g.
+/// Gradients of batch_norm: weight_gradient = sum of g (x - mean) scale, bias_gradient = sum of g. With `of_batch`,
+/// mean and scale were computed from x, and x_gradient includes their gradients. `weight` and `x_gradient` may be none.
 DECLIVITY_API void batch_norm_backward(const View& x, const View& mean, const View& scale, const View& weight,
                                        bool of_batch, const View& result_gradient, const View& x_gradient,
                                        const View& weight_gradient, const View& bias_gradient);

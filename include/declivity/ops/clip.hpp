@@ -1,27 +1,27 @@
-// Layer 2. Clipping gradients by their common norm, and by value.
+// Layer 2. Gradient clipping by global norm and by value.
 #pragma once
 
 #include <declivity/ops/multi_tensor.hpp>
 
 namespace declivity::ops {
 
-/// Scales all tensors by min(1, max_norm / (norm + 1e-6)), where norm is the square root of the sum of the squares of
-/// all elements (Pascanu et al. 2013). A norm that is NaN makes all elements NaN; an infinite one scales by 0, so that
-/// infinite elements become NaN. Does not synchronise.
+/// Scales all tensors by min(1, max_norm / (norm + 1e-6)), where norm is the 2-norm of all elements together (Pascanu
+/// et al. 2013). A NaN norm makes all elements NaN; an infinite norm scales by 0, so that infinite elements become NaN.
+/// Does not synchronise.
 class DECLIVITY_API ClipNorm {
   public:
     /// Computes the norm. @param tensors one role of f32 or f64; must outlive this
     ClipNorm(const MultiTensor& tensors, double max_norm);
-    /// f32 or f64 [1]: the norm before clipping, on the device.
+    /// Norm before clipping, f32 or f64 [1], on the device.
     [[nodiscard]] View norm() const;
     void scale() const;
 
   private:
     const MultiTensor& tensors_;
-    View norm_;  // with the factor behind it
+    View norm_;  // followed by the factor
 };
 
-/// Both at once. @return the norm before clipping
+/// Computes the norm and scales. @return the norm before clipping
 DECLIVITY_API View clip_norm(const MultiTensor& tensors, double max_norm);
 
 /// Clamps each element to [-limit, limit]; NaN stays NaN.

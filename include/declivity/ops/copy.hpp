@@ -1,4 +1,4 @@
-// Layer 2. Elements from one view to another.
+// Layer 2. Copying and filling of views.
 #pragma once
 
 #include <string_view>
@@ -8,13 +8,13 @@
 
 namespace declivity::ops {
 
-/// Copies elements, from any strides to any strides. The views may overlap.
+/// Copies elements between views of any strides, which may overlap.
 /// @throws ShapeError, TypeError, DeviceError unless both are of one shape, type and device
 DECLIVITY_API void copy(const View& from, const View& to);
-/// `view` itself when it is dense, otherwise a dense copy.
+/// Returns `view` itself if it is dense, otherwise a dense copy.
 DECLIVITY_API View dense_copy_if_needed(const View& view);
-/// Sets every element of a view, of any strides, to one number.
-/// @throws ValueError naming `function` when an integer type cannot hold it
+/// Sets every element of a view of any strides to a number.
+/// @throws ValueError naming `function` when an integer type cannot represent it
 DECLIVITY_API void fill(const View& view, Scalar value, std::string_view function = "fill");
 
 }  // namespace declivity::ops

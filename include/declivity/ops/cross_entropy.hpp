@@ -1,4 +1,4 @@
-// Layer 2. Cross entropy between rows of logits and labels.
+// Layer 2. Cross entropy of logits and integer labels.
 #pragma once
 
 #include <cstdint>
@@ -8,11 +8,11 @@
 
 namespace declivity::ops {
 
-/// What becomes of the losses of the rows.
+/// Reduction over rows.
 enum class LossReduction : std::int32_t {
-    none,  ///< they stay as they are
+    none,  ///< one loss per row
     sum,
-    mean,  ///< of the rows that are not ignored; NaN when there are none
+    mean,  ///< over the rows that are not ignored; NaN if there are none
 };
 
 struct CrossEntropy {
@@ -22,18 +22,18 @@ struct CrossEntropy {
 };
 
 struct CrossEntropyResults {
-    LazyArray loss;        ///< (N), or [] where they are brought together
+    LazyArray loss;        ///< (N), or [] when reduced
     LazyArray statistics;  ///< (N, 2): for each row the largest logit m, and log sum exp(logit - m)
-    LazyArray divisor;     ///< []: what their sum was divided by; none where they stay as they are
+    LazyArray divisor;     ///< []: divisor of the sum; none without reduction
 };
 
-/// loss[i] = -log softmax(logits[i])[labels[i]], smoothed as told; 0 for an ignored label, NaN for one outside [0, C).
-/// An operation that waits.
-/// @param logits (N, C), f32 or f64, dense; @param labels (N), i32 or i64, dense
+/// loss[i] = -log softmax(logits[i])[labels[i]], with label smoothing; 0 for an ignored label, NaN for a label outside
+/// of [0, C). Deferred operation.
+/// @param logits (N, C), of a floating type, dense; @param labels (N), i32 or i64, dense
 DECLIVITY_API CrossEntropyResults cross_entropy(const View& logits, const View& labels, const CrossEntropy& options);
 
-/// The gradient for the logits, from that of the loss, which has its shape.
-/// @param divisor may be none where the losses stay as they are
+/// Gradient of the logits from that of the loss, which has the shape of the loss.
+/// @param divisor may be none without reduction
 DECLIVITY_API LazyArray cross_entropy_backward(const View& logits, const View& labels, const CrossEntropy& options,
                                                const View& statistics, const View& divisor, const View& gradient);
 

@@ -1,4 +1,4 @@
-// Layer 2. Connectionist temporal classification (Graves et al. 2006): the loss of sequences of log-probabilities.
+// Layer 2. Connectionist temporal classification (CTC) loss of sequences of log-probabilities (Graves et al. 2006).
 #pragma once
 
 #include <cstdint>
@@ -8,22 +8,23 @@
 
 namespace declivity::ops {
 
-/// Dense, on one device.
+/// Inputs of ctc_loss(): dense, on one device.
 struct CtcOperands {
     View log_probs;                      ///< (T, N, C), f32 or f64
-    View targets;                        ///< (N, S), i64; what stands behind a target's length does not count
+    View targets;                        ///< (N, S), i64; elements after a target's length are ignored
     View input_lengths, target_lengths;  ///< (N), i64
     std::int64_t blank;
 };
 
 struct CtcResults {
-    LazyArray losses;  ///< (N); infinite where no alignment is, or a length is out of range
+    LazyArray losses;  ///< (N); infinite if there is no alignment, or a length is out of range
     LazyArray alphas;  ///< (N, T, 2 S + 1), for the gradient
 };
 
-/// An operation that waits. @throws ShapeError, TypeError, DeviceError naming ctc_loss
+/// Negative log-likelihood of each target. Deferred operation. @throws ShapeError, TypeError, DeviceError naming
+/// ctc_loss
 DECLIVITY_API CtcResults ctc_loss(const CtcOperands& operands);
-/// The gradient for log_probs, from that of the losses.
+/// Gradient of log_probs from that of the losses.
 DECLIVITY_API LazyArray ctc_loss_backward(const CtcOperands& operands, const View& alphas, const View& losses,
                                           const View& gradient);
 

@@ -1,4 +1,4 @@
-// Layer 2. The elementwise functions by name.
+// Layer 2. Enumeration of the elementwise functions.
 #pragma once
 
 #include <cstddef>
@@ -6,7 +6,7 @@
 
 namespace declivity::ops {
 
-/// One row each in elementwise_table.def, which says what they compute.
+/// One enumerator for each row of elementwise_table.def, which defines what it computes.
 enum class Function : std::uint8_t {
 #define DECLIVITY_FUNCTION(name, ...) name,
 #include <declivity/ops/elementwise_table.def>

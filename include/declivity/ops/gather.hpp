@@ -1,4 +1,4 @@
-// Layer 2. Elements by their places along an axis, and rows of a table by their numbers.
+// Layer 2. Gathering elements along an axis, and rows of a table.
 #pragma once
 
 #include <string_view>
@@ -7,15 +7,15 @@
 
 namespace declivity::ops {
 
-/// out[o][i][k] = x[o][places[o][i][k]][k]: along the middle axis, as torch.gather. x (outer, size, inner), of any
-/// type; places (outer, taken, inner), i32 or i64; out (outer, taken, inner); or all without the inner axis. A place
-/// outside of [0, size) gives `missing`, or 0 in tensors of integers. Dense, on one device.
+/// out[o][i][k] = x[o][places[o][i][k]][k]: torch.gather along the middle axis. x (outer, size, inner), any type;
+/// places (outer, taken, inner), i32 or i64; out (outer, taken, inner); or all without the inner axis. An index outside
+/// of [0, size) gives `missing`, or 0 for integers. Dense, on one device.
 /// @throws ShapeError, TypeError, DeviceError naming `function`
 DECLIVITY_API void gather(std::string_view function, const View& x, const View& places, const View& out,
                           double missing = 0);
 
-/// out[i] = table[numbers[i]], rows of D elements: table (V, D), of any type; numbers (N), i32 or i64; out (N, D). A
-/// number outside of [0, V) gives elements that are `missing`, 0 where they are no floating numbers.
+/// out[i] = table[numbers[i]], rows of D elements: table (V, D), any type; numbers (N), i32 or i64; out (N, D). An
+/// index outside of [0, V) gives elements `missing`, or 0 for types that are not floating.
 DECLIVITY_API void gather_rows(std::string_view function, const View& table, const View& numbers, const View& out,
                                double missing);
 

@@ -1,5 +1,4 @@
-// Layer 2. Sums of a few rows of a table each, by weights: operations that wait. All views are dense, f32 or f64, on
-// one device.
+// Layer 2. Weighted sums of gathered rows. Deferred operations. All views are dense, f32 or f64, on one device.
 #pragma once
 
 #include <declivity/ops/lazy_array.hpp>
@@ -7,13 +6,20 @@
 
 namespace declivity::ops {
 
-/// out[i] = sum over k of weights[i][k] rows[numbers[i][k]], where numbers outside of [0, V) count for nothing.
+/// out[i] = sum over k of weights[i][k] rows[numbers[i][k]]; indices outside of [0, V) are ignored.
 /// @param rows (V, D)
 /// @param numbers (N, K), i64
 /// @param weights (N, K)
 /// @return (N, D)
 DECLIVITY_API LazyArray gather_weighted_sum(const View& rows, const View& numbers, const View& weights);
-/// The gradient for the weights: (N, K), the dot products of out_gradient[i] (N, D) and rows[numbers[i][k]].
+/// Gradient of the weights, (N, K): dot products of out_gradient[i] (N, D) and rows[numbers[i][k]].
 DECLIVITY_API LazyArray weighted_rows_weights(const View& rows, const View& numbers, const View& out_gradient);
+
+// ---- deprecated names of version 0.1
+
+[[deprecated("ops::gather_weighted_sum")]] inline LazyArray weighted_rows(const View& rows, const View& numbers,
+                                                                         const View& weights) {
+    return gather_weighted_sum(rows, numbers, weights);
+}
 
 }  // namespace declivity::ops

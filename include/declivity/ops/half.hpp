@@ -1,4 +1,4 @@
-// Layer 2. Floating numbers of two bytes on the host.
+// Layer 2. 16-bit floating types on the host.
 #pragma once
 
 #include <bit>
@@ -9,10 +9,12 @@ namespace declivity {
 
 namespace detail {
 
-/// A double as a sign and so many bits of exponent and mantissa, rounded once: to nearest, ties to even.
+/// Converts a double to a floating format of a sign and the given bits of exponent and mantissa, rounded once: to
+/// nearest, ties to even.
 template <int ExponentBits, int MantissaBits>
 constexpr std::uint16_t narrowed(double value) noexcept {
-    constexpr int bias = (1 << (ExponentBits - 1)) - 1, least = 1 - bias;  // exponent of the smallest normal number
+    // least: exponent of the smallest normal number
+    constexpr int bias = (1 << (ExponentBits - 1)) - 1, least = 1 - bias;
     constexpr std::uint64_t infinity = ((std::uint64_t{1} << ExponentBits) - 1) << MantissaBits;
     const auto all = std::bit_cast<std::uint64_t>(value);
     const auto sign = static_cast<std::uint16_t>(all >> 63 << 15);
@@ -25,24 +27,24 @@ constexpr std::uint16_t narrowed(double value) noexcept {
     const std::uint64_t digits = (magnitude & ((std::uint64_t{1} << 52) - 1)) | std::uint64_t{1} << 52;
     const int shift = 52 - MantissaBits + (exponent < least ? least - exponent : 0);
     const std::uint64_t rounded = (digits + (std::uint64_t{1} << (shift - 1)) - 1 + (digits >> shift & 1)) >> shift;
-    // A carry out of the digits is the next exponent, in the end infinity.
+    // A carry out of the digits increments the exponent, in the end to infinity.
     return with_sign(exponent < least ? rounded
                                       : (static_cast<std::uint64_t>(exponent - least) << MantissaBits) + rounded);
 }
 
 }  // namespace detail
 
-/// IEEE 754 binary16: 11 bits of precision, magnitudes from 2^-24 to 65504. A type to store numbers in; arithmetic on
-/// it is arithmetic on floats.
+/// IEEE 754 binary16: 11 bits of precision, magnitudes from 2^-24 to 65504. A storage type; arithmetic is done in
+/// float.
 struct float16 {  // NOLINT(readability-identifier-naming): named as the types that C++23 has
     std::uint16_t bits = 0;
 
     constexpr float16() noexcept = default;
-    /// The nearest one, ties to even; infinity from 65520 on.
+    /// Rounds to nearest, ties to even; infinity from 65520 on.
     template <class T>
     requires std::is_arithmetic_v<T>
     constexpr explicit float16(T value) noexcept : bits(detail::narrowed<5, 10>(static_cast<double>(value))) {}
-    /// Exactly this number.
+    /// Exact conversion.
     constexpr operator float() const noexcept {  // NOLINT: nothing is lost
         const std::uint32_t sign = (bits & 0x8000U) << 16, magnitude = bits & 0x7fffU;
         if (magnitude < 0x400)
@@ -51,17 +53,17 @@ struct float16 {  // NOLINT(readability-identifier-naming): named as the types t
     }
 };
 
-/// The upper half of a float: 8 bits of precision and the range of f32. A type to store numbers in; arithmetic on it is
-/// arithmetic on floats.
+/// bfloat16, the upper 16 bits of a float: 8 bits of precision and the range of f32. A storage type; arithmetic is done
+/// in float.
 struct bfloat16 {  // NOLINT(readability-identifier-naming)
     std::uint16_t bits = 0;
 
     constexpr bfloat16() noexcept = default;
-    /// The nearest one, ties to even.
+    /// Rounds to nearest, ties to even.
     template <class T>
     requires std::is_arithmetic_v<T>
     constexpr explicit bfloat16(T value) noexcept : bits(detail::narrowed<8, 7>(static_cast<double>(value))) {}
-    /// Exactly this number.
+    /// Exact conversion.
     constexpr operator float() const noexcept {
         return std::bit_cast<float>(std::uint32_t{bits} << 16);
     }  // NOLINT: nothing is lost

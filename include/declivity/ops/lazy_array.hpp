@@ -1,10 +1,9 @@
-// Layer 2. Values: elements that are there, or that are computed as soon as somebody needs them. What Tensors stand
-// for.
+// Layer 2. LazyArray: elements that are computed, or an expression that is evaluated when they are needed. The storage
+// of a Tensor.
 //
-// Elementwise results stay expressions until then, so that a chain of functions becomes one kernel; the result of an
-// operation (operation.hpp: matmul, convolution) waits for the functions that follow it, so that they become its
-// epilogue. A handle alone: how values wait is the engine's (docs/engine.md).
-// DECLIVITY_FUSION=0 computes each value as it is made.
+// Elementwise results stay expressions, so that a chain of functions becomes one kernel; an operation (operation.hpp:
+// matmul, convolution) stays pending, so that the functions that follow become its epilogue. This is a handle only: the
+// engine implements deferral and fusion (docs/engine.md). DECLIVITY_FUSION=0 evaluates each array immediately.
 #pragma once
 
 #include <memory>
@@ -20,18 +19,18 @@ struct LazyArrayState;
 /// A shared handle. Thread-safe.
 class DECLIVITY_API LazyArray {
   public:
-    /// None.
+    /// Empty handle.
     LazyArray() = default;
-    /// Elements that are there.
+    /// An array that is computed already.
     LazyArray(const View& view);  // NOLINT: a view is a value
 
     [[nodiscard]] explicit operator bool() const noexcept { return state_ != nullptr; }
     [[nodiscard]] const Shape& shape() const;
     [[nodiscard]] DType dtype() const;
     [[nodiscard]] Device device() const;
-    /// Whether the elements are there, as far as later commands of the compute queue see.
+    /// True if the elements are computed, as seen by later commands of the compute queue.
     [[nodiscard]] bool computed() const;
-    /// The elements; computes them first, in memory of their own.
+    /// The elements; evaluates them first, into memory of their own.
     [[nodiscard]] const View& view() const;
 
     /// For the engine.
@@ -42,10 +41,17 @@ class DECLIVITY_API LazyArray {
     std::shared_ptr<LazyArrayState> state_;
 };
 
-/// Writes the elements into a view that is there, of the same type, shape and device: a part of another tensor, a row
-/// of a cache. A value that waits and that nobody else holds is computed there, without memory of its own. All who
-/// still have to read what stands there are launched first, and the memory is marked as written.
+/// Writes the elements into an existing view of the same type, shape and device, such as a part of another tensor or a
+/// row of a cache. A pending value that is unshared is computed in place, without a temporary. Pending readers of the
+/// destination are launched first, and its version counter is incremented.
 /// @throws ShapeError, TypeError, DeviceError naming `function`
 DECLIVITY_API void evaluate_into(std::string_view function, LazyArray value, const View& place);
+
+// ---- deprecated names of version 0.1
+
+using Value [[deprecated("ops::LazyArray")]] = LazyArray;
+[[deprecated("ops::evaluate_into")]] inline void store(std::string_view function, LazyArray value, const View& place) {
+    evaluate_into(function, std::move(value), place);
+}
 
 }  // namespace declivity::ops

@@ -1,6 +1,5 @@
-// Layer 2. Factorisations of matrices and what is solved with them: one work-group for each matrix of a batch. All
-// wait until they are needed, and none reads an element on the host: a matrix that has no such factorisation gives NaN,
-// and says so in `info`.
+// Layer 2. Matrix factorisations and solvers: one work-group for each matrix of a batch. All are deferred, and none
+// reads an element on the host: a matrix without such a factorisation gives NaN and a nonzero `info`.
 #pragma once
 
 #include <cstdint>
@@ -10,31 +9,31 @@
 
 namespace declivity::ops {
 
-/// Matrices are f32 or f64, dense, (batch, rows, columns).
+/// Cholesky factorisation. Matrices are f32 or f64, dense, (batch, rows, columns).
 
 struct CholeskyResults {
     LazyArray factor;  ///< (batch, n, n), lower
-    LazyArray info;    ///< (batch), i32: 0, or which leading minor, from 1 on, is the first that is not positive
+    LazyArray info;    ///< (batch), i32: 0, or the 1-based order of the first leading minor that is not positive
 };
 /// Reads the lower triangle of a (batch, n, n).
 DECLIVITY_API CholeskyResults cholesky(const View& a);
 
 struct TriangularSolve {
     bool upper = false;       ///< which triangle of a is read
-    bool transposed = false;  ///< solves with its transposed matrix
-    bool unit = false;        ///< its diagonal counts as 1
+    bool transposed = false;  ///< solves with the transposed matrix
+    bool unit = false;        ///< unit diagonal, which is not read
 };
 /// X of A X = B for a (batch, n, n) and b (batch, n, k).
 DECLIVITY_API LazyArray triangular_solve(const View& a, const View& b, const TriangularSolve& how);
 
 struct LuResults {
     LazyArray lu;      ///< (batch, m, n): U, and below its diagonal L
-    LazyArray pivots;  ///< (batch, min(m, n)), i32: the row, from 1 on, that changed places with row i
+    LazyArray pivots;  ///< (batch, min(m, n)), i32: 1-based index of the row exchanged with row i
     LazyArray rows;    ///< (batch, m), i32: the row of a that is row i of L U
-    LazyArray info;    ///< (batch), i32: 0, or which pivot, from 1 on, is the first that is 0
+    LazyArray info;    ///< (batch), i32: 0, or the 1-based index of the first pivot that is 0
 };
 DECLIVITY_API LuResults lu_factor(const View& a);
-/// rows (batch, m) of pivots (batch, k), i32, k <= m.
+/// Row permutation (batch, m) of pivots (batch, k), i32, k <= m.
 DECLIVITY_API LazyArray lu_rows(const View& pivots, std::int64_t m);
 
 struct QrResults {
@@ -46,21 +45,22 @@ DECLIVITY_API QrResults qr_factor(const View& a);
 DECLIVITY_API LazyArray qr_form(const View& work, const View& taus, std::int64_t columns);
 
 struct EigenResults {
-    LazyArray values;   ///< (batch, n), rising
-    LazyArray vectors;  ///< (batch, n, n), one a row; none where only values are wanted
+    LazyArray values;   ///< (batch, n), ascending
+    LazyArray vectors;  ///< (batch, n, n), one per row; none if only values are requested
 };
-/// Of symmetric matrices, of which one triangle is read.
+/// Eigendecomposition of symmetric matrices, of which one triangle is read.
 DECLIVITY_API EigenResults eigh(const View& a, bool upper, bool vectors);
 
 struct SvdResults {
-    LazyArray values;  ///< (batch, n), falling
-    LazyArray left;    ///< (batch, n, m), one a row, 0 for a value of 0; none where only values are wanted
-    LazyArray right;   ///< (batch, n, n), one a row
+    LazyArray values;  ///< (batch, n), descending
+    LazyArray left;    ///< (batch, n, m), one per row, 0 for a singular value of 0; none if only values are requested
+    LazyArray right;   ///< (batch, n, n), one per row
 };
-/// @param columns (batch, n, m), n <= m: the columns of the matrices, as rows
+/// Singular value decomposition.
+/// @param columns (batch, n, m), n <= m: the columns of the matrices, stored as rows
 DECLIVITY_API SvdResults svd(const View& columns, bool vectors);
 
-/// Of integers, modulo 2^bits: a (batch, m, k), b (batch, k, n), strided. (batch, m, n).
+/// Integer matrix product modulo 2^bits: a (batch, m, k), b (batch, k, n), any strides -> (batch, m, n).
 DECLIVITY_API LazyArray matmul_of_integers(const View& a, const View& b);
 
 }  // namespace declivity::ops

@@ -1,4 +1,4 @@
-// Layer 2. Matrix products.
+// Layer 2. Matrix products (GEMM).
 #pragma once
 
 #include <optional>
@@ -10,27 +10,28 @@
 namespace declivity::ops {
 
 /// out[b] = a[b] x b[b] for matrices a (batch, M, K), b (batch, K, N), out (batch, M, N, dense), all f32, f64, f16 or
-/// bf16. The matrices may have any strides, so a transposed operand is a permuted view and a broadcast one has stride
-/// 0.
+/// bf16. a and b may have any strides: a transposed operand is a permuted view, and a broadcast one has stride 0.
 ///
-/// Strategies for CPU-like devices: "blocked" (register tiles over blocks that a work-group copies for itself), "split"
-/// (the same over parts of long sums, which are then added), "packed" (register tiles over operands that are copied as
-/// a whole first) and "dot" (dot products in place, where the elements along K are neighbours in both); for GPU-like
-/// ones: "tiled" (tiles in local memory) and "gemv" (a matrix and up to 4 vectors); for both "clblast" (the CLBlast
-/// library) and "register_tiled" (register tiles in place, serves everything). "dot" and "clblast" serve no f16 and bf16, whose
-/// products are added up in f32. DECLIVITY_MATMUL names one to use wherever it can serve.
+/// Strategies for devices of style simd: "blocked" (register tiles over blocks that a work-group packs for itself),
+/// "split" (split-K: the same over parts of long sums, which are then reduced), "packed" (register tiles over operands
+/// that are packed as a whole first) and "dot" (dot products in place, where both operands are contiguous along K). For
+/// style simt: "tiled" (tiles in local memory) and "gemv" (a matrix and up to 4 vectors). For both: "clblast" (the
+/// CLBlast library) and "register_tiled" (register tiles in place; always applicable). "dot" and "clblast" do not
+/// support f16 and bf16, whose products are accumulated in f32. DECLIVITY_MATMUL forces a strategy wherever it is
+/// applicable.
 ///
-/// Epilogues of the form activation(alpha * result + bias + beta * residual) are applied on the way by "blocked",
-/// "dot", "tiled", "gemv" and "packed": bias is a number for each column, residual has the shape of the result,
-/// activation is any elementwise function of one input, and each may be missing. All others run behind the product.
-/// @param right whether b stays constant: then "packed" copies it once, and serves from a few rows of a on
+/// Epilogues of the form activation(alpha * result + bias + beta * residual) are fused by "blocked", "dot", "tiled",
+/// "gemv" and "packed": bias has one number per column, residual the shape of the result, activation is any elementwise
+/// function of one input, and each may be absent. All others run after the product.
+/// @param right constant if b does not change between calls: "packed" then caches packed weights, and is applicable
+/// from a few rows of a on
 /// @throws ShapeError, TypeError, DeviceError
 DECLIVITY_API void matmul(const View& a, const View& b, const View& out, const Epilogue& epilogue = {},
                           OperandUse right = OperandUse::variable);
 
-/// The same as a value, launched when it is needed: elementwise functions that follow become its epilogue.
-/// @param shape of the result: (M, N) behind any axes that make up the batch
-/// @param bias a number for each column (N)
+/// Deferred variant: the elementwise functions that follow are fused as its epilogue.
+/// @param shape of the result: (M, N) after any batch axes
+/// @param bias one number per column (N)
 DECLIVITY_API LazyArray matmul(const View& a, const View& b, const Shape& shape,
                                const std::optional<View>& bias = std::nullopt, OperandUse right = OperandUse::variable);
 

@@ -1,4 +1,4 @@
-// Layer 2. Kernels over many tensors at once: an optimizer's step over all parameters is a few launches, not hundreds.
+// Layer 2. Multi-tensor kernels: an optimizer step over all parameters takes a few launches, not hundreds.
 #pragma once
 
 #include <functional>
@@ -12,11 +12,11 @@
 
 namespace declivity::ops {
 
-/// Some tensors seen by one kernel: `roles` lists of views (parameters, gradients, ...), 8 at most, of which the i-th
-/// of each have the same number of elements. All are dense and on one device, and those of a role are of one type.
+/// A set of tensors processed by one kernel: `roles` lists of views (parameters, gradients, ...), 8 at most; the i-th
+/// tensors of all roles have the same number of elements. All are dense and on one device; a role has one type.
 ///
-/// Pooled tensors share few cl_mem, so the kernel takes these and a table of places in them. The table lives
-/// on the device and is sent again only when a tensor moved.
+/// Pooled tensors share few cl_mem, so the kernel takes these and a table of offsets into them. The table is in device
+/// memory and is uploaded again only when a tensor moved.
 ///
 /// A kernel for it is declared as (cl_kernels/lib/multi_tensor.clh):
 ///     __kernel void name(MULTI_TENSOR_PARAMETERS(roles), <further parameters>)
@@ -27,28 +27,28 @@ class DECLIVITY_API MultiTensor {
     MultiTensor(MultiTensor&&) noexcept;
     MultiTensor& operator=(MultiTensor&&) noexcept;
 
-    /// Says which tensors the next launches are about.
-    /// @param lists one list of views a role
-    /// @param numbers a number at least 0 for each tensor, by which a kernel finds what belongs to a whole tensor
-    /// (MULTI_TENSOR_NUMBER), such as its step count; their positions in the lists where it is empty
+    /// Sets the tensors of the next launches.
+    /// @param lists one list of views per role
+    /// @param numbers a number >= 0 for each tensor, with which a kernel indexes per-tensor data (MULTI_TENSOR_NUMBER)
+    /// such as its step count; if empty, the positions in the lists
     void set(const std::vector<std::vector<View>>& lists, const std::vector<std::int64_t>& numbers = {});
-    /// One launch; more where the tensors lie in more than eight cl_mem.
+    /// Launches a kernel once; several times if the tensors are in more than eight cl_mem.
     void launch(const KernelSpec& spec, std::span<const Argument> further) const;
-    /// The same. @param make gives the kernel for work-groups of so many work-items
+    /// Launches the kernel that `make` returns for a work-group size. @param make called with the number of work-items
     void launch(const std::function<Kernel(std::size_t items)>& make, std::span<const Argument> further) const;
-    /// Lets go of the tensors, so that gradients can be freed; the table stays for the next time.
+    /// Releases the tensors, so that gradients can be freed; the table is kept for reuse.
     void release();
-    /// Pieces into which the tensors are cut; a kernel may write one number for each (a partial sum).
+    /// Number of pieces into which the tensors are divided; a kernel may write one number for each (a partial sum).
     [[nodiscard]] std::int64_t pieces() const;
-    /// The number of each tensor, i64 [tensors], on the device: a part of the table.
+    /// Number of each tensor, i64 [tensors], on the device: a part of the table.
     /// @throws ValueError before the first set()
     [[nodiscard]] View numbers() const;
-    /// Of a kernel that does `flops` for each element of a role, and reads or writes `accesses` elements.
+    /// Work of a kernel with `flops` operations and `accesses` elements read or written for each element of a role.
     [[nodiscard]] Work work(double flops, double accesses) const;
     [[nodiscard]] std::size_t roles() const;
     /// @throws ValueError before the first set()
     [[nodiscard]] Device device() const;
-    /// Of the first role.
+    /// Type of the first role.
     [[nodiscard]] DType dtype() const;
 
   private:
@@ -56,7 +56,7 @@ class DECLIVITY_API MultiTensor {
     std::unique_ptr<State> state_;
 };
 
-/// Lets go of the tensors at the end of a scope, after an error as well.
+/// Releases the tensors at the end of a scope, also after an exception.
 class ReleaseTensors {
   public:
     explicit ReleaseTensors(MultiTensor& tensors) noexcept : tensors_(tensors) {}

@@ -1,8 +1,8 @@
-// Layer 2. Operations: launches that wait until somebody needs what they compute. What conv2d, matmul, batch_norm and
-// operators of one's own are made of.
+// Layer 2. Operations: launches that are deferred until their results are needed. conv2d, matmul, batch_norm and custom
+// operators are made of them.
 //
-// An operation is data: what it reads, what it writes in place, its outputs, and its attributes. Its launch function
-// captures nothing and gets its views when it is launched, so that it cannot use memory that is not declared:
+// An operation is data: the views that it reads and writes in place, its outputs, and its attributes. Its launch
+// function captures nothing and receives its views at launch, so that it cannot use memory that is not declared:
 //
 //   struct TopK { std::int64_t k; int axis; };
 //   EpilogueFused launch_topk(const OperationViews& views, const TopK& topk) {
@@ -12,8 +12,8 @@
 //   const OperationResults results = operation("topk", launch_topk, TopK{k, axis},
 //                                              {.reads = {x}, .outputs = {{x.dtype, shape}, {DType::i64, shape}}});
 //
-// What needs no word of an author's: memory of the outputs, elementwise functions behind the first of them, who may
-// write the operands meanwhile, recorded steps, scopes of errors and profiles.
+// The engine handles the rest: allocation of the outputs, epilogue fusion, pending readers and writers of the operands,
+// capture and replay, and the scopes of errors and profiles.
 #pragma once
 
 #include <array>
@@ -31,25 +31,25 @@
 
 namespace declivity::ops {
 
-/// Whether a launch function applied the epilogue. If not, it is applied behind it.
+/// Tells whether a launch function applied the epilogue. If not, it runs as a separate kernel.
 enum class EpilogueFused : bool { no, yes };
 
-/// What an operation is launched with. Views stand in the order in which they were declared.
+/// Views that a launch function receives, in the order of their declaration.
 class DECLIVITY_API OperationViews {
   public:
     /// @param ins outlives the views
     OperationViews(std::span<const View> ins, std::vector<View> written, std::vector<View> outs, Epilogue epilogue,
                    LazyArray prologue);
 
-    /// What is read; without a buffer where none was given.
+    /// Input; without a buffer if none was given.
     [[nodiscard]] const View& in(std::size_t index) const;
-    /// What is written in place; without a buffer where none was given, and where nobody has that memory any more.
+    /// View written in place; without a buffer if none was given, or if its memory was freed.
     [[nodiscard]] const View& written(std::size_t index) const { return written_.at(index); }
-    /// Dense; without a buffer where the output is optional and nobody holds it.
+    /// Output, dense; without a buffer if it is optional and unused.
     [[nodiscard]] const View& out(std::size_t index) const { return outs_.at(index); }
-    /// Functions that follow the first output, over Expression::operator_result(); empty where there are none.
+    /// Functions that follow the first output, over Expression::operator_result(); may be empty.
     [[nodiscard]] const Epilogue& epilogue() const noexcept { return epilogue_; }
-    /// OperationOperands::prologue, for the launch function to compute as it reads it.
+    /// OperationOperands::prologue, for the launch function to evaluate as it reads it.
     [[nodiscard]] const LazyArray& prologue() const noexcept { return prologue_; }
 
   private:
@@ -62,32 +62,33 @@ class DECLIVITY_API OperationViews {
 struct OperationOutput {
     DType dtype;
     Shape shape;
-    bool optional = false;  ///< whether the launch function can do without it
+    bool optional = false;  ///< true if the launch function can omit this output
 };
 
 constexpr std::size_t kMaxOutputs = 4;
 constexpr std::size_t kMaxAttributeBytes = 128;
 
-/// The memory that an operation uses, checked already. A View without a buffer stands for one that is not given.
+/// Operands of an operation, already validated. A View without a buffer stands for one that is absent.
 struct OperationOperands {
     std::vector<View> reads;
-    /// In place; what stands there may be read, too, and is not among the reads then. Who reads or writes that memory
-    /// later launches the operation first; it does not keep the memory alive.
+    /// Views written in place; they may be read as well without being among the reads. Later readers and writers of
+    /// that memory launch the operation first; the operation does not keep the memory alive.
     std::vector<View> writes = {};
-    std::vector<OperationOutput> outputs;  ///< kMaxOutputs at most; there are none where it only writes in place
-    /// One more that is read, whose elements wait; none where all are there. What they wait for is looked after.
+    std::vector<OperationOutput> outputs;  ///< at most kMaxOutputs; empty if the operation only writes in place
+    /// One more input, whose elements are pending; none if all are computed. The engine tracks what it depends on.
     LazyArray prologue = {};
-    /// Whether the launch function takes up what follows even where that gives another type: out(0) has that type then.
+    /// True if the launch function fuses the epilogue even if that changes the type; out(0) then has the new type.
     bool fuses_output_cast = false;
-    /// Whether the launch function computes in f32 what is f16 or bf16: it gets copies for its launch alone, and what
-    /// it gives is rounded behind it, with what follows (fuses_output_cast: by itself). Outputs declared f32 stay so.
+    /// True if the launch function computes f16 and bf16 in f32: it receives temporary upcast copies, and its result is
+    /// rounded by a following kernel together with the epilogue (fuses_output_cast: by itself). Outputs declared f32
+    /// stay f32.
     bool upcasts_to_f32 = false;
 };
 
-/// One value for each output; the others are none.
+/// One array for each output; the others are none.
 using OperationResults = std::array<LazyArray, kMaxOutputs>;
 
-/// A launch function and its attributes, whatever their type.
+/// A launch function and its attributes, type-erased.
 class OperationCall {
   public:
     template <class Attributes>
@@ -96,7 +97,7 @@ class OperationCall {
     template <class Attributes>
     static OperationCall of(Launch<Attributes> launch, const Attributes& attributes) {
         static_assert(std::is_trivially_copyable_v<Attributes>,
-                      "attributes of an operation are plain data: a View belongs among its reads or writes");
+                      "attributes of an operation must be trivially copyable: pass Views as reads or writes");
         static_assert(sizeof(Attributes) <= kMaxAttributeBytes && alignof(Attributes) <= alignof(std::max_align_t));
         OperationCall made;
         made.function_ = reinterpret_cast<Function>(launch);
@@ -107,7 +108,7 @@ class OperationCall {
     }
 
     EpilogueFused operator()(const OperationViews& views) const { return call_(function_, views, attributes_.data()); }
-    /// The bytes of the attributes.
+    /// Bytes of the attributes.
     [[nodiscard]] std::span<const std::byte> attributes() const noexcept { return {attributes_.data(), size_}; }
 
   private:
@@ -127,11 +128,11 @@ class OperationCall {
 
 DECLIVITY_API OperationResults operation(std::string_view name, const OperationCall& call, OperationOperands operands);
 
-/// Puts a launch off until one of the outputs is needed, or what is written. With DECLIVITY_FUSION=0, launches at once.
-/// What is written is marked as written (Buffer::bump_version); nobody else need do so.
-/// @param name what errors and profiles call it; outlives the operation
-/// @param launch called once, unless it throws: then the operation still waits, and nothing may have been written
-/// @param attributes its sizes, flags and numbers; trivially copyable, kMaxAttributeBytes at most
+/// Defers a launch until one of the outputs, or memory that it writes, is needed. Launches immediately with
+/// DECLIVITY_FUSION=0. Increments the version counter of what it writes (Buffer::bump_version); callers need not.
+/// @param name for errors and profiles; outlives the operation
+/// @param launch called once, unless it throws: the operation then stays pending, and nothing may have been written
+/// @param attributes sizes, flags and numbers; trivially copyable, kMaxAttributeBytes at most
 template <class Attributes>
 OperationResults operation(std::string_view name, std::type_identity_t<OperationCall::Launch<Attributes>> launch,
                            const Attributes& attributes, OperationOperands operands) {
@@ -140,9 +141,18 @@ OperationResults operation(std::string_view name, std::type_identity_t<Operation
 /// Launches several operations of one kind at once.
 using BatchedLaunch = void (*)(std::span<const OperationViews>);
 
-/// An operation that waits for company: as soon as one is needed, all of this thread that have the same launch
-/// function, device and type are launched together. They are launched earlier where what they read takes much memory.
-/// @param operands one output, whose type counts
+/// Defers an operation for a batched launch: when one is needed, all pending ones of this thread with the same launch
+/// function, device and type are launched together; earlier if their inputs occupy much memory.
+/// @param operands one output, whose type must match
 DECLIVITY_API LazyArray deferred_batched(std::string_view name, BatchedLaunch launch, OperationOperands operands);
+
+// ---- deprecated names of version 0.1
+
+using EpilogueTaken [[deprecated("ops::EpilogueFused")]] = EpilogueFused;
+using LaunchTogether [[deprecated("ops::BatchedLaunch")]] = BatchedLaunch;
+[[deprecated("ops::deferred_batched")]] inline LazyArray operation_in_company(std::string_view name, BatchedLaunch launch,
+                                                                              OperationOperands operands) {
+    return deferred_batched(name, launch, std::move(operands));
+}
 
 }  // namespace declivity::ops

@@ -1,4 +1,4 @@
-// Layer 2. The counter-based random numbers of the library, on the host: the same bits as the device kernels make.
+// Layer 2. Counter-based random numbers on the host, bit-identical to those of the device kernels.
 #pragma once
 
 #include <array>
@@ -6,8 +6,8 @@
 
 namespace declivity {
 
-/// Philox4x32-10: four independent, uniformly distributed words for each (counter, key), with no state between
-/// calls. Source: Salmon, Moraes, Dror, Shaw, "Parallel random numbers: as easy as 1, 2, 3" (SC 2011).
+/// Philox4x32-10: four independent, uniformly distributed words for each (counter, key), with no state between calls.
+/// Source: Salmon, Moraes, Dror, Shaw, "Parallel random numbers: as easy as 1, 2, 3" (SC 2011).
 [[nodiscard]] constexpr std::array<std::uint32_t, 4> philox4x32_10(std::array<std::uint32_t, 4> counter,
                                                                    std::array<std::uint32_t, 2> key) noexcept {
     constexpr int kRounds = 10;
@@ -25,14 +25,14 @@ namespace declivity {
     return counter;
 }
 
-/// Block number `block` of a stream with this seed, as generators of the library count.
+/// Block number `block` of the stream with this seed, numbered as in the generators of the library.
 [[nodiscard]] constexpr std::array<std::uint32_t, 4> philox_block(std::uint64_t seed, std::uint64_t block) noexcept {
     return philox4x32_10({static_cast<std::uint32_t>(block), static_cast<std::uint32_t>(block >> 32), 0, 0},
                          {static_cast<std::uint32_t>(seed), static_cast<std::uint32_t>(seed >> 32)});
 }
 
-/// A random word as a float in [0, 1): its upper 24 bits times 2^-24, which a float holds exactly, so every device
-/// makes the same value.
+/// Converts a random word to a float in [0, 1): its upper 24 bits times 2^-24, which is exact in f32, so every device
+/// produces the same value.
 [[nodiscard]] constexpr float unit_uniform(std::uint32_t word) noexcept {
     return static_cast<float>(word >> 8) * 0x1p-24F;
 }

@@ -1,5 +1,5 @@
-// Layer 2. Two-dimensional pooling and its gradients: operations that wait. All views are dense, f32 or f64, on one
-// device.
+// Layer 2. Two-dimensional pooling and its gradients: deferred operations. All views are dense, of a floating
+// type, on one device.
 #pragma once
 
 #include <cstdint>
@@ -10,34 +10,34 @@
 
 namespace declivity::ops {
 
-/// How the window moves. Pairs are vertical, horizontal.
+/// Hyperparameters of 2-D pooling. Pairs are vertical, horizontal.
 struct Pool2dParameters {
-    Size2 kernel_size = 2;          ///< of the window, at least 1
-    Size2 stride = 0;               ///< 0: as the kernel size
+    Size2 kernel_size = 2;          ///< at least 1
+    Size2 stride = 0;               ///< 0: kernel_size
     Size2 padding = 0;              ///< on both sides, at most half the kernel size
     bool count_include_pad = true;  ///< average: padded zeros count
 
-    /// The stride, where 0 stands for the kernel size.
+    /// Stride, with 0 replaced by the kernel size.
     [[nodiscard]] Size2 step() const {
         return {stride[0] == 0 ? kernel_size[0] : stride[0], stride[1] == 0 ? kernel_size[1] : stride[1]};
     }
 };
 
-/// (N, C, P, Q) from x (N, C, H, W), P = (H + 2 padding - kernel_size) / stride + 1, rounded down.
-/// @throws ShapeError naming `function` when the shape does not fit or the output would be empty, ValueError for
+/// Output shape (N, C, P, Q) from x (N, C, H, W), P = (H + 2 padding - kernel_size) / stride + 1, rounded down.
+/// @throws ShapeError naming `function` when the shape does not match or the output would be empty, ValueError for
 /// parameters out of range
 DECLIVITY_API Shape pool2d_shape(std::string_view function, const Shape& x, const Pool2dParameters& parameters);
 
 struct MaxPool2dResults {
-    LazyArray out;      ///< the largest of each window; NaN wins, then the first
-    LazyArray indices;  ///< its position h * W + w, i32; not computed where nobody holds it
+    LazyArray out;      ///< largest element of each window; NaN counts as the largest, ties go to the first
+    LazyArray indices;  ///< its position h * W + w, i32; not computed if unused
 };
 DECLIVITY_API MaxPool2dResults max_pool2d(const View& x, const Pool2dParameters& parameters);
-/// The gradient for x of shape `x`: the sum of those of the windows that an element won.
+/// Gradient of x, whose shape is `x`: each window's gradient is added to its largest element.
 DECLIVITY_API LazyArray max_pool2d_backward(const View& out_gradient, const View& indices, const Shape& x,
                                             const Pool2dParameters& parameters);
 
-/// The mean of each window, over the whole window or over the part inside x (count_include_pad).
+/// Mean of each window, over the whole window or over the part inside x (count_include_pad).
 DECLIVITY_API LazyArray avg_pool2d(const View& x, const Pool2dParameters& parameters);
 DECLIVITY_API LazyArray avg_pool2d_backward(const View& out_gradient, const Shape& x,
                                             const Pool2dParameters& parameters);

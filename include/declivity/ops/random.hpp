@@ -11,23 +11,23 @@
 
 namespace declivity::ops {
 
-/// Where a call takes its random numbers from: blocks offset, offset + 1, ... after the base that lies in device memory
-/// beside the seed. The offset is taken when the call is made, so that whatever is launched later gets the same
+/// Position of a call in a random stream: blocks offset, offset + 1, ... relative to the base, which is stored in
+/// device memory with the seed. The offset is fixed when the call is made, so that a later launch gives the same
 /// numbers.
 struct RandomCall {
     View state;               ///< i64 [2] on the device: seed, base
     std::int64_t offset = 0;  ///< blocks of four 32-bit words (Philox4x32-10, Salmon et al. 2011)
-    std::int64_t skip = 0;    ///< numbers of this type that are left out, of the first block and of others
+    std::int64_t skip = 0;    ///< numbers of this type to skip, from the first block on
 };
 
 /// Seed and position of a generator.
 struct RandomPosition {
     std::uint64_t seed = 0;
     std::uint64_t offset = 0;  ///< blocks
-    std::uint64_t words = 0;   ///< of the first block, that are left out
+    std::uint64_t words = 0;   ///< words of the first block to skip
 };
 
-/// What a draw is a part of: `count` numbers from number `first` on, of `whole`.
+/// A part of a larger draw: `count` numbers from number `first` on, of `whole`.
 struct RandomPart {
     std::int64_t first = 0, whole = 0;
 };
@@ -36,19 +36,19 @@ struct RandomPart {
 class DECLIVITY_API RandomStream {
   public:
     RandomStream(const Device& device, const RandomPosition& position);
-    /// The device's own, which seed_all() starts anew.
+    /// The device's default stream, which seed_all() reseeds.
     static RandomStream of(const Device& device);
 
     [[nodiscard]] Device device() const;
     [[nodiscard]] RandomPosition position() const;
     void set_position(const RandomPosition& position) const;
-    /// Takes `count` numbers of this type. The next call begins with a block of its own.
+    /// Reserves `count` numbers of this type. The next call begins at a new block.
     [[nodiscard]] RandomCall take(DType dtype, std::int64_t count) const { return take(dtype, count, {0, count}); }
-    /// Those that a call for all of `part.whole` numbers would have; the next call begins behind these.
+    /// Reserves the part of a call for all of `part.whole` numbers; the next call begins after the whole.
     [[nodiscard]] RandomCall take(DType dtype, std::int64_t count, const RandomPart& part) const;
 
-    /// Calls `draw` with the position, for numbers that are made on the host, and moves it on by as many blocks as that
-    /// gives. @throws ValueError, naming `function`, within a checkpointed function, which could not draw them again
+    /// Calls `draw` with the position, for numbers generated on the host, and advances it by as many blocks as `draw`
+    /// returns. @throws ValueError, naming `function`, within a checkpointed function, which could not repeat the draw
     void take_on_host(std::string_view function,
                       const std::function<std::uint64_t(const RandomPosition& position)>& draw) const;
 
@@ -61,13 +61,13 @@ class DECLIVITY_API RandomStream {
     std::shared_ptr<State> state_;
 };
 
-/// Takes enough blocks for `count` numbers of this type from the device's generator. Thread-safe.
+/// Reserves blocks for `count` numbers of this type from the device's default stream. Thread-safe.
 DECLIVITY_API RandomCall take_random(const Device& device, DType dtype, std::int64_t count);
 
-/// Of the device's own.
+/// Position of the device's default stream.
 DECLIVITY_API RandomPosition random_position(const Device& device);
 DECLIVITY_API void set_random_position(const Device& device, const RandomPosition& position);
-/// The seed of devices that had none set, and of all that have: their positions start at 0 again.
+/// Sets the seed of the default streams of all devices, and of those used later; their positions start at 0 again.
 DECLIVITY_API void seed_all(std::uint64_t seed);
 
 /// out = low + (high - low) u, u uniform in [0, 1). Dense, f32 or f64.

@@ -1,4 +1,4 @@
-// Layer 2. Pooling of regions: an operation that waits. All views are dense, on one device.
+// Layer 2. Region-of-interest pooling: a deferred operation. All views are dense, on one device.
 #pragma once
 
 #include <declivity/ops/shape.hpp>
@@ -7,11 +7,11 @@
 
 namespace declivity::ops {
 
-/// In each of P x Q bins of each box the place h W + w of the first of the largest pixels, NaN being the largest, or -1
-/// where a bin has none.
+/// Position h W + w of the largest pixel in each of P x Q bins of each box; ties go to the first, NaN counts as the
+/// largest, and an empty bin gives -1.
 /// @param x (N, C, H, W), f32 or f64
-/// @param boxes (K, 4) of x's type, times `scale` in pixels; their corners are rounded
-/// @param images (K), i64; outside of [0, N): no pixels
+/// @param boxes (K, 4) of x's type, in pixels when multiplied by `scale`; corners are rounded
+/// @param images (K), i64, image of each box; outside of [0, N): no pixels
 /// @return (K, C, P, Q), i32
 DECLIVITY_API LazyArray roi_pool_places(const View& x, const View& boxes, const View& images, Size2 output_size,
                                         double scale);

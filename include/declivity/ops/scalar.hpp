@@ -1,4 +1,4 @@
-// Layer 2. Numbers of the host's, beside tensors.
+// Layer 2. Host numbers as operands.
 #pragma once
 
 #include <bit>
@@ -11,8 +11,8 @@
 
 namespace declivity {
 
-/// A number that keeps its value and its kind: an integer of up to 64 bits, a floating number, or a bool. Whatever
-/// takes one takes any arithmetic type of C++.
+/// A number with its value and category: an integer of up to 64 bits, a floating number, or a bool. Converts implicitly
+/// from any arithmetic C++ type.
 class DECLIVITY_API Scalar {
   public:
     constexpr Scalar() noexcept : Scalar(0) {}
@@ -30,7 +30,7 @@ class DECLIVITY_API Scalar {
                                         : DTypeKind::integer;
     }
     [[nodiscard]] constexpr bool is_floating() const noexcept { return kind_ == Kind::real; }
-    /// As static_cast gives it; integers modulo 2^bits. A floating number must lie in the range of an integer type.
+    /// Converts as static_cast does; integers modulo 2^bits. A floating number must be in the range of an integer type.
     template <class T>
     [[nodiscard]] constexpr T to() const noexcept {
         if (kind_ == Kind::real) return static_cast<T>(std::bit_cast<double>(bits_));
@@ -39,13 +39,13 @@ class DECLIVITY_API Scalar {
     }
     [[nodiscard]] constexpr double to_double() const noexcept { return to<double>(); }
 
-    /// The number with the other sign; integers modulo 2^64.
+    /// Negation; integers modulo 2^64.
     [[nodiscard]] constexpr Scalar operator-() const noexcept {
         if (kind_ == Kind::real) return -to_double();
         return static_cast<std::int64_t>(~bits_ + 1);
     }
 
-    /// Whether an integer type, or bool, has this very number.
+    /// True if an integer type, or bool, represents this number exactly.
     [[nodiscard]] bool fits(DType type) const noexcept;
     /// "2", "0.5", "True".
     [[nodiscard]] std::string str() const;
@@ -56,7 +56,7 @@ class DECLIVITY_API Scalar {
     }
 
   private:
-    enum class Kind : std::uint8_t { boolean, whole, above, real };  // above: whole, and beyond 2^63 - 1
+    enum class Kind : std::uint8_t { boolean, whole, above, real };  // above: an integer beyond 2^63 - 1
     template <class T>
     static constexpr Kind kind_of(T value) noexcept {
         if constexpr (std::is_floating_point_v<T>) return Kind::real;
@@ -68,7 +68,7 @@ class DECLIVITY_API Scalar {
     std::uint64_t bits_ = 0;
 };
 
-/// The type of a number beside tensors: f32, i64 or bool.
+/// Default type of a number: f32, i64 or bool.
 constexpr DType dtype_of(const Scalar& number) noexcept {
     return number.is_floating() ? DType::f32 : number.kind() == DTypeKind::integer ? DType::i64 : DType::boolean;
 }

@@ -1,4 +1,4 @@
-// Layer 2. Sums, products and extremes of all elements up to each, along an axis.
+// Layer 2. Scans (cumulative sums, products and extremes) along an axis.
 #pragma once
 
 #include <cstdint>
@@ -11,14 +11,14 @@ namespace declivity::ops {
 enum class Scan : std::uint8_t {
     sum,
     product,
-    log_sum_exp,  ///< of floating numbers
-    largest,      ///< a NaN stays from where it stands on; of equal elements the last
+    log_sum_exp,  ///< floating types only
+    largest,      ///< NaN propagates; ties go to the last
     smallest,
 };
 
-/// out[o][j][i] = what x[o][0][i] ... x[o][j][i] come to: x (outer, n, inner), dense, of any type but bool; out of its
-/// shape and type. Always cut in the same way on the same device.
-/// @param places of largest and smallest: where along the axis they stand, of its shape, i64; otherwise nothing
+/// out[o][j][i] = the reduction of x[o][0][i] ... x[o][j][i]: x (outer, n, inner), dense, any type but bool; out of its
+/// shape and type. Always divided in the same way on the same device.
+/// @param places for largest and smallest: positions along the axis, of the shape of x, i64; otherwise nullptr
 /// @throws ShapeError, TypeError, DeviceError naming `function`
 DECLIVITY_API void scan(std::string_view function, Scan kind, const View& x, const View& out,
                         const View* places = nullptr);

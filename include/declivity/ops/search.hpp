@@ -1,4 +1,4 @@
-// Layer 2. Places in sorted rows.
+// Layer 2. Binary search in sorted rows.
 #pragma once
 
 #include <string_view>
@@ -7,9 +7,9 @@
 
 namespace declivity::ops {
 
-/// out[row][i] = the first place of sorted[row] at which stands what is not less than values[row][i] (with `right`,
-/// what is larger). sorted (rows, n), rising, or (1, n) for all rows; values (rows, taken) of its type, any but f16 and
-/// bf16; out (rows, taken), i64. Dense. NaN counts as the largest.
+/// out[row][i] = first position in sorted[row] whose element is not less than values[row][i] (`right`: greater than).
+/// sorted (rows, n), ascending, or (1, n) for all rows; values (rows, taken) of its type, any but f16 and bf16; out
+/// (rows, taken), i64. Dense. NaN counts as the largest.
 /// @throws ShapeError, TypeError, DeviceError naming `function`
 DECLIVITY_API void search(std::string_view function, const View& sorted, const View& values, bool right,
                           const View& out);

@@ -15,7 +15,7 @@
 
 namespace declivity {
 
-/// A list of at most kMaxRank numbers, held in place. Used for shapes, strides, axes and starts.
+/// A list of at most kMaxRank numbers, stored inline. Used for shapes, strides, axes and starts.
 class DECLIVITY_API Dims {
   public:
     static constexpr int kMaxRank = 8;
@@ -28,7 +28,7 @@ class DECLIVITY_API Dims {
     /// One number, such as the axis of sum(x, 1).
     template <std::integral T>
     requires(!std::same_as<T, bool>) Dims(T value) : Dims({static_cast<std::int64_t>(value)}) {}  // NOLINT
-    /// `rank` times the same value.
+    /// Returns `rank` times the same value.
     static Dims filled(int rank, std::int64_t value);
 
     [[nodiscard]] int rank() const noexcept { return rank_; }
@@ -39,7 +39,7 @@ class DECLIVITY_API Dims {
     std::int64_t& operator[](int axis) { return values_[place(axis)]; }
     /// Product of all values; 1 for an empty list.
     [[nodiscard]] std::int64_t numel() const noexcept;
-    /// @throws ShapeError when the list is full, or for a position that there is not
+    /// @throws ShapeError when the list is full, or for a position out of range
     void push_back(std::int64_t value);
     void insert(int position, std::int64_t value);
     void erase(int position);
@@ -71,7 +71,7 @@ class DECLIVITY_API Dims {
     int rank_ = 0;
 };
 
-/// As str() has it.
+/// Writes str().
 DECLIVITY_API std::ostream& operator<<(std::ostream& out, const Dims& dims);
 
 /// Sizes of a tensor, outermost first. An empty shape is a scalar.
@@ -79,7 +79,7 @@ using Shape = Dims;
 /// Distance, in elements, between neighbours along each axis.
 using Strides = Dims;
 
-/// Two numbers, vertical and horizontal; one number stands for both: `{.padding = 1}`, `{.stride = {2, 1}}`.
+/// A pair of numbers, vertical and horizontal; one number stands for both: `{.padding = 1}`, `{.stride = {2, 1}}`.
 struct Size2 : std::array<std::int64_t, 2> {
     constexpr Size2(std::int64_t both) : array{both, both} {}  // NOLINT: that is its purpose
     constexpr Size2(std::int64_t vertical, std::int64_t horizontal) : array{vertical, horizontal} {}
@@ -88,12 +88,12 @@ struct Size2 : std::array<std::int64_t, 2> {
 /// Row-major strides of a dense tensor.
 DECLIVITY_API Strides dense_strides(const Shape& shape);
 
-/// Turns an axis of -rank..rank-1 into 0..rank-1.
-/// @throws ShapeError naming `function` otherwise
+/// Normalises an axis from -rank..rank-1 to 0..rank-1.
+/// @throws ShapeError naming `function` if out of range
 DECLIVITY_API int normalize_axis(std::string_view function, std::int64_t axis, int rank);
 
-/// NumPy's rule: aligned at the right, a size of 1 stretches.
-/// @throws ShapeError naming `function` and both shapes when they do not fit
+/// Broadcast shape by NumPy's rule: aligned at the right, a size of 1 broadcasts.
+/// @throws ShapeError naming `function` and both shapes when they do not match
 DECLIVITY_API Shape broadcast_shapes(std::string_view function, const Shape& a, const Shape& b);
 
 }  // namespace declivity

@@ -1,4 +1,4 @@
-// Layer 2. The first elements of rows in order.
+// Layer 2. Top-k of rows.
 #pragma once
 
 #include <declivity/ops/lazy_array.hpp>
@@ -11,8 +11,9 @@ struct TopKResults {
     LazyArray places;  ///< (rows, k), i64
 };
 
-/// The k largest of each row of x (rows, n), falling, or the smallest, rising. NaN counts as larger than all else; of
-/// equal elements that of the lower place comes first. x dense, of any type but f16 and bf16. An operation that waits.
+/// The k largest elements of each row of x (rows, n), descending, or the k smallest, ascending. NaN counts as the
+/// largest; of equal elements the one with the lower index comes first. x dense, of any type but f16 and bf16. Deferred
+/// operation.
 /// @throws ShapeError, TypeError naming topk; ValueError unless k is in 0 ... n
 DECLIVITY_API TopKResults topk(const View& x, std::int64_t k, bool largest);
 

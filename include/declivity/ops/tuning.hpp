@@ -1,12 +1,12 @@
-// Layer 2. Which strategy serves which shape: measured on the device, kept in a file, explained.
+// Layer 2. Autotuning: measures the strategies for a shape, caches the result in a file, and explains the choice.
 //
-// Heavy operators can be computed in several ways. Until something was measured on a device, rules of thumb choose. The
-// functions here, the program `declivity tune`, or the environment variable DECLIVITY_TUNE=1 (on the first use of a
-// shape) measure all that can serve a shape, check each result against the plain strategy's, and keep every time and
-// the winner in a JSON file: DECLIVITY_TUNING_FILE, otherwise tuning.json in the cache folder (DECLIVITY_CACHE_DIR,
-// XDG_CACHE_HOME/declivity, ~/.cache/declivity). It has a section for each device, driver and version of the library;
-// others are left alone. A missing, damaged or read-only file means rules of thumb, never an error. Shapes are rounded
-// to buckets.
+// Heavy operators have several strategies. Heuristics choose until a shape was measured on a device: by the functions
+// here, the program `declivity tune`, or the environment variable DECLIVITY_TUNE=1 (on the first use of a shape).
+// Tuning measures all applicable strategies, checks each result against that of the plain strategy, and stores all
+// times and the winner in a JSON file, the tuning cache: DECLIVITY_TUNING_FILE, otherwise tuning.json in the cache
+// folder (DECLIVITY_CACHE_DIR, XDG_CACHE_HOME/declivity, ~/.cache/declivity). It has a section for each device, driver
+// and version of the library; other sections are preserved. A missing, damaged or read-only file falls back to
+// heuristics, never to an error. Shapes are rounded to buckets.
 #pragma once
 
 #include <filesystem>
@@ -33,23 +33,23 @@ struct MatmulShape {
     DType dtype = DType::f32;
 };
 
-/// Measures all strategies for a shape that is not in the file yet, or again when `again` is set, and keeps the result.
-/// Takes twice as much device memory as the operation, and some seconds.
-/// @return what was found, a line for each strategy; empty when nothing was measured
-/// @throws ShapeError, ValueError for shapes that do not fit; OutOfMemory
+/// Measures all strategies for a shape that is not in the file yet (or in any case, with `again`), and stores the
+/// result. Takes twice the device memory of the operation, and some seconds.
+/// @return a report with a line for each strategy; empty when nothing was measured
+/// @throws ShapeError, ValueError for invalid shapes; OutOfMemory
 DECLIVITY_API std::string tune(const Device& device, const Conv2dShape& shape, bool again = false);
 DECLIVITY_API std::string tune(const Device& device, const MatmulShape& shape, bool again = false);
 
-/// Says which strategy serves a shape on a device, why, and what the others are worth.
+/// Reports the strategy chosen for a shape on a device, the reason, and the times of the others.
 DECLIVITY_API std::string explain(const Device& device, const Conv2dShape& shape);
 DECLIVITY_API std::string explain(const Device& device, const MatmulShape& shape);
 
-/// The file that results are read from and written to; empty when there is no place for one.
+/// Path of the tuning file; empty if no location is available.
 DECLIVITY_API std::filesystem::path tuning_file();
 
-/// Writes what is in `sources` into `target`; of two results for one shape the later source's stays.
+/// Merges the contents of `sources` into `target`; of two results for one shape that of the later source is kept.
 /// @throws FormatError naming the file where a source or the target has another format, IoError where one cannot be
-/// read or written; the target is then as it was
+/// read or written; the target is then unchanged
 DECLIVITY_API void merge_tuning(const std::vector<std::filesystem::path>& sources, const std::filesystem::path& target);
 
 }  // namespace declivity::ops

@@ -12,12 +12,12 @@ struct RAdamOptions {
     double beta1 = 0.9;
     double beta2 = 0.999;
     double eps = 1e-8;
-    double weight_decay = 0;              ///< added to the gradient as weight_decay * parameter
-    bool decoupled_weight_decay = false;  ///< decays the parameter, as AdamW does
-    bool maximize = false;                ///< goes up: the gradient counts with the other sign
+    double weight_decay = 0;              ///< L2 penalty: adds weight_decay * parameter to the gradient
+    bool decoupled_weight_decay = false;  ///< decoupled weight decay, as in AdamW
+    bool maximize = false;                ///< maximises the objective: the gradient is negated
 };
 
-/// Adam with a rectified rate (Liu et al. 2020). With the rate lr, in step t from 1:
+/// Adam with variance rectification (Liu et al. 2020). With learning rate lr, in step t from 1:
 ///     decoupled: p -= lr * weight_decay * p, otherwise g += weight_decay * p
 ///     m = beta1 m + (1 - beta1) g;  v = beta2 v + (1 - beta2) g^2
 ///     r = 2 / (1 - beta2) - 1;  rt = r - 2 t beta2^t / (1 - beta2^t)
@@ -27,7 +27,7 @@ struct RAdamOptions {
 class DECLIVITY_API RAdam : public Optimizer {
   public:
     explicit RAdam(const Parameters& parameters, const RAdamOptions& options = {});
-    /// Another group with settings of its own. @throws ValueError for settings out of range
+    /// Adds a parameter group with its own options. @throws ValueError for options out of range
     void add_group(const Parameters& parameters, const RAdamOptions& options);
     [[nodiscard]] const std::type_info& capture_safe() const override { return typeid(RAdam); }
 

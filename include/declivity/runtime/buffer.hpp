@@ -1,4 +1,4 @@
-// Layer 1. Device memory: blocks of the memory pool, and moving bytes between host and device.
+// Layer 1. Device memory: blocks of the memory pool, and transfers between host and device.
 #pragma once
 
 #include <cstddef>
@@ -19,84 +19,87 @@ namespace detail {
 struct Block;
 }
 
-/// Which queue writes a block first. The pool may hand a block that pending kernels still read to later kernels,
-/// because they run in order; one that the copy queue will write must wait for those readers.
+/// The queue that first writes a block. The pool may reuse a block that pending kernels still read for later kernels,
+/// because they run in order; a block written by the transfer queue must wait for those readers.
 enum class BufferUse : std::uint8_t { compute, transfer };
 
-/// Who still has to read or write a block, by a launch that is not enqueued yet: layers above that defer launches.
+/// A deferred launch of a higher layer that reads or writes a block and is not enqueued yet.
 class DECLIVITY_API PendingLaunch {
   public:
     PendingLaunch() = default;
     PendingLaunch(const PendingLaunch&) = delete;
     PendingLaunch& operator=(const PendingLaunch&) = delete;
     virtual ~PendingLaunch() = default;
-    /// Enqueues it, if it still is pending.
+    /// Enqueues the launch if it is still pending.
     virtual void launch() = 0;
     [[nodiscard]] virtual bool pending() const noexcept = 0;
 };
 
-/// The key of a derived value: the part of a buffer that it was made from, and the name of the arrangement.
+/// Key of a derived value: the byte range of the buffer that it was computed from, and the name of the layout.
 struct DerivedKey {
-    std::uint64_t offset = 0, bytes = 0;  ///< of the part
-    std::string kind = {};                ///< with all that the value depends on beside the contents
+    std::uint64_t offset = 0, bytes = 0;  ///< of the byte range
+    std::string kind = {};                ///< includes everything else that the value depends on
 };
 
-/// A shared handle to a block of device memory; the last handle gives the block back to the pool. That is safe as
-/// soon as the last launch that uses it is enqueued: nothing needs to be waited for.
+/// A shared handle to a block of device memory; the last handle returns the block to the pool. Destruction is safe as
+/// soon as the last launch that uses the block is enqueued; no synchronisation is needed.
 class DECLIVITY_API Buffer {
   public:
     Buffer() = default;
     /// @param bytes may be 0
-    /// @throws OutOfMemory with the pool's figures
+    /// @throws OutOfMemory with the statistics of the pool
     Buffer(const Device& device, std::size_t bytes, BufferUse use = BufferUse::compute);
 
     [[nodiscard]] explicit operator bool() const noexcept { return block_ != nullptr; }
     [[nodiscard]] std::size_t size() const noexcept;
     [[nodiscard]] Device device() const;
-    /// How many handles share the block.
+    /// Number of handles that share the block.
     [[nodiscard]] long use_count() const noexcept { return block_.use_count(); }
 
-    /// How often the memory was written in place, for layers that keep values for later and must know whether they are
-    /// stale: a count of bump_version() calls. Who writes memory by a kernel or copy of his own, that others have read
-    /// before, calls it.
+    /// In-place version counter: number of bump_version() calls, for detecting stale cached values. Code that writes
+    /// memory by its own kernel or copy, after it was read, must call bump_version().
     [[nodiscard]] std::uint64_t version() const noexcept;
     void bump_version() const noexcept;
+    [[deprecated("Buffer::bump_version")]] void mark_written() const noexcept { bump_version(); }
 
-    /// Counts the states of the memory in the order of the device's queue, for values that are made from its elements:
-    /// grows by bump_version(), and by write_enqueued() once more. A value that was made by commands that were enqueued
-    /// after contents() was read is right as long as contents() stays the same.
+    /// State counter of the contents in queue order, for values derived from the elements: incremented by
+    /// bump_version(), and again by write_enqueued(). A value derived by commands that were enqueued after contents()
+    /// was read is valid while contents() is unchanged.
     [[nodiscard]] std::uint64_t contents() const noexcept;
-    /// A write that bump_version() announced is in the queue: what another thread made from the memory meanwhile is not
-    /// used again. Whoever calls bump_version() behind the write need not call it. See BufferWrite.
+    /// Signals that the write announced by bump_version() is enqueued: values that another thread derived from the
+    /// memory in between are invalidated. Not needed if bump_version() is called after the write. See BufferWrite.
     void write_enqueued() const noexcept;
 
-    /// A value that a layer above made from the memory's contents, such as packed weights. Null when there is none.
+    /// A value derived from the contents by a higher layer, such as packed weights. Null if there is none.
     [[nodiscard]] std::shared_ptr<const void> derived(const DerivedKey& key) const;
-    /// Whether cache_derived() would keep such a value now: there is one already, or there is room for it within
-    /// Device::packed_weights_limit(). Of each part of a buffer one value is kept. Memory of others keeps none, since
-    /// they may write it unseen.
-    /// @param after_uses calls with the same contents before the answer is yes, so that a value that serves once is not
-    ///   made
+    /// True if cache_derived() would store such a value: one exists already, or there is room within
+    /// Device::packed_weights_limit(). One value is cached per byte range. Wrapped foreign memory has no cache, since
+    /// it may be written without notice.
+    /// @param after_uses number of calls with unchanged contents before the result is true, so that no value is derived
+    /// for a single use
     [[nodiscard]] bool accepts_derived(const DerivedKey& key, std::uint64_t bytes, int after_uses = 0) const;
-    /// Keeps a value until the contents change, the memory is freed, or the device's memory is needed otherwise.
-    /// @param made_from contents() before the value was made; if they changed since, nothing is kept
+    /// Caches a value until the contents change, the memory is freed, or the memory is needed for an allocation.
+    /// @param made_from contents() before the value was derived; if it has changed since, nothing is cached
     void cache_derived(const DerivedKey& key, std::shared_ptr<const void> value, std::uint64_t bytes,
                        std::uint64_t made_from) const;
 
-    /// Counts the memory among that of a scope, see Device::memory_by_scope().
+    /// Attributes the memory to a scope, see Device::memory_by_scope().
     void move_to_scope(const ScopePath& scope) const;
 
     void add_reader(const std::weak_ptr<PendingLaunch>& reader) const;
-    /// Launches all that still have to read the memory. Who writes in place calls it before.
+    /// Launches all pending readers. Must be called before writing in place.
     void launch_readers() const;
-    /// Whether nobody can tell when the memory is written, but who has `handles` handles to it: it is the pool's, its
-    /// other handles are gone, and nobody but `reader` still has to read it.
+    /// True if an in-place write is unobservable except through `handles` handles: the memory belongs to the pool, has
+    /// no other handles, and no pending readers other than `reader`.
     [[nodiscard]] bool is_unshared(long handles, const PendingLaunch* reader) const;
+    [[deprecated("Buffer::is_unshared")]] [[nodiscard]] bool only_for(long handles, const PendingLaunch* reader) const {
+        return is_unshared(handles, reader);
+    }
 
-    /// Who still has to write memory that was handed out before. It is launched before anybody reads or writes the
-    /// elements, and lives until then. It must not keep the memory alive: see weak().
+    /// Adds a pending writer of memory that is already shared. It is launched before the elements are read or written,
+    /// and is kept alive until then. It must not own the memory: see weak().
     void add_writer(std::shared_ptr<PendingLaunch> writer) const;
-    /// Launches all that still have to write the memory. Who reads or writes elements calls it before.
+    /// Launches all pending writers. Must be called before elements are read or written.
     void launch_writers() const;
     [[nodiscard]] std::weak_ptr<detail::Block> weak() const noexcept { return block_; }
 
@@ -109,8 +112,7 @@ class DECLIVITY_API Buffer {
     std::shared_ptr<detail::Block> block_;
 };
 
-/// While one lives, its thread writes the memory in place: bump_version() at its beginning, write_enqueued() at its
-/// end.
+/// Scope of an in-place write by this thread: calls bump_version() on construction and write_enqueued() on destruction.
 class DECLIVITY_API BufferWrite {
   public:
     explicit BufferWrite(Buffer buffer) : buffer_(std::move(buffer)) { buffer_.bump_version(); }
@@ -122,28 +124,35 @@ class DECLIVITY_API BufferWrite {
     Buffer buffer_;
 };
 
-/// Copies host bytes into `destination` from byte `offset` on. Returns once the bytes are copied aside (into pinned
-/// memory), so the source may change at once; the device receives them in the order of its compute queue.
+/// Copies host bytes into `destination` at byte `offset`. Returns as soon as the bytes are in a staging buffer (pinned
+/// memory), so the source may be modified at once; the transfer is ordered in the compute queue.
 DECLIVITY_API void upload(const Buffer& destination, std::size_t offset, std::span<const std::byte> source);
 
-/// As `upload`, through the copy queue, beside running kernels. Before the first kernel that uses the bytes, let the
-/// compute queue wait: Queue::compute(device).wait_for(event). `destination` must have been made with
-/// BufferUse::transfer, and no kernel may use it before.
+/// Uploads through the transfer queue, concurrently with running kernels. Before the first kernel that uses the
+/// bytes, make the compute queue wait: Queue::compute(device).wait_for(event). `destination` must have been created
+/// with BufferUse::transfer, and no kernel may use it before.
 [[nodiscard]] DECLIVITY_API Event upload_async(const Buffer& destination, std::size_t offset,
                                                std::span<const std::byte> source);
 
-/// Starts a copy to the host, by the copy queue from 64 KiB on. Both must stay alive until the event is done.
+/// Starts a copy to the host, through the transfer queue from 64 KiB on. Both must stay alive until the event is done.
 [[nodiscard]] DECLIVITY_API Event download(const Buffer& source, std::size_t offset, std::span<std::byte> destination);
 
-/// Copies device bytes to the host and waits for them.
+/// Copies device bytes to the host; blocks until done.
 DECLIVITY_API void read(const Buffer& source, std::size_t offset, std::span<std::byte> destination);
 
-/// Copies bytes on the device; both buffers must live on it.
+/// Copies bytes on the device; both buffers must be on the same device.
 DECLIVITY_API void copy(const Buffer& source, std::size_t source_offset, const Buffer& destination,
                         std::size_t destination_offset, std::size_t bytes);
 
-/// Repeats `pattern` (1, 2, 4, 8 or 16 bytes) over `bytes` bytes; `offset` and `bytes` are multiples of its size.
+/// Fills `bytes` bytes with `pattern` (1, 2, 4, 8 or 16 bytes); `offset` and `bytes` are multiples of its size.
 DECLIVITY_API void fill(const Buffer& destination, std::size_t offset, std::size_t bytes,
                         std::span<const std::byte> pattern);
+
+// ---- deprecated names of version 0.1
+
+[[deprecated("upload_async")]] [[nodiscard]] inline Event upload_ahead(const Buffer& destination, std::size_t offset,
+                                                                       std::span<const std::byte> source) {
+    return upload_async(destination, offset, source);
+}
 
 }  // namespace declivity

@@ -1,20 +1,20 @@
-// Layer 1. What a device does at most, measured.
+// Layer 1. Measured peak throughput of a device (roofline).
 #pragma once
 
 #include <declivity/runtime/device.hpp>
 
 namespace declivity {
 
-/// Rates that plain kernels reach; 0: not known, or not possible.
+/// Throughput reached by simple kernels; 0: unknown or unsupported.
 struct Ceilings {
-    double flops_f32 = 0;  ///< 1/s, of multiply-adds of vectors in registers, each two
+    double flops_f32 = 0;  ///< FLOP/s of vector multiply-adds in registers, each counted as two
     double flops_f64 = 0;
-    double bytes = 0;  ///< 1/s read and written by a copy that is larger than caches
+    double bytes = 0;  ///< B/s read and written by a copy that is larger than the caches
 };
 
-/// Runs a few short kernels, less than a second on most devices, which no Profiler shows. The best of several runs
-/// counts, so work of others on the device makes them too low, never too high.
-/// @throws OutOfMemory where not even 2 MiB are free
+/// Runs a few short kernels, which takes less than a second on most devices and is not visible to a Profiler. Returns
+/// the best of several runs, so other load on the device can make the results too low, never too high.
+/// @throws OutOfMemory if 2 MiB cannot be allocated
 DECLIVITY_API Ceilings measure_ceilings(const Device& device);
 
 }  // namespace declivity

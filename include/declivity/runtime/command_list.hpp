@@ -1,6 +1,6 @@
-// Layer 1. Recording: what a thread enqueues is kept, to be enqueued again without preparing it again.
+// Layer 1. CommandList: the commands that a thread enqueues are captured, and replayed without preparing them again.
 //
-// For steps of tensors see <declivity/tensor/capture.hpp>; this layer knows of buffers and commands alone.
+// For capture of tensor functions see <declivity/tensor/capture.hpp>; this layer handles buffers and commands only.
 #pragma once
 
 #include <cstddef>
@@ -23,10 +23,10 @@ namespace detail {
 class CommandListState;
 }
 
-/// Memory of an input: a buffer, or a part of one.
+/// Memory of an input: a buffer, or a byte range of one.
 struct BufferRange {
     BufferRange(Buffer of) : buffer(std::move(of)), bytes(buffer.size()) {}  // NOLINT(google-explicit-constructor)
-    /// @param from byte at which it begins
+    /// @param from offset of the first byte
     BufferRange(Buffer of, std::size_t from, std::size_t size) : buffer(std::move(of)), offset(from), bytes(size) {}
 
     Buffer buffer;
@@ -34,40 +34,39 @@ struct BufferRange {
     std::size_t bytes = 0;
 };
 
-/// Kernels, copies and fills that ran once, each kernel with its arguments set, and the memory in which they work. A
-/// shared handle, thread-safe; an empty one has no commands.
+/// A captured list of kernels with their arguments, copies and fills, with the memory that they use. A shared,
+/// thread-safe handle; an empty one has no commands.
 class DECLIVITY_API CommandList {
   public:
     CommandList() = default;
     [[nodiscard]] explicit operator bool() const noexcept { return state_ != nullptr; }
 
-    /// Commands that a replay enqueues.
+    /// Number of commands that a replay enqueues.
     [[nodiscard]] std::size_t commands() const;
-    /// Bytes of device memory that are the recording's own, for what its commands write and nobody else has.
+    /// Bytes of device memory owned by the command list, for intermediate results of its commands.
     [[nodiscard]] std::uint64_t memory() const;
-    /// A number made of kernels, ranges and plain arguments, not of memory: recordings of the same work have the same.
+    /// Hash of kernels, ranges and plain arguments, independent of memory addresses: captures of the same work are
+    /// equal.
     [[nodiscard]] std::uint64_t fingerprint() const;
-    /// Whether it can be replayed no more: memory was written that commands took as constant, or the recording gave its
-    /// memory up when the device ran short.
+    /// True if it can no longer be replayed: memory that the commands treat as constant was written, or the memory of
+    /// the command list was released when the device ran out of memory.
     [[nodiscard]] bool stale() const;
-    /// Whether what the commands depend on beside memory (add_capture_guard) is as it was. For whoever can make the
-    /// commands anew: replay() does not ask.
+    /// True if all capture guards (add_capture_guard) hold, that is, the non-memory state that the commands depend on
+    /// is unchanged. For callers that can capture again: replay() does not check it.
     [[nodiscard]] bool guards_hold() const;
 
-    /// From the next replay on, commands read input `index` from other memory of at least the same size. The recording
-    /// holds it until it is replaced in turn.
-    /// @throws ValueError for an index that there is not, or memory that does not serve; ShapeError for memory that is
-    /// too small, DeviceError for
-    /// that of another device
+    /// Rebinds input `index` to other memory of at least the same size, from the next replay on. The command list owns
+    /// a handle to it until it is replaced again.
+    /// @throws ValueError for an index out of range, or memory that does not satisfy serves(); ShapeError for memory
+    /// that is too small, DeviceError for memory of another device
     void replace(std::size_t index, const BufferRange& with) const;
-    /// Whether memory is aligned as the input that was recorded, and not the recording's own, which a replay overwrites
-    /// before it has been read. That of the pool is aligned, unless an input was not.
+    /// True if memory is aligned like the captured input, and is not owned by the command list, in which case a replay
+    /// would overwrite it before reading. Memory of the pool is aligned, unless the captured input was not.
     [[nodiscard]] bool serves(std::size_t index, const BufferRange& with) const;
-    /// How many bytes behind a multiple of 256 the recorded input began: memory that lies so serves.
+    /// Offset of the captured input from a multiple of 256 bytes, which replacement memory must have, too.
     [[nodiscard]] std::size_t misalignment(std::size_t index) const;
-    /// Enqueues all commands and returns at once. Values that still have to read what the commands write are launched
-    /// before.
-    /// @throws ValueError when it is stale; DeviceError, OutOfMemory
+    /// Enqueues all commands and returns. Pending readers of the memory that the commands write are launched first.
+    /// @throws ValueError if it is stale; DeviceError, OutOfMemory
     void replay() const;
 
     explicit CommandList(std::shared_ptr<detail::CommandListState> state) : state_(std::move(state)) {}
@@ -76,24 +75,34 @@ class DECLIVITY_API CommandList {
     std::shared_ptr<detail::CommandListState> state_;
 };
 
-/// What becomes of a recording that meets what cannot be recorded.
+/// Behaviour when a capture meets an operation that cannot be captured.
 enum class WhenRefused : std::uint8_t {
-    fail,  ///< Unsupported is thrown, in the middle of the step
-    run    ///< the step runs to its end, and is not recorded
+    fail,  ///< Unsupported is thrown in the middle of the step
+    run    ///< the step runs to its end without being captured
 };
 
-/// Whether this thread records: for what is done only where it is, such as making a guard.
+/// True while this thread captures; to skip work that only capture needs, such as creating a guard.
 DECLIVITY_API bool is_capturing() noexcept;
-/// Calls `call` now. If this thread records, what was put off is launched first, and each replay calls it again at its
-/// place: commands before it are enqueued then, though they need not have run, and those behind it are not. What it
-/// enqueues itself runs there. It is called by the thread that replays, which records nothing meanwhile and has no lock
-/// but that of the recording: it must not replay the same, nor draw random numbers of a generator that the commands
-/// draw from. What it throws leaves the replay, whose later commands are not enqueued.
+/// Calls `call` now. If this thread captures, deferred work is launched first, and each replay calls `call` again at
+/// the same position: earlier commands are enqueued then, though not necessarily finished, and later ones are not. Work
+/// enqueued by `call` runs at that position. It is called on the thread that replays, outside of capture, holding only
+/// the lock of the command list: it must not replay the same command list, nor use a generator from which the captured
+/// commands sample. An exception leaves the replay, and the remaining commands are not enqueued.
 /// @param name for profiles
 /// @throws ValueError for an empty function
 DECLIVITY_API void host_call(const std::function<void()>& call, std::string_view name = "host_call");
-/// While this thread records: the commands depend on something of the host, and `holds` says whether it is as it was
-/// (CommandList::guards_hold). It lives as long as the recording. Nothing where nobody records.
+/// Adds a capture guard while this thread captures: the commands depend on host state, and `holds` returns whether it
+/// is unchanged (CommandList::guards_hold). The guard has the lifetime of the command list. No effect outside of
+/// capture.
 DECLIVITY_API void add_capture_guard(std::function<bool()> holds);
+
+// ---- deprecated names of version 0.1
+
+using RecordedPlace [[deprecated("BufferRange")]] = BufferRange;
+using Recording [[deprecated("CommandList")]] = CommandList;
+[[deprecated("is_capturing")]] inline bool is_recording() noexcept { return is_capturing(); }
+[[deprecated("add_capture_guard")]] inline void guard_recording(std::function<bool()> holds) {
+    add_capture_guard(std::move(holds));
+}
 
 }  // namespace declivity

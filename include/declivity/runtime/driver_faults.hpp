@@ -1,5 +1,5 @@
-// Layer 1. Faults of OpenCL drivers that the library knows and keeps clear of. Each is shown by a small kernel, never
-// inferred from a name.
+// Layer 1. Known faults of OpenCL drivers, for which the library has workarounds. Each is detected by a small kernel,
+// never inferred from a name.
 #pragma once
 
 #include <span>
@@ -9,24 +9,24 @@
 
 namespace declivity {
 
-/// A fault that some driver has.
+/// A driver fault.
 struct DriverFault {
     std::string_view name;     ///< "wide_work_item_ids"
-    std::string_view what;     ///< what goes wrong, in a sentence
-    std::string_view seen;     ///< where it was seen
-    std::string_view avoided;  ///< what the library does about it, on all drivers; empty: nothing
-    bool may_crash = false;    ///< where a driver has it, asking ends the process
+    std::string_view what;     ///< description, in a sentence
+    std::string_view seen;     ///< drivers where it was observed
+    std::string_view avoided;  ///< the workaround, applied on all drivers; empty: none
+    bool may_crash = false;    ///< testing an affected driver terminates the process
 };
 
-/// All that are known.
+/// All known driver faults.
 DECLIVITY_API std::span<const DriverFault> driver_faults();
 
-/// The one of this name. @throws ValueError when there is none
+/// The fault of the given name. @throws ValueError if there is none
 DECLIVITY_API const DriverFault& driver_fault(std::string_view name);
 
-/// Whether a device has it: runs the kernel that shows it, on a queue of its own, which nothing records and no Profiler
-/// shows.
-/// @throws DeviceError when the kernel can't be built or run for another reason
+/// Returns whether a device has the fault: runs the kernel that shows it on a separate queue, outside of capture and of
+/// any Profiler.
+/// @throws DeviceError if the kernel cannot be built or run for another reason
 DECLIVITY_API bool has_fault(const Device& device, const DriverFault& fault);
 
 }  // namespace declivity

@@ -11,15 +11,15 @@ namespace detail {
 struct EventState;
 }
 
-/// A point in the life of a device: done when everything that it stands for has run.
+/// A point in the execution of a device: done when all work before it has finished.
 class DECLIVITY_API Event {
   public:
     Event() = default;
     [[nodiscard]] explicit operator bool() const noexcept { return state_ != nullptr; }
-    /// Waits on the host. An empty event is done.
-    /// @throws DeviceError when the command failed
+    /// Blocks the host until done. An empty event is done.
+    /// @throws DeviceError if the command failed
     void wait() const;
-    /// True when it has run; asks, does not wait.
+    /// True if finished; polls without blocking.
     [[nodiscard]] bool done() const;
 
     explicit Event(std::shared_ptr<detail::EventState> state) : state_(std::move(state)) {}
@@ -29,20 +29,20 @@ class DECLIVITY_API Event {
     std::shared_ptr<detail::EventState> state_;
 };
 
-/// One of a device's two in-order queues: kernels and short reads go through `compute`, batches for later steps
-/// and long reads through `transfer`.
+/// One of the two in-order queues of a device: kernels and short reads use `compute`; prefetched batches and long reads
+/// use `transfer`.
 class DECLIVITY_API Queue {
   public:
     static Queue compute(const Device& device) { return Queue(device, false); }
     static Queue transfer(const Device& device) { return Queue(device, true); }
 
-    /// An event that is done when everything enqueued here so far has run.
+    /// An event that is done when all work enqueued here so far has finished.
     [[nodiscard]] Event marker() const;
-    /// What is enqueued here later starts only after `event`.
+    /// Later work in this queue starts only after `event`.
     void wait_for(const Event& event) const;
-    /// Hands everything enqueued to the device without waiting.
+    /// Submits all enqueued work to the device without blocking.
     void flush() const;
-    /// Waits until everything enqueued here has run.
+    /// Blocks until all work enqueued here has finished.
     void finish() const;
 
   private:

@@ -1,5 +1,5 @@
-// Layer 1. For programs that already use OpenCL: raw handles out of the library and into it. The one public header
-// that includes OpenCL's own.
+// Layer 1. OpenCL interoperability: raw handles out of and into the library. The only public header that includes the
+// OpenCL headers.
 #pragma once
 
 #ifndef CL_TARGET_OPENCL_VERSION
@@ -16,40 +16,39 @@
 
 namespace declivity::interop {
 
-/// A buffer's memory: a part of a larger cl_mem of the pool.
+/// Memory of a buffer: a range of a larger cl_mem of the pool.
 struct RawBuffer {
-    cl_mem memory;       ///< owned by the library: valid while the Buffer lives; retain it to keep it longer
+    cl_mem memory;       ///< owned by the library: valid while the Buffer lives; retain it to extend its lifetime
     std::size_t offset;  ///< bytes
     std::size_t size;    ///< bytes
 };
 
-/// The library's handles; it keeps owning them. Commands enqueued to the compute queue run in order with the
-/// library's own.
+/// Handles owned by the library. Commands enqueued to the compute queue run in order with those of the library.
 DECLIVITY_API cl_device_id device_id(const Device& device);
 DECLIVITY_API cl_context context(const Device& device);
 DECLIVITY_API cl_command_queue compute_queue(const Device& device);
 DECLIVITY_API RawBuffer raw(const Buffer& buffer);
 
-/// Enqueues commands of its own to compute_queue(), which work on these buffers.
+/// Enqueues custom commands that use the given buffers to compute_queue().
 using Commands = std::function<void(std::span<const RawBuffer> buffers)>;
 
-/// Calls `commands` with where the buffers lie. While this thread records (runtime/recording.hpp), the function is kept
-/// and called at each replay, when the buffers may lie elsewhere: it must hold no memory of the step, nor take
-/// compute_queue() anywhere else.
+/// Calls `commands` with the current memory of the buffers. While this thread captures (runtime/command_list.hpp), the
+/// function is stored and called again at each replay, when the memory may be different: it must not own memory of the
+/// step, nor obtain compute_queue() in any other way.
 DECLIVITY_API void enqueue(const Device& device, std::string_view name, std::span<const Buffer> buffers,
                            const Commands& commands);
 
-/// A Device over a context and an in-order queue of yours (both are retained). Two calls with the same queue give
-/// the same Device.
-/// @throws ValueError when the queue runs out of order or does not belong to the context
+/// A Device over an existing context and in-order queue (both are retained). Two calls with the same queue return the
+/// same Device.
+/// @throws ValueError if the queue is out-of-order or does not belong to the context
 DECLIVITY_API Device wrap(cl_context context, cl_command_queue queue);
 
-/// A Buffer over memory of yours (retained); `offset` must be a multiple of 16 bytes.
+/// A Buffer over existing memory (retained); `offset` must be a multiple of 16 bytes.
 DECLIVITY_API Buffer wrap(const Device& device, cl_mem memory, std::size_t offset, std::size_t bytes);
 
-/// Whether a Profiler runs, so that events of commands of your own are worth asking for.
+/// True if a Profiler is active, that is, if events of custom commands are needed.
 DECLIVITY_API bool profiled(const Device& device);
-/// Shows a kernel that you enqueued to compute_queue() in the profile.
+/// Adds a custom kernel enqueued to compute_queue() to the profile.
 /// @param event of the command, retained; profile() does not wait for it
 DECLIVITY_API void profile(const Device& device, std::string_view name, cl_event event);
 

@@ -1,4 +1,4 @@
-// Layer 1. Compiling and launching kernels: the only way from C++ to a kernel.
+// Layer 1. Compiling and launching kernels.
 #pragma once
 
 #include <array>
@@ -26,14 +26,14 @@ namespace detail {
 struct KernelState;
 }
 
-/// Names and values that a kernel is compiled with, as by -D.
+/// Preprocessor definitions of a kernel, as by -D.
 class DECLIVITY_API Defines {
   public:
     Defines() = default;
     Defines(std::initializer_list<std::pair<std::string_view, std::string>> values);
     Defines& set(std::string_view name, std::string_view value);
     Defines& set(std::string_view name, std::int64_t value);
-    /// Adds those of another list.
+    /// Appends the definitions of another list.
     Defines& append(const Defines& other) {
         text_ += other.text_;
         return *this;
@@ -45,25 +45,25 @@ class DECLIVITY_API Defines {
     std::string text_;
 };
 
-/// A kernel before it is compiled.
+/// Source of a kernel.
 struct KernelSpec {
-    /// "conv2d.cl": a kernel file of the library, or of DECLIVITY_KERNEL_DIR when that is set and has it. A name
-    /// with a '/' is a file of yours; its #include "..." are looked up beside it and among the library's .clh files.
+    /// "conv2d.cl": a kernel file of the library, or of DECLIVITY_KERNEL_DIR if that is set and contains it. A name
+    /// with a '/' is a custom file; its #include "..." are searched in its folder and among the library's .clh files.
     std::string file;
     /// Name of the __kernel function.
     std::string name;
     Defines defines = {};
 };
 
-/// A compiled kernel. Compiled once a process for the same device, file and defines, kept on disk between processes.
+/// A compiled kernel, compiled once per process for each device, file and set of definitions, and cached on disk.
 class DECLIVITY_API Kernel {
   public:
-    /// @throws DeviceError with the build log, or when file or function do not exist
+    /// @throws DeviceError with the build log, or if the file or function does not exist
     Kernel(const Device& device, const KernelSpec& spec);
 
     [[nodiscard]] const std::string& name() const;
     [[nodiscard]] Device device() const;
-    /// Most work-items a group of this kernel may have here.
+    /// Maximum work-group size of this kernel on the device.
     [[nodiscard]] std::size_t max_work_group() const;
 
     [[nodiscard]] detail::KernelState& state() const noexcept { return *state_; }
@@ -72,45 +72,45 @@ class DECLIVITY_API Kernel {
     std::shared_ptr<detail::KernelState> state_;
 };
 
-/// Up to three sizes; of {n} and {n, m} those not given are 1.
+/// Up to three sizes; unspecified ones are 1.
 struct Extent : std::array<std::size_t, 3> {
     constexpr Extent() : array{0, 0, 0} {}
     constexpr Extent(std::size_t x, std::size_t y = 1, std::size_t z = 1) : array{x, y, z} {}  // NOLINT: `.global = n`
     constexpr Extent(const std::array<std::size_t, 3>& sizes) : array(sizes) {}                // NOLINT
 };
 
-/// Work-items in up to three dimensions. A local size of {} leaves the choice to the device.
+/// Global and local size in up to three dimensions. A local size of {} lets the driver choose.
 struct Range {
     Extent global{1};
     Extent local{};
 };
 
-/// Memory shared by a work-group, as a kernel argument `__local T*`.
+/// Local memory of a work-group, as a kernel argument `__local T*`.
 struct LocalMemory {
     std::size_t bytes;
 };
 
-/// Memory as a kernel argument. It arrives as two: `__global T* base, long offset`, the offset in elements.
+/// Buffer as a kernel argument. The kernel receives two: `__global T* base, long offset`, the offset in elements.
 struct BufferArgument {
     Buffer buffer;
     std::int64_t offset = 0;       ///< elements
     std::size_t element_size = 1;  ///< bytes
 };
 
-/// Plain data of a size known at run time, by value; a struct without padding.
+/// Plain data passed by value, of a size known at run time; a struct without padding.
 struct RawArgument {
     const void* data;
     std::size_t bytes;
 };
 
-/// The same, which says where in memory objects things lie: no two runs of a program need agree on it.
+/// A RawArgument whose data describes memory layout, and so may differ between runs of the same program.
 struct IndicesArgument {
     const void* data;
     std::size_t bytes;
 };
 
 namespace detail {
-/// A constant expression only where every byte of a T belongs to a member.
+/// True if every byte of a T belongs to a member; only then is this a constant expression.
 template <class T>
 consteval bool read_all_bytes() {
     unsigned sum = 0;
@@ -123,21 +123,21 @@ concept Unpadded = requires {
 };
 }  // namespace detail
 
-/// One argument of a launch, of any kind. Owns what it was made from.
+/// A kernel argument of any kind. Owns a copy of its data.
 class DECLIVITY_API Argument {
   public:
     template <class T>
     requires std::is_arithmetic_v<T> &&(!std::same_as<T, bool>)Argument(const T& value) : kind_(Kind::value) {
         keep(&value, sizeof(T));
     }
-    /// Plain data, passed by value: the kernel must declare the same struct. Without padding, about which drivers
-    /// disagree: some want the bytes up to the last member, some those of sizeof.
+    /// Plain data passed by value: the kernel must declare the same struct. Padding is not allowed, since drivers
+    /// disagree on the size: some expect the bytes up to the last member, others sizeof.
     template <class T>
     requires std::is_class_v<T> && std::is_trivially_copyable_v<T> Argument(const T& value) : kind_(Kind::value) {
         static_assert(
             detail::Unpadded<T>,
-            "a struct for a kernel expected no padding: order its members by size, and add members where bytes "
-            "are left over");
+            "Argument: expected a struct without padding: order its members by size, and add members for unused "
+            "bytes");
         keep(&value, sizeof(T));
     }
     Argument(const RawArgument& raw) : kind_(Kind::value) { keep(raw.data, raw.bytes); }
@@ -147,11 +147,11 @@ class DECLIVITY_API Argument {
 
     enum class Kind : std::uint8_t { value, buffer, local };
     [[nodiscard]] Kind kind() const noexcept { return kind_; }
-    /// Of a value.
+    /// Data of a value argument.
     [[nodiscard]] const void* data() const noexcept { return large_ ? large_.get() : small_.data(); }
-    /// Bytes of a value, or of local memory.
+    /// Bytes of a value argument, or of local memory.
     [[nodiscard]] std::size_t size() const noexcept { return size_; }
-    /// Of a buffer.
+    /// Buffer of a buffer argument.
     [[nodiscard]] const BufferArgument& buffer() const noexcept { return buffer_; }
     [[nodiscard]] bool places() const noexcept { return places_; }
 
@@ -175,12 +175,12 @@ class DECLIVITY_API Argument {
     std::shared_ptr<const std::byte[]> large_ = {};
 };
 
-/// Enqueues a kernel and returns at once.
-/// @throws DeviceError naming the kernel, when the arguments' number or sizes do not fit or the device refuses it
+/// Enqueues a kernel and returns.
+/// @throws DeviceError naming the kernel if the number or sizes of the arguments do not match, or on an OpenCL error
 DECLIVITY_API void launch(const Kernel& kernel, const Range& range, std::initializer_list<Argument> arguments);
 DECLIVITY_API void launch(const Kernel& kernel, const Range& range, std::span<const Argument> arguments);
 
-/// `count` rounded up to a multiple of `multiple`, for global sizes.
+/// Rounds `count` up to a multiple of `multiple`, for global sizes.
 constexpr std::size_t round_up(std::size_t count, std::size_t multiple) {
     return (count + multiple - 1) / multiple * multiple;
 }

@@ -1,13 +1,12 @@
-// Layer 1, for the library's own use. Objects that each thread has one of.
+// Layer 1, private. Thread-local objects.
 #pragma once
 
 #include <utility>
 
 namespace declivity::detail {
 
-/// One T for each thread and Tag. It is destroyed with the thread's other objects; whoever asks for it later, such as
-/// the destructor of an object in static storage, gets a new one, where a plain thread_local would give a destroyed
-/// one.
+/// One T for each thread and Tag. It is destroyed with the other thread-local objects; a later access, for example by
+/// the destructor of a static object, creates a new one, whereas a plain thread_local would return a destroyed one.
 template <class T, class Tag>
 class PerThread {
   public:

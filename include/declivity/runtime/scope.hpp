@@ -1,4 +1,4 @@
-// Layer 1. Names for what the program is doing, for error messages and profiles.
+// Layer 1. Named scopes for error messages and profiles.
 #pragma once
 
 #include <cstdint>
@@ -28,8 +28,8 @@ class DECLIVITY_API ScopePath {
     std::shared_ptr<const std::string> text_;
 };
 
-/// While one lives, errors made by this thread say where they happened: "... (in Net/conv1)". A running Profiler shows
-/// it as a span of this thread.
+/// RAII scope: errors thrown by this thread contain the path of open scopes: "... (in Net/conv1)". An active Profiler
+/// shows it as a span of this thread.
 class DECLIVITY_API Scope {
   public:
     explicit Scope(std::string_view name);
@@ -37,28 +37,29 @@ class DECLIVITY_API Scope {
     Scope(const Scope&) = delete;
     Scope& operator=(const Scope&) = delete;
 
-    /// The open scopes of this thread.
+    /// Path of the open scopes of this thread.
     static ScopePath path();
 
   private:
-    ScopePath path_before_;  // where somebody asked for it
+    ScopePath path_before_;  // set only if the path was requested
     std::size_t length_before_;
-    std::int64_t begin_;  // ns; 0 where nobody profiles
+    std::int64_t begin_;  // ns; 0 without an active Profiler
 };
 
 class FunctionScope;
 
-/// While one lives, the scopes of this thread are those of `path`, as Scope::path() gave it, and it is in no function:
-/// for what was put off.
+/// RAII scope for deferred work: replaces the scopes of this thread by `path`, as returned by Scope::path(), outside of
+/// any FunctionScope.
 class DECLIVITY_API ResumedScope {
   public:
-    /// @param waiting what was put off, which errors name, as another call may run into them; outlives the scope
+    /// @param waiting name of the deferred work for errors, as it may be run by an unrelated call; must outlive the
+    /// scope
     explicit ResumedScope(const ScopePath& path, std::string_view waiting = {});
     ~ResumedScope();
     ResumedScope(const ResumedScope&) = delete;
     ResumedScope& operator=(const ResumedScope&) = delete;
 
-    /// What was put off and runs now; empty when nothing is.
+    /// Name of the deferred work that is running; empty if there is none.
     static std::string_view waiting() noexcept;
 
   private:
@@ -67,14 +68,14 @@ class DECLIVITY_API ResumedScope {
     const FunctionScope* function_before_;
 };
 
-/// Whether a Profiler runs somewhere, so that making a name for a span is worth while.
+/// True if any Profiler is active; to avoid building span names otherwise.
 DECLIVITY_API bool profiling() noexcept;
 
-/// What a span is: the category of its event in a trace.
+/// Category of a span in the trace.
 enum class SpanKind : std::uint8_t { module, function, backward, operator_, wait };
 
-/// While one lives, a running Profiler shows a span of this thread. Errors do not speak of it. Where nobody profiles it
-/// costs a look at a flag.
+/// RAII span of this thread in an active Profiler. Not part of error messages. Without an active Profiler it costs one
+/// flag check.
 class DECLIVITY_API Span {
   public:
     /// @param name must outlive the span
@@ -89,9 +90,8 @@ class DECLIVITY_API Span {
     SpanKind kind_;
 };
 
-/// While one lives, this thread is in a call of this function, or on its way back (SpanKind::backward). An error that
-/// a function within it throws under its own name says by which it was called: "linear: expected ... (called by
-/// lstm_cell)". It is a Span, too.
+/// RAII scope of a function call, or of its backward pass (SpanKind::backward). An error thrown by a nested function
+/// names the caller: "linear: expected ... (called by lstm_cell)". Also a Span.
 class DECLIVITY_API FunctionScope {
   public:
     /// @param name must outlive the scope
@@ -102,9 +102,9 @@ class DECLIVITY_API FunctionScope {
 
     [[nodiscard]] std::string_view name() const noexcept { return name_; }
     [[nodiscard]] SpanKind kind() const noexcept { return kind_; }
-    /// The one around it, null for the outermost.
+    /// The enclosing function scope, null for the outermost.
     [[nodiscard]] const FunctionScope* caller() const noexcept { return caller_; }
-    /// The innermost of this thread, null outside of functions.
+    /// The innermost function scope of this thread, null outside of functions.
     static const FunctionScope* current() noexcept;
 
   private:
@@ -114,15 +114,15 @@ class DECLIVITY_API FunctionScope {
     Span span_;
 };
 
-/// What an operator does, by its formula: an estimate of what a device must do at least, not a count of what it did.
+/// Work of an operator by formula: an estimate of the minimum that a device must do, not a measurement.
 struct Work {
-    double flops = 0;  ///< additions, multiplications and functions
-    double bytes = 0;  ///< of operands and results, each once
+    double flops = 0;  ///< floating-point additions, multiplications and functions
+    double bytes = 0;  ///< bytes of operands and results, each counted once
     bool f64 = false;  ///< in double precision
 };
 
-/// While one lives, what this thread launches is one operator that does so much work. Of several kernels the one that
-/// took most of the time carries all of it in a profile, and scopes within this one add nothing. It is a Span, too.
+/// RAII scope of an operator with the given work, to which all launches of this thread are attributed. In a profile,
+/// the longest of several kernels carries all of the work; nested scopes add nothing. Also a Span.
 class DECLIVITY_API WorkScope {
   public:
     /// @param name must outlive the scope
@@ -133,7 +133,7 @@ class DECLIVITY_API WorkScope {
 
   private:
     Span span_;
-    std::shared_ptr<detail::OperatorRun> run_;  // of the outermost, while somebody profiles
+    std::shared_ptr<detail::OperatorRun> run_;  // of the outermost scope, with an active Profiler
 };
 
 }  // namespace declivity

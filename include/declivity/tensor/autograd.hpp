@@ -1,4 +1,5 @@
-// Layer 3. Reverse-mode differentiation: recording, backward, and how a differentiable function is made.
+// Layer 3. Reverse-mode automatic differentiation (autograd): grad mode, backward, and defining differentiable
+// functions.
 #pragma once
 
 #include <concepts>
@@ -18,10 +19,10 @@ namespace detail {
 struct GradNode;
 }
 
-/// While one lives, functions of this thread record no graph.
+/// Disables grad mode in this thread while it is alive: functions build no autograd graph.
 class DECLIVITY_API NoGrad {
   public:
-    [[nodiscard("a graph is left out while it lives: give it a name")]] NoGrad();
+    [[nodiscard("grad mode is disabled only while the guard is alive: give it a name")]] NoGrad();
     ~NoGrad();
     NoGrad(const NoGrad&) = delete;
     NoGrad& operator=(const NoGrad&) = delete;
@@ -32,10 +33,10 @@ class DECLIVITY_API NoGrad {
 
 using NoGradGuard = NoGrad;
 
-/// While one lives, functions of this thread record graphs again, within NoGrad.
+/// Enables grad mode in this thread while it is alive, inside of NoGrad.
 class DECLIVITY_API EnableGrad {
   public:
-    [[nodiscard("graphs are recorded while it lives: give it a name")]] EnableGrad();
+    [[nodiscard("grad mode is enabled only while the guard is alive: give it a name")]] EnableGrad();
     ~EnableGrad();
     EnableGrad(const EnableGrad&) = delete;
     EnableGrad& operator=(const EnableGrad&) = delete;
@@ -44,33 +45,31 @@ class DECLIVITY_API EnableGrad {
     bool before_;
 };
 
-/// Whether functions of this thread record a graph.
+/// True if grad mode is enabled in this thread.
 DECLIVITY_API bool grad_enabled();
 
 struct GradOptions {
-    std::vector<Tensor> output_gradients = {};  ///< one for each output; needed for outputs of more than one element
-    bool retain_graph = false;                  ///< keep the graph for another backward
-    /// Record the backward itself, for gradients of gradients. Functions of a user's own that have none
-    /// (CustomFunction) give their gradient all the same: what is refused, as Unsupported, is the backward that goes
-    /// through that.
+    std::vector<Tensor> output_gradients = {};  ///< one for each output; required for outputs of more than one element
+    bool retain_graph = false;                  ///< keeps the graph for another backward
+    /// Builds a graph of the backward pass itself, for higher-order gradients. Functions with an opaque backward
+    /// (CustomFunction) still return their gradient; a backward through such a gradient throws Unsupported.
     bool create_graph = false;
-    bool allow_unused = false;  ///< an input that the outputs do not depend on gives an undefined tensor
+    bool allow_unused = false;  ///< returns an undefined tensor for an input that the outputs do not depend on
 };
 
-/// Gradients of the sum of `outputs` with respect to `inputs`; leaves every tensor's grad() alone.
-/// @throws ValueError when an input plays no part (unless allow_unused), or the graph is used up
-/// @throws Unsupported, naming function and layer, when it goes through a gradient that create_graph recorded, of a
-/// function that can be differentiated
-/// but once; backward() does the same. The call with create_graph does not fail
+/// Returns the gradients of the sum of `outputs` with respect to `inputs`; does not change any tensor's grad().
+/// @throws ValueError when the outputs do not depend on an input (unless allow_unused), or the graph was freed
+/// @throws Unsupported, naming function and layer, for a backward through a gradient that create_graph built, of a
+/// function that is differentiable only once, as does backward(). The call with create_graph itself does not fail
 DECLIVITY_API std::vector<Tensor> grad(const std::vector<Tensor>& outputs, const std::vector<Tensor>& inputs,
                                        const GradOptions& options = {});
-/// Of one output for one input.
+/// Gradient of one output with respect to one input.
 template <std::derived_from<Tensor> Output, std::derived_from<Tensor> Input>
 Tensor grad(const Output& output, const Input& input, const GradOptions& options = {}) {
     return grad(std::vector<Tensor>{output}, std::vector<Tensor>{input}, options)[0];
 }
 
-// ---- making differentiable functions
+// ---- defining differentiable functions
 
 class Saved;
 
@@ -78,28 +77,29 @@ namespace detail {
 struct RuleCall;
 }
 
-/// What a gradient rule is given.
+/// Argument of a gradient function (backward rule).
 class DECLIVITY_API GradientContext {
   public:
-    /// The gradient of output `index`; zeros when nothing depended on it.
+    /// Gradient of output `index`; zeros if nothing depends on it.
     [[nodiscard]] const Tensor& gradient(std::size_t index = 0) const;
-    /// The same, given away: where nobody else keeps it, its memory goes back as soon as the rule lets go, and an
-    /// operator that it still waits for may take up what the rule does with it.
+    /// gradient() donated to the rule: if unshared, its memory is freed as soon as the rule releases it, and the
+    /// pending operator that produces it can fuse the rule's functions as its epilogue.
     [[nodiscard]] Tensor take_gradient(std::size_t index = 0) const;
-    /// Whether the gradient for this input is wanted; if not, the rule may leave it undefined.
+    /// True if the gradient of this input is needed; if not, the rule may leave it undefined.
     [[nodiscard]] bool needs(std::size_t input) const;
 
-    /// Gives the gradient for a part of an input, which is added to that part in place: for functions that take a part
-    /// of a tensor (slice, select, gather), so that T parts of one tensor cost as much as the tensor, not T times that.
-    /// The rule leaves the input's gradient undefined then. Not where grad_enabled(): there a rule composes it.
-    /// @param region gives the part of a view of the input's shape
+    /// Accumulates a gradient into a region of an input's gradient in place: for functions that read a region of a
+    /// tensor (slice, select, gather), so that the gradients of T regions cost as much as the tensor, not T times that.
+    /// The rule then leaves the input's gradient undefined. Not allowed if grad_enabled(): the rule must compose it of
+    /// functions.
+    /// @param region returns the region of a view of the input's shape
     void give_region(std::size_t input, Tensor gradient, std::function<ops::View(const ops::View&)> region) const;
 
-    /// What the rule kept of output `index` by Saved::result(), as a part of the graph where one is recorded: for rules
-    /// that are differentiated again.
+    /// Output `index` saved by Saved::result(), connected to the graph in grad mode: for rules that are differentiable
+    /// themselves.
     [[nodiscard]] Tensor output(const Saved& kept, std::string_view function, std::size_t index = 0) const;
 
-    /// For layer 3 itself.
+    /// For layer 3 only.
     explicit GradientContext(detail::RuleCall& call) : call_(&call) {}
     [[nodiscard]] detail::RuleCall& call() const { return *call_; }
 
@@ -107,38 +107,43 @@ class DECLIVITY_API GradientContext {
     detail::RuleCall* call_;
 };
 
-/// From the gradients of the outputs to those of the inputs, in their order; undefined where none flows.
+/// Maps the gradients of the outputs to those of the inputs, in order; undefined for an input without gradient.
 using GradientRule = std::function<std::vector<Tensor>(const GradientContext&)>;
 
-/// Whether a rule consists of differentiable functions of Tensors, so that it can be differentiated itself. A backward
-/// through the gradient that an opaque one gave is refused as Unsupported.
-enum class RuleKind : std::uint8_t { opaque, differentiable };
+/// `differentiable`: the rule is composed of differentiable functions of Tensors, so that it can be differentiated
+/// itself. A backward through the gradient of an `opaque` rule throws Unsupported.
+enum class RuleKind : std::uint8_t {
+    opaque,
+    differentiable,
+    composed [[deprecated("RuleKind::differentiable")]] = differentiable
+};
 
-/// Joins a result to the graph: the way every differentiable function ends. `inputs` may hold undefined tensors.
-/// When no input requires a gradient, or recording is off, the rule is dropped.
+/// Attaches a gradient function to a result; every differentiable function ends with it. `inputs` may contain undefined
+/// tensors. If no input requires a gradient, or grad mode is off, the rule is discarded.
 DECLIVITY_API Tensor attach_backward(std::string_view name, const std::vector<Tensor>& inputs,
                                      const ops::LazyArray& result, GradientRule rule, RuleKind kind = RuleKind::opaque);
-/// The same for several results.
+/// Variant for several results.
 DECLIVITY_API std::vector<Tensor> attach_backward(std::string_view name, const std::vector<Tensor>& inputs,
                                                   const std::vector<ops::LazyArray>& results, GradientRule rule,
                                                   RuleKind kind = RuleKind::opaque);
 
-/// A function of tensors, made of others that are differentiable.
+/// A function of tensors, composed of differentiable functions.
 using Decomposition = std::function<std::vector<Tensor>(const std::vector<Tensor>& inputs)>;
 
-/// For a function that is a composition of others, and whose results come from kernels of its own. A plain backward
-/// calls `rule`; one that is recorded (GradOptions::create_graph) differentiates the composition instead, which makes
-/// the function differentiable to any order. The inputs are kept for that.
-/// @param composition from the inputs to the results; must not look at anything that is written meanwhile
+/// For a function that is a composition of others but has kernels of its own. A plain backward calls `rule`; with
+/// GradOptions::create_graph the decomposition is differentiated instead, which makes the function differentiable to
+/// any order. The inputs are saved for that.
+/// @param decomposition maps the inputs to the results; must not read anything that may be written before the backward
 DECLIVITY_API std::vector<Tensor> attach_backward(std::string_view name, const std::vector<Tensor>& inputs,
                                                   const std::vector<ops::LazyArray>& results, GradientRule rule,
                                                   Decomposition decomposition);
 
-/// Whether a function of these inputs would be recorded: only then a rule's values need to be kept.
+/// True if grad mode is enabled and an input requires a gradient: only then a rule's values need to be saved.
 DECLIVITY_API bool any_requires_grad(const std::vector<Tensor>& inputs);
 
-/// A value that a gradient rule keeps: the elements, and for an input where it stands in the graph. A tensor that takes
-/// another value later (writing in place under a graph) leaves it alone; that its memory was overwritten it notices.
+/// A value saved for a gradient function: the elements, and for an input its position in the graph. An in-place write
+/// under a graph, after which the tensor has another value, does not affect it; an overwrite of its memory is detected
+/// by the version counter.
 class DECLIVITY_API Saved {
   public:
     Saved() = default;
@@ -148,42 +153,54 @@ class DECLIVITY_API Saved {
     Saved(Saved&&) noexcept = default;
     Saved& operator=(const Saved&) = default;
     Saved& operator=(Saved&&) noexcept = default;
-    /// For a result that is not a Tensor yet, or is the function's own: its elements alone, since the result owns the
+    /// Saves a result that is not a Tensor yet, or is the function's own: elements only, since the result owns the
     /// rule.
     static Saved result(const ops::LazyArray& value);
-    /// @throws ValueError naming `function` when the elements were written after they were saved
+    /// @throws ValueError naming `function` when the elements were modified in place after they were saved
     [[nodiscard]] Tensor get(std::string_view function) const;
-    /// The same, as elements outside of the graph; empty where nothing was saved.
+    /// The saved elements without the graph; empty if nothing was saved.
     [[nodiscard]] ops::LazyArray value(std::string_view function) const;
-    /// Whether there is a value, and it was not written since.
+    /// True if there is a value that was not modified since.
     [[nodiscard]] bool intact() const;
-    /// Whether the tensor was a leaf that requires a gradient, and was given other elements by assign() since.
+    /// True if the tensor was a leaf that requires a gradient, and assign() has replaced its elements since.
     [[nodiscard]] bool reassigned() const;
 
   private:
     [[nodiscard]] std::uint64_t wanted_version() const;
     void require_intact(std::string_view function) const;
-    ops::LazyArray value_;                    // its elements then: the tensor may stand for others later
-    Tensor leaf_;                             // that requires a gradient
-    std::shared_ptr<detail::GradNode> node_;  // that made it, if it is no leaf
+    ops::LazyArray value_;                    // elements at the time of saving: the tensor may have others later
+    Tensor leaf_;                             // if it requires a gradient
+    std::shared_ptr<detail::GradNode> node_;  // that produced it, unless it is a leaf
     std::size_t output_ = 0;
-    std::optional<std::uint64_t> version_;  // none: of elements that were not computed then
+    std::optional<std::uint64_t> version_;  // none: elements that were not computed when saved
 };
 
-/// A differentiable function of a user's own. The inputs and outputs are kept for `backward`. Its gradient cannot be
-/// differentiated again (RuleKind::opaque); for one that can, see attach_backward().
+/// A custom differentiable function. Inputs and outputs are saved for `backward`. Its gradient cannot be differentiated
+/// again (RuleKind::opaque); for one that can, see attach_backward().
 struct DECLIVITY_API CustomFunction {
     std::string name;
-    /// Computes the outputs; runs without recording.
+    /// Computes the outputs; runs with grad mode off.
     std::function<std::vector<Tensor>(const std::vector<Tensor>& inputs)> forward;
-    /// From inputs, outputs and the gradients of the outputs to the gradients of the inputs (undefined for none).
+    /// Maps inputs, outputs and the gradients of the outputs to the gradients of the inputs (undefined for none).
     std::function<std::vector<Tensor>(const std::vector<Tensor>& inputs, const std::vector<Tensor>& outputs,
                                       const std::vector<Tensor>& output_gradients)>
         backward;
 
-    /// @throws ValueError later, from backward(), when `backward` gives another number of gradients than inputs,
+    /// @throws ValueError later, from backward(), when `backward` returns another number of gradients than inputs,
     /// ShapeError when one has another shape than its input
     std::vector<Tensor> operator()(const std::vector<Tensor>& inputs) const;
 };
+
+// ---- deprecated names of version 0.1
+
+using Composition [[deprecated("Decomposition")]] = Decomposition;
+[[deprecated("any_requires_grad")]] inline bool recorded(const std::vector<Tensor>& inputs) {
+    return any_requires_grad(inputs);
+}
+template <class Result, class... Rest>
+[[deprecated("attach_backward")]] auto differentiable(std::string_view name, const std::vector<Tensor>& inputs,
+                                                      const Result& result, GradientRule rule, Rest&&... rest) {
+    return attach_backward(name, inputs, result, std::move(rule), std::forward<Rest>(rest)...);
+}
 
 }  // namespace declivity

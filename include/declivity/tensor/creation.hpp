@@ -1,4 +1,4 @@
-// Layer 3. New tensors: constants, ranges, random numbers.
+// Layer 3. Tensor creation: constants, ranges, random numbers.
 #pragma once
 
 #include <concepts>
@@ -10,7 +10,7 @@
 
 namespace declivity {
 
-/// Type and place of a new tensor.
+/// Type and device of a new tensor.
 struct TensorOptions {
     DType dtype = DType::f32;
     std::optional<Device> device = std::nullopt;  ///< default_device() if none
@@ -19,7 +19,7 @@ struct TensorOptions {
 DECLIVITY_API Tensor full(const Shape& shape, Scalar value, const TensorOptions& options = {});
 DECLIVITY_API Tensor zeros(const Shape& shape, const TensorOptions& options = {});
 DECLIVITY_API Tensor ones(const Shape& shape, const TensorOptions& options = {});
-/// Of a type alone.
+/// Overloads that take only a type.
 template <std::same_as<DType> Type>
 Tensor zeros(const Shape& shape, Type dtype) {
     return zeros(shape, {.dtype = dtype});
@@ -35,41 +35,42 @@ Tensor full(const Shape& shape, Scalar value, Type dtype) {
 DECLIVITY_API Tensor zeros_like(const Tensor& like);
 DECLIVITY_API Tensor ones_like(const Tensor& like);
 DECLIVITY_API Tensor full_like(const Tensor& like, Scalar value);
-/// Memory as it is: what stands there may differ from run to run until it is written.
+/// Uninitialised memory: its contents may differ from run to run until written.
 DECLIVITY_API Tensor empty(const Shape& shape, const TensorOptions& options = {});
 DECLIVITY_API Tensor empty_like(const Tensor& like);
-/// start, start + step, ... before `end`; nothing where start is end.
+/// start, start + step, ... up to but excluding `end`; empty if start equals end.
 /// @throws ValueError for a step of 0, or one that leads away from `end`; for numbers that are not finite
 DECLIVITY_API Tensor arange(Scalar start, Scalar end, Scalar step = 1, const TensorOptions& options = {});
-/// `steps` numbers from start to end, both among them, evenly spaced; start alone for one step. Of an integer type
-/// bounds and results are rounded towards 0.
-/// @throws ValueError for negative steps, or bounds that an integer type does not hold; TypeError for bool
+/// `steps` evenly spaced numbers from start to end, inclusive; only start for one step. For integer types, bounds and
+/// results are rounded towards 0.
+/// @throws ValueError for negative steps, or bounds out of range of an integer type; TypeError for bool
 DECLIVITY_API Tensor linspace(Scalar start, Scalar end, std::int64_t steps, const TensorOptions& options = {});
 /// base to the power of linspace(start, end, steps), of a floating type.
 DECLIVITY_API Tensor logspace(Scalar start, Scalar end, std::int64_t steps, double base = 10,
                               const TensorOptions& options = {});
-/// Rows and columns (2, count) of the elements that tril() (triu()) keeps of a matrix, row by row. i64 or i32.
+/// Row and column indices (2, count) of the elements that tril() (triu()) keeps of a matrix, row by row. i64 or i32.
 DECLIVITY_API Tensor tril_indices(std::int64_t rows, std::int64_t columns, std::int64_t offset = 0,
                                   const TensorOptions& options = {.dtype = DType::i64});
 DECLIVITY_API Tensor triu_indices(std::int64_t rows, std::int64_t columns, std::int64_t offset = 0,
                                   const TensorOptions& options = {.dtype = DType::i64});
 
-/// 0, 1, ... before `end`.
+/// 0, 1, ... up to but excluding `end`.
 inline Tensor arange(Scalar end, const TensorOptions& options = {}) { return arange(0, end, 1, options); }
 
-/// (n, m), or (n, n) for m of -1, with 1 on the diagonal and 0 elsewhere.
+/// Identity matrix (n, m), or (n, n) for m of -1: 1 on the diagonal, otherwise 0.
 DECLIVITY_API Tensor eye(std::int64_t n, std::int64_t m = -1, const TensorOptions& options = {});
 
-// Random numbers. Without a generator they come from the device's own; with one, the tensor is on its device.
-// @throws DeviceError where options name another device than the generator's
+// Random numbers. They come from the device's default generator if none is given; otherwise the tensor is on the device
+// of the generator.
+// @throws DeviceError if options name another device than the generator's
 
-/// Evenly distributed in [low, high); f16 and bf16 are rounded from f32, and so may be `high`.
+/// Uniform distribution over [low, high); f16 and bf16 are rounded from f32, so that `high` may occur.
 DECLIVITY_API Tensor uniform(const Shape& shape, double low = 0, double high = 1, const TensorOptions& options = {},
                              const std::optional<Generator>& generator = std::nullopt);
-/// Normally distributed.
+/// Normal distribution.
 DECLIVITY_API Tensor normal(const Shape& shape, double mean = 0, double std = 1, const TensorOptions& options = {},
                             const std::optional<Generator>& generator = std::nullopt);
-/// uniform in [0, 1), and normal with mean 0 and standard deviation 1.
+/// rand: uniform in [0, 1). randn: standard normal.
 DECLIVITY_API Tensor rand(const Shape& shape, const TensorOptions& options = {},
                           const std::optional<Generator>& generator = std::nullopt);
 DECLIVITY_API Tensor randn(const Shape& shape, const TensorOptions& options = {},
@@ -79,23 +80,22 @@ inline Tensor randn(const Shape& shape, const Generator& generator) { return ran
 /// 1 with this probability, otherwise 0.
 DECLIVITY_API Tensor bernoulli(const Shape& shape, double probability, const TensorOptions& options = {},
                                const std::optional<Generator>& generator = std::nullopt);
-/// Whole numbers evenly distributed in [low, high), by 48 random bits each, on the device.
-/// @throws ValueError unless low < high and high - low is at most 2^48; or where the type does not hold them
+/// Uniform integers in [low, high), from 48 random bits each, generated on the device.
+/// @throws ValueError unless low < high and high - low is at most 2^48; or if the type cannot represent them
 DECLIVITY_API Tensor randint(std::int64_t low, std::int64_t high, const Shape& shape,
                              const TensorOptions& options = {.dtype = DType::i64},
                              const std::optional<Generator>& generator = std::nullopt);
-/// In [0, high).
+/// Uniform integers in [0, high).
 inline Tensor randint(std::int64_t high, const Shape& shape, const TensorOptions& options = {.dtype = DType::i64},
                       const std::optional<Generator>& generator = std::nullopt) {
     return randint(0, high, shape, options, generator);
 }
-/// 0 .. n - 1 in an order of chance (Fisher, Yates 1938), which is made on the host and sent to the device: a recorded
-/// step refuses it.
-/// @throws ValueError for n below 0 or above 2^32, or where the type does not hold n - 1
+/// Random permutation of 0 .. n - 1 (Fisher, Yates 1938), generated on the host: a captured step refuses it.
+/// @throws ValueError for n below 0 or above 2^32, or if the type cannot represent n - 1
 DECLIVITY_API Tensor randperm(std::int64_t n, const TensorOptions& options = {.dtype = DType::i64},
                               const std::optional<Generator>& generator = std::nullopt);
 
-// Of the shape, type and device of another.
+// With the shape, type and device of `like`.
 
 DECLIVITY_API Tensor rand_like(const Tensor& like, const std::optional<Generator>& generator = std::nullopt);
 DECLIVITY_API Tensor randn_like(const Tensor& like, const std::optional<Generator>& generator = std::nullopt);

@@ -1,4 +1,4 @@
-// Layer 3. The default device of a thread, for a while.
+// Layer 3. Scoped default device of a thread.
 #pragma once
 
 #include <declivity/runtime/device.hpp>
@@ -6,8 +6,8 @@
 
 namespace declivity {
 
-/// While one lives, default_device() of this thread is another one; other threads keep theirs. Scopes nest, and end in
-/// the reverse order.
+/// Overrides default_device() in this thread while it is alive; other threads keep theirs. Scopes nest, and end in
+/// reverse order.
 ///
 ///     const DefaultDevice scope(Device::select("gpu"));
 ///     Tensor x = zeros({3, 4});  // on the GPU

@@ -1,7 +1,7 @@
-// Layer 3. A call of a function of tensors, as data: its name, its inputs, its attributes, and what it gave.
+// Layer 3. Call record: a call of a function of tensors as data, with its name, inputs, attributes and results.
 //
-// Each function of the catalogue opens with one. Errors and profiles take its name; whoever watches calls, such as an
-// export, is told of all of it.
+// Every function of the catalogue creates one. Errors and profiles use its name; observers of calls, such as an
+// exporter, receive all of it.
 #pragma once
 
 #include <array>
@@ -22,7 +22,7 @@
 
 namespace declivity {
 
-/// One input of a call, or several of one name (the parts of concat). Undefined: left out by the caller.
+/// One named input of a call, or several tensors of one name (the parts of concat). Undefined: omitted by the caller.
 struct CallInput {
     std::string_view name;
     std::span<const Tensor> tensors;
@@ -32,11 +32,11 @@ struct CallInput {
     CallInput(std::string_view called, std::span<const Tensor> list) : name(called), tensors(list) {}
 };
 
-/// A size, a flag, a number, a word, or a list of sizes or numbers.
+/// Attribute value: a size, a flag, a number, a string, or a list of sizes or numbers.
 using AttributeValue =
     std::variant<bool, std::int64_t, double, std::string_view, std::span<const std::int64_t>, std::span<const double>>;
 
-/// What a call was given beside tensors. Lists and words are the caller's.
+/// An argument of a call that is not a tensor. Lists and strings are owned by the caller.
 struct DECLIVITY_API CallAttribute {
     std::string_view name;
     AttributeValue value;
@@ -44,7 +44,7 @@ struct DECLIVITY_API CallAttribute {
     CallAttribute() = default;
     template <class T>
     CallAttribute(std::string_view called, const T& of) : name(called), value(value_of(of)) {}
-    /// As Python writes it: "2", "0.5", "True", "'mean'", "(1, 1)".
+    /// Formats the value in Python syntax: "2", "0.5", "True", "'mean'", "(1, 1)".
     [[nodiscard]] std::string str() const;
 
   private:
@@ -66,7 +66,7 @@ struct DECLIVITY_API CallAttribute {
     }
 };
 
-/// Alive while the function runs, in a variable of it.
+/// A local variable of the function, alive while it runs.
 ///
 ///     Tensor softmax(const Tensor& x, std::int64_t axis) {
 ///         const FunctionCall call("softmax", {{"x", x}}, {{"axis", axis}});
@@ -77,13 +77,13 @@ class DECLIVITY_API FunctionCall {
   public:
     static constexpr std::size_t kMaxInputs = 8, kMaxAttributes = 12;
 
-    /// @param name as users know it; outlives the call
+    /// @param name public name of the function; outlives the call
     /// @param inputs,attributes at most kMaxInputs, kMaxAttributes; what they refer to outlives the call
     FunctionCall(std::string_view name, std::initializer_list<CallInput> inputs,
                  std::initializer_list<CallAttribute> attributes = {})
         : FunctionCall(name, name, std::span(inputs.begin(), inputs.size()),
                        std::span(attributes.begin(), attributes.size())) {}
-    /// @param called what errors call it, where that is another name of the same function
+    /// @param called name in error messages, if it is an alias of the function
     FunctionCall(std::string_view name, std::string_view called, std::span<const CallInput> inputs,
                  std::span<const CallAttribute> attributes);
     ~FunctionCall();
@@ -95,16 +95,15 @@ class DECLIVITY_API FunctionCall {
     [[nodiscard]] std::span<const CallAttribute> attributes() const noexcept {
         return {attributes_.data(), attribute_count_};
     }
-    /// The call within which it was made, of this thread; null for one that the program made itself, or that backward
-    /// made.
+    /// The enclosing call in this thread; null for a call made by the program or by backward.
     [[nodiscard]] const FunctionCall* caller() const noexcept { return caller_; }
 
-    /// What the function gives: tells who watches, and gives it back.
+    /// Reports the result to the observers, and returns it.
     [[nodiscard]] Tensor result(Tensor tensor) const {
         if (observed_) tell({&tensor, 1});
         return tensor;
     }
-    /// The same for several results, in order.
+    /// Reports several results, in order.
     void results(std::span<const Tensor> tensors) const {
         if (observed_) tell(tensors);
     }
@@ -117,7 +116,7 @@ class DECLIVITY_API FunctionCall {
     void tell(std::span<const Tensor> results) const;
 
     std::string_view name_;
-    // Of each as many as there are: most calls are watched by nobody.
+    // Unions, so that only the entries in use are constructed: most calls have no observer.
     union {
         std::array<CallInput, kMaxInputs> inputs_;
     };
@@ -130,8 +129,8 @@ class DECLIVITY_API FunctionCall {
     FunctionScope scope_;
 };
 
-/// While one lives, it is told of the calls of this thread, those within functions of the library included
-/// (FunctionCall::caller()). What it does with tensors itself is not told.
+/// Observes the calls of this thread while it is alive, including those within functions of the library
+/// (FunctionCall::caller()). Calls that the observer itself makes are not reported.
 class DECLIVITY_API CallObserver {
   public:
     CallObserver();
@@ -139,9 +138,9 @@ class DECLIVITY_API CallObserver {
     CallObserver(const CallObserver&) = delete;
     CallObserver& operator=(const CallObserver&) = delete;
 
-    /// Before the function looks at its arguments.
+    /// Called before the function checks its arguments.
     virtual void called(const FunctionCall& call) = 0;
-    /// With what the function gives; not for a call that throws.
+    /// Called with the results; not called if the function throws.
     virtual void returned(const FunctionCall& call, std::span<const Tensor> results) = 0;
 
   private:

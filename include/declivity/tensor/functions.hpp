@@ -1,13 +1,12 @@
 // Layer 3. The catalogue of differentiable functions: all headers of functions/.
 //
-// Every function checks shapes, types and devices at once and throws
-// ShapeError, TypeError, DeviceError or ValueError with its own name in front. All but convolution and pooling take f16
-// and bf16: in f32 arithmetic.
+// Every function checks shapes, types and devices immediately and throws ShapeError, TypeError, DeviceError or
+// ValueError with its own name in front. f16 and bf16 are computed in f32.
 //
-// Every function of floating numbers is differentiable, to any order (GradOptions::create_graph): where a backward is
-// recorded, gradients are made from functions of this catalogue, otherwise by kernels of their own. No gradient flows
-// to labels and running statistics, or through comparisons, argmax, whole numbers and what is read as memory
-// (Tensor::view()). A write in place is refused where a gradient would be lost.
+// Every function of floating types is differentiable to any order: with GradOptions::create_graph gradients are
+// composed of functions of this catalogue, otherwise they have kernels of their own. No gradient flows to labels and
+// running statistics, or through comparisons, argmax, integers and memory access (Tensor::view()). An in-place write is
+// refused if a gradient would be lost.
 #pragma once
 
 #include <declivity/tensor/functions/activation.hpp>

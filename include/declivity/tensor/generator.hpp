@@ -1,4 +1,4 @@
-// Layer 3. Where random numbers come from.
+// Layer 3. Random number generators.
 #pragma once
 
 #include <cstdint>
@@ -13,12 +13,12 @@
 
 namespace declivity {
 
-/// Starts the random numbers of every device anew: equal seeds give equal numbers. Random numbers come from
-/// Philox4x32-10 (Salmon et al. 2011); uniform ones are equal to the bit on every device. Generators of a program's own
-/// stay as they are.
+/// Reseeds the default generators of all devices: equal seeds give equal numbers. Random numbers come from
+/// Philox4x32-10 (Salmon et al. 2011); uniform ones are bit-identical on every device. Generators created by the
+/// program are not affected.
 DECLIVITY_API void manual_seed(std::uint64_t seed);
 
-/// Seed and position of a device's random numbers, in blocks of four; a checkpoint keeps them.
+/// Seed and position of a device's default generator, in blocks of four numbers; saved in checkpoints.
 struct RandomState {
     std::uint64_t seed = 0;
     std::uint64_t offset = 0;
@@ -26,40 +26,38 @@ struct RandomState {
 DECLIVITY_API RandomState random_state(const Device& device);
 DECLIVITY_API void set_random_state(const Device& device, const RandomState& state);
 
-/// A stream of random numbers of a device, with a seed and a position: a shared handle, thread-safe. Functions that
-/// draw take one as their last argument, and draw from the device's own without.
+/// A random number generator of a device, with a seed and a position: a shared handle, thread-safe. Random functions
+/// take one as their last argument, and use the device's default generator without one.
 ///
-/// Each call takes as many numbers as its result has elements, from the position on, and leaves it at the next multiple
-/// of 4 behind them. Number i of a stream depends on the seed and on i alone. Positions count numbers of f32 (all types
-/// but f64); one of f64 takes two, and begins at an even position.
+/// Each call consumes as many numbers as its result has elements, from the position on, and advances it to the next
+/// multiple of 4. Number i of a stream depends only on the seed and i. Positions count f32 numbers (all types but f64);
+/// an f64 number consumes two, and begins at an even position.
 class DECLIVITY_API Generator {
   public:
     /// On default_device() if no device is given.
     explicit Generator(std::uint64_t seed = 0, const std::optional<Device>& device = std::nullopt);
-    /// The device's own, which manual_seed() and random_state() are about.
+    /// The device's default generator, the one of manual_seed() and random_state().
     static Generator default_of(const Device& device);
 
     [[nodiscard]] Device device() const;
     [[nodiscard]] std::uint64_t seed() const;
-    /// Another seed, at position 0.
+    /// Sets the seed, and the position to 0.
     Generator& manual_seed(std::uint64_t seed);
     [[nodiscard]] std::uint64_t position() const;
-    /// The next call takes the numbers from here on: what is drawn then are the elements from `position` on of a larger
-    /// draw that would begin at 0.
+    /// Sets the position of the next call: its elements are those from `position` on of a larger call that begins at 0.
     Generator& set_position(std::uint64_t position);
 
-    /// For who has rows [first, end) of a batch of `whole` rows, as one of several devices has: a call for a tensor of
-    /// end - first rows gives these rows of what a call for `whole` rows would give, to the bit, and moves the stream
-    /// on by the numbers of that. So generators of one seed on several devices, each with the rows that it has, stay
-    /// together. Shares the stream.
-    /// @throws ShapeError unless 0 <= first < end <= whole; calls then want as many rows
+    /// Generator for rows [first, end) of a batch of `whole` rows, for data parallelism: a call for a tensor of end -
+    /// first rows gives these rows of a call for `whole` rows, bit for bit, and advances the stream by the whole.
+    /// Generators of one seed on several devices, each with its rows, therefore stay in step. Shares the stream.
+    /// @throws ShapeError unless 0 <= first < end <= whole; calls then require end - first rows
     [[nodiscard]] Generator rows(std::int64_t first, std::int64_t end, std::int64_t whole) const;
 
     friend bool operator==(const Generator&, const Generator&) = default;
 
-    /// For functions that draw: the numbers for a tensor of this type and shape.
+    /// For implementing random functions: reserves the numbers for a tensor of this type and shape.
     [[nodiscard]] ops::RandomCall take(std::string_view function, DType dtype, const Shape& shape) const;
-    /// The same on the host, see ops::RandomStream. @throws ShapeError for a generator of rows
+    /// Host variant, see ops::RandomStream. @throws ShapeError for a generator of rows
     void take_on_host(std::string_view function,
                       const std::function<std::uint64_t(const ops::RandomPosition& position)>& draw) const;
 

@@ -1,5 +1,4 @@
-// Layer 3. Parts of tensors: x[2], x[Slice(1, 3)], x[{0, Slice(), -1}], x[{Ellipsis(), NewAxis(), 0}], x[rows],
-// x[mask].
+// Layer 3. Indexing: x[2], x[Slice(1, 3)], x[{0, Slice(), -1}], x[{Ellipsis(), NewAxis(), 0}], x[rows], x[mask].
 #pragma once
 
 #include <concepts>
@@ -19,9 +18,9 @@ namespace detail {
 struct Region;
 }
 
-/// Elements start, start + step, ... of an axis, up to `stop` without it, as Python's start:stop:step with a step of at
-/// least 1 (flip() turns round). Those below 0 count from the end; what lies outside is left out. Slice() is the whole
-/// axis.
+/// Elements start, start + step, ... of an axis, up to but excluding `stop`: Python's start:stop:step with a step of at
+/// least 1 (use flip() to reverse). Negative bounds count from the end; out-of-range ones are clipped. Slice() is the
+/// whole axis.
 struct Slice {
     std::optional<std::int64_t> start, stop;
     std::int64_t step;
@@ -30,7 +29,7 @@ struct Slice {
         : start(first), stop(end), step(by) {}
 };
 
-/// What one axis is indexed by: an element, whose axis is left out, or a Slice.
+/// Index of one axis: an element, whose axis is removed, or a Slice.
 class Index {
   public:
     template <std::integral T>
@@ -45,24 +44,24 @@ class Index {
     Slice slice_;
 };
 
-/// What x[...] gives: a tensor that shares the memory of x, to which x[...] = y writes. Kept in a variable (`auto row =
-/// x[0]`), it is a tensor like others, which sees what is written to x.
+/// Result of x[...]: a view that shares the memory of x; x[...] = y writes to x. In a variable (`auto row = x[0]`) it
+/// is a tensor like any other, and sees later writes to x.
 ///
-/// y is a tensor, whose shape stretches to that of the part and whose type is converted, as by .to() (a floating one is
-/// truncated for a part of integers), or a number, which the type of x must hold. x[...] += y wants a result that fits
-/// into the type of x. An expanded x, of whose elements several lie in one place, is refused. Writes follow the rules
-/// of Tensor::copy_: where a graph is recorded, x takes the new value and its place in the graph, so that
+/// y is a tensor, which broadcasts to the shape of the part and is converted as by .to() (a floating one is truncated
+/// for integers), or a number, which the type of x must represent. x[...] += y requires a result that fits into the
+/// type of x. An expanded x, in which several elements share memory, is refused. Writes follow the rules of
+/// Tensor::copy_: in grad mode, x gets the new value and its position in the graph, so that
 ///
 ///     for (int t = 0; t < steps; ++t) x[t] = step(x[t - 1]);
 ///
-/// has its gradients.
+/// is differentiable.
 class DECLIVITY_API TensorPart : public Tensor {
   public:
     TensorPart(const TensorPart&) = default;
     TensorPart(TensorPart&&) = default;
     ~TensorPart() = default;
 
-    // Of x[...] itself alone, since nothing else shows that x is written.
+    // Rvalue only: x[...] = y shows that x is written, part = y would not.
     TensorPart& operator=(const TensorPart& value) &&;
     TensorPart& operator=(const TensorOrScalar& value) &&;
     TensorPart& operator+=(const TensorOrScalar& value) &&;
@@ -70,7 +69,7 @@ class DECLIVITY_API TensorPart : public Tensor {
     TensorPart& operator*=(const TensorOrScalar& value) &&;
     TensorPart& operator/=(const TensorOrScalar& value) &&;
 
-    /// A part of the part: x[1][2] = y writes to x, too.
+    /// A part of the part: x[1][2] = y writes to x as well.
     [[nodiscard]] TensorPart operator[](const Index& index) const;
     [[nodiscard]] TensorPart operator[](std::initializer_list<Index> indices) const;
     [[nodiscard]] TensorPart part(std::span<const Index> indices) const;
@@ -89,12 +88,12 @@ class DECLIVITY_API TensorPart : public Tensor {
     std::shared_ptr<const detail::Region> region_;
 };
 
-/// An axis of size 1 where there was none.
+/// Inserts an axis of size 1.
 struct NewAxis {};
-/// As many whole axes as the other indices leave.
+/// Stands for as many whole axes as the other indices leave.
 struct Ellipsis {};
 
-/// What x[{...}] takes: an element, a Slice, a tensor of indices or a bool one, NewAxis(), Ellipsis().
+/// Element of x[{...}]: an integer, a Slice, a tensor of indices or bools, NewAxis(), Ellipsis().
 class SelectionIndex {
   public:
     template <std::integral T>
@@ -113,32 +112,32 @@ class SelectionIndex {
     Tensor tensor_;
 };
 
-/// What x[...] gives where tensors, new axes or an ellipsis are among the indices: not yet a tensor, but what becomes
-/// one when it is read (Tensor y = x[rows]; sum(x[rows]); x[rows] * 2), and writes to x when it is assigned to.
+/// Result of x[...] with tensors, new axes or an ellipsis among the indices (advanced indexing). It becomes a tensor
+/// when it is read (Tensor y = x[rows]; sum(x[rows]); x[rows] * 2), and writes to x when it is assigned to.
 ///
-/// Elements and slices are taken first, as by x[{...}] without tensors. Tensors are stretched over each other; their
-/// axes stand where the first of them stood, and in front where others stand between them. A bool tensor of n axes
-/// stands for the places where it is true in n axes of x. Negative indices count from the end. Reading by a bool tensor
-/// asks how many are true, which waits; x[mask] = number does not wait. As in PyTorch.
+/// Elements and slices are applied first, as by x[{...}] without tensors. Index tensors broadcast; their axes replace
+/// the first of them, or come first if other indices separate them. A bool tensor of n axes selects the positions where
+/// it is true in n axes of x. Negative indices count from the end. Reading by a bool tensor synchronises to count the
+/// true elements; x[mask] = number does not. As in PyTorch.
 ///
-/// x[rows] = y, x[rows] += y: y stretches to the shape of x[rows] and is converted to the type of x. Where a place is
-/// named several times, the last of the values stays, of += as well (index_add adds all). Other rules as of TensorPart.
+/// x[rows] = y, x[rows] += y: y broadcasts to the shape of x[rows] and is converted to the type of x. If a position
+/// occurs several times, the last value is kept, for += as well (index_add accumulates). Otherwise as TensorPart.
 class DECLIVITY_API TensorSelection {
   public:
     TensorSelection(const TensorSelection&) = default;
     TensorSelection(TensorSelection&&) = default;
     ~TensorSelection() = default;
 
-    /// The elements. Differentiable.
-    /// @throws ShapeError for an index out of range, for more than there are axes, for bool tensors that do not fit;
+    /// The selected elements. Differentiable.
+    /// @throws ShapeError for an index out of range, for too many indices, for bool tensors that do not match;
     /// TypeError for tensors of other types
     [[nodiscard]] Tensor tensor() const;
-    operator Tensor() const { return tensor(); }          // NOLINT: it stands for them
+    operator Tensor() const { return tensor(); }          // NOLINT: reads the elements
     operator TensorOrScalar() const { return tensor(); }  // NOLINT
     [[nodiscard]] Shape shape() const { return tensor().shape(); }
     [[nodiscard]] DType dtype() const { return base_->dtype(); }
     [[nodiscard]] std::int64_t numel() const { return tensor().numel(); }
-    /// Of the only one there is. Waits, as the next.
+    /// The only element. Synchronises, as does to_vector().
     template <class T>
     [[nodiscard]] T item() const {
         return tensor().item<T>();
@@ -169,9 +168,9 @@ class DECLIVITY_API TensorSelection {
     void write(const TensorOrScalar& value);
 
     std::vector<Index> region_;           // elements and slices
-    std::shared_ptr<TensorPart> base_;    // what they leave of x
-    std::vector<std::int64_t> new_axes_;  // places of those within what is indexed by tensors
-    std::vector<Tensor> tensors_;         // for each of its axes, undefined for whole ones; a bool one for several
+    std::shared_ptr<TensorPart> base_;    // the part of x that they select
+    std::vector<std::int64_t> new_axes_;  // positions within the part that is indexed by tensors
+    std::vector<Tensor> tensors_;         // one per axis, undefined for a whole axis; a bool one spans several
 };
 
 namespace detail {

@@ -1,4 +1,4 @@
-// Layer 3. Numbers for the spatial axes of convolutions and pools.
+// Layer 3. Sizes for the spatial axes of convolution and pooling.
 #pragma once
 
 #include <array>
@@ -19,7 +19,7 @@ struct Size3 : std::array<std::int64_t, 3> {
 template <int N>
 using SpatialSize = std::conditional_t<N == 1, std::int64_t, std::conditional_t<N == 2, Size2, Size3>>;
 
-/// The same as a list.
+/// Converts to a list.
 inline Dims dims_of(std::int64_t one) { return {one}; }
 inline Dims dims_of(const Size2& two) { return {two[0], two[1]}; }
 inline Dims dims_of(const Size3& three) { return {three[0], three[1], three[2]}; }

@@ -1,4 +1,4 @@
-// Layer 3. Tensors by name: what modules and optimizers are saved as.
+// Layer 3. State dicts: named tensors, in which modules and optimizers are saved.
 #pragma once
 
 #include <string>
@@ -8,17 +8,17 @@
 
 namespace declivity {
 
-/// A tensor with the name under which a state_dict keeps it, such as "features.0.weight".
+/// A tensor with its name in a state dict, such as "features.0.weight".
 struct NamedTensor {
     std::string name;
     Tensor tensor;
 };
 using StateDict = std::vector<NamedTensor>;
 
-/// Names in which a state that was loaded differs from what it was loaded into.
+/// Keys in which a loaded state differs from its target.
 struct LoadedState {
-    std::vector<std::string> missing;     ///< there is no value for these, which keep their own
-    std::vector<std::string> unexpected;  ///< there is nothing of these names, whose values were left out
+    std::vector<std::string> missing;     ///< keys without a value in the state; their tensors are unchanged
+    std::vector<std::string> unexpected;  ///< keys of the state that the target does not have; ignored
     [[nodiscard]] bool complete() const noexcept { return missing.empty() && unexpected.empty(); }
 };
 

@@ -1,4 +1,4 @@
-// Layer 3. Tensor: the value that users compute with.
+// Layer 3. Tensor: the array type of the public interface.
 #pragma once
 
 #include <concepts>
@@ -36,23 +36,24 @@ struct Ellipsis;
 class Tensor;
 
 namespace detail {
-/// What x[...] takes without braces, beside numbers and slices.
+/// Index types that x[...] takes without braces, in addition to numbers and slices.
 template <class T>
 concept SelectsAlone = std::derived_from<T, Tensor> || std::same_as<T, TensorSelection> || std::same_as<T, NewAxis> ||
     std::same_as<T, Ellipsis>;
 }  // namespace detail
 
-/// The device on which tensors are made when none is named: Device::best() until `set_default_device`.
+/// The device of tensors created without naming one: Device::best() until `set_default_device`.
 DECLIVITY_API Device default_device();
 DECLIVITY_API void set_default_device(const Device& device);
 
-/// A handle to elements on a device: copying the handle shares them. Row-major; images are N,C,H,W. Calls check their
-/// arguments at once and run later; only reading a value on the host waits.
+/// A handle to elements on a device: copies of the handle share them. Row-major; images are N,C,H,W. Execution is
+/// asynchronous and lazy: calls check their arguments immediately and run later; only reading a value on the host
+/// synchronises.
 class DECLIVITY_API Tensor {
   public:
-    /// No tensor. Functions take it where an argument is optional.
+    /// Undefined tensor, which functions accept for optional arguments.
     Tensor() = default;
-    /// Over memory that is there already, or elements that will be computed when they are needed.
+    /// Wraps existing memory, or a lazy array that is computed when needed.
     explicit Tensor(const ops::LazyArray& value);
 
     /// Copies `values`, row-major, to a device.
@@ -77,7 +78,7 @@ class DECLIVITY_API Tensor {
 
     [[nodiscard]] bool defined() const noexcept { return state_ != nullptr; }
     [[nodiscard]] const Shape& shape() const;
-    /// The same as shape() and rank().
+    /// PyTorch's names of shape() and rank().
     [[nodiscard]] const Shape& sizes() const { return shape_for("sizes"); }
     [[nodiscard]] int dim() const { return shape_for("dim").rank(); }
     /// Size of one axis; -1 is the last.
@@ -87,7 +88,7 @@ class DECLIVITY_API Tensor {
     [[nodiscard]] DType dtype() const;
     [[nodiscard]] Device device() const;
 
-    /// The only element. Waits for the device.
+    /// The only element. Synchronises.
     /// @throws ShapeError unless there is one element, TypeError unless T is the tensor's type
     template <class T>
     [[nodiscard]] T item() const {
@@ -95,7 +96,7 @@ class DECLIVITY_API Tensor {
         read_bytes("item", std::as_writable_bytes(std::span(&value, 1)), dtype_of<T>());
         return value;
     }
-    /// All elements, row-major. Waits for the device.
+    /// All elements, row-major. Synchronises.
     template <class T>
     [[nodiscard]] std::vector<T> to_vector() const {
         static_assert(!std::is_same_v<T, bool>,
@@ -104,29 +105,29 @@ class DECLIVITY_API Tensor {
         read_bytes("to_vector", std::as_writable_bytes(std::span(values)), dtype_of<T>());
         return values;
     }
-    /// As to_vector, into memory of the caller's. A bool tensor may be read as uint8.
+    /// Copies all elements, row-major, into memory of the caller. Synchronises. A bool tensor may be read as uint8.
     template <class T>
     void copy_to(std::span<T> values) const {
         read_bytes("copy_to", std::as_writable_bytes(values), dtype_of<T>());
     }
 
-    /// This tensor on another device, or itself when it is there already. Differentiable.
+    /// Copies to another device; returns this tensor if it is there already. Differentiable.
     [[nodiscard]] Tensor to(const Device& device) const;
-    /// This tensor in another type, or itself. Differentiable between floating types.
+    /// Converts to another type; returns this tensor if it has the type. Differentiable between floating types.
     [[nodiscard]] Tensor to(DType dtype) const;
-    /// A dense copy with memory of its own. Differentiable, so that it requires a gradient where this does:
-    /// detach().clone() is outside of any graph.
+    /// A dense copy with memory of its own. Differentiable, so that it requires a gradient if this tensor does; use
+    /// detach().clone() for a copy outside of the graph.
     [[nodiscard]] Tensor clone() const;
 
-    /// A part: x[2] is element 2 of the first axis, x[Slice(1, 3)] elements 1 and 2 of it, x[{0, Slice(), -1}] one for
-    /// each axis. To read, with its gradient, and to write: x[2] = y, x[2] += y (indexing.hpp).
-    /// @throws ShapeError for an index out of range, or more than there are axes
+    /// Basic indexing: x[2] is element 2 of the first axis, x[Slice(1, 3)] its elements 1 and 2, x[{0, Slice(), -1}]
+    /// indexes each axis. Reads are differentiable; x[2] = y and x[2] += y write (indexing.hpp).
+    /// @throws ShapeError for an index out of range, or too many indices
     [[nodiscard]] TensorPart operator[](const Index& index) const;
     [[nodiscard]] TensorPart operator[](std::initializer_list<Index> indices) const;
-    /// The same of a list that is made at run time.
+    /// Basic indexing by a list made at run time.
     [[nodiscard]] TensorPart part(std::span<const Index> indices) const;
-    /// By tensors of integers, or where a bool tensor is true, with new axes and an ellipsis: x[rows], x[mask] = 0,
-    /// x[{Ellipsis(), NewAxis(), columns}]. To read and to write (TensorSelection in indexing.hpp).
+    /// Advanced indexing by tensors of integers or bools, new axes and an ellipsis: x[rows], x[mask] = 0,
+    /// x[{Ellipsis(), NewAxis(), columns}]. For reading and writing (TensorSelection in indexing.hpp).
     template <class T>
     requires detail::SelectsAlone<T>
     [[nodiscard]] TensorSelection operator[](const T& indices) const;
@@ -136,77 +137,79 @@ class DECLIVITY_API Tensor {
     // ---- gradients
 
     [[nodiscard]] bool requires_grad() const;
-    /// Marks a leaf as one whose gradient is wanted. @throws ValueError for the result of a differentiable function
+    /// Makes a leaf require a gradient. @throws ValueError for the result of a differentiable function
     Tensor& set_requires_grad(bool wanted = true);
-    /// True when no differentiable function made it.
+    /// True unless the tensor is the result of a differentiable function.
     [[nodiscard]] bool is_leaf() const;
-    /// The gradient that backward() left, or an undefined tensor. Several threads may call backward() into one leaf,
-    /// and this, set_grad() and zero_grad() beside them (docs/robustness.md).
+    /// The gradient accumulated by backward(), or an undefined tensor. Several threads may call backward() into one
+    /// leaf concurrently with this, set_grad() and zero_grad() (docs/robustness.md).
     [[nodiscard]] Tensor grad() const;
-    /// Replaces it. A gradient with a graph (GradOptions::create_graph) that leads to this tensor holds it, and is held
-    /// by it: neither ends before zero_grad() or another gradient. Better keep such a gradient in a variable.
-    /// @throws ShapeError, TypeError or DeviceError for a gradient unlike the tensor
+    /// Replaces the gradient. A gradient whose graph (GradOptions::create_graph) leads to this tensor forms a reference
+    /// cycle with it, which only zero_grad() or another gradient frees: prefer a variable for such a gradient.
+    /// @throws ShapeError, TypeError or DeviceError unless the gradient matches the tensor
     void set_grad(const Tensor& gradient);
-    /// Forgets the gradient.
+    /// Resets the gradient to undefined.
     void zero_grad();
     /// Adds d(this)/d(leaf) to the grad of every leaf that requires one. A tensor of more than one element needs
     /// `gradient`, of its own shape.
-    /// @throws ValueError when there is no graph, or when it was used up by an earlier backward
+    /// @throws ValueError when there is no graph, or when it was freed by an earlier backward
     void backward(const Tensor& gradient = {}, bool retain_graph = false) const;
     /// The same elements, outside of the graph.
     [[nodiscard]] Tensor detach() const;
-    /// Calls `hook` with the gradient of this tensor when backward computed it; what it returns, if defined,
-    /// replaces it. Gives a number for remove_hook.
+    /// Registers a function to be called with the gradient of this tensor when backward has computed it; a defined
+    /// result replaces the gradient. Returns a number for remove_hook.
     int register_hook(std::function<Tensor(const Tensor&)> hook);
-    /// Calls `hook` with this leaf as soon as backward() has added the whole gradient to its grad(), while the rest of
-    /// the graph is still to come: for work that may begin then, such as a sum over devices or an optimizer's step. The
-    /// hook may replace or forget the grad. grad() calls none. Gives a number for remove_hook.
+    /// Registers a function to be called with this leaf as soon as backward() has accumulated the whole gradient into
+    /// its grad(), while the rest of the graph is still pending: to overlap work such as an all-reduce over devices or
+    /// an optimizer step. The hook may replace or reset the grad. Not called by grad(). Returns a number for
+    /// remove_hook.
     /// @throws ValueError for a tensor that is no leaf, or requires no gradient
     int register_post_accumulate_grad_hook(std::function<void(Tensor&)> hook);
-    /// Of either kind. A number that is gone already does nothing.
+    /// Removes a hook of either kind. No effect if it is removed already.
     void remove_hook(int number);
 
-    // ---- writing in place
+    // ---- in-place operations
     //
-    // Where neither this tensor nor what is written requires a gradient, and under NoGrad, memory is written, and all
-    // that share it see that. Where a graph is recorded, this handle and its copies take the new value and its place
-    // in the graph instead; what was computed from the old value, or saved for backward, keeps it. Refused there: a
-    // leaf that requires a gradient, and a tensor whose memory others share that live on (slice, reshape, detach, ...).
+    // If neither this tensor nor the source requires a gradient, and under NoGrad, memory is written, and all tensors
+    // that share it see that. In grad mode this handle and its copies instead take the new value and its position in
+    // the graph; what was computed from the old value, or saved for backward, keeps it. In grad mode these are refused:
+    // a leaf that requires a gradient, and a tensor that shares memory with other live tensors (slice, reshape, detach,
+    // ...).
 
-    /// Copies the elements of `source` (same shape and type, any device) here. What waits, and nobody else holds, is
-    /// computed in this place: `slice(cache, 0, t, t + 1).copy_(relu(x))` is one kernel. Parts of a tensor in a graph:
-    /// slice_scatter().
+    /// Copies the elements of `source` (same shape and type, any device). A pending, unshared source is computed
+    /// directly into this memory: `slice(cache, 0, t, t + 1).copy_(relu(x))` is one kernel. For parts of a tensor in a
+    /// graph see slice_scatter().
     Tensor& copy_(Tensor source);
-    /// In a graph the tensor depends on nothing from then on.
+    /// Sets all elements. In a graph, the tensor then depends on nothing.
     Tensor& fill_(Scalar value);
     Tensor& zero_();
-    /// x = x + other, and so on, also as `x += other`. `other` stretches to the shape of x.
-    /// @throws TypeError where the result has a type of a higher kind than x: a floating one, and x has integers
+    /// x = x + other, and so on, also as `x += other`. `other` broadcasts to the shape of x.
+    /// @throws TypeError if the result type is of a higher category than x: a floating type, and x has integers
     Tensor& add_(TensorOrScalar other);
     Tensor& sub_(TensorOrScalar other);
     Tensor& mul_(TensorOrScalar other);
     Tensor& div_(TensorOrScalar other);
 
-    /// The memory, to read or to write, outside of any graph. Launches what is pending first, so that later commands of
-    /// the compute queue see the values, and whatever still has to read it: take it anew before each write.
+    /// The memory, for reading or writing, outside of any graph. Launches the pending writers and readers first, so
+    /// that later commands of the compute queue see the values: call it again before each write.
     [[nodiscard]] const ops::View& view() const;
-    /// The memory as a dense view, to read; a copy when the tensor is not dense.
+    /// The memory as a dense view, for reading; a copy if the tensor is not dense.
     [[nodiscard]] ops::View dense_view() const;
-    /// The elements, which may not be computed yet, to build on.
+    /// The lazy array of the elements, to build expressions on.
     [[nodiscard]] const ops::LazyArray& value() const;
 
-    /// Makes this handle, and all that share it, stand for the elements of `other` from now on, outside of its graph;
-    /// the gradient is dropped. How a module moves its parameters to another device without invalidating handles to
-    /// them.
+    /// Replaces the elements of this handle and all its copies by those of `other`, outside of its graph; the gradient
+    /// is dropped. Modules use it to move parameters to another device without invalidating handles to them.
     void assign(const Tensor& other);
-    /// For operators that write the memory themselves: what the graph saved of it, and what operators made of it as a
-    /// constant (a parameter used under NoGrad), is stale.
+    /// For operators that write the memory themselves: increments the version counter, which invalidates values saved
+    /// by the graph and data that operators cached for a constant (a parameter used under NoGrad).
     void bump_version() const;
+    [[deprecated("Tensor::bump_version")]] void mark_written() const { bump_version(); }
 
-    /// Shape, type, device and the values, shortened as NumPy does. Waits for the device.
+    /// Shape, type, device and the values, abbreviated as NumPy does. Synchronises.
     [[nodiscard]] std::string str() const;
 
-    /// For layer 3 itself.
+    /// For layer 3 only.
     explicit Tensor(std::shared_ptr<detail::TensorState> state) : state_(std::move(state)) {}
     [[nodiscard]] const std::shared_ptr<detail::TensorState>& state() const noexcept { return state_; }
 
@@ -220,7 +223,7 @@ class DECLIVITY_API Tensor {
 
 DECLIVITY_API std::ostream& operator<<(std::ostream& out, const Tensor& tensor);
 
-/// What functions of several tensors take where a number serves as well: where(x > 0.5, x, 0).
+/// Argument of functions that take a tensor or a number: where(x > 0.5, x, 0).
 class TensorOrScalar {
   public:
     TensorOrScalar(Tensor tensor) : tensor_(std::move(tensor)), is_scalar_(false) {}  // NOLINT: that is its purpose
@@ -229,9 +232,9 @@ class TensorOrScalar {
     requires std::is_arithmetic_v<T> TensorOrScalar(T number) : TensorOrScalar(Scalar(number)) {}  // NOLINT
 
     [[nodiscard]] bool is_scalar() const noexcept { return is_scalar_; }
-    /// Undefined where it is a number.
+    /// Undefined if it is a number.
     [[nodiscard]] const Tensor& tensor() const noexcept { return tensor_; }
-    /// 0 where it is a tensor.
+    /// 0 if it is a tensor.
     [[nodiscard]] const Scalar& scalar() const noexcept { return number_; }
 
   private:
@@ -240,12 +243,12 @@ class TensorOrScalar {
     bool is_scalar_;
 };
 
-/// The type of what an elementwise function makes from these, as PyTorch has it: promote_types() of the highest kind of
-/// tensors that have axes; tensors without axes count where they are of a higher kind, and then numbers. So an f16
+/// Result type of an elementwise function of these operands, as in PyTorch: promote_types() of the highest category of
+/// tensors with axes; tensors without axes, and then numbers, count only if they are of a higher category. So an f16
 /// tensor times 2.5 is f16, an i32 tensor plus 2.5 is f32, and a bool tensor plus 1 is i64.
-/// @throws TypeError where there is none: u64 beside signed integers
+/// @throws TypeError if there is none: u64 with signed integers
 DECLIVITY_API DType result_type(const TensorOrScalar& a, const TensorOrScalar& b);
 
 }  // namespace declivity
 
-#include <declivity/tensor/indexing.hpp>  // for those who call operator[]
+#include <declivity/tensor/indexing.hpp>  // for callers of operator[]

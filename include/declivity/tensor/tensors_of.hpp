@@ -1,4 +1,4 @@
-// Layer 3. The tensors of a value: of an argument or a result of a module, whatever its type.
+// Layer 3. Enumerates the tensors of a value: of an argument or a result of a module, whatever its type.
 #pragma once
 
 #include <array>
@@ -14,21 +14,20 @@
 
 namespace declivity {
 
-// tensors_of(value) lists them, in order. There are those below, and one for a struct of a program's own is written
-// beside the struct:
+// tensors_of(value) lists them, in order. For a user-defined struct, define an overload next to it:
 //
 //     struct State { Tensor hidden, cell; };
 //     std::vector<Tensor> tensors_of(const State& state) { return {state.hidden, state.cell}; }
 //
-// One that has no tensors gives {}. Undefined tensors may be among them.
+// A value without tensors gives {}. The list may contain undefined tensors.
 
 inline std::vector<Tensor> tensors_of(const Tensor& tensor) { return {tensor}; }
-/// Numbers and texts have none.
+/// Numbers and strings have none.
 template <class T>
 requires(std::is_arithmetic_v<T> || std::is_enum_v<T>) std::vector<Tensor> tensors_of(const T&) { return {}; }
 inline std::vector<Tensor> tensors_of(const std::string&) { return {}; }
 
-// Of containers: those of their elements.
+// Containers: the tensors of their elements.
 template <class T>
 std::vector<Tensor> tensors_of(const std::vector<T>& values);
 template <class T, std::size_t n>
@@ -40,7 +39,7 @@ std::vector<Tensor> tensors_of(const std::pair<A, B>& values);
 template <class... Values>
 std::vector<Tensor> tensors_of(const std::tuple<Values...>& values);
 
-/// What has a tensors_of().
+/// Types with an overload of tensors_of().
 template <class T>
 concept HasTensors = requires(const T& value) {
     { tensors_of(value) } -> std::convertible_to<std::vector<Tensor>>;
@@ -50,7 +49,7 @@ namespace detail {
 
 template <class T>
 void append_tensors_of(std::vector<Tensor>& to, const T& value) {
-    static_assert(HasTensors<T>, "write std::vector<Tensor> tensors_of(const T&) beside the type");
+    static_assert(HasTensors<T>, "define std::vector<Tensor> tensors_of(const T&) next to the type");
     std::vector<Tensor> more = tensors_of(value);
     to.insert(to.end(), std::make_move_iterator(more.begin()), std::make_move_iterator(more.end()));
 }

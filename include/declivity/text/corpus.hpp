@@ -1,4 +1,4 @@
-// Layer 5. Corpus: texts, one after the other, from memory or from files.
+// Layer 5. Corpus: a sequence of texts from memory or files.
 #pragma once
 
 #include <filesystem>
@@ -11,7 +11,7 @@
 
 namespace declivity::text {
 
-/// Texts that can be gone through several times, such as the lines of files, which are read as they are needed.
+/// Texts that can be iterated several times, such as the lines of files, which are read on demand.
 ///
 ///     text::train_byte_level_bpe({"first text", "second text"}, {.vocab_size = 300});
 ///     text::train_byte_level_bpe(text::lines_of({"a.txt", "b.txt"}), {.vocab_size = 8000});
@@ -24,7 +24,7 @@ class DECLIVITY_API Corpus {
     /// @param through calls its argument with each text. @throws ValueError for an empty function
     explicit Corpus(std::function<void(const Each& each)> through);
 
-    // What is moved from can be gone through as before: a move is a copy.
+    // A moved-from corpus can still be iterated: a move is a copy.
     Corpus(const Corpus&) = default;
     Corpus& operator=(const Corpus&) = default;
 
@@ -35,8 +35,8 @@ class DECLIVITY_API Corpus {
     std::function<void(const Each&)> through_;
 };
 
-/// The lines of files, without their ends. Memory holds one line.
-/// @throws IoError, while it is gone through, for a file that cannot be read
+/// The lines of files, without line ends. Only one line is in memory at a time.
+/// @throws IoError, during iteration, for a file that cannot be read
 DECLIVITY_API Corpus lines_of(std::vector<std::filesystem::path> files);
 
 }  // namespace declivity::text

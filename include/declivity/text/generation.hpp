@@ -1,4 +1,4 @@
-// Layer 5. Generation: how the next token is chosen from the logits of a model, step by step.
+// Layer 5. Text generation: choosing the next token from the logits of a model, step by step.
 #pragma once
 
 #include <cstddef>
@@ -17,145 +17,148 @@
 
 namespace declivity::text {
 
-/// How the next token is chosen on the device, by models::generate().
+/// Custom choice of the next token on the device, for models::generate().
 struct NextToken {
-    /// From logits (N, vocab_size) to tokens (N), i64; below 0 where no token can be chosen. It may read logits on the
-    /// host, if it is not capture_safe. Empty: as the other options say.
+    /// Maps logits (N, vocab_size) to tokens (N), i64; below 0 if no token can be chosen. It may read logits on the
+    /// host if it is not capture_safe. If empty, the other options apply.
     std::function<Tensor(const Tensor& logits)> choose = nullptr;
-    /// Whether it only enqueues, the same each time but for what tensors hold and generators draw: it becomes part of
-    /// the captured step then (docs/capture.md).
+    /// True if it only enqueues the same commands each time, except for tensor contents and random numbers of
+    /// generators: it is then included in the captured step (docs/capture.md).
     bool capture_safe = false;
 };
 
-/// The side of a row that holds the padding of a prompt.
+/// The side on which a prompt is padded.
 enum class PromptPadding : std::uint8_t { right, left };
 
-/// A token that was generated, for GenerationOptions::on_token.
+/// A generated token, for GenerationOptions::on_token.
 struct GeneratedToken {
     std::size_t sequence = 0;                   ///< index of its sequence in the result of generate()
     std::int64_t token = 0;                     ///< the token
-    std::span<const std::int64_t> tokens = {};  ///< all that were generated of the sequence, this one last
-    /// The text that it adds, with GenerationOptions::decode: whole characters only, and nothing that may be the
-    /// beginning of a stop string; the rest comes with a later token, the last one at the latest.
+    std::span<const std::int64_t> tokens = {};  ///< all generated tokens of the sequence, including this one
+    /// The text that it adds, with GenerationOptions::decode: only complete characters, and no possible prefix of a
+    /// stop string; the rest follows with a later token, at the latest with the last one.
     std::string_view text = {};
 };
 
-/// Settings of text::generate(), models::generate() and Translator::translate(), by the names of Hugging Face's
-/// GenerationConfig, and with its meaning.
+/// Options of text::generate(), models::generate() and Translator::translate(), with the names and semantics of Hugging
+/// Face's GenerationConfig.
 struct GenerationOptions {
     std::int64_t max_new_tokens = 20;  ///< at least 0; at least 1 for models::generate() of a tensor
-    std::int64_t min_new_tokens = 0;   ///< eos_token_id is not chosen before; at most max_new_tokens
-    bool do_sample = false;            ///< draws; otherwise the most probable token is taken
+    std::int64_t min_new_tokens = 0;   ///< suppresses eos_token_id before this number; at most max_new_tokens
+    bool do_sample = false;            ///< samples; otherwise the most probable token is chosen (greedy)
     double temperature = 1;            ///< above 0: logits are divided by it
-    /// Only the k most probable tokens, exactly k: of equal ones the lower ids; 0 for all.
+    /// Keeps exactly the k most probable tokens, with ties resolved to lower ids; 0 for all.
     std::int64_t top_k = 0;
-    /// Only the most probable tokens whose probabilities come to p together, in (0, 1]; of equal ones the lower ids
-    /// first (A. Holtzman et al., The curious case of neural text degeneration, 2019).
+    /// Nucleus sampling: keeps the most probable tokens with a total probability of p, in (0, 1], with ties resolved to
+    /// lower ids (A. Holtzman et al., The curious case of neural text degeneration, 2019).
     double top_p = 1;
-    double min_p = 0;      ///< only tokens of at least this share of the largest probability
-    double typical_p = 1;  ///< only the most typical tokens that come to p together (Meister et al. 2023)
-    /// Above 1, logits of tokens that were there are divided by it where positive and multiplied where negative
-    /// (Keskar et al. 2019).
+    double min_p = 0;      ///< keeps tokens of at least this fraction of the largest probability
+    double typical_p = 1;  ///< keeps the most typical tokens with a total probability of p (Meister et al. 2023)
+    /// Above 1: logits of tokens that occurred before are divided by it if positive and multiplied if negative (Keskar
+    /// et al. 2019).
     double repetition_penalty = 1;
-    /// Taken off the logits of tokens that were generated, once, and times how often they were (OpenAI's API).
+    /// Subtracted from the logits of generated tokens: presence_penalty once, frequency_penalty times their count
+    /// (OpenAI's API).
     double presence_penalty = 0;
     double frequency_penalty = 0;
-    std::int64_t no_repeat_ngram_size = 0;                       ///< no n tokens come twice; 0 for any
+    std::int64_t no_repeat_ngram_size = 0;                       ///< no n-gram of this size occurs twice; 0 disables
     std::vector<std::int64_t> suppress_tokens = {};              ///< are never chosen
     std::vector<std::int64_t> eos_token_id = {};                 ///< end a sequence, and are its last token
     std::vector<std::vector<std::int64_t>> stop_sequences = {};  ///< end a sequence when they were generated
     std::int64_t num_beams = 1;
     double length_penalty = 1;  ///< beams are ranked by their log probability / number of tokens^length_penalty
-    /// Ends beam search as soon as num_beams sequences are finished; otherwise when no better one can be expected.
+    /// Ends beam search as soon as num_beams sequences are finished; otherwise when no better one is possible.
     bool early_stopping = false;
-    std::int64_t num_return_sequences = 1;  ///< of each prompt; at most num_beams, where there are beams without a draw
-    std::uint64_t seed = 0;                 ///< of what is drawn: each sequence has a stream of its own
+    std::int64_t num_return_sequences = 1;  ///< per prompt; at most num_beams for beam search without sampling
+    std::uint64_t seed = 0;                 ///< of sampling: each sequence has an independent stream
 
-    std::vector<std::string> stop_strings = {};  ///< end a sequence when its generated text has one; needs decode
-    /// Text of generated tokens, for stop_strings, GeneratedSequence::text and GeneratedToken::text, such as
+    std::vector<std::string> stop_strings = {};  ///< end a sequence when its text contains one; requires decode
+    /// Decodes generated tokens, for stop_strings, GeneratedSequence::text and GeneratedToken::text, such as
     /// `[&](std::span<const std::int64_t> ids) { return tokenizer.decode(ids); }`.
     std::function<std::string(std::span<const std::int64_t> tokens)> decode = nullptr;
-    /// Is called with each token as soon as it is chosen; false ends its sequence. Not for beams.
+    /// Streaming callback for each token as soon as it is chosen; false ends its sequence. Not for beam search.
     std::function<bool(const GeneratedToken& token)> on_token = nullptr;
-    /// Where a function of tensors gets its tokens; default_device() if none.
+    /// Device of the tokens passed to a function of tensors; default_device() if none.
     std::optional<Device> device = std::nullopt;
 
-    // Options of models::generate() alone.
+    // Options of models::generate() only.
 
-    /// A choice on the device, in place of do_sample and what changes logits, such as models::sampling().
+    /// Custom choice on the device, such as models::sampling(); replaces do_sample and all options that change logits.
     NextToken next = {};
-    /// (N), whole numbers from 1 to L (others stand for the nearest of these): tokens of each prompt of a tensor
-    /// (N, L), where the others of a row are padding; all if none.
+    /// (N), integers from 1 to L (clamped to this range): number of tokens of each prompt of a tensor (N, L), the rest
+    /// of a row being padding; all if undefined.
     Tensor lengths = {};
-    PromptPadding padding = PromptPadding::right;  ///< the side of a row of `lengths` that holds the padding
+    PromptPadding padding = PromptPadding::right;  ///< the side on which prompts with `lengths` are padded
     std::vector<std::int64_t> eos_token_ids = {};  ///< deprecated name of eos_token_id, to which it is added
-    std::int64_t pad_token_id = 0;                 ///< fills rows of the result behind the end of a sequence
-    bool use_cache = true;                         ///< false: each step computes the whole text again
-    nn::KeyValueCacheOptions cache = {};           ///< f32 stands for the type of the model
-    bool record = true;                            ///< steps of one token are captured and replayed
-    /// Steps after which the host asks whether all sequences have ended, where nothing else needs the tokens there.
+    std::int64_t pad_token_id = 0;                 ///< fills rows of the result after the end of a sequence
+    bool use_cache = true;                         ///< false: each step recomputes the whole sequence
+    nn::KeyValueCacheOptions cache = {};           ///< type of the cache; f32 stands for that of the model
+    bool record = true;                            ///< captures and replays steps of one token
+    /// Interval of steps in which the host checks whether all sequences have ended, unless it reads tokens in each
+    /// step.
     std::int64_t eos_interval = 16;
 };
 /// @throws ValueError naming the option that is out of range
 DECLIVITY_API void check(const GenerationOptions& options);
-/// @throws ValueError naming the option with a token outside of a vocabulary
+/// @throws ValueError naming the option with a token outside of the vocabulary
 DECLIVITY_API void check_tokens(const GenerationOptions& options, std::int64_t vocab_size);
 
-/// Changes logits as the options say, tokens that are ruled out to -infinity: penalties and bans, then, where do_sample
-/// is true, temperature, top_k, top_p, min_p, typical_p.
+/// Applies the options to logits, setting excluded tokens to -infinity: penalties and bans, then, if do_sample is true,
+/// temperature, top_k, top_p, min_p, typical_p.
 /// @param logits of one position, one for each token of the vocabulary
-/// @param tokens that stand before; @param prompt how many of them were given
-/// @throws ValueError for a token that is not in the vocabulary, a NaN, and where no token is left
+/// @param tokens all previous tokens
+/// @param prompt number of them that belong to the prompt
+/// @throws ValueError for a token that is not in the vocabulary, a NaN, and if no token is left
 DECLIVITY_API void process_logits(std::span<float> logits, std::span<const std::int64_t> tokens, std::size_t prompt,
                                   const GenerationOptions& options);
 
-/// The token of the largest logit, the first one of several. @throws ValueError for none, or NaN
+/// The token of the largest logit, the first one of several. @throws ValueError for no logits, or NaN
 DECLIVITY_API std::int64_t argmax(std::span<const float> logits);
-/// Draws a token by softmax(logits). @throws ValueError where none has a probability, or for NaN
+/// Samples a token from softmax(logits). @throws ValueError if none has a positive probability, or for NaN
 DECLIVITY_API std::int64_t sample(std::span<const float> logits, data::Random& random);
 /// log(softmax(logits)), in double. @throws ValueError for NaN
 DECLIVITY_API std::vector<double> log_softmax(std::span<const float> logits);
 
-/// The reason why a sequence ended.
+/// Reason why a sequence ended.
 enum class FinishReason : std::uint8_t { length, eos_token, stop_sequence, stop_string, callback };
 
 struct GeneratedSequence {
-    std::vector<std::int64_t> tokens = {};  ///< those that were generated, without the prompt
-    /// Sum of the log probabilities of the tokens, by the processed logits; of beams divided as length_penalty says.
+    std::vector<std::int64_t> tokens = {};  ///< generated tokens, without the prompt
+    /// Sum of the log probabilities of the tokens under the processed logits; for beams normalised by length_penalty.
     double score = 0;
-    bool finished = false;                       ///< by an end token, a stop sequence or a stop string
+    bool finished = false;                       ///< ended by an end token, a stop sequence or a stop string
     FinishReason reason = FinishReason::length;  ///< length stands for max_new_tokens
     /// With GenerationOptions::decode: the text of the tokens, up to the stop string that ended it.
     std::string text = {};
 };
 
-/// From sequences of tokens to the logits of what follows each: `logits[i]` of `sequences[i]`, one number for each
-/// token of the vocabulary. It gets all tokens, the prompt too; a model with a cache keeps what it computed of a
-/// beginning. `parents[i]` says from which sequence of the call before sequence i goes on (its cache is that of the
-/// parent), and is i in the first call. Sequences of several prompts may differ in length.
+/// Maps token sequences to the logits of their next tokens: `logits[i]` for `sequences[i]`, one number for each token
+/// of the vocabulary. It receives all tokens, including the prompt; a model with a KV cache reuses the prefix.
+/// `parents[i]` is the index of the sequence of the previous call that sequence i continues (whose cache it takes
+/// over), and is i in the first call. Sequences of several prompts may differ in length.
 struct GenerationStep {
     std::vector<std::vector<std::int64_t>> sequences;
     std::vector<std::int64_t> parents;
 };
 using NextLogits = std::function<std::vector<std::vector<float>>(const GenerationStep& step)>;
-/// The same of one sequence.
+/// NextLogits for one sequence.
 using NextLogitsOfOne = std::function<std::vector<float>(std::span<const std::int64_t> tokens)>;
-/// The same of tokens (N, L), i64, on GenerationOptions::device, all of one length: logits of each place, (N, L,
-/// vocab_size), or of what follows the last one, (N, vocab_size). It is called without a graph.
+/// NextLogits with tokens (N, L), i64, on GenerationOptions::device, of equal length: returns logits of each
+/// position, (N, L, vocab_size), or of the next token only, (N, vocab_size). Called without grad mode.
 using NextLogitsOfTensor = std::function<Tensor(const Tensor& tokens)>;
 
-/// Generates tokens behind a prompt: greedily, by drawing (do_sample), by beam search (num_beams above 1) or by beams
-/// that are drawn (both). What is drawn depends on the seed, the logits and the index of the sequence alone.
+/// Generates tokens after a prompt: by greedy decoding, sampling (do_sample), beam search (num_beams above 1) or beam
+/// sampling (both). Samples depend only on the seed, the logits and the index of the sequence.
 ///
 ///     auto written = text::generate([&](const Tensor& tokens) { return model(tokens); }, tokenizer.ids("Once"),
 ///                                   {.max_new_tokens = 50, .do_sample = true, .top_p = 0.9});
 ///     std::cout << tokenizer.decode(written[0].tokens);
 ///
-/// models::generate() takes the same options and gives the same sequences for models that keep a KV cache.
+/// models::generate() takes the same options and returns the same sequences for models with a KV cache.
 ///
-/// @returns num_return_sequences of them, of beams the best ones, best first
-/// @throws ValueError for options out of range, tokens outside of the vocabulary, logits of another number than those
-/// before, a NaN among the logits, and where no token is left to choose; whatever `next` and callbacks throw
+/// @returns num_return_sequences sequences; for beams the best ones in descending order
+/// @throws ValueError for options out of range, tokens outside of the vocabulary, a changed number of logits, a NaN
+/// among the logits, and if no token is left to choose; any exception of `next` and callbacks
 DECLIVITY_API std::vector<GeneratedSequence> generate(const NextLogits& next, std::span<const std::int64_t> prompt,
                                                       const GenerationOptions& options = {});
 DECLIVITY_API std::vector<GeneratedSequence> generate(const NextLogitsOfOne& next, std::span<const std::int64_t> prompt,
@@ -163,11 +166,11 @@ DECLIVITY_API std::vector<GeneratedSequence> generate(const NextLogitsOfOne& nex
 DECLIVITY_API std::vector<GeneratedSequence> generate(const NextLogitsOfTensor& next,
                                                       std::span<const std::int64_t> prompt,
                                                       const GenerationOptions& options = {});
-/// The function of a module, in evaluation mode; its training mode is restored.
+/// Uses a module in evaluation mode; its training mode is restored.
 DECLIVITY_API std::vector<GeneratedSequence> generate(nn::Layer& model, std::span<const std::int64_t> prompt,
                                                       const GenerationOptions& options = {});
 
-/// The same of several prompts, of any lengths, whose sequences are computed together.
+/// Overload for several prompts of any lengths, whose sequences are computed as a batch.
 /// @returns num_return_sequences for each prompt, one prompt after the other
 DECLIVITY_API std::vector<GeneratedSequence> generate(const NextLogits& next,
                                                       const std::vector<std::vector<std::int64_t>>& prompts,

@@ -1,4 +1,4 @@
-// Layer 5. Language models that count n-grams.
+// Layer 5. N-gram language models.
 #pragma once
 
 #include <cstdint>
@@ -13,59 +13,60 @@
 
 namespace declivity::text {
 
-/// kneser_ney: interpolated, with three discounts for each order, as Chen and Goodman (1998) modified it (one discount
-/// where too few n-grams are there to estimate three, and a half where there are next to none). add_k: k more
-/// of each token in each context. backoff: the longest context that was met, times `backoff_factor` for each that was
-/// not, down to the frequencies of tokens ("stupid backoff", Brants et al. 2007), made to come to 1.
+/// kneser_ney: interpolated modified Kneser-Ney with three discounts per order (Chen and Goodman 1998), or one discount
+/// if there are too few n-grams to estimate three, or 0.5 if there are almost none. add_k: adds k to the count of each
+/// token in each context. backoff: the longest known context, multiplied by `backoff_factor` for each unknown one, down
+/// to token frequencies ("stupid backoff", Brants et al. 2007), normalised to sum to 1.
 enum class NgramSmoothing : std::uint8_t { kneser_ney, add_k, backoff };
 
 struct NgramOptions {
-    int order = 3;  ///< tokens of an n-gram, 1 to 8: one more than what is looked back at
+    int order = 3;  ///< order of the model, 1 to 8: context length plus one
     NgramSmoothing smoothing = NgramSmoothing::kneser_ney;
-    double k = 1;                 ///< of add_k, above 0
-    double backoff_factor = 0.4;  ///< of backoff, above 0 and at most 1
-    /// Stand before and behind each sequence while it is counted, where they are given: how sequences begin and end is
-    /// learned.
+    double k = 1;                 ///< for add_k, above 0
+    double backoff_factor = 0.4;  ///< for backoff, above 0 and at most 1
+    /// If given, added before and after each sequence in training, so that the model learns how sequences begin and
+    /// end.
     std::optional<std::int64_t> bos_id = std::nullopt;
     std::optional<std::int64_t> eos_id = std::nullopt;
 };
 
-/// Probabilities of the next token after up to order - 1 tokens, over all tokens of a vocabulary: they come to 1 in
-/// every context, and none is 0 (but that of the first token, which nothing predicts).
+/// Probabilities of the next token after up to order - 1 tokens, over the whole vocabulary: they sum to 1 in every
+/// context, and none is 0 (except that of the begin token, which is never predicted).
 class DECLIVITY_API NgramModel {
   public:
-    // What is moved from keeps its counts: a move is a copy.
+    // A moved-from model keeps its counts: a move is a copy.
     NgramModel(const NgramModel&) = default;
     NgramModel& operator=(const NgramModel&) = default;
     /// @param vocab_size tokens are 0 .. vocab_size - 1
     /// @throws ValueError for options out of range
     explicit NgramModel(std::int64_t vocab_size, const NgramOptions& options = {});
 
-    /// Counts the n-grams of further sequences. @throws ValueError for a token that is not in the vocabulary
+    /// Counts the n-grams of additional sequences. @throws ValueError for a token that is not in the vocabulary
     void train(std::span<const std::vector<std::int64_t>> sequences);
     void train(std::span<const std::int64_t> sequence);
 
-    /// The natural logarithm of the probability of a token after others, of which the last order - 1 count; with fewer
-    /// in the begin of a sequence, bos_id stands before. @throws ValueError for a token that is not in the vocabulary
+    /// Natural log probability of a token after a context, of which the last order - 1 tokens count; a shorter context
+    /// is taken as the begin of a sequence, preceded by bos_id. @throws ValueError for a token that is not in the
+    /// vocabulary
     [[nodiscard]] double log_probability(std::int64_t token, std::span<const std::int64_t> context) const;
-    /// Of each token of a sequence, and of eos_id behind it, where there is one.
+    /// Log probability of each token of a sequence, and of eos_id after it, if set.
     [[nodiscard]] std::vector<double> log_probabilities(std::span<const std::int64_t> sequence) const;
-    /// Of all tokens of some sequences. @throws ValueError for none
+    /// Perplexity over all tokens of the sequences. @throws ValueError for no tokens
     [[nodiscard]] double perplexity(std::span<const std::vector<std::int64_t>> sequences) const;
-    /// log probabilities of all tokens after others: logits, as generate() takes them.
+    /// Log probabilities of all tokens after a context: logits for generate().
     [[nodiscard]] std::vector<float> logits(std::span<const std::int64_t> context) const;
-    /// Draws tokens after others, until eos_id or `count` of them.
+    /// Samples tokens after a context, until eos_id or `count` tokens.
     [[nodiscard]] std::vector<std::int64_t> sample(std::int64_t count, data::Random& random,
                                                    std::span<const std::int64_t> context = {}) const;
 
     [[nodiscard]] std::int64_t vocab_size() const noexcept;
     [[nodiscard]] const NgramOptions& options() const noexcept;
-    /// How often an n-gram of up to `order` tokens was counted.
+    /// Count of an n-gram of up to `order` tokens in the training data.
     [[nodiscard]] std::int64_t count(std::span<const std::int64_t> ngram) const;
 
-    /// Writes a binary file of the options and counts. @throws IoError
+    /// Writes options and counts to a binary file. @throws IoError
     void save(const std::filesystem::path& path) const;
-    /// @throws IoError; FormatError for a file that is none, or damaged
+    /// @throws IoError; FormatError for an invalid or corrupt file
     static NgramModel load(const std::filesystem::path& path);
 
   private:

@@ -1,4 +1,4 @@
-// Layer 5. Figures: what an epoch or an evaluation came to, by name.
+// Layer 5. Named metrics of an epoch or an evaluation.
 #pragma once
 
 #include <cstdint>
@@ -11,15 +11,15 @@
 
 namespace declivity::train {
 
-/// Names with a number each, in order.
+/// Ordered list of named values.
 class DECLIVITY_API Metrics {
   public:
     using Entry = std::pair<std::string, double>;
 
-    /// @throws ValueError naming those there are
+    /// @throws ValueError listing the available names if there is none
     [[nodiscard]] double operator[](std::string_view name) const;
     [[nodiscard]] bool has(std::string_view name) const noexcept;
-    /// @throws ValueError for a name that is there
+    /// @throws ValueError for a duplicate name
     void add(std::string name, double value);
     [[nodiscard]] auto begin() const noexcept { return entries_.begin(); }
     [[nodiscard]] auto end() const noexcept { return entries_.end(); }
@@ -29,28 +29,33 @@ class DECLIVITY_API Metrics {
     std::vector<Entry> entries_;
 };
 
-/// What an epoch came to: "train_loss" and the other figures of the training; "test_loss" and so on for each validation
-/// set; "learning_rate", where there are several optimizers "<optimizer>_learning_rate"; "seconds" of training, without
-/// the evaluation. Losses, and what a step reports, are means weighted by what the loss of each batch was divided by
-/// (see LossValue), NaN where nothing counted; accuracies are in [0, 1], over the labels that the loss does not ignore.
+/// Metrics of an epoch: "train_loss" and the other training metrics; "test_loss" etc. for each validation set;
+/// "learning_rate", or "<optimizer>_learning_rate" if there are several optimizers; "seconds" of training, excluding
+/// evaluation. Losses and reported values are means weighted by the divisor of each batch's loss (see LossValue), NaN
+/// if the total weight is 0; accuracies are in [0, 1], over the labels that the loss does not ignore.
 struct EpochMetrics : Metrics {
     std::int64_t epoch = 0;  ///< from 1
 };
 
-/// What an evaluation came to: "loss", "accuracy", or what the trainer's metrics and steps are called.
+/// Metrics of an evaluation: "loss", "accuracy", or the names of the trainer's metrics and of reported values.
 struct Evaluation : Metrics {
     std::int64_t examples = 0;
 };
 
-/// Which figure is watched, and what is better.
+/// A monitored metric, and whether lower or higher is better.
 struct Monitor {
     enum class Better : std::uint8_t { lower, higher };
-    std::string figure;
+    std::string metric;
     Better better = Better::lower;
 
     [[nodiscard]] bool is_better(double value, double than, double margin = 0) const noexcept {
         return better == Better::lower ? value < than - margin : value > than + margin;
     }
 };
+
+// ---- deprecated names of version 0.1
+
+using Figures [[deprecated("train::Metrics")]] = Metrics;
+using EpochFigures [[deprecated("train::EpochMetrics")]] = EpochMetrics;
 
 }  // namespace declivity::train

@@ -1,4 +1,4 @@
-// Layer 5. Metric: a figure of how good a model is, added up on the device batch by batch.
+// Layer 5. Metric: base class of metrics, accumulated on the device batch by batch.
 #pragma once
 
 #include <cstdint>
@@ -17,29 +17,29 @@
 
 namespace declivity::train {
 
-/// Base of all metrics. A subclass keeps its state in device tensors, adds to them in `do_update`, and says in `value`
-/// what they come to:
+/// Base class of all metrics. A subclass keeps its state in device tensors, accumulates into them in `do_update`, and
+/// computes the result in `value`:
 ///
 ///     struct Recall : train::Metric {
-///         Tensor hits = state("hits", {}), wanted = state("wanted", {});
+///         Tensor hits = state("hits", {}), positives = state("positives", {});
 ///         void do_update(const Tensor& output, const Tensor& target) override {
 ///             hits.add_(sum((argmax(output) == 1) & (target == 1)));
-///             wanted.add_(sum(target == 1));
+///             positives.add_(sum(target == 1));
 ///         }
 ///         double value(const States& states) const override {
-///             return states.number("hits") / states.number("wanted");
+///             return states.number("hits") / states.number("positives");
 ///         }
 ///     };
 class DECLIVITY_API Metric {
   public:
-    /// State on the host, by name.
+    /// Copy of the state on the host, by name.
     class DECLIVITY_API States {
       public:
         States() = default;
         States(std::vector<std::string> names, std::vector<io::HostArray> arrays);
-        /// A state of one element. @throws ValueError naming those there are; ShapeError when it has more
+        /// A state of one element. @throws ValueError listing the available names; ShapeError if it has more elements
         [[nodiscard]] double number(std::string_view name) const;
-        /// All elements, row-major. @throws ValueError naming those there are
+        /// All elements, row-major. @throws ValueError listing the available names
         [[nodiscard]] std::vector<double> numbers(std::string_view name) const;
 
       private:
@@ -48,38 +48,41 @@ class DECLIVITY_API Metric {
         std::vector<io::HostArray> arrays_;
     };
 
-    /// @param device of the state; default_device() if none. A trainer moves it to its own
+    /// @param device of the state; default_device() if none. A trainer moves it to its own device
     explicit Metric(const std::optional<Device>& device = std::nullopt);
     virtual ~Metric();
     Metric(const Metric&) = delete;
     Metric& operator=(const Metric&) = delete;
 
-    /// Takes a batch in, outside of any graph. Enqueues and returns.
+    /// Accumulates a batch, with gradients disabled. Asynchronous.
     void update(const Tensor& output, const Tensor& target);
-    /// What the batches since reset() came to. Reads the state, and so waits for the device. NaN where there was none.
+    /// Returns the metric over all batches since reset(). Reads the state, and so synchronises. NaN if there was no
+    /// batch.
     [[nodiscard]] double compute();
-    /// Forgets all batches.
+    /// Resets the state.
     void reset();
 
-    /// The state, as a checkpoint keeps it: names and tensors, which share the metric's memory.
+    /// The state as saved in checkpoints: names and tensors, which share memory with the metric.
     [[nodiscard]] const std::vector<std::pair<std::string, Tensor>>& state() const noexcept { return states_; }
-    /// What a state on the host comes to; keeps it for functions such as ConfusionMatrix::counts().
+    /// Computes the metric from a state on the host, which is kept for functions such as ConfusionMatrix::counts().
     double compute(States states);
-    /// Moves the state.
+    /// Moves the state to a device.
     void to(const Device& device);
 
-    /// Which class promises that a recorded step may call do_update once and then repeat what it launched, see
-    /// nn::Module::capture_safe(). void, as here, promises nothing.
+    /// The class for which it is guaranteed that graph capture may call do_update once and replay its kernels, see
+    /// nn::Module::capture_safe(). void, the default, guarantees nothing.
     [[nodiscard]] virtual const std::type_info& capture_safe() const;
+    /// Deprecated name of capture_safe(), for classes that override it under that name.
+    [[nodiscard]] virtual const std::type_info& replayable() const;
 
   protected:
-    /// Registers a tensor of zeros, and gives it. @throws ValueError for a name that is taken or has a dot
+    /// Registers and returns a zero tensor. @throws ValueError for a duplicate name or one with a dot
     Tensor state(std::string_view name, const Shape& shape, DType dtype = DType::i64);
-    /// Adds a batch to the state: it enqueues only, and writes in place (add_). f16 and bf16 outputs come in f32.
+    /// Accumulates a batch into the state: asynchronously and in place (add_). f16 and bf16 outputs are upcast to f32.
     virtual void do_update(const Tensor& output, const Tensor& target) = 0;
-    /// What the state comes to.
+    /// Computes the metric from the state.
     [[nodiscard]] virtual double value(const States& states) const = 0;
-    /// Of the last compute(). @throws ValueError, naming `function`, when there was none
+    /// State of the last compute(). @throws ValueError, naming `function`, if there was none
     [[nodiscard]] const States& computed(std::string_view function) const;
 
   private:
@@ -89,14 +92,14 @@ class DECLIVITY_API Metric {
     bool has_computed_ = false;
 };
 
-/// A metric with the name of its figure: "train_<name>", "<name of a validation set>_<name>".
+/// A metric and its name, which is reported as "train_<name>", "<name of a validation set>_<name>".
 struct NamedMetric {
-    /// From the model's output and the batch to what update() gets.
+    /// Maps the model's output and the batch to the arguments of update().
     using Of = std::function<std::pair<Tensor, Tensor>(const Tensor& output, const data::Batch& batch)>;
 
     std::string name;
     std::shared_ptr<Metric> metric;
-    /// The output, and the target (ModelOptions::target), if none.
+    /// If empty: the output and the target (ModelOptions::target).
     Of of = {};
 };
 

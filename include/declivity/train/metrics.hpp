@@ -1,7 +1,7 @@
-// Layer 5. Metrics that come with the library.
+// Layer 5. Predefined metrics.
 //
-// Scores are (N, C) or (N, C, ...), C classes along the second axis; targets are the numbers of classes, i32, i64 or
-// any integer, (N) or (N, ...).
+// Scores are (N, C) or (N, C, ...) with C classes along the second axis; targets are class labels of any integer type,
+// (N) or (N, ...).
 #pragma once
 
 #include <cstdint>
@@ -12,10 +12,10 @@
 
 namespace declivity::train {
 
-/// Share of places whose largest score is the target's. @throws ShapeError, when updated, for other shapes
+/// Fraction of positions whose largest score is at the target class. @throws ShapeError, on update, for other shapes
 class DECLIVITY_API Accuracy : public Metric {
   public:
-    /// @param ignore_index places with this target count for nothing
+    /// @param ignore_index positions with this target are ignored
     explicit Accuracy(std::optional<std::int64_t> ignore_index = std::nullopt) : ignore_index_(ignore_index) {}
     [[nodiscard]] const std::type_info& capture_safe() const override;
 
@@ -27,7 +27,7 @@ class DECLIVITY_API Accuracy : public Metric {
     Tensor right_ = state("right", {}), counted_ = state("counted", {});
 };
 
-/// Share of places whose target is among the k largest scores.
+/// Fraction of positions whose target is among the k largest scores.
 class DECLIVITY_API TopKAccuracy : public Metric {
   public:
     /// @throws ValueError unless k >= 1
@@ -42,14 +42,15 @@ class DECLIVITY_API TopKAccuracy : public Metric {
     Tensor right_ = state("right", {}), counted_ = state("counted", {});
 };
 
-/// How often the model says a class of each class. Its figure is the accuracy.
+/// Confusion matrix: number of predictions of each class for each target class. As a metric it is the accuracy.
 class DECLIVITY_API ConfusionMatrix : public Metric {
   public:
-    /// @param classes of targets and scores; places whose target is none of 0 .. classes - 1 count for nothing
+    /// @param classes of targets and scores; positions with a target outside of 0 .. classes - 1 are ignored
     /// @throws ValueError unless classes >= 1
     explicit ConfusionMatrix(std::int64_t classes);
-    /// counts()[target * classes + said], of the last compute(): a trainer calls it after each epoch and evaluation.
-    /// @throws ValueError when there was none
+    /// counts()[target * classes + predicted], of the last compute(), which a trainer calls after each epoch and
+    /// evaluation.
+    /// @throws ValueError if there was none
     [[nodiscard]] std::vector<std::int64_t> counts() const;
     [[nodiscard]] std::int64_t classes() const noexcept { return classes_; }
     [[nodiscard]] const std::type_info& capture_safe() const override;
@@ -64,12 +65,12 @@ class DECLIVITY_API ConfusionMatrix : public Metric {
     Tensor counts_;
 };
 
-/// Mean over classes of intersection over union: places of the class that are said to be so, among those that are or
-/// are said to be. Classes that neither occur nor are said are left out.
+/// Mean intersection over union: for each class, the number of positions where target and prediction are the class,
+/// divided by those where target or prediction is. Classes without either are excluded.
 class DECLIVITY_API MeanIoU : public ConfusionMatrix {
   public:
     using ConfusionMatrix::ConfusionMatrix;
-    /// Of each class, of the last compute(); NaN for those that are left out. @throws ValueError when there was none
+    /// IoU of each class, of the last compute(); NaN for excluded classes. @throws ValueError if there was none
     [[nodiscard]] std::vector<double> of_classes() const;
     [[nodiscard]] const std::type_info& capture_safe() const override;
 
@@ -77,7 +78,7 @@ class DECLIVITY_API MeanIoU : public ConfusionMatrix {
     [[nodiscard]] double value(const States& states) const override;
 };
 
-/// Mean of |output - target|, over all elements of tensors of one shape.
+/// Mean of |output - target| over all elements of tensors of equal shape.
 class DECLIVITY_API MeanAbsoluteError : public Metric {
   public:
     MeanAbsoluteError() = default;
@@ -90,11 +91,10 @@ class DECLIVITY_API MeanAbsoluteError : public Metric {
     Tensor sum_ = state("sum", {}, DType::f32), counted_ = state("counted", {});
 };
 
-/// exp of the mean cross entropy over all places: 1 for a model that always knows, the number of classes for one that
-/// guesses.
+/// exp of the mean cross entropy over all positions: 1 for perfect prediction, the number of classes for a uniform one.
 class DECLIVITY_API Perplexity : public Metric {
   public:
-    /// @param ignore_index places with this target count for nothing
+    /// @param ignore_index positions with this target are ignored
     explicit Perplexity(std::int64_t ignore_index = -100) : ignore_index_(ignore_index) {}
     [[nodiscard]] const std::type_info& capture_safe() const override;
 

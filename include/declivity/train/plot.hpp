@@ -1,4 +1,4 @@
-// Layer 5. Pictures of a training: how loss and accuracy went, and what the model makes of examples.
+// Layer 5. Plots of a training: learning curves, and predictions for example images.
 #pragma once
 
 #include <span>
@@ -10,38 +10,38 @@
 
 namespace declivity::train {
 
-/// One line of a picture: y over x, in the order given. Points that are not finite leave a gap.
+/// A line of a plot: y over x, in the given order. Points that are not finite leave a gap.
 struct Series {
     std::string name;
     std::vector<double> x;
     std::vector<double> y;
 };
 
-/// What `learning_curve` draws: a panel for the losses and one for the accuracies; a panel without series is left out.
+/// Input of `learning_curve`: a panel for losses and one for accuracies; a panel without series is omitted.
 struct LearningCurve {
     std::string title = {};
     std::string x_label = "epoch";
-    std::vector<Series> losses = {};            ///< any values; the axis begins at 0 when none is negative
+    std::vector<Series> losses = {};            ///< any values; the axis starts at 0 if none is negative
     std::vector<Series> accuracies = {};        ///< 0 to 1
-    std::string losses_label = "loss";          ///< above the one panel
-    std::string accuracies_label = "accuracy";  ///< above the other
+    std::string losses_label = "loss";          ///< title of the loss panel
+    std::string accuracies_label = "accuracy";  ///< title of the accuracy panel
 };
 
-/// Panels side by side, each with axes, a grid, a line for each series and, below the axes, a legend with each series'
-/// name and last value. A name that is longer than the panel is shortened.
-/// @throws ValueError when a series has another number of x than of y
+/// Draws panels side by side, each with axes, a grid, a line for each series and, below the axes, a legend with the
+/// name and last value of each series. Names longer than the panel are truncated.
+/// @throws ValueError if x and y of a series differ in size
 DECLIVITY_API io::Image8 learning_curve(const LearningCurve& curve);
 
-/// An example with what the model says and what it is.
+/// An example image with its predicted and its true label.
 struct Prediction {
     io::Image8 image;
     std::string predicted;
     std::string truth;
 };
 
-/// The examples in rows of `columns`, each enlarged, with its label below: "7" in green when the prediction is right,
-/// "7 (1)" in red when it says 7 of a 1.
-/// @throws ValueError when there is no example, columns < 1, or an image's parts do not fit together
+/// Draws the examples in rows of `columns`, each enlarged, with its label below: "7" in green for a correct prediction,
+/// "7 (1)" in red for a prediction of 7 with true label 1.
+/// @throws ValueError for no examples, columns < 1, or an inconsistent image
 DECLIVITY_API io::Image8 prediction_grid(std::span<const Prediction> predictions, int columns = 10,
                                          const std::string& title = {});
 

@@ -1,4 +1,4 @@
-// Layer 5. Trainer: trains, evaluates and applies networks.
+// Layer 5. Trainer: trains, evaluates and applies models.
 #pragma once
 
 #include <concepts>
@@ -29,15 +29,15 @@ namespace declivity::train {
 
 class Callback;
 
-/// From a network's output and the target, such as labels, to a scalar, the mean over the batch: nn::CrossEntropyLoss()
-/// and its like, or a function of the program's own, which is called by evaluate() as well as by each step that is not
-/// a replay. It returns a tensor, or a LossValue, which says the weight that the loss was divided by as well.
+/// Loss function: maps a model's output and the target, such as labels, to a scalar, the mean over the batch:
+/// nn::CrossEntropyLoss() and similar, or a custom function, which is called by evaluate() and by each step that is not
+/// a replay. It returns a tensor, or a LossValue, which includes the weight that the loss was divided by.
 using Loss = std::function<LossValue(const Tensor& output, const Tensor& target)>;
-/// The same from the output and the whole batch, for targets of several fields, weights, lengths.
+/// Loss function of the whole batch, for several target fields, weights, lengths.
 using BatchLoss = std::function<LossValue(const Tensor& output, const data::Batch& batch)>;
 
-/// What a trainer calls: a module from one tensor, or several, to one; or from a tensor and something that calls may
-/// leave out, such as models::CausalInputs. It is made of the module, which must outlive it.
+/// Model of a trainer: a module from one or more tensors to one, or from a tensor and an optional argument such as
+/// models::CausalInputs. It refers to the module, which must outlive it.
 class Model {
   public:
     template <class... Args>
@@ -55,9 +55,9 @@ class Model {
           call_([&module](const std::vector<Tensor>& inputs) { return module(inputs.at(0)); }) {}
 
     [[nodiscard]] nn::Module& module() const { return *module_; }
-    /// How many tensors it takes.
+    /// Number of input tensors.
     [[nodiscard]] std::size_t arguments() const noexcept { return arguments_; }
-    /// @param inputs as many as it takes, of which some may be undefined
+    /// @param inputs one for each argument; some may be undefined
     Tensor operator()(const std::vector<Tensor>& inputs) const { return call_(inputs); }
 
   private:
@@ -66,24 +66,24 @@ class Model {
     std::function<Tensor(const std::vector<Tensor>&)> call_;
 };
 
-/// A generator of the program's own that a training draws from (nn::Dropout::set_generator, a step): saved and restored
-/// as the device's own always is.
+/// A custom random generator used in training (nn::Dropout::set_generator, a step): saved and restored like the
+/// generator of the device.
 struct NamedGenerator {
     std::string name;
     Generator generator;
 };
 
-/// What of a batch a model gets, and what is measured.
+/// Inputs, target and metrics of a model.
 struct ModelOptions {
-    /// Fields that are the model's arguments; when empty, the first ones, as many as it takes. A model that is given
-    /// fewer than it takes gets undefined tensors for the others.
+    /// Fields passed to the model as arguments; by default the first ones, as many as there are arguments. With fewer
+    /// fields the remaining arguments are undefined tensors.
     std::vector<std::string> inputs = {};
-    /// The field that losses and metrics compare with; when empty, the first one that is no input.
+    /// The field passed to losses and metrics; by default the first one that is not an input.
     std::string target = {};
-    /// In place of "accuracy", which is measured where targets are numbers of classes (N) and outputs scores (N,
+    /// Replaces the default metric "accuracy", which is computed if targets are class labels (N) and outputs scores (N,
     /// classes).
     std::vector<NamedMetric> metrics = {};
-    std::vector<NamedGenerator> generators = {};  ///< beside the device's own
+    std::vector<NamedGenerator> generators = {};  ///< in addition to the generator of the device
 };
 
 struct NamedModule {
@@ -95,56 +95,57 @@ struct NamedOptimizer {
     optim::Optimizer& optimizer;
 };
 
-/// What a step of the program's own works with. All of it must outlive the trainer.
+/// Components of a custom training step. All of them must outlive the trainer.
 struct Parts {
-    std::vector<NamedModule> modules;        ///< put into training and evaluation mode, and saved
+    std::vector<NamedModule> modules;        ///< switched between training and evaluation mode, and saved
     std::vector<NamedOptimizer> optimizers;  ///< guarded, scheduled, and saved
     std::vector<NamedMetric> metrics = {};   ///< updated by the step; reported, reset, and saved
-    /// For evaluate() and validation sets: reports figures and updates metrics. Called without gradients.
+    /// Evaluation step, for evaluate() and validation sets: reports values and updates metrics. Called without grad
+    /// mode.
     TrainStep evaluate = {};
-    /// For predict(): the outputs for a batch, (size, ...). Called without gradients.
+    /// Prediction, for predict(): the outputs for a batch, (size, ...). Called without grad mode.
     std::function<Tensor(const data::Batch& batch)> predict = {};
-    std::vector<NamedGenerator> generators = {};  ///< beside the device's own
+    std::vector<NamedGenerator> generators = {};  ///< in addition to the generator of the device
 };
 
-/// Where a training stands.
+/// Training progress.
 struct Progress {
     std::int64_t epoch = 0;  ///< epochs completed
     std::int64_t batch = 0;  ///< batches of the current epoch completed
-    std::int64_t step = 0;   ///< steps completed in all: batches, or groups of them where gradients are accumulated
+    std::int64_t step = 0;   ///< total steps completed: batches, or groups of them with gradient accumulation
     std::vector<EpochMetrics> history;
 };
 
 struct FitOptions {
-    std::int64_t epochs = 1;  ///< in all: a resumed training does what is left
+    std::int64_t epochs = 1;  ///< total number: a resumed training does the remaining epochs
     std::int64_t batch = 64;
-    std::uint64_t seed = 0;  ///< of the order and of the transform
-    bool shuffle = true;     ///< where there is no sampler
+    std::uint64_t seed = 0;  ///< of the order and of transforms
+    bool shuffle = true;     ///< without a sampler
     data::Transform train_transform = {};
     data::Transform test_transform = {};                     ///< of validation sets
     data::Collate collate = {};                              ///< of all data sets
     std::shared_ptr<const data::Sampler> sampler = nullptr;  ///< of the training set
     int loader_threads = 1;
-    /// Batches whose gradients are added up for one step of the optimizer, weighted so that they are those of one batch
-    /// of all their examples (LossValue says by what). What is left at the end of an epoch is a smaller group. For a
+    /// Gradient accumulation: number of batches whose gradients are summed for one optimizer step, weighted to equal
+    /// those of one batch of all their examples (see LossValue). The last group of an epoch may be smaller. Only for a
     /// trainer of a model and a loss.
     std::int64_t accumulate = 1;
-    double clip_norm = 0;  ///< clips gradients of a model and a loss to this norm; 0 does not
+    double clip_norm = 0;  ///< maximum gradient norm, for a model and a loss; 0 disables clipping
     std::vector<std::shared_ptr<Callback>> callbacks = {};
-    bool quiet = false;  ///< no progress bar and no lines
-    /// Whether steps of the same shapes are recorded twice and then replayed (docs/capture.md), once more in each
-    /// epoch. A replay does not call the model, the loss or the step: what they decide on the host, by a counter or a
-    /// random number of C++, it repeats. So, when not set, steps are recorded only where every part of them says that
-    /// this is right: modules, optimizers and metrics by their capture_safe(), losses of nn/loss.hpp. true says so for
-    /// the model, loss, metrics and optimizer, or for the step, of this call; false records nothing. What cannot be
-    /// recorded runs plainly. Trainer::replays() tells what came of it.
+    bool quiet = false;  ///< no progress bar and no log lines
+    /// Graph capture of steps (docs/capture.md): steps of the same shapes are captured twice and then replayed, and
+    /// captured once more in each epoch. A replay does not call the model, the loss or the step: host-side decisions,
+    /// by a counter or a C++ random number, are frozen. By default, steps are captured only if every part declares this
+    /// to be safe: modules, optimizers and metrics by capture_safe(), losses if they are from nn/loss.hpp. true
+    /// declares it for the model, loss, metrics and optimizer, or for the step, of this call; false disables capture.
+    /// Steps that cannot be captured run normally. See Trainer::replays().
     std::optional<bool> record = {};
 };
 
-/// A validation set: figures are called "<name>_loss" and so on.
+/// A validation set; its metrics are called "<name>_loss" etc.
 struct NamedDataset {
     std::string name;
-    data::DatasetRef dataset;  ///< a data set, which must outlive the fit, or a std::shared_ptr
+    data::DatasetRef dataset;  ///< a reference, which must outlive the fit, or a std::shared_ptr
 };
 
 struct EvaluateOptions {
@@ -153,14 +154,14 @@ struct EvaluateOptions {
     data::Collate collate = {};
 };
 
-/// How the steps of a fit were made.
+/// Graph capture statistics of a fit.
 struct Replays {
-    std::int64_t replayed = 0;  ///< steps that were replays of a recorded one
-    /// Why steps are plain calls, such as "the loss is a function of the program's own"; empty while they are not.
+    std::int64_t replayed = 0;  ///< number of steps that were replays of a captured step
+    /// Reason why steps were not captured, such as "the loss is a function of the program's own"; empty if they were.
     std::string refused;
 };
 
-/// A loss, or a gradient of a finite loss, that was infinite or NaN. The parameters are those from before the step.
+/// A loss, or a gradient of a finite loss, was infinite or NaN. The parameters are those before the step.
 class DECLIVITY_API NonFiniteLoss : public Error {
   public:
     NonFiniteLoss(const std::string& what, std::int64_t step, std::string layer)
@@ -168,8 +169,8 @@ class DECLIVITY_API NonFiniteLoss : public Error {
     ~NonFiniteLoss() override;
     /// Number of the step, from 1.
     [[nodiscard]] std::int64_t step() const noexcept { return step_; }
-    /// Path of the first layer whose output was not finite, "loss" for the loss itself, "gradient of PARAMETER" where
-    /// only gradients were not finite, empty when a second run was finite.
+    /// Path of the first layer with a non-finite output, "loss" for the loss itself, "gradient of PARAMETER" if only
+    /// gradients were not finite, empty if a rerun of the step was finite.
     [[nodiscard]] const std::string& layer() const noexcept { return layer_; }
 
   private:
@@ -177,8 +178,7 @@ class DECLIVITY_API NonFiniteLoss : public Error {
     std::string layer_;
 };
 
-/// Trains networks over a data set: the host enqueues step after step, and looks at the device only now and then, to
-/// report.
+/// Trains models on a data set. Steps are enqueued asynchronously; the host synchronises only occasionally, to report.
 ///
 ///     train::Trainer trainer(model, optimizer);                       // cross entropy of scores (N, C) and labels (N)
 ///     train::Trainer trainer(model, optimizer, nn::MSELoss());
@@ -188,90 +188,88 @@ class DECLIVITY_API NonFiniteLoss : public Error {
 ///                            [&](train::Step& step, const data::Batch& batch) { ... });
 class DECLIVITY_API Trainer {
   public:
-    /// Model and optimizer must outlive the trainer. The loss is cross entropy when none is given.
-    /// @throws ValueError when the optimizer holds none of the model's parameters, and for metrics without a name or of
-    /// the same
+    /// Model and optimizer must outlive the trainer. The default loss is cross entropy.
+    /// @throws ValueError if the optimizer has none of the model's parameters, and for metrics with empty or duplicate
+    /// names
     Trainer(Model model, optim::Optimizer& optimizer, Loss loss = {}, ModelOptions options = {});
     Trainer(Model model, optim::Optimizer& optimizer, BatchLoss loss, ModelOptions options = {});
     Trainer(Model model, optim::Optimizer& optimizer, ModelOptions options);
-    /// For steps of the program's own.
-    /// @throws ValueError for no module, an empty step, and for names that are empty, have a dot or come twice
+    /// Trainer of a custom step.
+    /// @throws ValueError for no modules, an empty step, and for names that are empty, contain a dot or are duplicates
     Trainer(Parts parts, TrainStep step);
     ~Trainer();
     Trainer(const Trainer&) = delete;
     Trainer& operator=(const Trainer&) = delete;
 
-    /// Trains until `options.epochs` epochs are complete, those of earlier fits included, from where the trainer
-    /// stands; where they are complete already it prints so. Ctrl-C ends it after the current step, once the callbacks
-    /// have saved; a second Ctrl-C ends the program. A single validation set is called "test". Data sets are given by
-    /// reference, and must outlive the call, or as std::shared_ptr.
+    /// Trains until `options.epochs` epochs are complete, including those of earlier fits, starting from the current
+    /// progress; prints a message if they are complete already. Ctrl-C ends training after the current step, once the
+    /// callbacks have saved; a second Ctrl-C ends the program. A single validation set is called "test". Data sets are
+    /// passed by reference, and must outlive the call, or as std::shared_ptr.
     ///
-    /// A fit that throws in a step, or because of one, leaves the trainer as it was before that step: progress, sums,
+    /// A fit that throws in or because of a step leaves the trainer in the state before that step: progress, sums,
     /// metrics, buffers of the modules such as running statistics, generators and, unless an optimizer itself threw,
-    /// parameters and optimizers (of several, those before it have made their step). Another fit goes on with that
-    /// step. What was done by callbacks stays.
-    /// @return false when it was interrupted or a callback stopped it
-    /// @throws NonFiniteLoss; ValueError for options out of range, data sets without examples, while another fit is
-    /// under way, and naming a label that is none of the classes that the model has outputs for; whatever reading the
-    /// data threw
+    /// parameters and optimizers (with several optimizers, those before the one that threw have made their step).
+    /// Another fit continues with that step. Effects of callbacks are not undone.
+    /// @return false if it was interrupted or stopped by a callback
+    /// @throws NonFiniteLoss; ValueError for options out of range, empty data sets, a fit in progress, and for a label
+    /// that is not below the number of the model's outputs; any exception thrown while reading data
     bool fit(const data::DatasetRef& train, const FitOptions& options);
     bool fit(const data::DatasetRef& train, const data::DatasetRef& test, const FitOptions& options);
-    /// @throws ValueError also for names of validation sets that are empty, "train", or come twice
+    /// @throws ValueError also for names of validation sets that are empty, "train", or duplicates
     bool fit(const data::DatasetRef& train, const std::vector<NamedDataset>& validation, const FitOptions& options);
-    /// Figures over a data set, with the model in evaluation mode: "loss", "accuracy", the trainer's metrics, or what
-    /// Parts::evaluate reports.
-    /// @throws ValueError naming a label that is none of the classes that the model has outputs for, and where a step
-    /// of the program's own has no Parts::evaluate
+    /// Evaluates a data set in evaluation mode: returns "loss", "accuracy", the trainer's metrics, or the values
+    /// reported by Parts::evaluate.
+    /// @throws ValueError for a label that is not below the number of the model's outputs, and for a custom step
+    /// without Parts::evaluate
     [[nodiscard]] Evaluation evaluate(const data::DatasetRef& dataset, const EvaluateOptions& options = {});
-    /// The model's outputs for a data set, on the device, with the model in evaluation mode: (size, ...). The data set
-    /// needs no target.
-    /// @throws ValueError where a step of the program's own has no Parts::predict
+    /// Returns the model's outputs for a data set, on the device, in evaluation mode: (size, ...). The data set needs
+    /// no target.
+    /// @throws ValueError for a custom step without Parts::predict
     [[nodiscard]] Tensor predict(const data::DatasetRef& dataset, const EvaluateOptions& options = {});
 
     [[nodiscard]] const Progress& progress() const;
-    /// Of the fit that is under way, or of the last one.
+    /// Graph capture statistics of the current or last fit.
     [[nodiscard]] const Replays& replays() const;
-    /// The only or first one.
+    /// The only or first model.
     [[nodiscard]] nn::Module& model() const;
     [[nodiscard]] optim::Optimizer& optimizer() const;
-    /// All of them; the only ones are called "model" and "optimizer".
+    /// All modules and optimizers; single ones are called "model" and "optimizer".
     [[nodiscard]] const std::vector<NamedModule>& modules() const;
     [[nodiscard]] const std::vector<NamedOptimizer>& optimizers() const;
 
-    /// Writes modules, optimizers, metrics, progress and the states of generators, so that a training that goes on from
-    /// it gives the same numbers to the bit, in the middle of an epoch too. The file is a safetensors file; it is
-    /// replaced whole or not at all, and has a checksum.
+    /// Writes a checkpoint: modules, optimizers, metrics, progress and generator states, so that a resumed training is
+    /// bitwise identical, even from the middle of an epoch. The file is a safetensors file with a checksum; it is
+    /// written atomically.
     /// @throws IoError; ValueError for names that are not UTF-8; during a fit NonFiniteLoss, as the fit would later
     void save(const std::filesystem::path& path) const;
-    /// Goes on from a checkpoint. @throws FormatError for a damaged file or a value that is out of range, and for one
-    /// that another version of the library wrote, IoError;
-    /// ValueError, ShapeError, TypeError when it belongs to other modules, optimizers, metrics or generators;
-    /// all is then as it was
+    /// Restores a checkpoint. @throws FormatError for a corrupt file, a value out of range, or a file of another
+    /// version of the library; IoError; ValueError, ShapeError, TypeError if it does not match the modules, optimizers,
+    /// metrics or generators; nothing is changed then
     void load(const std::filesystem::path& path);
 
-    /// For callbacks: ends the training after this step.
+    /// For callbacks: ends training after this step.
     void stop();
-    /// For callbacks: steps of the whole training, as far as it is planned: as many epochs as the present one.
+    /// For callbacks: planned total number of steps, if all remaining epochs have as many steps as the current one.
     [[nodiscard]] std::int64_t planned_steps() const;
-    /// For callbacks: the names of the validation sets of the fit that is under way, or of the last one.
+    /// For callbacks: names of the validation sets of the current or last fit.
     [[nodiscard]] const std::vector<std::string>& validation_sets() const;
 
-    struct State;  ///< of the implementation
+    struct State;  ///< private implementation
 
   private:
     std::unique_ptr<State> state_;
 };
 
-/// Called by the trainer while it trains. The progress counts the step or epoch that just ended.
+/// Callbacks of a Trainer during a fit. The progress includes the step or epoch that just ended.
 class DECLIVITY_API Callback {
   public:
     virtual ~Callback();
     virtual void on_begin(Trainer&) {}
-    /// Before each step, for learning rates.
+    /// Called before each step, for learning rates.
     virtual void before_step(Trainer&) {}
     virtual void after_step(Trainer&) {}
     virtual void after_epoch(Trainer&, const EpochMetrics&) {}
-    /// At the end, also when the training was interrupted; not after an exception.
+    /// Called at the end, including interruption, but not after an exception.
     virtual void on_end(Trainer&) {}
 };
 

@@ -26,7 +26,7 @@ struct Attention {
     std::int64_t low, high, shift, random_first, random_skip;
 };
 
-/// As the struct of the kernels.
+/// Layout of the kernels' struct; must match cl_kernels/attention/.
 struct Sizes {
     std::int64_t q_batch, q_head, k_batch, k_head, v_batch, v_head, mask_batch = 0, mask_head = 0;
     std::int32_t q_row, k_row, v_row, mask_row = 0, mask_key = 0;
@@ -35,7 +35,7 @@ struct Sizes {
     [[nodiscard]] std::int64_t rows() const { return std::int64_t{queries} * group; }
 };
 
-/// How a kernel for CPU-like devices cuts its work: attention_blocks.clh.
+/// Partition of the work of simd kernels: attention_blocks.clh.
 struct Blocks {
     std::int64_t vector, rows, keys, columns, block;
 
@@ -47,7 +47,7 @@ Blocks blocks_of(const Device& device, DType dtype, std::int64_t rows, std::int6
     Blocks blocks{.vector = form.vector, .rows = rows > form.vector ? 2 : 1, .keys = 0, .columns = 0, .block = 0};
     const bool many = form.registers >= 32;
     blocks.keys = many ? 24 / blocks.rows : 12 / blocks.rows;
-    // So many that the last tile is a whole one, where that can be.
+    // Divides evenly where possible, so that the last tile is a full one.
     blocks.columns = std::min(width, blocks.keys);
     while (blocks.columns > 4 && width % blocks.columns != 0) --blocks.columns;
     if (width % blocks.columns != 0) blocks.columns = std::min(width, blocks.keys);
@@ -97,7 +97,7 @@ Defines defines_of(const Operands& in, const Attention& call) {
     return defines.set("ALIBI", in.slopes.buffer ? 1 : 0).set("DROPOUT", call.dropped > 0 ? 1 : 0);
 }
 
-/// Of attention_tiles.cl.
+/// Defines of attention_tiles.cl.
 Defines tile_defines(const Operands& in, const Attention& call) {
     return defines_of(in, call).set("GROUPED", in.q.shape[1] == in.k.shape[1] ? 0 : 1);
 }
@@ -122,7 +122,7 @@ std::vector<Argument> arguments_of(const Operands& in, const Attention& call, co
             real(q.dtype, call.dropped)};
 }
 
-/// A matrix of each head, (B, heads, L, D), in panels of so many rows: panels[z][panel][d][row].
+/// Packs a matrix of each head, (B, heads, L, D), into panels of `rows` rows: panels[z][panel][d][row].
 View packed(const View& from, const Blocks& blocks) {
     Defines defines = real_defines(from.dtype);
     defines.set("KEYS", blocks.keys);
@@ -158,12 +158,12 @@ struct TileKernel {
     }
 };
 
-/// With the largest tiles that the device has room for.
+/// Builds the kernel with the largest tiles that fit the device.
 /// @param width the longest row of an operand
 TileKernel tile_kernel(const Device& device, DType dtype, const char* name, std::int64_t width, Defines defines) {
     constexpr std::int64_t narrow_rows = 64, max_local = std::int64_t{47} << 10;
     const std::int64_t chunk = width <= 16 ? 16 : 32;
-    // Sums of wide rows would take too many registers in large tiles.
+    // Large tiles of wide rows would need too many registers for the sums.
     std::int64_t tile = width <= narrow_rows ? 64 : 32;
     const auto elements = [&] {
         return tile * (std::max(2 * (chunk + 4), 4 * ceil_div(width, 4)) + tile + 4) + tile * tile / 4;
@@ -178,7 +178,7 @@ TileKernel tile_kernel(const Device& device, DType dtype, const char* name, std:
     }
 }
 
-/// @param products of a query and a key, each 2 D flops
+/// @param products number of query-key products, of 2 D flops each
 Work work_of(const Operands& in, const Attention& call, double products, std::initializer_list<View> others) {
     const double queries = static_cast<double>(in.q.numel() / std::max<std::int64_t>(1, in.q.shape[3]));
     double keys = static_cast<double>(in.k.shape[2]);
@@ -220,7 +220,7 @@ EpilogueFused launch_attention(const OperationViews& views, const Attention& cal
     return EpilogueFused::no;
 }
 
-/// The gradients by tiles, of q and then of k and v.
+/// Computes the gradients by tiles, of q and then of k and v.
 void launch_tiles_backward(const OperationViews& views, const Operands& in, const Attention& call, const Sizes& sizes) {
     const View &y = views.in(6), &log_sums = views.in(7), &g = views.in(8);
     const View &q_gradient = views.out(0), &k_gradient = views.out(1), &v_gradient = views.out(2);
@@ -266,7 +266,7 @@ EpilogueFused launch_backward(const OperationViews& views, const Attention& call
     std::vector<Argument> arguments = arguments_of(in, call, sizes);
     for (const View* view : {&k_panels, &v_panels, &y, &log_sums, &g}) arguments.emplace_back(view->argument());
     for (int axis = 0; axis < 3; ++axis) arguments.emplace_back(g.strides[axis]);
-    // Of few heads each in parts, so that all compute units have something to do.
+    // A few heads are split into parts, so that all compute units are busy.
     const std::int64_t heads = sizes.heads * in.q.shape[0], units = q_gradient.device().info().compute_units;
     const std::int64_t parts = std::min(ceil_div(units, heads), ceil_div(rows, blocks.length()));
     std::array<SplitKPartial, 2> sums{{{k_gradient, k_gradient}, {v_gradient, v_gradient}}};
@@ -296,7 +296,7 @@ void check(std::string_view function, const AttentionOperands& in) {
     require_alike(function, "q", in.q, "v", in.v);
     for (const View* view : {&in.q, &in.k, &in.v})
         if (view->shape[3] > 1 && view->strides[3] != 1)
-            throw ShapeError(fmt::format("{}: expected elements of the last axis side by side", function));
+            throw ShapeError(fmt::format("{}: expected a contiguous last axis", function));
     if (in.mask.buffer) {
         require_shape(function, "the mask", in.mask, {in.q.shape[0], in.q.shape[1], in.q.shape[2], in.k.shape[2]});
         if (in.mask.dtype == DType::boolean) require_same_device(function, in.q, in.mask);
@@ -309,7 +309,7 @@ void check(std::string_view function, const AttentionOperands& in) {
     }
 }
 
-/// @throws ShapeError for sizes that kernels could not count
+/// @throws ShapeError for sizes that exceed the kernels' 32-bit indices
 Attention call_of(const AttentionOperands& in, const AttentionNumbers& numbers) {
     constexpr std::int64_t most = std::int64_t{1} << 30;
     for (const View* view : {&in.q, &in.k, &in.v, &in.mask})

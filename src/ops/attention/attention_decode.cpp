@@ -1,4 +1,5 @@
-// Attention to keys whose number lies on the device, and writing them (cl_kernels/attention/attention_decode.clh).
+// Attention to a KV cache whose lengths are on the device, and appending to it
+// (cl_kernels/attention/attention_decode.clh).
 #include <algorithm>
 #include <string_view>
 #include <vector>
@@ -17,7 +18,7 @@
 namespace declivity::ops {
 namespace {
 
-constexpr std::int64_t kCpuRows = 8, kGpuRows = 4;  // of a piece of work: their sums lie in registers, or near
+constexpr std::int64_t kCpuRows = 8, kGpuRows = 4;  // of a work piece: their sums stay in registers or the L1 cache
 constexpr std::int64_t kTile = 64, kItems = 128, kLanes = 8, kShares = 16;  // attention_decode_groups.cl
 constexpr std::int64_t kMinKeys = 128;                                      // of a split
 constexpr std::int64_t kMaxSplits = 64;
@@ -28,7 +29,7 @@ struct Decoding {
     std::int64_t window, causal;
 };
 
-/// As the structs of the kernels.
+/// Layout of the kernels' structs; must match cl_kernels/attention/attention_decode.clh.
 struct Decode {
     std::int64_t q_batch, q_head, q_row, k_batch, k_head, k_row, v_batch, v_head, v_row, table_batch;
     std::int32_t queries, keys, heads, group, splits, page, pages, window, causal, unused = 0;
@@ -58,7 +59,7 @@ Defines defines_of(DType stored, DType output, const View& k, const View& v, con
     return defines.set("PAGED", table.buffer ? 1 : 0);
 }
 
-/// Rows of a piece of work, pieces, and splits of the keys.
+/// Partition: rows of a work piece, pieces, and splits of the keys.
 struct Cut {
     std::int64_t rows, pieces, splits;
 };
@@ -66,7 +67,7 @@ struct Cut {
 Cut cut(const Decode& sizes, std::int64_t batch, std::int64_t max_rows, std::int64_t wanted) {
     const std::int64_t all = std::int64_t{sizes.queries} * sizes.group;
     Cut made{.rows = std::min(all, max_rows), .pieces = 0, .splits = 1};
-    // Pieces of equal size: rows that are not there would be computed all the same.
+    // Pieces of equal size, since padding rows cost as much as others.
     made.rows = ceil_div(all, ceil_div(all, made.rows));
     made.pieces = ceil_div(all, made.rows) * sizes.heads;
     const std::int64_t most = std::clamp<std::int64_t>(sizes.keys / kMinKeys, 1, kMaxSplits);
@@ -74,7 +75,7 @@ Cut cut(const Decode& sizes, std::int64_t batch, std::int64_t max_rows, std::int
     return made;
 }
 
-/// The kernel for GPU-like devices, with as many rows as its local memory has room for.
+/// The simt kernel, with as many rows as fit its local memory.
 struct GroupedKernel {
     Kernel kernel;
     std::int64_t items;
@@ -207,7 +208,7 @@ EpilogueFused launch_append(const OperationViews& views, const Appending&) {
 
 void require_rows(std::string_view function, const View& view) {
     if (view.shape[3] > 1 && view.strides[3] != 1)
-        throw ShapeError(fmt::format("{}: expected elements of the last axis side by side", function));
+        throw ShapeError(fmt::format("{}: expected a contiguous last axis", function));
 }
 
 void check_cache(std::string_view function, const CachedAttentionOperands& in, const View& like, std::int64_t batch) {
@@ -218,8 +219,8 @@ void check_cache(std::string_view function, const CachedAttentionOperands& in, c
     require_floating(function, "q", like);
     require_same_device(function, like, in.k);
     if (in.k.dtype != like.dtype && !(is_16bit_float(in.k.dtype) && like.dtype == DType::f32))
-        throw TypeError(fmt::format("{}: expected k and v of q's type, or halves beside f32, got {} and {}", function,
-                                    name_of(in.k.dtype), name_of(like.dtype)));
+        throw TypeError(fmt::format("{}: expected k and v of q's type, or f16 or bf16 with q of f32, got {} and {}",
+                                    function, name_of(in.k.dtype), name_of(like.dtype)));
     for (const View* view : {&in.k, &in.v}) require_rows(function, *view);
     require_shape(function, "lengths", in.lengths, {batch});
     require_dense(function, "lengths", in.lengths);
@@ -236,7 +237,7 @@ void check_cache(std::string_view function, const CachedAttentionOperands& in, c
     }
     constexpr std::int64_t most = std::int64_t{1} << 30;
     if (keys_of(in.k, in.table) > most || in.k.shape[0] > most)
-        throw ShapeError(fmt::format("{}: expected up to 2^30 keys, got {}", function, in.k.shape.str()));
+        throw ShapeError(fmt::format("{}: expected at most 2^30 keys, got {}", function, in.k.shape.str()));
 }
 
 }  // namespace
@@ -254,7 +255,7 @@ LazyArray cached_attention(const CachedAttentionOperands& in, const CachedAttent
                                      in.q.shape[1], in.k.shape[1]));
     constexpr std::int64_t most = std::int64_t{1} << 30;
     if (in.q.shape[1] * in.q.shape[2] > most)
-        throw ShapeError(fmt::format("{}: expected up to 2^30 queries, got {}", name, in.q.shape.str()));
+        throw ShapeError(fmt::format("{}: expected at most 2^30 queries, got {}", name, in.q.shape.str()));
     return operation(
         name, launch_decode,
         Decoding{numbers.scale, std::clamp<std::int64_t>(numbers.window, 1, most), numbers.is_causal ? 1 : 0},

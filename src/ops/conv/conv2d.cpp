@@ -56,7 +56,7 @@ void reduce_partials(const Conv2dProblem& problem, const Conv2dOperands& operand
 
 namespace {
 
-/// Multiply-adds of the definition, whatever the strategy does instead.
+/// Multiply-adds of the definition, whatever the strategy computes.
 Work work_of(const Conv2dProblem& problem, const Conv2dOperands& operands) {
     const double each = 2.0 * static_cast<double>(problem.channels_per_group() * problem.taps());
     Work work = work_each(each, operands.out, operands.x, operands.weight);
@@ -75,7 +75,7 @@ void run_strategy(const Conv2dChoice& choice, const Conv2dProblem& problem, cons
     choice.strategy->run(problem, operands, choice.variant);
 }
 
-/// @param result of the operands, that which is written
+/// @param result the operand that is written
 EpilogueFused run(const Conv2dProblem& problem, Conv2dOperands operands, const View& result, const Epilogue& epilogue) {
     if (problem.images == 0) return EpilogueFused::yes;
     const Device device = result.device();
@@ -139,7 +139,7 @@ void conv2d_forward(const View& x, const View& weight, const std::optional<View>
 
 namespace {
 
-/// Of a convolution that waits.
+/// Attributes of a pending convolution.
 struct Conv2dAttributes {
     Conv2dParameters options;
     OperandUse weights;
@@ -193,7 +193,7 @@ void conv2d_backward_input(const View& out_gradient, const View& weight, const V
 
 namespace {
 
-/// Leaves sums of partial results to the caller, if he wants any.
+/// Appends unreduced partial results to `sums` if it is non-null.
 void backward_weights(const View& x, const View& out_gradient, const View& weight_gradient,
                       const Conv2dParameters& options, const std::optional<View>& bias_gradient,
                       std::vector<SplitKPartial>* sums) {

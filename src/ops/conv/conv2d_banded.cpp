@@ -1,4 +1,4 @@
-// Convolution by register tiles over bands of rows in local memory, on CPU-like devices: forward and backward_input
+// Convolution by register tiles over bands of rows in local memory, simd kernels: forward and backward_input
 // (cl_kernels/conv/conv2d_banded.cl); backward_weights is in conv2d_banded_weights.cpp.
 #include <algorithm>
 #include <array>
@@ -16,13 +16,13 @@ namespace {
 
 constexpr std::int64_t kMaxTaps = 49, kMaxPhases = 16;
 constexpr std::int64_t kFewFilters = 8, kManyChannels = 64;
-constexpr double kGain = 0.95;  // that a later tile must promise
+constexpr double kGain = 0.95;  // relative cost that a later tile must reach
 
-// Few, because each is a kernel to compile. The last ones are for few filters.
+// Few, since each is a kernel to compile. The last ones are for few filters.
 constexpr std::array kTiles{RegisterTile{8, 3}, RegisterTile{6, 4}, RegisterTile{3, 7}, RegisterTile{1, 12},
                             RegisterTile{4, 2}};
 
-/// As the struct of the kernel.
+/// Layout of the kernel's struct; must match cl_kernels/conv/conv2d_banded.cl.
 struct Banded {
     std::int64_t x_image, x_channel, x_count, out_image, out_channel, a_group, a_row, a_channel;
     std::int32_t channels, filters, height, width, rows, columns, stride_h, stride_w, pad_top, pad_left, dilation_h,
@@ -33,11 +33,11 @@ struct Banded {
 
 std::string name_of(const RegisterTile& tile) { return fmt::format("{}x{}", tile.rows, tile.vectors); }
 
-/// What a problem's launch needs, whatever the tile.
+/// Properties of a problem that do not depend on the tile.
 struct Layout {
-    std::array<std::int64_t, 2> in, out, step, up, zeros;  // zeros: above and to the left of x
-    std::int64_t channels, filters;                        // that are added, and that are computed, of a group
-    std::int64_t pitch, reach, slack;  // slack: elements that the last vectors may read behind the copies
+    std::array<std::int64_t, 2> in, out, step, up, zeros;  // zeros: padding above and to the left of x
+    std::int64_t channels, filters;                        // of a group: summed over, and computed
+    std::int64_t pitch, reach, slack;  // slack: elements that the last vectors may read past the copies
     [[nodiscard]] std::int64_t phases_in() const { return step[0] * step[1]; }
     [[nodiscard]] std::int64_t phases_out() const { return up[0] * up[1]; }
     [[nodiscard]] std::int64_t phase_rows() const { return ceil_div(out[0], up[0]); }
@@ -74,13 +74,13 @@ struct Plan {
     std::int64_t band, phase_size = 0, made_size = 0, made = 0, used = 0;
 };
 
-/// How `block` elements of local memory hold a band of `band` rows.
+/// Layout of a band of `band` rows in `block` elements of local memory.
 Plan plan_of(const Layout& layout, const RegisterTile& tile, std::int64_t vector, std::int64_t band) {
     const std::int64_t columns = tile.vectors * vector, size = ceil_div(band * layout.pitch, columns) * columns;
     Plan plan{.tile = tile, .band = band};
     plan.phase_size = ceil_div((band + layout.reach) * layout.pitch, vector) * vector + 2 * vector;
     plan.made_size = size + vector;
-    // The tiles of the last channel go on behind its rows.
+    // The tiles of the last channel extend past its rows.
     plan.made = layout.channels * layout.phases_in() * plan.phase_size +
                 ceil_div(size - band * layout.pitch + layout.slack, vector) * vector + vector;
     plan.used = plan.made + tile.rows * layout.phases_out() * plan.made_size;
@@ -93,8 +93,8 @@ RegisterTile choose_tile(const VectorForm& form, const Layout& layout, std::int6
     return cheapest_tile(kTiles, form, layout.filters, band * layout.pitch, kGain, true);
 }
 
-/// The bands of an image: as many as keep all units busy, and as fit into `block` elements; none when not even a row
-/// fits.
+/// Divides an image into bands: enough to keep all units busy, each of at most `block` elements; empty if not even one
+/// row fits.
 std::optional<Plan> cut_bands(const Conv2dProblem& problem, const Layout& layout, const VectorForm& form,
                               std::int64_t units, std::int64_t block, std::string_view variant) {
     const std::int64_t rows = layout.phase_rows();
@@ -110,7 +110,7 @@ std::optional<Plan> cut_bands(const Conv2dProblem& problem, const Layout& layout
     return std::nullopt;
 }
 
-/// On a device; a variant that does not fit counts as none.
+/// Returns the plan for a device; a variant that does not fit is ignored.
 std::optional<Plan> plan_on(const Device& device, const Conv2dProblem& problem, const Layout& layout,
                             std::string_view variant = {}) {
     const VectorForm form = vector_form(device, problem.dtype);
@@ -127,7 +127,7 @@ Banded arguments_of(const Conv2dProblem& problem, const Layout& layout, const Pl
     const std::int64_t bands = ceil_div(layout.phase_rows(), plan.band),
                        row_panels = ceil_div(layout.filters, plan.tile.rows);
     const std::int64_t column_groups = problem.images * bands * problem.groups;
-    // Each group of filters copies the bands again, so there are few.
+    // Few groups of filters, since each copies the bands again.
     const std::int64_t row_groups =
         std::min(row_panels, ceil_div(units, column_groups) * (column_groups < units * 2 ? 2 : 1));
     const std::int64_t row_panels_each = ceil_div(row_panels, row_groups);
@@ -211,14 +211,14 @@ class Conv2dBanded final : public Conv2dStrategy {
         if (problem.direction == Conv2dDirection::backward_weights) return is_applicable_to_weights(problem, device);
         const Layout layout = layout_of(problem);
         if (layout.zeros[0] < 0 || layout.zeros[1] < 0) return false;
-        // With the widest vectors, too, so that what serves depends little on the processor.
+        // Also with the widest vectors, so that applicability depends little on the processor.
         const VectorForm widest = problem.dtype == DType::f64 ? VectorForm{8, 32} : VectorForm{16, 32};
         const std::int64_t block = kBlockBytes / static_cast<std::int64_t>(size_of(problem.dtype));
         return cut_bands(problem, layout, widest, 1, block, {}) && plan_on(device, problem, layout);
     }
 
-    /// Where elements are met by several taps or phases, and what the channels of a tile hold stays in the first cache;
-    /// forward's strides spread it too far, unless the filters are few.
+    /// Returns whether several taps or phases reuse elements and the channels of a tile fit the L1 cache. The strides
+    /// of forward spread them too far, unless there are few filters.
     [[nodiscard]] bool is_profitable(const Conv2dProblem& problem, const Device&) const override {
         if (problem.direction == Conv2dDirection::backward_weights) return is_profitable_for_weights(problem);
         const Layout layout = layout_of(problem);

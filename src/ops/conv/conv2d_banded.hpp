@@ -1,4 +1,4 @@
-// What the parts of the convolution over bands of rows share.
+// Declarations shared by the parts of the convolution over bands of rows.
 #pragma once
 
 #include <algorithm>
@@ -8,13 +8,13 @@
 
 namespace declivity::ops::banded {
 
-constexpr std::int64_t kBlockBytes = 256 * 1024;  // of local memory, that stay in the second cache
-constexpr std::int64_t kGroupsPerUnit = 4;        // so that all compute units end at about the same time
-constexpr std::int64_t kMinBand = 4;              // rows, for which copying the rows around them is worth while
+constexpr std::int64_t kBlockBytes = 256 * 1024;  // of local memory, to stay in the L2 cache
+constexpr std::int64_t kGroupsPerUnit = 4;        // to balance the load
+constexpr std::int64_t kMinBand = 4;              // rows of a band that amortise copying the rows around it
 
-/// Whether the device's block, and that which devices usually have, hold what a weight gradient needs of one row.
+/// Returns whether one row of a weight gradient fits the local memory of the device, and that of usual devices.
 bool is_applicable_to_weights(const Conv2dProblem& problem, const Device& device);
-/// Whether that is the fastest way, by measurements.
+/// Returns whether it is the fastest strategy, by measurements.
 bool is_profitable_for_weights(const Conv2dProblem& problem);
 void backward_weights(const Conv2dProblem& problem, const Conv2dOperands& operands);
 

@@ -11,9 +11,9 @@ namespace {
 constexpr std::int64_t kMaxLot = 16;  // images that are copied at once
 constexpr std::int64_t
     kFewChannels = 16,
-    kFewStrided = 8;  // with more, adding the lanes of all sums and copies that leave the first cache cost too much
+    kFewStrided = 8;  // above this, reducing the lanes of all sums and copies beyond the L1 cache cost too much
 
-/// As the struct of the kernel.
+/// Layout of the kernel's struct; must match cl_kernels/conv/conv2d_banded_weights.cl.
 struct BandedWeights {
     std::int64_t x_image, x_channel, x_count, dout_image, dout_channel, dout_count, partial;
     std::int32_t channels, filters, images, height, width, rows, columns, stride_h, stride_w, pad_top, pad_left,
@@ -22,7 +22,7 @@ struct BandedWeights {
         sums, has_bias;
 };
 
-/// Streams and filters of a register tile: their product in sums, and one vector of each filter.
+/// Streams and filters of a register tile: sums of their products, and one vector of each filter.
 constexpr std::array<std::int64_t, 2> tile_of(const VectorForm& form) {
     return form.registers >= 32 ? std::array<std::int64_t, 2>{6, 4} : std::array<std::int64_t, 2>{3, 3};
 }
@@ -31,8 +31,8 @@ struct Plan {
     std::int64_t pitch, reach, band, lot, phase_size, copy_size, gradient_size, gradients, sums;
 };
 
-/// As many rows, or images, as fit into `block` elements, but no more than give `wanted` blocks; nothing when not even
-/// one row fits.
+/// Plans blocks of as many rows, or images, as fit into `block` elements, but at least `wanted` blocks; empty if not
+/// even one row fits.
 std::optional<Plan> plan_of(const Conv2dProblem& problem, const VectorForm& form, std::int64_t block,
                             std::int64_t wanted) {
     const std::int64_t vector = form.vector, longest_h = (problem.filter[0] - 1) * problem.dilation[0],
@@ -80,7 +80,7 @@ std::optional<Plan> plan_on(const Device& device, const Conv2dProblem& problem) 
                    groups_wanted(device));
 }
 
-/// How blocks of rows and images are shared out: each chunk sums up some of them.
+/// Distribution of blocks of rows and images: each chunk sums some of them.
 struct Chunks {
     std::int64_t bands, blocks, blocks_each, count;
 };

@@ -1,5 +1,5 @@
-// The gradient of a convolution's input as a matrix product of the gradient's positions with the weights as they lie in
-// memory, folded into x afterwards (cl_kernels/conv/conv2d_col2im.cl), on CPU-like devices.
+// The gradient of a convolution's input as a matrix product of the output gradient with the unpacked weights, folded
+// into x afterwards (cl_kernels/conv/conv2d_col2im.cl), simd kernels.
 #include <algorithm>
 #include <array>
 
@@ -14,13 +14,13 @@ namespace declivity::ops {
 namespace {
 
 constexpr std::int64_t kMaxPositions = 256, kMaxStrided = 1024, kMaxOfOne = 64,
-                       kMaxImages = 4;  // with more, weights are packed for many uses
+                       kMaxImages = 4;  // above this, packing the weights pays off
 constexpr std::int64_t kMinFilters = 128,
-                       kMinChannels = 64;  // each product is written and read once for so many multiply-adds
+                       kMinChannels = 64;  // multiply-adds for each product that is written and read
 constexpr std::int64_t kMaxTaps = 128;
-constexpr std::int64_t kGroupsPerUnit = 4;  // so that all compute units end at about the same time
+constexpr std::int64_t kGroupsPerUnit = 4;  // to balance the load
 
-/// As the struct of the kernel.
+/// Layout of the kernel's struct; must match cl_kernels/conv/conv2d_col2im.cl.
 struct Fold {
     std::int32_t channels, each, height, width, rows, columns, stride_h, stride_w, pad_top, pad_left, dilation_h,
         dilation_w;
@@ -30,7 +30,7 @@ class Conv2dCol2im final : public Conv2dStrategy {
   public:
     [[nodiscard]] std::string_view name() const override { return "col2im"; }
 
-    /// Positions within an image are 32-bit numbers here.
+    /// Positions within an image are 32-bit numbers.
     [[nodiscard]] bool is_applicable(const Conv2dProblem& problem, const Device&) const override {
         constexpr std::int64_t most = std::int64_t{1} << 28;
         if (problem.style != KernelStyle::simd || problem.direction != Conv2dDirection::backward_input ||
@@ -43,10 +43,10 @@ class Conv2dCol2im final : public Conv2dStrategy {
                problem.output[0] * problem.output[1] * problem.channels * problem.taps() <= most * 4;
     }
 
-    /// For few positions copying the weights in another order takes longer than their product.
+    /// For few positions, reordering the weights takes longer than their product.
     [[nodiscard]] bool is_profitable(const Conv2dProblem& problem, const Device&) const override {
-        // With filters of one element nothing is added up afterwards, and packed weights do as well from fewer
-        // positions on; but strides leave most of the gradient zero.
+        // 1 x 1 filters need no folding, and packed weights are as fast from fewer positions on; but strides leave most
+        // of the gradient zero.
         const bool strided = problem.stride[0] * problem.stride[1] > 1;
         const std::int64_t most = problem.taps() > 1 ? kMaxPositions : strided ? kMaxStrided : kMaxOfOne;
         return problem.images <= kMaxImages && problem.images * problem.output[0] * problem.output[1] <= most &&

@@ -1,4 +1,4 @@
-// Depthwise convolution (cl_kernels/conv/conv2d_depthwise.cl), on CPU-like devices.
+// Depthwise convolution (cl_kernels/conv/conv2d_depthwise.cl), simd kernels.
 #include <algorithm>
 #include <array>
 #include <optional>
@@ -13,12 +13,12 @@
 namespace declivity::ops {
 namespace {
 
-constexpr std::int64_t kBlockBytes = 24 * 1024;  // rows that stay in the first cache
+constexpr std::int64_t kBlockBytes = 24 * 1024;  // rows, to stay in the L1 cache
 constexpr std::int64_t kMaxTaps = 49, kMaxPhases = 16, kMaxLot = 16;
-constexpr std::int64_t kWork = 1 << 16;     // multiply-adds that are worth a work-item
-constexpr std::int64_t kGroupsPerUnit = 4;  // so that all compute units end at about the same time
+constexpr std::int64_t kWork = 1 << 16;     // minimum multiply-adds of a work-item
+constexpr std::int64_t kGroupsPerUnit = 4;  // to balance the load
 
-/// As the struct of the kernels.
+/// Layout of the kernels' struct; must match cl_kernels/conv/conv2d_depthwise.cl.
 struct Depthwise {
     std::int64_t planes;
     std::int32_t channels, images, height, width, rows, columns, stride_h, stride_w, first_h, first_w, dilation_h,
@@ -34,12 +34,12 @@ struct Plan {
     std::array<std::int64_t, 2> up;  ///< phases of the result
 };
 
-/// Input and result of a direction, and where in its copy lies what an element of the result takes.
+/// Input and result of a direction, and the layout of the input's copy.
 struct Geometry {
     std::array<std::int64_t, 2> in, out, step;
     std::array<std::int64_t, 2> up;     ///< phases of the result
-    std::array<std::int64_t, 2> first;  ///< of the filter's taps, before a position
-    bool flip, made;                    ///< made: the result is put together in local memory
+    std::array<std::int64_t, 2> first;  ///< offset of the filter's first tap before a position
+    bool flip, made;                    ///< made: the result is assembled in local memory
     std::int64_t pad_top, reach, pitch, margin, behind;
 };
 
@@ -77,13 +77,13 @@ Geometry geometry_of(const Conv2dProblem& problem, std::int64_t vector) {
             .behind = whole_vectors(right) + vector};
 }
 
-/// How `block` elements of local memory are divided; nothing when not even one row fits.
+/// Partition of `block` elements of local memory; empty if not even one row fits.
 std::optional<Plan> plan_of(const Conv2dProblem& problem, std::int64_t vector, std::int64_t block, bool has_bias) {
     const bool weights = problem.direction == Conv2dDirection::backward_weights;
     const Geometry at = geometry_of(problem, vector);
     const std::int64_t phases_in = at.step[0] * at.step[1], phases_out = at.made ? at.up[0] * at.up[1] : 0,
                        rows = ceil_div(at.out[0], at.up[0]);
-    // Each phase takes its rows, and at most two vectors for a round size and to spare.
+    // Each phase needs its rows, plus up to two vectors of padding.
     const std::int64_t sums = weights ? problem.taps() * vector : 0;
     const std::int64_t fixed = at.margin + at.behind + sums + vector +
                                phases_in * (std::max<std::int64_t>(0, at.reach) * at.pitch + 2 * vector) +
@@ -94,7 +94,7 @@ std::optional<Plan> plan_of(const Conv2dProblem& problem, std::int64_t vector, s
     const auto size_of_phase = [&](std::int64_t count) { return (ceil_div(count * at.pitch, vector) + 1) * vector; };
     const std::int64_t phase_size = size_of_phase(band + at.reach), made_size = size_of_phase(band),
                        copy_size = phases_in * phase_size;
-    // When planes are not cut into bands, there is room for several.
+    // Planes that are not divided into bands leave room for several.
     const std::int64_t each = copy_size + phases_out * made_size + sums;
     const std::int64_t lot = band < rows
                                  ? 1

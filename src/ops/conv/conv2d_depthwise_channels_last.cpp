@@ -1,5 +1,5 @@
-// Depthwise convolution with channels in the lanes of a vector (cl_kernels/conv/conv2d_depthwise_channels_last.cl), on
-// CPU-like devices.
+// Depthwise convolution with channels in the lanes of a vector (cl_kernels/conv/conv2d_depthwise_channels_last.cl),
+// simd kernels.
 #include <algorithm>
 #include <array>
 #include <optional>
@@ -15,10 +15,10 @@ namespace {
 
 constexpr std::int64_t kBlockBytes = 64 * 1024;  // of local memory: a band, tables, filters
 constexpr std::int64_t kMaxTaps = 49;
-constexpr std::int64_t kGroupsPerUnit = 4;   // so that all compute units end at about the same time
+constexpr std::int64_t kGroupsPerUnit = 4;   // to balance the load
 constexpr std::int64_t kMaxWidth = 1 << 15;  // numbers are 32 bits wide
 
-/// As the struct of the kernels.
+/// Layout of the kernels' struct; must match cl_kernels/conv/conv2d_depthwise_channels_last.cl.
 struct ChannelsLast {
     std::int32_t images, channels, height, width, rows, columns, stride_h, stride_w, first_h, first_w, dilation_h,
         dilation_w;
@@ -38,7 +38,7 @@ struct Plan {
     std::int64_t elements, integers;  ///< of local memory
 };
 
-/// The longest bands that `bytes` of local memory hold; nothing when not even one row fits.
+/// Plans the longest bands that fit into `bytes` of local memory; empty if not even one row fits.
 std::optional<Plan> plan_of(const Conv2dProblem& problem, std::int64_t vector, std::int64_t bytes, bool has_bias) {
     const Mode mode = mode_of(problem);
     const bool flip = mode == Mode::gather && problem.direction == Conv2dDirection::backward_input;
@@ -91,7 +91,7 @@ std::optional<Plan> plan_of(const Conv2dProblem& problem, std::int64_t vector, s
         return p.elements * size + p.integers * static_cast<std::int64_t>(sizeof(std::int32_t)) <= bytes;
     };
     if (!fits(1)) return std::nullopt;
-    std::int64_t least = 1, most = rows;  // the longest band that fits, by halves
+    std::int64_t least = 1, most = rows;  // binary search for the longest band that fits
     while (least < most) {
         const std::int64_t middle = (least + most + 1) / 2;
         if (fits(middle)) least = middle;
@@ -122,8 +122,8 @@ class Conv2dDepthwiseChannelsLast final : public Conv2dStrategy {
         return plan_of(problem, vector, min_bytes, false) && plan_on(device, problem, false);
     }
 
-    /// Turning costs some instructions an element: less than planes as rows lose to strides, and to the ends of short
-    /// rows.
+    /// Transposing costs some instructions per element: less than planes as rows lose to strides and to the ends of
+    /// short rows.
     [[nodiscard]] bool is_profitable(const Conv2dProblem& problem, const Device&) const override {
         constexpr std::int64_t vector = 16, short_plane = 64;
         const bool filled = problem.channels * 2 > ceil_div(problem.channels, vector) * vector;

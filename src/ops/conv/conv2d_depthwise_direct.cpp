@@ -1,4 +1,4 @@
-// Depthwise convolution (cl_kernels/conv/conv2d_depthwise_direct.cl), on GPU-like devices.
+// Depthwise convolution (cl_kernels/conv/conv2d_depthwise_direct.cl), simt kernels.
 #include <algorithm>
 
 #include "conv2d_strategy.hpp"
@@ -13,7 +13,7 @@ namespace {
 constexpr std::int64_t kMaxTaps = 49;  // each a sum of a work-item of backward_weights
 constexpr std::int64_t kDown = 4;      // DOWN
 
-/// As the struct of the kernels.
+/// Layout of the kernels' struct; must match cl_kernels/conv/conv2d_depthwise_direct.cl.
 struct Depthwise {
     std::int32_t channels, images, height, width, rows, columns, first_h, first_w,
         blocks = 0, each = 0, jump_n = 0, jump_p = 0, jump_q = 0, flip = 0, has_bias = 0;
@@ -23,7 +23,7 @@ class Conv2dDepthwiseDirect final : public Conv2dStrategy {
   public:
     [[nodiscard]] std::string_view name() const override { return "depthwise_direct"; }
 
-    /// Elements are numbered by 32 bits here.
+    /// Element indices are 32-bit numbers.
     [[nodiscard]] bool is_applicable(const Conv2dProblem& problem, const Device&) const override {
         if (problem.style != KernelStyle::simt || problem.channels_per_group() != 1 ||
             problem.filters_per_group() != 1 || problem.taps() > kMaxTaps)
@@ -92,7 +92,7 @@ class Conv2dDepthwiseDirect final : public Conv2dStrategy {
         return {round_up(to_size(count), group), group};
     }
 
-    /// Also backward_input where the stride is 1.
+    /// Also backward_input with stride 1.
     static void forward(const Conv2dProblem& problem, const View& x, const View& weight, const View& out,
                         const std::optional<View>& bias, const Pair& input, const Pair& output, const Pair& padding,
                         bool flip, const KernelEpilogue& epilogue) {

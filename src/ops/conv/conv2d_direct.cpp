@@ -1,4 +1,4 @@
-// Convolution straight from the formula: serves every shape.
+// Direct convolution by its definition: applicable to every shape.
 #include <algorithm>
 
 #include "conv2d_strategy.hpp"
@@ -9,7 +9,7 @@ namespace {
 constexpr std::size_t kGroup = 64;    // work-items
 constexpr double kMaxMeasured = 2e9;  // multiply-adds
 
-/// As the struct Conv2d of the kernels.
+/// Layout of the kernels' struct Conv2d; must match cl_kernels/conv/conv2d_direct.cl.
 struct Sizes {
     std::int64_t channels, filters, group_channels, group_filters;
     std::array<std::int64_t, 2> input, filter, output, stride, padding, dilation;

@@ -1,5 +1,5 @@
-// Convolution as a matrix product over windows that are copied as they are needed (cl_kernels/conv/conv2d_gemm.cl):
-// forward and backward_input, on CPU-like devices.
+// Convolution as a matrix product with windows copied on demand (cl_kernels/conv/conv2d_gemm.cl): forward and
+// backward_input, simd kernels.
 #include <algorithm>
 #include <array>
 #include <limits>
@@ -18,18 +18,18 @@ namespace declivity::ops {
 namespace gemm {
 namespace {
 
-constexpr std::int64_t kBlockBytes = 256 * 1024;  // of windows, that stay in the second cache
-constexpr std::int64_t kBlockK = 256;             // a panel of windows and one of weights then stay in the first cache
+constexpr std::int64_t kBlockBytes = 256 * 1024;  // of windows, to stay in the L2 cache
+constexpr std::int64_t kBlockK = 256;             // a panel of windows and one of weights then stay in the L1 cache
 constexpr std::int64_t kFlipChannels = 16, kFlipPanels = 4;  // FLIP_CHANNELS, FLIP_PANELS
-constexpr std::int64_t kFewPositions = 1024;  // with so few, packing the weights costs more than their use in place
-constexpr double kGain = 0.92;                // that a later tile must promise
-constexpr std::int64_t kMaxTaps = 128;        // of backward_weights: the sums of a tile lie in local memory for each
+constexpr std::int64_t kFewPositions = 1024;  // up to this, packing the weights costs more than using them in place
+constexpr double kGain = 0.92;                // relative cost that a later tile must reach
+constexpr std::int64_t kMaxTaps = 128;        // of backward_weights: local memory for the sums of a tile for each tap
 constexpr std::int64_t kMaxPanels = 16;       // of a work-group
 
-// Few, because each is a kernel to compile: for 32 registers, and for 16.
+// Few, since each is a kernel to compile: for 32 registers, and for 16.
 constexpr std::array kTiles{RegisterTile{6, 4},  RegisterTile{8, 3}, RegisterTile{12, 2},
                             RegisterTile{12, 1}, RegisterTile{6, 2}, RegisterTile{4, 3}};
-// For backward_weights: each row has a pointer, and processors have 16.
+// For backward_weights: each row has a pointer, and processors have 16 general registers.
 constexpr std::array kWeightTiles{RegisterTile{8, 3}, RegisterTile{6, 4}, RegisterTile{8, 2},
                                   RegisterTile{8, 1}, RegisterTile{4, 3}, RegisterTile{4, 2}};
 
@@ -38,7 +38,7 @@ std::span<const RegisterTile> tiles_for(Conv2dDirection direction) {
                                                           : std::span<const RegisterTile>(kTiles);
 }
 
-/// As the structs of the kernels.
+/// Layout of the kernels' structs; must match cl_kernels/conv/conv2d_gemm.cl.
 struct Conv {
     std::int64_t x_image, x_channel, x_count, out_image, out_channel, out_first, a_group, a_row, a_channel, a_first,
         positions;
@@ -51,19 +51,19 @@ struct Flip {
     std::int32_t rows, panels, channels, taps, first, stride_h, stride_w;
 };
 
-/// Behind the tile's name in a variant: how backward_input uses the weights, where it may do either.
+/// Suffixes of the tile's name in a variant: whether backward_input packs the weights, where it may do either.
 constexpr std::string_view kPacked = " packed", kInPlace = " in_place";
 
 std::string name_of(const RegisterTile& tile) { return fmt::format("{}x{}", tile.rows, tile.vectors); }
 
-/// The weights of forward in panels: rows are filters. Only of halves, which are made f32 on the way; others are read
-/// where they are.
+/// Packs the weights of forward into panels; rows are filters. Only f16 and bf16, which are upcast to f32; others are
+/// read in place.
 View packed_filters(const Conv2dProblem& problem, const View& weight, std::int64_t rows) {
     const std::int64_t filters = problem.filters_per_group();
     return pack_panels(reshaped(weight, {problem.groups, filters, weight.numel() / problem.filters}), 1, 2, rows);
 }
 
-/// The weights of backward_input in panels: rows are the channels of x.
+/// Packs the weights of backward_input into panels; rows are the channels of x.
 View flipped(const Conv2dProblem& problem, const Conv2dSum& sum, const View& weight, std::int64_t rows,
              Defines defines) {
     if (problem.taps() == 1)
@@ -98,8 +98,8 @@ struct Split {
     std::int64_t panels_each, row_panels_each;
 };
 
-/// The work-groups, cut so that the last unit ends first: in cycles for each k, a group copies the windows of its
-/// panels, reads its weights, and multiplies each with each.
+/// Searches the partition into work-groups whose last unit finishes first. Cost in cycles for each k: a group copies
+/// the windows of its panels, reads its weights, and multiplies each with each.
 Split search_split(std::int64_t positions, std::int64_t filters, std::int64_t k, std::int64_t groups,
                    const RegisterTile& tile, std::int64_t lanes, std::int64_t max_panels, std::int64_t units) {
     constexpr double copied_vector = 4, read_weight = 0.4;
@@ -138,7 +138,7 @@ Split choose_split(std::int64_t positions, std::int64_t filters, std::int64_t k,
         key, [&] { return search_split(positions, filters, k, groups, tile, lanes, max_panels, units); });
 }
 
-/// How a sum is computed on a device.
+/// Plan of a sum for a device.
 struct Plan {
     RegisterTile tile;
     std::int64_t lanes, block;  ///< elements of a vector, and of local memory
@@ -148,12 +148,12 @@ struct Plan {
     [[nodiscard]] std::int64_t columns() const { return tile.vectors * lanes; }
 };
 
-/// Steps of k that a block of local memory holds for a tile.
+/// Steps of k that fit into a block of local memory for a tile.
 std::int64_t max_steps(const RegisterTile& tile, std::int64_t lanes, std::int64_t block) {
     return std::min(kBlockK, block / (tile.vectors * lanes) - 1);
 }
 
-/// Whether weights of backward_input can be used in place, flipped.
+/// Returns whether weights of backward_input can be used in place, flipped.
 bool may_flip_in_place(const Conv2dProblem& problem, std::int64_t max_k) {
     return problem.direction == Conv2dDirection::backward_input && !is_16bit_float(problem.dtype) &&
            problem.taps() > 1 && problem.taps() <= max_k && problem.stride[0] * problem.stride[1] == 1;
@@ -185,8 +185,7 @@ Plan plan_of(const Conv2dSum& sum, const Conv2dProblem& problem, const Device& d
     const std::int64_t max_k = max_steps(tile, plan.lanes, plan.block);
     plan.packed = packs_weights(sum, problem, positions, max_k, variant);
     plan.panels = ceil_div(positions, plan.columns());
-    // Blocks of equal length, since a short last one would only cost; weights that are read flipped come by whole
-    // channels.
+    // Blocks of equal length, since a short last one wastes time; flipped weights are read in whole channels.
     const std::int64_t unit = forward || plan.packed ? 1 : sum.taps(),
                        units_of_k = std::max<std::int64_t>(1, inner / unit);
     plan.k_block = unit * ceil_div(units_of_k, ceil_div(units_of_k, std::max<std::int64_t>(1, max_k / unit)));
@@ -217,10 +216,10 @@ Conv arguments_of(const Conv2dSum& sum, const Conv2dProblem& problem, const Plan
     return d;
 }
 
-/// Whether the sums of a plan pass through memory, one block of k after the other.
+/// Returns whether the sums are accumulated in memory, one block of k after the other.
 bool in_parts(const Conv2dSum& sum, const Plan& plan) { return plan.k_block < sum.channels * sum.taps(); }
 
-/// @param out f32 where the sums of halves are rounded behind all of them
+/// @param out f32 if sums of f16 or bf16 are rounded after all blocks
 void run_sum(const Conv2dSum& sum, const Conv2dProblem& problem, const View& x, const View& weight, const View& out,
              const std::optional<View>& bias, const KernelEpilogue& epilogue, std::string_view variant) {
     const Device device = out.device();
@@ -275,7 +274,7 @@ class Conv2dGemm final : public Conv2dStrategy {
   public:
     [[nodiscard]] std::string_view name() const override { return "gemm"; }
 
-    /// Positions within a plane are 32-bit numbers here.
+    /// Positions within a plane are 32-bit numbers.
     [[nodiscard]] bool is_applicable(const Conv2dProblem& problem, const Device& device) const override {
         if (problem.style != KernelStyle::simd ||
             (problem.direction == Conv2dDirection::backward_weights &&
@@ -296,7 +295,7 @@ class Conv2dGemm final : public Conv2dStrategy {
         const VectorForm form = vector_form(device, problem.dtype);
         const std::int64_t block = block_elements(device, compute_type(problem.dtype), kBlockBytes);
         for (const RegisterTile& tile : tiles_for(problem.direction)) {
-            // Those that leave most registers unused are for other devices, or for few columns.
+            // Tiles that leave most registers unused are for other devices, or for few columns.
             if (!tile.fits(form) || (tile.vectors > 1 && tile.rows * tile.vectors * 2 <= form.registers - 8)) continue;
             if (may_flip_in_place(problem, max_steps(tile, form.vector, block)))
                 for (const std::string_view use : {kPacked, kInPlace}) names.push_back(name_of(tile).append(use));
@@ -306,13 +305,13 @@ class Conv2dGemm final : public Conv2dStrategy {
     }
 
     [[nodiscard]] bool fuses_epilogue(const Conv2dProblem& problem, const Device&, std::string_view) const override {
-        // Strided gradients are several sums, whose elements lie apart.
+        // Strided gradients are several sums, whose elements are not contiguous.
         return problem.direction == Conv2dDirection::forward || problem.stride[0] * problem.stride[1] == 1;
     }
 
     void run(const Conv2dProblem& problem, const Conv2dOperands& operands, std::string_view variant) const override {
         if (problem.direction == Conv2dDirection::backward_weights) return backward_weights(problem, operands, variant);
-        // Of strided gradients some phases may add up in parts, and others not: all are rounded together then.
+        // For strided gradients, some phases may accumulate in memory and others not: all are then rounded together.
         const std::vector<Conv2dSum> sums = conv2d_sums(problem);
         const Device device = operands.x.device();
         const RoundedOutput rounded(problem.direction == Conv2dDirection::forward ? operands.out : operands.x,

@@ -1,4 +1,4 @@
-// What the parts of the convolution as a matrix product share.
+// Declarations shared by the parts of the convolution as a matrix product.
 #pragma once
 
 #include "conv2d_strategy.hpp"
@@ -6,11 +6,11 @@
 
 namespace declivity::ops::gemm {
 
-/// The tile for a product of so many rows and columns. A variant "8x3" names it instead.
+/// Returns the tile for a product of this many rows and columns. A variant "8x3" names it instead.
 RegisterTile choose_tile(Conv2dDirection direction, const VectorForm& form, std::int64_t rows, std::int64_t columns,
                          std::string_view variant);
 
-/// Whether local memory holds the sums of a tile for each tap.
+/// Returns whether the sums of a tile for each tap fit into local memory.
 bool is_applicable_to_weights(const Conv2dProblem& problem, const Device& device);
 void backward_weights(const Conv2dProblem& problem, const Conv2dOperands& operands, std::string_view variant);
 

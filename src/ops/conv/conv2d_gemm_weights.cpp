@@ -12,16 +12,16 @@
 namespace declivity::ops::gemm {
 namespace {
 
-constexpr std::int64_t kBlockBytes = 256 * 1024, kSumBytes = 256 * 1024;  // that stay in the second cache together
+constexpr std::int64_t kBlockBytes = 256 * 1024, kSumBytes = 256 * 1024;  // stay in the L2 cache together
 constexpr std::int64_t kBlockK =
-    // positions: those of common images, 14 x 14, or a part of larger ones; a panel of dout then mostly stays in the
-    // first cache
+    // positions: those of common images, 14 x 14, or a part of larger ones; a panel of dout then mostly stays in the L1
+    // cache
     200;
-constexpr std::int64_t kGroupsPerUnit = 4;  // so that all compute units end at about the same time
+constexpr std::int64_t kGroupsPerUnit = 4;  // to balance the load
 constexpr std::int64_t kMinRows = 96;       // of a work-group; with fewer, copying dout costs too much
-constexpr std::int64_t kManyRows = 128;     // with so many, copying is cheap
+constexpr std::int64_t kManyRows = 128;     // with this many, copying is cheap
 
-/// As the struct of the kernel.
+/// Layout of the kernel's struct; must match cl_kernels/conv/conv2d_gemm_weights.cl.
 struct Gradient {
     std::int64_t x_image, x_channel, dout_image, dout_channel, partial;
     std::int32_t channels, filters, taps_h, taps_w, height, width, rows, columns, stride_h, stride_w, pad_top, pad_left,
@@ -30,15 +30,15 @@ struct Gradient {
     std::int32_t panels, panels_each, row_panels, row_panels_each, swapped;
 };
 
-/// Parts of equal size: as few as `most` allows, as many as `wanted` if they stay as large as `least`.
+/// Returns the size of equal parts: as few parts as `most` allows, up to `wanted` parts of at least `least`.
 std::int64_t part(std::int64_t all, std::int64_t most, std::int64_t least, std::int64_t wanted) {
     const std::int64_t parts = std::max(ceil_div(all, std::max<std::int64_t>(1, most)),
                                         std::min(wanted, all / std::max<std::int64_t>(1, least)));
     return ceil_div(all, std::max<std::int64_t>(1, parts));
 }
 
-/// Rows and columns of the product. Each element of the operand that is copied is used once for each row; when that is
-/// x (`swapped`), the result needs no transposition.
+/// Rows and columns of the product. Each element of the copied operand is used once for each row; if that is x
+/// (`swapped`), the result needs no transposition.
 struct Sides {
     bool swapped;
     std::int64_t channels, filters;
@@ -63,7 +63,7 @@ Room room_on(const Device& device, DType dtype) {
     return {std::min(kBlockBytes, local / 2) / element, std::min(kSumBytes, local / 2) / element};
 }
 
-/// The tile, if the sums of each tap find room; one that a variant names and that does not fit counts as none.
+/// Returns the tile if the sums of each tap fit into local memory; a variant that does not fit is ignored.
 std::optional<RegisterTile> tile_on(const Device& device, const Conv2dProblem& problem, std::string_view variant) {
     const VectorForm form = vector_form(device, problem.dtype);
     const Sides sides = sides_of(problem);
@@ -72,7 +72,7 @@ std::optional<RegisterTile> tile_on(const Device& device, const Conv2dProblem& p
     return variant.empty() ? std::nullopt : tile_on(device, problem, {});
 }
 
-/// The product's k in blocks: parts of an image, whole rows if they are short, or several images.
+/// Blocks of the product's k: parts of an image, whole rows if they are short, or several images.
 struct Blocks {
     std::int64_t images_each, positions_each, count;
 };
@@ -86,7 +86,7 @@ Blocks blocks_of(const Conv2dProblem& problem, std::int64_t max_k) {
     return {1, positions_each, problem.images * ceil_div(plane, positions_each)};
 }
 
-/// The work-groups: parts of the columns and rows, then of k.
+/// Partition into work-groups: parts of the columns and rows, then of k.
 struct Cut {
     std::int64_t panels_each, row_panels_each, tiles, blocks_each, chunks;
 };
@@ -121,7 +121,7 @@ void backward_weights(const Conv2dProblem& problem, const Conv2dOperands& operan
     const Device device = operands.x.device();
     const VectorForm form = vector_form(device, problem.dtype);
     const auto [swapped, channels, filters] = sides_of(problem);
-    // Single numbers of x are read in the innermost loop, where halves would be made f32 over and over.
+    // The innermost loop reads single numbers of x, which would upcast f16 and bf16 repeatedly.
     const View x = widened(swapped ? operands.out : operands.x), &dout = swapped ? operands.x : operands.out;
     const RegisterTile tile = tile_on(device, problem, variant).value();
     const std::int64_t columns = tile.vectors * form.vector, panels = ceil_div(filters, columns),

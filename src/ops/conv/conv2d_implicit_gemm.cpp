@@ -1,4 +1,4 @@
-// Convolution as a matrix product by tiles in local memory (cl_kernels/conv/conv2d_implicit_gemm.cl), on GPU-like devices.
+// Convolution as an implicit GEMM by tiles in local memory (cl_kernels/conv/conv2d_implicit_gemm.cl), simt kernels.
 #include <algorithm>
 
 #include "conv2d_strategy.hpp"
@@ -12,7 +12,7 @@ namespace {
 
 enum class Stage : std::uint8_t { sum, backward_weights, flip, reduce };
 
-/// As the structs of the kernels.
+/// Layout of the kernels' structs; must match cl_kernels/conv/conv2d_implicit_gemm.cl.
 struct Conv {
     std::int64_t x_image, x_channel, out_image, out_channel, out_first, a_group = 0, a_across = 0, a_along = 0,
                                                                         partial = 0;
@@ -30,7 +30,7 @@ Kernel kernel_of(const Device& device, const char* name, Stage stage, Defines de
     return {device, {"conv2d_implicit_gemm.cl", name, defines.set("STAGE", static_cast<std::int64_t>(stage))}};
 }
 
-/// What a sum reads and writes, as far as the cut does not matter.
+/// The arguments of a sum that do not depend on the tile.
 Conv arguments_of(const Conv2dSum& sum, const Conv2dProblem& problem, const View& x, const View& out) {
     Conv d = sum_arguments<Conv>(sum, problem, x, out);
     d.inner = narrow(sum.channels * sum.taps());
@@ -45,7 +45,7 @@ void set_cut(Conv& d, const TileConfig& cut, std::int64_t rows, std::int64_t col
     d.column_tiles = narrow(ceil_div(columns, cut.tile.columns()));
 }
 
-/// What `step` adds to a number with digits of the given sizes.
+/// Increments of the digits of a mixed-radix number with the given sizes for an addition of `step`.
 void set_jump(Conv& d, std::int64_t step, std::int64_t middle, std::int64_t inner) {
     d.jump_c = narrow(step / (middle * inner));
     d.jump_h = narrow(step % (middle * inner) / inner);
@@ -62,7 +62,7 @@ Range items_of(const Kernel& kernel, std::int64_t count) {
     return {round_up(to_size(count), group), group};
 }
 
-/// The weights of a phase of backward_input, [group][k][row].
+/// The flipped weights of a phase of backward_input, [group][k][row].
 View flipped(const Conv2dProblem& problem, const Conv2dSum& sum, const View& weight) {
     const auto& [vertical, horizontal] = sum.axes;
     const std::int64_t count = problem.groups * sum.channels * sum.taps() * sum.filters;
@@ -81,7 +81,7 @@ View flipped(const Conv2dProblem& problem, const Conv2dSum& sum, const View& wei
     return packed;
 }
 
-/// The product of a sum. Parts of k are only for sums that cover all of the result.
+/// The matrix product of a sum. Split-K only for sums that cover the whole result.
 TiledGemm product_of(const Conv2dSum& sum, const Conv2dProblem& problem) {
     const auto& [vertical, horizontal] = sum.axes;
     return {.rows = sum.filters,
@@ -131,7 +131,7 @@ void run_sum(const Conv2dSum& sum, const Conv2dProblem& problem, const View& x, 
                              out.argument(), any.argument()}));
 }
 
-/// Of backward_weights: rows are filters, columns are streams, k are positions.
+/// The matrix product of backward_weights: rows are filters, columns are streams, k are positions.
 TiledGemm weights_product(const Conv2dProblem& problem) {
     return {.rows = problem.filters_per_group(),
             .columns = problem.channels_per_group() * problem.taps(),
@@ -169,7 +169,7 @@ class Conv2dImplicitGemm final : public Conv2dStrategy {
   public:
     [[nodiscard]] std::string_view name() const override { return "implicit_gemm"; }
 
-    /// Positions, and elements of an image, are 32-bit numbers here.
+    /// Positions, and elements of an image, are 32-bit numbers.
     [[nodiscard]] bool is_applicable(const Conv2dProblem& problem, const Device& device) const override {
         if (problem.style != KernelStyle::simt || !local_tiles_fit(device, compute_type(problem.dtype))) return false;
         std::array<std::int64_t, 2> reach{};

@@ -1,4 +1,4 @@
-// Gradients of a convolution by single elements, 1 x 1 without strides and padding, as what they are: matrix products.
+// Gradients of a 1 x 1 convolution without strides and padding, as matrix products.
 #include <declivity/ops/matmul.hpp>
 
 #include "conv2d_strategy.hpp"
@@ -6,13 +6,13 @@
 namespace declivity::ops {
 namespace {
 
-constexpr std::int64_t kMinWeights = 1 << 14;  // with fewer, a launch that adds up parts of long sums costs too much
+constexpr std::int64_t kMinWeights = 1 << 14;  // below this, a launch for split-K sums costs too much
 
 class Conv2dMatmul final : public Conv2dStrategy {
   public:
     [[nodiscard]] std::string_view name() const override { return "matmul"; }
 
-    /// Gradients of weights only of one image, since the sum over several runs along two axes.
+    /// Weight gradients only for a single image, since several would need a sum over two axes.
     [[nodiscard]] bool is_applicable(const Conv2dProblem& problem, const Device&) const override {
         constexpr std::array<std::int64_t, 2> one{1, 1}, none{0, 0};
         const bool single =

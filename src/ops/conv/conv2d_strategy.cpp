@@ -1,4 +1,4 @@
-// The strategies of a convolution: which one serves, measured and explained.
+// The strategies of convolutions: choice, measurement and explanation.
 #include <array>
 
 #include <declivity/ops/tuning.hpp>
@@ -45,7 +45,7 @@ const StrategySet<Conv2dStrategy>& strategy_set() {
     return set;
 }
 
-/// What `each` says of the problems of all directions, one after the other.
+/// Concatenates the results of `each` for the problems of all directions.
 template <class Each>
 std::string in_all_directions(const Device& device, const Conv2dShape& shape, Each each) {
     std::string text;

@@ -1,4 +1,4 @@
-// Layer 2, private. The strategies behind convolutions.
+// Layer 2, private. The strategies of convolutions.
 #pragma once
 
 #include <array>
@@ -20,7 +20,7 @@ namespace declivity::ops {
 
 enum class Conv2dDirection : std::uint8_t { forward, backward_input, backward_weights };
 
-/// What is to be computed; N >= 1. Pairs are vertical, horizontal.
+/// A convolution problem; N >= 1. Pairs are vertical, horizontal.
 struct Conv2dProblem {
     Conv2dDirection direction = Conv2dDirection::forward;
     DType dtype = DType::f32;
@@ -32,8 +32,8 @@ struct Conv2dProblem {
     std::array<std::int64_t, 2> filter{1, 1};  ///< R, S
     std::array<std::int64_t, 2> output{1, 1};  ///< P, Q
     std::array<std::int64_t, 2> stride{1, 1}, padding{0, 0}, dilation{1, 1};
-    bool constant_weight = false;  ///< of forward: what is made of it may be kept
-    bool winograd = true;  ///< whether Winograd's transforms, which round more, are allowed (DECLIVITY_WINOGRAD)
+    bool constant_weight = false;  ///< of forward: packed copies of it may be cached
+    bool winograd = true;          ///< allows Winograd's transforms, which round more (DECLIVITY_WINOGRAD)
 
     [[nodiscard]] std::int64_t channels_per_group() const { return channels / groups; }
     [[nodiscard]] std::int64_t filters_per_group() const { return filters / groups; }
@@ -75,25 +75,26 @@ DECLIVITY_API Conv2dProblem conv2d_problem(std::string_view function, Conv2dDire
                                            KernelStyle style, const Shape& x, const Shape& weight,
                                            const Conv2dParameters& options);
 
-/// x is (N, C, H, W), weight (O, C / groups, R, S), out (N, O, P, Q); those that a direction computes are written. For
-/// the backward directions `out` and the written one are gradients.
+/// x is (N, C, H, W), weight (O, C / groups, R, S), out (N, O, P, Q); the ones that a direction computes are written.
+/// For the backward directions `out` and the written one are gradients.
 struct Conv2dOperands {
     View x, weight, out;
-    std::optional<View> bias = {};  ///< of forward; of backward_weights its gradient, for strategies that say so
-    KernelEpilogue epilogue =
-        {};  ///< of forward and backward_input, without a bias of its own, for strategies that say so
-    std::vector<SplitKPartial>* sums =
-        nullptr;  ///< of backward_weights: where sums go that the caller will add up; null: the strategy does
+    /// Of forward; of backward_weights its gradient, for strategies with gives_bias_gradient().
+    std::optional<View> bias = {};
+    /// Of forward and backward_input, without a bias of its own, for strategies that fuse it.
+    KernelEpilogue epilogue = {};
+    /// Of backward_weights: receives partial results that the caller will reduce; null: the strategy reduces them.
+    std::vector<SplitKPartial>* sums = nullptr;
 };
 
-/// For backward_weights, whose work-items leave partial results: result = the sum of `partials` (k, elements of the
-/// result).
+/// Reduces partial results of backward_weights, or appends them to operands.sums: result = the sum of `partials` (k,
+/// elements of the result).
 void reduce_partials(const Conv2dProblem& problem, const Conv2dOperands& operands, const View& partials,
                      const View& result);
 
 class Conv2dStrategy : public Strategy<Conv2dProblem, Conv2dOperands> {
   public:
-    /// Whether backward_weights gives the gradient of the bias, too.
+    /// Returns whether backward_weights also computes the gradient of the bias.
     [[nodiscard]] virtual bool gives_bias_gradient() const { return false; }
 
   protected:
@@ -101,7 +102,7 @@ class Conv2dStrategy : public Strategy<Conv2dProblem, Conv2dOperands> {
 };
 using Conv2dChoice = StrategyChoice<Conv2dStrategy>;
 
-/// All strategies, the preferred first; the last one, `direct`, serves everything.
+/// All strategies in order of preference; the last one, `direct`, is applicable to everything.
 DECLIVITY_API std::span<const Conv2dStrategy* const> conv2d_strategies();
 const Conv2dStrategy& conv2d_banded();
 const Conv2dStrategy& conv2d_depthwise();
@@ -116,12 +117,12 @@ const Conv2dStrategy& conv2d_tiled();
 const Conv2dStrategy& conv2d_winograd2();
 const Conv2dStrategy& conv2d_winograd4();
 
-/// The strategy that DECLIVITY_CONV2D names if it can serve, otherwise the one that was measured as the fastest,
-/// otherwise the first that can serve and pays.
-/// @throws ValueError when DECLIVITY_CONV2D names none
+/// Returns the strategy that DECLIVITY_CONV2D names if it is applicable, otherwise the one measured as the fastest,
+/// otherwise the first that is applicable and profitable.
+/// @throws ValueError if DECLIVITY_CONV2D names no strategy
 DECLIVITY_API Conv2dChoice choose_conv2d(const Conv2dProblem& problem, const Device& device);
 
-/// Under which name a problem's measurements are kept.
+/// The key of a problem's measurements.
 std::string tuning_key(const Conv2dProblem& problem);
 
 }  // namespace declivity::ops

@@ -22,8 +22,8 @@ Conv2dSum forward(const Conv2dProblem& problem) {
     return sum;
 }
 
-/// backward_input: h = p * stride + r * dilation - padding. Positions h = stride * i + phase of x meet the elements r
-/// of the filter for which stride divides phase + padding - r * dilation, and then p is i plus that quotient.
+/// backward_input: h = p * stride + r * dilation - padding. Positions h = stride * i + phase of x use the filter
+/// elements r for which stride divides phase + padding - r * dilation; p is then i plus that quotient.
 std::vector<Conv2dAxis> phases_of(const Conv2dProblem& problem, std::size_t axis) {
     const std::int64_t stride = problem.stride[axis];
     std::vector<Conv2dAxis> phases;

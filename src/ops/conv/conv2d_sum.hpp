@@ -1,4 +1,4 @@
-// What the convolutions as matrix products share: forward and backward_input as sums of one form.
+// Declarations shared by the convolutions as matrix products: forward and backward_input as sums of one form.
 #pragma once
 
 #include <array>
@@ -10,26 +10,26 @@
 
 namespace declivity::ops {
 
-/// Positions along an axis, the elements of the filter that meet them, and where: position p and tap i meet input
-/// element p * step + first + i * dilation, and element at + i * by of the filter.
+/// Positions and taps along an axis: position p and tap i use input element p * step + first + i * dilation and filter
+/// element at + i * by.
 struct Conv2dAxis {
     std::int64_t size = 0, step = 1, first = 0, dilation = 1, taps = 0, at = 0, by = 1;
 };
 
-/// The sum that a launch computes, over the channels of a group and the taps.
+/// The sum of a launch, over the channels of a group and the taps.
 struct Conv2dSum {
     std::array<Conv2dAxis, 2> axes;
     std::int64_t channels, filters;     // of a group
-    std::array<std::int64_t, 2> input;  // height and width of what is read
+    std::array<std::int64_t, 2> input;  // height and width of the operand that is read
     std::int64_t out_first, out_row_step, out_column_step;
     [[nodiscard]] std::int64_t taps() const { return axes[0].taps * axes[1].taps; }
 };
 
-/// One for forward, one for each phase of positions for backward_input. An empty sum has no channels, and one tap.
-/// Where windows are single elements that follow one another, an image is one row.
+/// Returns one sum for forward, one for each phase of positions for backward_input. An empty sum has no channels, and
+/// one tap. If windows are single consecutive elements, an image is treated as one row.
 std::vector<Conv2dSum> conv2d_sums(const Conv2dProblem& problem);
 
-/// Calls launch(sum, what is read, what is written, bias) for each of the sums of forward or backward_input.
+/// Calls launch(sum, operand read, operand written, bias) for each sum of forward or backward_input.
 template <class Launch>
 void for_each_sum(const Conv2dProblem& problem, const Conv2dOperands& operands, Launch launch) {
     const bool forward = problem.direction == Conv2dDirection::forward;
@@ -39,7 +39,7 @@ void for_each_sum(const Conv2dProblem& problem, const Conv2dOperands& operands, 
                forward ? operands.bias : none);
 }
 
-/// Of the kernels' struct what they have in common: how x and out lie, and what the sum adds up.
+/// The common members of the kernels' structs: layouts of x and out, and the terms of the sum.
 template <class Conv>
 Conv sum_arguments(const Conv2dSum& sum, const Conv2dProblem& problem, const View& x, const View& out) {
     const auto& [vertical, horizontal] = sum.axes;

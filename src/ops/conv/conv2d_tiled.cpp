@@ -12,21 +12,21 @@ namespace declivity::ops {
 namespace tiled {
 namespace {
 
-// A work-item of a CPU-like device goes on over tiles until it did this many vector multiply-adds: some microseconds,
-// so that its start does not count.
+// A simd work-item processes tiles until it has done this many vector multiply-adds, some microseconds, so that its
+// start-up cost is negligible.
 constexpr std::int64_t kCpuWork = 30000;
 /// Output channels and vectors of positions of a register tile.
 struct TileSize {
     std::int64_t filters, vectors;
 };
-// What the cost model may choose from. Few, because each is a kernel to compile: for 32 registers, for 16, for what has
-// few channels, and for small images.
+// The candidates of the cost model. Few, since each is a kernel to compile: for 32 registers, for 16, for few channels,
+// and for small images.
 constexpr std::array kCpuTiles{TileSize{8, 3}, TileSize{6, 4}, TileSize{4, 6}, TileSize{6, 2}, TileSize{4, 3},
                                TileSize{2, 6}, TileSize{1, 8}, TileSize{8, 1}, TileSize{2, 2}};
 constexpr std::array kGpuTiles{TileSize{8, 4}, TileSize{8, 1}, TileSize{2, 4}, TileSize{1, 1}};
 constexpr std::int64_t kMaxVectors = 8;
 
-/// As the structs of the kernels.
+/// Layout of the kernels' structs; must match cl_kernels/conv/conv2d_tiled.cl.
 struct Pack {
     std::int64_t group_step, filter_step, channel_step;
     std::int32_t channels, filters, blocks, taps, first, step_h, step_w, across;
@@ -40,8 +40,8 @@ struct Tile {
     std::array<std::int32_t, kMaxTaps> offset;
 };
 
-/// The tile of least cost, by counting multiply-adds and loads (a load of x mostly crosses a cache line, so it counts
-/// twice), of which a processor core does as many at once; what a tile covers beyond the edges is lost.
+/// Returns the tile of least cost, by counting multiply-adds and loads (a load of x mostly crosses a cache line, so it
+/// counts twice), of which a core executes as many at once; work beyond the edges is wasted.
 TileSize choose_tile(const Form& form, std::int64_t filters, std::int64_t flat) {
     TileSize best{1, 1};
     double least = std::numeric_limits<double>::infinity();
@@ -57,7 +57,7 @@ TileSize choose_tile(const Form& form, std::int64_t filters, std::int64_t flat) 
     return best;
 }
 
-/// One sum over channels and taps, into the positions of `out` that it covers.
+/// One sum over channels and taps, for the positions of `out` that it covers.
 struct Sum {
     std::int64_t channels, filters;                      ///< input and output channels of a group
     std::int64_t channel_step, filter_step, group_step;  ///< in the weights
@@ -67,13 +67,13 @@ struct Sum {
     std::int64_t taps = 0;
     std::array<std::int32_t, kMaxTaps> source{};  ///< in the filter
     std::array<std::int32_t, kMaxTaps> offset{};  ///< in the padded input
-    // The same by arithmetic.
+    // The same offsets by arithmetic.
     std::int64_t across = 1;  ///< taps along the horizontal axis
     std::int64_t first = 0, step_h = 0, step_w = 0;
     std::array<TapAxis, 2> axes{};
 };
 
-/// The weights in the order in which tiles read them. @param blocks of output channels
+/// Packs the weights in the order in which tiles read them. @param blocks of output channels
 View packed_weights(const Sum& sum, const Conv2dProblem& problem, const View& weight, std::int64_t blocks,
                     std::int64_t filters_each, std::size_t group, const Defines& defines) {
     const Device device = weight.device();
@@ -144,7 +144,7 @@ void run(const Sum& sum, const Conv2dProblem& problem, const Form& form, const P
         {tile, input.copy.argument(), packed.argument(), out.argument(), bias ? bias->argument() : packed.argument()});
 }
 
-/// Elements that the last vectors may read behind the last plane.
+/// Elements that the last vectors may read past the last plane.
 std::int64_t tail_of(const Form& form) { return kMaxVectors * form.run(); }
 
 void forward(const Conv2dProblem& problem, const Conv2dOperands& operands) {
@@ -172,9 +172,8 @@ void forward(const Conv2dProblem& problem, const Conv2dOperands& operands) {
     run(sum, problem, form, input, operands.weight, operands.out, operands.bias);
 }
 
-// ---- backward_input: h = p * stride + r * dilation - padding. Positions h = stride * i + phase of x meet the elements
-//   r of
-// the filter for which stride divides phase + padding - r * dilation, and then p = i + shift.
+// ---- backward_input: h = p * stride + r * dilation - padding. Positions h = stride * i + phase of x use the filter
+// elements r for which stride divides phase + padding - r * dilation; then p = i + shift.
 
 struct Meeting {
     std::int64_t element, shift;
@@ -197,7 +196,7 @@ std::vector<Phase> phases_of(const Conv2dProblem& problem, std::size_t axis) {
     return phases;
 }
 
-/// What one meeting adds to another, which all do alike; `along` is either number.
+/// The common difference of successive meetings; `along` is either number.
 std::int64_t step_of(const Phase& phase, std::int64_t Meeting::*along) {
     return phase.meetings.size() > 1 ? phase.meetings[1].*along - phase.meetings[0].*along : 0;
 }
@@ -210,7 +209,7 @@ TapAxis taps_of(const Phase& phase, const PadAxis& axis, std::int64_t unit) {
             .first = narrow((phase.meetings[0].shift + axis.origin) * unit)};
 }
 
-/// The part of the output's gradient, zeros around it included, that all phases together look at.
+/// The part of the output's gradient, including zero padding, that all phases together read.
 PadAxis reach_of(const std::vector<Phase>& phases) {
     std::int64_t first = std::numeric_limits<std::int64_t>::max(), end = std::numeric_limits<std::int64_t>::min();
     for (const Phase& phase : phases)
@@ -262,7 +261,7 @@ class Conv2dTiled final : public Conv2dStrategy {
   public:
     [[nodiscard]] std::string_view name() const override { return "tiled"; }
 
-    /// Positions within a plane are 32-bit numbers here.
+    /// Positions within a plane are 32-bit numbers.
     [[nodiscard]] bool is_applicable(const Conv2dProblem& problem, const Device&) const override {
         if (problem.taps() > kMaxTaps) return false;
         std::array<std::int64_t, 2> reach{};

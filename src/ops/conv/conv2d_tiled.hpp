@@ -1,4 +1,4 @@
-// What the parts of the tiled convolution share: the form of the device, and padded copies of images.
+// Declarations shared by the parts of the tiled convolution: the form of a device, and padded copies of images.
 #pragma once
 
 #include <array>
@@ -8,46 +8,46 @@
 
 namespace declivity::ops::tiled {
 
-/// Filters of more elements are left to the direct strategy: the offsets of a filter's elements travel as an argument.
+/// Larger filters are left to the direct strategy: the offsets of the filter elements are passed as an argument.
 constexpr std::int64_t kMaxTaps = 128;
 
-/// How kernels are shaped for a device (vectors.clh).
+/// Vector sizes of the kernels for a device (vectors.clh).
 struct Form {
     std::int64_t vector;     ///< VW
     std::int64_t group;      ///< GROUP
-    std::int64_t registers;  ///< vectors of VW that a work-item may keep
+    std::int64_t registers;  ///< vectors of VW available to a work-item
     [[nodiscard]] std::int64_t run() const { return vector * group; }
 };
 Form form_of(const Device& device, KernelStyle style, DType dtype);
-/// REAL, VW, GROUP, MAX_TAPS.
+/// Defines REAL, VW, GROUP, MAX_TAPS.
 Defines defines_of(const Form& form, DType dtype);
 
-/// How one axis of a padded copy is made: phase k holds the source positions i * stride + k * step % stride - origin
-/// for i in [0, size), zero where there are none.
+/// Padding of one axis of a copy: phase k has the source positions i * stride + k * step % stride - origin for i in [0,
+/// size), zero outside of the source.
 struct PadAxis {
     std::int64_t size = 1;
     std::int64_t stride = 1, phases = 1, step = 0, origin = 0;
 };
 
-/// A copy of all planes of an image tensor, padded and cut into phases, rows after rows without gaps.
+/// A copy of all planes of an image tensor, padded and divided into phases, in contiguous rows.
 struct Padded {
     View copy;
     std::int64_t channel = 0;  ///< elements from one plane to the next
     std::int64_t image = 0;    ///< elements from one image to the next
 };
 
-/// Copies `source` (N, C, H, W). Each plane is made a multiple of `multiple` elements long, and `tail` zeros follow
+/// Copies `source` (N, C, H, W). The length of each plane is rounded up to `multiple` elements, and `tail` zeros follow
 /// the last.
 Padded pad(const View& source, const std::array<PadAxis, 2>& axes, const Form& form, KernelStyle style,
            std::int64_t multiple, std::int64_t tail);
 
-/// As the struct of cl_kernels/lib/taps.clh.
+/// Layout of the kernels' struct; must match cl_kernels/lib/taps.clh.
 struct TapAxis {
     std::int32_t period = 1, phase = 0, dilation = 0, stride = 1, unit = 0, first = 0;
 };
 
-/// For the sums over windows of x that forward and backward_weights share: how x is padded, and where in the copy the
-/// filter's elements lie.
+/// Windows of x in the sums of forward and backward_weights: padding of x, and offsets of the filter elements in the
+/// copy.
 struct Windows {
     std::array<PadAxis, 2> axes;
     std::array<std::int32_t, kMaxTaps> offset{};  ///< element (r, s) of the filter at r * S + s
@@ -57,8 +57,8 @@ Windows windows_of(const Conv2dProblem& problem);
 /// Elements of one plane of a padded copy.
 std::int64_t plane_of(const std::array<PadAxis, 2>& axes);
 
-/// Where the parts of a gradient of the bias go, (chunks, O): the gradient itself when there is but one, any view when
-/// none is wanted.
+/// Output of the partial gradients of the bias, (chunks, O): the gradient itself if there is only one, any view if it
+/// is not requested.
 View bias_partials(const Conv2dOperands& operands, std::int64_t chunks);
 
 void backward_weights(const Conv2dProblem& problem, const Conv2dOperands& operands);

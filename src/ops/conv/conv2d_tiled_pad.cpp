@@ -11,10 +11,10 @@ namespace {
 
 constexpr std::int64_t kGpuGroup = 64;  // work-items
 constexpr std::int64_t kGpuRegisters =
-    48;  // accumulators and operands of a work-item that leave enough of them in flight
+    48;  // accumulators and operands of a work-item that leave enough work-items in flight
 constexpr std::size_t kGpuCopyGroup = 256;
 
-/// As the struct Pad of the kernels.
+/// Layout of the kernels' struct Pad; must match cl_kernels/conv/conv2d_tiled_pad.cl.
 struct PadArguments {
     std::int64_t planes, plane, total;
     std::int32_t height, width, rows, pitch;
@@ -79,7 +79,7 @@ Windows windows_of(const Conv2dProblem& problem) {
     std::array<std::int64_t, 2> residues{};
     for (std::size_t i = 0; i < 2; ++i) {
         const std::int64_t stride = problem.stride[i], dilation = problem.dilation[i];
-        // Element r of the filter meets the remainder r * dilation % stride, which repeats after so many elements.
+        // Element r of the filter has the remainder r * dilation % stride, which has this period.
         residues[i] = stride / std::gcd(stride, dilation);
         windows.axes[i] = {.size = problem.output[i] + (problem.filter[i] - 1) * dilation / stride,
                            .stride = stride,

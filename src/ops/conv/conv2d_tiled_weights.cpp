@@ -17,9 +17,9 @@ namespace declivity::ops {
 namespace tiled {
 namespace {
 
-// The images of a chunk stay in a processor core's own cache while all its work-groups pass over them.
+// The images of a chunk stay in a core's private cache while all its work-groups pass over them.
 constexpr std::int64_t kCpuCache = 512 * 1024;  // bytes
-constexpr std::int64_t kCpuGroups = 4;          // work-groups wanted for each compute unit
+constexpr std::int64_t kCpuGroups = 4;          // target number of work-groups for each compute unit
 constexpr std::int64_t kGpuGroups = 32;
 constexpr std::int64_t kMaxPartials = 64 << 20;  // bytes
 
@@ -27,12 +27,12 @@ constexpr std::int64_t kMaxPartials = 64 << 20;  // bytes
 struct TileSize {
     std::int64_t filters, streams;
 };
-// What the cost model may choose from; few, because each is a kernel to compile.
+// The candidates of the cost model; few, since each is a kernel to compile.
 constexpr std::array kCpuTiles{TileSize{4, 6}, TileSize{3, 9}, TileSize{6, 4}, TileSize{4, 3},
                                TileSize{2, 6}, TileSize{1, 9}, TileSize{1, 3}};
 constexpr std::array kGpuTiles{TileSize{6, 6}, TileSize{2, 9}, TileSize{4, 2}, TileSize{1, 1}};
 
-/// As the struct of the kernel.
+/// Layout of the kernel's struct; must match cl_kernels/conv/conv2d_tiled_weights.cl.
 struct Streams {
     std::int64_t x_image, x_channel, dout_image, dout_channel, partial;
     std::int32_t channels, filters, filter_blocks, stream_blocks, groups, taps, flat, images, images_each, across;
@@ -40,7 +40,7 @@ struct Streams {
     std::array<std::int32_t, kMaxTaps> offset;
 };
 
-/// As choose_tile of the forward pass; a load of dout is aligned and counts once.
+/// Like choose_tile of the forward pass, but a load of dout is aligned and counts once.
 TileSize choose_tile(const Form& form, std::int64_t filters, std::int64_t streams) {
     TileSize best{1, 1};
     double least = std::numeric_limits<double>::infinity();
@@ -56,7 +56,7 @@ TileSize choose_tile(const Form& form, std::int64_t filters, std::int64_t stream
     return best;
 }
 
-/// Into how many chunks the images are cut, at least: enough work-groups for the device.
+/// The minimum number of chunks of images: enough work-groups for the device.
 std::int64_t images_each(const Conv2dProblem& problem, const Device& device, std::int64_t groups_each,
                          std::int64_t image_bytes) {
     const bool cpu = problem.style == KernelStyle::simd;

@@ -14,7 +14,7 @@ KernelEpilogue widened(KernelEpilogue epilogue) {
     return epilogue;
 }
 
-/// An operand in f32, or room for one that is written.
+/// The operand upcast to f32, or an f32 buffer if it is written.
 View copy_of(const View& operand, bool written) {
     return written ? View::make(operand.device(), compute_type(operand.dtype), operand.shape) : widened(operand);
 }

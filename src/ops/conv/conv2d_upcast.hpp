@@ -1,16 +1,16 @@
-// Layer 2, private. Strategies of convolutions that read f32 and f64 alone, for f16 and bf16, too.
+// Layer 2, private. Runs f32 and f64 convolution strategies for f16 and bf16 by upcasting.
 #pragma once
 
 #include "conv2d_strategy.hpp"
 
 namespace declivity::ops {
 
-/// A strategy, and for halves the same on copies in f32 that live for its launches; the result is rounded once. Such
-/// copies take the memory that halves are to save, so by rule of thumb they pay only where nothing that reads halves
-/// comes near.
+/// Wraps a strategy. f16 and bf16 operands are upcast to temporary f32 copies; the result is rounded once. Since the
+/// copies use the memory that 16-bit types should save, the heuristic treats them as profitable only where no strategy
+/// that reads 16-bit floats is nearly as fast.
 class Conv2dUpcast final : public Conv2dStrategy {
   public:
-    /// Of halves: whether it may serve by rule of thumb, or only where it was measured to be the fastest.
+    /// For f16 and bf16: profitable by the heuristic, or only if measured as the fastest.
     enum class When : bool { measured, profitable };
 
     constexpr Conv2dUpcast(const Conv2dStrategy& of, When when) : of_(of), when_(when) {}
@@ -23,7 +23,7 @@ class Conv2dUpcast final : public Conv2dStrategy {
         return (!is_16bit_float(problem.dtype) || when_ == When::profitable) &&
                of_.is_profitable(wide(problem), device);
     }
-    /// What it made of a copy would be kept with that.
+    /// A packed copy would be cached with the temporary operand.
     [[nodiscard]] bool keeps_constants(const Conv2dProblem& problem) const override {
         return !is_16bit_float(problem.dtype) && of_.keeps_constants(problem);
     }
@@ -45,7 +45,7 @@ class Conv2dUpcast final : public Conv2dStrategy {
     void run(const Conv2dProblem& problem, const Conv2dOperands& operands, std::string_view variant) const override;
 
   private:
-    /// What the strategy is asked in place of a problem of halves.
+    /// The f32 problem that replaces a 16-bit one.
     static Conv2dProblem wide(const Conv2dProblem& problem);
 
     const Conv2dStrategy& of_;

@@ -1,4 +1,4 @@
-// Which convolutions Winograd's minimal filtering serves, and what it costs.
+// Applicability and cost model of Winograd convolutions (minimal filtering).
 #include "conv2d_winograd.hpp"
 
 #include <algorithm>
@@ -7,18 +7,18 @@
 namespace declivity::ops::winograd {
 namespace {
 
-// Costs in ns of one core with AVX-512, of which only the relations count.
+// Costs in ns of one core with AVX-512; only their ratios matter.
 constexpr double kMultiply = 2.0 / 85,
                  kMultiplyDirectly = 2.0 / 70;  // a multiply-add of a product, and of a convolution without transforms
-constexpr std::int64_t kFar = 1 << 20;          // weights, transformed, that leave the caches
-constexpr std::int64_t kVeryFar = 1 << 22;      // and those that leave the last cache too
+constexpr std::int64_t kFar = 1 << 20;          // transformed weights that exceed the caches
+constexpr std::int64_t kVeryFar = 1 << 22;      // and those that exceed the last-level cache
 constexpr double kReadVeryFarWeight = 1.2;      // an element, by F(4 x 4)
 constexpr double kTransform = 0.8, kTransformWeight = 0.7, kTransformFarWeight = 2.5,
                  kReadFarWeight = 0.15;                                                    // an element, by F(4 x 4)
 constexpr double kMultiplyTwo = 2.0 / 45, kTransformTwo = 0.5, kTransformWeightTwo = 3.2;  // by F(2 x 2)
 constexpr double kTransformGradient = 13,
-                 kStoreGradient = 10;  // of a filter and a channel: from sums, and where they are sums
-constexpr std::int64_t kLanes = 16;    // channels, and filters, that are transformed at a time
+                 kStoreGradient = 10;  // of a filter and a channel: from sums, and in the sums
+constexpr std::int64_t kLanes = 16;    // channels, and filters, transformed at a time
 constexpr std::int64_t kTiles = 48;    // for which weights are read once
 
 }  // namespace
@@ -83,7 +83,7 @@ std::int64_t cheapest(const Conv2dProblem& problem) {
         const auto padded = [](std::int64_t value) { return ceil_div(value, kLanes) * kLanes; };
         const std::int64_t channels = padded(problem.channels), filters = padded(problem.filters),
                            tiles = problem.images * ceil_div(to[0], 4) * ceil_div(to[1], 4);
-        // Each part of the filters transforms the channels anew, and each part of the channels the filters.
+        // Each part of the filters transforms the channels again, and each part of the channels the filters.
         const double parts =
             std::max(1.0, std::sqrt(static_cast<double>(channels * filters) / static_cast<double>(kMaxPairs)));
         const double four = 36 * static_cast<double>(tiles) *

@@ -1,5 +1,5 @@
 // Convolution with 3 x 3 filters by Winograd's minimal filtering, F(2 x 2, 3 x 3)
-// (cl_kernels/conv/conv2d_winograd2.cl), on CPU-like devices.
+// (cl_kernels/conv/conv2d_winograd2.cl), simd kernels.
 #include <algorithm>
 
 #include "conv2d_winograd.hpp"
@@ -13,29 +13,30 @@ namespace declivity::ops {
 namespace {
 
 constexpr std::int64_t kTile = 2, kElements = 16;
-constexpr std::int64_t kTransformedBytes = 4 << 20;  // of inputs and products at a time, that stay in the last cache
-constexpr std::int64_t kMinColumns = 96;             // tiles at a time, so that the weights are used often enough
-constexpr std::int64_t kSpread = 16;                 // elements, about a cache line
-constexpr std::int64_t kWork = 1 << 14;              // transformed elements that are worth a work-item
+constexpr std::int64_t kTransformedBytes = 4
+                                           << 20;  // of inputs and products at a time, to stay in the last-level cache
+constexpr std::int64_t kMinColumns = 96;           // tiles at a time, so that the weights are reused enough
+constexpr std::int64_t kSpread = 16;               // elements, about a cache line
+constexpr std::int64_t kWork = 1 << 14;            // minimum transformed elements of a work-item
 
-/// As the struct of the kernels.
+/// Layout of the kernels' struct; must match cl_kernels/conv/conv2d_winograd2.cl.
 struct Winograd {
     std::int64_t x_image, x_channel, x_count, out_image, out_channel, element = 0, first = 0;
     std::int32_t channels, filters, height, width, rows, columns, before_h, before_w, tiles_h, tiles_w,
         count = 0, panels = 0, each = 0, flip, has_bias, unused = 0;
 };
 
-/// How a problem is computed on a device.
+/// Plan of a problem for a device.
 struct Plan {
     RegisterTile tile;
     std::int64_t vector, tiles, row_panels;
     [[nodiscard]] std::int64_t columns() const { return tile.vectors * vector; }
 };
 
-// Not a multiple of the page, or all that is written at once would meet in the same sets of the caches.
+// Not a multiple of the page size, to avoid conflicts in the same cache sets.
 std::int64_t spread(std::int64_t value) { return ceil_div(value, kSpread) * kSpread + kSpread; }
 
-/// Of `all` channels so many that a work-group has enough to do, at `work` transformed elements each.
+/// The number of channels of a work-group, of `all`, that gives it enough work, with `work` transformed elements each.
 std::int64_t each_of(std::int64_t all, std::int64_t work) { return std::clamp<std::int64_t>(kWork / work, 1, all); }
 
 Winograd arguments_of(const Conv2dProblem& problem, const View& x, const View& out, bool has_bias) {
@@ -74,7 +75,7 @@ View transformed(const Plan& plan, Winograd d, const View& weight) {
     const View made =
         View::make(weight.device(), weight.dtype, {kElements, spread(plan.row_panels * d.channels * plan.tile.rows)});
     d.element = made.shape[1];
-    // So that all but the last store whole vectors.
+    // All but the last work-item store whole vectors.
     d.each = narrow(ceil_div(each_of(d.channels, kElements * plan.tile.rows), plan.vector) * plan.vector);
     launch(kernel_of(weight.device(), weight.dtype, plan, Stage::weights, "conv2d_winograd2_weights"),
            {{to_size(ceil_div(d.channels, d.each)), to_size(plan.row_panels), 1}, {1, 1, 1}},
@@ -94,7 +95,7 @@ void convolve(const Conv2dProblem& problem, const Conv2dOperands& operands) {
     const std::int64_t columns = plan.columns();
     const View weights = transformed(plan, d, operands.weight);
 
-    // As many tiles at a time as stay in the last cache.
+    // As many tiles at a time as fit the last-level cache.
     const std::int64_t fitting = std::max(kMinColumns, kTransformedBytes / ((d.channels + d.filters) * kElements *
                                                                             static_cast<std::int64_t>(size_of(dtype))));
     const std::int64_t all_panels = ceil_div(tiles, columns),

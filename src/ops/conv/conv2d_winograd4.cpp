@@ -1,5 +1,5 @@
 // Convolution with 3 x 3 filters by Winograd's minimal filtering, F(4 x 4, 3 x 3)
-// (cl_kernels/conv/conv2d_winograd4.cl), on CPU-like devices.
+// (cl_kernels/conv/conv2d_winograd4.cl), simd kernels.
 #include <algorithm>
 #include <array>
 
@@ -16,13 +16,13 @@ namespace {
 
 using namespace winograd;
 
-constexpr std::int64_t kScratchBytes = 768 * 1024;          // of a unit, that stay in the second cache
+constexpr std::int64_t kScratchBytes = 768 * 1024;          // of a unit, to stay in the L2 cache
 constexpr std::int64_t kMinTilesNear = 16, kMinTiles = 48;  // of a unit: all weights are read for each
-constexpr std::int64_t kNear = 1 << 18;                     // elements of weights that stay in the second cache
+constexpr std::int64_t kNear = 1 << 18;                     // elements of weights that stay in the L2 cache
 constexpr std::int64_t kChannels = 7;                       // CHANNELS
 constexpr std::int64_t kMinUnits = 3;                       // of a work-item that transforms the weights for itself
 
-/// As the struct of the kernels.
+/// Layout of the kernels' struct; must match cl_kernels/conv/conv2d_winograd4.cl.
 struct Winograd {
     std::int64_t weight_channel, weight_filter, weight_count;
     std::int32_t images, channels, filters, height, width, rows, columns, before_h, before_w, images_each, tile_rows,
@@ -31,11 +31,11 @@ struct Winograd {
         slice, parts, block, flat, flip, has_bias, unused = 0;
 };
 
-/// How a problem is computed on a device.
+/// Plan of a problem for a device.
 struct Plan {
     VectorForm form;
     RegisterTile tile;
-    std::int64_t channels, filters;  ///< that are added, and that are computed
+    std::int64_t channels, filters;  ///< summed over, and computed
     std::int64_t block, blocks, padded;
     Units cut;
     std::int64_t parts, groups;
@@ -44,10 +44,10 @@ struct Plan {
     bool flat;  ///< a unit has whole rows
 };
 
-/// "own" and "apart": the weights are transformed by each work-item for itself, or before, by a launch of their own.
+/// Variants "own" and "apart": each work-item transforms the weights for itself, or a separate launch does before.
 constexpr std::string_view kOwn = "own", kApart = "apart";
 
-/// Whether a work-item's slice has room for transformed weights.
+/// Returns whether transformed weights fit into a work-item's slice.
 bool may_own_weights(const Plan& plan, const Conv2dProblem& problem) {
     return fuses() && !problem.constant_weight && plan.blocks * plan.block * plan.channels <= kNear / kElements;
 }
@@ -71,7 +71,8 @@ Plan plan_of(const Conv2dProblem& problem, const Device& device, std::string_vie
     const std::int64_t fitting =
         std::clamp(kScratchBytes / (bytes * kElements * (plan.padded + plan.block)), least, kMaxTiles);
     const std::int64_t grid = block_elements(device, problem.dtype, kGridBytes) / plan.form.vector;
-    // Weights that leave the cache are read as seldom as possible: few units, whose filters the compute units share.
+    // Weights that exceed the cache are read as rarely as possible: few units, whose filters are shared among compute
+    // units.
     std::int64_t cuts = units * 2;
     if (far) {
         cuts = ceil_div(problem.images * ceil_div(to[0], 4) * ceil_div(to[1], 4), kMaxTiles);
@@ -142,7 +143,7 @@ Kernel kernel_of(const Device& device, const Conv2dProblem& problem, const Plan&
 
 LocalMemory integers(std::int64_t count) { return {to_size(count) * sizeof(std::int32_t)}; }
 
-/// Elements of the weights of a vector of filters, in local memory.
+/// Elements of local memory for the weights of a vector of filters.
 std::int64_t taps_of(const Plan& plan) { return kChannels * 9 + plan.form.vector; }
 
 View transformed(const Conv2dProblem& problem, const Plan& plan, const Winograd& d, const View& weight) {
@@ -158,7 +159,7 @@ View transformed(const Conv2dProblem& problem, const Plan& plan, const Winograd&
     return made;
 }
 
-/// The arrangement of transformed weights, as PackedCopy names it.
+/// The kind of the PackedCopy of transformed weights.
 std::string kind_of(const Plan& plan, bool forward) { return fmt::format("winograd4 {} {}", plan.block, forward); }
 
 void convolve(const Conv2dProblem& problem, const Conv2dOperands& operands, std::string_view variant) {

@@ -11,10 +11,10 @@
 namespace declivity::ops::winograd {
 namespace {
 
-constexpr std::int64_t kScratchBytes = 960 * 1024;  // of a work-item, that stay in the second cache
+constexpr std::int64_t kScratchBytes = 960 * 1024;  // of a work-item, to stay in the L2 cache
 constexpr std::int64_t kMinTiles = 12;              // of a unit: all sums are read and written for each
 
-/// As the struct of the kernel.
+/// Layout of the kernel's struct; must match cl_kernels/conv/conv2d_winograd4_weights.cl.
 struct Gradient {
     std::int64_t partial;
     std::int32_t images, channels, filters, height, width, rows, columns, pad_top, pad_left, images_each, tile_rows,
@@ -29,7 +29,7 @@ struct Parts {
     [[nodiscard]] std::int64_t count() const { return filter_parts * channel_parts; }
 };
 
-/// The longer side is cut until the sums fit.
+/// Divides the longer side until the sums fit.
 Parts cut_parts(const Conv2dProblem& problem, std::int64_t rows, std::int64_t columns) {
     Parts parts{0, 0, 1, 1};
     for (;;) {
@@ -45,7 +45,7 @@ Parts cut_parts(const Conv2dProblem& problem, std::int64_t rows, std::int64_t co
     return parts;
 }
 
-/// How a problem is computed on a device.
+/// Plan of a problem for a device.
 struct Plan {
     VectorForm form;
     RegisterTile tile;

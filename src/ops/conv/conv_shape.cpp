@@ -13,7 +13,7 @@ namespace {
 constexpr const char* kInputAxes[] = {"N, C, L", "N, C, H, W", "N, C, D, H, W"};
 constexpr const char* kWeightAxes[] = {"O, C / groups, R", "O, C / groups, R, S", "O, C / groups, Q, R, S"};
 
-/// A number alone for one axis, a list for several.
+/// Formats a single number for one axis, a list for several.
 std::string words(std::span<const std::int64_t> values) {
     return values.size() == 1 ? fmt::format("{}", values[0]) : fmt::format("{}", values);
 }
@@ -53,7 +53,7 @@ Shape conv_shape(std::string_view function, const Shape& x, const Shape& weight,
         const std::int64_t padded = x[2 + i] + 2 * window.padding[at];
         if (weight[2 + i] < 1 || x[2 + i] < 1 || padded < reach)
             throw ShapeError(
-                fmt::format("{}: expected an x at least as large as the filter, got x {} with padding {} and weight {} "
+                fmt::format("{}: expected x at least as large as the filter, got x {} with padding {} and weight {} "
                             "with dilation {}",
                             function, x.str(), words(window.padding), weight.str(), words(window.dilation)));
         out[2 + i] = (padded - reach) / window.stride[at] + 1;

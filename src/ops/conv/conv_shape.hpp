@@ -1,4 +1,4 @@
-// Layer 2, private. What shapes convolutions of any number of spatial axes take and give.
+// Layer 2, private. Shapes of convolutions with any number of spatial axes.
 #pragma once
 
 #include <cstdint>
@@ -9,13 +9,13 @@
 
 namespace declivity::ops {
 
-/// A number for each spatial axis.
+/// One number for each spatial axis.
 struct ConvWindow {
     std::span<const std::int64_t> stride, padding, dilation;
     std::int64_t groups;
 };
 
-/// The shape of the convolution of x (N, C, spatial...) with a weight (O, C / groups, window...).
+/// Returns the shape of the convolution of x (N, C, spatial...) with a weight (O, C / groups, window...).
 /// @throws ShapeError, ValueError naming the function
 Shape conv_shape(std::string_view function, const Shape& x, const Shape& weight, const ConvWindow& window);
 

@@ -8,7 +8,7 @@
 
 namespace declivity::ops {
 
-// A function that is missing here counts as discontinuous: that costs a rounding, and no result is wrong.
+// A function missing here counts as discontinuous: that costs a rounding, but gives no wrong result.
 bool is_continuous(Function function) {
     using enum Function;
     static constexpr std::array kContinuous{add,
@@ -62,7 +62,7 @@ bool is_continuous(Function function) {
 
 bool is_continuous_gradient(Function function, int input) {
     const std::string_view text = info(function).gradient[static_cast<std::size_t>(input)];
-    // Gradients that choose, divide, or have a bound.
+    // Gradients with a selection, a division or a clamp.
     static constexpr std::array<std::string_view, 5> kSigns{"?", "/", "d_pow", "d_log", "d_floor"};
     return std::ranges::none_of(kSigns, [&](std::string_view sign) { return text.find(sign) != text.npos; });
 }

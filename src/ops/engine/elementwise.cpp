@@ -1,4 +1,4 @@
-// Launches kernels made from expressions (elementwise_source.cpp): how the index space is cut.
+// Launches the kernels generated from expressions (elementwise_source.cpp): partition of the index space.
 #include <algorithm>
 #include <array>
 #include <functional>
@@ -23,10 +23,10 @@ namespace {
 
 using Node = ExpressionNode;
 
-constexpr std::size_t kKernelCopy = 1 << 20;  // bytes of a copy that are worth a kernel on CPU-like devices
+constexpr std::size_t kKernelCopy = 1 << 20;  // bytes of a copy from which on simd devices use a kernel
 constexpr std::int64_t kCpuChunk =
-    8192;  // elements a work-item loops over on CPU-like devices: long enough to hide its start
-constexpr std::int64_t kMaxGroups = 65535;  // in the second dimension: more, and some GPUs refuse the launch
+    8192;  // simd: elements that a work-item loops over, enough to hide its start-up cost
+constexpr std::int64_t kMaxGroups = 65535;  // in the second dimension: some GPUs refuse launches with more
 
 void merge(const Shape& shape, Plan& plan) {
     IndexSpace space{shape, {}};
@@ -35,11 +35,11 @@ void merge(const Shape& shape, Plan& plan) {
     space = merge_axes(std::move(space));
     plan.sizes = space.sizes;
     for (std::size_t i = 0; i < plan.operands.size(); ++i) plan.operands[i].strides = space.strides[i];
-    // An output of one element still is written, not repeated.
+    // An output of one element must be written, not treated as repeated.
     if (plan.operands[0].strides.back() == 0) plan.operands[0].strides[plan.sizes.rank() - 1] = 1;
 }
 
-/// Whether sizes, strides and all offsets that they lead to are 32-bit numbers.
+/// Returns whether sizes, strides and all resulting offsets fit into 32 bits.
 bool fits_int(const Plan& plan) {
     constexpr std::int64_t most = std::numeric_limits<std::int32_t>::max();
     return plan.sizes.numel() <= most && std::ranges::all_of(plan.operands, [&](const Operand& operand) {
@@ -55,13 +55,14 @@ bool fits_int(const Plan& plan) {
 void require_separate_elements(const View& out) {
     for (int axis = 0; axis < out.rank(); ++axis)
         if (out.shape[axis] != 1 && out.strides[axis] == 0)
-            throw ShapeError(fmt::format(
-                "evaluate: expected an output each of whose elements lies in one place, got shape {} with strides {} "
-                "(write to a clone() of an expanded tensor)",
-                out.shape.str(), out.strides.str()));
+            throw ShapeError(
+                fmt::format("evaluate: expected an output whose elements do not overlap, got shape {} with strides {} "
+                            "(write to a clone() of an expanded tensor)",
+                            out.shape.str(), out.strides.str()));
 }
 
-/// An expression that is one view, by a kernel for permuted copies. False: it is another one, or none serves.
+/// Evaluates an expression that is a single view with a kernel for permuted copies. Returns false if it is another
+/// expression or no such kernel applies.
 bool copied(const Expression& expression, const View& out) {
     const Node& node = *expression.node();
     if (node.kind != Node::Kind::view) return false;
@@ -70,7 +71,7 @@ bool copied(const Expression& expression, const View& out) {
     return !may_overlap(from, out) && permuted_copy(from, out);
 }
 
-/// @param narrow whether indices are 32-bit numbers
+/// @param narrow true for 32-bit indices
 Kernel kernel_of(const Steps& steps, const Plan& plan, const Device& device, KernelStyle style, bool narrow) {
     const char* form = style == KernelStyle::simd ? "" : narrow ? "int items " : "items ";
     const auto specification = [&] {
@@ -81,7 +82,7 @@ Kernel kernel_of(const Steps& steps, const Plan& plan, const Device& device, Ker
     return kernel_of_structure(form, steps, plan, device, std::ref(specification));
 }
 
-/// The index space as rows, and what a work-item takes of it.
+/// The index space as rows, and the part of a work-item.
 struct Cut {
     std::int64_t rows, columns;
     std::int64_t rows_each, chunk;  ///< rows, and elements of a row
@@ -101,7 +102,7 @@ Range range_of(const Cut& cut, const Kernel& kernel, bool cpu) {
                     static_cast<std::size_t>(ceil_div(cut.rows, cut.rows_each)), 1};
     range.local = {1, 1, 1};
     if (cpu) return range;
-    // Short rows share a group, so that few work-items idle behind the end of a row.
+    // Short rows share a work-group, so that few work-items are idle at the end of a row.
     std::size_t wide = 1;
     const std::size_t group = std::min(to_size(kGpuGroup), kernel.max_work_group());
     while (wide * 2 <= group && wide < static_cast<std::size_t>(cut.columns)) wide *= 2;
@@ -188,8 +189,8 @@ void copy(const View& from, const View& to) {
     if (from.numel() == 0 || same_elements(from, to)) return;
     if (from.dense() && to.dense()) {
         if (may_overlap(from, to)) return copy(dense_copy(from), to);
-        // A CPU driver copies by one core, a kernel by all.
-        if (from.device().style() == KernelStyle::simd && from.bytes() >= kKernelCopy)
+        // A CPU driver copies with one core, a kernel with all.
+        if (from.device().kernel_style() == KernelStyle::simd && from.bytes() >= kKernelCopy)
             return evaluate(Expression(from), to);
         const std::size_t unit = size_of(from.dtype);
         declivity::copy(from.buffer, static_cast<std::size_t>(from.offset) * unit, to.buffer,

@@ -44,7 +44,7 @@ Plan plan_of(const Steps& steps, const Shape& shape, const View* out, Steps::Mem
         const Node& node = *steps.nodes[at];
         switch (node.kind) {
             case Node::Kind::view: {
-                if (steps.operand[at] + 1 < static_cast<int>(plan.operands.size())) break;  // once is enough
+                if (steps.operand[at] + 1 < static_cast<int>(plan.operands.size())) break;  // computed once
                 View view = expanded("elementwise", node.view, shape);
                 const bool is_out = out != nullptr && same_elements(view, *out);
                 // Elements that another work-item overwrites must be read before.
@@ -62,10 +62,10 @@ Plan plan_of(const Steps& steps, const Shape& shape, const View* out, Steps::Mem
                 break;
             }
             case Node::Kind::value:
-                break;  // over_views() left none
+                break;  // replaced by over_views()
             case Node::Kind::operator_result:
-                if (steps.of_rows) break;  // the kernel has it
-                throw ValueError("evaluate: an expression with operator_result() serves only as an Epilogue");
+                if (steps.of_rows) break;  // supplied by the kernel
+                throw ValueError("evaluate: an expression with operator_result() is valid only as an Epilogue");
             default:
                 break;
         }
@@ -152,7 +152,7 @@ Number element(const Scalar& value, DType type) {
         case DType::boolean:
             put(static_cast<std::uint8_t>(value.to<bool>()));
             break;
-        default: {  // the low bytes of an integer, modulo its size
+        default: {  // the low bytes of an integer, modulo 2^bits
             const std::uint64_t bits = value.kind() == DTypeKind::floating && value.to_double() < 0
                                            ? static_cast<std::uint64_t>(value.to<std::int64_t>())
                                            : value.to<std::uint64_t>();
@@ -166,7 +166,7 @@ Number element(const Scalar& value, DType type) {
 }
 
 namespace {
-/// The same number as a kernel's argument. Beside f16 and bf16, which are computed in f32, it keeps its value.
+/// The number as a kernel argument. It keeps its value, except for f16 and bf16, which are computed in f32.
 Number number(const Scalar& value, DType type) { return element(value, compute_type(type)); }
 }  // namespace
 
@@ -207,7 +207,7 @@ Work work_of(const Steps& steps, const Plan& plan, const View& out) {
 
 namespace {
 
-/// DECLIVITY_LOG=kernels: says what was made, to be read by people.
+/// DECLIVITY_LOG=kernels: prints a new kernel in readable form.
 void log_kernel(const KernelSpec& spec, const Plan& plan) {
     if (!declivity::detail::environment().log_kernels.get()) return;
     std::string text = fmt::format("kernel of {} inputs over {} axes, in {}:\n", plan.operands.size() - 1,
@@ -226,7 +226,7 @@ Kernel kernel_of_structure(std::string_view form, const Steps& steps, const Plan
     declivity::detail::refuse_after_fork("an elementwise kernel");
     struct Made {
         Kernel kernel;
-        std::size_t text;  // a hash of what it was compiled with
+        std::size_t text;  // hash of the structure that it was compiled with
         std::uint64_t found = 0;
     };
     struct Known {
@@ -251,12 +251,12 @@ Kernel kernel_of_structure(std::string_view form, const Steps& steps, const Plan
     }
     const KernelSpec spec = specification();
     if (made && made->text == text_of(spec)) return made->kernel;
-    // A structure must say all that the text depends on. Looked at the first, second, fourth ... time that a kernel is
-    // found, which costs nothing in the long run.
+    // The structure key must cover everything the text depends on. Verified at the first, second, fourth ... lookup of
+    // a kernel, so that the amortised cost vanishes.
     if (made)
         throw DeviceError(
             fmt::format("elementwise: expected one text for kernels of one structure, got another for {} (a "
-                        "fault of the library's: please report it)",
+                        "bug of the library, please report it)",
                         spec.name));
     log_kernel(spec, plan);
     Kernel kernel(device, spec);

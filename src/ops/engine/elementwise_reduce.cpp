@@ -12,11 +12,11 @@
 namespace declivity::ops {
 namespace {
 
-// Tunables beside those of work_split.hpp; cl_kernels/engine/elementwise_reduce.cl says what they mean.
+// Tunables in addition to work_split.hpp; their meaning is documented in cl_kernels/engine/elementwise_reduce.cl.
 constexpr std::int64_t kCpuBlock = 1024;
 constexpr std::int64_t kGpuBlock = 64;
-constexpr std::int64_t kMinColumns = 64;    // elements of a row that are worth not to store it
-constexpr std::int64_t kMaxGroups = 65535;  // in the second dimension: more, and some GPUs refuse the launch
+constexpr std::int64_t kMinColumns = 64;    // elements of a row from which on avoiding the store pays off
+constexpr std::int64_t kMaxGroups = 65535;  // in the second dimension: some GPUs refuse launches with more
 
 bool contains(const Dims& axes, int axis) { return std::ranges::find(axes, axis) != axes.end(); }
 
@@ -28,8 +28,9 @@ std::int64_t splits_of(const Device& device, bool cpu, std::int64_t rows, std::i
     return std::max<std::int64_t>(1, std::min(ceil_div(units * kCpuItemsPerUnit, rows), columns / kCpuWork));
 }
 
-/// What is left to do behind the kernel, and memory for what it gives. @param inner first of the axes that it reduces
-/// @param splits parts of a row, which are left to be reduced
+/// Describes the remaining reduction and allocates the result of the kernel. @param inner first axis that the kernel
+/// reduces
+/// @param splits partial results per row, left to be reduced
 ElementwiseReduced left_to_reduce(const Shape& shape, const Dims& axes, int inner, std::int64_t splits,
                                   DType accumulate, const Device& device) {
     ElementwiseReduced out;

@@ -1,4 +1,4 @@
-// Layer 2, private. Reductions that end a chain of elementwise functions, so that what they read is never stored.
+// Layer 2, private. Reductions fused with the chain of elementwise functions they read, whose results are never stored.
 #pragma once
 
 #include <optional>
@@ -10,16 +10,17 @@
 namespace declivity::ops {
 
 struct ElementwiseReduced {
-    View parts;  // dense; the reduced axes that are left, if any, are `axes`
+    View parts;  // dense; `axes` are the axes still to be reduced, if any
     Dims axes;
     bool done = false;  // no axis is left, and a mean is divided
 };
 
-/// Whether elementwise_reduce() may do anything for this shape.
+/// Returns whether elementwise_reduce() may be applicable to this shape.
 bool may_reduce_rows(const Shape& shape, const Dims& axes, const Device& device);
 
-/// What is left to do of reducing an expression over views along `axes`, after one kernel went over its elements. None
-/// where its axes do not lie so that rows of elements are reduced: then the elements are to be stored first.
+/// Reduces an expression over views along `axes` by one kernel over its elements, and returns the partial results with
+/// the remaining axes. Empty if the layout of the axes does not form rows to be reduced: the elements must be stored
+/// first.
 /// @param accumulate type of the sums
 std::optional<ElementwiseReduced> elementwise_reduce(Reduce kind, const Expression& expression, const Dims& axes,
                                                      DType accumulate, const Device& device);

@@ -1,5 +1,5 @@
-// The text of kernels made from expressions. Their frame is cl_kernels/engine/elementwise.cl; what stands here is the
-// signature and one block of arithmetic a node.
+// Generates the text of kernels from expressions. The frame is cl_kernels/engine/elementwise.cl; this file generates
+// the signature and one block of arithmetic for each node.
 #include "elementwise_source.hpp"
 
 #include <algorithm>
@@ -19,9 +19,9 @@ using Node = ExpressionNode;
 
 constexpr std::size_t kFormulaRoles = 8;
 constexpr std::string_view kTile =
-    "512";  // columns whose random numbers are made at a time: they stay in the first cache
+    "512";  // columns whose random numbers are generated at a time, so that they stay in the L1 cache
 
-/// Adds what an expression is made from, then itself.
+/// Appends the inputs of an expression, then the expression itself.
 void add(const Expression& expression, Steps& steps) {
     if (!expression || std::ranges::find(steps.nodes, expression.node().get()) != steps.nodes.end()) return;
     for (const Expression& input : expression.node()->inputs) add(input, steps);
@@ -37,7 +37,7 @@ int Steps::find(const Expression& expression, std::size_t from) const {
 
 namespace {
 
-/// Fills in which operand each node is.
+/// Assigns operand indices to the nodes.
 Steps with_operands(Steps steps) {
     std::pmr::vector<const Node*> inputs(steps.nodes.get_allocator());
     inputs.reserve(kMaxInputs);
@@ -102,22 +102,22 @@ namespace {
 
 struct Generated {
     std::string body;
-    std::string rows, tiles;  // of random numbers, before the elements of a row and of a tile
-    std::string elements;     // of a formula: what is not computed once
+    std::string rows, tiles;  // statements for random numbers, before the elements of a row and of a tile
+    std::string elements;     // of a formula: values computed per element
     int numbers = 0;
-    bool copies = false;   // elements go from memory to memory, with all their bits
-    bool halves = false;   // cl_kernels/lib/storage.clh is needed
-    bool divides = false;  // cl_kernels/lib/division.clh is needed
-    bool special = false;  // cl_kernels/lib/special.clh is needed
+    bool copies = false;   // elements are copied unchanged, with all their bits
+    bool halves = false;   // needs cl_kernels/lib/storage.clh
+    bool divides = false;  // needs cl_kernels/lib/division.clh
+    bool special = false;  // needs cl_kernels/lib/special.clh
 
-    /// An element of a half type as the float to compute with, and a float as such an element.
+    /// Converts a 16-bit float element to float for arithmetic, and back.
     std::string loaded(DType type, const std::string& element) {
         return is_16bit_float(type) ? called("from", type, element) : element;
     }
     std::string stored(DType type, const std::string& value) {
         return is_16bit_float(type) ? called("to", type, value) : value;
     }
-    /// A value as it would be if it had been stored.
+    /// Rounds a value as if it had been stored.
     std::string rounded(DType type, const std::string& value) {
         return is_16bit_float(type) ? called("rounded", type, value) : value;
     }
@@ -135,10 +135,10 @@ struct Generated {
     }
 };
 
-/// What values of a type are called in arithmetic.
+/// The OpenCL C type that values of a type are computed in.
 std::string_view arithmetic_type(DType type) { return cl_type(compute_type(type)); }
 
-/// Table text with the literals C(...) and the type T of this node filled in.
+/// Fills the literals C(...) and the type T of this node into text of the table.
 std::string specialise(std::string_view text, DType type) {
     std::string out;
     const std::string literal = fmt::format("C_{}(", arithmetic_type(type));
@@ -155,9 +155,8 @@ std::string specialise(std::string_view text, DType type) {
     return out;
 }
 
-/// The type that arithmetic on a type is done in where it may overflow, which of signed numbers, and of those that
-/// become ints, compilers take for impossible: they would compare and widen what would have been. Empty where nothing
-/// may.
+/// The type for arithmetic that may overflow: compilers treat overflow of signed integers, and of types promoted to
+/// int, as impossible, and would optimise comparisons and widening on that basis. Empty if no overflow is possible.
 std::string_view wrapping_type(Function function, DType type) {
     constexpr std::array may{Function::add,        Function::sub, Function::mul, Function::add_scalar,
                              Function::mul_scalar, Function::neg, Function::abs, Function::square};
@@ -166,23 +165,23 @@ std::string_view wrapping_type(Function function, DType type) {
     return type == DType::i32 || type == DType::i16 || type == DType::u16 ? "uint" : "";
 }
 
-/// A bool to be stored, as a byte (cl_kernels/lib/math.clh says why not as it is).
+/// Converts a bool to the byte that is stored (for the reason see cl_kernels/lib/math.clh).
 std::string stored_truth(const std::string& value) { return fmt::format("D_TRUTH(({}) != 0)", value); }
 
-/// A value of another type, named `from`, converted.
+/// Converts a value, named `from`, to another type.
 std::string converted(const std::string& from, DType from_type, DType to) {
     const std::string_view type = arithmetic_type(to);
     if (to == DType::boolean) return fmt::format("{} != 0", from);
-    // What C leaves open, numbers that the integer cannot hold, is settled: the nearest it can hold, 0 for NaN (which
-    // OpenCL asks of convert_sat too, but not every implementation gives).
+    // Values out of the range of the integer type, undefined in C, are saturated, and NaN gives 0 (required of
+    // convert_sat by OpenCL, but not implemented everywhere).
     if (is_floating(from_type) && !is_floating(to))
         return fmt::format("convert_{0}_sat({1} == {1} ? {1} : 0)", type, from);
-    // Rounding to f32 first could end on the wrong side of a tie.
+    // Rounding to f32 first could break a tie to the wrong side.
     if (from_type == DType::f64 && is_16bit_float(to)) return fmt::format("narrow_to_odd({})", from);
     return fmt::format("({})({})", type, from);
 }
 
-/// Whether a value of f16 or bf16 has digits that it loses when it is stored.
+/// Returns whether an f16 or bf16 value has digits that are lost when it is stored.
 bool exceeds_type(const Node& node) {
     if (!is_16bit_float(node.dtype)) return false;
     if (node.kind == Node::Kind::random) return node.distribution != Distribution::bernoulli;
@@ -190,11 +189,11 @@ bool exceeds_type(const Node& node) {
            node.kind == Node::Kind::operator_result;
 }
 
-/// Whether a node is a number of f16 or bf16. Functions take it with all of its digits; as a tensor, cast or summed, it
-/// has those of its type.
+/// Returns whether a node is an f16 or bf16 constant. Functions use it with full precision; as a tensor, cast or
+/// reduced, it is rounded to its type.
 bool is_number(const Node& node) { return is_16bit_float(node.dtype) && node.kind == Node::Kind::constant; }
 
-/// Whether a node's result can depend on more than the last digit of its input number `i`.
+/// Returns whether a node's result can depend on more than the last digit of its input `i`.
 bool rounds_input(const Node& node, std::size_t i) {
     if (node.kind == Node::Kind::cast) return true;
     // A quotient jumps where the divisor is 0.
@@ -203,8 +202,8 @@ bool rounds_input(const Node& node, std::size_t i) {
     return i > 0 && !is_continuous_gradient(node.function, node.input);
 }
 
-/// Emits the use of random numbers, and where they come from: a run of them for a tile where elements lie side by side
-/// and one work-item takes many, otherwise one for each element, or for each row.
+/// Emits the use of random numbers and their source: a block for each tile if elements are contiguous and a work-item
+/// computes many; otherwise one number for each element, or for each row.
 void generate_random(const Node& node, int input, const Operand& operand, bool tiled, Generated& code,
                      std::string& name) {
     std::string numbers;
@@ -227,7 +226,7 @@ void generate_random(const Node& node, int input, const Operand& operand, bool t
     code.body += fmt::format(" const {} {} = {};", arithmetic_type(node.dtype), name, one);
 }
 
-/// Emits the statements of a node. @param names of the values of all nodes, filled as they come
+/// Emits the statements of a node. @param names of the values of all nodes, appended in order
 void generate(const Steps& steps, const Plan& plan, bool tiled, std::size_t at, std::vector<std::string>& names,
               Generated& code) {
     const Node& node = *steps.nodes[at];
@@ -266,7 +265,7 @@ void generate(const Steps& steps, const Plan& plan, bool tiled, std::size_t at, 
         return rounds ? code.rounded(steps.nodes[input]->dtype, names[input]) : names[input];
     };
     if (node.kind == Node::Kind::cast) {
-        // The result is rounded when it is stored, anything between as if it were.
+        // The result is rounded when it is stored; intermediate values are rounded as if they were.
         const DType from = node.inputs[0].dtype();
         const std::string text = root && from == DType::boolean && size_of(node.dtype) == 1
                                      ? stored_truth(name_of_input(0))
@@ -279,8 +278,8 @@ void generate(const Steps& steps, const Plan& plan, bool tiled, std::size_t at, 
     const std::string_view wrapping = wrapping_type(node.function, working_type(node));
     const auto local_type = [wrapping](DType of) { return wrapping.empty() ? arithmetic_type(of) : wrapping; };
     code.body += fmt::format(" {} {}; {{", type, names[at]);
-    // Functions give the same bits wherever, and beside whatever, they are computed: compilers may fuse a product and a
-    // sum, of two statements too, as NVIDIA's does.
+    // Functions must give the same bits in every kernel: compilers such as NVIDIA's may fuse a product and a sum, even
+    // across statements.
     if (is_floating(working_type(node))) code.body += " _Pragma(\"OPENCL FP_CONTRACT OFF\")";
     const auto local = [&](char name, std::size_t index) {
         if (node.inputs[index])
@@ -305,7 +304,7 @@ void generate(const Steps& steps, const Plan& plan, bool tiled, std::size_t at, 
     else code.body += fmt::format(" {} = {}; }}", names[at], specialise(text, working_type(node)));
 }
 
-/// Stores the value of a node besides the whole. What is computed from it reads it as it is stored.
+/// Stores the value of a node as an additional output. Its users read the stored value.
 void generate_store(DType type, int place, std::size_t at, std::vector<std::string>& names, Generated& code) {
     const std::string stored = type == DType::boolean ? stored_truth(names[at]) : code.stored(type, names[at]);
     if (!is_16bit_float(type)) {
@@ -317,15 +316,15 @@ void generate_store(DType type, int place, std::size_t at, std::vector<std::stri
     names[at] = fmt::format("w{}", at);
 }
 
-/// From column to column.
+/// The stride between columns.
 std::string step_of(const Operand& operand, std::size_t index) {
     return operand.step() == Step::strided ? fmt::format("STRIDE({}, RANK - 1)", index)
                                            : std::string(1, static_cast<char>(operand.step()));
 }
 
-/// Compilers choose half of the device's vectors for loops, which suits loops that wait for memory, not maths.
+/// Compilers vectorise loops with half of the device's vector width, which suits memory-bound loops but not maths.
 std::string vectorise(const Generated& code, const Plan& plan, const Device& device, KernelStyle style) {
-    // f64 maths are calls, of which no compiler makes vectors.
+    // f64 maths are function calls, which compilers do not vectorise.
     const bool maths = (code.special || code.body.find("d_") != std::string::npos) && real_of(plan) == DType::f32;
     if (!maths || style != KernelStyle::simd) return {};
     return fmt::format("_Pragma(\"clang loop vectorize_width({})\")", vector_form(device, DType::f32).vector);
@@ -338,10 +337,10 @@ namespace {
 struct Kernels {
     Generated code;
     std::string result;  // name of the root's value
-    Defines defines;     // but for what happens to the result
+    Defines defines;     // without the store of the result
 };
 
-/// Emits the nodes from `first` up to `end`. @return the name of the last one's value
+/// Emits the nodes from `first` up to `end`. @return the name of the last node's value
 std::string generate(const Steps& steps, const Plan& plan, const Device& device, KernelStyle style, std::size_t first,
                      std::size_t end, Generated& code) {
     std::vector<std::string> names(steps.nodes.size());
@@ -356,8 +355,8 @@ std::string generate(const Steps& steps, const Plan& plan, const Device& device,
     return end > first ? names[end - 1] : "";
 }
 
-/// How the kernel gets at its operands. @param random statements behind those of a row
-/// @param gives_on whether it gives all of them to a function that does the work
+/// Declares the kernel's operands. @param random statements after those of a row
+/// @param gives_on true if all operands are passed on to a function that does the work
 Defines operand_defines(const Plan& plan, const std::string& random, bool gives_on) {
     Defines defines = real_defines(real_of(plan));
     defines.set("RANK", plan.sizes.rank()).set("OPERANDS", static_cast<std::int64_t>(plan.operands.size()));
@@ -377,7 +376,7 @@ Defines operand_defines(const Plan& plan, const std::string& random, bool gives_
         defines.set(fmt::format("STEP{}", input), step_of(operand, i));
         if (operand.is_out) {
             rows += fmt::format(" __global const OUT* in{} = out;",
-                                input);  // one restrict pointer: the compiler knows they are one
+                                input);  // a single restrict pointer, so that the compiler knows that both are the same
             continue;
         }
         parameters += fmt::format(", __global const {0}* restrict in{1}_base, const long in{1}_offset",
@@ -446,7 +445,7 @@ KernelSpec formula_specification(const Steps& steps, const Plan& plan, const Dev
     Generated code;
     std::string once, parameters, arguments, numbers, given;
     std::vector<std::string> names(steps.nodes.size());
-    std::vector<DType> roles(kFormulaRoles, DType::boolean);  // that are used, and none where it is not
+    std::vector<DType> roles(kFormulaRoles, DType::boolean);  // only those used; none if unused
     const auto use = [&](std::size_t role, DType dtype) {
         if (roles[role] != DType::boolean) return;
         roles[role] = dtype;
@@ -468,7 +467,7 @@ KernelSpec formula_specification(const Steps& steps, const Plan& plan, const Dev
         }
         require_supported(device, node.dtype);
         generate(steps, plan, false, at, names, code);
-        // What is made of numbers alone is computed once.
+        // Values that depend on numbers only are computed once.
         (node.shape.empty() ? once : code.elements) += std::exchange(code.body, {});
     }
     for (const StoredRole& stored_role : stored) {

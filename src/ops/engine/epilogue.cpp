@@ -20,14 +20,14 @@ bool is_number_for_each_column(const View& view, const View& out) {
     return view.numel() == columns && view.rank() > 0 && view.shape.back() == columns && view.dense();
 }
 
-/// (C, 1, 1) beside (N, C, H, W), or as many ones in front.
+/// (C, 1, 1) with (N, C, H, W), or with any number of leading ones.
 bool is_number_for_each_channel(const View& view, const View& out) {
     const int axis = view.rank() - out.rank() + 1;
     return out.rank() == 4 && axis >= 0 && view.numel() == out.shape[1] && view.shape[axis] == out.shape[1] &&
            view.dense();
 }
 
-/// As many elements as the result, in the same order, however many axes of size 1 stand in front.
+/// Same number of elements as the result, in the same order, up to leading axes of size 1.
 bool is_residual(const View& view, const View& out) {
     if (view.numel() != out.numel() || !view.dense()) return false;
     for (int i = 1; i <= std::max(view.rank(), out.rank()); ++i)
@@ -36,7 +36,7 @@ bool is_residual(const View& view, const View& out) {
     return true;
 }
 
-/// A factor for each channel, where it is one; the other input is what it scales.
+/// A factor for each channel, if it is one; the other input is what it scales.
 const View* channel_factor(const Expression& a, const View& out) {
     const ExpressionNode& node = *a.node();
     return node.kind == Kind::view && node.dtype == out.dtype && is_number_for_each_channel(node.view, out) &&
@@ -45,7 +45,7 @@ const View* channel_factor(const Expression& a, const View& out) {
                : nullptr;
 }
 
-/// Takes the terms of a sum, each times `factor`. False: something else is among them.
+/// Adds the terms of a sum, each times `factor`, to the epilogue. Returns false if any other term occurs.
 bool take_sum(const ExpressionNode& node, double factor, const View& out, EpilogueOf of, KernelEpilogue& epilogue,
               bool& has_result) {
     switch (node.kind) {
@@ -83,7 +83,7 @@ bool take_sum(const ExpressionNode& node, double factor, const View& out, Epilog
                     if (of != EpilogueOf::convolution || has_result) return false;
                     const std::size_t at = channel_factor(node.inputs[1], out) != nullptr ? 1 : 0;
                     const View* scale = channel_factor(node.inputs[at], out);
-                    KernelEpilogue scaled;  // the result alone
+                    KernelEpilogue scaled;  // only the result itself
                     if (scale == nullptr ||
                         !take_sum(*node.inputs[1 - at].node(), factor, out, of, scaled, has_result) || scaled.scale ||
                         scaled.shift || scaled.residual)
@@ -105,7 +105,7 @@ bool take(const ExpressionNode& node, const View& out, EpilogueOf of, KernelEpil
     return take_sum(node, 1, out, of, epilogue, has_result) && has_result;
 }
 
-/// What a gradient is made from besides that of the result, when it is one view.
+/// The second operand of an activation's gradient, if it is a single view.
 std::optional<View> saved_of(const ExpressionNode& gradient, const View& out) {
     const Expression &x = gradient.inputs[1], &y = gradient.inputs[2];
     const Expression& only = x ? x : y;
@@ -115,8 +115,8 @@ std::optional<View> saved_of(const ExpressionNode& gradient, const View& out) {
     return saved;
 }
 
-/// On GPU-like devices exponentials and the like of f64 are calls as long as a kernel, one for each of a work-item's
-/// sums, beside which these find no registers: they are left to a kernel of their own.
+/// In f64, exponentials and similar functions are calls as long as a kernel, one for each sum of a work-item, and leave
+/// no registers in simt kernels: a separate kernel computes them.
 bool too_long(const KernelEpilogue& epilogue, const View& out) {
     const FunctionInfo& function = info(*epilogue.activation);
     return out.dtype == DType::f64 && kernel_style_of(out.device()) == KernelStyle::simt &&
@@ -132,7 +132,7 @@ std::optional<KernelEpilogue> kernel_epilogue(const Epilogue& epilogue, const Vi
     if (KernelEpilogue sum; take(node, out, of, sum)) return sum;
     const bool gradient = node.kind == Kind::gradient;
     if ((!gradient && node.kind != Kind::apply) || info(node.function).inputs != 1) return std::nullopt;
-    // The kernels include neither of their headers, whose functions take one element.
+    // The kernels do not include these headers, whose functions take one element.
     if (info(node.function).special || info(node.function).divides) return std::nullopt;
     // They would apply it to the operator's sums before these are rounded.
     if (is_16bit_float(out.dtype) && !gradient && !is_continuous(node.function)) return std::nullopt;
@@ -144,7 +144,7 @@ std::optional<KernelEpilogue> kernel_epilogue(const Epilogue& epilogue, const Vi
 }
 
 void set_activation(Defines& defines, const KernelEpilogue& epilogue) {
-    // The commonest one is a flag, since each definition is a kernel to compile.
+    // ReLU is a flag, since each define is a kernel to compile.
     if (!epilogue.activation || *epilogue.activation == Function::relu) return;
     const FunctionInfo& function = info(*epilogue.activation);
     if (epilogue.saved) defines.set("ACTIVATION_GRADIENT", function.gradient[0]);

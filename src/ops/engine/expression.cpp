@@ -19,7 +19,7 @@ constexpr bool is_special(std::string_view text) {
         if (i == 0 || text[i - 1] == ' ' || text[i - 1] == '(' || text[i - 1] == '-') return true;
     return false;
 }
-/// Those of math.clh d_exp, d_log, ...
+/// Costly functions of math.clh are called d_exp, d_log, ...
 constexpr bool is_costly(std::string_view text) {
     return text.find("d_") != std::string_view::npos || is_special(text);
 }
@@ -59,7 +59,7 @@ constexpr FunctionInfo kFunctions[] = {
 };
 #undef DECLIVITY_FUNCTION
 
-/// Of the first view or value in a tree.
+/// The device of the first view or value in a tree.
 std::optional<Device> device_of(const Expression& expression) {
     if (!expression) return std::nullopt;
     const ExpressionNode& node = *expression.node();
@@ -108,7 +108,7 @@ void check_types(const FunctionInfo& function, std::string_view name, std::span<
 
 namespace {
 
-/// In its place: nodes are large.
+/// Constructs the node in place: nodes are large.
 template <class Fill>
 std::shared_ptr<const ExpressionNode> make_node(const Fill& fill) {
     auto node = std::make_shared<ExpressionNode>();
@@ -224,8 +224,8 @@ Expression Expression::apply(Function function, std::span<const Expression> inpu
         const bool wraps = function == Function::add_scalar && !dtype_info(type).is_signed && (-parameter).fits(type);
         if (!wraps) require_fits(name, parameter, type);
     }
-    // NVIDIA's compiler (580.159) makes 32768 of -32768 where the result is widened in the same kernel. The factor is
-    // an argument of the kernel, so that no compiler negates.
+    // NVIDIA's compiler (580.159) computes 32768 for the negation of -32768 if the result is widened in the same
+    // kernel. The factor is a kernel argument, so that the compiler emits no negation.
     if (function == Function::neg && type == DType::i16)
         return apply(Function::mul_scalar, inputs, std::array{Scalar(-1)}, name);
     const DType dtype =

@@ -1,4 +1,4 @@
-// Layer 2, private. Elementwise expressions: trees of functions over views, and the kernels made from them.
+// Layer 2, private. Elementwise expressions: trees of functions over views, and the kernels generated from them.
 #pragma once
 
 #include <array>
@@ -17,18 +17,18 @@
 
 namespace declivity::ops {
 
-/// What a function takes and gives.
+/// Types of a function's inputs and result.
 enum class Domain : std::uint8_t {
-    real,     ///< floating numbers, all of one type; gives that type
-    number,   ///< any numbers of one type; gives that type
-    compare,  ///< any numbers of one type; gives bool
-    integer,  ///< integers of one type, or bools; gives that type
-    shift,    ///< integers of one type; gives that type
-    choose,   ///< a bool, then numbers of one type; gives that type
-    logic,    ///< bools; gives bool
+    real,     ///< floating-point, all of one type; returns that type
+    number,   ///< numbers of one type; returns that type
+    compare,  ///< numbers of one type; returns bool
+    integer,  ///< integers of one type, or bools; returns that type
+    shift,    ///< integers of one type; returns that type
+    choose,   ///< a bool, then numbers of one type; returns that type
+    logic,    ///< bools; returns bool
 };
 
-/// What a function's gradient is, where it needs no kernel of its own and is taken up by others.
+/// Forms of gradients that other kernels fuse.
 enum class GradientForm : std::uint8_t {
     none,
     g,
@@ -39,19 +39,20 @@ enum class GradientForm : std::uint8_t {
     other,
 };
 
-/// One row of the table, and what follows from it.
+/// One row of the function table, with derived properties.
 struct FunctionInfo {
     std::string_view name;
     Domain domain;
     int inputs;              ///< 1: x; 2: a, b; 3: a, b, c
-    int parameters;          ///< numbers that are no tensors: p, q
+    int parameters;          ///< number of scalar parameters: p, q
     std::string_view value;  ///< OpenCL C
-    /// With respect to each input, from g, the inputs and the result y; "" for none, or where it is always composed.
+    /// With respect to each input, as OpenCL C of g, the inputs and the result y; "" if there is none, or it is always
+    /// a decomposition.
     std::array<std::string_view, 3> gradient;
 
-    /// Whether the value calls functions such as exp, which cost more than to store what they give.
+    /// True if the value calls functions such as exp, which cost more than storing their result.
     bool costly = false;
-    /// Whether the value calls functions of cl_kernels/lib/division.clh, and of cl_kernels/lib/special.clh.
+    /// True if the value calls functions of cl_kernels/lib/division.clh, or of cl_kernels/lib/special.clh.
     bool divides = false, special = false;
     struct Gradient {
         GradientForm form = GradientForm::none;
@@ -60,12 +61,12 @@ struct FunctionInfo {
         bool needs_result = false;
     };
     std::array<Gradient, 3> of_gradient{};
-    /// Whether there is a gradient with respect to some input.
+    /// True if there is a gradient with respect to some input.
     bool has_gradient = false;
 };
 DECLIVITY_API const FunctionInfo& info(Function function);
 
-/// Whether a name of one letter stands in a text of OpenCL C or C++.
+/// Returns whether an identifier of one letter occurs in a text of OpenCL C or C++.
 constexpr bool mentions(std::string_view text, char name) {
     const auto is_part_of_word = [](char c) {
         return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_';
@@ -76,32 +77,32 @@ constexpr bool mentions(std::string_view text, char name) {
     return false;
 }
 
-/// A value for each element of a shape, not computed yet. Cheap to copy.
+/// An unevaluated elementwise expression with a shape and a type. Cheap to copy.
 class DECLIVITY_API Expression {
   public:
     Expression() = default;
     /// The elements of a view.
     Expression(const View& view);  // NOLINT: a view is an expression
-    /// Those of a value, computed or not.
+    /// The elements of a lazy array, computed or not.
     Expression(const LazyArray& value);  // NOLINT: and so is a value
-    /// The same number everywhere; it takes the type of what it is combined with.
+    /// A constant; it takes the type of the expression that it is combined with.
     static Expression constant(Scalar value, DType dtype);
-    /// In an Epilogue: the value that the operator before it computed.
+    /// In an Epilogue: the value computed by the preceding operator.
     static Expression operator_result(DType dtype, const Shape& shape);
-    /// function(inputs...), which broadcast.
-    /// @param called what errors call the function, where that is not its name in the table
-    /// @throws ShapeError, TypeError, DeviceError naming the function; ValueError when an integer type cannot hold a
+    /// Applies a function to inputs, which are broadcast.
+    /// @param called the function name in errors, if it differs from that in the table
+    /// @throws ShapeError, TypeError, DeviceError naming the function; ValueError if an integer type cannot hold a
     /// parameter
     static Expression apply(Function function, std::span<const Expression> inputs,
                             std::span<const Scalar> parameters = {}, std::string_view called = {});
-    /// The gradient of function(...) for one input: from the gradient of its result, the inputs, and the result.
-    /// Those that the table's rule does not mention may be empty.
+    /// The gradient of function(...) with respect to one input, from the gradient of its result, the inputs, and the
+    /// result. Operands that the rule of the table does not mention may be empty.
     static Expression gradient(Function function, int input, const Expression& result_gradient,
                                std::span<const Expression> inputs, const Expression& result,
                                std::span<const Scalar> parameters);
-    /// Another type: to bool means "is not 0". From floating to integers the fraction is dropped, numbers out of range
-    /// become the nearest in range, NaN becomes 0; between integers high bits are dropped. To f16 and bf16 to nearest,
-    /// ties to even, once; from integers by way of f32.
+    /// Conversion to another type: to bool means x != 0. From floating-point to integers the fraction is truncated,
+    /// values out of range are saturated, NaN becomes 0; between integers high bits are dropped. To f16 and bf16 rounds
+    /// to nearest, ties to even, once; from integers by way of f32.
     static Expression cast(const Expression& from, DType to);
 
     [[nodiscard]] explicit operator bool() const noexcept { return node_ != nullptr; }
@@ -115,14 +116,14 @@ class DECLIVITY_API Expression {
     std::shared_ptr<const ExpressionNode> node_;
 };
 
-/// Computes an expression into `out`, which may have any strides without zeros. It may be one of the inputs, or
-/// overlap them: then the result is as if they had been read before.
+/// Evaluates an expression into `out`, which may have any strides without zeros. `out` may be one of the inputs or
+/// overlap them: the result is as if they had been read before.
 DECLIVITY_API void evaluate(const Expression& expression, const View& out);
-/// Computes it into dense memory of its own.
+/// Evaluates an expression into new dense memory.
 DECLIVITY_API View evaluate(const Expression& expression, const Device& device);
 
-/// What a heavy operator (matmul, convolution) does to each element of its result before it is stored: an expression
-/// of operator_result(), or none.
+/// The epilogue of a heavy operator (matmul, convolution), applied to each element of its result before it is stored:
+/// an expression of operator_result(), or empty.
 inline Epilogue epilogue_of(const Expression& expression) { return Epilogue(expression.node()); }
 inline Expression expression_of(const Epilogue& epilogue) { return Expression(epilogue.node()); }
 

@@ -1,4 +1,4 @@
-// Results in the memory of an input that nobody else can see.
+// Finds an input whose memory can be donated to the result.
 #include <algorithm>
 
 #include "elementwise_source.hpp"
@@ -9,9 +9,9 @@ namespace {
 
 using Node = ExpressionNode;
 
-constexpr std::size_t kMinBytes = 1 << 14;  // below it memory is not worth another kernel to compile
+constexpr std::size_t kMinBytes = 1 << 14;  // below this size, reuse is not worth compiling another kernel
 
-/// Whether a node is all of a piece of memory, as the result would be.
+/// Returns whether a node is a view of a whole buffer with the result's layout.
 bool is_candidate(const Node& node, DType dtype, const Shape& shape) {
     const View& view = node.view;
     return node.kind == Node::Kind::view && view.dtype == dtype && view.shape == shape && view.offset == 0 &&
@@ -35,7 +35,7 @@ std::optional<View> find_donatable_input(const Expression& expression, long hand
                                          const PendingLaunch* reader) {
     if (!may_reuse_memory(expression, dtype, shape)) return std::nullopt;
     const Steps steps = steps_of(expression);
-    // Nodes to which only this expression leads. Those that others are made from come behind them.
+    // Marks the nodes that only this expression references, users before their inputs.
     struct Use {
         const std::shared_ptr<const Node>* node = nullptr;
         long count = 0;
@@ -62,7 +62,7 @@ std::optional<View> find_donatable_input(const Expression& expression, long hand
             const Node& node = *steps.nodes[other];
             if (node.kind != Node::Kind::view || !(node.view.buffer == view.buffer)) continue;
             ++views;
-            // Each element is read only where it is written.
+            // Each element is read only by the work-item that writes it.
             same = same && uses[other].unique && same_elements(node.view, view);
         }
         if (same && may_write(view, views, reader)) return view;

@@ -23,11 +23,11 @@ using Node = ExpressionNode;
 
 thread_local const FormulaTrace* current_trace = nullptr;
 
-// Arguments of a kernel have 1024 bytes: 8 memory objects and 3 tables of 16, and numbers of 8.
+// Kernel arguments have 1024 bytes: 8 memory objects and 3 tables of 16 bytes, and numbers of 8.
 constexpr std::size_t kFormulaNumbers = 96;
-constexpr std::size_t kFormulaNodes = 200;  // structures tell them by one byte
+constexpr std::size_t kFormulaNodes = 200;  // structure keys store a node in one byte
 
-/// More than one, so that it is told from a number.
+/// More than one element, to distinguish it from a number.
 Shape of_elements() { return {2}; }
 
 LazyArray stand_in(int place, const Shape& shape, DType dtype, const Device& device) {
@@ -38,12 +38,11 @@ LazyArray stand_in(int place, const Shape& shape, DType dtype, const Device& dev
 }
 
 [[noreturn]] void refuse(std::string_view name, std::string_view what) {
-    throw ValueError(
-        fmt::format("{}: expected a formula of elementwise functions of what it is given and of numbers, got {} in it",
-                    name, what));
+    throw ValueError(fmt::format(
+        "{}: expected a formula of elementwise functions of its arguments and of numbers, got {} in it", name, what));
 }
 
-/// Brings a formula to one expression over leaves that stand for roles and numbers.
+/// Converts a formula to expressions whose leaves represent roles and numbers.
 class Description {
   public:
     explicit Description(const FormulaTrace& trace) : trace_(trace) {}
@@ -52,7 +51,7 @@ class Description {
         if (!expression) return expression;
         const Node* node = expression.node().get();
         if (const auto found = nodes_.find(node); found != nodes_.end()) return found->second;
-        kept_.push_back(expression);  // no other comes to lie at its address
+        kept_.push_back(expression);  // keeps the address unique
         return nodes_.emplace(node, made(expression)).first->second;
     }
 
@@ -71,7 +70,7 @@ class Description {
             case Node::Kind::random:
                 refuse("random numbers");
             default:
-                refuse("a tensor of another place");
+                refuse("a tensor from outside");
         }
         std::vector<Expression> inputs;
         for (const Expression& input : node.inputs) inputs.push_back(of(input));
@@ -89,7 +88,7 @@ class Description {
                                        .strides = dense_strides(state.shape)});
             return leaf;
         }
-        if (state.computed || state.is_opaque()) refuse("a tensor of another place");
+        if (state.computed || state.is_opaque()) refuse("a tensor from outside");
         return of(state.expression);
     }
 
@@ -112,21 +111,21 @@ const FormulaTrace* FormulaTrace::current() noexcept { return current_trace; }
 void FormulaTrace::require_own(const LazyArray& value) const {
     const bool own = !value.computed() && (value.shape().empty() || value.shape() == of_elements()) &&
                      (value.state()->stands_for >= 0 || !value.state()->is_opaque());
-    if (!own) refuse(name_, fmt::format("a tensor of another place, of shape {},", value.shape().str()));
+    if (!own) refuse(name_, fmt::format("a tensor from outside, of shape {},", value.shape().str()));
 }
 
 void FormulaTrace::refuse_later() {
     throw ValueError(
-        "Optimizer::update: expected what it is given, and what is made of that, to be used within it; got some of it "
-        "later, where it has no elements");
+        "Optimizer::update: expected its arguments, and values computed from them, to be used within it only; got one "
+        "used later, when it has no elements");
 }
 
 void FormulaTrace::refuse_elements(std::string_view name) {
-    throw ValueError(fmt::format(
-        "{}: expected a formula of elementwise functions, whose results are assigned; got one that needs "
-        "elements or their places (a sum, a product of matrices, reshape, a write in place, item(), ...), of "
-        "which it has none",
-        name));
+    throw ValueError(
+        fmt::format("{}: expected a formula of elementwise functions, whose results are assigned; got one that needs "
+                    "elements or shapes (a sum, a matrix product, reshape, an in-place write, item(), ...), which it "
+                    "does not have",
+                    name));
 }
 
 LazyArray FormulaTrace::role(std::size_t role, DType dtype) const {
@@ -142,11 +141,11 @@ LazyArray FormulaTrace::tensor_number(std::size_t first, DType dtype) const {
 
 struct Formula::State {
     std::string name;
-    std::vector<Expression> roots;  // hold the nodes
+    std::vector<Expression> roots;  // own the nodes
     Steps steps{std::pmr::get_default_resource()};
     Plan plan{std::pmr::get_default_resource()};
     std::vector<StoredRole> stored;
-    std::string form;                                      // what the kernel's text depends on besides the structure
+    std::string form;  // key of what the kernel's text depends on besides the structure
     std::optional<std::pair<std::size_t, Kernel>> kernel;  // the last one, with the size of its work-groups
     double flops = 0, accesses = 0;
 };
@@ -193,7 +192,7 @@ void Formula::launch(const MultiTensor& tensors, const View& numbers, const View
     require_dense("formula", "numbers", numbers);
     require_guard("formula", guard, numbers);
     require_same_device("formula", device, numbers.device());
-    const KernelStyle style = device.style();
+    const KernelStyle style = device.kernel_style();
     const auto make = [&](std::size_t items) {
         if (state.kernel && state.kernel->first == items) return state.kernel->second;
         const auto specification = [&] {

@@ -1,5 +1,5 @@
-// Layer 2, private. A formula over lists of tensors, such as an optimizer's step: elementwise functions are called once
-// of what stands for an element of each list, and one kernel computes them for all elements of all tensors
+// Layer 2, private. Formulas over lists of tensors, such as an optimizer's step: elementwise functions are traced once
+// with placeholders for the elements of each list, and one kernel applies them to all elements of all tensors
 // (cl_kernels/engine/formula.cl).
 #pragma once
 
@@ -17,32 +17,34 @@
 
 namespace declivity::ops {
 
-/// While one lives, elementwise functions of this thread are noted, and nothing is computed or recorded.
+/// While an instance lives, elementwise functions of this thread are traced; nothing is computed, and no autograd graph
+/// is built.
 class FormulaTrace {
   public:
-    /// @param name whose formula it is, for errors
+    /// @param name name of the formula, for errors
     FormulaTrace(std::string_view name, const Device& device);
     ~FormulaTrace();
     FormulaTrace(const FormulaTrace&) = delete;
     FormulaTrace& operator=(const FormulaTrace&) = delete;
 
-    /// Stands for the elements of the tensors of a role (MultiTensor). Has no elements: whoever wants them is refused.
+    /// Placeholder for the elements of the tensors of a role (MultiTensor). It has no elements: operations that need
+    /// them are refused.
     [[nodiscard]] LazyArray role(std::size_t role, DType dtype) const;
-    /// Stands for one of the numbers that the formula is launched with; without axes.
+    /// Placeholder for one of the numbers that the formula is launched with; of shape ().
     [[nodiscard]] LazyArray number(std::size_t which, DType dtype) const;
-    /// Stands for a number of the tensor that an element is of: of the numbers that the formula is launched with,
-    /// `first` plus the tensor's number (MultiTensor::set). Without axes.
+    /// Placeholder for a number of the tensor that contains the element: the number at index `first` plus the tensor's
+    /// index (MultiTensor::set). Of shape ().
     [[nodiscard]] LazyArray tensor_number(std::size_t first, DType dtype) const;
     [[nodiscard]] const std::string& name() const noexcept { return name_; }
 
-    /// That of this thread, or null.
+    /// The trace of this thread, or null.
     static const FormulaTrace* current() noexcept;
-    /// @throws ValueError since a formula has no elements
+    /// @throws ValueError since placeholders have no elements
     [[noreturn]] static void refuse_elements(std::string_view name);
-    /// The same for one whose trace is over.
+    /// The same for a placeholder whose trace has ended.
     [[noreturn]] static void refuse_later();
-    /// For what a function is given. @throws ValueError for what clearly belongs to no formula: it must be told before
-    /// shapes are compared, since those here stand for all others
+    /// Checks an argument of a function. @throws ValueError for a value that cannot belong to the formula; to be called
+    /// before shapes are compared, since placeholders represent all shapes
     void require_own(const LazyArray& value) const;
 
   private:
@@ -52,7 +54,7 @@ class FormulaTrace {
     const FormulaTrace* before_;
 };
 
-/// What becomes of the elements of a role.
+/// An output: the new value of the elements of a role.
 struct FormulaOutput {
     std::size_t role;
     LazyArray value;
@@ -66,7 +68,7 @@ class Formula {
     Formula(Formula&&) noexcept;
     Formula& operator=(Formula&&) noexcept;
 
-    /// Each element of each output's role takes its new value, all made from those before. Nothing is written while
+    /// Assigns each element of each output's role its new value, all computed from the old ones. Writes nothing if
     /// guard[0] is not 0.
     /// @param numbers dense, f32 or f64; @param guard i32, see finite.hpp
     void launch(const MultiTensor& tensors, const View& numbers, const View& guard) const;

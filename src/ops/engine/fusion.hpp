@@ -1,9 +1,9 @@
-// Layer 2, private. How values wait until they are needed (lazy_array.hpp).
+// Layer 2, private. Enables and disables lazy evaluation (lazy_array.hpp).
 #pragma once
 
 namespace declivity::ops {
 
-/// As DECLIVITY_FUSION, for all threads, until its end.
+/// Overrides DECLIVITY_FUSION for all threads while an instance lives.
 class FusionScope {
   public:
     explicit FusionScope(bool on);

@@ -1,4 +1,4 @@
-// Layer 2, private. What a thread is launching, for others that come while it lets the lock go.
+// Layer 2, private. A launch in progress, as seen by other threads while the launch lock is yielded.
 #pragma once
 
 #include <memory>
@@ -13,18 +13,19 @@ namespace declivity::ops {
 using declivity::detail::launch_lock;
 using declivity::detail::LaunchLock;
 
-/// A value or an operation that this thread launches, from when it holds the lock until it is launched or has failed.
+/// A value or operation that this thread launches, registered from taking the lock until it is launched or has failed.
 class InFlightLaunch final : public LaunchLock::Begun {
   public:
     InFlightLaunch(LaunchLock& lock, LazyArrayState& value) : Begun(lock), value_(&value) {}
     InFlightLaunch(LaunchLock& lock, Operation& operation) : Begun(lock), operation_(&operation) {}
 
-    /// Over views, what its kernel will read: who writes these meanwhile waits for it. Until it ends, or null.
+    /// The expression over views that its kernel will read: writers of these views wait for the launch. Null, or valid
+    /// until the launch ends.
     void will_read(const Expression* expression) noexcept { expression_ = expression; }
-    /// What is launched together with it.
+    /// The operations of the same batched launch.
     void batches_with(const std::vector<std::shared_ptr<Operation>>* company) noexcept { batch_ = company; }
 
-    /// What this thread has begun last. With the lock held.
+    /// The newest launch in flight of this thread. The lock must be held.
     [[nodiscard]] static InFlightLaunch* last(const LaunchLock& lock) noexcept {
         return static_cast<InFlightLaunch*>(lock.begun());
     }
@@ -44,7 +45,7 @@ class InFlightLaunch final : public LaunchLock::Begun {
     Operation* operation_ = nullptr;
     const Expression* expression_ = nullptr;
     const std::vector<std::shared_ptr<Operation>>* batch_ = nullptr;
-    std::shared_ptr<PendingLaunch> kept_;  // others may let go of it meanwhile
+    std::shared_ptr<PendingLaunch> kept_;  // other threads may release theirs meanwhile
 };
 
 }  // namespace declivity::ops

@@ -1,4 +1,4 @@
-// When values are computed, and how many of them by one kernel.
+// Evaluation of lazy arrays: when they are computed, and how many by one kernel.
 #include <declivity/ops/copy.hpp>
 #include "lazy_array.hpp"
 
@@ -42,7 +42,7 @@ void LazyArrayState::computed_as(const View& result) {
         if (!reader.expired()) view.buffer.add_reader(reader);
     readers.clear();
     computed.store(true, std::memory_order_release);
-    // Destroyed last: they may be all that is left of other values.
+    // Destroyed last: they may be the last references to other values.
     const Expression done = std::exchange(expression, {});
     const std::shared_ptr<Operation> launched = std::exchange(operation, {});
     const LazyArray viewed = std::exchange(base, {});
@@ -54,9 +54,9 @@ void refuse_in_formula() {
 
 void LazyArrayState::compute(const std::optional<View>& place) {
     if (computed.load(std::memory_order_acquire)) return;
-    declivity::detail::refuse_after_fork("a value that waits");
+    declivity::detail::refuse_after_fork("a pending value");
     LaunchLock& launching = launch_lock(device);
-    std::shared_ptr<LazyArrayState> self;  // others may let go of it while this thread waits
+    std::shared_ptr<LazyArrayState> self;  // other threads may release theirs while this thread blocks
     const std::scoped_lock lock(launching);
     if (launching.busy(this)) self = shared_from_this();
     while (launching.wait_for(this)) {
@@ -82,7 +82,7 @@ void LazyArrayState::compute(const std::optional<View>& place) {
     const CaptureOf command_list(capture);
     const ResumedScope resumed(scope);
     std::optional<Lowering> lowering(std::in_place, launching);
-    const bool alone = place && !place->dense();  // as operations and further outputs want it
+    const bool alone = place && !place->dense();  // operations and additional outputs need a dense result
     const Expression lowered = lowering->run(expression, alone ? nullptr : this);
     begun.will_read(&lowered);
     if (LazyArrayState* const with = lowering->operation_within()) return compute_behind(*with, lowered, place);
@@ -90,8 +90,8 @@ void LazyArrayState::compute(const std::optional<View>& place) {
     lowering.reset();
     const bool may_reuse = !place && may_reuse_memory(lowered, dtype, shape);
     if (may_reuse) {
-        // What waited below goes, so that the handles that are left tell who else is there; whoever writes finds this
-        // value in its place.
+        // The pending values below are released, so that the remaining handles show whether an input is shared; writers
+        // find this value as a reader instead.
         if (lowered.node() != expression.node())
             for_each_view(lowered, [&](const View& input) { input.buffer.add_reader(weak_from_this()); });
         const Expression below = std::exchange(expression, lowered);
@@ -123,7 +123,7 @@ void LazyArrayState::compute_behind(LazyArrayState& first, const Expression& epi
         try {
             apply_epilogue(epilogue_of(epilogue), out);
         } catch (...) {
-            first.computed_as(out);  // which need not be computed once more
+            first.computed_as(out);  // so that it is not computed again
             throw;
         }
     }
@@ -140,7 +140,7 @@ bool fits_one_kernel(const Expression& expression) { return fits(measure(express
 
 bool launch_chain(const LazyArray& value, const std::function<bool(const Expression&)>& launch) {
     if (value.computed()) return false;
-    declivity::detail::refuse_after_fork("a value that waits");
+    declivity::detail::refuse_after_fork("a pending value");
     LaunchLock& launching = launch_lock(value.device());
     const std::scoped_lock lock(launching);
     const Expression whole(value);
@@ -156,14 +156,14 @@ Expression over_views(const Expression& expression) {
     LazyArrayState* any = nullptr;
     for_each_value(expression, [&](LazyArrayState& state) { any = &state; });
     if (any == nullptr) return expression;
-    declivity::detail::refuse_after_fork("a value that waits");
+    declivity::detail::refuse_after_fork("a pending value");
     LaunchLock& launching = launch_lock(any->device);
     const std::scoped_lock lock(launching);
     compute_older(expression);
     return Lowering(launching).run(expression, nullptr);
 }
 
-// ---- Value
+// ---- LazyArray
 
 namespace {
 
@@ -172,7 +172,7 @@ std::atomic<bool>& fusion() {
     return on;
 }
 
-/// The value that makes an expression largest, or null.
+/// The pending value with the largest expression, or null.
 LazyArrayState* largest_within(const Expression& expression) {
     LazyArrayState* largest = nullptr;
     for_each_value(expression, [&](LazyArrayState& state) {
@@ -189,7 +189,8 @@ bool fuses() { return fusion().load(std::memory_order_relaxed); }
 FusionScope::FusionScope(bool on) : before_(fusion().exchange(on)) {}
 FusionScope::~FusionScope() { fusion().store(before_); }
 
-Value::LazyArray(const View& view) : state_(std::make_shared<LazyArrayState>(view.device(), view.dtype, view.shape)) {
+LazyArray::LazyArray(const View& view)
+    : state_(std::make_shared<LazyArrayState>(view.device(), view.dtype, view.shape)) {
     state_->view = view;
     state_->version = view.buffer.version();
     state_->computed.store(true, std::memory_order_release);
@@ -199,7 +200,7 @@ LazyArray make_lazy(const Expression& expression, const Device& device) {
     const auto state = std::make_shared<LazyArrayState>(device, expression.dtype(), expression.shape());
     LazyArray value(state);
     declivity::detail::refuse_after_fork("an elementwise function");
-    // Over elements that are there, nobody else knows of what is touched here.
+    // Without pending inputs no shared state is accessed, so no lock is needed.
     std::unique_lock lock(launch_lock(device), std::defer_lock);
     if (has_values(expression)) lock.lock();
     compute_older(expression);
@@ -220,7 +221,7 @@ LazyArray make_lazy(const Expression& expression, const Device& device) {
     for_each_view(expression, [&](const View& view) { view.buffer.add_reader(state); });
     for_each_value(expression, [&](LazyArrayState& leaf) {
         if (leaf.computed.load(std::memory_order_acquire)) return;
-        // It is the base whose memory may be written.
+        // The memory that may be written is that of the base.
         LazyArrayState& owner = leaf.base ? *leaf.base.state() : leaf;
         if (owner.computed.load(std::memory_order_acquire)) owner.view.buffer.add_reader(state);
         else owner.readers.push_back(state);
@@ -230,7 +231,7 @@ LazyArray make_lazy(const Expression& expression, const Device& device) {
 
 namespace {
 
-/// Of the base's memory, which will be dense.
+/// Layout in the base's memory, which will be dense.
 View layout_of(const LazyArrayState& state) {
     if (state.base) return state.view;
     return {
@@ -249,7 +250,7 @@ LazyArray with_layout(const LazyArray& base, const View& layout) {
 LazyArray view_of(const LazyArray& x, const std::function<View(const View&)>& change) {
     refuse_in_formula();
     if (x.computed()) return change(x.view());
-    declivity::detail::refuse_after_fork("a value that waits");
+    declivity::detail::refuse_after_fork("a pending value");
     const std::scoped_lock lock(launch_lock(x.device()));
     return x.computed() ? LazyArray(change(x.view())) : with_layout(x, change(layout_of(*x.state())));
 }
@@ -257,7 +258,7 @@ LazyArray view_of(const LazyArray& x, const std::function<View(const View&)>& ch
 LazyArray reshaped(const LazyArray& x, const Shape& shape) {
     refuse_in_formula();
     if (!x.computed()) {
-        declivity::detail::refuse_after_fork("a value that waits");
+        declivity::detail::refuse_after_fork("a pending value");
         const std::scoped_lock lock(launch_lock(x.device()));
         if (!x.computed())
             if (const View layout = layout_of(*x.state()); layout.dense())
@@ -266,19 +267,19 @@ LazyArray reshaped(const LazyArray& x, const Shape& shape) {
     return reshaped(dense_copy_if_needed(x.view()), shape);
 }
 
-const Shape& Value::shape() const { return state_->shape; }
-DType Value::dtype() const { return state_->dtype; }
-Device Value::device() const { return state_->device; }
-bool Value::computed() const { return state_->computed.load(std::memory_order_acquire); }
+const Shape& LazyArray::shape() const { return state_->shape; }
+DType LazyArray::dtype() const { return state_->dtype; }
+Device LazyArray::device() const { return state_->device; }
+bool LazyArray::computed() const { return state_->computed.load(std::memory_order_acquire); }
 
 bool is_batched(const LazyArray& value) {
     if (value.computed()) return false;
-    declivity::detail::refuse_after_fork("a value that waits");
+    declivity::detail::refuse_after_fork("a pending value");
     const std::scoped_lock lock(launch_lock(value.device()));
     return value.state()->operation && value.state()->operation->is_batched();
 }
 
-const View& Value::view() const {
+const View& LazyArray::view() const {
     state_->compute();
     state_->view.buffer.launch_writers();
     return state_->view;
@@ -296,9 +297,9 @@ void evaluate_into(std::string_view function, LazyArray value, const View& place
     require_alike(function, "the value", value.dtype(), value.device(), "the place", place.dtype, place.device());
     place.buffer.launch_writers();
     place.buffer.launch_readers();
-    const BufferWrite write(place.buffer);  // also where what follows fails half-way
+    const BufferWrite write(place.buffer);  // also if a following step fails
     if (!is_shared(value)) value.state()->compute(place);
-    copy(value.view(), place);  // which sees where they are there
+    copy(value.view(), place);  // does nothing if the elements are there already
 }
 
 }  // namespace declivity::ops

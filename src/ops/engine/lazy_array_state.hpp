@@ -1,4 +1,4 @@
-// Layer 2, private. What a Value stands for: elements, an expression, or an output of an operation.
+// Layer 2, private. State of a LazyArray: elements, an expression, or an output of an operation.
 #pragma once
 
 #include <atomic>
@@ -18,10 +18,10 @@ namespace declivity::ops {
 
 class Operation;
 
-/// What an expression costs, values within it that are not computed included. Counted as if nothing were shared.
+/// Cost of an expression, including the pending values within it. Common subexpressions are counted repeatedly.
 struct Measure {
     int inputs = 0, nodes = 0, numbers = 0;
-    bool costly = false;  // functions such as exp, more expensive than to store their result
+    bool costly = false;  // contains functions such as exp, more expensive than storing their result
 
     Measure& operator+=(const Measure& other) {
         inputs += other.inputs;
@@ -33,7 +33,7 @@ struct Measure {
 };
 
 Measure measure(const Expression& expression);
-/// Whether one kernel takes it.
+/// Returns whether one kernel can compute it.
 bool fits(const Measure& measure);
 
 struct LazyArrayState final : PendingLaunch, std::enable_shared_from_this<LazyArrayState> {
@@ -44,39 +44,38 @@ struct LazyArrayState final : PendingLaunch, std::enable_shared_from_this<LazyAr
     const Shape shape;
     const ScopePath scope = Scope::path();  // of the call, for errors
     const std::uint64_t capture =
-        Capture::current_number();  // that was at work when it was made; what is older is no part of a recording
-    std::optional<Scalar> constant =
-        {};  // one number without axes, which whatever computes with it knows; fixed when made
+        Capture::current_number();  // that was active on creation; values created before a capture are not part of it
+    std::optional<Scalar> constant = {};  // a number of shape (), known to functions that use it; immutable
     std::atomic<bool> computed{false};
-    View view = {};                             // when computed; before, without a buffer, that of a base's elements
-    std::uint64_t version = 0;                  // of its memory, then
-    Expression expression = {};                 // until then
+    View view = {};                             // if computed; before, without a buffer, the layout in the base
+    std::uint64_t version = 0;                  // of its memory when computed
+    Expression expression = {};                 // if pending
     std::shared_ptr<Operation> operation = {};  // or this
     std::size_t output = 0;                     // of the operation
-    LazyArray base = {};                        // or this, whose elements it is in another layout
-    int stands_for = -1;   // or it stands for elements of a formula (formula.hpp), and never has any
-    Measure measure = {};  // of the expression
-    bool inlined = false;  // a kernel computed it without storing it
+    LazyArray base = {};                        // or this, of which it is a view
+    int stands_for = -1;                        // or the placeholder of a formula (formula.hpp), never computed
+    Measure measure = {};                       // of the expression
+    bool inlined = false;                       // a kernel computed it without storing it
     std::vector<std::weak_ptr<PendingLaunch>> readers =
-        {};  // values to be made from it, until it has memory that knows them
+        {};  // pending values that read it; moved to its memory once that exists
 
-    /// No expression, which may be inlined: an output of an operation, or another layout of a value.
+    /// Returns whether it cannot be inlined: an output of an operation, a view, or a formula's placeholder.
     [[nodiscard]] bool is_opaque() const { return operation != nullptr || base || stands_for >= 0; }
-    /// Whether what follows it may become the epilogue of its operation.
+    /// Returns whether functions of it may become the epilogue of its operation.
     [[nodiscard]] bool fuses_epilogue() const { return operation != nullptr && output == 0; }
     void launch() override { compute(); }
     [[nodiscard]] bool pending() const noexcept override { return !computed.load(std::memory_order_acquire); }
-    /// @param place where the elements may go, in place of memory of their own
+    /// @param place where the elements may be stored, instead of new memory
     void compute(const std::optional<View>& place = std::nullopt);
-    /// With the values' lock held.
+    /// The launch lock must be held.
     void computed_as(const View& result);
 
   private:
-    /// As the epilogue of the operation whose first output is `first`.
+    /// Computes it as the epilogue of the operation whose first output is `first`.
     void compute_behind(LazyArrayState& first, const Expression& epilogue, const std::optional<View>& place);
 };
 
-/// Calls visit(state) for each leaf of the expression itself that is a value.
+/// Calls visit(state) for each leaf of the expression itself that is a lazy array.
 template <class Visit>
 void for_each_value(const Expression& expression, Visit&& visit) {
     if (!expression) return;
@@ -85,7 +84,7 @@ void for_each_value(const Expression& expression, Visit&& visit) {
     for (const Expression& input : node.inputs) for_each_value(input, visit);
 }
 
-/// Calls visit(view) for each leaf of the expression itself that is a view, or a value that is computed.
+/// Calls visit(view) for each leaf of the expression itself that is a view or a computed lazy array.
 template <class Visit>
 void for_each_view(const Expression& expression, Visit&& visit) {
     if (!expression) return;
@@ -95,9 +94,9 @@ void for_each_view(const Expression& expression, Visit&& visit) {
     for (const Expression& input : node.inputs) for_each_view(input, visit);
 }
 
-/// Whether the expression itself has leaves that are values.
+/// Returns whether the expression itself has leaves that are lazy arrays.
 bool has_values(const Expression& expression);
-/// Values from before a recording are not for its kernels to compute, over and over.
+/// Computes the inputs created before the current capture, which its kernels must not recompute in each replay.
 void compute_older(const Expression& expression);
 
 }  // namespace declivity::ops

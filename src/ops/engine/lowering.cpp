@@ -1,4 +1,4 @@
-// What of an expression becomes one kernel, what is stored on the way, and what is computed first.
+// Splits an expression into kernels: the fused part, additional outputs, and values computed first.
 #include "lowering.hpp"
 
 #include <algorithm>
@@ -80,7 +80,7 @@ void Lowering::forget() noexcept {
     operation_ = nullptr;
 }
 
-/// Whether another thread is launching it, and has let the lock go meanwhile.
+/// Blocks while another thread has the value in flight and has yielded the lock.
 void Lowering::wait_if_busy(const LazyArrayState& state) {
     const PendingLaunch* const busy = lock_.busy(&state)                  ? static_cast<const PendingLaunch*>(&state)
                                       : lock_.busy(state.operation.get()) ? state.operation.get()
@@ -88,7 +88,7 @@ void Lowering::wait_if_busy(const LazyArrayState& state) {
     if (busy != nullptr && lock_.wait_for(busy)) throw RestartLowering{};
 }
 
-/// May let the lock go; then nothing that was looked at counts.
+/// May yield the lock, which invalidates all inspected state.
 Expression Lowering::computed(LazyArrayState& state) {
     state.compute();
     if (lock_.yields() != yields_) throw RestartLowering{};
@@ -100,10 +100,10 @@ Lowering::Reference* Lowering::find(const LazyArrayState* state) {
     return found == references_.end() ? nullptr : &*found;
 }
 
-/// Somebody beside this kernel refers to it.
+/// Returns whether there are references from outside of this kernel.
 bool Lowering::is_shared(const Reference& reference) const {
     const auto held = [&](const Leaf& leaf) { return leaf.state == reference.state && leaf.uses > leaf.met; };
-    return is_shared(reference.state->weak_from_this(), reference.count) || std::ranges::any_of(leaves_, held);
+    return ops::is_shared(reference.state->weak_from_this(), reference.count) || std::ranges::any_of(leaves_, held);
 }
 
 void Lowering::meet(const Expression& leaf) {
@@ -113,7 +113,7 @@ void Lowering::meet(const Expression& leaf) {
     else leaves_.push_back({node, node->source.state().get(), handles_to(leaf.node()), 1});
 }
 
-/// Counts references, of what is below first. @return whether an output of an operation is among them
+/// Counts references, bottom up. @return whether an output of an operation is among them
 bool Lowering::gather(const Expression& expression) {
     if (!expression) return false;
     const Node& node = *expression.node();
@@ -137,8 +137,8 @@ bool Lowering::gather(const Expression& expression) {
     return below;
 }
 
-/// Launches operations that cannot take what follows as their epilogue. False: something was computed, so that all is
-/// to be looked at anew.
+/// Launches operations that cannot fuse the rest as their epilogue. Returns false if something was computed, so that
+/// the inspection must be repeated.
 bool Lowering::settle_operations(const Expression& expression, const LazyArrayState* result) {
     gather(expression);
     LazyArrayState* first = nullptr;
@@ -149,7 +149,7 @@ bool Lowering::settle_operations(const Expression& expression, const LazyArraySt
         const bool fits =
             result != nullptr && state.shape == result->shape &&
             (state.dtype == result->dtype || (state.fuses_epilogue() && state.operation->fuses_output_cast()));
-        // Where others want what lies between the operation and here, that is where its epilogue ends.
+        // If a value between the operation and here is shared, the epilogue ends there.
         if (is_shared(reference) || (state.is_opaque() && !(fits && state.fuses_epilogue()))) {
             reference.state->compute();
             return false;
@@ -179,7 +179,7 @@ Expression Lowering::lower(const Expression& expression, const Node& node) {
     InlineVector<Expression, 5> inputs;
     bool changed = false;
     for (const Expression& input : node.inputs) {
-        // Small values that stretch would be computed over and over.
+        // Broadcasting would recompute small values repeatedly.
         const bool stretches = input && input.node()->kind == Kind::value && !(input.shape() == node.shape);
         inputs.push_back(stretches ? computed(*input.node()->source.state()) : lower(input));
         changed = changed || inputs.back().node() != input.node();
@@ -197,7 +197,7 @@ Expression Lowering::lower(LazyArrayState& state) {
 
 namespace {
 
-/// f16 and bf16 values in f32: what is made in each kernel from half of the bytes is not worth to be stored.
+/// Upcasts of f16 and bf16 values to f32: recomputing them from half of the bytes is cheaper than storing them.
 bool upcasts_to_f32(const Expression& expression) {
     const Node& node = *expression.node();
     return node.kind == Kind::cast && is_16bit_float(node.inputs[0].dtype()) && !is_16bit_float(node.dtype);
@@ -208,8 +208,8 @@ bool upcasts_to_f32(const Expression& expression) {
 Expression Lowering::inlined(LazyArrayState& state) {
     if (state.computed.load(std::memory_order_acquire)) return Expression(state.view);
     if (&state == operation_) return Expression::operator_result(state.dtype, state.shape);
-    // Who else refers to it will perhaps never ask for it: then it need not be stored. But two kernels that compute
-    // it are one too many.
+    // Another reference may never be evaluated, so a shared value need not be stored at first; but it must not be
+    // computed by two kernels.
     const bool store =
         is_shared(*find(&state)) && (state.inlined || state.measure.costly) && !upcasts_to_f32(state.expression);
     const bool has_room =
@@ -217,7 +217,7 @@ Expression Lowering::inlined(LazyArrayState& state) {
     if (store && !has_room) return computed(state);
     state.inlined = true;
     Expression made = lower(state.expression);
-    if (store && std::ssize(stored_) == room_) return computed(state);  // what it is made from took the room
+    if (store && std::ssize(stored_) == room_) return computed(state);  // its inputs used up the additional outputs
     if (store) stored_.push_back({state.shared_from_this(), made});
     return made;
 }

@@ -1,4 +1,4 @@
-// Layer 2, private. Makes one kernel of values that wait.
+// Layer 2, private. Fuses pending values into one kernel.
 #pragma once
 
 #include <memory>
@@ -13,47 +13,47 @@
 
 namespace declivity::ops {
 
-/// Makes an expression one over views, and perhaps the first output of one operation that is not launched yet. With the
-/// values' lock held.
+/// Lowers an expression to one over views, and possibly the first output of one pending operation. The launch lock must
+/// be held.
 class Lowering {
   public:
-    /// @param lock the values' lock, which is held
+    /// @param lock the launch lock, which is held
     explicit Lowering(declivity::detail::LaunchLock& lock) : lock_(lock) {}
 
-    /// @param result as what the whole is stored: an operation may take the rest as its epilogue, and the kernel may
-    /// store what is on the way. Null: none may
+    /// @param result the value to be stored: an operation may fuse the rest as its epilogue, and the kernel may store
+    /// intermediate values. Null: neither is allowed
     Expression run(const Expression& expression, const LazyArrayState* result);
 
-    /// A value that the kernel is to store on the way.
+    /// An intermediate value that the kernel stores as an additional output.
     struct Stored {
         std::shared_ptr<LazyArrayState> state;
         Expression lowered;
     };
     [[nodiscard]] std::vector<Stored> take_stored() { return std::move(stored_); }
 
-    /// Whether an output of an operation that is not launched is below.
+    /// Returns whether the expression depends on an output of a pending operation.
     bool above_operation(const Expression& expression);
 
-    /// The operation's output that the expression mentions, or null.
+    /// The operation output that the lowered expression refers to, or null.
     [[nodiscard]] LazyArrayState* operation_within() const { return operation_; }
 
   private:
-    /// Of a value that is not computed: how often what is to become one kernel refers to it.
+    /// A pending value with the number of references from the kernel to be generated.
     struct Reference {
         LazyArrayState* state;
         long count;
-        bool below_operation;  // it is made from an output of an operation
+        bool below_operation;  // depends on an output of an operation
     };
 
-    /// A leaf that stands for an output of an operation: how many expressions hold it, and in how many of them it was
-    /// met here. Others may make kernels of their own of it.
+    /// A leaf that refers to an output of an operation: number of expressions that own it, and how many of them were
+    /// visited here. The others may belong to other kernels.
     struct Leaf {
         const ExpressionNode* node;
         LazyArrayState* state;
         long uses, met;
     };
 
-    /// Thrown where the lock was let go of on the way: other threads may have computed what was looked at.
+    /// Thrown if the lock was yielded meanwhile: other threads may have computed what was inspected.
     struct RestartLowering {};
     void forget() noexcept;
     void wait_if_busy(const LazyArrayState& state);
@@ -69,12 +69,12 @@ class Lowering {
     Expression inlined(LazyArrayState& state);
 
     declivity::detail::LaunchLock& lock_;
-    std::uint64_t yields_ = 0;  // of the lock, when it began
+    std::uint64_t yields_ = 0;  // of the lock at the start
     Scratch<2048> scratch_;
     std::pmr::vector<Reference> references_{scratch_.memory()};
     std::pmr::vector<Leaf> leaves_{scratch_.memory()};
     std::pmr::vector<std::pair<const ExpressionNode*, bool>> seen_{
-        scratch_.memory()};  // with whether an output of an operation is below
+        scratch_.memory()};  // true: depends on an output of an operation
     std::pmr::vector<std::pair<const ExpressionNode*, Expression>> nodes_{scratch_.memory()};
     std::pmr::vector<std::pair<const LazyArrayState*, Expression>> values_{scratch_.memory()};
     LazyArrayState* operation_ = nullptr;

@@ -1,4 +1,4 @@
-// When operations are launched, and with what.
+// Launches operations: when, and with which operands.
 #include <declivity/ops/operation.hpp>
 
 #include <algorithm>
@@ -38,18 +38,18 @@ bool has_halves(const std::vector<View>& reads, const std::vector<View>& writes,
            std::ranges::any_of(outputs, [](const OperationOutput& output) { return is_16bit_float(output.dtype); });
 }
 
-/// Operations of this thread that wait for company.
+/// Pending operations of this thread for batched launches.
 std::vector<std::weak_ptr<Operation>>& pending_batched() {
     return declivity::detail::PerThread<std::vector<std::weak_ptr<Operation>>, BatchedLaunch>::get();
 }
 
-/// The operation of this thread that is not launched, since something may follow it.
+/// The pending operation of this thread, deferred so that an epilogue may be fused.
 std::weak_ptr<Operation>& waiting_operation() {
     return declivity::detail::PerThread<std::weak_ptr<Operation>, Operation>::get();
 }
 
-/// One at a time waits, so that the device has work, and memory is not held for long. One that fails waits still, for
-/// whoever needs it.
+/// One operation at a time is pending, so that the device is busy and memory is not retained for long. One that fails
+/// stays pending for its users.
 void launch_waiting_operation() {
     if (const auto waiting = std::exchange(waiting_operation(), {}).lock()) waiting->launch();
 }
@@ -66,7 +66,7 @@ OperationViews::OperationViews(std::span<const View> ins, std::vector<View> writ
 
 const View& OperationViews::in(std::size_t index) const {
     if (index >= ins_.size())
-        throw ValueError(fmt::format("OperationViews::in: expected a number below {}, got {}", ins_.size(), index));
+        throw ValueError(fmt::format("OperationViews::in: expected an index below {}, got {}", ins_.size(), index));
     return ins_[index];
 }
 
@@ -91,10 +91,10 @@ Operation::Operation(std::string_view name, const std::optional<OperationCall>& 
         throw ValueError(fmt::format("operation: expected 1 to {} outputs of \"{}\", or memory that it writes, got {}",
                                      kMaxOutputs, name, outputs_.size()));
     for (const View& view : operands.writes) {
-        // Memory keeps its writers, which keep what they read.
+        // A buffer owns its writers, which own the buffers they read.
         if (view.buffer && std::ranges::any_of(reads_, [&](const View& read) { return read.buffer == view.buffer; }))
             throw ValueError(fmt::format(
-                "operation: expected memory that \"{}\" writes among its writes alone, got it twice", name));
+                "operation: expected memory that \"{}\" writes to be absent from its reads, got it in both", name));
         writes_.emplace_back(view);
     }
 }
@@ -133,9 +133,9 @@ OperationViews Operation::views(const std::optional<View>& place, const Epilogue
 
 EpilogueFused Operation::run(const std::optional<View>& place, const Epilogue& epilogue, Needed needed) {
     if (!pending()) return EpilogueFused::yes;
-    declivity::detail::refuse_after_fork("a value that waits");
+    declivity::detail::refuse_after_fork("a pending value");
     LaunchLock& launching = launch_lock(device_);
-    const auto self = shared_from_this();  // its outputs let go of it
+    const auto self = shared_from_this();  // its outputs release it
     const std::scoped_lock lock(launching);
     while (launching.wait_for(this)) {
     }
@@ -184,16 +184,16 @@ EpilogueFused Operation::run_upcast(const OperationViews& views) const {
 }
 
 void Operation::done(const OperationViews& views, bool first_output_elsewhere) {
-    const std::vector<View> read = std::exchange(reads_, {});  // destroyed last: they may be all that is left of others
+    const std::vector<View> read = std::exchange(reads_, {});  // destroyed last: they may be the last references
     const LazyArray waited = std::exchange(prologue_, {});
     launched_.store(true, std::memory_order_release);
     for (std::size_t i = first_output_elsewhere ? 1 : 0; i < outputs_.size(); ++i)
         if (const auto state = results_[i].lock(); state && views.out(i).buffer) state->computed_as(views.out(i));
     for (std::size_t i = 0; i < writes_.size(); ++i) views.written(i).buffer.write_enqueued();
     for (std::size_t i = 0; i < writes_.size(); ++i) try {
-            views.written(i).buffer.launch_writers();  // lets go of this one
+            views.written(i).buffer.launch_writers();  // releases this one
         } catch (const Error&) {
-            // Of another writer, which waits still: it is not for this one to say so.
+            // The error of another writer, which stays pending and reports it to its own users.
         }
 }
 
@@ -211,7 +211,7 @@ void Operation::run_batched(const std::optional<View>& place, InFlightLaunch& be
     begun.batches_with(&all);
     std::vector<OperationViews> each;
     for (const auto& item : all) {
-        const ResumedScope resumed(item->scope_, item->name_);  // whose memory it is
+        const ResumedScope resumed(item->scope_, item->name_);  // memory is attributed to its scope
         each.push_back(item->views(item.get() == this ? place : std::nullopt, {}));
     }
     together_(each);
@@ -237,7 +237,7 @@ OperationResults operation(std::string_view name, const OperationCall& call, Ope
         made->launch();
     } else {
         if (Capture* const capture = Capture::current()) capture->launch_at_end(made);
-        // As soon as the first operand knows of it, another thread may launch it.
+        // As soon as the first operand lists it as a reader, another thread may launch it.
         const std::scoped_lock lock(launch_lock(made->device()));
         for (const View& view : made->reads()) view.buffer.add_reader(made);
         if (const LazyArray& prologue = made->prologue()) {
@@ -258,7 +258,7 @@ LazyArray deferred_batched(std::string_view name, BatchedLaunch launch, Operatio
     declivity::detail::refuse_after_fork(name);
     if (operands.outputs.size() != 1 || !operands.writes.empty())
         throw ValueError(
-            fmt::format("deferred_batched: expected one output of \"{}\" and nothing that it writes in "
+            fmt::format("deferred_batched: expected one output of \"{}\" and no writes in "
                         "place, got {} and {}",
                         name, operands.outputs.size(), operands.writes.size()));
     const std::vector<View> reads = operands.reads;

@@ -1,4 +1,4 @@
-// Layer 2, private. An operation that waits (declivity/ops/operation.hpp).
+// Layer 2, private. A pending operation (declivity/ops/operation.hpp).
 #pragma once
 
 #include <atomic>
@@ -20,27 +20,27 @@ namespace declivity::ops {
 
 class InFlightLaunch;
 
-/// Its outputs hold it until it is launched, and so does memory that it writes. It holds neither: outputs that nobody
-/// holds are not wanted, and two operations may write what the other reads.
+/// Owned by its outputs until it is launched, and by the memory that it writes. It owns neither: unreferenced outputs
+/// are not computed, and two operations may each write what the other reads.
 class Operation final : public PendingLaunch, public std::enable_shared_from_this<Operation> {
   public:
     Operation(std::string_view name, const std::optional<OperationCall>& call, BatchedLaunch together,
               OperationOperands operands);
 
-    /// The values of its outputs; to be called once.
+    /// Creates the lazy arrays of its outputs; to be called once.
     OperationResults make_results();
-    /// For others, whose calls are not to throw its errors without saying whose they are.
+    /// Launches it on behalf of another call, whose errors must name this operation.
     void launch() override { (void)run(std::nullopt, {}, Needed::by_others); }
     [[nodiscard]] bool pending() const noexcept override { return !launched_.load(std::memory_order_acquire); }
-    /// With the values' lock held, before it is launched.
-    /// @param place where the first output goes, whose value the caller looks after; in memory of its own otherwise
+    /// Launches it; the launch lock must be held.
+    /// @param place where the first output is stored, which the caller assigns to its value; otherwise new memory
     enum class Needed : bool { itself, by_others };
     EpilogueFused run(const std::optional<View>& place, const Epilogue& epilogue, Needed needed = Needed::itself);
 
     [[nodiscard]] std::string_view name() const noexcept { return name_; }
     [[nodiscard]] const ScopePath& scope() const noexcept { return scope_; }
     [[nodiscard]] const Device& device() const noexcept { return device_; }
-    /// Of what waits for company, how many bytes it reads.
+    /// Bytes that a batched operation reads.
     [[nodiscard]] std::size_t bytes() const;
     [[nodiscard]] const std::vector<View>& reads() const noexcept { return reads_; }
     [[nodiscard]] const LazyArray& prologue() const noexcept { return prologue_; }
@@ -48,10 +48,10 @@ class Operation final : public PendingLaunch, public std::enable_shared_from_thi
     [[nodiscard]] bool is_batched() const noexcept { return together_ != nullptr && pending(); }
 
   private:
-    /// A view that does not keep its memory alive.
+    /// A view that does not own its memory.
     struct WeakView {
         explicit WeakView(const View& of) : layout(of), memory(of.buffer.weak()) { layout.buffer = {}; }
-        /// Without a buffer when the memory is gone.
+        /// Returns the view, without a buffer if the memory was released.
         [[nodiscard]] View view() const;
         View layout;
         std::weak_ptr<declivity::detail::Block> memory;
@@ -72,7 +72,7 @@ class Operation final : public PendingLaunch, public std::enable_shared_from_thi
     std::vector<OperationOutput> outputs_;
     LazyArray prologue_;  // as reads_
     const bool fuses_output_cast_;
-    const bool upcasts_to_f32_;  // and there are halves
+    const bool upcasts_to_f32_;  // and some operand is a 16-bit float
     const Device device_;
     const ScopePath scope_ = Scope::path();
     const std::uint64_t capture_ = Capture::current_number();

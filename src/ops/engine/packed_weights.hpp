@@ -1,4 +1,5 @@
-// Layer 2, private. Copies of constant operands in the order in which a kernel reads them, cached with their memory.
+// Layer 2, private. Packed copies of constant operands in the order in which a kernel reads them, cached with their
+// memory.
 #pragma once
 
 #include <memory>
@@ -22,24 +23,24 @@ inline DerivedKey packed_key(const View& operand, std::string_view kind) {
     return key;
 }
 
-/// A weight that is used once between two steps of an optimizer is not packed.
+/// Uses of a weight before it is packed: one used once between two optimizer steps is not.
 constexpr int kUsesBeforePacked = 1;
 
-/// Whether a copy of an operand that is used as a constant is there or shall be made now, after so many uses of the
-/// same contents; a recorded step is used again by itself.
+/// Returns whether a packed copy of a constant operand exists or may be made now, after `after_uses` uses of the same
+/// contents; in a captured step it is made at once, since replays use it again.
 inline bool keeps_packed(const View& operand, const PackedCopy& copy, int after_uses) {
     const Capture* const capture = Capture::current();
     return operand.buffer.accepts_derived(packed_key(operand, copy.kind), static_cast<std::uint64_t>(copy.bytes),
                                           capture != nullptr ? 0 : after_uses);
 }
 
-/// Gives `make()` for an operand. If that is `constant`, it is cached with the operand's memory until that is written
-/// (Buffer::cache_derived).
+/// Returns `make()` for an operand. If it is `constant`, the result is cached with the operand's memory until that is
+/// written (Buffer::cache_derived).
 template <class Make>
 View packed_once(const View& operand, bool constant, std::string_view kind, Make make) {
     Capture* const capture = Capture::current();
     if (!constant || (capture != nullptr && capture->varies(operand.buffer))) return make();
-    // Before the contents are looked at: a write behind this makes the recording stale.
+    // Before the contents are read: a later write makes the captured step stale.
     if (capture != nullptr) capture->relies_on(operand.buffer);
     const CapturePause once;
     const DerivedKey key = packed_key(operand, kind);
@@ -50,9 +51,9 @@ View packed_once(const View& operand, bool constant, std::string_view kind, Make
     return made;
 }
 
-/// Chooses a strategy and runs it: one that keeps a packed copy of a constant operand only where the copy is there or
-/// may be made, otherwise the one for operands that change.
-/// @param choose (problem, device) gives a choice; `run` (problem, choice) launches
+/// Chooses a strategy and runs it. A strategy with a packed copy of a constant operand is chosen only if the copy
+/// exists or may be made, otherwise the strategy for changing operands.
+/// @param choose (problem, device) returns a choice; `run` (problem, choice) launches it
 template <class Problem, class Choose, class Run>
 auto with_packed_weights(const Problem& problem, bool constant, const View& operand, const Device& device,
                          Choose choose, Run run) {
@@ -65,12 +66,12 @@ auto with_packed_weights(const Problem& problem, bool constant, const View& oper
     // Results must not depend on how often a weight was used before.
     const bool may_wait = !choice.measured && (copy->same_bits || otherwise.strategy == choice.strategy);
     const Capture* const capture = Capture::current();
-    if (capture != nullptr && capture->varies(operand.buffer))  // made at each replay, or not at all
+    if (capture != nullptr && capture->varies(operand.buffer))  // packed in each replay, or not at all
         return may_wait ? run(changing, otherwise) : run(problem, choice);
     if (keeps_packed(operand, *copy, may_wait ? kUsesBeforePacked : 0)) try {
             return run(problem, choice);
         } catch (const OutOfMemory&) {
-            // Without the copy there may be room.
+            // There may be enough memory without the copy.
         }
     return run(changing, otherwise);
 }

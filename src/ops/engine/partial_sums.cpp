@@ -15,11 +15,11 @@
 namespace declivity::ops {
 namespace {
 
-constexpr std::int64_t kMaxSums = 22;   // a device need take no more than 1024 bytes of arguments
+constexpr std::int64_t kMaxSums = 22;   // a device need not accept more than 1024 bytes of arguments
 constexpr std::int64_t kCpuEach = 256;  // elements
-constexpr std::size_t kGroup = 64;      // work-items, on GPU-like devices
+constexpr std::size_t kGroup = 64;      // work-items, with style simt
 
-/// As the structs of the kernel.
+/// Layout of the kernel's structs; must match cl_kernels/engine/partial_sums.cl.
 struct Sum {
     std::int64_t partial, result, count;
     std::int32_t partials, first_group, memory, unused;
@@ -29,10 +29,10 @@ struct Sums {
     std::array<Sum, kMaxSums> sum{};
 };
 
-/// What one launch takes.
+/// The reductions of one launch.
 class Batch {
   public:
-    /// False: it does not fit any more.
+    /// Returns false if the reduction does not fit any more.
     bool take(const SplitKPartial& sum, std::int64_t run) {
         if (sums_.sums == kMaxSums) return false;
         MemoryObjects<4> memories = memories_;

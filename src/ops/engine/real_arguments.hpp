@@ -1,4 +1,4 @@
-// Layer 2, private. Numbers of the element type as kernel arguments.
+// Layer 2, private. Real numbers as kernel arguments in the compute type.
 #pragma once
 
 #include <cstddef>
@@ -9,13 +9,13 @@
 
 namespace declivity::ops {
 
-/// A double in the type that numbers of another are computed with, f32 or f64.
+/// A double in the compute type of `dtype`, f32 or f64.
 inline Argument real_argument(DType dtype, double value) {
     if (compute_type(dtype) == DType::f64) return value;
     return static_cast<float>(value);
 }
 
-/// Several of them.
+/// The same for several numbers.
 class RealArguments {
   public:
     RealArguments(DType dtype, std::initializer_list<double> values) {

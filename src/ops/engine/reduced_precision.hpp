@@ -1,4 +1,4 @@
-// Layer 2, private. Operands of f16 and bf16 for launches that compute in f32.
+// Layer 2, private. f16 and bf16 operands of launches that compute in f32.
 #pragma once
 
 #include <declivity/ops/view.hpp>
@@ -7,23 +7,24 @@
 
 namespace declivity::ops {
 
-/// The elements in f32 where they are halves, otherwise the view itself, or that there is none.
+/// The view upcast to f32 if it is f16 or bf16, otherwise the view itself, which may be empty.
 inline View widened(const View& view) {
     return view.buffer && is_16bit_float(view.dtype)
                ? evaluate(Expression::cast(view, compute_type(view.dtype)), view.device())
                : view;
 }
 
-/// For kernels that add up in parts: sums of f16 and bf16 lie in f32, and are rounded once at the end.
+/// Output of kernels that accumulate partial results: sums of f16 and bf16 are stored in f32 and rounded once at the
+/// end.
 class RoundedOutput {
   public:
-    /// @param in_parts false: the kernel rounds by itself, and `exact` is `out`, which may be none
+    /// @param in_parts false: the kernel rounds by itself, and `exact` is `out`, which may be empty
     explicit RoundedOutput(const View& out, bool in_parts = true)
         : out_(out),
           exact_(in_parts && out.buffer && is_16bit_float(out.dtype)
                      ? View::make(out.device(), compute_type(out.dtype), out.shape)
                      : out) {}
-    /// Where the sums go.
+    /// The view that receives the sums.
     [[nodiscard]] const View& exact() const { return exact_; }
     void round() const {
         if (exact_.dtype != out_.dtype) evaluate(Expression::cast(exact_, out_.dtype), out_);

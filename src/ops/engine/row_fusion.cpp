@@ -27,9 +27,9 @@ namespace {
 using Node = ExpressionNode;
 using Kind = Node::Kind;
 
-// Less than a kernel of elements takes (expression_node.hpp), since rows have arguments of their own.
+// Below the limits of an elementwise kernel (expression_node.hpp), since row kernels have further arguments.
 constexpr int kMaxRowInputs = 6, kMaxRowNumbers = 10;
-constexpr std::int64_t kGpuKept = 16384;  // bytes of local memory for the rows of a group
+constexpr std::int64_t kGpuKept = 16384;  // bytes of local memory for the rows of a work-group
 
 std::int64_t row_length(const Shape& shape, int inner) {
     std::int64_t n = 1;
@@ -37,36 +37,35 @@ std::int64_t row_length(const Shape& shape, int inner) {
     return n;
 }
 
-/// Whether a group of GPU-like devices has room for its rows. If not, it computes their elements anew whenever it reads
-/// them.
+/// Returns whether a simt work-group has room for its rows. Without it, elements are recomputed at each read.
 bool keeps_rows(const Device& device, DType dtype, std::int64_t rows, std::int64_t n) {
     const RowGroup group = row_group(rows, n, false, kGpuGroup);
     return group.rows * n <= block_elements(device, dtype, kGpuKept) - static_cast<std::int64_t>(group.items());
 }
 
-/// Elements of a row from which on its functions are worth a loop of their own on CPU-like devices. With fewer, a
-/// kernel of elements, which takes many rows as one, wins by more than it costs to store them (measured on two cores of
-/// an AMD Zen 4).
+/// Elements of a row from which on its functions are worth a loop of their own in simd kernels. Below, the gain of an
+/// elementwise kernel, which treats many rows as one, exceeds the cost of storing them (measured on two cores of an AMD
+/// Zen 4).
 constexpr std::int64_t kMinRow = 48, kMinCostlyRow = 128;
 
-/// When functions before and behind a row operator become part of its kernel.
+/// Decides when functions before and after a row operator are fused into its kernel.
 struct Profitable {
     static bool row(std::int64_t n, bool costly) { return n >= (costly ? kMinCostlyRow : kMinRow); }
-    /// GPU-like devices compute what they do not keep several times.
+    /// simt kernels compute several times what they do not cache.
     static bool prologue(const Device& device, DType dtype, std::int64_t rows, std::int64_t n, bool costly) {
         if (kernel_style_of(device) == KernelStyle::simd) return row(n, costly);
         return !costly || keeps_rows(device, dtype, rows, n);
     }
-    /// Exponentials and the like of f64 are calls, beside which GPUs find no registers.
+    /// f64 exponentials and similar functions are calls that leave no registers on GPUs.
     static bool epilogue(const Device& device, DType dtype, std::int64_t n, bool costly) {
         if (kernel_style_of(device) == KernelStyle::simd) return row(n, costly);
         return !costly || dtype != DType::f64;
     }
 };
 
-// ---- when the operation is made
+// ---- when the operation is created
 
-/// The expression down to the operations that wait, of which it mentions the results.
+/// Expands the expression down to pending operations, and lists those it refers to.
 Expression seen_through(const Expression& expression, std::vector<LazyArrayState*>& operations) {
     return with_leaves(expression, [&](const Node& leaf) -> Expression {
         if (leaf.kind != Kind::value) return {};
@@ -78,7 +77,7 @@ Expression seen_through(const Expression& expression, std::vector<LazyArrayState
     });
 }
 
-/// Launches the operations below what waits. False: one of them takes up all that follows it.
+/// Launches the operations below a pending value. Returns false if one of them fuses all that follows it.
 bool launch_below(const LazyArrayState& x) {
     std::vector<LazyArrayState*> operations;
     const Epilogue whole = epilogue_of(seen_through(x.expression, operations));
@@ -98,14 +97,14 @@ bool launch_below(const LazyArrayState& x) {
 }  // namespace
 
 RowInput row_input(LazyArray x, int inner) {
-    LazyArray halves;  // in front of a cast, which is the row then
+    LazyArray halves;  // before a cast, which then produces the row
     if (is_16bit_float(x.dtype())) {
         halves = x;
         x = make_lazy(Expression::cast(halves, compute_type(halves.dtype())), halves.device());
     }
     const auto elements = [&] { return RowInput{dense_copy_if_needed((halves ? halves : x).view()), {}}; };
     if (x.computed() || !fuses()) return elements();
-    declivity::detail::refuse_after_fork("a value that waits");
+    declivity::detail::refuse_after_fork("a pending value");
     const std::scoped_lock lock(launch_lock(x.device()));
     compute_older(Expression(x));
     LazyArrayState& state = *x.state();
@@ -122,16 +121,16 @@ RowInput row_input(LazyArray x, int inner) {
 
 namespace {
 
-/// Of the operation, and of its views.
+/// Handles of the operation and of its views.
 constexpr long kHandles = 2;
 
-/// What waits as an expression over views; empty where elements are there.
+/// Lowers a pending value to an expression over views; empty if it is computed.
 Expression lowered(const LazyArray& waiting) {
     if (!waiting || waiting.computed()) return {};
     const LazyArrayState& state = *waiting.state();
     LaunchLock& launching = launch_lock(state.device);
     if (state.is_opaque() || Lowering(launching).above_operation(state.expression)) return {};
-    const Expression whole = state.expression;  // another thread may compute the value, should the lock be let go of
+    const Expression whole = state.expression;  // another thread may compute the value if the lock is yielded
     Expression over = Lowering(launching).run(whole, nullptr);
     return waiting.computed() ? Expression() : over;
 }
@@ -141,7 +140,7 @@ struct Fusion {
     Plan plan;
 };
 
-/// None where a kernel of rows does not take them. @param dtype of the rows
+/// Empty if a row kernel cannot fuse them. @param dtype of the rows
 std::optional<Fusion> fusion_of(const Expression& prologue, const Expression& epilogue, const Shape& shape, int inner,
                                 DType dtype, const Device& device) {
     if (!prologue && !epilogue) return std::nullopt;
@@ -160,7 +159,7 @@ std::optional<Fusion> fusion_of(const Expression& prologue, const Expression& ep
     return Fusion{std::move(steps), std::move(plan)};
 }
 
-/// The operation that is being launched reads what its prologue was made from.
+/// Registers the operation in flight as a reader of the inputs of its prologue.
 class ReadsPrologue {
   public:
     ReadsPrologue(const Device& device, const Expression& prologue)
@@ -177,7 +176,7 @@ class ReadsPrologue {
     InFlightLaunch* operation_;
 };
 
-/// The kernel's plain form.
+/// Launches the kernel without fusion.
 void launch_plain(const View& x, const View& out, int inner, const RowKernel& own) {
     const Device device = x.device();
     const std::int64_t n = row_length(x.shape, inner), rows = x.numel() / n;
@@ -188,7 +187,7 @@ void launch_plain(const View& x, const View& out, int inner, const RowKernel& ow
                 {x.argument(), out.argument()});
 }
 
-/// @param x where there is no prologue; @param stored where that goes besides, if anywhere
+/// @param x used without a prologue; @param stored additional output for the prologue's result, if any
 void launch_fused(const Fusion& fusion, const View& x, const View& stored, const View& out, DType dtype,
                   const Device& device, const RowKernel& own) {
     const auto& [steps, plan] = fusion;
@@ -209,7 +208,7 @@ void launch_fused(const Fusion& fusion, const View& x, const View& stored, const
     std::pmr::vector<Argument> rest;
     first.insert(first.end(), {Argument(RawArgument{layout.data(), layout.size() * sizeof(std::int64_t)}),
                                Argument(rows), Argument(n)});
-    View row;  // of each work-item, with room for a whole vector behind its end
+    View row;  // for each work-item, padded to a whole vector
     if (cpu && (own.needs_row || (prologue && !stored.buffer)))
         row = View::make(device, dtype, {static_cast<std::int64_t>(grid.cpu[0]), n + vector_lanes(dtype)});
     if (!cpu)

@@ -1,6 +1,6 @@
-// Layer 2, private. Row operators (softmax, layer normalisation): operations that bring the elements of rows together
-// and write as many. What their rows are made from (the prologue: a scale, a mask, a residual) and what follows their
-// results (the epilogue) become parts of their kernel, which includes cl_kernels/lib/row_program.clh.
+// Layer 2, private. Row operators (softmax, layer normalisation): operations that map rows to rows of the same length.
+// The functions that compute their rows (the prologue: a scale, a mask, a residual) and those that follow their results
+// (the epilogue) are fused into their kernel, which includes cl_kernels/lib/row_program.clh.
 #pragma once
 
 #include <string_view>
@@ -11,31 +11,31 @@
 
 namespace declivity::ops {
 
-/// The operand of a row operator: dense elements, or what its kernel is to compute.
+/// The operand of a row operator: dense elements, or a prologue that its kernel computes.
 struct RowInput {
     View view;
     LazyArray waiting;  ///< OperationOperands::prologue
 };
 
-/// f16 and bf16 values come as f32 where they wait, to be converted as the rows are read, and as they are where elements are there
-/// (OperationOperands::upcasts_to_f32).
-/// @param x given away, where nobody else is to have its elements
+/// Prepares the operand. Pending f16 and bf16 values are upcast to f32 as the rows are read; computed ones are passed
+/// as they are (OperationOperands::upcasts_to_f32).
+/// @param x donated if its elements are not needed otherwise
 /// @param inner the first axis of a row
 RowInput row_input(LazyArray x, int inner);
 
-/// A kernel of rows, and what it takes beside them.
+/// A row kernel and its parameters.
 struct RowKernel {
     const char* file;
     const char* name;
-    std::string_view shown_as;        ///< in profiles
-    Defines defines;                  ///< of its own
-    std::vector<Argument> arguments;  ///< before those of row_program.clh
-    double flops;                     ///< for each element
-    bool needs_row;                   ///< whether it keeps a row that is neither its operand nor its result
+    std::string_view shown_as;        ///< name in profiles
+    Defines defines;                  ///< defines of the kernel
+    std::vector<Argument> arguments;  ///< arguments before those of row_program.clh
+    double flops;                     ///< flops for each element
+    bool needs_row;                   ///< true if it stores a row that is neither its operand nor its result
 };
 
-/// Launches the kernel for rows of the operation's prologue, or of its first read where that is none, and for the
-/// functions that follow its first output. Both have the shape of the latter.
+/// Launches the row kernel for the operation's prologue, or for its first read if there is none, with the functions
+/// that follow its first output. Both have the shape of the latter.
 EpilogueFused launch_row_kernel(const OperationViews& views, int inner, const RowKernel& own);
 
 }  // namespace declivity::ops

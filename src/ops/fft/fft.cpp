@@ -27,7 +27,7 @@ struct FftCall {
     bool conjugate;
 };
 
-/// 5 n log2 n of a complex transform.
+/// 5 n log2 n flops for a complex transform.
 Work work_of(const View& x, const View& y, double n, double transforms) {
     return {.flops = transforms * 5 * n * std::log2(std::max(2.0, n)),
             .bytes = bytes_of(x) + bytes_of(y),
@@ -51,7 +51,7 @@ EpilogueFused launch_complex(const OperationViews& views, const FftCall& call) {
     return EpilogueFused::no;
 }
 
-/// What stands before (way -1) or behind (1) transforms of half the length.
+/// Launches the step before (way -1) or after (1) transforms of half the length.
 void launch_real_part(const View& from, std::int64_t rows, std::int64_t h, std::int32_t way, double scale,
                       const View& out) {
     const Device device = from.device();
@@ -97,12 +97,12 @@ void check(std::string_view function, const View& x, std::int64_t n) {
     constexpr std::int64_t most = std::int64_t{1} << 29;
     if (n < 1 || n > most)
         throw ShapeError(
-            fmt::format("{}: expected 1 to 2^29 numbers along the axis, got x of {}", function, x.shape.str()));
+            fmt::format("{}: expected 1 to 2^29 elements along the axis, got x of {}", function, x.shape.str()));
 }
 
 void check_pairs(std::string_view function, const View& x) {
     if (x.rank() < 2 || x.shape[x.rank() - 1] != 2)
-        throw ShapeError(fmt::format("{}: expected complex numbers as pairs along a last axis of 2, got x of {}",
+        throw ShapeError(fmt::format("{}: expected complex numbers as pairs along a last axis of size 2, got x of {}",
                                      function, x.shape.str()));
 }
 
@@ -111,7 +111,7 @@ void check_pairs(std::string_view function, const View& x) {
 std::optional<FftLines> FftLines::of(const View& x, int axis) {
     if (x.strides[x.rank() - 1] != 1) return std::nullopt;
     FftLines lines{.n = x.shape[axis], .step = x.strides[axis]};
-    // Axes from the last to the first: each goes on where the one behind it ends.
+    // Axes from the last to the first: each transform reads the result of the previous one.
     const auto joined = [&](int from, int to, std::int64_t& count, std::int64_t& stride) {
         for (int i = to - 1; i >= from; --i) {
             if (x.shape[i] == 1) continue;

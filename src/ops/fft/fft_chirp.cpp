@@ -1,5 +1,5 @@
-// Transforms of lengths that have other primes than 2, 3, 5 and 7 (Bluestein 1970): since j k = (j^2 + k^2 - (k - j)^2)
-// / 2, one is a convolution with a chirp, of a smooth length.
+// Transforms of lengths with prime factors other than 2, 3, 5 and 7 (Bluestein 1970): since j k = (j^2 + k^2 - (k -
+// j)^2) / 2, the transform is a convolution with a chirp, of a smooth length.
 #include "fft_launch.hpp"
 #include "fft_plan.hpp"
 #include "fft_tables.hpp"
@@ -9,7 +9,7 @@
 namespace declivity::ops {
 namespace {
 
-/// As the kernel's struct.
+/// Layout of the kernel's struct; must match cl_kernels/fft/fft_chirp.cl.
 struct FftChirp {
     std::int64_t count, in_outer, in_step, in_inner;
 };

@@ -21,7 +21,7 @@ FftPasses fft_passes(std::int64_t n, bool several) {
     for (const std::int64_t prime : {7, 5, 3})
         while (n % prime == 0) append(prime);
     if (several && passes.count == 0 && n <= 8 && n > 2) append(n / 2);
-    // 2 and 4 are few: 8 8 2 is 8 4 4.
+    // Few 2s and 4s: 8 8 2 becomes 8 4 4.
     while (n > 1) append(n % 8 == 0 && n != 16 ? 8 : n == 16 || n == 4 ? 4 : n == 2 ? 2 : 8);
     return passes;
 }
@@ -29,7 +29,7 @@ FftPasses fft_passes(std::int64_t n, bool several) {
 std::vector<std::int64_t> fft_parts(std::int64_t n, std::int64_t most) {
     if (n <= most) return {n};
     for (int count = 2;; ++count) {
-        // The divisor nearest above the root, or the nearest below.
+        // The smallest divisor above the root, or the largest below.
         const auto root = static_cast<std::int64_t>(std::ceil(std::pow(static_cast<double>(n), 1.0 / count) - 1e-6));
         for (std::int64_t first = root; first <= most; ++first) {
             if (n % first != 0) continue;

@@ -1,4 +1,4 @@
-// Layer 2, private. How lengths of Fourier transforms are taken apart.
+// Layer 2, private. Factorisation of the lengths of Fourier transforms.
 #pragma once
 
 #include <cstdint>
@@ -6,10 +6,10 @@
 
 namespace declivity::ops {
 
-/// Whether the only primes of n > 0 are 2, 3, 5 and 7.
+/// Returns whether n > 0 has no prime factors but 2, 3, 5 and 7.
 bool fft_smooth(std::int64_t n);
 
-/// Passes of a transform (cl_kernels/fft/fft_vectors.clh): a radix of 2, 3, 4, 5, 7 or 8 each, in 4 bits, the first one
+/// Passes of a transform (cl_kernels/fft/fft_vectors.clh): radices 2, 3, 4, 5, 7 or 8, 4 bits each, the first one
 /// lowest.
 struct FftPasses {
     std::uint64_t radices = 0;
@@ -18,14 +18,14 @@ struct FftPasses {
         return static_cast<std::int64_t>(radices >> (4 * pass)) & 15;
     }
 };
-/// Of a smooth n > 1. A power of 2 is of 8s and 4s, with a single 2 for n = 2 alone, or where `several` passes are
-/// wanted.
+/// Passes of a smooth n > 1. Powers of 2 use radices 8 and 4, with a single 2 only for n = 2, or if `several` passes
+/// are requested.
 FftPasses fft_passes(std::int64_t n, bool several = false);
 
-/// Lengths up to `most` whose product is n, as few and as alike as they can be; the first is the longest.
+/// Factors of n of at most `most`, as few and as equal as possible; the first is the largest.
 std::vector<std::int64_t> fft_parts(std::int64_t n, std::int64_t most);
 
-/// The length that a transform of n, which is not smooth, is computed in: smooth, and at least 2 n - 1.
+/// The length of the convolution for a length n that is not smooth: smooth, and at least 2 n - 1.
 std::int64_t fft_padded(std::int64_t n);
 
 }  // namespace declivity::ops

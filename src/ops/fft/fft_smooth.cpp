@@ -1,4 +1,4 @@
-// Transforms of smooth lengths: in one launch, or as passes over memory of radices that are transforms themselves.
+// Transforms of smooth lengths: in one launch, or as passes over memory whose radices are transforms themselves.
 #include <algorithm>
 #include <bit>
 #include <cmath>
@@ -17,14 +17,14 @@
 namespace declivity::ops {
 namespace {
 
-constexpr std::int64_t kLanesBytes = std::int64_t{1} << 19;   // of the numbers of VW transforms, for a cache
-constexpr std::int64_t kRowsBytes = std::int64_t{1} << 19;    // of one in vectors
-constexpr std::int64_t kLocalBytes = std::int64_t{32} << 10;  // of a work-group on GPU-like devices
-constexpr std::int64_t kGroupNumbers = 1024;                  // that a group should have at least
-constexpr std::int64_t kNeighbours = 8;                       // columns that make whole lines of memory
+constexpr std::int64_t kLanesBytes = std::int64_t{1} << 19;   // for the numbers of VW transforms, to stay in a cache
+constexpr std::int64_t kRowsBytes = std::int64_t{1} << 19;    // for one transform in vectors
+constexpr std::int64_t kLocalBytes = std::int64_t{32} << 10;  // of a work-group, simt
+constexpr std::int64_t kGroupNumbers = 1024;                  // minimum for a work-group
+constexpr std::int64_t kNeighbours = 8;                       // columns that fill whole cache lines
 constexpr std::size_t kGroup = 256;
 
-/// As the kernels' struct.
+/// Layout of the kernels' struct; must match cl_kernels/fft/.
 struct FftLanes {
     std::int64_t outer, lanes, in_outer, in_lane, in_step, out_outer, out_q, out_p, out_step, s, m;
     std::uint64_t radices;
@@ -36,7 +36,7 @@ struct FftRows {
     std::int32_t n, m, passes, real;
 };
 
-/// Work-items on CPU-like devices for so many units of equal work.
+/// simd: work-items for this many units of equal work.
 std::int64_t items_for(const Device& device, std::int64_t units) {
     return std::clamp<std::int64_t>(units, 1, std::int64_t{device.info().compute_units} * kCpuItemsPerUnit);
 }
@@ -62,7 +62,7 @@ void launch_group(const View& x, const FftLanes& lanes, const View& pass_table, 
          local_memory(4 * lanes.n * columns, x.dtype)});
 }
 
-/// Of transforms of 2 n real numbers.
+/// The table for transforms of 2 n real numbers.
 View circle_of(const View& x, std::int64_t n) { return fft_circle_table(x.device(), x.dtype, 2 * n, n + 1); }
 
 void launch_lanes(const View& x, FftLanes lanes, const View& out, const FftNumbers& numbers) {
@@ -85,8 +85,8 @@ void launch_lanes(const View& x, FftLanes lanes, const View& out, const FftNumbe
             pass_table.argument(), segment.argument(), circle.argument(), scratch.argument(), out.argument()});
 }
 
-/// In vectors along the rows, where these are long enough and lie so.
-/// @param real as the kernel's
+/// Launches transforms in vectors along the rows if these are long enough and contiguous.
+/// @param real as in the kernel
 bool launch_rows(const View& x, const FftLines& lines, const View& out, const FftNumbers& numbers,
                  std::int32_t real = 0) {
     const Device device = x.device();
@@ -113,14 +113,14 @@ bool launch_rows(const View& x, const FftLines& lines, const View& out, const Ff
     return true;
 }
 
-/// The longest length of one launch.
+/// The maximum length of one launch.
 std::int64_t max_at_once(const Device& device, DType dtype) {
     const auto pair = 2 * static_cast<std::int64_t>(size_of(dtype));
     if (kernel_style_of(device) == KernelStyle::simt) return block_elements(device, dtype, kLocalBytes) / 4;
     return kLanesBytes / (pair * vector_form(device, dtype).vector);
 }
 
-/// Lanes that are rows.
+/// Lanes for rows.
 FftLanes row_lanes(const FftLines& lines, std::int64_t out_row) {
     return {.outer = 1,
             .lanes = lines.outer,
@@ -140,7 +140,7 @@ FftLanes row_lanes(const FftLines& lines, std::int64_t out_row) {
             .block = 0};
 }
 
-/// Whether rows leave most lanes empty, and are long enough for passes over memory.
+/// Returns whether rows leave most lanes empty, and are long enough for passes over memory.
 bool few_rows(const View& x, const FftLines& lines) {
     if (kernel_style_of(x.device()) == KernelStyle::simt) return false;
     const std::int64_t width = vector_form(x.device(), x.dtype).vector;
@@ -188,11 +188,11 @@ void launch_fft_smooth(const View& x, const FftLines& lines, const View& out, co
                              .block = 0};
         return launch_lanes(x, inner == 1 ? row_lanes(lines, 2 * n) : lanes, out, numbers);
     }
-    // Passes over memory. The last one writes the result; those before take turns between it and memory of their own.
+    // Passes over memory. The last one writes the result; those before alternate between it and a temporary buffer.
     std::vector<std::int64_t> parts = fft_parts(n, cpu ? most : std::min<std::int64_t>(most, kGroupNumbers / 2));
     if (parts.size() == 1) parts = fft_parts(n, n / 2);
     if (parts.size() > 1 && inner > 1 && lines.step != inner * lines.inner_stride) {
-        // Lanes of the first pass lie at one distance from each other.
+        // Lanes of the first pass have a constant distance.
         const View dense = View::make(device, x.dtype, {lines.outer, n, inner, 2});
         View strided = x;
         strided.shape = dense.shape;

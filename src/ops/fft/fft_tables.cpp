@@ -20,7 +20,7 @@ namespace {
 
 using Complex = std::complex<double>;
 
-constexpr std::size_t kMaxBytes = std::size_t{64} << 20;  // of all tables of a device
+constexpr std::size_t kMaxBytes = std::size_t{64} << 20;  // limit for all tables of a device
 
 enum class Table : std::uint8_t { passes, segment, rows, circle, chirp, spectrum };
 using Key = std::tuple<Table, DType, std::int64_t, std::int64_t, std::int64_t>;
@@ -31,12 +31,12 @@ struct Tables {
     std::size_t bytes = 0;
 };
 
-/// exp(-2 pi i t / n), from angles below an eighth of a turn.
+/// exp(-2 pi i t / n), computed from angles below an eighth of a turn.
 Complex turn(std::int64_t t, std::int64_t n) {
     t %= n;
-    const std::int64_t eighths = 8 * t / n;  // 0 .. 7
+    const std::int64_t eighths = 8 * t / n;  // octant, 0 to 7
     const auto at = [&](std::int64_t over, std::int64_t quarters) {
-        // The angle beyond, or before, a multiple of a quarter.
+        // The angle relative to the nearest multiple of a quarter turn.
         const double angle =
             2 * std::numbers::pi * (static_cast<double>(4 * over - quarters * n) / (4 * static_cast<double>(n)));
         return std::pair{std::cos(angle), std::sin(angle)};
@@ -55,7 +55,7 @@ Complex turn(std::int64_t t, std::int64_t n) {
     }
 }
 
-/// What `make` gives, as elements of a type; once for each key.
+/// Returns make() converted to a type, cached by key.
 View kept(const Device& device, const Key& key, const std::function<std::vector<double>()>& make) {
     auto& tables = declivity::detail::per_device<Tables>(device);
     const std::scoped_lock lock(tables.mutex);
@@ -70,7 +70,7 @@ View kept(const Device& device, const Key& key, const std::function<std::vector<
         const std::vector<float> narrow(numbers.begin(), numbers.end());
         upload(view.buffer, 0, std::as_bytes(std::span(narrow)));
     }
-    // Those that are in use are held by their users.
+    // Tables in use are owned by their users.
     if (tables.bytes + view.bytes() > kMaxBytes) {
         tables.made.clear();
         tables.bytes = 0;

@@ -30,7 +30,7 @@ void check(const View& a, const View& b) {
             fmt::format("matmul: expected (batch, M, K) x (batch, K, N), got {} x {}", a.shape.str(), b.shape.str()));
 }
 
-/// @param result (batch, M, N) under the axes that the epilogue speaks of
+/// @param result (batch, M, N), viewed with the axes of the epilogue
 EpilogueFused multiply(const View& a, const View& b, const View& result, const Epilogue& epilogue, OperandUse right) {
     if (result.numel() == 0) return EpilogueFused::yes;
     const MatmulProblem problem = matmul_problem(a, b, right);
@@ -55,7 +55,7 @@ EpilogueFused multiply(const View& a, const View& b, const View& result, const E
     return with_packed_weights(problem, problem.constant_b, b, device, choose_matmul, run);
 }
 
-/// A product whose bias is applied with the epilogue, or before it.
+/// A matrix product whose bias is applied with the epilogue, or before it.
 EpilogueFused multiply_and_add(const View& a, const View& b, const View& bias, const View& out,
                                const Epilogue& epilogue, OperandUse right) {
     const Expression result = Expression::apply(
@@ -87,7 +87,7 @@ void matmul(const View& a, const View& b, const View& out, const Epilogue& epilo
     require_dense("matmul", "out", out);
     require_shape("matmul", "out", out, {a.shape[0], a.shape[1], b.shape[2]});
     if (may_overlap(a, out) || may_overlap(b, out))
-        throw ValueError("matmul: expected memory of its own as out, got that of an operand");
+        throw ValueError("matmul: expected an out that does not overlap the operands, got one that does");
     if (multiply(a, b, out, epilogue, right) == EpilogueFused::no) apply_epilogue(epilogue, out);
 }
 

@@ -1,4 +1,4 @@
-// Products in blocks that a work-group copies for itself (cl_kernels/matmul/matmul_blocked.cl), for CPU-like devices.
+// Matrix products in blocks that each work-group copies for itself (cl_kernels/matmul/matmul_blocked.cl), simd kernels.
 #include <algorithm>
 #include <array>
 #include <limits>
@@ -14,17 +14,16 @@
 namespace declivity::ops {
 namespace {
 
-constexpr std::int64_t kBlockBytes = std::int64_t{704} << 10;  // of a second cache, beside what passes through it
-constexpr std::int64_t kSmallBytes = 16 * 1024;                // of a, that stay in the first cache
-constexpr std::int64_t kBlockK = 384;                          // a panel of a then fills half of the first cache
+constexpr std::int64_t kBlockBytes = std::int64_t{704} << 10;  // of the L2 cache, which also holds streamed data
+constexpr std::int64_t kSmallBytes = 16 * 1024;                // of a, to stay in the L1 cache
+constexpr std::int64_t kBlockK = 384;                          // a panel of a then fills half of the L1 cache
 constexpr std::int64_t kMaxRows = 1024, kMaxColumns = 384;     // of a work-group
-constexpr std::int64_t kRowsCopied = 64;                       // at a time: some cache lines side by side
-constexpr std::int64_t kGroupsPerUnit =
-    2;  // of sums that are cut into parts, so that all compute units end at about the same time
-constexpr std::int64_t kMaxGroupsPerUnit = 8;          // among which the cut is searched
-constexpr std::int64_t kWork = std::int64_t{1} << 20;  // multiply-adds that are worth a work-group
-constexpr std::int64_t kPartOfK = 512;                 // of a sum that is cut into parts
-// Sums are cut into parts when they are that long, and longer than so many results.
+constexpr std::int64_t kRowsCopied = 64;                       // at a time: some adjacent cache lines
+constexpr std::int64_t kGroupsPerUnit = 2;                     // with split-K, to balance the load
+constexpr std::int64_t kMaxGroupsPerUnit = 8;                  // limit of the search for a partition
+constexpr std::int64_t kWork = std::int64_t{1} << 20;          // minimum multiply-adds of a work-group
+constexpr std::int64_t kPartOfK = 512;                         // minimum of a split-K part
+// Split-K is used for sums of at least this length, and at least this multiple of the number of results.
 constexpr std::int64_t kLongSum = 2048, kSplitEach = 16;
 
 struct Tile {
@@ -33,7 +32,7 @@ struct Tile {
 struct OperandStrides {
     std::int64_t batch, across, along;
 };
-/// As the struct of the kernel.
+/// Layout of the kernel's struct; must match cl_kernels/matmul/matmul_blocked.cl.
 struct Product {
     std::int64_t m, n, k, last_k;
     OperandStrides a, b;
@@ -42,7 +41,7 @@ struct Product {
         rows_copied, k_block, has_epilogue;
 };
 
-/// How a product is cut: all, and of a work-group.
+/// Partition of a product, in total and for each work-group.
 struct Plan {
     Tile tile;
     std::int64_t vector, block, a_copied, row_panels, column_vectors, column_panels, rows_each, columns_each,
@@ -50,7 +49,7 @@ struct Plan {
     [[nodiscard]] std::int64_t columns() const { return tile.vectors * vector; }
 };
 
-/// The next larger number of groups with less than `each` of `total` things in a group; more than `total` if there is
+/// The next larger number of groups with fewer than `each` of `total` items in a group; more than `total` if there is
 /// none.
 std::int64_t more_groups(std::int64_t total, std::int64_t each) {
     return each == 1 ? total + 1 : ceil_div(total, each - 1);
@@ -60,8 +59,8 @@ struct Cut {
     std::int64_t rows_each = 1, columns_each = 1;
 };
 
-/// Work-groups, cut so that the last unit ends first: in cycles for each k, a group copies its columns of b, reads its
-/// rows of a, and multiplies each with each.
+/// Searches the partition into work-groups whose last unit finishes first. Cost in cycles for each k: a group copies
+/// its columns of b, reads its rows of a, and multiplies each with each.
 Cut search_cut(const Plan& plan, std::int64_t m, std::int64_t k, std::int64_t batch, std::int64_t max_columns,
                std::int64_t units) {
     constexpr double copied_vector = 3, started = 4000;
@@ -109,7 +108,7 @@ Plan plan_for(const MatmulProblem& problem, const Device& device) {
     plan.vector = form.vector;
     const std::int64_t rows = plan.tile.rows, columns = plan.columns();
     plan.block = block_elements(device, compute_type(problem.dtype), kBlockBytes);
-    // A small one is read where it is, whichever way it lies.
+    // A small operand is read in place, whatever its layout.
     const bool small = m * k * static_cast<std::int64_t>(size_of(problem.dtype)) <= kSmallBytes;
     plan.a_copied = (k != 1 && problem.a_strides[2] != 1 && !small) || is_16bit_float(problem.dtype) ? 1 : 0;
     plan.row_panels = ceil_div(m, rows);
@@ -117,7 +116,7 @@ Plan plan_for(const MatmulProblem& problem, const Device& device) {
     plan.column_panels = ceil_div(plan.column_vectors, plan.tile.vectors);
 
     const std::int64_t max_k = std::min(kBlockK, plan.block / (columns + plan.a_copied * rows));
-    plan.k_block = ceil_div(k, ceil_div(k, max_k));  // of equal length: a short last one would only cost
+    plan.k_block = ceil_div(k, ceil_div(k, max_k));  // of equal length, since a short last one wastes time
     plan.rows_copied = plan.a_copied * std::min(plan.row_panels, kRowsCopied / rows);
     std::int64_t max_columns = std::min(plan.column_panels, std::max<std::int64_t>(1, kMaxColumns / columns));
     while ((max_columns * columns + plan.rows_copied * rows) * plan.k_block > plan.block)
@@ -131,14 +130,14 @@ Plan plan_for(const MatmulProblem& problem, const Device& device) {
     return plan;
 }
 
-/// Work-groups that a problem is cut into.
+/// Number of work-groups of a problem.
 std::int64_t groups_of(const MatmulProblem& problem, const Device& device) {
     const Plan plan = plan_for(problem, device);
     return ceil_div(plan.row_panels, plan.rows_each) * ceil_div(plan.column_panels, plan.columns_each) *
            ceil_div(problem.batch, plan.matrices_each);
 }
 
-/// @param last_k of the last matrices of a batch, where they have fewer
+/// @param last_k of the last matrices of a batch, if shorter
 void multiply(const MatmulProblem& problem, const MatmulOperands& operands, std::int64_t last_k) {
     const auto& [a, b, out, epilogue] = operands;
     const std::int64_t batch = problem.batch, m = problem.m, n = problem.n, k = problem.k;
@@ -162,7 +161,7 @@ void multiply(const MatmulProblem& problem, const MatmulOperands& operands, std:
         .rows_copied = narrow(plan.rows_copied),
         .k_block = narrow(plan.k_block),
         .has_epilogue = epilogue.empty() ? 0 : 1};
-    // Sums of several blocks of k pass through the output.
+    // Sums of several blocks of k are accumulated in the output.
     const RoundedOutput rounded(out, plan.k_block < k);
     Defines defines = storage_defines(a.dtype, rounded.exact().dtype);
     defines.set("VW", plan.vector)
@@ -200,7 +199,7 @@ class MatmulBlocked final : public MatmulStrategy {
     }
 };
 
-/// Parts of the sums as a batch, which are then added in their order.
+/// Split-K: computes the partial sums as a batch, then adds them in order.
 void multiply_split(const MatmulProblem& problem, const MatmulOperands& operands) {
     const auto& [a, b, out, epilogue] = operands;
     const std::int64_t m = problem.m, n = problem.n, k = problem.k;
@@ -229,7 +228,7 @@ class MatmulSplit final : public MatmulStrategy {
     [[nodiscard]] bool is_applicable(const MatmulProblem& problem, const Device& device) const override {
         return problem.batch == 1 && problem.k > 1 && matmul_blocked().is_applicable(problem, device);
     }
-    /// Where there are not enough sums for all compute units.
+    /// Split-K, if there are not enough results for all compute units.
     [[nodiscard]] bool is_profitable(const MatmulProblem& problem, const Device& device) const override {
         return problem.k >= kLongSum && problem.m * problem.n <= problem.k * kSplitEach &&
                groups_of(problem, device) < std::int64_t{device.info().compute_units};

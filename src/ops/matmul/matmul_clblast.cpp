@@ -14,13 +14,13 @@ namespace {
 
 constexpr std::size_t kElsewhere = 256;  // elements: any offset but 0
 
-/// How CLBlast sees a matrix: row-major or transposed, with a leading dimension.
+/// The layout of a matrix for CLBlast: row-major or transposed, with a leading dimension.
 struct Layout {
     clblast::Transpose transpose = clblast::Transpose::kNo;
     std::size_t leading = 0;
 };
 
-/// Neither CLBlast nor BLAS knows matrices whose elements are not neighbours along one axis.
+/// CLBlast and BLAS do not support matrices that are contiguous along neither axis.
 bool layout_of(const std::array<std::int64_t, 3>& strides, std::int64_t rows, std::int64_t columns, Layout& layout) {
     if (strides[2] == 1 || columns == 1) {
         layout = {clblast::Transpose::kNo,
@@ -45,7 +45,7 @@ bool layouts_of(const MatmulProblem& problem, Layout& a, Layout& b) {
            layout_of(problem.b_strides, problem.k, problem.n, b);
 }
 
-/// A matrix within its buffer; where that begins in its memory is known when it is enqueued.
+/// A matrix within its buffer; the buffer's offset in its memory is known when it is enqueued.
 template <class T>
 struct Matrix {
     std::int64_t offset, step;
@@ -59,9 +59,8 @@ struct Sizes {
     std::size_t m, n, k;
 };
 
-/// Bytes of a buffer without which CLBlast would make one at every call. It asks with the offsets, since an operand
-/// that starts at 0 may need no copy: the first of a batch may need less than the others, and than another operand at a
-/// replay.
+/// Bytes of a workspace without which CLBlast would allocate one in every call. Queried with nonzero offsets, since an
+/// operand at offset 0 may need no copy, unlike later matrices of a batch, or another operand in a replay.
 template <class T>
 std::size_t scratch_for(const MatmulProblem& problem, const MatmulOperands& operands, const Sizes& sizes,
                         const Layout& a, const Layout& b) {
@@ -97,7 +96,7 @@ void gemm(const MatmulProblem& problem, const MatmulOperands& operands, const La
     interop::enqueue(
         device, "clblast gemm", buffers, [=, batches = problem.batch](std::span<const interop::RawBuffer> in) {
             cl_command_queue queue = interop::compute_queue(device);
-            // CLBlast takes a cl_mem without an offset; a part of the pool is made one by a sub-buffer.
+            // CLBlast takes a cl_mem without an offset, so a part of the pool is passed as a sub-buffer.
             cl_mem part = nullptr;
             if (scratch_bytes > 0) {
                 const cl_buffer_region region{in[3].offset, scratch_bytes};
@@ -114,7 +113,7 @@ void gemm(const MatmulProblem& problem, const MatmulOperands& operands, const La
             };
             const bool profiled = interop::profiled(device);
             for (std::int64_t batch = 0; batch < batches; ++batch) {
-                cl_event last = nullptr;  // of the product itself: copies before it are not seen
+                cl_event last = nullptr;  // of the product itself; the copies before it are not included
                 const auto status = clblast::Gemm<T>(
                     clblast::Layout::kRowMajor, a.transpose, b.transpose, sizes.m, sizes.n, sizes.k, T{1}, in[0].memory,
                     first.start(in[0], batch), a.leading, in[1].memory, second.start(in[1], batch), b.leading, T{0},
@@ -140,8 +139,8 @@ class MatmulClblast final : public MatmulStrategy {
         Layout a, b;
         return !is_16bit_float(problem.dtype) && layouts_of(problem, a, b);
     }
-    /// Left to the tuner: it knows no epilogues, copies operands for many shapes, and on CPU-like devices its built-in
-    /// parameters run at a small part of what a register tile reaches.
+    /// Left to the tuner: CLBlast supports no epilogues, copies operands for many shapes, and on CPUs its built-in
+    /// parameters reach a small fraction of a register tile's performance.
     [[nodiscard]] bool is_profitable(const MatmulProblem&, const Device&) const override { return false; }
 
     void run(const MatmulProblem& problem, const MatmulOperands& operands, std::string_view) const override {

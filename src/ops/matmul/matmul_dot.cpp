@@ -1,4 +1,4 @@
-// Products as dot products of neighbouring elements (cl_kernels/matmul/matmul_dot.cl), for CPU-like devices.
+// Matrix products as dot products of contiguous elements (cl_kernels/matmul/matmul_dot.cl), simd kernels.
 #include <algorithm>
 #include <array>
 #include <limits>
@@ -12,28 +12,27 @@
 namespace declivity::ops {
 namespace {
 
-constexpr std::int64_t kBlockK = 1024;      // elements of a row that stay in the first cache, beside others
-constexpr std::int64_t kGroupsPerUnit = 8;  // so that all compute units end at about the same time
+constexpr std::int64_t kBlockK = 1024;      // elements of a row, to stay in the L1 cache with others
+constexpr std::int64_t kGroupsPerUnit = 8;  // to balance the load
 constexpr std::int64_t kFewRows = 32;       // or columns
 constexpr std::int64_t kMinK = 32;
-// Adding up the elements of a vector costs a result as much as copying these elements of b, which others do once for
-// all rows.
+// Reducing a vector costs a result as much as copying this many elements of b, which other strategies do once for all
+// rows.
 constexpr std::int64_t kMinKOfRow = 10;
 
 struct Tile {
     std::int64_t rows, columns;
 };
-// Few, because each is a kernel to compile: for 32 registers, for 16, and for few rows.
+// Few, since each is a kernel to compile: for 32 registers, for 16, and for few rows.
 constexpr std::array kTiles{Tile{6, 4}, Tile{3, 6}, Tile{3, 3}, Tile{1, 8}, Tile{1, 6}};
 
-/// As the struct of the kernel.
+/// Layout of the kernel's struct; must match cl_kernels/matmul/matmul_dot.cl.
 struct Product {
     std::int64_t m, n, k, a_batch, a_row, b_batch, b_column, k_block;
     std::int32_t row_tiles_each, unused = 0;
 };
 
-/// The tile of least cost: multiply-adds and loads of vectors, each two at a time; what a tile covers beyond the edges
-/// is lost.
+/// The tile of least cost: multiply-adds and loads of vectors, two at a time each; work beyond the edges is wasted.
 Tile choose_tile(const VectorForm& form, std::int64_t m, std::int64_t n) {
     Tile best = kTiles.back();
     double least = std::numeric_limits<double>::infinity();
@@ -89,7 +88,7 @@ class MatmulDot final : public MatmulStrategy {
         return problem.style == KernelStyle::simd && !is_16bit_float(problem.dtype) &&
                (problem.k == 1 || (problem.a_strides[2] == 1 && problem.b_strides[1] == 1));
     }
-    /// Where copying an operand costs more than using it in place.
+    /// Profitable where copying an operand costs more than using it in place.
     [[nodiscard]] bool is_profitable(const MatmulProblem& problem, const Device&) const override {
         return problem.k >= kMinK &&
                (problem.n <= kFewRows || (problem.m <= kFewRows && problem.k >= kMinKOfRow * problem.m));

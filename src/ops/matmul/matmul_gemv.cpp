@@ -1,4 +1,4 @@
-// Products of a matrix and few vectors (cl_kernels/matmul/matmul_gemv.cl), for GPU-like devices.
+// Products of a matrix and few vectors (cl_kernels/matmul/matmul_gemv.cl), simt kernels.
 #include <algorithm>
 
 #include <declivity/runtime/launch.hpp>
@@ -12,7 +12,7 @@ namespace {
 
 constexpr std::int64_t kMaxVectors = 4;
 
-/// As the structs of the kernel.
+/// Layout of the kernel's structs; must match cl_kernels/matmul/matmul_gemv.cl.
 struct OperandStrides {
     std::int64_t batch, across, along;
 };
@@ -29,7 +29,7 @@ void multiply(const MatmulProblem& problem, const MatmulOperands& operands) {
     const Device device = out.device();
     const bool few_rows = m <= n;
     const View &matrix = few_rows ? b : a, &vectors = few_rows ? a : b;
-    // The stride of an axis of one element may be anything.
+    // The stride of an axis of one element is arbitrary.
     const auto stride = [](std::int64_t size, std::int64_t said) { return size == 1 ? 0 : said; };
     const OperandStrides a_strides{
         .batch = stride(batch, a.strides[0]), .across = stride(m, a.strides[1]), .along = a.strides[2]};
@@ -50,7 +50,7 @@ void multiply(const MatmulProblem& problem, const MatmulOperands& operands) {
            .lane_stride = 1};
     const std::int64_t few = few_rows ? m : n;
     const bool across =
-        d.matrix.across == 1 && d.matrix.along != 1;  // neighbours in memory belong to neighbouring lines
+        d.matrix.across == 1 && d.matrix.along != 1;  // adjacent elements in memory belong to adjacent lines
     const auto by_four = [](const OperandStrides& strides) {
         return strides.along == 1 && strides.across % 4 == 0 && strides.batch % 4 == 0;
     };
@@ -71,7 +71,7 @@ void multiply(const MatmulProblem& problem, const MatmulOperands& operands) {
     d.lanes = group.lanes_argument();
     d.lane_stride = group.stride_argument();
     d.blocks = ceil_div(d.lines, group.rows);
-    // Parts of sums, where the lines alone would leave parts of the device idle.
+    // Split-K if the lines alone would leave compute units idle.
     const std::int64_t wanted = std::int64_t{device.info().compute_units} * kGpuGroupsPerUnit, step = 4 * group.lanes;
     const std::int64_t most =
         std::clamp<std::int64_t>(wanted / (d.blocks * batch), 1, std::max<std::int64_t>(1, k / (step * kGpuWork)));

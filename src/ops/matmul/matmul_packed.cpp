@@ -1,4 +1,4 @@
-// Products from packed panels (cl_kernels/matmul/matmul_packed.cl), for CPU-like devices.
+// Matrix products from packed panels (cl_kernels/matmul/matmul_packed.cl), simd kernels.
 #include <algorithm>
 #include <array>
 #include <limits>
@@ -17,19 +17,19 @@
 namespace declivity::ops {
 namespace {
 
-constexpr std::int64_t kBlockK = 128;  // a panel of each operand then stays in the first two caches
-// Panels of a work-group: few enough to stay in the second cache, many enough to be used again.
+constexpr std::int64_t kBlockK = 128;  // a panel of each operand then stays in the L1 and L2 caches
+// Panels of a work-group: few enough to stay in the L2 cache, many enough to be reused.
 constexpr std::int64_t kMaxRowPanels = 24, kMaxColumnPanels = 4;
-constexpr std::int64_t kGroupsPerUnit = 4;  // so that all compute units end at about the same time
+constexpr std::int64_t kGroupsPerUnit = 4;  // to balance the load
 
-// Up to so many rows, and from so many elements of b on, a constant b is packed.
+// A constant b is packed for at most this many rows, and at least this many elements of b.
 constexpr std::int64_t kMaxRows = 192, kMinElements = 1 << 14;
 
-// Few, because each is kernels to compile: for 32 registers, for 16, and for what has few columns.
+// Few, since each means several kernels to compile: for 32 registers, for 16, and for few columns.
 constexpr std::array kTiles{RegisterTile{12, 2}, RegisterTile{8, 3}, RegisterTile{24, 1}, RegisterTile{6, 2},
                             RegisterTile{12, 1}};
 
-/// As the struct of the kernel.
+/// Layout of the kernel's struct; must match cl_kernels/matmul/matmul_packed.cl.
 struct Product {
     std::int64_t m, n, k, a_batch, b_batch, out_batch;
     std::int32_t a_panels, b_panels, a_panels_each, b_panels_each, k_block, unused = 0;
@@ -63,7 +63,7 @@ void multiply_panels(const View& a, const View& b, const View& out, std::int64_t
                           .b_panels = narrow(b_panels),
                           .a_panels_each = narrow(rows_each),
                           .b_panels_each = narrow(columns_each),
-                          // Blocks of equal length: a short last one would only cost.
+                          // Blocks of equal length, since a short last one wastes time.
                           .k_block = narrow(k_block > 0 ? k_block : ceil_div(k, ceil_div(k, kBlockK)))};
     Defines defines =
         epilogue.empty() ? real_defines(out.dtype) : storage_defines(stored.value_or(out.dtype), out.dtype);
@@ -79,7 +79,7 @@ void multiply_panels(const View& a, const View& b, const View& out, std::int64_t
 
 namespace {
 
-/// The width of panels of b is that for many rows, however few there are: one packed copy serves every number of rows.
+/// The width of panels of b is always that for many rows, so that one packed copy can be used for any number of rows.
 std::int64_t panel_vectors(const Device& device, const MatmulProblem& problem) {
     return choose_panel_tile(device, problem.dtype, kMaxRows, problem.n).vectors;
 }
@@ -103,7 +103,7 @@ class MatmulPacked final : public MatmulStrategy {
         constexpr std::int64_t most = std::numeric_limits<std::int32_t>::max();
         return problem.style == KernelStyle::simd && problem.m <= most && problem.n <= most;
     }
-    /// In the place of `blocked`, whose results it gives to the bit.
+    /// Replaces `blocked` with bit-identical results.
     [[nodiscard]] bool is_profitable(const MatmulProblem& problem, const Device& device) const override {
         if (!problem.constant_b || problem.batch != 1 || problem.m > kMaxRows || problem.n * problem.k < kMinElements)
             return false;
@@ -135,7 +135,7 @@ class MatmulPacked final : public MatmulStrategy {
         const View panels =
             packed_once(b, problem.constant_b, kind_of(columns), [&] { return pack_panels(b, 2, 1, columns); });
         const RoundedOutput rounded(out);
-        // Sums are cut as those of `blocked`, so that it makes no difference whether there is a copy.
+        // Split-K as in `blocked`, so that results do not depend on the existence of a packed copy.
         multiply_panels(rows, panels, rounded.exact(), problem.k, tile, epilogue, problem.dtype,
                         matmul_block_of_k(problem, device));
         rounded.round();

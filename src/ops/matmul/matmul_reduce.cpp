@@ -1,4 +1,4 @@
-// Adds the parts of products whose sums were cut (cl_kernels/matmul/matmul_reduce.cl), on GPU-like devices.
+// Reduces the split-K partial sums of matrix products (cl_kernels/matmul/matmul_reduce.cl), simt kernels.
 #include <algorithm>
 
 #include <declivity/runtime/launch.hpp>

@@ -14,7 +14,7 @@ struct Tile {
 
 Tile tile_for(const MatmulProblem& problem) {
     if (problem.style == KernelStyle::simt) return {4, 1};
-    // Six rows of two vectors use most of the registers of a CPU with 512-bit vectors; narrow products take one vector.
+    // Six rows of two vectors use most registers of a CPU with 512-bit vectors; narrow products use one vector.
     const int vector = problem.dtype == DType::f64 ? 8 : 16;
     return {static_cast<int>(std::min<std::int64_t>(6, problem.m)), problem.n > vector ? 2 * vector : vector};
 }

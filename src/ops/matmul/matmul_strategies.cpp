@@ -1,4 +1,4 @@
-// The strategies of a matrix product: which one serves, measured and explained.
+// The strategies of matrix products: choice, measurement and explanation.
 #include <array>
 
 #include <declivity/ops/tuning.hpp>
@@ -13,8 +13,8 @@
 namespace declivity::ops {
 namespace {
 
-/// How an operand of so many rows and columns lies: N row-major, T column-major, S neither; small letters: one matrix
-/// for the whole batch.
+/// Encodes the layout of an operand: N row-major, T column-major, S neither; lower case: one matrix for the whole
+/// batch.
 char letter(const std::array<std::int64_t, 3>& strides, std::int64_t batch, std::int64_t rows, std::int64_t columns) {
     const char lies = strides[2] == 1 || columns == 1 ? 'N' : strides[1] == 1 || rows == 1 ? 'T' : 'S';
     return strides[0] == 0 && batch > 1 ? static_cast<char>(lies - 'A' + 'a') : lies;
@@ -23,7 +23,7 @@ char letter(const std::array<std::int64_t, 3>& strides, std::int64_t batch, std:
 char letter_of_a(const MatmulProblem& p) { return letter(p.a_strides, p.batch, p.m, p.k); }
 char letter_of_b(const MatmulProblem& p) { return letter(p.b_strides, p.batch, p.k, p.n); }
 
-/// Random numbers that lie as `lies` says, as far as a dense operand can.
+/// Random numbers in the layout given by `lies`, as far as a dense operand can have it.
 View random_lying(const Device& device, DType dtype, const Shape& shape, char lies) {
     const bool repeated = lies >= 'a', transposed = lies == 'T' || lies == 't';
     const std::int64_t batch = repeated ? 1 : shape[0], rows = shape[1], columns = shape[2];

@@ -1,4 +1,4 @@
-// Layer 2, private. The strategies behind matmul.
+// Layer 2, private. The strategies of matmul.
 #pragma once
 
 #include <array>
@@ -15,13 +15,13 @@
 
 namespace declivity::ops {
 
-/// A checked, non-empty product: see matmul.hpp.
+/// A checked, non-empty matrix product: see matmul.hpp.
 struct MatmulProblem {
     DType dtype = DType::f32;
     KernelStyle style = KernelStyle::simd;
     std::int64_t batch = 1, m = 1, n = 1, k = 1;
-    std::array<std::int64_t, 3> a_strides{}, b_strides{};  ///< of the batch, the rows, the columns
-    bool constant_b = false;                               ///< what is made of b may be kept
+    std::array<std::int64_t, 3> a_strides{}, b_strides{};  ///< strides of the batch, the rows, the columns
+    bool constant_b = false;                               ///< packed copies of b may be cached
 
     [[nodiscard]] std::array<std::int64_t, 13> numbers() const {
         return {static_cast<std::int64_t>(dtype),
@@ -46,20 +46,20 @@ struct MatmulProblem {
     friend bool operator==(const MatmulProblem&, const MatmulProblem&) = default;
 };
 
-/// Of a (batch, m, k) and b (batch, k, n), by the kernels of this thread's family.
+/// The problem of a (batch, m, k) and b (batch, k, n), with the kernel style of this thread.
 DECLIVITY_API MatmulProblem matmul_problem(const View& a, const View& b, OperandUse right = OperandUse::variable);
 
 struct MatmulOperands {
     const View& a;
     const View& b;
     const View& out;
-    KernelEpilogue epilogue = {};  ///< for strategies that say so
+    KernelEpilogue epilogue = {};  ///< for strategies that fuse it
 };
 
 using MatmulStrategy = Strategy<MatmulProblem, MatmulOperands>;
 using MatmulChoice = StrategyChoice<MatmulStrategy>;
 
-/// All strategies, the preferred first; the last one, `tiled`, serves everything.
+/// All strategies in order of preference; the last one, `tiled`, is applicable to everything.
 DECLIVITY_API std::span<const MatmulStrategy* const> matmul_strategies();
 const MatmulStrategy& matmul_blocked();
 const MatmulStrategy& matmul_clblast();
@@ -71,18 +71,18 @@ const MatmulStrategy& matmul_split();
 const MatmulStrategy& matmul_stream();
 const MatmulStrategy& matmul_register_tiled();
 
-/// The strategy that DECLIVITY_MATMUL names if it can serve, otherwise the one that was measured as the fastest,
-/// otherwise the first that can serve and pays.
-/// @throws ValueError when DECLIVITY_MATMUL names none
+/// Returns the strategy that DECLIVITY_MATMUL names if it is applicable, otherwise the one measured as the fastest,
+/// otherwise the first that is applicable and profitable.
+/// @throws ValueError if DECLIVITY_MATMUL names no strategy
 DECLIVITY_API MatmulChoice choose_matmul(const MatmulProblem& problem, const Device& device);
 
-/// Under which name a problem's measurements are kept.
+/// The key of a problem's measurements.
 std::string tuning_key(const MatmulProblem& problem);
 
-/// How many products `blocked` adds up before the sum joins those of the blocks before.
+/// The number of products that `blocked` adds before the sum is added to that of the previous blocks.
 std::int64_t matmul_block_of_k(const MatmulProblem& problem, const Device& device);
 
-/// out = the sum of partials (parts, ...) over their first axis, with a epilogue: for strategies for GPU-like devices.
+/// out = the sum of partials (parts, ...) over their first axis, with an epilogue: for simt strategies.
 void matmul_reduce(const View& partials, const View& out, const KernelEpilogue& epilogue);
 
 }  // namespace declivity::ops

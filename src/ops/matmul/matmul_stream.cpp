@@ -1,4 +1,4 @@
-// Products of few rows that read a large matrix once (cl_kernels/matmul/matmul_stream.cl), for CPU-like devices.
+// Products with few rows that read a large matrix once (cl_kernels/matmul/matmul_stream.cl), simd kernels.
 #include <algorithm>
 
 #include <declivity/runtime/launch.hpp>
@@ -12,9 +12,9 @@ namespace {
 
 constexpr std::int64_t kMaxRows = 4;
 constexpr std::int64_t kMinK = 64, kMinColumns = 32;
-constexpr std::int64_t kGroupsPerUnit = 4;  // so that all compute units end at about the same time
+constexpr std::int64_t kGroupsPerUnit = 4;  // to balance the load
 
-/// As the struct of the kernel.
+/// Layout of the kernel's struct; must match cl_kernels/matmul/matmul_stream.cl.
 struct Product {
     std::int64_t n, k, a_batch, a_row, b_batch, b_column, columns_each;
 };

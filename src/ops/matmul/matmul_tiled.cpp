@@ -1,4 +1,4 @@
-// Products by tiles in local memory (cl_kernels/matmul/matmul_tiled.cl), for GPU-like devices.
+// Matrix products by tiles in local memory (cl_kernels/matmul/matmul_tiled.cl), simt kernels.
 #include <limits>
 
 #include "ops/support/local_tile.hpp"
@@ -8,7 +8,7 @@
 namespace declivity::ops {
 namespace {
 
-/// As the structs of the kernel.
+/// Layout of the kernel's structs; must match cl_kernels/matmul/matmul_tiled.cl.
 struct OperandStrides {
     std::int64_t batch, across, along;
 };
@@ -34,7 +34,7 @@ void multiply(const MatmulProblem& problem, const MatmulOperands& operands, std:
     const auto& [a, b, out, epilogue] = operands;
     const std::int64_t batch = problem.batch, m = problem.m, n = problem.n, k = problem.k;
     const Device device = out.device();
-    // The stride of an axis of one element may be anything.
+    // The stride of an axis of one element is arbitrary.
     const auto stride = [](std::int64_t size, std::int64_t said) { return size == 1 ? 0 : said; };
     const OperandStrides a_strides{
         .batch = stride(batch, a.strides[0]), .across = stride(m, a.strides[1]), .along = stride(k, a.strides[2])};

@@ -7,8 +7,8 @@
 namespace declivity::ops {
 namespace {
 
-// PACK_STEP and PACK_EACH, where a panel's elements are neighbours, and where those along k are: some kilobytes of a
-// row.
+// PACK_STEP and PACK_EACH, for panels with contiguous elements, and for operands contiguous along k: some kilobytes of
+// a row.
 constexpr std::int64_t kPackStepAcross = 32, kPackEachAcross = 8, kPackStepAlong = 256, kPackEachAlong = 1;
 
 }  // namespace

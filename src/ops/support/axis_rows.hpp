@@ -5,7 +5,8 @@
 
 namespace declivity::ops {
 
-/// Element (o, c, k) of the view lies at (o * n + c) * inner + k; c runs along the axis.
+/// Decomposition along an axis: element (o, c, k) of the view is at offset (o * n + c) * inner + k; c is the index on
+/// the axis.
 struct AxisRows {
     std::int64_t outer = 1, n = 1, inner = 1;
 

@@ -12,7 +12,7 @@ std::optional<Box> box_of(const View& whole, const View& part) {
         box.start[axis] = left / strides[axis];
         left -= box.start[axis] * strides[axis];
     }
-    // An axis of the part is the one of the whole that has its stride; one that select() dropped has one element.
+    // Axes are matched by their strides; an axis dropped by select() has one element.
     for (int i = 0; i < part.rank(); ++i) {
         if (part.shape[i] == 1) continue;
         int axis = 0;

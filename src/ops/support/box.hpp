@@ -1,4 +1,4 @@
-// Layer 2, private. Parts of a tensor as boxes.
+// Layer 2, private. Views as boxes of a dense tensor.
 #pragma once
 
 #include <optional>
@@ -7,12 +7,13 @@
 
 namespace declivity::ops {
 
-/// Where a part of a dense view lies: from `start`, `size` elements along each of its axes.
+/// A box in a dense view: from `start`, `size` elements along each axis.
 struct Box {
     Dims start, size;
 };
 
-/// None for a part that is no box: taken with steps, or in another order of axes than strides tell.
+/// Returns the box of a view; empty if it is none: it has steps, or its axes are in an order that strides do not
+/// determine.
 std::optional<Box> box_of(const View& whole, const View& part);
 
 bool overlap(const Box& a, const Box& b);

@@ -43,7 +43,7 @@ DType promote_types(DType a, DType b) {
     if (of_a.kind == DTypeKind::floating) return size_of(narrow) == size_of(wide) ? DType::f32 : wide;
     if (of_a.is_signed == of_b.is_signed || (dtype_info(wide).is_signed && size_of(narrow) < size_of(wide)))
         return wide;
-    // An unsigned one that is as wide as the signed one, or wider.
+    // An unsigned type of at least the width of the signed one.
     switch (size_of(wide)) {
         case 1:
             return DType::i16;

@@ -1,4 +1,4 @@
-// Layer 2, private. What operators that take places or numbers of rows want of their operands.
+// Layer 2, private. Checks of the operands of functions that take indices or numbers of rows.
 #pragma once
 
 #include <string_view>
@@ -17,7 +17,7 @@ inline void require_indices(std::string_view function, std::string_view name, co
                                     declivity::name_of(places.dtype)));
 }
 
-/// @throws ShapeError unless dense, DeviceError unless where the places are
+/// @throws ShapeError unless dense, DeviceError unless on the device of the indices
 inline void require_elements(std::string_view function, std::string_view name, const View& x, const View& places) {
     require_dense(function, name, x);
     require_same_device(function, x, places);

@@ -5,7 +5,7 @@
 namespace declivity::ops {
 
 IndexSpace merge_axes(IndexSpace space) {
-    int last = -1;  // of the merged axes, which stand where others were
+    int last = -1;  // number of merged axes, stored in place
     for (int axis = 0; axis < space.sizes.rank(); ++axis) {
         const std::int64_t size = space.sizes[axis];
         if (size == 1) continue;

@@ -1,4 +1,4 @@
-// Layer 2, private. The index space of a strided kernel, in as few axes as possible.
+// Layer 2, private. Reduces the index space of a strided kernel to as few axes as possible.
 #pragma once
 
 #include <array>
@@ -8,17 +8,17 @@
 
 namespace declivity::ops {
 
-/// Sizes, and for each operand the strides over them.
+/// Sizes, and the strides of each operand.
 struct IndexSpace {
     Shape sizes;
     std::vector<Strides> strides;
 };
 
-/// Drops axes of size 1 and merges neighbours that every operand walks through without a jump. A space of one element
-/// keeps one axis, of size 1 and stride 0.
+/// Drops axes of size 1 and merges adjacent axes that are contiguous in every operand. A space of one element keeps one
+/// axis, of size 1 and stride 0.
 IndexSpace merge_axes(IndexSpace space);
 
-/// Sizes or strides as a kernel's `long name[8]`.
+/// Sizes or strides in the form of a kernel's `long name[8]`.
 using AxisArray = std::array<std::int64_t, Dims::kMaxRank>;
 AxisArray axis_array(const Dims& dims);
 

@@ -1,4 +1,4 @@
-// Layer 2, private. A list of a few elements, held in place.
+// Layer 2, private. A small vector with in-place storage.
 #pragma once
 
 #include <array>
@@ -10,7 +10,7 @@
 
 namespace declivity::ops {
 
-/// At most N elements.
+/// A vector of at most N elements.
 template <class T, std::size_t N>
 class InlineVector {
   public:
@@ -21,7 +21,7 @@ class InlineVector {
         for (; first != last; ++first) push_back(*first);
     }
     void push_back(T value) {
-        if (size_ == N) throw std::length_error("InlineVector: more elements than there is room for");
+        if (size_ == N) throw std::length_error("InlineVector: expected at most the capacity, got more elements");
         values_[size_++] = std::move(value);
     }
     [[nodiscard]] std::size_t size() const noexcept { return size_; }

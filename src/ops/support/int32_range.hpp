@@ -1,4 +1,4 @@
-// Layer 2, private. Numbers that users give as sizes, distances and factors.
+// Layer 2, private. Range check of numbers given by users, such as sizes, distances and factors.
 #pragma once
 
 #include <algorithm>
@@ -11,10 +11,10 @@
 
 namespace declivity::ops {
 
-/// Sums and products of a few numbers of this size, and sizes, do not overflow.
+/// Sums and products of a few numbers of this magnitude, and of sizes, do not overflow.
 constexpr std::int64_t kMaxInt32Range = std::int64_t{1} << 31;
 
-/// @throws ValueError for numbers beyond 2^31 on either side, which no tensor has room for
+/// @throws ValueError for numbers below -2^31 or above 2^31, which exceed every tensor size
 inline void require_int32_range(std::string_view function, std::string_view what, const Dims& numbers) {
     if (std::ranges::any_of(numbers,
                             [](std::int64_t number) { return number > kMaxInt32Range || number < -kMaxInt32Range; }))

@@ -1,5 +1,4 @@
-// Layer 2, private. Numbers of kernels' arguments, work-groups of a size that is compiled in, and local memory as an
-// argument.
+// Layer 2, private. Helpers for 32-bit kernel arguments, work-groups of compile-time size, and local memory arguments.
 #pragma once
 
 #include <algorithm>
@@ -14,17 +13,17 @@
 
 namespace declivity::ops {
 
-/// Sizes that the caller knows to be below 2^31: division by them is cheaper for the kernel.
+/// Narrows a size known to be below 2^31: 32-bit division is cheaper in kernels.
 constexpr std::int32_t narrow(std::int64_t value) { return static_cast<std::int32_t>(value); }
 
-/// A kernel and the work-items of its groups, with which it was compiled.
+/// A kernel and the work-group size that it was compiled with.
 struct GroupKernel {
     Kernel kernel;
     std::size_t group;
 };
 
-/// make(group) for groups of `wanted` work-items, a power of 2, or the most below that with which the device runs what
-/// it compiled.
+/// Returns make(group) for groups of `wanted` work-items, a power of 2, or of the largest smaller power of 2 that the
+/// device supports for the compiled kernel.
 template <class Make>
 GroupKernel kernel_of_group(const Device& device, std::size_t wanted, const Make& make) {
     std::size_t group = std::min(wanted, std::bit_floor(device.info().max_work_group));
@@ -36,8 +35,8 @@ GroupKernel kernel_of_group(const Device& device, std::size_t wanted, const Make
     }
 }
 
-/// Elements of local memory that a work-group may take: those of `bytes`, or what the device has beside a little for
-/// the driver.
+/// Number of elements of local memory that a work-group may use: at most `bytes`, and at most the device's local memory
+/// minus a reserve for the driver.
 inline std::int64_t block_elements(const Device& device, DType dtype, std::int64_t bytes) {
     return std::min<std::int64_t>(bytes, static_cast<std::int64_t>(device.info().local_memory) - 1024) /
            static_cast<std::int64_t>(size_of(dtype));

@@ -11,22 +11,22 @@
 namespace declivity::ops {
 namespace {
 
-// Few, because each is a kernel to compile: for large results, for small ones, for those with few rows or columns.
+// Few tiles, since each is a kernel to compile: for large results, for small ones, for those with few rows or columns.
 constexpr std::array kTiles{LocalTile{16, 16, 2, 2, 8}, LocalTile{16, 8, 2, 2, 8}, LocalTile{8, 16, 2, 2, 8},
                             LocalTile{8, 16, 2, 1, 8},  LocalTile{8, 8, 1, 1, 8},  LocalTile{4, 16, 1, 1, 16},
                             LocalTile{16, 4, 1, 1, 16}};
 
 constexpr std::int64_t kMaxSumBytes = 256;   // of a work-item, in registers
-constexpr std::int64_t kItemsPerUnit = 512;  // work-items that keep a compute unit busy with as many sums each
-constexpr std::int64_t kMinPart = 128;       // steps of k that are worth a work-group
+constexpr std::int64_t kItemsPerUnit = 512;  // work-items that saturate a compute unit, with this many sums each
+constexpr std::int64_t kMinPart = 128;       // minimum steps of k for a work-group
 constexpr std::int64_t kMaxPartials = std::int64_t{64} << 20;  // bytes
-// Costs are counted in multiply-adds of a compute unit.
-constexpr double kLoad = 0.7;        // a vector read from local memory, for one multiply-add with it
-constexpr double kStart = 16;        // steps of k that the first slice and the results take
-constexpr double kJoinElement = 20;  // an element of a partial result, which goes through memory
+// Costs in multiply-adds of a compute unit.
+constexpr double kLoad = 0.7;        // a vector read from local memory, per multiply-add with it
+constexpr double kStart = 16;        // steps of k, equivalent to the first slice and the store of the results
+constexpr double kJoinElement = 20;  // an element of a partial result, which is stored and read again
 constexpr double kLaunch = 2e5;
 
-/// The sums of a work-item for each number that it reads.
+/// Sums of a work-item for each number that it reads.
 double intensity(const LocalTile& tile) {
     const auto rows = static_cast<double>(4 * tile.row_strips), columns = static_cast<double>(4 * tile.column_strips);
     return rows * columns / (rows + columns);
@@ -35,7 +35,7 @@ double intensity(const LocalTile& tile) {
 double cost_of(const LocalTile& tile, const TiledGemm& product, std::int64_t parts, std::int64_t units) {
     const std::int64_t groups =
         ceil_div(product.rows, tile.rows()) * ceil_div(product.columns, tile.columns()) * product.batch * parts;
-    // Fewer groups than keep a unit busy take as long as if there were so many.
+    // Fewer groups than saturate a unit take as long as a saturating number.
     const auto turns = static_cast<double>(std::max(ceil_div(groups, units), kItemsPerUnit / tile.items()));
     const double steps = static_cast<double>(product.k) / static_cast<double>(parts) + kStart;
     const double cost =
@@ -67,7 +67,7 @@ std::size_t LocalTile::local_bytes(DType dtype) const {
 
 bool LocalTile::fits(const Device& device, DType dtype) const {
     const DeviceInfo& info = device.info();
-    // Sums of f64 take two registers each, of the 255 that a work-item may have at most.
+    // f64 sums take two registers each, of at most 255 of a work-item.
     if (16 * row_strips * column_strips * static_cast<std::int64_t>(size_of(dtype)) > kMaxSumBytes) return false;
     return static_cast<std::int64_t>(local_bytes(dtype)) <= block_elements(device, DType::u8, info.local_memory) &&
            static_cast<std::size_t>(items()) <= std::min(info.max_work_group, info.max_work_items[0]);
@@ -115,7 +115,7 @@ std::vector<std::string> local_variants(const Device& device, DType dtype, const
     std::vector<std::string> names;
     for (const LocalTile& tile : kTiles) {
         if (!tile.fits(device, dtype)) continue;
-        // Tiles that lie mostly behind the edge are not worth it.
+        // Tiles mostly outside of the result are not worth it.
         if (tile.rows() >= 2 * std::max<std::int64_t>(16, product.rows) ||
             tile.columns() >= 2 * std::max<std::int64_t>(16, product.columns))
             continue;

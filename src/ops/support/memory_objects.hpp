@@ -1,5 +1,5 @@
-// Layer 2, private. Tensors of one launch that lie here and there: pooled memory is in few memory objects, which a
-// kernel takes as a whole.
+// Layer 2, private. Passes many tensors to one launch: pooled memory is in few memory objects, which a kernel takes as
+// a whole.
 #pragma once
 
 #include <array>
@@ -12,7 +12,7 @@
 
 namespace declivity::ops {
 
-/// Elements before a view's first one in its memory object.
+/// Number of elements before a view's first one in its memory object.
 inline std::int64_t elements_before(const View& view) {
     return static_cast<std::int64_t>(interop::raw(view.buffer).offset / size_of(view.dtype)) + view.offset;
 }
@@ -21,7 +21,7 @@ inline std::int64_t elements_before(const View& view) {
 template <std::size_t Most>
 class MemoryObjects {
   public:
-    /// Which one a view lies in; one that is new is added. Nothing when there is no room.
+    /// Returns the index of a view's memory object, which is added if it is new. Empty if there is no room.
     std::optional<std::int32_t> place(const View& view) {
         for (std::size_t i = 0; i < Most; ++i) {
             if (!in_[i].buffer) in_[i] = view;
@@ -31,7 +31,7 @@ class MemoryObjects {
         return std::nullopt;
     }
 
-    /// As arguments of a kernel, from their beginnings on; the first one in place of those that there are not.
+    /// The kernel arguments, each from the start of a memory object; unused ones repeat the first.
     [[nodiscard]] std::array<BufferArgument, Most> arguments() const {
         std::array<BufferArgument, Most> all{};
         for (std::size_t i = 0; i < Most; ++i) {
@@ -42,7 +42,7 @@ class MemoryObjects {
     }
 
   private:
-    std::array<View, Most> in_;  // a view in each
+    std::array<View, Most> in_;  // one view of each memory object
 };
 
 }  // namespace declivity::ops

@@ -1,4 +1,4 @@
-// Layer 2, private. How kernels that bring rows together are launched: softmax, losses, normalisation.
+// Layer 2, private. Launches row kernels: softmax, losses, normalisation.
 #pragma once
 
 #include <array>
@@ -15,23 +15,23 @@
 
 namespace declivity::ops {
 
-/// A view that may be none, as an argument: something else stands in for it and is not read.
+/// The view as an argument, or `stand_in`, which is not read, if it is empty.
 inline BufferArgument or_else(const View& view, const View& stand_in) {
     return view.buffer ? view.argument() : stand_in.argument();
 }
 
-/// Rows, and how they are cut.
+/// Rows and their partition.
 struct RowGrid {
     Device device;
-    DType dtype;                       ///< of what the work-items of a row exchange
+    DType dtype;                       ///< type exchanged between the work-items of a row
     std::int64_t rows, n;              ///< n elements each
-    bool columns = false;              ///< neighbouring rows, and not the elements of one, are neighbours in memory
-    std::array<std::size_t, 2> cpu{};  ///< work-items on CPU-like devices
-    std::int64_t each = 0;             ///< rows of one of them; 0: the kernel is not told
-    std::size_t splits = 1;            ///< of each row, on GPU-like devices
+    bool columns = false;              ///< adjacent rows are contiguous in memory, rather than the elements of a row
+    std::array<std::size_t, 2> cpu{};  ///< simd: global size
+    std::int64_t each = 0;             ///< simd: rows of a work-item; 0: not an argument of the kernel
+    std::size_t splits = 1;            ///< simt: splits of each row
 };
 
-/// Rows whose elements are neighbours.
+/// Partition of rows with contiguous elements.
 inline RowGrid row_grid(const Device& device, DType dtype, std::int64_t rows, std::int64_t n) {
     RowGrid grid{.device = device, .dtype = dtype, .rows = rows, .n = n};
     if (kernel_style_of(device) == KernelStyle::simd) {
@@ -41,8 +41,9 @@ inline RowGrid row_grid(const Device& device, DType dtype, std::int64_t rows, st
     return grid;
 }
 
-/// The kernel's arguments are `first`, how the rows are shared, and `rest`: on CPU-like devices the rows of a work-item
-/// (long each), on GPU-like ones what row_group.clh wants (int lanes, int lane_stride, __local T* shared).
+/// Launches with the arguments `first`, the partition of the rows, and `rest`. The partition is the number of rows of a
+/// work-item (long each) in simd kernels, and that of row_group.clh (int lanes, int lane_stride, __local T* shared) in
+/// simt kernels.
 inline void launch_rows(const Kernel& kernel, const RowGrid& grid, const std::vector<Argument>& first,
                         std::span<const Argument> rest) {
     std::vector<Argument> all = first;

@@ -1,4 +1,4 @@
-// Layer 2, private. Memory for short lists.
+// Layer 2, private. Stack memory for short lists.
 #pragma once
 
 #include <array>
@@ -7,8 +7,8 @@
 
 namespace declivity::ops {
 
-/// Memory for lists that end with a call, from the stack: a dozen of them on the heap cost as much as the rest of a
-/// launch. What does not fit comes from the heap.
+/// Memory resource for lists that live for one call, on the stack: a dozen heap allocations cost as much as the rest of
+/// a launch. Falls back to the heap when it is full.
 template <std::size_t Bytes>
 class Scratch {
   public:

@@ -28,7 +28,7 @@ Dims Dims::filled(int rank, std::int64_t value) {
 }
 
 std::int64_t Dims::numel() const noexcept {
-    std::uint64_t count = 1;  // unsigned, where an overflow is defined: with an axis of size 0 it ends in 0
+    std::uint64_t count = 1;  // unsigned, since overflow is defined: with an axis of size 0 the product ends in 0
     for (const std::int64_t value : *this) count *= static_cast<std::uint64_t>(value);
     return static_cast<std::int64_t>(count);
 }

@@ -1,4 +1,4 @@
-// Layer 2, private. Who else may look at a value or at memory: the one place where handles are counted.
+// Layer 2, private. Reference counts of values and buffers: the one place where handles are counted.
 #pragma once
 
 #include <memory>
@@ -9,13 +9,13 @@
 
 namespace declivity::ops {
 
-/// Handles to an object, for who asks later.
+/// Number of handles to an object, to be compared later.
 template <class T>
 [[nodiscard]] long handles_to(const std::shared_ptr<T>& object) noexcept {
     return object.use_count();
 }
 
-/// Will anybody else read this? Whether there are handles beside the `own` ones of whoever asks.
+/// Returns whether there are handles other than the caller's `own` ones, so that others may read the value.
 template <class T>
 [[nodiscard]] bool is_shared(const std::shared_ptr<T>& object, long own = 1) noexcept {
     return object.use_count() > own;
@@ -29,8 +29,8 @@ template <class T>
 }
 [[nodiscard]] inline bool is_shared(const Buffer& memory, long own = 1) noexcept { return memory.use_count() > own; }
 
-/// May I write into this? Whether it is memory of the pool's without gaps, to which no handles lead but the `own` ones
-/// of whoever asks, and which nobody but `reader` still has to read (Buffer::is_unshared).
+/// Returns whether the caller may overwrite the view, for example to donate it: it is dense pool memory with no handles
+/// but the caller's `own` ones and no pending reader but `reader` (Buffer::is_unshared).
 [[nodiscard]] inline bool may_write(const View& view, long own = 1, const PendingLaunch* reader = nullptr) {
     return view.dense() && view.buffer.is_unshared(own, reader);
 }

@@ -1,6 +1,6 @@
-// Layer 2, private. Chooses among an operator's strategies, measures and explains them; the choice is the one that the
-// operator's environment variable names if it can serve, otherwise the one that was measured as the fastest, otherwise
-// the first that can serve and pays, otherwise the last one.
+// Layer 2, private. Chooses among an operator's strategies, measures and explains them. The choice is the strategy
+// named by the operator's environment variable if it is applicable; otherwise the one measured as the fastest;
+// otherwise the first that is applicable and profitable; otherwise the last one.
 #pragma once
 
 #include <algorithm>
@@ -25,28 +25,29 @@
 
 namespace declivity::ops {
 
-/// What an operator declares.
+/// The strategies of an operator.
 template <class S>
 struct StrategySet {
     using Measurement = std::function<void(const typename S::Operands&, const View& result)>;
 
-    const char* variable;                  ///< of the environment, which names one of them
-    std::string (*named)();                ///< what it says; empty when it is unset
-    std::span<const S* const> strategies;  ///< the preferred first; the last one serves everything, and is right
-    /// Calls the function with random operands of a problem, and with the view among them that is written.
+    const char* variable;    ///< environment variable that may name one of them
+    std::string (*named)();  ///< its value; empty when unset
+    std::span<const S* const>
+        strategies;  ///< in order of preference; the last one is applicable to everything, and is the reference
+    /// Calls the function with random operands of a problem, and with the output view among them.
     void (*with_operands)(const Device&, const typename S::Problem&, const Measurement&);
 };
 
 namespace strategies {
 
-inline constexpr std::string_view kNamed = "the environment names it",
+inline constexpr std::string_view kNamed = "set by the environment",
                                   kMeasured = "measured as the fastest on this device",
-                                  kByRule = "rule of thumb: nothing was measured for this shape on this device",
-                                  kLast = "nothing else can";
+                                  kByRule = "heuristic: not measured for this shape on this device",
+                                  kLast = "no other strategy is applicable";
 
-/// "gemm 8x3", or "gemm" for its own choice of parameters.
+/// Joins a name and a variant: "gemm 8x3", or "gemm" for the default variant.
 std::string joined(std::string_view name, std::string_view variant);
-/// The reverse.
+/// The inverse of joined().
 std::pair<std::string_view, std::string_view> parted(std::string_view winner);
 
 [[noreturn]] void refuse_name(const char* variable, std::span<const std::string_view> names, std::string_view got);
@@ -68,7 +69,8 @@ StrategyChoice<S> by_rule(const StrategySet<S>& set, const typename S::Problem& 
     return {set.strategies.back(), "", kLast};
 }
 
-/// Whether one that can serve takes less since an operand is constant; if not, the problem is treated as another.
+/// Returns whether an applicable strategy is faster for constant operands; if not, constant operands are treated as
+/// changing ones.
 template <class S>
 bool constants_matter(const StrategySet<S>& set, const typename S::Problem& problem, const Device& device) {
     return std::ranges::any_of(set.strategies, [&](const S* strategy) {
@@ -76,8 +78,8 @@ bool constants_matter(const StrategySet<S>& set, const typename S::Problem& prob
     });
 }
 
-/// Measures all strategies and keeps the result. Of a constant operand only those that keep what they make of it are
-/// measured anew, beside the fastest of the others.
+/// Measures all strategies and stores the result. For a constant operand only the strategies that cache a packed copy
+/// are measured, compared with the fastest of the others.
 template <class S>
 TuningEntry measure(const StrategySet<S>& set, const typename S::Problem& problem, const Device& device) {
     TuningTable& table = TuningTable::of(device);
@@ -111,7 +113,7 @@ TuningEntry measure(const StrategySet<S>& set, const typename S::Problem& proble
     return entry;
 }
 
-/// What the table, or a measurement, says, if that still is one that can serve.
+/// The strategy from the table, or from a measurement, if it is applicable.
 template <class S>
 std::optional<StrategyChoice<S>> by_table(const StrategySet<S>& set, const typename S::Problem& problem,
                                           const Device& device, const TuningTable& table, bool tunes) {
@@ -125,11 +127,11 @@ std::optional<StrategyChoice<S>> by_table(const StrategySet<S>& set, const typen
     return std::nullopt;
 }
 
-/// The choice where the environment names none.
+/// The choice if the environment names none.
 template <class S>
 StrategyChoice<S> look_up(const StrategySet<S>& set, const typename S::Problem& problem, const Device& device,
                           const TuningTable& table, bool tunes) {
-    const CapturePause aside;  // strategies may ask the driver, and the tuner launches them
+    const CapturePause aside;  // strategies may run driver probes, and the tuner launches them
     if (!tunes && table.generation() == 0) return by_rule(set, problem, device);
     const auto changing = problem.with_constants(false);
     if (!constants_matter(set, problem, device)) {
@@ -137,7 +139,7 @@ StrategyChoice<S> look_up(const StrategySet<S>& set, const typename S::Problem& 
         return choice ? *std::move(choice) : by_rule(set, changing, device);
     }
     if (auto choice = by_table(set, problem, device, table, tunes)) return *std::move(choice);
-    // What was measured for operands that change counts where the rule is the same for them.
+    // The measurement for changing operands applies if the heuristic chooses the same strategy for both.
     StrategyChoice<S> choice = by_rule(set, problem, device);
     if (by_rule(set, changing, device).strategy == choice.strategy)
         if (auto other = by_table(set, changing, device, table, false)) return *std::move(other);
@@ -146,8 +148,8 @@ StrategyChoice<S> look_up(const StrategySet<S>& set, const typename S::Problem& 
 
 }  // namespace strategies
 
-/// What serves a problem. Found again without a lock, as long as the table stays as it is.
-/// @throws ValueError when the environment names none
+/// Chooses the strategy for a problem. Cached without a lock, as long as the table does not change.
+/// @throws ValueError if the environment names an unknown strategy
 template <class S>
 StrategyChoice<S> choose_strategy(const StrategySet<S>& set, const typename S::Problem& problem, const Device& device) {
     struct Key {
@@ -189,9 +191,9 @@ StrategyChoice<S> choose_strategy(const StrategySet<S>& set, const typename S::P
     return all.insert_or_assign(key, std::move(made)).first->second.choice;
 }
 
-/// Measures a problem that the table does not have yet, or has if `again` is set, and the same with constant operands
-/// where that matters.
-/// @return what was found; empty when nothing was measured
+/// Measures a problem that is not in the table, or is and `again` is set, and the same with constant operands if that
+/// makes a difference.
+/// @return a description of the results; empty if nothing was measured
 template <class S>
 std::string tune_strategies(const StrategySet<S>& set, const typename S::Problem& problem, const Device& device,
                             bool again) {
@@ -206,8 +208,8 @@ std::string tune_strategies(const StrategySet<S>& set, const typename S::Problem
     return text;
 }
 
-/// Which strategy serves a problem, why, and what the others are worth; the same with constant operands where that
-/// matters.
+/// Describes which strategy is chosen for a problem, why, and how the others compare; the same with constant operands
+/// if that makes a difference.
 template <class S>
 std::string explain_strategies(const StrategySet<S>& set, const typename S::Problem& problem, const Device& device) {
     std::string text;
@@ -216,16 +218,16 @@ std::string explain_strategies(const StrategySet<S>& set, const typename S::Prob
         if (constant && !strategies::constants_matter(set, one, device)) continue;
         const std::string key = tuning_key(one);
         const StrategyChoice<S> choice = choose_strategy(set, one, device);
-        text += fmt::format("{}\n  served by {}: {}\n", key,
-                            strategies::joined(choice.strategy->name(), choice.variant), choice.reason);
+        text += fmt::format("{}\n  chosen: {} ({})\n", key, strategies::joined(choice.strategy->name(), choice.variant),
+                            choice.reason);
         const auto entry = TuningTable::of(device).find(key);
         if (entry) text += describe(*entry);
         for (const S* strategy : set.strategies) {
             if (!strategy->is_applicable(one, device))
-                text += fmt::format("  {:<24} cannot serve it\n", strategy->name());
+                text += fmt::format("  {:<24} not applicable\n", strategy->name());
             else if (!entry)
-                text += fmt::format("  {:<24} can serve it{}\n", strategy->name(),
-                                    strategy->is_profitable(one, device) ? "" : "; by rule of thumb it does not pay");
+                text += fmt::format("  {:<24} applicable{}\n", strategy->name(),
+                                    strategy->is_profitable(one, device) ? "" : ", not profitable by the heuristic");
         }
     }
     return text;

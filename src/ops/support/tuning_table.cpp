@@ -33,28 +33,28 @@ using declivity::detail::Json;
 
 constexpr std::string_view kFormat = "declivity tuning 1";
 constexpr double kRound = 0.005;   // seconds of a measurement
-constexpr double kHopeless = 2.0;  // times the best: dropped after two calls
+constexpr double kHopeless = 2.0;  // multiple of the best time: dropped after two calls
 constexpr int kRounds = 5;
 
 Json empty_file() { return {{"format", kFormat}, {"sections", Json::array()}}; }
 
-/// The content of a file. @throws FormatError, IoError
+/// Reads a tuning file. @throws FormatError, IoError
 Json read_file(const std::filesystem::path& path) {
     constexpr declivity::detail::JsonLimits kLimits{.bytes = std::uint64_t{16} << 20, .values = std::uint64_t{1} << 20};
     Json file = declivity::detail::parse_json(path.string(), declivity::detail::read_json_text(path, kLimits), kLimits);
     if (!file.is_object() || !file.contains("format") || file["format"] != kFormat || !file.contains("sections") ||
         !file["sections"].is_array())
-        throw FormatError(path.string(), 0, fmt::format("expected the format \"{}\", found another", kFormat));
+        throw FormatError(path.string(), 0, fmt::format("expected the format \"{}\", got another one", kFormat));
     for (const Json& section : file["sections"])
         if (!section.is_object() || !section.contains("entries") || !section["entries"].is_object() ||
             !section.contains("device") || !section["device"].is_string() || !section.contains("driver") ||
             !section["driver"].is_string() || !section.contains("library") || !section["library"].is_string())
             throw FormatError(path.string(), 0,
-                              "expected sections with device, driver, library and entries, found one without");
+                              "expected sections with device, driver, library and entries, got one without them");
     return file;
 }
 
-/// As read_file, but whatever is wrong with the file, an empty one.
+/// Reads a tuning file; returns an empty one if it is missing or invalid.
 Json read_or_empty(const std::filesystem::path& path) noexcept {
     try {
         return read_file(path);
@@ -71,7 +71,7 @@ Json& section_of(Json& file, const std::string& device, const std::string& drive
     return file["sections"].back();
 }
 
-/// A temporary file renamed, so that others see a whole file or none.
+/// Writes a temporary file and renames it, so that others see the whole file or none.
 void write_file(const std::filesystem::path& path, const Json& file) {
     std::error_code failed;
     const std::filesystem::path folder = path.has_parent_path() ? path.parent_path() : ".";
@@ -95,7 +95,7 @@ void write_file(const std::filesystem::path& path, const Json& file) {
     throw IoError("rename '" + temporary.string() + "' to", path.string(), failed.value());
 }
 
-/// Entries that are not as they should be are left out.
+/// Parses an entry; empty if it is invalid.
 std::optional<TuningEntry> entry_of(const Json& json) {
     if (!json.is_object() || !json.contains("winner") || !json["winner"].is_string()) return std::nullopt;
     TuningEntry entry{.winner = json["winner"]};
@@ -122,7 +122,7 @@ std::vector<T> host_copy(const View& view) {
     return host;
 }
 
-/// The norm of the difference relative to that of `wanted`; NaN when a result is.
+/// The norm of the difference relative to that of `wanted`; NaN if the result has one.
 template <class T>
 double distance(const std::vector<T>& got, const std::vector<T>& wanted) {
     double error = 0, norm = 0;
@@ -151,7 +151,7 @@ TuningEntry measure_as(const View& out, std::span<const Trial> trials, double al
     struct Runner {
         const Trial* trial;
         int calls;
-        double least;  // what others do on the machine only ever adds to it
+        double least;  // the minimum, since other load only adds time
     };
     std::vector<Runner> runners;
     double best = std::numeric_limits<double>::infinity();
@@ -169,11 +169,11 @@ TuningEntry measure_as(const View& out, std::span<const Trial> trials, double al
             best = std::min(best, seconds);
             runners.push_back(
                 {&trial, static_cast<int>(std::clamp(kRound / std::max(seconds, 1e-7), 1.0, 1000.0)), seconds});
-        } catch (const DeviceError& error) {  // a driver that cannot build or run it
+        } catch (const DeviceError& error) {  // the driver cannot build or run it
             entry.rejected[trial.name] = error.what();
         }
     }
-    // A single call may have been disturbed: who looks hopeless has a second one.
+    // A single call may have been disturbed, so slow candidates get a second one.
     for (Runner& runner : runners)
         if (runner.least >= kHopeless * best)
             runner.least = std::min(runner.least, seconds_of(device, *runner.trial, 1));
@@ -181,7 +181,7 @@ TuningEntry measure_as(const View& out, std::span<const Trial> trials, double al
     for (Runner& runner : runners)
         if (runner.least < kHopeless * best) hopeful.push_back(&runner);
     for (Runner* runner : hopeful)
-        runner->least = std::numeric_limits<double>::infinity();  // a call by itself is waited for
+        runner->least = std::numeric_limits<double>::infinity();  // single calls include synchronisation
     for (int round = 0; round < kRounds; ++round)
         for (Runner* runner : hopeful)
             runner->least = std::min(runner->least, seconds_of(device, *runner->trial, runner->calls));
@@ -237,14 +237,14 @@ void TuningTable::put(const std::string& key, const TuningEntry& entry) {
     const std::filesystem::path path = tuning_file();
     if (path.empty()) return;
     try {
-        // Others may have written meanwhile: their entries stay. Of two at the same moment one loses its entry, until
-        // its next.
+        // Other processes may have written meanwhile: their entries are kept. Of two concurrent writes one loses its
+        // entry until its next write.
         Json file = read_or_empty(path);
         Json& entries = section_of(file, device_, driver_, std::string(kVersion))["entries"];
         for (const std::string& one : own_) entries[one] = json_of(entries_[one]);
         write_file(path, file);
     } catch (...) {
-        // Not writable: the result serves this process.
+        // Not writable: the result is used by this process only.
     }
 }
 

@@ -1,4 +1,4 @@
-// Layer 2, private. How vector kernels (cl_kernels/lib/vectors.clh) are shaped for a CPU-like device.
+// Layer 2, private. Vector and register-tile sizes of simd kernels (cl_kernels/lib/vectors.clh).
 #pragma once
 
 #include <algorithm>
@@ -14,23 +14,23 @@ namespace declivity::ops {
 
 struct VectorForm {
     std::int64_t vector;     ///< VW: elements of a vector
-    std::int64_t registers;  ///< vectors that a work-item may keep
+    std::int64_t registers;  ///< vectors available to a work-item
 };
 
-/// Rows and vectors of columns of a product that a work-item keeps in registers.
+/// Register tile of a matrix product: rows, and vectors of columns.
 struct RegisterTile {
     std::int64_t rows, vectors;
-    /// Its sums, a row of the right operand, and a number of the left one.
+    /// Registers: the sums, a row of the right operand, and a number of the left one.
     [[nodiscard]] bool fits(const VectorForm& form) const { return rows * vectors + vectors + 1 <= form.registers; }
 };
 
-/// The tile of least cost: multiply-adds of vectors, two at a time, and loads of numbers and vectors, two at a time;
-/// what a tile covers beyond the edges is lost, unless `narrow_ends` says that a last tile whose columns fit into one
-/// vector takes no more. Each tile is a kernel to compile, so a later one must cost no more than `gain` times an
-/// earlier one. The last tile stands in when none fits.
+/// Returns the tile of least cost: vector multiply-adds, two at a time, and loads of numbers and vectors, two at a
+/// time. Work beyond the edges is wasted, unless `narrow_ends` is set: then a last tile whose columns fit into one
+/// vector costs no more than that. Each tile is a kernel to compile, so a later tile is chosen only if it costs at most
+/// `gain` times an earlier one. The last tile is used if none fits.
 inline RegisterTile cheapest_tile(std::span<const RegisterTile> tiles, const VectorForm& form, std::int64_t rows,
                                   std::int64_t columns, double gain = 1, bool narrow_ends = false) {
-    constexpr std::int64_t latency = 8;  // multiply-adds that wait for one another
+    constexpr std::int64_t latency = 8;  // latency of dependent multiply-adds
     const auto cost_of = [](std::int64_t height, std::int64_t vectors) {
         return std::max({height * vectors, height + vectors, latency}) + height / 4;
     };
@@ -51,8 +51,8 @@ inline RegisterTile cheapest_tile(std::span<const RegisterTile> tiles, const Vec
     return best;
 }
 
-/// From the device's own vector width. 512-bit vectors come with 32 registers (AVX-512); of narrower ones most
-/// processors have 16.
+/// Returns the form for the device's native vector width. 512-bit vectors come with 32 registers (AVX-512); most
+/// processors have 16 of narrower ones.
 inline VectorForm vector_form(const Device& device, DType dtype) {
     const std::int64_t width = dtype == DType::f64 ? device.info().vector_width_f64 : device.info().vector_width_f32;
     const std::int64_t most = dtype == DType::f64 ? 8 : 16;

@@ -13,7 +13,7 @@ void require_supported(const Device& device, DType dtype) {
     if (dtype == DType::f64 && !device.info().fp64)
         throw Unsupported(
             fmt::format("f64: expected a device with double precision (cl_khr_fp64), got '{}', which has none; make "
-                        "tensors of f32 (Tensor::from<float>), or ask Device::info().fp64",
+                        "tensors of f32 (Tensor::from<float>), or check Device::info().fp64",
                         device.name()));
 }
 
@@ -23,7 +23,7 @@ View View::make(const Device& device, DType dtype, const Shape& shape, BufferUse
 }
 
 std::size_t bytes_of(const Shape& shape, DType dtype, std::string_view function) {
-    // An axis of size 0 empties the tensor, whatever the others' product would be.
+    // An axis of size 0 makes the tensor empty, even if the product of the others overflows.
     if (std::ranges::any_of(shape, [](std::int64_t size) { return size < 0; }))
         throw ShapeError(fmt::format("{}: expected sizes of at least 0, got {}", function, shape.str()));
     if (std::ranges::find(shape, 0) != shape.end()) return 0;
@@ -100,12 +100,12 @@ View expanded(std::string_view function, const View& view, const Shape& shape) {
     }
     if (!fits)
         throw ShapeError(
-            fmt::format("{}: expected a shape that stretches to {}, got {}", function, shape.str(), view.shape.str()));
+            fmt::format("{}: expected a shape that broadcasts to {}, got {}", function, shape.str(), view.shape.str()));
     return out;
 }
 
 namespace {
-/// Bytes from the first to behind the last element.
+/// The number of bytes from the first element to the end of the last one.
 std::pair<std::int64_t, std::int64_t> reach(const View& view) {
     std::int64_t last = view.offset;
     for (int axis = 0; axis < view.rank(); ++axis) last += (view.shape[axis] - 1) * view.strides[axis];
@@ -135,7 +135,8 @@ void require_rank(std::string_view function, std::string_view name, const View& 
 
 void require_rank(std::string_view function, std::string_view name, const Shape& got, int rank, std::string_view axes) {
     if (got.rank() != rank)
-        throw ShapeError(fmt::format("{}: expected {} axes ({}) as {}, got {}", function, rank, axes, name, got.str()));
+        throw ShapeError(
+            fmt::format("{0}: expected {3} of shape ({2}), got {4}", function, rank, axes, name, got.str()));
 }
 
 void require_shape(std::string_view function, std::string_view name, const View& view, const Shape& shape) {

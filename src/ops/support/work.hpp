@@ -1,4 +1,4 @@
-// Layer 2, private. What operators say of their work, for profiles (runtime/scope.hpp).
+// Layer 2, private. Work estimates of operators for profiles (runtime/scope.hpp).
 #pragma once
 
 #include <declivity/ops/view.hpp>
@@ -6,7 +6,7 @@
 
 namespace declivity::ops {
 
-/// Bytes of a view's elements, of repeated ones once.
+/// Bytes of a view's elements, counting repeated ones once.
 inline double bytes_of(const View& view) {
     double elements = 1;
     for (int axis = 0; axis < view.rank(); ++axis)
@@ -14,8 +14,8 @@ inline double bytes_of(const View& view) {
     return view.buffer ? elements * static_cast<double>(size_of(view.dtype)) : 0;
 }
 
-/// @param each FLOPs for each element of `of`, whose type also says what the arithmetic is in
-/// @param others all else that is read or written
+/// @param each FLOPs for each element of `of`, whose type is that of the arithmetic
+/// @param others all other operands that are read or written
 template <class... Views>
 Work work_each(double each, const View& of, const Views&... others) {
     return {.flops = each * static_cast<double>(of.numel()),

@@ -9,16 +9,16 @@ namespace {
 thread_local std::optional<KernelStyle> forced;
 }
 
-KernelStyle kernel_style_of(const Device& device) { return forced ? *forced : device.style(); }
+KernelStyle kernel_style_of(const Device& device) { return forced ? *forced : device.kernel_style(); }
 KernelStyleScope::KernelStyleScope(KernelStyle style) { forced = style; }
 KernelStyleScope::~KernelStyleScope() { forced.reset(); }
 
 double GroupGrid::cycles(std::int64_t units) const {
-    constexpr double late = 60'000;  // some 15 us to wake another thread
+    constexpr double late = 60'000;  // waking another thread takes some 15 us
     constexpr std::int64_t most = 16;
     const std::int64_t count = across * down;
     const double row = static_cast<double>(across - 1) * inner + last_column;
-    // Of the first groups.
+    // Time until the end of the first groups.
     const auto sum = [&](std::int64_t groups) {
         const std::int64_t rows = groups / across, more = groups % across;
         const double whole = static_cast<double>(std::min(rows, down - 1)) * row +

@@ -1,5 +1,5 @@
-// Loads the models that models.py saved, and compares what they compute, their gradients, and what they write; saves
-// them again, for models.py --check.
+// Loads the models saved by models.py and compares results, gradients and generated text; saves them again for
+// models.py --check.
 #include <algorithm>
 #include <cmath>
 #include <cstdio>
@@ -25,7 +25,7 @@ int failures = 0;
 
 void compare(const std::string& what, const Tensor& got, const Tensor& wanted) {
     if (!(got.shape() == wanted.shape())) {
-        fmt::print("FAILED: {}: {} in place of {}\n", what, got.shape().str(), wanted.shape().str());
+        fmt::print("FAILED: {}: {} instead of {}\n", what, got.shape().str(), wanted.shape().str());
         ++failures;
         return;
     }
@@ -50,7 +50,7 @@ struct Case {
     }
 };
 
-/// What a call gives, what is taken off the model's parameters by its gradients, and the model saved.
+/// The results of a call, the model after one step of gradient descent, and the saved model.
 template <class Model>
 void check(const Case& one, Model& model, const std::vector<std::pair<std::string, Tensor>>& outputs) {
     Tensor loss = zeros({});
@@ -60,7 +60,7 @@ void check(const Case& one, Model& model, const std::vector<std::pair<std::strin
     }
     loss.backward();
     model.save_pretrained(one.folder / "saved", one.name.size() % 3 == 0 ? 20000 : 5'000'000'000);
-    // A gradient stands where a parameter did: read as one, it must be this one.
+    // The gradients are stored in the parameters' format.
     std::map<std::string, Tensor> gradients;
     for (const auto& [name, tensor] : model.named_parameters())
         gradients[name] = tensor.grad().defined() ? tensor.grad().clone() : zeros(tensor.shape());
@@ -96,7 +96,7 @@ void check_causal(const Case& one) {
                                                         .padding = models::PromptPadding::left,
                                                         .eos_token_ids = ends,
                                                         .cache = cache});
-        // There texts begin where their filling ends.
+        // In transformers, texts begin after their left padding.
         const std::vector<std::int64_t> ours = got.tokens.to_vector<std::int64_t>(),
                                         theirs = wanted.to_vector<std::int64_t>();
         const std::vector<std::int64_t> filled = (13 - sum(mask, {1})).to_vector<std::int64_t>();
@@ -164,7 +164,7 @@ int main(int count, char** arguments) try {
             ++failures;
         }
     }
-    fmt::print("{} models beside transformers, {} differences\n", seen, failures);
+    fmt::print("{} models compared with transformers, {} differences\n", seen, failures);
     return failures == 0 && seen > 0 ? 0 : 1;
 } catch (const std::exception& error) {
     std::fprintf(stderr, "declivity_models: %s\n", error.what());

@@ -1,8 +1,8 @@
-// Layer 3. Elementwise functions: one line each, all of them made from ops/elementwise_table.def.
+// Layer 3. Elementwise functions: one line each, all defined by ops/elementwise_table.def.
 //
-// They broadcast as NumPy does, and take tensors of several types, which they bring to one (result_type()); functions
-// of floating numbers compute integers in f32. They take handles by value and let go of them, so that what a chain
-// such as relu(conv2d(x, w)) has only on its way need not be stored.
+// They broadcast as NumPy does, and convert operands to a common type (result_type()); functions of floating types
+// compute integers in f32. They take handles by value and release them, so that intermediate results of a chain such as
+// relu(conv2d(x, w)) need not be stored.
 #pragma once
 
 #include <initializer_list>
@@ -18,9 +18,9 @@ namespace declivity {
 
 using ops::Function;
 
-/// Any function of the table, with its inputs and parameters. How the functions below are made, and how to reach a
-/// new row of the table.
-/// @param called what errors call it, where that is not the name in the table
+/// Any function of the table, with its inputs and parameters. The functions below call it; use it for a new row of the
+/// table.
+/// @param called name in error messages, if it is not the name in the table
 DECLIVITY_API Tensor elementwise(Function function, std::span<const TensorOrScalar> inputs,
                                  std::span<const Scalar> parameters = {}, std::string_view called = {});
 inline Tensor elementwise(Function function, std::initializer_list<TensorOrScalar> inputs,
@@ -44,7 +44,7 @@ inline Tensor operator-(Tensor a, Tensor b) {
 inline Tensor operator*(Tensor a, Tensor b) {
     return elementwise(Function::mul, {std::move(a), std::move(b)}, {}, "operator*");
 }
-/// Of integers in f32, as in PyTorch; floor_divide() gives integers.
+/// Integers are divided in f32, as in PyTorch; floor_divide() gives integers.
 inline Tensor operator/(Tensor a, Tensor b) {
     return elementwise(Function::div, {std::move(a), std::move(b)}, {}, "operator/");
 }
@@ -63,7 +63,7 @@ inline Tensor operator*(Tensor x, Scalar p) {
 inline Tensor operator*(Scalar p, Tensor x) {
     return elementwise(Function::mul_scalar, {std::move(x)}, {p}, "operator*");
 }
-/// x times 1 / p, to within one rounding of the quotient also where 1 / p is out of the range of the type.
+/// x times 1 / p, within one rounding of the quotient even if 1 / p is out of the range of the type.
 DECLIVITY_API Tensor operator/(Tensor x, Scalar p);
 inline Tensor operator-(Tensor x) { return elementwise(Function::neg, {std::move(x)}, {}, "operator-"); }
 inline Tensor operator-(Scalar p, Tensor x) {
@@ -71,25 +71,25 @@ inline Tensor operator-(Scalar p, Tensor x) {
 }
 inline Tensor operator/(Scalar p, Tensor x) { return elementwise(Function::div, {p, std::move(x)}, {}, "operator/"); }
 
-/// In place, as add_() and its like.
+/// In place, as add_(), sub_(), mul_() and div_().
 inline Tensor& operator+=(Tensor& x, TensorOrScalar other) { return x.add_(std::move(other)); }
 inline Tensor& operator-=(Tensor& x, TensorOrScalar other) { return x.sub_(std::move(other)); }
 inline Tensor& operator*=(Tensor& x, TensorOrScalar other) { return x.mul_(std::move(other)); }
 inline Tensor& operator/=(Tensor& x, TensorOrScalar other) { return x.div_(std::move(other)); }
-/// In place, of whole numbers and bools.
+/// In place, for integers and bools.
 DECLIVITY_API Tensor& operator&=(Tensor& x, const TensorOrScalar& other);
 DECLIVITY_API Tensor& operator|=(Tensor& x, const TensorOrScalar& other);
 DECLIVITY_API Tensor& operator^=(Tensor& x, const TensorOrScalar& other);
 
-/// The largest whole number that is not above a / b. Of integers, those, and 0 for b = 0.
+/// Largest integer that is not above a / b. For integers the result is an integer, and 0 if b = 0.
 inline Tensor floor_divide(TensorOrScalar a, TensorOrScalar b) {
     return elementwise(Function::floor_divide, {std::move(a), std::move(b)});
 }
-/// a - b floor_divide(a, b), with the sign of b, as % of Python; also `a % b`. Of integers 0 for b = 0.
+/// a - b floor_divide(a, b), with the sign of b, as Python's %; also `a % b`. For integers 0 if b = 0.
 inline Tensor remainder(TensorOrScalar a, TensorOrScalar b) {
     return elementwise(Function::remainder, {std::move(a), std::move(b)});
 }
-/// The remainder with the sign of a, as C has it. Of integers 0 for b = 0.
+/// Remainder with the sign of a, as C's fmod. For integers 0 if b = 0.
 inline Tensor fmod(TensorOrScalar a, TensorOrScalar b) {
     return elementwise(Function::fmod, {std::move(a), std::move(b)});
 }
@@ -100,13 +100,13 @@ inline Tensor operator%(Scalar a, Tensor b) {
     return elementwise(Function::remainder, {a, std::move(b)}, {}, "operator%");
 }
 
-/// Of integers an integer; 0 for a negative exponent, unless a is 1 or -1.
+/// a^b. For integers the result is an integer; 0 for a negative exponent, unless a is 1 or -1.
 inline Tensor pow(Tensor a, Tensor b) { return elementwise(Function::pow, {std::move(a), std::move(b)}); }
-/// Of floating x and an exponent of -2, -1, -0.5, 0.5, 2 or 3, products, quotients and square roots, as in PyTorch: NaN
-/// for 0.5 of -infinity, where C's pow has infinity.
+/// x^exponent. For floating x and an exponent of -2, -1, -0.5, 0.5, 2 or 3 computed by products, quotients and square
+/// roots, as in PyTorch: 0.5 of -infinity is NaN, and infinity with C's pow.
 DECLIVITY_API Tensor pow(const Tensor& x, Scalar exponent);
 inline Tensor pow(Scalar base, Tensor exponent) { return elementwise(Function::pow, {base, std::move(exponent)}); }
-/// NaN wins; where both are equal, each gets half the gradient.
+/// NaN propagates; if both are equal, each gets half of the gradient.
 inline Tensor minimum(TensorOrScalar a, TensorOrScalar b) {
     return elementwise(Function::min, {std::move(a), std::move(b)}, {}, "minimum");
 }
@@ -130,17 +130,17 @@ inline Tensor leaky_relu(Tensor x, Scalar negative_slope = 0.01) {
 inline Tensor gelu(Tensor x) { return elementwise(Function::gelu, {std::move(x)}); }
 /// x * sigmoid(x), also called swish.
 inline Tensor silu(Tensor x) { return elementwise(Function::silu, {std::move(x)}); }
-/// min(max(x, low), high); numbers, or tensors that broadcast. At a bound that is a number the gradient is 0, at one
-/// that is a tensor x and the bound share it. A bound of NaN gives NaN.
+/// min(max(x, low), high); bounds are numbers, or tensors that broadcast. At a bound that is a number the gradient is
+/// 0; at one that is a tensor, x and the bound share it. A bound of NaN gives NaN.
 DECLIVITY_API Tensor clamp(Tensor x, Scalar low, Scalar high);
 
 DECLIVITY_API Tensor clamp(const Tensor& x, const Tensor& low, const TensorOrScalar& high);
 DECLIVITY_API Tensor clamp(const Tensor& x, Scalar low, const Tensor& high);
-/// One bound alone.
+/// clamp with one bound.
 DECLIVITY_API Tensor clamp_min(const Tensor& x, const TensorOrScalar& low);
 DECLIVITY_API Tensor clamp_max(const Tensor& x, const TensorOrScalar& high);
 
-/// Bit by bit, of integers; of bools "and", "or", "either", "not". Also `a & b`, `a | b`, `a ^ b`, `~x`.
+/// Bitwise for integers, logical for bools. Also `a & b`, `a | b`, `a ^ b`, `~x`.
 inline Tensor bitwise_and(TensorOrScalar a, TensorOrScalar b) {
     return elementwise(Function::bitwise_and, {std::move(a), std::move(b)});
 }
@@ -162,7 +162,7 @@ inline Tensor operator^(Tensor a, TensorOrScalar b) {
 }
 inline Tensor operator~(Tensor x) { return elementwise(Function::bitwise_not, {std::move(x)}, {}, "operator~"); }
 
-/// Of any type, where what is not 0 is true; gives bool. Also `!x`.
+/// Operands of any type, nonzero is true; the result is bool. Also `!x`.
 inline Tensor logical_and(TensorOrScalar a, TensorOrScalar b) {
     return elementwise(Function::logical_and, {std::move(a), std::move(b)});
 }
@@ -175,7 +175,7 @@ inline Tensor logical_xor(TensorOrScalar a, TensorOrScalar b) {
 inline Tensor logical_not(Tensor x) { return elementwise(Function::logical_not, {std::move(x)}); }
 inline Tensor operator!(Tensor x) { return elementwise(Function::logical_not, {std::move(x)}, {}, "operator!"); }
 
-// Comparisons give bool. Beside their names there are the short ones, and operators.
+// Comparisons return bool. They have long names, short names, and operators.
 inline Tensor equal(TensorOrScalar a, TensorOrScalar b) {
     return elementwise(Function::equal, {std::move(a), std::move(b)});
 }
@@ -194,7 +194,7 @@ inline Tensor greater(TensorOrScalar a, TensorOrScalar b) {
 inline Tensor greater_equal(TensorOrScalar a, TensorOrScalar b) {
     return elementwise(Function::greater_equal, {std::move(a), std::move(b)});
 }
-// The same by their short names.
+// Short names.
 inline Tensor eq(TensorOrScalar a, TensorOrScalar b) {
     return elementwise(Function::equal, {std::move(a), std::move(b)}, {}, "eq");
 }
@@ -213,7 +213,7 @@ inline Tensor gt(TensorOrScalar a, TensorOrScalar b) {
 inline Tensor ge(TensorOrScalar a, TensorOrScalar b) {
     return elementwise(Function::greater_equal, {std::move(a), std::move(b)}, {}, "ge");
 }
-// And as operators.
+// Operators.
 inline Tensor operator==(Tensor a, Tensor b) {
     return elementwise(Function::equal, {std::move(a), std::move(b)}, {}, "operator==");
 }
@@ -265,7 +265,7 @@ inline Tensor operator>=(Scalar a, Tensor b) {
     return elementwise(Function::greater_equal, {a, std::move(b)}, {}, "operator>=");
 }
 
-/// Where `condition` (bool) holds the element of a, elsewhere that of b.
+/// Element of a where `condition` (bool) is true, otherwise of b.
 inline Tensor where(Tensor condition, TensorOrScalar a, TensorOrScalar b) {
     return elementwise(Function::where, {std::move(condition), std::move(a), std::move(b)});
 }

@@ -1,4 +1,4 @@
-// Layer 3. Padding: elements around a tensor, by a number or by what the tensor holds.
+// Layer 3. Padding by a constant or by elements of the tensor.
 #pragma once
 
 #include <cstdint>
@@ -9,8 +9,8 @@
 
 namespace declivity {
 
-/// What stands outside: a number, the elements mirrored at those of the edge (a b c becomes c b [a b c] b a), those of
-/// the edge again and again (a a [a b c] c c), or those from the other end (b c [a b c] a b).
+/// Padding modes: a constant; reflect, the elements mirrored at the edge element (a b c becomes c b [a b c] b a);
+/// replicate, the edge element repeated (a a [a b c] c c); circular, the elements of the other end (b c [a b c] a b).
 enum class PadMode : std::uint8_t { constant, reflect, replicate, circular, zeros = constant };
 
 constexpr std::string_view name_of(PadMode mode) noexcept {
@@ -18,11 +18,11 @@ constexpr std::string_view name_of(PadMode mode) noexcept {
     return names[static_cast<std::size_t>(mode)];
 }
 
-/// Elements around the last axes of x: pads {left, right, top, bottom, ...}, a pair for each axis, the last axis first,
-/// as torch.nn.functional.pad. Negative numbers cut off as many elements, before anything is added. Mirrored are fewer
-/// elements than an axis has, and come from the other end at most as many.
-/// @param value what PadMode::constant puts there
-/// @throws ShapeError for more pairs than axes, or where elements are missing
+/// Pads the last axes of x: pads {left, right, top, bottom, ...}, a pair for each axis, the last axis first, as
+/// torch.nn.functional.pad. Negative numbers crop, before anything is added. Mode reflect adds fewer elements than the
+/// axis has, circular at most as many.
+/// @param value of PadMode::constant
+/// @throws ShapeError for more pairs than axes, or too few elements
 DECLIVITY_API Tensor pad(const Tensor& x, const std::vector<std::int64_t>& pads, PadMode mode = PadMode::constant,
                          Scalar value = 0);
 

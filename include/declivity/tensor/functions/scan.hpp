@@ -1,4 +1,4 @@
-// Layer 3. What the elements up to each of them come to, along an axis: sums, products, extremes.
+// Layer 3. Scans along an axis: cumulative sums, products and extremes.
 #pragma once
 
 #include <cstdint>
@@ -8,15 +8,14 @@
 
 namespace declivity {
 
-/// y[i] = x[0] + ... + x[i] along an axis. Of integers and bools i64.
+/// y[i] = x[0] + ... + x[i] along an axis; i64 for integers and bools.
 DECLIVITY_API Tensor cumsum(const Tensor& x, std::int64_t axis);
-/// y[i] = x[0] ... x[i] along an axis. Of integers and bools i64.
+/// y[i] = x[0] ... x[i] along an axis; i64 for integers and bools.
 DECLIVITY_API Tensor cumprod(const Tensor& x, std::int64_t axis);
 /// y[i] = log(exp(x[0]) + ... + exp(x[i])) along an axis, without overflow.
 DECLIVITY_API Tensor logcumsumexp(const Tensor& x, std::int64_t axis);
 
-/// The largest, or smallest, of the elements up to each, and where along the axis it stands (i64; of equal ones the
-/// last). A NaN stays from where it stands on.
+/// Cumulative maximum or minimum, and its index along the axis (i64; the last of equal ones). NaN propagates.
 struct CumulativeExtreme {
     Tensor values, indices;
 };

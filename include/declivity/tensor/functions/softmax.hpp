@@ -1,4 +1,4 @@
-// Layer 3. Softmax and its logarithm.
+// Layer 3. Softmax and log-softmax.
 #pragma once
 
 #include <cstdint>
