@@ -2,7 +2,7 @@
 // and the gradient of the weights:
 //
 //   gather_weighted_sum:    out[i][d] = sum over k of weights[i][k] rows[numbers[i][k]][d]
-//   weighted_rows_weights:  out[i][k] = sum over d of g[i][d] rows[numbers[i][k]][d]
+//   gather_weighted_sum_backward_weights:  out[i][k] = sum over d of g[i][d] rows[numbers[i][k]][d]
 //
 // Indices outside [0, V) contribute 0. `by` is the weights in the first kernel, g in the second.
 //
@@ -14,7 +14,7 @@
 #include "noinline.clh"
 #include "math.clh"
 
-struct WeightedRows {
+struct GatherWeightedSum {
     long places, each;
     long rows, length, k;
 };
@@ -26,7 +26,7 @@ struct WeightedRows {
 #endif
 
 #define PARAMETERS                                                                                          \
-    const struct WeightedRows s, __global const REAL *restrict rows, const long rows_offset,                \
+    const struct GatherWeightedSum s, __global const REAL *restrict rows, const long rows_offset,           \
         __global const long *restrict numbers, const long numbers_offset, __global const REAL *restrict by, \
         const long by_offset, __global REAL *restrict out, const long out_offset
 #define ARGUMENTS s, rows, rows_offset, numbers, numbers_offset, by, by_offset, out, out_offset
@@ -80,7 +80,9 @@ NOINLINE void weighted_rows_weights_part(const size_t id0, PARAMETERS) {
     }
 }
 
-__kernel void weighted_rows_weights(PARAMETERS) { weighted_rows_weights_part(get_global_id(0), ARGUMENTS); }
+__kernel void gather_weighted_sum_backward_weights(PARAMETERS) {
+    weighted_rows_weights_part(get_global_id(0), ARGUMENTS);
+}
 
 #else
 
@@ -95,7 +97,7 @@ __kernel void gather_weighted_sum(PARAMETERS) {
     out[out_offset + id] = sum;
 }
 
-__kernel void weighted_rows_weights(PARAMETERS) {
+__kernel void gather_weighted_sum_backward_weights(PARAMETERS) {
     const long id = get_global_id(0), i = id / K;
     if (i >= s.places) return;
     const long number = numbers[numbers_offset + id];

@@ -66,7 +66,7 @@ int main() {
         return cross_entropy(reshape(slice(scores, 1, kWord, kLength - 1), {-1, kTokens}), flatten(next, 0));
     };
     train::Trainer trainer(model, optimizer, loss, {.inputs = {"text"}});
-    trainer.fit(known, unseen, {.epochs = 3, .batch = 50, .record = true});
+    trainer.fit(known, unseen, {.epochs = 3, .batch = 50, .capture = true});
 
     const data::Batch batch = *data::Loader(unseen, {.batch = kWords}).begin();
     const Tensor read = slice(batch["text"], 1, 0, kWord + 1), right = slice(batch["text"], 1, kWord + 1, kLength);

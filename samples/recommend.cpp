@@ -230,7 +230,7 @@ std::vector<float> train_on_choices(Loss loss, const World& world, const Choices
                                          .seed = seed,
                                          .callbacks = {std::make_shared<train::LearningRate>(
                                              optim::cosine(epochs, 0.01), train::LearningRate::Unit::epoch)},
-                                         .record = true});
+                                         .capture = true});
     model.eval();
     const NoGrad no_grad;
     return matmul(model.user_vectors(all_users), transpose(model.item_vectors(all_items))).to_vector<float>();

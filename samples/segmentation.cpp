@@ -60,7 +60,7 @@ int main() {
     };
     train::Trainer trainer(model, optimizer, loss, {.metrics = {{"iou", iou, of}}});
     const auto rate = std::make_shared<train::LearningRate>(optim::cosine(5 * 40), train::LearningRate::Unit::step);
-    trainer.fit(known, unseen, {.epochs = 5, .batch = 10, .callbacks = {rate}, .record = true});
+    trainer.fit(known, unseen, {.epochs = 5, .batch = 10, .callbacks = {rate}, .capture = true});
 
     const double mean = trainer.evaluate(unseen)["iou"];
     for (const double class_name : iou->of_classes()) std::printf("%.3f ", class_name);

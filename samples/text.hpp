@@ -117,7 +117,7 @@ inline double train_language_model(const train::Model& model, const TextSets& se
                               .sampler = std::make_shared<data::RandomSampler>(
                                   data::RandomSamplerOptions{.replacement = true, .count = flags.steps * flags.batch}),
                               .clip_norm = 1,
-                              .record = true};
+                              .capture = true};
     options.callbacks.push_back(std::make_shared<train::LearningRate>(
         optim::linear_warm_up(warm_up, optim::cosine(total - warm_up, 0.1)), train::LearningRate::Unit::step));
     if (!flags.save.empty())

@@ -1,9 +1,9 @@
 #!/bin/sh
 # tests/format.sh [--fix] FOLDER [CLANG_FORMAT]
 #
-# Checks the layout of C++ and of kernels below FOLDER: no line has more than 120 columns, and clang-format agrees with
-# .clang-format. Versions of clang-format differ in details: another one than 14 is not asked. --fix lets it rewrite the
-# files. Exit status: 0 all is right, 1 something is not, 77 only the lines were looked at.
+# Checks the format of C++ and kernels below FOLDER: at most 120 columns, and the layout of clang-format with
+# .clang-format. Versions of clang-format differ in details: only version 14 is used. --fix rewrites the files.
+# Exit status: 0 all right, 1 differences, 77 only line lengths were checked.
 set -eu
 fix=
 if [ "${1:-}" = --fix ]; then fix=1; shift; fi
@@ -24,14 +24,14 @@ if "$program" --version 2>/dev/null | grep -q 'version 14\.'; then
         echo "$files" | xargs "$program" --dry-run -Werror || agrees=1
     fi
 else
-    echo "SKIPPED: clang-format 14 is not here"
+    echo "SKIPPED: clang-format 14 is missing"
 fi
-# The text of a row of elementwise_table.def is laid out by hand.
+# Rows of elementwise_table.def are formatted by hand.
 long=$(echo "$files include/declivity/ops/elementwise_table.def" | xargs awk 'length > 120 { print FILENAME ":" FNR ": " length " columns" }')
 if [ -n "$long" ]; then
     echo "$long"
     echo "FAILED: lines of more than 120 columns"
     exit 1
 fi
-[ "$agrees" != 1 ] || echo "FAILED: tests/format.sh --fix . lets clang-format lay these out"
+[ "$agrees" != 1 ] || echo "FAILED: run tests/format.sh --fix ."
 exit $agrees

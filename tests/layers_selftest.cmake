@@ -4,7 +4,7 @@
 cmake_minimum_required(VERSION 3.25)
 set(wrong 0)
 
-# try(<text the check must say, or PASSES> <file> <content>): a clean tree plus this one file.
+# try(<text the check must print, or PASSES> <file> <content>): a clean tree plus this one file.
 function(try wanted file content)
     file(REMOVE_RECURSE ${FOLDER})
     file(WRITE ${FOLDER}/include/declivity/export.hpp "#pragma once\n")
@@ -37,7 +37,7 @@ function(try wanted file content)
             return()
         endif()
     endif()
-    message("WRONG: ${file} with '${content}': wanted '${wanted}', got code ${code}: ${output}")
+    message("WRONG: ${file} with '${content}': expected '${wanted}', got code ${code}: ${output}")
     set(wrong 1 PARENT_SCOPE)
 endfunction()
 
@@ -71,11 +71,11 @@ try("a macro of a variable number" cl_kernels/lib/each.clh "#define EACH(f, ...)
 try(PASSES cl_kernels/lib/each.clh "#define EACH(f, a) f(a)  // and so on ...")
 try("kernel arguments are set by" src/ops/set.cpp "kernel.setArg(0, x);")
 try("kernel arguments are set by" src/tensor/set.cpp "clSetKernelArg(k, 0, 4, &x);")
-# Things out of place.
+# Misplaced files.
 try("'gpu' has no layer" src/ops/lost.cpp "#include <declivity/gpu/x.hpp>")
 try("\"nowhere.hpp\" is not below src/" src/ops/lost.cpp "#include \"nowhere.hpp\"")
 
 file(REMOVE_RECURSE ${FOLDER})
 if(wrong)
-    message(FATAL_ERROR "The layer check does not see what it should.")
+    message(FATAL_ERROR "The layer check misses violations.")
 endif()

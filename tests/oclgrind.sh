@@ -1,10 +1,10 @@
 #!/bin/sh
 # oclgrind.sh [-s SOURCE] OCLGRIND FOLDER PROGRAM [ARGUMENT...]
 #
-# Runs PROGRAM on Oclgrind's simulated device and passes when nothing was wrong: exit code 0, an empty log and no
-# OpenCL call refused. (Oclgrind itself leaves the exit code alone, and writes refused calls to stderr, not to the log.)
-# FOLDER is emptied and takes the log and the caches of the run.
-#   -s SOURCE  source file of the test; it may carry one of these lines:
+# Runs PROGRAM on Oclgrind's simulated device and passes without findings: exit code 0, an empty log and no refused
+# OpenCL call. (Oclgrind itself does not change the exit code, and writes refused calls to stderr, not to the log.)
+# FOLDER is emptied and gets the log and the caches of the run.
+#   -s SOURCE  source file of the test; it may have one of these lines:
 #                // no-oclgrind: REASON            it does not run here; exit code 77, which ctest shows as Skipped
 #                // oclgrind-api-errors: REASON    it provokes refused OpenCL calls on purpose
 set -u
@@ -29,7 +29,7 @@ fi
 rm -rf "$folder"
 mkdir -p "$folder/cache" || exit 2
 log=$folder/log errors=$folder/stderr
-# Made here, because Oclgrind runs on without a log when it cannot make one.
+# Created here, because Oclgrind continues without a log if it cannot create one.
 : >"$log" || { echo "oclgrind.sh: cannot write $log" >&2; exit 2; }
 
 DECLIVITY_POOL=exact DECLIVITY_CASES=small DECLIVITY_CACHE_DIR=$folder/cache \
@@ -39,7 +39,7 @@ cat "$errors" >&2
 
 if [ -s "$log" ]; then
     head -n 80 "$log"
-    echo "FAILED: Oclgrind found faults; the first lines of $log stand above." >&2
+    echo "FAILED: Oclgrind found errors; see the first lines of $log above." >&2
     exit 1
 fi
 if [ -z "$(marker oclgrind-api-errors)" ] && grep -q 'OpenCL runtime error detected' "$errors"; then

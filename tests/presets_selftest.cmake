@@ -1,18 +1,18 @@
 # cmake -DSOURCE=<project> -DFOLDER=<scratch> -DCOMPILER=... -P presets_selftest.cmake
 #
-# The preset `release` builds the library and its tool and nothing else, `samples` and `bench` are built when they are
-# asked for, and no other preset refuses to be read. Nothing is compiled.
+# The preset `release` builds only the library and its tool, `samples` and `bench` are built on request, and all
+# other presets are valid. Nothing is compiled.
 cmake_minimum_required(VERSION 3.25)
 find_program(NINJA ninja)
 if(NOT NINJA)
-    message("SKIPPED: the presets want Ninja")
+    message("SKIPPED: the presets need Ninja")
     return()
 endif()
 file(REMOVE_RECURSE ${FOLDER})
 execute_process(COMMAND ${CMAKE_COMMAND} --preset release -B ${FOLDER} -DCMAKE_CXX_COMPILER=${COMPILER}
                 WORKING_DIRECTORY ${SOURCE} OUTPUT_QUIET COMMAND_ERROR_IS_FATAL ANY)
 
-# What has to be compiled and linked for a target.
+# The compile and link commands of a target.
 function(commands_of target variable)
     execute_process(COMMAND ${NINJA} -C ${FOLDER} -t commands ${target} OUTPUT_VARIABLE output COMMAND_ERROR_IS_FATAL ANY)
     set(${variable} "${output}" PARENT_SCOPE)
@@ -27,14 +27,14 @@ function(expect target)
         endif()
     endforeach()
 endfunction()
-# The command computes the cases of the tests, with their helpers for values.
+# The tool computes cases of the tests, with their support code.
 expect(all src/tensor/tensor.cpp tools/declivity/main.cpp libdeclivity !${SOURCE}/samples/ !${SOURCE}/bench/ !${SOURCE}/tests/main.cpp
        !${SOURCE}/tests/runtime/ !${SOURCE}/tests/tensor/)
 expect(demo src/tensor/tensor.cpp samples/demo.cpp !samples/mlp.cpp !tools/declivity/main.cpp)
 expect(samples samples/demo.cpp samples/mnist.cpp !${SOURCE}/bench/ !${SOURCE}/tests/)
 expect(bench bench/declivity_bench/main.cpp !samples/demo.cpp)
 
-# What is made by then, and installed, is there.
+# Installed generated files exist.
 file(READ ${FOLDER}/cmake_install.cmake made)
 string(REGEX MATCHALL "${FOLDER}/generated/[^\"]*" made "${made}")
 list(FILTER made INCLUDE REGEX "(Config|\\.pc)")
@@ -44,7 +44,7 @@ if(count LESS 3)
 endif()
 foreach(file IN LISTS made)
     if(NOT EXISTS ${file})
-        message(FATAL_ERROR "cmake --install wants ${file}, which is not there.")
+        message(FATAL_ERROR "cmake --install needs ${file}, which does not exist.")
     endif()
 endforeach()
 

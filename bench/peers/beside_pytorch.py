@@ -1,6 +1,6 @@
-"""Runs the suite `train` of declivity_bench and pytorch_train.py in turn, and prints the ratios of their images per second.
+"""Runs the suite `train` of declivity_bench and pytorch_train.py interleaved, and prints the ratios of their images per second.
 
-Usage: beside_pytorch.py DECLIVITY_BENCH [--rounds N] [--python PYTHON]     PYTHON is one that has torch
+Usage: beside_pytorch.py DECLIVITY_BENCH [--rounds N] [--python PYTHON]     PYTHON must have torch
 """
 import argparse
 import math

@@ -1,12 +1,12 @@
-"""A process that declivity_bench talks to, which times PyTorch by turns with it: a JSON line in, a line out. PyTorch computes on the CPU,
-or on the device that DECLIVITY_BENCH_TORCH_DEVICE names ("cuda"), in full float32.
+"""Child process of declivity_bench that times PyTorch interleaved with it: a JSON line in, a line out. PyTorch runs on the CPU,
+or on the device DECLIVITY_BENCH_TORCH_DEVICE ("cuda"), in full float32.
 
   {"load": [{"path", "shape", "dtype"}, ...]}     x[0], x[1], ...: raw elements
-  {"case": CODE, "out": PATH}                     makes `def call(): return CODE`, calls it once, writes its first result as f64
+  {"case": CODE, "out": PATH}                     defines `def call(): return CODE`, calls it once, writes its first result as f64
   {"run": N}                                      calls it N times
 
-Answers "ok", or the error. With a number "leaves" in the case: CODE's result is summed up, weighed by the elements of the last x, and
-differentiated for the first inputs, of which the gradient of x[0] is written.
+Answers "ok", or the error. With a number "leaves" in the case, CODE's result is differentiated with respect to the first inputs, with the last x as
+the output gradient, and the gradient of x[0] is written.
 """
 import json
 import os
@@ -16,9 +16,9 @@ os.environ.setdefault("OMP_NUM_THREADS", "2")
 
 import numpy as np
 import torch
-import torch.nn.functional as F  # for the code of cases
+import torch.nn.functional as F  # used by the code of cases
 
-import pytorch_gpt as gpt  # the same
+import pytorch_gpt as gpt  # used by the code of cases
 
 device = os.environ.get("DECLIVITY_BENCH_TORCH_DEVICE", "cpu")
 torch.set_default_device(device)
@@ -59,5 +59,5 @@ for line in sys.stdin:
             if device != "cpu":
                 torch.cuda.synchronize()
         print("ok", flush=True)
-    except Exception as problem:  # reported, and no case
+    except Exception as problem:  # reported as the answer
         print(f"{type(problem).__name__}: {problem}".replace("\n", " "), flush=True)

@@ -1,4 +1,4 @@
-"""The language models of declivity_bench's suite `gpt`, in plain PyTorch: a step of training, and writing with a cache."""
+"""The language models of declivity_bench's suite `gpt`, in plain PyTorch: a training step, and text generation with a KV cache."""
 import torch
 import torch.nn.functional as F
 from torch import nn

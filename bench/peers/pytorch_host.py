@@ -1,4 +1,4 @@
-"""What a call costs on the host in PyTorch on the CPU: the cases of declivity_bench's suite `host`.
+"""Host overhead per call in PyTorch on the CPU: the cases of declivity_bench's suite `host`.
 
 Usage: pytorch_host.py
 """

@@ -1,6 +1,6 @@
 """Training steps and inference of the networks of declivity_bench's suite `train`, in PyTorch on the CPU.
 
-Prints PyTorch's build, then lines as the suite does: "mnist batch 128 training   1234 images/s".
+Prints PyTorch's build, then lines in the format of the suite: "mnist batch 128 training   1234 images/s".
 Usage: pytorch_train.py [NAME...]     with NAME such as "mnist batch 128"
 """
 import os
@@ -68,7 +68,7 @@ def images_per_second(batch, call):
 
 
 def main():
-    if "OMP_NUM_THREADS" not in os.environ:  # left alone it was seen to take one thread where there are two processors
+    if "OMP_NUM_THREADS" not in os.environ:  # its default was one thread on a machine with two processors
         torch.set_num_threads(len(os.sched_getaffinity(0)))
     print("PyTorch", torch.__version__, "with", torch.get_num_threads(), "threads")
     print(torch.__config__.show())

@@ -9,7 +9,7 @@
 //   attention_tiles       y and log_sums; global (tiles of rows, heads, B) groups
 //   attention_tiles_rows  gradient of q; the same
 //   attention_tiles_keys  gradients of k and v; global (tiles of keys, heads, B) groups
-//   attention_inner       inner[row] = sum over c of g_c y_c, needed by both; global (B rows of all heads)
+//   attention_backward_dot       inner[row] = sum over c of g_c y_c, needed by both; global (B rows of all heads)
 //
 // `shared` is local memory of STAGED + TILE TILE_ROW + TILE SIDE elements.
 //
@@ -391,10 +391,10 @@ __kernel TILED void attention_tiles_keys(GRADIENT_OPERANDS, __global REAL* restr
     }
 }
 
-__kernel void attention_inner(const struct Attention s, const long rows, __global const REAL* restrict g,
-                              const long g_offset, const long g_batch, const long g_head, const long g_row,
-                              __global const REAL* restrict y, const long y_offset, __global REAL* restrict inner,
-                              const long inner_offset) {
+__kernel void attention_backward_dot(const struct Attention s, const long rows, __global const REAL* restrict g,
+                                     const long g_offset, const long g_batch, const long g_head, const long g_row,
+                                     __global const REAL* restrict y, const long y_offset,
+                                     __global REAL* restrict inner, const long inner_offset) {
     const long row = get_global_id(0), heads = s.heads * s.group;
     if (row >= rows) return;
     const long i = row % s.queries, head = row / s.queries % heads, b = row / s.queries / heads;

@@ -36,8 +36,8 @@ struct BandedWeights {
 };
 
 // Sums over all positions of dout, for the gradient of the bias.
-NOINLINE void reduce_partials(__local const REAL* gradients, const int filter, const int image, const int images,
-                              const int size, const int filters, __global REAL* bias, const int add) {
+NOINLINE void sum_bias_gradient(__local const REAL* gradients, const int filter, const int image, const int images,
+                                const int size, const int filters, __global REAL* bias, const int add) {
     for (int o = 0; o < filters; ++o) {
         VEC sum = (VEC)(0);
         for (int n = 0; n < images; ++n)
@@ -88,8 +88,9 @@ NOINLINE void conv2d_banded_backward_weights_part(const size_t id0, const size_t
                 copy_band(&gradient_shape, dout + dout_offset + from, d.dout_count - from, first, count, to);
             }
         if (d.has_bias)
-            reduce_partials(block + d.gradients, d.lot * d.gradient_size, d.gradient_size, images, size, d.filters,
-                            bias + bias_offset + ((long)id0 * get_global_size(2) + group) * d.filters, b > first_block);
+            sum_bias_gradient(block + d.gradients, d.lot * d.gradient_size, d.gradient_size, images, size, d.filters,
+                              bias + bias_offset + ((long)id0 * get_global_size(2) + group) * d.filters,
+                              b > first_block);
         for (int first_filter = 0; first_filter < d.filters; first_filter += COLUMNS)
             for (int first_stream = 0; first_stream < streams; first_stream += ROWS) {
                 // Past the last stream or filter, that one is multiplied again and not stored.

@@ -116,8 +116,8 @@ static void pad_rows(__global REAL* rows, const long element, const int tiles, c
 
 // Sums over the positions of dout, for the gradient of the bias: the sum of a tile is the element of its transform at
 // point 1 in both directions.
-static void reduce_partials(__global const REAL* douts, const int tiles, const int row, const int filters,
-                            __global REAL* bias, const bool add) {
+static void sum_bias_gradient(__global const REAL* douts, const int tiles, const int row, const int filters,
+                              __global REAL* bias, const bool add) {
     for (int o = 0; o < filters; o += VW) {
         VEC sum = (VEC)(0);
         for (int t = 0; t < tiles; ++t) sum += VLOAD(douts + t * row + o);
@@ -207,8 +207,8 @@ NOINLINE void conv2d_winograd4_backward_weights_part(const size_t id0, const siz
                 }
             }
             if (d.has_bias && first_c == 0)
-                reduce_partials(douts + (long)7 * d.dout_element, tiles, d.dout_row, filters,
-                                bias + (long)chunk * d.filters + first_o, unit > first_unit);
+                sum_bias_gradient(douts + (long)7 * d.dout_element, tiles, d.dout_row, filters,
+                                  bias + (long)chunk * d.filters + first_o, unit > first_unit);
             for (int e = 0; e < ELEMENTS; ++e)
                 for (int c = 0; c < channels; c += COLUMNS)
                     for (int o = 0; o < filters; o += ROWS)

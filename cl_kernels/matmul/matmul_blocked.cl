@@ -28,7 +28,7 @@ struct OperandStrides {
     long batch, across, along;
 };
 
-struct Product {
+struct GemmShape {
     long M, N, K;
     long last_K;  // K of the last matrix if a batch is the parts of split-K; otherwise K
     struct OperandStrides a, b;
@@ -42,7 +42,7 @@ struct Product {
 };
 
 // First vector of a panel of b; the widths of panels differ by at most one vector.
-static inline int first_vector(const struct Product d, const int panel) {
+static inline int first_vector(const struct GemmShape d, const int panel) {
     return panel * d.panel_vectors + min(panel, d.wider_panels);
 }
 
@@ -78,7 +78,7 @@ static inline __attribute__((always_inline)) void copy_panel(__global const STOR
 }
 
 // Packs the panels of b of a work-group, [panel][k][COLUMNS].
-NOINLINE void copy_columns(const struct Product d, __global const STORED* b, __local REAL* to, const int first_panel,
+NOINLINE void copy_columns(const struct GemmShape d, __global const STORED* b, __local REAL* to, const int first_panel,
                            const int end_panel, const int steps) {
     const int panel_size = d.k_block * COLUMNS;
     if (d.b.across != 1) {
@@ -110,7 +110,7 @@ NOINLINE void copy_columns(const struct Product d, __global const STORED* b, __l
 
 #if A_COPIED
 // Packs some panels of a, [panel][k][ROWS].
-NOINLINE void copy_rows(const struct Product d, __global const STORED* a, __local REAL* to, const int first_panel,
+NOINLINE void copy_rows(const struct GemmShape d, __global const STORED* a, __local REAL* to, const int first_panel,
                         const int end_panel, const int steps) {
     const int panel_size = d.k_block * ROWS;
     a += (long)first_panel * ROWS * d.a.across;
@@ -253,7 +253,7 @@ MULTIPLY(multiply_one, 1)
 #endif
 
 // global size (ceil(column_panels / columns_each), ceil(row_panels / rows_each), ceil(matrices / matrices_each))
-NOINLINE void matmul_blocked_part(const size_t id0, const size_t id1, const size_t id2, const struct Product d,
+NOINLINE void matmul_blocked_part(const size_t id0, const size_t id1, const size_t id2, const struct GemmShape d,
                                   __local REAL* restrict block, __global const STORED* restrict a_base,
                                   const long a_offset, __global const STORED* restrict b_base, const long b_offset,
                                   __global OUTPUT* restrict out_base, const long out_offset, EPILOGUE_PARAMETERS) {
@@ -311,7 +311,7 @@ NOINLINE void matmul_blocked_part(const size_t id0, const size_t id1, const size
 }
 
 __kernel __attribute__((reqd_work_group_size(1, 1, 1))) void matmul_blocked(
-    const struct Product d, __local REAL* restrict block, __global const STORED* restrict a_base, const long a_offset,
+    const struct GemmShape d, __local REAL* restrict block, __global const STORED* restrict a_base, const long a_offset,
     __global const STORED* restrict b_base, const long b_offset, __global OUTPUT* restrict out_base,
     const long out_offset, EPILOGUE_PARAMETERS) {
     matmul_blocked_part(get_group_id(0), get_group_id(1), get_group_id(2), d, block, a_base, a_offset, b_base, b_offset,

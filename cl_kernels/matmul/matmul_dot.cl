@@ -14,7 +14,7 @@
 #include "vectors.clh"
 #include "epilogue.clh"
 
-struct Product {
+struct GemmShape {
     long M, N, K;
     long a_batch, a_row, b_batch, b_column;  // strides between matrices, rows and columns
     long k_block;                            // a multiple of VW
@@ -48,7 +48,7 @@ NOINLINE VEC load_part(__global const REAL* from, const int count) {
 }
 
 // global size (ceil(N / COLUMNS), ceil(M / (ROWS * row_tiles_each)), batch)
-NOINLINE void matmul_dot_part(const size_t id0, const size_t id1, const size_t id2, const struct Product product,
+NOINLINE void matmul_dot_part(const size_t id0, const size_t id1, const size_t id2, const struct GemmShape product,
                               __global const REAL* restrict a, const long a_offset, __global const REAL* restrict b,
                               const long b_offset, __global REAL* restrict out_base, const long out_offset,
                               EPILOGUE_PARAMETERS) {
@@ -118,8 +118,9 @@ NOINLINE void matmul_dot_part(const size_t id0, const size_t id1, const size_t i
 }
 
 __kernel __attribute__((reqd_work_group_size(1, 1, 1))) void matmul_dot(
-    const struct Product product, __global const REAL* restrict a, const long a_offset, __global const REAL* restrict b,
-    const long b_offset, __global REAL* restrict out_base, const long out_offset, EPILOGUE_PARAMETERS) {
+    const struct GemmShape product, __global const REAL* restrict a, const long a_offset,
+    __global const REAL* restrict b, const long b_offset, __global REAL* restrict out_base, const long out_offset,
+    EPILOGUE_PARAMETERS) {
     matmul_dot_part(get_global_id(0), get_global_id(1), get_global_id(2), product, a, a_offset, b, b_offset, out_base,
                     out_offset, EPILOGUE_ARGUMENTS);
 }

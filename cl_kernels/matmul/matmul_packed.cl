@@ -16,7 +16,7 @@
 
 #define VECTORS (COLUMNS / VW)
 
-struct Product {
+struct GemmShape {
     long M, N, K;
     long a_batch, b_batch, out_batch;  // strides between matrices; 0 if an operand is shared by the batch
     int a_panels, b_panels;            // of the whole matrices
@@ -27,8 +27,9 @@ struct Product {
 
 // global size (ceil(b_panels / b_panels_each), ceil(a_panels / a_panels_each), batch)
 __kernel __attribute__((reqd_work_group_size(1, 1, 1))) void matmul_packed(
-    const struct Product product, __global const REAL* restrict a, const long a_offset, __global const REAL* restrict b,
-    const long b_offset, __global REAL* restrict out, const long out_offset EPILOGUE_STORED_PARAMETERS) {
+    const struct GemmShape product, __global const REAL* restrict a, const long a_offset,
+    __global const REAL* restrict b, const long b_offset, __global REAL* restrict out,
+    const long out_offset EPILOGUE_STORED_PARAMETERS) {
     const long z = get_global_id(2);
     const int a_first = (int)get_global_id(1) * product.a_panels_each,
               b_first = (int)get_global_id(0) * product.b_panels_each;

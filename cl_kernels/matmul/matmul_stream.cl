@@ -15,7 +15,7 @@
 #include "epilogue_vectors.clh"
 #include "vector_rows.clh"
 
-struct Product {
+struct GemmShape {
     long N, K;
     long a_batch, a_row, b_batch, b_column;  // strides between matrices, rows and columns
     long columns_each;                       // per work-item, a multiple of VW
@@ -28,7 +28,7 @@ static inline VEC load_part(__global const STORED* from, const int count) {
     return VLOAD(part);
 }
 
-NOINLINE void matmul_stream_part(const long item, const long z, const struct Product product,
+NOINLINE void matmul_stream_part(const long item, const long z, const struct GemmShape product,
                                  __global const STORED* restrict a, const long a_offset,
                                  __global const STORED* restrict b, const long b_offset,
                                  __global OUTPUT* restrict out_base, const long out_offset, EPILOGUE_PARAMETERS) {
@@ -93,7 +93,7 @@ NOINLINE void matmul_stream_part(const long item, const long z, const struct Pro
 
 // global size (ceil(N / columns_each), batch)
 __kernel __attribute__((reqd_work_group_size(1, 1, 1))) void matmul_stream(
-    const struct Product product, __global const STORED* restrict a, const long a_offset,
+    const struct GemmShape product, __global const STORED* restrict a, const long a_offset,
     __global const STORED* restrict b, const long b_offset, __global OUTPUT* restrict out, const long out_offset,
     EPILOGUE_PARAMETERS) {
     matmul_stream_part(get_global_id(0), get_global_id(1), product, a, a_offset, b, b_offset, out, out_offset,

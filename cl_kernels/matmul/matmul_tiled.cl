@@ -18,7 +18,7 @@ struct OperandStrides {
     long batch, across, along;
 };
 
-struct Product {
+struct GemmShape {
     long M, N, K, batch;
     long each;  // steps of k per part
     struct OperandStrides a, b;
@@ -27,7 +27,7 @@ struct Product {
 
 // global size ITEMS * row_tiles * column_tiles * batch * parts
 __kernel __attribute__((reqd_work_group_size(ITEMS, 1, 1))) void matmul_tiled(
-    const struct Product d, __global const STORED* restrict a_base, const long a_offset,
+    const struct GemmShape d, __global const STORED* restrict a_base, const long a_offset,
     __global const STORED* restrict b_base, const long b_offset, __global OUTPUT* restrict out_base,
     const long out_offset, EPILOGUE_PARAMETERS) {
     __local REAL4 left[2][SLICE * ROWS_PITCH], right[2][SLICE * COLUMNS_PITCH];

@@ -116,7 +116,7 @@ NOINLINE void recurrent_forward_tile(const struct Recurrent s, const int step, c
 NOINLINE void recurrent_backward_tile(const struct Recurrent s, const int step, const int row, const int end,
                                       const int block, __global const REAL* panel, RECURRENT_BACKWARD_OPERANDS) {
     const int H = s.units, t = s.reverse ? step : s.steps - 1 - step;
-    __global const REAL* of_sums = CELL == 3 ? of_s : of_a;
+    __global const REAL* of_sums = CELL == 3 ? grad_s : grad_a;
     REAL tile[ROWS * STRETCH * VW];
     if (step == 0) {
         for (int i = 0; i < ROWS * STRETCH * VW; ++i) tile[i] = 0;
@@ -138,17 +138,17 @@ NOINLINE void recurrent_backward_tile(const struct Recurrent s, const int step, 
             const int u = (block * STRETCH + v) * VW, count = min(VW, H - u);
             if (count <= 0) break;
             const long at = (long)n * H + u, gates = ((long)t * s.rows + n) * GATES * H + u;
-            VEC of_state = VLOAD(tile + (r * STRETCH + v) * VW) + load_first(of_h + at, count);
+            VEC of_state = VLOAD(tile + (r * STRETCH + v) * VW) + load_first(grad_h + at, count);
             if (step == s.steps) {
-                store_first(of_state, of_h + at, count);
+                store_first(of_state, grad_h + at, count);
                 continue;
             }
             if (t >= LENGTH_OF(n)) {
 #pragma unroll
                 for (int gate = 0; gate < GATES; ++gate) {
-                    store_first((VEC)(0), of_a + gates + gate * (long)H, count);
+                    store_first((VEC)(0), grad_a + gates + gate * (long)H, count);
 #if CELL == 3
-                    store_first((VEC)(0), of_s + gates + gate * (long)H, count);
+                    store_first((VEC)(0), grad_s + gates + gate * (long)H, count);
 #endif
                 }
                 continue;
@@ -164,22 +164,22 @@ NOINLINE void recurrent_backward_tile(const struct Recurrent s, const int step, 
 #endif
 #if CELL == 2
             c = load_first(CELL_BEFORE(t, n) + u, count);
-            of_cell = load_first(of_c + at, count);
+            of_cell = load_first(grad_c + at, count);
 #elif CELL == 3
             h = load_first(STATE_BEFORE(t, n) + u, count);
 #else
             state = load_first(y + here, count);
 #endif
             const VEC rest = recurrent_cell_backward(of_state, state, h, c, keep, of_in, of_sum, &of_cell);
-            store_first(rest, of_h + at, count);
+            store_first(rest, grad_h + at, count);
 #if CELL == 2
-            store_first(of_cell, of_c + at, count);
+            store_first(of_cell, grad_c + at, count);
 #endif
 #pragma unroll
             for (int gate = 0; gate < GATES; ++gate) {
-                store_first(of_in[gate], of_a + gates + gate * (long)H, count);
+                store_first(of_in[gate], grad_a + gates + gate * (long)H, count);
 #if CELL == 3
-                store_first(of_sum[gate], of_s + gates + gate * (long)H, count);
+                store_first(of_sum[gate], grad_s + gates + gate * (long)H, count);
 #endif
             }
         }

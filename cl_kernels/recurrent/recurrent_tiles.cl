@@ -112,7 +112,7 @@ __kernel void recurrent_backward_tiles(const struct Recurrent s, const int step,
     const int H = s.units, t = s.reverse ? step : s.steps - 1 - step;
     const int lane = get_local_id(0), line = get_local_id(1), item = line * LANES + lane;
     const int u0 = get_group_id(0) * LANES, row0 = get_group_id(1) * TILE_ROWS;
-    __global const REAL* of_sums = CELL == 3 ? of_s : of_a;
+    __global const REAL* of_sums = CELL == 3 ? grad_s : grad_a;
     __local REAL *gradients = (__local REAL*)shared, *weights = gradients + TILE_ROWS * CHUNK_ROW;
     REAL sum[EACH];
 #pragma unroll
@@ -147,17 +147,17 @@ __kernel void recurrent_backward_tiles(const struct Recurrent s, const int step,
         if (n >= s.rows) return;
         const long at = (long)n * H + u, here = ((long)t * s.rows + n) * H + u,
                    gates = ((long)t * s.rows + n) * GATES * H + u;
-        REAL of_state = sum[r] + of_h[at];
+        REAL of_state = sum[r] + grad_h[at];
         if (step == s.steps) {
-            of_h[at] = of_state;
+            grad_h[at] = of_state;
             continue;
         }
         if (t >= LENGTH_OF(n)) {
 #pragma unroll
             for (int gate = 0; gate < GATES; ++gate) {
-                of_a[gates + (long)gate * H] = 0;
+                grad_a[gates + (long)gate * H] = 0;
 #if CELL == 3
-                of_s[gates + (long)gate * H] = 0;
+                grad_s[gates + (long)gate * H] = 0;
 #endif
             }
             continue;
@@ -170,21 +170,21 @@ __kernel void recurrent_backward_tiles(const struct Recurrent s, const int step,
 #endif
 #if CELL == 2
         c = CELL_BEFORE(t, n)[u];
-        of_cell = of_c[at];
+        of_cell = grad_c[at];
 #elif CELL == 3
         h = STATE_BEFORE(t, n)[u];
 #else
         state = y[here];
 #endif
-        of_h[at] = recurrent_cell_backward(of_state, state, h, c, keep, of_in, of_sum, &of_cell);
+        grad_h[at] = recurrent_cell_backward(of_state, state, h, c, keep, of_in, of_sum, &of_cell);
 #if CELL == 2
-        of_c[at] = of_cell;
+        grad_c[at] = of_cell;
 #endif
 #pragma unroll
         for (int gate = 0; gate < GATES; ++gate) {
-            of_a[gates + (long)gate * H] = of_in[gate];
+            grad_a[gates + (long)gate * H] = of_in[gate];
 #if CELL == 3
-            of_s[gates + (long)gate * H] = of_sum[gate];
+            grad_s[gates + (long)gate * H] = of_sum[gate];
 #endif
         }
     }

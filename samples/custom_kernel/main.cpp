@@ -73,7 +73,7 @@ int main(int argc, char** argv) {
         optim::Adam optimizer(model.parameters(), {.lr = flags.lr});
         Profiler profiler(default_device());
         // mish launches the same kernels for each batch, so a training step that contains it is capture-safe.
-        const int status = samples::train_and_report(flags, model, optimizer, sets, {.record = true}, "custom_kernel");
+        const int status = samples::train_and_report(flags, model, optimizer, sets, {.capture = true}, "custom_kernel");
         std::fputs(profiler.table().c_str(), stderr);
         return status;
     });

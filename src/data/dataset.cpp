@@ -61,7 +61,7 @@ Example Dataset::example(std::int64_t index) const {
     return {std::move(names), std::move(arrays), index};
 }
 
-void Dataset::do_read(std::int64_t index, FlatIndices places) const {
+void Dataset::do_read(std::int64_t index, FieldBuffers places) const {
     const Example one = example(index);
     for (std::size_t i = 0; i < places.size(); ++i)
         if (!places[i].empty()) std::memcpy(places[i].data(), one[i].bytes.data(), places[i].size());
@@ -100,7 +100,7 @@ std::vector<io::HostArray> ClassificationDataset::do_example(std::int64_t index)
     return {std::move(out), io::HostArray::of(do_label(index))};
 }
 
-void ClassificationDataset::do_read(std::int64_t index, FlatIndices places) const {
+void ClassificationDataset::do_read(std::int64_t index, FieldBuffers places) const {
     do_features(index, {reinterpret_cast<float*>(places[0].data()), places[0].size() / sizeof(float)});
     const std::int64_t label = do_label(index);
     std::memcpy(places[1].data(), &label, sizeof label);
@@ -192,7 +192,7 @@ std::vector<io::HostArray> TensorDataset::do_example(std::int64_t index) const {
     return out;
 }
 
-void TensorDataset::do_read(std::int64_t index, FlatIndices places) const {
+void TensorDataset::do_read(std::int64_t index, FieldBuffers places) const {
     for (std::size_t i = 0; i < places.size(); ++i)
         if (!places[i].empty()) std::memcpy(places[i].data(), part(i, index).data(), places[i].size());
 }
@@ -223,7 +223,7 @@ std::vector<io::HostArray> Subset::do_example(std::int64_t index) const {
     return example_of(*whole_, indices_[static_cast<std::size_t>(index)]);
 }
 
-void Subset::do_read(std::int64_t index, FlatIndices places) const {
+void Subset::do_read(std::int64_t index, FieldBuffers places) const {
     read_of(*whole_, indices_[static_cast<std::size_t>(index)], places);
 }
 
@@ -264,7 +264,7 @@ std::vector<io::HostArray> ConcatDataset::do_example(std::int64_t index) const {
     return example_of(part, place);
 }
 
-void ConcatDataset::do_read(std::int64_t index, FlatIndices places) const {
+void ConcatDataset::do_read(std::int64_t index, FieldBuffers places) const {
     const auto [part, place] = find(index);
     read_of(part, place, places);
 }

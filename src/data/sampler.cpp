@@ -22,9 +22,9 @@ double uniform53(Random& random) {
 Random stream(const Epoch& of, std::uint64_t number) { return {of.seed, of.epoch, number, Purpose::shuffle}; }
 
 /// Weighted sampling without replacement: a binary tree of partial sums, whose leaves are the weights.
-class Urn {
+class WeightTree {
   public:
-    explicit Urn(const std::vector<double>& weights) {
+    explicit WeightTree(const std::vector<double>& weights) {
         while (leaves_ < weights.size()) leaves_ *= 2;
         sums_.resize(2 * leaves_, 0.0);
         std::ranges::copy(weights, sums_.begin() + static_cast<std::ptrdiff_t>(leaves_));
@@ -123,7 +123,7 @@ std::vector<std::int64_t> WeightedRandomSampler::indices(const Epoch& of) const 
         throw ValueError(fmt::format("WeightedRandomSampler: expected a weight for each of {} examples, got {}",
                                      of.examples, weights_.size()));
     Random random = stream(of, 1);
-    Urn urn(weights_);
+    WeightTree urn(weights_);
     std::vector<std::int64_t> out;
     for (std::int64_t i = 0; i < count_; ++i) {
         const std::size_t drawn = urn.draw(uniform53(random));

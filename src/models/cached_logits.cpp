@@ -34,7 +34,7 @@ CachedLogits::CachedLogits(CausalLM& model, std::int64_t texts, std::int64_t roo
                            const text::GenerationOptions& options)
     : model_(model),
       texts_(texts),
-      record_(options.record),
+      capture_(options.record.value_or(options.capture)),
       device_(device_of(model)),
       cache_(cache_for(model, texts, room, options)),
       step_(
@@ -92,8 +92,8 @@ Tensor CachedLogits::read_tokens(const text::GenerationStep& step) {
     for (std::size_t i = 0; i < row_of_.size(); ++i) tokens[row_of_[i]] = step.sequences[i].back();
     const Tensor read = Tensor::from(tokens, {texts_, 1}, device_);
     ++longest_;
-    return record_ ? step_({read})[0]
-                   : model_.logits(reshape(model_.hidden_states(read, {.cache = cache_}), {texts_, -1}));
+    return capture_ ? step_({read})[0]
+                    : model_.logits(reshape(model_.hidden_states(read, {.cache = cache_}), {texts_, -1}));
 }
 
 std::vector<std::vector<float>> CachedLogits::operator()(const text::GenerationStep& step) {

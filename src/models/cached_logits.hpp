@@ -39,7 +39,7 @@ class CachedLogits {
 
     CausalLM& model_;
     std::int64_t texts_;
-    bool record_;
+    bool capture_;
     std::optional<Device> device_;
     nn::KeyValueCache cache_;
     CapturedStep step_;

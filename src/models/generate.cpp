@@ -189,7 +189,7 @@ class Writer {
                                         zeros({}, {DType::i64, before.device()}));
             return chosen(model_.logits(last_of(model_.hidden_states(text, {}), prompts_.lengths, count)));
         }
-        const Tensor made = options_.record ? step_({before})[0] : step(before);
+        const Tensor made = options_.record.value_or(options_.capture) ? step_({before})[0] : step(before);
         return next_.capture_safe ? made : chosen(made);
     }
 

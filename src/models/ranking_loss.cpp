@@ -16,7 +16,7 @@ namespace {
 
 constexpr double kNever = -std::numeric_limits<double>::infinity();
 
-Tensor widened(const Tensor& x) { return x.to(compute_type(x.dtype())); }
+Tensor upcast(const Tensor& x) { return x.to(compute_type(x.dtype())); }
 
 /// Checks that a tensor is of the same type and on the same device as x.
 void require_alike(const char* function, const char* name_x, const Tensor& x, const char* name, const Tensor& other) {
@@ -63,8 +63,8 @@ Tensor bpr_loss(const Tensor& positive, const Tensor& negative, Reduction reduct
     if (got.rank() < 1 || got.rank() > 2 || got[0] != positive.size(0))
         throw ShapeError(
             fmt::format("bpr_loss: expected negative ({0}) or ({0}, M), got {1}", positive.size(0), got.str()));
-    const Tensor own = got.rank() == 2 ? unsqueeze(widened(positive), 1) : widened(positive);
-    const Tensor ahead = own - widened(negative);
+    const Tensor own = got.rank() == 2 ? unsqueeze(upcast(positive), 1) : upcast(positive);
+    const Tensor ahead = own - upcast(negative);
     return call.result(bce_with_logits(ahead, ones_like(ahead), reduction).to(positive.dtype()));
 }
 
@@ -82,8 +82,8 @@ Tensor in_batch_softmax_loss(const Tensor& users, const Tensor& items, const InB
     if (options.log_q.defined()) require_log_q(kName, "log_q", options.log_q, count);
     if (options.item_ids.defined()) require_ids(kName, "item_ids", options.item_ids, count);
 
-    Tensor scores = matmul(widened(users) * (1 / options.temperature), transpose(widened(items)));
-    if (options.log_q.defined()) scores = scores - widened(options.log_q).to(scores.dtype());
+    Tensor scores = matmul(upcast(users) * (1 / options.temperature), transpose(upcast(items)));
+    if (options.log_q.defined()) scores = scores - upcast(options.log_q).to(scores.dtype());
     const Tensor own = arange(0, count, 1, {DType::i64, users.device()});
     if (options.item_ids.defined()) {
         const Tensor same = unsqueeze(options.item_ids, 1) == unsqueeze(options.item_ids, 0);
@@ -127,11 +127,11 @@ Tensor sampled_softmax_loss(const Tensor& users, const Tensor& positives, const 
         require_ids(kName, "negative_ids", options.negative_ids, drawn);
     }
 
-    const Tensor asked = widened(users) * (1 / options.temperature);
-    Tensor own = sum(asked * widened(positives), {1}, true), others = matmul(asked, transpose(widened(negatives)));
+    const Tensor asked = upcast(users) * (1 / options.temperature);
+    Tensor own = sum(asked * upcast(positives), {1}, true), others = matmul(asked, transpose(upcast(negatives)));
     if (corrected) {
-        own = own - unsqueeze(widened(options.log_q_positive), 1).to(own.dtype());
-        others = others - widened(options.log_q_negative).to(own.dtype());
+        own = own - unsqueeze(upcast(options.log_q_positive), 1).to(own.dtype());
+        others = others - upcast(options.log_q_negative).to(own.dtype());
     }
     if (told) {
         const Tensor same =
@@ -150,7 +150,7 @@ NegativeSampler::NegativeSampler(const Tensor& weights) {
         throw ShapeError(fmt::format("NegativeSampler: expected weights of shape (C), of at least 1, got {}",
                                      weights.shape().str()));
     const NoGrad no_grad;
-    weights_ = widened(weights.detach()).clone();
+    weights_ = upcast(weights.detach()).clone();
     log_probabilities_ = log(weights_ / sum(weights_));
 }
 

@@ -78,9 +78,8 @@ void check_files(const char* function, const std::filesystem::path& folder, cons
                  const ParameterList& parameters) {
     const io::SafetensorsReader reader(folder);
     constexpr std::size_t kNamed = 8;                  // missing parameters listed in an error
-    constexpr std::size_t kMissing = 100'000;          // of them, parameters that may be missing in a model to be
-                                                       // trained
-    constexpr double kElements = 256.0 * 1024 * 1024;  // and elements, compared with those that the files have
+    constexpr std::size_t kMissing = 100'000;          // parameters that a model to be trained may lack
+    constexpr double kElements = 256.0 * 1024 * 1024;  // elements that it may lack beyond those in the files
     std::vector<std::string> missing;
     double lacking = 0, having = 0;
     for (const auto& [name, array] : reader.arrays()) having += elements_of(array.shape);

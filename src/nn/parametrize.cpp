@@ -73,9 +73,7 @@ void require_like(const Module& module, std::string_view name, const Tensor& wan
     if (!(value.shape() == wanted.shape()) || value.dtype() != wanted.dtype() || value.device() != wanted.device())
         throw ValueError(fmt::format(
             "register_parametrization: expected a parametrisation that keeps the type, shape and device of '{}' of {}, "
-            "{} {} on {}, got {} "
-            "{} "
-            "on {}",
+            "{} {} on {}, got {} {} on {}",
             name, module.type_name(), name_of(wanted.dtype()), wanted.shape().str(), wanted.device().info().id,
             name_of(value.dtype()), value.shape().str(), value.device().info().id));
 }

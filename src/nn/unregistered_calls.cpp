@@ -43,7 +43,7 @@ std::string class_name(const Module& module) {
 }
 
 /// Limits the number of warnings per pair of classes: a caller may create such a module in each step.
-bool is_told_often(const Module& module, const Module& caller) {
+bool warned_often(const Module& module, const Module& caller) {
     constexpr int most = 4;
     static std::mutex mutex;
     static std::map<std::pair<std::type_index, std::type_index>, int> told;
@@ -83,11 +83,10 @@ void UnregisteredCalls::report(Module& module, const Module& caller) {
     const std::string text = fmt::format(
         "{0}: expected the modules that forward() calls to be its children, got {1}, which is not: its parameters are "
         "not trained or saved with those of {0}, and train(), eval() and to() do not reach it. Register it, `{1}& "
-        "layer "
-        "= add(\"layer\", {1}(...));`; a module that is trained on its own is declared by set_external()",
+        "layer = add(\"layer\", {1}(...));`; a module that is trained on its own is declared by set_external()",
         by, called);
     if (refusing != nullptr) throw ValueError(text);
-    if (!is_told_often(module, caller)) std::fprintf(stderr, "declivity: warning: %s\n", text.c_str());
+    if (!warned_often(module, caller)) std::fprintf(stderr, "declivity: warning: %s\n", text.c_str());
 }
 
 void UnregisteredCalls::enter(Module::Call& call) {

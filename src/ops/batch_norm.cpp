@@ -44,7 +44,7 @@ struct Sizes {
 };
 
 /// Partition of a call: the kernel form, columns and chunks.
-struct Plan {
+struct LaunchConfig {
     Device device;
     DType dtype;
     bool cpu, short_planes;
@@ -71,8 +71,8 @@ struct Plan {
     }
 };
 
-Plan plan_of(const View& x) {
-    Plan plan{
+LaunchConfig launch_config_of(const View& x) {
+    LaunchConfig config{
         .device = x.device(),
         .dtype = x.dtype,
         .cpu = kernel_style_of(x.device()) == KernelStyle::simd,
@@ -80,67 +80,69 @@ Plan plan_of(const View& x) {
         .sizes =
             {.n = x.shape[0], .c = x.shape[1], .l = 1, .columns = x.shape[1], .positions = 0, .chunk = 0, .wide = 1},
         .splits = 1};
-    Sizes& sizes = plan.sizes;
+    Sizes& sizes = config.sizes;
     for (int axis = 2; axis < x.rank(); ++axis) sizes.l *= x.shape[axis];
-    plan.short_planes = sizes.l < (plan.cpu ? kCpuShortPlane : kGpuShortPlane);
-    if (plan.short_planes) sizes.columns = sizes.c * sizes.l;
+    config.short_planes = sizes.l < (config.cpu ? kCpuShortPlane : kGpuShortPlane);
+    if (config.short_planes) sizes.columns = sizes.c * sizes.l;
     sizes.positions = sizes.n * sizes.l / (sizes.columns / sizes.c);
-    const std::int64_t units = plan.device.info().compute_units;
-    if (plan.cpu) {
-        const std::int64_t wide = plan.short_planes ? std::min(kCpuColumns, sizes.columns) : 1;
-        plan.splits =
+    const std::int64_t units = config.device.info().compute_units;
+    if (config.cpu) {
+        const std::int64_t wide = config.short_planes ? std::min(kCpuColumns, sizes.columns) : 1;
+        config.splits =
             std::min(units * kCpuItemsPerUnit / ceil_div(sizes.columns, wide), sizes.positions * wide / kCpuWork);
     } else {
-        const RowGroup group = row_group(sizes.columns, sizes.positions, plan.short_planes, kGpuGroup);
-        plan.splits = std::min(units * kGpuGroupsPerUnit / ceil_div(sizes.columns, group.rows),
-                               sizes.positions / (group.lanes * kGpuWork));
+        const RowGroup group = row_group(sizes.columns, sizes.positions, config.short_planes, kGpuGroup);
+        config.splits = std::min(units * kGpuGroupsPerUnit / ceil_div(sizes.columns, group.rows),
+                                 sizes.positions / (group.lanes * kGpuWork));
     }
-    sizes.chunk = ceil_div(sizes.positions, std::max<std::int64_t>(1, plan.splits));
-    if (plan.short_planes) sizes.chunk = std::min(sizes.chunk, kColumnChunk);
+    sizes.chunk = ceil_div(sizes.positions, std::max<std::int64_t>(1, config.splits));
+    if (config.short_planes) sizes.chunk = std::min(sizes.chunk, kColumnChunk);
     sizes.chunk = std::max(sizes.chunk, ceil_div(sizes.positions, kMaxChunks));
-    plan.splits = ceil_div(sizes.positions, sizes.chunk);
-    if (plan.cpu && !plan.short_planes && plan.whole())
+    config.splits = ceil_div(sizes.positions, sizes.chunk);
+    if (config.cpu && !config.short_planes && config.whole())
         sizes.wide =
             std::clamp<std::int64_t>(std::min(kWideRun / sizes.l, sizes.c / (units * kCpuItemsPerUnit)), 1, kMaxWide);
-    return plan;
+    return config;
 }
 
 /// Partial results: two numbers for each column and chunk.
-View parts_of(const Plan& plan) { return View::make(plan.device, plan.dtype, {plan.splits, plan.sizes.columns, 2}); }
+View parts_of(const LaunchConfig& config) {
+    return View::make(config.device, config.dtype, {config.splits, config.sizes.columns, 2});
+}
 
 /// Launches a kernel over columns, or chunks of them: `arguments` follow the sizes.
-void launch_columns(const Plan& plan, const Kernel& kernel, const std::vector<Argument>& arguments) {
-    const std::int64_t items = ceil_div(plan.sizes.columns, plan.short_planes ? kCpuColumns : plan.sizes.wide);
+void launch_columns(const LaunchConfig& config, const Kernel& kernel, const std::vector<Argument>& arguments) {
+    const std::int64_t items = ceil_div(config.sizes.columns, config.short_planes ? kCpuColumns : config.sizes.wide);
     launch_rows(kernel,
-                {.device = plan.device,
-                 .dtype = plan.dtype,
-                 .rows = plan.sizes.columns,
-                 .n = plan.sizes.chunk,
-                 .columns = plan.short_planes,
-                 .cpu = {to_size(items), to_size(plan.splits)},
-                 .splits = to_size(plan.splits)},
-                {plan.sizes}, arguments);
+                {.device = config.device,
+                 .dtype = config.dtype,
+                 .rows = config.sizes.columns,
+                 .n = config.sizes.chunk,
+                 .columns = config.short_planes,
+                 .cpu = {to_size(items), to_size(config.splits)},
+                 .splits = to_size(config.splits)},
+                {config.sizes}, arguments);
 }
 
 /// Launches an elementwise kernel: `flags` and `buffers` follow the chunk in its arguments.
-void launch_elements(const Plan& plan, const char* name, std::initializer_list<std::int32_t> flags,
+void launch_elements(const LaunchConfig& config, const char* name, std::initializer_list<std::int32_t> flags,
                      std::initializer_list<BufferArgument> buffers) {
-    const Kernel kernel = plan.kernel(name);
-    const Sizes& sizes = plan.sizes;
-    const bool flat = plan.cpu && sizes.l == 1;
+    const Kernel kernel = config.kernel(name);
+    const Sizes& sizes = config.sizes;
+    const bool flat = config.cpu && sizes.l == 1;
     const std::int64_t rows = flat ? sizes.n : sizes.n * sizes.c, length = flat ? sizes.c : sizes.l;
     const std::int64_t chunk = std::max(kCpuWork, ceil_div(length, kMaxChunks));
-    const std::int64_t each = rows_each(plan.device, rows, std::min(length, chunk));
+    const std::int64_t each = rows_each(config.device, rows, std::min(length, chunk));
     const RowGroup group = row_group(rows, length, false, kernel);
     const std::int32_t lanes = group.lanes_argument();
     std::vector<Argument> arguments{sizes};
-    if (plan.cpu) arguments.emplace_back(each);
+    if (config.cpu) arguments.emplace_back(each);
     else arguments.emplace_back(lanes);
     arguments.emplace_back(chunk);
     arguments.insert(arguments.end(), flags.begin(), flags.end());
     arguments.insert(arguments.end(), buffers.begin(), buffers.end());
-    const std::size_t items = plan.cpu ? 1 : group.items();
-    const std::size_t groups = to_size(ceil_div(rows, plan.cpu ? each : group.rows));
+    const std::size_t items = config.cpu ? 1 : group.items();
+    const std::size_t groups = to_size(ceil_div(rows, config.cpu ? each : group.rows));
     launch(kernel, {.global = {groups * items, to_size(ceil_div(length, chunk)), 1}, .local = {items, 1, 1}},
            arguments);
 }
@@ -220,17 +222,18 @@ void batch_norm_statistics(const View& x, double eps, const BatchNormRunning& ru
     require_floating("batch_norm", "x", x);  // f16 and bf16 were upcast by the operation
     if (x.numel() == 0) return;
     const WorkScope work("batch_norm_statistics", work_each(3, x));
-    const Plan plan = plan_of(x);
-    const View parts = parts_of(plan);
+    const LaunchConfig config = launch_config_of(x);
+    const View parts = parts_of(config);
     const auto behind = [&](std::vector<Argument> first) {
         return with_statistics(std::move(first), parts, eps, running, mean, scale);
     };
-    if (plan.whole()) {
-        launch_columns(plan, plan.kernel("batch_norm_statistics_whole"), behind({x.argument()}));
+    if (config.whole()) {
+        launch_columns(config, config.kernel("batch_norm_statistics_whole"), behind({x.argument()}));
         return;
     }
-    launch_columns(plan, plan.kernel("batch_norm_statistics"), {x.argument(), parts.argument()});
-    launch(plan.kernel("batch_norm_combine_statistics"), one_each(plan.sizes.c), behind({plan.sizes, plan.splits}));
+    launch_columns(config, config.kernel("batch_norm_statistics"), {x.argument(), parts.argument()});
+    launch(config.kernel("batch_norm_combine_statistics"), one_each(config.sizes.c),
+           behind({config.sizes, config.splits}));
 }
 
 void batch_norm_scale(const View& variance, double eps, const View& scale) {
@@ -258,26 +261,26 @@ void batch_norm(const View& x, const View& mean, const View& scale, const View& 
     if (x.numel() == 0) return;
     const WorkScope work("batch_norm", work_each(4, x, out));
     launch_elements(
-        plan_of(x), "batch_norm", {(weight.buffer ? 1 : 0) | (bias.buffer ? 2 : 0)},
+        launch_config_of(x), "batch_norm", {(weight.buffer ? 1 : 0) | (bias.buffer ? 2 : 0)},
         {x.argument(), mean.argument(), scale.argument(), or_else(weight, mean), or_else(bias, mean), out.argument()});
 }
 
-bool is_batch_norm_whole(const View& x) { return x.numel() > 0 && plan_of(x).whole_with_elements(); }
+bool is_batch_norm_whole(const View& x) { return x.numel() > 0 && launch_config_of(x).whole_with_elements(); }
 
 EpilogueFused launch_batch_norm_whole(const View& x, double eps, const BatchNormRunning& running, const View& mean,
                                       const View& scale, const View& weight, const View& bias, const View& out,
                                       const Epilogue& epilogue) {
     const auto of_kernel = epilogue ? kernel_epilogue(epilogue, out, EpilogueOf::convolution) : KernelEpilogue{};
     const WorkScope work("batch_norm", work_each(7, x, x, out));
-    const Plan plan = plan_of(x);
+    const LaunchConfig config = launch_config_of(x);
     const std::int32_t affine = (weight.buffer ? 1 : 0) | (bias.buffer ? 2 : 0);
     const KernelEpilogue behind = of_kernel.value_or(KernelEpilogue{});
     std::vector<Argument> all =
         with_statistics({affine, x.argument(), or_else(weight, mean), or_else(bias, mean), out.argument()},
-                        parts_of(plan), eps, running, mean, scale);
+                        parts_of(config), eps, running, mean, scale);
     const EpilogueArguments of_epilogue(behind, out);
     for (const Argument& argument : of_epilogue.if_any_behind({})) all.push_back(argument);
-    launch_columns(plan, plan.kernel("batch_norm_whole", behind), all);
+    launch_columns(config, config.kernel("batch_norm_whole", behind), all);
     return EpilogueFused{of_kernel.has_value()};
 }
 
@@ -292,7 +295,7 @@ void batch_norm_backward(const View& x, const View& mean, const View& scale, con
     check_like(function, "the gradient of x", x, x_gradient);
     if (is_16bit_float(x.dtype)) {
         const RoundedOutput dx(x_gradient), dweight(weight_gradient), dbias(bias_gradient);
-        batch_norm_backward(widened(x), mean, scale, widened(weight), of_batch, widened(result_gradient), dx.exact(),
+        batch_norm_backward(upcast(x), mean, scale, upcast(weight), of_batch, upcast(result_gradient), dx.exact(),
                             dweight.exact(), dbias.exact());
         for (const RoundedOutput* rounded_output : {&dx, &dweight, &dbias}) rounded_output->round();
         return;
@@ -305,25 +308,25 @@ void batch_norm_backward(const View& x, const View& mean, const View& scale, con
         return;
     }
     const WorkScope work(function, work_each(8, x, result_gradient, x_gradient));
-    const Plan plan = plan_of(x);
-    const View parts = parts_of(plan);
+    const LaunchConfig config = launch_config_of(x);
+    const View parts = parts_of(config);
     const BufferArgument in = x.argument(), g = result_gradient.argument(), means = mean.argument(),
                          scales = scale.argument();
     const BufferArgument weights = or_else(weight, mean), sums = parts.argument(), dweight = weight_gradient.argument(),
                          dbias = bias_gradient.argument();
     const std::int32_t affine = weight.buffer ? 1 : 0, through_statistics = of_batch ? 1 : 0;
-    const bool with_elements = plan.whole_with_elements() && x_gradient.buffer;
-    if (plan.whole()) {
+    const bool with_elements = config.whole_with_elements() && x_gradient.buffer;
+    if (config.whole()) {
         const std::int32_t flags = affine | through_statistics << 1 | (with_elements ? 4 : 0);
-        launch_columns(plan, plan.kernel("batch_norm_backward_whole"),
+        launch_columns(config, config.kernel("batch_norm_backward_whole"),
                        {flags, in, g, means, scales, weights, dweight, dbias, or_else(x_gradient, parts), sums});
     } else {
-        launch_columns(plan, plan.kernel("batch_norm_gradient_sums"), {in, g, means, sums});
-        launch(plan.kernel("batch_norm_combine_gradient_sums"), one_each(plan.sizes.c),
-               {plan.sizes, plan.splits, sums, scales, dweight, dbias});
+        launch_columns(config, config.kernel("batch_norm_gradient_sums"), {in, g, means, sums});
+        launch(config.kernel("batch_norm_combine_gradient_sums"), one_each(config.sizes.c),
+               {config.sizes, config.splits, sums, scales, dweight, dbias});
     }
     if (x_gradient.buffer && !with_elements)
-        launch_elements(plan, "batch_norm_backward_input", {affine, through_statistics},
+        launch_elements(config, "batch_norm_backward_input", {affine, through_statistics},
                         {in, g, means, scales, weights, dweight, dbias, x_gradient.argument()});
 }
 

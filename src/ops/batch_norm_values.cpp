@@ -40,7 +40,7 @@ std::array<std::uint64_t, 3> versions_of(const FoldedBeside& operands) {
 
 /// A cached fold and the operands it was computed from. It is cached with memory, so it must not own any: two tensors
 /// may each be the variance of the other's fold.
-struct KeptFold {
+struct CachedFold {
     struct From {
         std::weak_ptr<detail::Block> memory;
         std::int64_t offset;
@@ -51,7 +51,7 @@ struct KeptFold {
     std::array<From, 3> from;
     std::array<std::uint64_t, 3> versions;
 
-    KeptFold(BatchNormFold made, const FoldedBeside& operands, const std::array<std::uint64_t, 3>& at)
+    CachedFold(BatchNormFold made, const FoldedBeside& operands, const std::array<std::uint64_t, 3>& at)
         : fold(std::move(made)), versions(at) {
         std::ranges::transform(operands, from.begin(), [](const View& view) {
             return From{view.buffer.weak(), view.offset, view.shape, view.dtype};
@@ -69,8 +69,8 @@ struct KeptFold {
 
 BatchNormFold make_fold(const View& stored_mean, const View& stored_variance, const View& stored_weight,
                         const View& stored_bias, double eps) {
-    const View mean = widened(stored_mean), variance = widened(stored_variance), weight = widened(stored_weight),
-               bias = widened(stored_bias);
+    const View mean = upcast(stored_mean), variance = upcast(stored_variance), weight = upcast(stored_weight),
+               bias = upcast(stored_bias);
     const Device device = variance.device();
     View factor = View::make(device, variance.dtype, variance.shape);
     batch_norm_scale(variance, eps, factor);
@@ -98,13 +98,13 @@ BatchNormFold batch_norm_fold(const View& mean, const View& variance, const View
     const DerivedKey key{.offset = static_cast<std::uint64_t>(variance.offset) * size_of(variance.dtype),
                          .bytes = variance.bytes(),
                          .kind = fmt::format("batch_norm_fold {} {}", name_of(variance.dtype), eps)};
-    if (const auto kept = std::static_pointer_cast<const KeptFold>(variance.buffer.derived(key));
+    if (const auto kept = std::static_pointer_cast<const CachedFold>(variance.buffer.derived(key));
         kept && kept->serves(operands))
         return kept->fold;
     const std::uint64_t contents = variance.buffer.contents();
     const auto versions = versions_of(operands);
     const BatchNormFold made = make_fold(mean, variance, weight, bias, eps);
-    variance.buffer.cache_derived(key, std::make_shared<const KeptFold>(made, operands, versions),
+    variance.buffer.cache_derived(key, std::make_shared<const CachedFold>(made, operands, versions),
                                   made.factor.bytes() + made.offset.bytes(), contents);
     return made;
 }

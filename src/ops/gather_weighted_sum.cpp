@@ -57,8 +57,9 @@ EpilogueFused launch_sums(const OperationViews& views, const None&) {
 
 EpilogueFused launch_weights(const OperationViews& views, const None&) {
     const View &rows = views.in(0), &numbers = views.in(1), &g = views.in(2), &out = views.out(0);
-    const WorkScope work("weighted_rows_weights", work_each(2 * static_cast<double>(rows.shape[1]), out, numbers, g));
-    launch_places("weighted_rows_weights", rows, numbers, g, out, out.numel());
+    const WorkScope work("gather_weighted_sum_backward_weights",
+                         work_each(2 * static_cast<double>(rows.shape[1]), out, numbers, g));
+    launch_places("gather_weighted_sum_backward_weights", rows, numbers, g, out, out.numel());
     return EpilogueFused::no;
 }
 
@@ -84,10 +85,11 @@ LazyArray gather_weighted_sum(const View& rows, const View& numbers, const View&
         {.reads = {rows, numbers, weights}, .outputs = {{rows.dtype, {numbers.shape[0], rows.shape[1]}}}})[0];
 }
 
-LazyArray weighted_rows_weights(const View& rows, const View& numbers, const View& out_gradient) {
-    check("weighted_rows_weights", rows, numbers, out_gradient);
-    require_shape("weighted_rows_weights", "the gradient", out_gradient, {numbers.shape[0], rows.shape[1]});
-    return operation("weighted_rows_weights", launch_weights, None{},
+LazyArray gather_weighted_sum_backward_weights(const View& rows, const View& numbers, const View& out_gradient) {
+    check("gather_weighted_sum_backward_weights", rows, numbers, out_gradient);
+    require_shape("gather_weighted_sum_backward_weights", "the gradient", out_gradient,
+                  {numbers.shape[0], rows.shape[1]});
+    return operation("gather_weighted_sum_backward_weights", launch_weights, None{},
                      {.reads = {rows, numbers, out_gradient}, .outputs = {{rows.dtype, numbers.shape}}})[0];
 }
 

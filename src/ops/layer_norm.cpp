@@ -147,7 +147,7 @@ LayerNormGradients layer_norm_weight_gradients(const View& stored_x, std::int64_
     constexpr std::string_view function = "layer_norm_backward";
     const std::int64_t rows = check_rows(function, stored_x, {}, mean, rstd, stored_gradient).count;
     const DType dtype = stored_x.dtype;
-    const View x = widened(stored_x), out_gradient = widened(stored_gradient);
+    const View x = upcast(stored_x), out_gradient = upcast(stored_gradient);
     const Device device = x.device();
     if (x.numel() == 0) {
         const View weight = View::make(device, dtype, {n}), bias = View::make(device, dtype, {n});

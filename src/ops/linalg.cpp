@@ -80,7 +80,7 @@ bool is_nothing(const View& a, const View& each) {
 /// Checks that the driver supports loops of about `all` iterations, divided over the work-items of a group
 /// (limited_loops).
 /// @throws Unsupported
-void require_passes(std::string_view function, const View& a, double all, std::size_t group) {
+void check_loop_limit(std::string_view function, const View& a, double all, std::size_t group) {
     constexpr double most = 65535;
     if (all / static_cast<double>(group) <= most || kernel_style_of(a.device()) == KernelStyle::simd) return;
     if (!has_fault(a.device(), driver_fault("limited_loops"))) return;
@@ -97,7 +97,7 @@ EpilogueFused launch_cholesky(const OperationViews& views, const Nothing&) {
     if (is_nothing(a, views.out(1))) return EpilogueFused::no;
     const WorkScope work("cholesky", work_of(cube_of(a) / 3, a, views.out(0)));
     const auto [kernel, group] = kernel_for(a, a.shape[1], "cholesky.cl", "cholesky");
-    require_passes("linalg::cholesky", a, cube_of(a) / 2, group);
+    check_loop_limit("linalg::cholesky", a, cube_of(a) / 2, group);
     launch(kernel, one_group_each(a, group),
            {narrow(a.shape[1]), a.argument(), views.out(0).argument(), views.out(1).argument()});
     return EpilogueFused::no;
@@ -134,7 +134,7 @@ EpilogueFused launch_lu(const OperationViews& views, const Nothing&) {
     }
     const WorkScope work("lu_factor", work_of(cube_of(a) * 2 / 3, a, views.out(0)));
     const auto [kernel, group] = kernel_for(a, std::max(a.shape[1], a.shape[2]), "lu.cl", "lu_factor");
-    require_passes("linalg::lu_factor", a, cube_of(a) * 3 / 4, group);
+    check_loop_limit("linalg::lu_factor", a, cube_of(a) * 3 / 4, group);
     launch(kernel, one_group_each(a, group),
            {narrow(a.shape[1]), narrow(a.shape[2]), local_memory(static_cast<std::int64_t>(group), a.dtype),
             LocalMemory{group * sizeof(std::int32_t)}, a.argument(), views.out(0).argument(), views.out(1).argument(),
@@ -157,7 +157,7 @@ EpilogueFused launch_qr_factor(const OperationViews& views, const Nothing&) {
     if (a.numel() == 0) return EpilogueFused::no;
     const WorkScope work("qr", work_of(cube_of(a) * 2, a, views.out(0)));
     const auto [kernel, group] = kernel_for(a, std::max(a.shape[1], a.shape[2]), "qr.cl", "qr_factor");
-    require_passes("linalg::qr", a, cube_of(a) * 3 / 2, group);
+    check_loop_limit("linalg::qr", a, cube_of(a) * 3 / 2, group);
     launch(kernel, one_group_each(a, group),
            {narrow(a.shape[1]), narrow(a.shape[2]), local_memory(static_cast<std::int64_t>(group), a.dtype),
             a.argument(), views.out(0).argument(), views.out(1).argument()});
@@ -175,7 +175,7 @@ EpilogueFused launch_qr_form(const OperationViews& views, const Nothing&) {
     }
     const WorkScope work("qr", work_of(cube_of(q) * 2, work_view, q));
     const auto [kernel, group] = kernel_for(work_view, q.shape[2], "qr.cl", "qr_form");
-    require_passes("linalg::qr", q, cube_of(q) * 3 / 2, group);
+    check_loop_limit("linalg::qr", q, cube_of(q) * 3 / 2, group);
     launch(kernel, one_group_each(work_view, group),
            {narrow(work_view.shape[1]), narrow(work_view.shape[2]), narrow(q.shape[2]), work_view.argument(),
             views.in(1).argument(), q.argument()});
@@ -210,7 +210,7 @@ EpilogueFused launch_jacobi(const OperationViews& views, const Jacobi& jacobi) {
         return Kernel(device, {"jacobi.cl", "jacobi", defines});
     });
     // Sixteen sweeps over all pairs, six products or rotations of rows each.
-    require_passes(jacobi.symmetric ? "linalg::eigh" : "linalg::svd", a, cube_of(a) * 48, group);
+    check_loop_limit(jacobi.symmetric ? "linalg::eigh" : "linalg::svd", a, cube_of(a) * 48, group);
     const View& right = jacobi.vectors ? views.out(1) : found;
     const View& left = jacobi.vectors && !jacobi.symmetric ? views.out(2) : found;
     launch(kernel, one_group_each(a, group),
@@ -329,7 +329,7 @@ SvdResults svd(const View& columns, bool vectors) {
     return {results[0], results[2], results[1]};
 }
 
-LazyArray matmul_of_integers(const View& a, const View& b) {
+LazyArray integer_matmul(const View& a, const View& b) {
     if (is_floating(a.dtype) || a.dtype == DType::boolean)
         throw TypeError(fmt::format("matmul: expected integers as a, got {}", name_of(a.dtype)));
     require_alike("matmul", "a", a, "b", b);

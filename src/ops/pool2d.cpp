@@ -128,7 +128,7 @@ EpilogueFused launch_average(const OperationViews& views, const Pool2dParameters
     if (out.numel() == 0) return EpilogueFused::no;
     const bool wide =
         kernel_style_of(out.device()) == KernelStyle::simd && whole(views.in(0).shape, out.shape, parameters);
-    const View x = wide ? widened(views.in(0)) : views.in(0);
+    const View x = wide ? upcast(views.in(0)) : views.in(0);
     const auto [kernel, range, sizes] = prepare("avg_pool2d_forward", Direction::forward, x.shape, out.shape, x.dtype,
                                                 out.dtype, x.device(), parameters);
     const WorkScope work("avg_pool2d", work_each(taps(parameters), out, x));

@@ -116,7 +116,7 @@ std::pair<View, std::uint64_t> place_captured(Capture& capture, const std::share
     return {captured.place, stream->position.offset - captured.first};
 }
 
-thread_local RandomCapture* command_list = nullptr;
+thread_local RandomCapture* random_capture = nullptr;
 thread_local RandomReplay* replay = nullptr;
 
 /// The largest number of this type below `high`.
@@ -205,13 +205,13 @@ RandomCall RandomStream::take(DType dtype, std::int64_t count, const RandomPart&
         return call;
     };
     RandomCall call = take();
-    if (command_list != nullptr) command_list->add({call, count});
+    if (random_capture != nullptr) random_capture->add({call, count});
     return call;
 }
 
 void RandomStream::take_on_host(std::string_view function,
                                 const std::function<std::uint64_t(const RandomPosition& position)>& draw) const {
-    if (replay != nullptr || command_list != nullptr)
+    if (replay != nullptr || random_capture != nullptr)
         throw ValueError(
             fmt::format("{}: expected to be called outside of checkpoint(), which cannot reproduce random numbers "
                         "generated on the host",
@@ -248,8 +248,8 @@ void seed_all(std::uint64_t seed) {
     for (const Device& device : devices) RandomStream::of(device).set_position({.seed = seed});
 }
 
-RandomCapture::RandomCapture() : before_(std::exchange(command_list, this)) {}
-RandomCapture::~RandomCapture() { command_list = before_; }
+RandomCapture::RandomCapture() : before_(std::exchange(random_capture, this)) {}
+RandomCapture::~RandomCapture() { random_capture = before_; }
 
 void RandomCapture::add(const Call& call) {
     calls_.push_back(call);

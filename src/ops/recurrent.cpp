@@ -67,17 +67,18 @@ struct Direction {
 };
 
 /// Partition of the work of simd kernels.
-struct Cut {
+struct RecurrentTiling {
     std::int64_t vector, rows, stretch;  ///< VW, ROWS, STRETCH
     std::int64_t each, panels_each, panels;
     bool at_once;  ///< all steps in one launch
 };
 
-Cut cut_of(const Device& device, DType dtype, const Sizes& sizes, const Direction& direction) {
+RecurrentTiling cut_of(const Device& device, DType dtype, const Sizes& sizes, const Direction& direction) {
     // Multiply-adds of a step that justify a launch per step: a launch takes some 20 microseconds.
     constexpr double worth_launch = 1 << 20;
     const VectorForm form = vector_form(device, dtype);
-    Cut cut{.vector = form.vector, .rows = 1, .stretch = 1, .each = 0, .panels_each = 0, .panels = 0, .at_once = true};
+    RecurrentTiling cut{
+        .vector = form.vector, .rows = 1, .stretch = 1, .each = 0, .panels_each = 0, .panels = 0, .at_once = true};
     const std::int64_t units = sizes.units, rows = sizes.rows, compute = device.info().compute_units;
     const std::int64_t vectors = ceil_div(units, form.vector);
     // Panels of about four vectors, and at most as many as there are.
@@ -102,7 +103,7 @@ void launch_cpu(const Operands& in, const Recurrence& call, const Sizes& sizes, 
                 const std::vector<Argument>& others) {
     const Device device = in.gates.device();
     const DType dtype = in.gates.dtype;
-    const Cut cut = cut_of(device, dtype, sizes, direction);
+    const RecurrentTiling cut = cut_of(device, dtype, sizes, direction);
     const std::int64_t gates = gates_of(call.cell), lanes = cut.stretch * cut.vector;
     const View panels = View::make(device, dtype, {cut.panels, gates * sizes.units, lanes});
     Defines packs = real_defines(dtype);

@@ -32,7 +32,7 @@ constexpr std::int64_t kWideColumns = 4096;  // columns of a work-item of reduce
 constexpr std::int64_t kGpuShortRow = 16;    // shorter contiguous rows are reduced by one work-item each
 
 /// Kept axes (operands x, out) and reduced axes (operand x), merged.
-struct Plan {
+struct LaunchConfig {
     IndexSpace kept, reduced;
     std::int64_t outputs = 1, elements = 1;
     [[nodiscard]] std::int64_t columns() const { return kept.sizes.back(); }
@@ -74,23 +74,23 @@ IndexSpace in_memory_order(const IndexSpace& space) {
 bool contains(const Dims& axes, int axis) { return std::ranges::find(axes, axis) != axes.end(); }
 
 /// `out` has the kept axes only.
-Plan plan_of(const View& x, const Dims& axes, const View& out) {
+LaunchConfig launch_config_of(const View& x, const Dims& axes, const View& out) {
     IndexSpace kept{{}, {{}, out.strides}}, reduced{{}, {{}}};
     for (int axis = 0; axis < x.rank(); ++axis) {
         IndexSpace& space = contains(axes, axis) ? reduced : kept;
         space.sizes.push_back(x.shape[axis]);
         space.strides[0].push_back(x.strides[axis]);
     }
-    Plan plan{merge_axes(in_memory_order(kept)), merge_axes(in_memory_order(reduced))};
-    plan.outputs = plan.kept.sizes.numel();
-    plan.elements = plan.reduced.sizes.numel();
-    return plan;
+    LaunchConfig config{merge_axes(in_memory_order(kept)), merge_axes(in_memory_order(reduced))};
+    config.outputs = config.kept.sizes.numel();
+    config.elements = config.reduced.sizes.numel();
+    return config;
 }
 
-Layout layout_of(const Plan& plan) {
-    return {axis_array(plan.kept.sizes),    axis_array(plan.kept.strides[0]),    axis_array(plan.kept.strides[1]),
-            axis_array(plan.reduced.sizes), axis_array(plan.reduced.strides[0]), plan.kept.sizes.rank(),
-            plan.reduced.sizes.rank()};
+Layout layout_of(const LaunchConfig& config) {
+    return {axis_array(config.kept.sizes),    axis_array(config.kept.strides[0]),    axis_array(config.kept.strides[1]),
+            axis_array(config.reduced.sizes), axis_array(config.reduced.strides[0]), config.kept.sizes.rank(),
+            config.reduced.sizes.rank()};
 }
 
 /// @param type of accumulation
@@ -148,113 +148,114 @@ std::int64_t reach_of(const View& view) {
 }
 
 /// Vectors along the reduced axis, or across outputs if these are the contiguous ones.
-bool across_columns(const Plan& plan) { return plan.outputs > 1 && plan.step() != 1; }
+bool across_columns(const LaunchConfig& config) { return config.outputs > 1 && config.step() != 1; }
 
 /// Adjacent work-items belong to adjacent outputs.
-bool groups_across_columns(const Plan& plan) {
-    return across_columns(plan) || (plan.outputs > 1 && plan.length() < kGpuShortRow && plan.columns() >= kGpuShortRow);
+bool groups_across_columns(const LaunchConfig& config) {
+    return across_columns(config) ||
+           (config.outputs > 1 && config.length() < kGpuShortRow && config.columns() >= kGpuShortRow);
 }
 
 // ---- style simd
 
-void launch_rows(Reduce kind, const View& x, const View& out, const Plan& plan, const Pass& pass) {
-    Defines defines = defines_of(kind, x, out, plan.step() == 1);
+void launch_rows(Reduce kind, const View& x, const View& out, const LaunchConfig& config, const Pass& pass) {
+    Defines defines = defines_of(kind, x, out, config.step() == 1);
     defines.set("FORM", 0).set("LANES", vector_lanes(out.dtype)).set("BLOCK", kCpuBlock);
     const Kernel kernel(x.device(), {"reduce.cl", "reduce_rows", defines});
-    const std::int64_t chunk = ceil_div(plan.elements, pass.splits);
-    const std::int64_t each = rows_each(x.device(), plan.outputs, chunk);
-    launch(kernel, {.global = {to_size(ceil_div(plan.outputs, each)), to_size(pass.splits), 1}, .local = {1, 1, 1}},
-           {layout_of(plan), plan.outputs, each, plan.elements, chunk, pass.split_stride, pass.divisor, reach_of(x),
-            x.argument(), out.argument()});
+    const std::int64_t chunk = ceil_div(config.elements, pass.splits);
+    const std::int64_t each = rows_each(x.device(), config.outputs, chunk);
+    launch(kernel, {.global = {to_size(ceil_div(config.outputs, each)), to_size(pass.splits), 1}, .local = {1, 1, 1}},
+           {layout_of(config), config.outputs, each, config.elements, chunk, pass.split_stride, pass.divisor,
+            reach_of(x), x.argument(), out.argument()});
 }
 
-bool wide_columns(const Plan& plan, DType type) {
-    return plan.column_step() == 1 && plan.columns() > 4 * vector_lanes(type);
+bool wide_columns(const LaunchConfig& config, DType type) {
+    return config.column_step() == 1 && config.columns() > 4 * vector_lanes(type);
 }
 
-void launch_wide_columns(Reduce kind, const View& x, const View& out, const Plan& plan, const Pass& pass) {
+void launch_wide_columns(Reduce kind, const View& x, const View& out, const LaunchConfig& config, const Pass& pass) {
     const std::int64_t lanes = vector_lanes(out.dtype);
     Defines defines = defines_of(kind, x, out, true);
     defines.set("FORM", 1).set("LANES", lanes).set("WIDE", kWideColumns).set("BLOCK", kColumnBlock);
     const Kernel kernel(x.device(), {"reduce.cl", "reduce_wide_columns", defines});
-    const std::int64_t chunk = ceil_div(plan.elements, pass.splits);
-    const std::int64_t blocks = ceil_div(plan.columns(), kWideColumns);
-    const std::int64_t width = ceil_div(ceil_div(plan.columns(), blocks), lanes) * lanes;
-    const std::int64_t rows = plan.outputs / plan.columns();
-    const std::int64_t each = rows_each(x.device(), rows, chunk * std::min(plan.columns(), width));
+    const std::int64_t chunk = ceil_div(config.elements, pass.splits);
+    const std::int64_t blocks = ceil_div(config.columns(), kWideColumns);
+    const std::int64_t width = ceil_div(ceil_div(config.columns(), blocks), lanes) * lanes;
+    const std::int64_t rows = config.outputs / config.columns();
+    const std::int64_t each = rows_each(x.device(), rows, chunk * std::min(config.columns(), width));
     launch(kernel,
            {.global = {to_size(blocks), to_size(ceil_div(rows, each)), to_size(pass.splits)}, .local = {1, 1, 1}},
-           {layout_of(plan), rows, each, plan.elements, chunk, pass.split_stride, pass.divisor, reach_of(x), width,
+           {layout_of(config), rows, each, config.elements, chunk, pass.split_stride, pass.divisor, reach_of(x), width,
             x.argument(), out.argument()});
 }
 
-void launch_columns(Reduce kind, const View& x, const View& out, const Plan& plan, const Pass& pass) {
-    if (wide_columns(plan, out.dtype)) return launch_wide_columns(kind, x, out, plan, pass);
+void launch_columns(Reduce kind, const View& x, const View& out, const LaunchConfig& config, const Pass& pass) {
+    if (wide_columns(config, out.dtype)) return launch_wide_columns(kind, x, out, config, pass);
     const std::int64_t lanes = vector_lanes(out.dtype);
-    const std::int64_t vectors = plan.columns() > 2 * lanes ? 4 : plan.columns() > lanes ? 2 : 1;
-    Defines defines = defines_of(kind, x, out, plan.column_step() == 1);
+    const std::int64_t vectors = config.columns() > 2 * lanes ? 4 : config.columns() > lanes ? 2 : 1;
+    Defines defines = defines_of(kind, x, out, config.column_step() == 1);
     defines.set("FORM", 1)
         .set("LANES", lanes)
         .set("VECTORS", vectors)
         .set("UNROLL", 4 / vectors)
         .set("BLOCK", kColumnBlock);
     const Kernel kernel(x.device(), {"reduce.cl", "reduce_columns", defines});
-    const std::int64_t chunk = ceil_div(plan.elements, pass.splits);
-    const std::int64_t blocks = ceil_div(plan.columns(), vectors * lanes);
-    const std::int64_t rows = plan.outputs / plan.columns();
-    const std::int64_t each = rows_each(x.device(), rows, chunk * std::min(plan.columns(), vectors * lanes));
+    const std::int64_t chunk = ceil_div(config.elements, pass.splits);
+    const std::int64_t blocks = ceil_div(config.columns(), vectors * lanes);
+    const std::int64_t rows = config.outputs / config.columns();
+    const std::int64_t each = rows_each(x.device(), rows, chunk * std::min(config.columns(), vectors * lanes));
     launch(kernel,
            {.global = {to_size(blocks), to_size(ceil_div(rows, each)), to_size(pass.splits)}, .local = {1, 1, 1}},
-           {layout_of(plan), rows, each, plan.elements, chunk, pass.split_stride, pass.divisor, reach_of(x),
+           {layout_of(config), rows, each, config.elements, chunk, pass.split_stride, pass.divisor, reach_of(x),
             x.argument(), out.argument()});
 }
 
-std::int64_t cpu_splits(const Plan& plan, const Device& device, DType type) {
+std::int64_t cpu_splits(const LaunchConfig& config, const Device& device, DType type) {
     // If an axis outside of the outputs is reduced too, such as images around channels, and the data exceed the caches,
     // there is one part for each of its indices: parts are then read in memory order, instead of from all over memory
     // for each output.
-    if (!across_columns(plan) && plan.reduced.sizes.rank() > 1 && plan.outputs > 1) {
-        const std::int64_t places = plan.reduced.sizes[0];
-        if (plan.reduced.strides[0][0] > plan.kept.strides[0][0] && plan.elements / places >= kMinInner &&
-            plan.outputs * plan.elements >= kBeyondCaches)
+    if (!across_columns(config) && config.reduced.sizes.rank() > 1 && config.outputs > 1) {
+        const std::int64_t places = config.reduced.sizes[0];
+        if (config.reduced.strides[0][0] > config.kept.strides[0][0] && config.elements / places >= kMinInner &&
+            config.outputs * config.elements >= kBeyondCaches)
             return places;
     }
     const std::int64_t wanted = std::int64_t{device.info().compute_units} * kCpuItemsPerUnit;
-    const std::int64_t most = wide_columns(plan, type) ? kWideColumns : 4 * vector_lanes(type);
-    const std::int64_t wide = across_columns(plan) ? std::min(plan.columns(), most) : 1;
-    const std::int64_t items = plan.outputs / wide;
+    const std::int64_t most = wide_columns(config, type) ? kWideColumns : 4 * vector_lanes(type);
+    const std::int64_t wide = across_columns(config) ? std::min(config.columns(), most) : 1;
+    const std::int64_t items = config.outputs / wide;
     if (items >= wanted) return 1;
     return std::max<std::int64_t>(
-        1, std::min(ceil_div(wanted, std::max<std::int64_t>(1, items)), plan.elements * wide / kCpuWork));
+        1, std::min(ceil_div(wanted, std::max<std::int64_t>(1, items)), config.elements * wide / kCpuWork));
 }
 
 // ---- style simt
 
-std::int64_t gpu_splits(const Plan& plan, const Device& device) {
-    const RowGroup group = row_group(plan.outputs, plan.elements, groups_across_columns(plan), kGpuGroup);
+std::int64_t gpu_splits(const LaunchConfig& config, const Device& device) {
+    const RowGroup group = row_group(config.outputs, config.elements, groups_across_columns(config), kGpuGroup);
     const std::int64_t wanted = std::int64_t{device.info().compute_units} * kGpuGroupsPerUnit;
-    const std::int64_t groups = ceil_div(plan.outputs, group.rows);
-    return std::max<std::int64_t>(1, std::min(wanted / groups, plan.elements / (group.lanes * kGpuWork)));
+    const std::int64_t groups = ceil_div(config.outputs, group.rows);
+    return std::max<std::int64_t>(1, std::min(wanted / groups, config.elements / (group.lanes * kGpuWork)));
 }
 
-void launch_groups(Reduce kind, const View& x, const View& out, const Plan& plan, const Pass& pass) {
-    Defines defines = defines_of(kind, x, out, plan.step() == 1);
+void launch_groups(Reduce kind, const View& x, const View& out, const LaunchConfig& config, const Pass& pass) {
+    Defines defines = defines_of(kind, x, out, config.step() == 1);
     defines.set("FORM", 2)
         .set("BLOCK", kGpuBlock)
-        .set("KEPT_RANK", plan.kept.sizes.rank())
-        .set("REDUCED_RANK", plan.reduced.sizes.rank());
+        .set("KEPT_RANK", config.kept.sizes.rank())
+        .set("REDUCED_RANK", config.reduced.sizes.rank());
     const Kernel kernel(x.device(), {"reduce.cl", "reduce_groups", defines});
-    const RowGroup group = row_group(plan.outputs, plan.elements, groups_across_columns(plan), kernel);
+    const RowGroup group = row_group(config.outputs, config.elements, groups_across_columns(config), kernel);
     std::vector<std::int64_t> layout;  // layout of the kernel's struct for these ranks
     for (const Dims* part :
-         std::initializer_list<const Dims*>{&plan.kept.sizes, &plan.kept.strides[0], &plan.kept.strides[1],
-                                            &plan.reduced.sizes, &plan.reduced.strides[0]})
+         std::initializer_list<const Dims*>{&config.kept.sizes, &config.kept.strides[0], &config.kept.strides[1],
+                                            &config.reduced.sizes, &config.reduced.strides[0]})
         layout.insert(layout.end(), part->begin(), part->end());
-    const std::int64_t chunk = ceil_div(plan.elements, pass.splits);
+    const std::int64_t chunk = ceil_div(config.elements, pass.splits);
     launch(kernel,
-           {.global = {to_size(ceil_div(plan.outputs, group.rows)) * group.items(), to_size(pass.splits), 1},
+           {.global = {to_size(ceil_div(config.outputs, group.rows)) * group.items(), to_size(pass.splits), 1},
             .local = {group.items(), 1, 1}},
-           {RawArgument{layout.data(), layout.size() * sizeof(std::int64_t)}, plan.outputs, plan.elements, chunk,
+           {RawArgument{layout.data(), layout.size() * sizeof(std::int64_t)}, config.outputs, config.elements, chunk,
             pass.split_stride, pass.divisor, group.lanes_argument(), group.stride_argument(),
             LocalMemory{group.items() * size_of(out.dtype)}, x.argument(), out.argument()});
 }
@@ -263,10 +264,12 @@ void launch_groups(Reduce kind, const View& x, const View& out, const Plan& plan
 
 /// `out` has the kept axes only.
 void run(Reduce kind, const View& x, const Dims& axes, const View& out, const Pass& pass, bool may_split) {
-    const Plan plan = plan_of(x, axes, out);
+    const LaunchConfig config = launch_config_of(x, axes, out);
     const Device device = x.device();
     const bool cpu = kernel_style_of(device) == KernelStyle::simd;
-    const std::int64_t splits = !may_split ? 1 : cpu ? cpu_splits(plan, device, out.dtype) : gpu_splits(plan, device);
+    const std::int64_t splits = !may_split ? 1
+                                : cpu      ? cpu_splits(config, device, out.dtype)
+                                           : gpu_splits(config, device);
     if (splits > 1) {  // partial results first, since the outputs alone would leave compute units idle
         Shape shape = out.shape;
         shape.insert(0, splits);
@@ -274,14 +277,14 @@ void run(Reduce kind, const View& x, const Dims& axes, const View& out, const Pa
         View first = parts;
         first.shape = out.shape;
         first.strides = dense_strides(out.shape);
-        run(kind, x, axes, first, {.splits = splits, .split_stride = plan.outputs}, false);
+        run(kind, x, axes, first, {.splits = splits, .split_stride = config.outputs}, false);
         run(kind, parts, {0}, out, pass, false);
     } else if (!cpu) {
-        launch_groups(kind, x, out, plan, pass);
-    } else if (across_columns(plan)) {
-        launch_columns(kind, x, out, plan, pass);
+        launch_groups(kind, x, out, config, pass);
+    } else if (across_columns(config)) {
+        launch_columns(kind, x, out, config, pass);
     } else {
-        launch_rows(kind, x, out, plan, pass);
+        launch_rows(kind, x, out, config, pass);
     }
 }
 

@@ -50,7 +50,7 @@ EpilogueFused launch_places(const OperationViews& views, const RoiPool& pool) {
 
 }  // namespace
 
-LazyArray roi_pool_places(const View& x, const View& boxes, const View& images, Size2 output_size, double scale) {
+LazyArray roi_pool_indices(const View& x, const View& boxes, const View& images, Size2 output_size, double scale) {
     constexpr std::string_view function = "roi_pool";
     require_rank(function, "x", x, 4, "N, C, H, W");
     require_dense(function, "x", x);

@@ -88,7 +88,7 @@ void scan_in_groups(Scan kind, const View& x, const View& out, const View* place
 }
 
 /// simt: returns whether a work-item for each line would give too few work-items, or too many uncoalesced reads.
-bool wants_groups(const View& x) {
+bool needs_groups(const View& x) {
     constexpr std::int64_t short_line = 16, long_line = 64, together = 32, items_per_unit = 1024;
     const std::int64_t n = x.shape[1], inner = x.shape[2];
     if (n <= short_line) return false;
@@ -113,7 +113,7 @@ void scan(std::string_view function, Scan kind, const View& x, const View& out, 
 
     const Device device = x.device();
     const bool cpu = kernel_style_of(device) == KernelStyle::simd;
-    if (!cpu && wants_groups(x)) return scan_in_groups(kind, x, out, places);
+    if (!cpu && needs_groups(x)) return scan_in_groups(kind, x, out, places);
     const std::int64_t outer = x.shape[0], n = x.shape[1], inner = x.shape[2];
     // simt: a work-item for each line, adjacent lines in adjacent work-items, lines in one chunk.
     const std::int64_t width = cpu ? std::min(kWidth, inner) : 1, blocks = cpu ? ceil_div(inner, width) : outer * inner;

@@ -49,8 +49,7 @@ class Gradients {
 
   private:
     std::vector<ops::View> views_;
-    std::vector<std::pair<Tensor, Tensor>> all_;  // upcast copies of 16-bit gradients, otherwise the gradients
-                                                  // themselves
+    std::vector<std::pair<Tensor, Tensor>> all_;  // gradients, and upcast copies of 16-bit ones
 };
 
 }  // namespace

@@ -23,9 +23,8 @@ struct Optimizer::Group {
     std::vector<Slot> slot_names;
     std::vector<std::vector<Tensor>> slots;  // by name, then parameter
     std::vector<Tensor> masters = {};        // f32 master copies of f16 and bf16 parameters
-    Tensor numbers;    // learning rate and the step count of each parameter, on the device: a step of the group is one
-                       // launch
-    DType dtype = {};  // of the parameters
+    Tensor numbers;                  // learning rate and step counts, on the device: a step of the group is one launch
+    DType dtype = {};                // of the parameters
     std::vector<Shape> shapes = {};  // of each parameter
     double initial_rate = 0, rate = 0;
     std::optional<ops::Formula> formula = {};  // of the last step

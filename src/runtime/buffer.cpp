@@ -221,7 +221,7 @@ cl::Event enqueue_read(const Block& block, std::size_t offset, std::span<std::by
 
 namespace detail {
 
-bool ReadUnderWay::pending() const noexcept {
+bool InFlightRead::pending() const noexcept {
     const std::scoped_lock lock(mutex_);
     cl_int status = CL_COMPLETE;
     return done_() != nullptr &&
@@ -229,7 +229,7 @@ bool ReadUnderWay::pending() const noexcept {
            status > CL_COMPLETE;
 }
 
-void ReadUnderWay::launch() {
+void InFlightRead::launch() {
     if (!pending()) return;
     const std::scoped_lock lock(mutex_);  // before the device's lock, as in start()
     const DeviceState::Enqueuing enqueuing(device_);
@@ -240,8 +240,8 @@ void ReadUnderWay::launch() {
     });
 }
 
-cl::Event ReadUnderWay::start(const Buffer& source, std::size_t offset, std::span<std::byte> destination) {
-    const auto read = std::make_shared<ReadUnderWay>(source.block().device);
+cl::Event InFlightRead::start(const Buffer& source, std::size_t offset, std::span<std::byte> destination) {
+    const auto read = std::make_shared<InFlightRead>(source.block().device);
     read->device_.know(read);
     // Writers of the memory block on this mutex until there is an event to wait for.
     const std::scoped_lock lock(read->mutex_);
@@ -257,8 +257,8 @@ cl::Event ReadUnderWay::start(const Buffer& source, std::size_t offset, std::spa
     return done;
 }
 
-void DeviceState::know(const std::shared_ptr<ReadUnderWay>& read) {
-    std::vector<std::shared_ptr<ReadUnderWay>> over;  // freed after the lock is released
+void DeviceState::register_read(const std::shared_ptr<InFlightRead>& read) {
+    std::vector<std::shared_ptr<InFlightRead>> over;  // freed after the lock is released
     const std::scoped_lock lock(reads_mutex_);
     const auto ended = std::ranges::partition(reads_, [](const auto& item) { return item->pending(); });
     over.assign(ended.begin(), ended.end());
@@ -276,7 +276,7 @@ Event download(const Buffer& source, std::size_t offset, std::span<std::byte> de
     detail::refuse_after_fork("copy to host");
     return make_event(destination.size() < kOwnQueue
                           ? enqueue_read(block, offset, destination, block.device.compute, nullptr)
-                          : detail::ReadUnderWay::start(source, offset, destination),
+                          : detail::InFlightRead::start(source, offset, destination),
                       block.device);
 }
 

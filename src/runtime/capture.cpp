@@ -22,12 +22,12 @@ thread_local Capture* current = nullptr;
 thread_local detail::HostCallScope* host_call_now = nullptr;
 
 /// Active captures of all threads, by number.
-struct AtWork {
+struct ActiveCaptures {
     std::mutex mutex;
     std::map<std::uint64_t, Capture*> by_number;
 
-    static AtWork& instance() {
-        static auto* all = new AtWork;  // never destroyed, like the devices
+    static ActiveCaptures& instance() {
+        static auto* all = new ActiveCaptures;  // never destroyed, like the devices
         return *all;
     }
 };
@@ -193,7 +193,7 @@ Capture::Capture(const Device& device, std::vector<BufferRange> inputs, WhenRefu
     if (declivity::current != nullptr)
         throw ValueError("Capture: expected a thread without an active capture, got one that is capturing");
     state_ = std::make_unique<detail::CaptureState>(device.state(), std::move(inputs), when_refused);
-    auto& all = AtWork::instance();
+    auto& all = ActiveCaptures::instance();
     const std::scoped_lock lock(all.mutex);
     all.by_number.emplace(state_->number, this);
     declivity::current = this;
@@ -201,7 +201,7 @@ Capture::Capture(const Device& device, std::vector<BufferRange> inputs, WhenRefu
 
 Capture::~Capture() {
     {
-        auto& all = AtWork::instance();
+        auto& all = ActiveCaptures::instance();
         const std::scoped_lock lock(all.mutex);
         all.by_number.erase(state_->number);
     }
@@ -220,7 +220,7 @@ std::uint64_t Capture::current_number() noexcept {
 const std::string& Capture::refused() const { return state_->refused; }
 
 CommandList Capture::finish() {
-    if (declivity::current == this) launch_waiting();
+    if (declivity::current == this) launch_deferred();
     if (declivity::current != this) return {};  // an operation was refused
     declivity::current = nullptr;
     if (incomplete()) return {};
@@ -232,7 +232,7 @@ CommandList Capture::finish() {
     return CommandList(std::move(command_list));
 }
 
-void Capture::launch_waiting() {
+void Capture::launch_deferred() {
     // Newest first, as kernels fuse the operations that produce their inputs. A launch may create further values.
     for (auto& left = state_->at_end; !left.empty();) {
         const auto value = left.back().lock();
@@ -241,9 +241,9 @@ void Capture::launch_waiting() {
     }
 }
 
-bool Capture::wants_whole_inputs() const { return state_->uses_beside_inputs; }
-CapturedUses Capture::uses(bool inputs_under_other_names) const {
-    return {state_->step, inputs_under_other_names || state_->uses_beside_inputs};
+bool Capture::needs_whole_inputs() const { return state_->uses_beside_inputs; }
+CapturedUses Capture::uses(bool inputs_aliased) const {
+    return {state_->step, inputs_aliased || state_->uses_beside_inputs};
 }
 bool Capture::is_input(const Buffer& buffer) const { return state_->step.input(buffer) != nullptr; }
 bool Capture::host_calls_use(const void* key) const { return state_->step.of_host_calls.contains(key); }
@@ -293,7 +293,7 @@ void host_call(const std::function<void()>& call, std::string_view name) {
     if (!call) throw ValueError("host_call: expected a function, got an empty one");
     std::optional<detail::HostCallScope> scope;
     if (Capture* const capture = Capture::current()) {
-        capture->launch_waiting();
+        capture->launch_deferred();
         capture->state().add({.what = detail::CapturedHostCall{call}, .name = std::string(name)});
         scope.emplace(capture->state().step, &capture->state());
     }
@@ -353,14 +353,14 @@ CaptureOf::CaptureOf(std::uint64_t number) {
     if (Capture::current_number() == number) return;
     outside_.emplace();
     if (number == 0) return;
-    auto& all = AtWork::instance();
+    auto& all = ActiveCaptures::instance();
     const std::scoped_lock lock(all.mutex);
     if (const auto found = all.by_number.find(number); found != all.by_number.end())
         found->second->state().incomplete = true;
 }
 
 bool Capture::incomplete() const {
-    const std::scoped_lock lock(AtWork::instance().mutex);
+    const std::scoped_lock lock(ActiveCaptures::instance().mutex);
     return state_->incomplete;
 }
 

@@ -88,15 +88,15 @@ class DECLIVITY_API Capture {
 
     /// Returns whether commands refer to the whole buffer of which an input is a part, or to memory around the input:
     /// they are then valid only for this very range.
-    [[nodiscard]] bool wants_whole_inputs() const;
+    [[nodiscard]] bool needs_whole_inputs() const;
     /// Memory used by the commands so far; to be called before finish().
-    [[nodiscard]] CapturedUses uses(bool inputs_under_other_names) const;
+    [[nodiscard]] CapturedUses uses(bool inputs_aliased) const;
     /// Returns whether the memory is that of an input.
     [[nodiscard]] bool is_input(const Buffer& buffer) const;
     /// Returns whether a host_call of the step has used the object of `key`, see host_call_shares().
     [[nodiscard]] bool host_calls_use(const void* key) const;
     /// Launches the deferred operations of the step.
-    void launch_waiting();
+    void launch_deferred();
 
     /// @param what the operation that cannot be captured, such as "a read to the host"
     /// @throws Unsupported; or the capture ends (WhenRefused::run)

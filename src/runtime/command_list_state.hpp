@@ -125,7 +125,7 @@ struct CaptureState {
     const WhenRefused when_refused;
     std::string refused;
     bool uses_beside_inputs = false;  // memory around an input in its buffer, as custom commands may
-    bool incomplete = false;          // a value of the step was computed outside of it; guarded by AtWork::mutex
+    bool incomplete = false;  // a value of the step was computed outside of it; guarded by ActiveCaptures::mutex
     std::vector<std::weak_ptr<PendingLaunch>> at_end;
 };
 

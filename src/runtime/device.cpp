@@ -245,7 +245,7 @@ std::size_t next_per_device() noexcept {
 }
 
 std::atomic<void*>& place_per_device(const Device& device, std::size_t number) noexcept {
-    return device.state().kept_above[number];
+    return device.state().per_device_slots[number];
 }
 
 cl_int finish_queue(const cl::CommandQueue& queue) noexcept {

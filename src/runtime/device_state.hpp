@@ -39,10 +39,10 @@ struct EventState {
 
 /// A read on the copy queue. It is registered as a reader of the buffer: a later writer makes the compute queue wait
 /// for it.
-class ReadUnderWay final : public PendingLaunch {
+class InFlightRead final : public PendingLaunch {
   public:
-    explicit ReadUnderWay(DeviceState& device) : device_(device) {}
-    ~ReadUnderWay() override { let_go(done_); }
+    explicit InFlightRead(DeviceState& device) : device_(device) {}
+    ~InFlightRead() override { let_go(done_); }
     /// Starts a read after all commands of the compute queue. @return the event that completes it
     static cl::Event start(const Buffer& source, std::size_t offset, std::span<std::byte> destination);
     /// Makes the compute queue wait for the read.
@@ -145,7 +145,7 @@ class DeviceState {
     void know(const std::shared_ptr<CommandListState>& command_list);
     void drop_command_lists() noexcept;
     /// Keeps the read alive until it has completed.
-    void know(const std::shared_ptr<ReadUnderWay>& read);
+    void know(const std::shared_ptr<InFlightRead>& read);
 
     /// Throws for a command that OpenCL refused; if memory ran out, with the pool's statistics.
     [[noreturn]] void throw_refused(int status, std::string_view what) const;
@@ -162,7 +162,7 @@ class DeviceState {
     ProgramCache programs;
 
     LaunchLock launching;
-    std::array<std::atomic<void*>, kMaxPerDevice> kept_above{};  // per_device()
+    std::array<std::atomic<void*>, kMaxPerDevice> per_device_slots{};  // per_device()
 
     /// Returns whether a profiler observes what this thread enqueues.
     [[nodiscard]] bool profiled() const noexcept {
@@ -193,7 +193,7 @@ class DeviceState {
     std::mutex command_lists_mutex_;
     std::vector<std::weak_ptr<CommandListState>> command_lists_;
     std::mutex reads_mutex_;
-    std::vector<std::shared_ptr<ReadUnderWay>> reads_;
+    std::vector<std::shared_ptr<InFlightRead>> reads_;
 };
 
 /// After the first kernel launch of the process, synchronises once, since drivers create static objects in their first

@@ -23,7 +23,7 @@ std::string called_by(std::string_view what) {
 
 std::string with_scope(const std::string& what) {
     const ScopePath path = Scope::path();
-    if (const std::string_view waiting = ResumedScope::waiting(); !waiting.empty())
+    if (const std::string_view waiting = ResumedScope::deferred(); !waiting.empty())
         return fmt::format("{} (in {}{}{}, deferred and launched now)", what, path.str(), path.empty() ? "" : "/",
                            waiting);
     const std::string caller = called_by(what);

@@ -122,8 +122,8 @@ void launch(const Kernel& kernel, const Range& range, std::span<const Argument> 
     detail::KernelState& state = kernel.state();
     if (range.global[0] * range.global[1] * range.global[2] == 0) return;  // OpenCL 1.2 refuses an empty range
     detail::refuse_at_exit(state.name);
-    if (detail::LaunchLock::restless()) [[unlikely]] {
-        const detail::LaunchLock::Yielded moment(state.device->launching);
+    if (detail::LaunchLock::yield_on_launch()) [[unlikely]] {
+        const detail::LaunchLock::YieldScope moment(state.device->launching);
     }
     check_range(state, range);
     check_arguments(state, arguments);

@@ -8,37 +8,37 @@ namespace declivity::detail {
 
 LaunchLock& launch_lock(const Device& device) { return device.state().launching; }
 
-LaunchLock::Yielded::Yielded(LaunchLock& lock) : lock_(lock) {
+LaunchLock::YieldScope::YieldScope(LaunchLock& lock) : lock_(lock) {
     if (lock.owner_.load(std::memory_order_relaxed) != this_thread()) return;
-    for (Begun* one = lock.begun_; one != nullptr; one = one->before_) one->yields(busy_);
+    for (InFlight* one = lock.in_flight_; one != nullptr; one = one->before_) one->on_yield(busy_);
     lock.yielded_.push_back(this);
     depth_ = lock.depth_;
-    begun_ = lock.begun_;
-    lock.begun_ = nullptr;
+    in_flight_ = lock.in_flight_;
+    lock.in_flight_ = nullptr;
     ++lock.yields_;
     lock.owner_.store(nullptr, std::memory_order_relaxed);
     lock.mutex_.unlock();
 }
 
-LaunchLock::Yielded::~Yielded() {
+LaunchLock::YieldScope::~YieldScope() {
     if (depth_ == 0) return;
     lock_.mutex_.lock();
     lock_.owner_.store(this_thread(), std::memory_order_relaxed);
     lock_.depth_ = depth_;
-    lock_.begun_ = begun_;
+    lock_.in_flight_ = in_flight_;
     std::erase(lock_.yielded_, this);
     lock_.back_.notify_all();  // blocked threads continue once this thread unlocks
 }
 
 bool LaunchLock::is_busy(const PendingLaunch* one) const noexcept {
     return std::ranges::any_of(
-        yielded_, [&](const Yielded* other) { return std::ranges::find(other->busy_, one) != other->busy_.end(); });
+        yielded_, [&](const YieldScope* other) { return std::ranges::find(other->busy_, one) != other->busy_.end(); });
 }
 
 bool LaunchLock::wait_for(const PendingLaunch* one) {
     if (!busy(one)) return false;
     contended_.fetch_add(1, std::memory_order_relaxed);
-    Yielded yielded(*this);  // others may need what this thread has in flight, or the lock
+    YieldScope yielded(*this);  // others may need what this thread has in flight, or the lock
     std::unique_lock lock(mutex_);
     back_.wait(lock, [&] { return !busy(one); });
     return true;

@@ -18,37 +18,37 @@ namespace declivity::detail {
 class LaunchLock {
   public:
     /// A launch in flight, of the thread that holds the lock. Allocated on its stack; the newest first.
-    class Begun {
+    class InFlight {
       public:
-        explicit Begun(LaunchLock& lock) noexcept : lock_(lock), before_(lock.begun_) { lock.begun_ = this; }
-        Begun(const Begun&) = delete;
-        Begun& operator=(const Begun&) = delete;
-        virtual ~Begun() { lock_.begun_ = before_; }
+        explicit InFlight(LaunchLock& lock) noexcept : lock_(lock), before_(lock.in_flight_) { lock.in_flight_ = this; }
+        InFlight(const InFlight&) = delete;
+        InFlight& operator=(const InFlight&) = delete;
+        virtual ~InFlight() { lock_.in_flight_ = before_; }
 
       private:
         friend class LaunchLock;
         /// Called before the lock is released: registers what other threads must respect meanwhile, such as readers for
         /// which writers of memory must wait.
         /// @param busy receives the pending launches that no other thread may launch
-        virtual void yields(std::vector<const PendingLaunch*>& busy) = 0;
+        virtual void on_yield(std::vector<const PendingLaunch*>& busy) = 0;
 
         LaunchLock& lock_;
-        Begun* const before_;
+        InFlight* const before_;
     };
 
     /// While an instance lives, the lock is released if this thread held it.
-    class Yielded {
+    class YieldScope {
       public:
-        explicit Yielded(LaunchLock& lock);
-        ~Yielded();
-        Yielded(const Yielded&) = delete;
-        Yielded& operator=(const Yielded&) = delete;
+        explicit YieldScope(LaunchLock& lock);
+        ~YieldScope();
+        YieldScope(const YieldScope&) = delete;
+        YieldScope& operator=(const YieldScope&) = delete;
 
       private:
         friend class LaunchLock;
         LaunchLock& lock_;
         int depth_ = 0;  // 0: this thread did not hold the lock
-        Begun* begun_ = nullptr;
+        InFlight* in_flight_ = nullptr;
         std::vector<const PendingLaunch*> busy_;
     };
 
@@ -78,7 +78,7 @@ class LaunchLock {
     /// Incremented whenever the lock is yielded: what was inspected before may have changed.
     [[nodiscard]] std::uint64_t yields() const noexcept { return yields_; }
     /// The newest launch in flight of this thread, or null.
-    [[nodiscard]] Begun* begun() const noexcept { return begun_; }
+    [[nodiscard]] InFlight* in_flight() const noexcept { return in_flight_; }
 
     /// Number of times a thread blocked on another one, for the lock or for a launch in flight.
     [[nodiscard]] std::uint64_t contended() const noexcept { return contended_.load(std::memory_order_relaxed); }
@@ -86,15 +86,15 @@ class LaunchLock {
     /// While an instance lives, every launch of any thread yields the lock for a moment: for tests.
     class YieldOnLaunch {
       public:
-        YieldOnLaunch() { restless_.store(true); }
-        ~YieldOnLaunch() { restless_.store(false); }
+        YieldOnLaunch() { yield_on_launch_.store(true); }
+        ~YieldOnLaunch() { yield_on_launch_.store(false); }
         YieldOnLaunch(const YieldOnLaunch&) = delete;
         YieldOnLaunch& operator=(const YieldOnLaunch&) = delete;
     };
-    [[nodiscard]] static bool restless() noexcept { return restless_.load(std::memory_order_relaxed); }
+    [[nodiscard]] static bool yield_on_launch() noexcept { return yield_on_launch_.load(std::memory_order_relaxed); }
 
   private:
-    inline static constinit std::atomic<bool> restless_{false};
+    inline static constinit std::atomic<bool> yield_on_launch_{false};
 
     static const char* this_thread() noexcept {
         static thread_local constinit char place = 0;
@@ -112,9 +112,9 @@ class LaunchLock {
     std::atomic<std::uint64_t> contended_{0};
     // Guarded by the lock.
     int depth_ = 0;
-    Begun* begun_ = nullptr;
+    InFlight* in_flight_ = nullptr;
     std::uint64_t yields_ = 0;
-    std::vector<const Yielded*> yielded_;
+    std::vector<const YieldScope*> yielded_;
     std::condition_variable back_;  // notified when a thread takes the lock back
 };
 

@@ -163,7 +163,7 @@ std::shared_ptr<KernelState> ProgramCache::kernel(const KernelSpec& spec) {
         if (found != kernels_.end()) return found->second;
     }
     // Other threads may launch meanwhile, also on this device.
-    const LaunchLock::Yielded yielded(device_.launching);
+    const LaunchLock::YieldScope yielded(device_.launching);
     dump_kernel(spec);  // also for what then fails to compile
     const auto [built, arguments] =
         checked(fmt::format("program '{}'", spec.file), device_.info.name, [&] { return program(spec); });

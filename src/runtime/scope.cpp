@@ -77,7 +77,7 @@ ResumedScope::~ResumedScope() {
     if (suspended == function_before_) suspended = nullptr;
 }
 
-std::string_view ResumedScope::waiting() noexcept { return put_off; }
+std::string_view ResumedScope::deferred() noexcept { return put_off; }
 
 namespace detail {
 const FunctionScope* suspended_function() noexcept;  // declared in process.cpp

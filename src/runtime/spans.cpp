@@ -17,14 +17,14 @@ SpanRecorder& SpanRecorder::instance() {
 void SpanRecorder::enter(std::size_t most) {
     const std::scoped_lock lock(mutex_);
     ++holders_;
-    ++command_list_;
+    ++active_;
     most_ = std::max(most_.load(), most);
     running_ = true;
 }
 
 void SpanRecorder::pause() {
     const std::scoped_lock lock(mutex_);
-    running_ = --command_list_ > 0;
+    running_ = --active_ > 0;
 }
 
 void SpanRecorder::leave() {

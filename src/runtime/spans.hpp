@@ -70,7 +70,7 @@ class SpanRecorder {
         own_;  // without a destructor: static objects may still open spans after main() has ended
     std::mutex mutex_;
     std::vector<std::unique_ptr<Thread>> threads_;
-    int holders_ = 0, command_list_ = 0;
+    int holders_ = 0, active_ = 0;
     std::atomic<std::size_t> most_{0}, kept_{0};
     std::atomic<std::uint64_t> left_out_{0};
 };

@@ -26,7 +26,7 @@ namespace declivity {
 namespace detail {
 namespace {
 
-thread_local bool command_list = true;
+thread_local bool grad_mode = true;
 
 // A graph may be a chain of a million nodes, whose nested destructors would overflow the stack. The outermost
 // destructor keeps a list, to which nested ones move the nodes they own.
@@ -50,7 +50,7 @@ void release_flat(Release&& release) {
 
 }  // namespace
 
-bool& grad_mode() { return command_list; }
+bool& grad_mode() { return grad_mode; }
 
 GradNode::~GradNode() {
     release_flat([this](auto& list) {
@@ -137,14 +137,14 @@ using detail::Edge;
 using detail::GradNode;
 using detail::TensorState;
 
-NoGrad::NoGrad() : before_(std::exchange(detail::command_list, false)) {}
-NoGrad::~NoGrad() { detail::command_list = before_; }
-EnableGrad::EnableGrad() : before_(std::exchange(detail::command_list, true)) {}
-EnableGrad::~EnableGrad() { detail::command_list = before_; }
-bool grad_enabled() { return detail::command_list; }
+NoGrad::NoGrad() : before_(std::exchange(detail::grad_mode, false)) {}
+NoGrad::~NoGrad() { detail::grad_mode = before_; }
+EnableGrad::EnableGrad() : before_(std::exchange(detail::grad_mode, true)) {}
+EnableGrad::~EnableGrad() { detail::grad_mode = before_; }
+bool grad_enabled() { return detail::grad_mode; }
 
 bool any_requires_grad(const std::vector<Tensor>& inputs) {
-    if (!detail::command_list) return false;
+    if (!detail::grad_mode) return false;
     for (const Tensor& input : inputs)
         if (input.defined() && input.requires_grad()) return true;
     return false;
@@ -253,7 +253,7 @@ std::vector<Tensor> decomposed_in_f32(const Decomposition& decomposition, const 
         std::ranges::find_if(inputs, [](const Tensor& x) { return x.defined() && is_16bit_float(x.dtype()); });
     if (half == inputs.end()) return decomposition(inputs);
     std::vector<Tensor> wide;
-    for (const Tensor& input : inputs) wide.push_back(widened(input));
+    for (const Tensor& input : inputs) wide.push_back(upcast(input));
     std::vector<Tensor> results = decomposition(wide);
     for (Tensor& result : results)
         if (result.defined() && is_floating(result.dtype())) result = result.to(half->dtype());
@@ -274,7 +274,7 @@ Tensor recomputed_in_f32(std::string_view name, const Tensor& x, const std::func
          x = Saved(x)](const GradientContext& context) {
             if (grad_enabled()) return gradients_of(name, decomposition, {x}, 1, context);
             const Tensor in = Tensor(x.value(name)).set_requires_grad();
-            const EnableGrad command_list;
+            const EnableGrad enable_grad;
             return run_backward({.outputs = decomposed_in_f32(decomposition, {in}),
                                  .gradients = {context.gradient()},
                                  .inputs = {in},
@@ -335,14 +335,14 @@ Saved Saved::result(const ops::LazyArray& value) {
 
 std::uint64_t Saved::wanted_version() const { return version_ ? *version_ : ops::first_version(value_); }
 
-bool Saved::intact() const {
+bool Saved::is_unmodified() const {
     return value_ && (!value_.computed() || value_.view().buffer.version() == wanted_version());
 }
 
 bool Saved::reassigned() const { return leaf_.defined() && leaf_.value().state() != value_.state(); }
 
 void Saved::require_intact(std::string_view function) const {
-    if (value_ && !intact())
+    if (value_ && !is_unmodified())
         throw ValueError(
             fmt::format("backward of {}: a tensor of shape {} that it needs was written in place after the forward "
                         "call (version {}, expected {}); write to a clone() instead",
@@ -374,7 +374,7 @@ ops::LazyArray Saved::value(std::string_view function) const {
 // ---- rules
 
 const Tensor& GradientContext::gradient(std::size_t index) const { return call_->gradients[index]; }
-Tensor GradientContext::take_gradient(std::size_t index) const { return std::exchange(call_->gradients[index], {}); }
+Tensor GradientContext::release_gradient(std::size_t index) const { return std::exchange(call_->gradients[index], {}); }
 bool GradientContext::needs(std::size_t input) const { return call_->needs[input]; }
 
 Tensor GradientContext::output(const Saved& kept, std::string_view function, std::size_t index) const {
@@ -399,8 +399,8 @@ ops::Expression detail::through_activation(const GradientContext& context, std::
                                      activation.parameters);
 }
 
-void GradientContext::give_region(std::size_t input, Tensor gradient,
-                                  std::function<ops::View(const ops::View&)> region) const {
+void GradientContext::accumulate_region(std::size_t input, Tensor gradient,
+                                        std::function<ops::View(const ops::View&)> region) const {
     if (needs(input)) call_->regions.push_back({input, std::move(gradient), std::move(region)});
 }
 

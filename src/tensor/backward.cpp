@@ -252,18 +252,18 @@ class Backward {
             const auto known = last_uses_.find(leaf);
             if (again != nullptr) {
                 if (known == last_uses_.end() || known->second.sequence != again->sequence) continue;
-                waiting_leaves_.erase(known->second);
+                pending_leaves_.erase(known->second);
             }
             last_uses_[leaf] = use;
-            waiting_leaves_.emplace(use, *handle);
+            pending_leaves_.emplace(use, *handle);
         }
     }
 
     /// Passes completed gradients to leaves with hooks.
     void accumulate_ready_leaves() {
         const std::uint64_t next = ready_.empty() ? 0 : ready_.begin()->first;
-        while (!waiting_leaves_.empty() && waiting_leaves_.begin()->first.sequence > next) {
-            const std::shared_ptr<TensorState> leaf = waiting_leaves_.extract(waiting_leaves_.begin()).mapped();
+        while (!pending_leaves_.empty() && pending_leaves_.begin()->first.sequence > next) {
+            const std::shared_ptr<TensorState> leaf = pending_leaves_.extract(pending_leaves_.begin()).mapped();
             accumulate_leaf(leaf);
         }
     }
@@ -514,7 +514,7 @@ class Backward {
         ready_;  // latest first: all contributions to a node come from later ones
     std::unordered_map<TensorState*, Sum> leaves_;
     std::vector<std::shared_ptr<TensorState>> leaf_order_;
-    std::map<Use, std::shared_ptr<TensorState>> waiting_leaves_;  // with hooks, not accumulated yet
+    std::map<Use, std::shared_ptr<TensorState>> pending_leaves_;  // with hooks, not accumulated yet
     std::unordered_map<const TensorState*, Use> last_uses_;
     std::map<std::pair<const GradNode*, std::size_t>, std::vector<std::size_t>> captured_nodes_;
     std::unordered_map<const TensorState*, std::vector<std::size_t>> captured_leaves_;

@@ -51,8 +51,8 @@ void check_running(const Tensor& x, const Tensor& mean, const Tensor& variance) 
 }
 
 /// Gradients as a decomposition. @param statistics mean and scale for evaluation; if undefined, those of x
-std::vector<Tensor> composed_gradients(const Tensor& x, const Tensor& weight, const Tensor& g, Tensor mean,
-                                       Tensor scale, double eps) {
+std::vector<Tensor> decomposed_gradients(const Tensor& x, const Tensor& weight, const Tensor& g, Tensor mean,
+                                         Tensor scale, double eps) {
     Dims axes{0};
     Shape channels{1, x.size(1)};
     for (int axis = 2; axis < x.rank(); ++axis) {
@@ -97,15 +97,16 @@ struct Rule {
         if (grad_enabled()) {
             const Tensor in = x.get(name);
             std::vector<Tensor> all =
-                composed_gradients(detail::widened(in), detail::widened(factor), detail::widened(context.gradient()),
-                                   of_batch ? Tensor() : Tensor(mean), of_batch ? Tensor() : Tensor(scale), eps);
+                decomposed_gradients(detail::upcast(in), detail::upcast(factor), detail::upcast(context.gradient()),
+                                     of_batch ? Tensor() : Tensor(mean), of_batch ? Tensor() : Tensor(scale), eps);
             const DType of_channels = factor.defined() ? factor.dtype() : bias_type;
             all = {all[0].to(in.dtype()), all[1].to(of_channels), all[2].to(bias_type)};
             if (!factor.defined()) all[1] = {};
             if (!has_bias) all[2] = {};
             return all;
         }
-        const ops::View g = context.take_gradient().dense_view();  // first: evaluating pending operations needs memory
+        const ops::View g =
+            context.release_gradient().dense_view();  // first: evaluating pending operations needs memory
         const ops::View input = x.get(name).dense_view();
         const ops::View dx = context.needs(0) ? ops::View::make(input.device(), input.dtype, input.shape) : ops::View();
         const ops::View dweight =
@@ -146,10 +147,10 @@ Tensor normalised(Tensor x, const Tensor& weight, const Tensor& bias, const Tens
                                         running_of(running_mean, running_var, num_batches_tracked, options.momentum));
     } else {
         check_running(x, running_mean, running_var);
-        const ops::View mean = ops::widened(running_mean.dense_view()),
+        const ops::View mean = ops::upcast(running_mean.dense_view()),
                         scale = ops::View::make(in.device(), compute_type(in.dtype), mean.shape);
         running = Saved(running_mean);
-        ops::batch_norm_scale(ops::widened(running_var.dense_view()), options.eps, scale);
+        ops::batch_norm_scale(ops::upcast(running_var.dense_view()), options.eps, scale);
         made = {ops::batch_norm(in, mean, scale, detail::dense_or_none(weight), detail::dense_or_none(bias)), mean,
                 scale};
     }
@@ -185,7 +186,7 @@ Tensor batch_norm(Tensor x, const Tensor& weight, const Tensor& bias, const Tens
          {"eps", options.eps}});
     call.require_defined({"x"});
     check_options(options);
-    if (options.training && detail::running_again() &&
+    if (options.training && detail::is_recomputing() &&
         (running_mean.defined() || running_var.defined() || num_batches_tracked.defined()))
         return call.result(batch_norm(std::move(x), weight, bias, {}, {}, options));
     if (x.rank() < 2)

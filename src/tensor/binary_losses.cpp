@@ -14,7 +14,7 @@
 
 namespace declivity {
 
-using detail::widened;
+using detail::upcast;
 
 namespace {
 
@@ -53,7 +53,7 @@ Tensor binary_cross_entropy(const Tensor& x, const Tensor& target, Reduction red
     const DType type = detail::pair_type("binary_cross_entropy", x, target, {weight}), wide = compute_type(type);
     detail::require_stretches("binary_cross_entropy", "a weight", weight, x.shape());
     Tensor losses = entropy(x.to(wide), target.to(wide));
-    if (weight.defined()) losses = losses * widened(weight);
+    if (weight.defined()) losses = losses * upcast(weight);
     return call.result(detail::reduced(losses, reduction).to(type));
 }
 
@@ -66,17 +66,17 @@ Tensor bce_with_logits(const Tensor& logits, const Tensor& target, Reduction red
     ops::require_shape("bce_with_logits", "the target", target.shape(), logits.shape());
     if (!weight.defined() && !pos_weight.defined()) {
         if (detail::both_half(logits, target))
-            return call.result(bce_with_logits(widened(logits), widened(target), reduction).to(logits.dtype()));
+            return call.result(bce_with_logits(upcast(logits), upcast(target), reduction).to(logits.dtype()));
         return call.result(detail::reduced(
             elementwise(Function::binary_cross_entropy, {logits, target}, {}, "bce_with_logits"), reduction));
     }
     const DType type = detail::pair_type("bce_with_logits", logits, target, {weight, pos_weight}, "logits");
     detail::require_stretches("bce_with_logits", "a weight", weight, logits.shape());
     detail::require_stretches("bce_with_logits", "a pos_weight", pos_weight, logits.shape());
-    const Tensor x = widened(logits), t = widened(target).to(compute_type(type));
-    Tensor losses = pos_weight.defined() ? (1 - t) * x - ((widened(pos_weight) - 1) * t + 1) * logsigmoid(x)
+    const Tensor x = upcast(logits), t = upcast(target).to(compute_type(type));
+    Tensor losses = pos_weight.defined() ? (1 - t) * x - ((upcast(pos_weight) - 1) * t + 1) * logsigmoid(x)
                                          : elementwise(Function::binary_cross_entropy, {x, t});
-    if (weight.defined()) losses = losses * widened(weight);
+    if (weight.defined()) losses = losses * upcast(weight);
     return call.result(detail::reduced(losses, reduction).to(type));
 }
 
@@ -99,7 +99,7 @@ Tensor sigmoid_focal_loss(const Tensor& logits, const Tensor& target, double alp
         throw ValueError(fmt::format("sigmoid_focal_loss: expected an alpha in [0, 1], or -1 for none, got {}", alpha));
     if (!(gamma >= 0))
         throw ValueError(fmt::format("sigmoid_focal_loss: expected a gamma of at least 0, got {}", gamma));
-    const Tensor x = widened(logits), t = widened(target).to(compute_type(type));
+    const Tensor x = upcast(logits), t = upcast(target).to(compute_type(type));
     // Above 0, where a power below 1 has a gradient.
     const Tensor missed = clamp(sigmoid(-x) * t + sigmoid(x) * (1 - t), 1e-37, std::numeric_limits<double>::infinity());
     Tensor losses = elementwise(Function::binary_cross_entropy, {x, t}) * pow(missed, gamma);
@@ -114,8 +114,8 @@ Tensor multilabel_soft_margin_loss(const Tensor& x, const Tensor& target, Reduct
     const DType type = detail::pair_type("multilabel_soft_margin_loss", x, target, {weight});
     if (x.rank() == 0) throw ShapeError("multilabel_soft_margin_loss: expected x of shape (N, C), got []");
     detail::require_stretches("multilabel_soft_margin_loss", "a weight", weight, x.shape());
-    Tensor losses = elementwise(Function::binary_cross_entropy, {widened(x), widened(target)});
-    if (weight.defined()) losses = losses * widened(weight);
+    Tensor losses = elementwise(Function::binary_cross_entropy, {upcast(x), upcast(target)});
+    if (weight.defined()) losses = losses * upcast(weight);
     return call.result(detail::reduced(mean(losses, {-1}), reduction).to(type));
 }
 
@@ -123,7 +123,7 @@ Tensor soft_margin_loss(const Tensor& x, const Tensor& target, Reduction reducti
     const FunctionCall call("soft_margin_loss", {{"x", x}, {"target", target}}, {{"reduction", reduction}});
     call.require_defined({"x", "target"});
     const DType type = detail::pair_type("soft_margin_loss", x, target);
-    return call.result(detail::reduced(-logsigmoid(widened(target) * widened(x)), reduction).to(type));
+    return call.result(detail::reduced(-logsigmoid(upcast(target) * upcast(x)), reduction).to(type));
 }
 
 Tensor hinge_embedding_loss(const Tensor& x, const Tensor& target, double margin, Reduction reduction) {
@@ -131,7 +131,7 @@ Tensor hinge_embedding_loss(const Tensor& x, const Tensor& target, double margin
                             {{"margin", margin}, {"reduction", reduction}});
     call.require_defined({"x", "target"});
     const DType type = detail::pair_type("hinge_embedding_loss", x, target);
-    const Tensor wide = widened(x);
+    const Tensor wide = upcast(x);
     // Like PyTorch: for a target that is neither 0 nor 1 both terms are used.
     const Tensor losses = where(target != 1, detail::at_least_zero(margin - wide), 0) + where(target != -1, wide, 0);
     return call.result(detail::reduced(losses, reduction).to(type));

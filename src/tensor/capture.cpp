@@ -20,13 +20,13 @@ namespace declivity {
 namespace {
 
 /// Consecutive captures without a replay until capturing is given up, since it costs more than a plain call.
-constexpr int kMaxAnew = 4;
+constexpr int kMaxRecaptures = 4;
 
 /// Returns whether commands can read it in place.
 bool fits(const ops::View& view) { return view.dense(); }
 
 /// Memory range of an input: its whole buffer unless it is dense.
-BufferRange place_of(const ops::View& view) {
+BufferRange buffer_range(const ops::View& view) {
     if (!fits(view)) return view.buffer;
     return {view.buffer, static_cast<std::size_t>(view.offset) * size_of(view.dtype), view.bytes()};
 }
@@ -44,9 +44,9 @@ Tensor copy_lying_at(const Tensor& x, std::size_t misalignment) {
     return Tensor(place);
 }
 
-std::vector<BufferRange> places_of(const std::vector<Tensor>& tensors) {
+std::vector<BufferRange> buffer_ranges(const std::vector<Tensor>& tensors) {
     std::vector<BufferRange> out;
-    for (const Tensor& x : tensors) out.push_back(place_of(x.value().view()));
+    for (const Tensor& x : tensors) out.push_back(buffer_range(x.value().view()));
     return out;
 }
 
@@ -71,7 +71,7 @@ struct CapturedStep::State {
         std::vector<Tensor> results = {};
         std::vector<std::size_t> passed_on = {};  // for each result, the index of the input that it is
         int alike = 0;                            // consecutive captures with the same commands
-        int anew = 0;                             // consecutive calls that were captured
+        int recaptures = 0;                       // consecutive calls that were captured
         std::optional<std::uint64_t> fingerprint = {};
         std::optional<CapturedUses> uses = {};  // of the last capture, even if it was discarded
         bool copies = false;  // inputs are copied for capture: the step accesses their memory through other tensors
@@ -103,7 +103,7 @@ struct CapturedStep::State {
     std::list<Signature> others;            // signatures seen once, which may not come again
     std::int64_t replayed = 0;
     std::string refused;
-    int thrown_out = 0;  // captures evicted since the last replay
+    int evicted = 0;  // captures evicted since the last replay
     bool called = false;
     bool confirms = false;  // confirm() was called: one capture of any signature is compared
 
@@ -124,12 +124,10 @@ struct CapturedStep::State {
 
     /// Reason why calls are not replays.
     [[nodiscard]] std::string why_plain() const {
-        if (!refused.empty() || thrown_out <= kMaxAnew) return refused;
+        if (!refused.empty() || evicted <= kMaxRecaptures) return refused;
         return fmt::format(
             "alternating inputs of more signatures (shapes, types) than the {} for which captures are kept: each call "
-            "evicts "
-            "out "
-            "the capture that a later one needs, and is captured itself (raise CaptureOptions::signatures)",
+            "evicts the capture that a later one needs, and is captured itself (raise CaptureOptions::signatures)",
             options.signatures);
     }
 
@@ -162,7 +160,7 @@ struct CapturedStep::State {
         if (found == kept.end()) {
             if (std::ssize(kept) == options.signatures) {
                 kept.pop_back();
-                ++thrown_out;
+                ++evicted;
             }
             found = kept.insert(kept.begin(), std::make_shared<Kept>(Kept{.inputs = signature}));
         }
@@ -184,7 +182,7 @@ struct CapturedStep::State {
                 return step(given);
             }
         }
-        const std::vector<BufferRange> places = places_of(given);
+        const std::vector<BufferRange> places = buffer_ranges(given);
         if (own.uses && !own.uses->apart(places)) return plain(given);
         own.forget();
         // Discarded afterwards: a trial capture to learn how the step uses inputs that must be copied, valid only if it
@@ -217,8 +215,8 @@ struct CapturedStep::State {
             for (const Tensor& result : out) (void)result.value().view();
         }
         written_down->given = {};
-        const bool other_names = draft || written_down->inputs_under_other_names(number, fixed.tensors);
-        const bool ambiguous = other_names || (capture.wants_whole_inputs() && !own.copies);
+        const bool other_names = draft || written_down->inputs_aliased(number, fixed.tensors);
+        const bool ambiguous = other_names || (capture.needs_whole_inputs() && !own.copies);
         const CapturedUses uses = capture.uses(other_names);
         const CommandList made = capture.finish();
         for (std::size_t i = 0; i < given.size(); ++i)
@@ -241,7 +239,7 @@ struct CapturedStep::State {
             if (ambiguous && !copied) {
                 own.uses = uses;
                 own.copies = true;
-            } else if (++own.anew > kMaxAnew) {
+            } else if (++own.recaptures > kMaxRecaptures) {
                 refuse(ambiguous ? "a step that accesses the memory of its input through another tensor"
                                  : "a step whose values are computed by another thread");
             }
@@ -271,13 +269,13 @@ struct CapturedStep::State {
         for (const Tensor& x : given) {
             ops::View view = x.value().view();
             // Commands identify inputs by their memory.
-            const bool told = std::ranges::find(out.buffers, view.buffer) == out.buffers.end();
-            if (!as_they_lie && (copied || !told || !fits(view))) view = x.clone().value().view();
+            const bool is_first = std::ranges::find(out.buffers, view.buffer) == out.buffers.end();
+            if (!as_they_lie && (copied || !is_first || !fits(view))) view = x.clone().value().view();
             out.tensors.emplace_back(ops::LazyArray(
                 // a new tensor, so that uses of the original tensor within the step are distinguished from the input
                 view));
             out.buffers.push_back(view.buffer);
-            out.places.push_back(place_of(view));
+            out.places.push_back(buffer_range(view));
         }
         for (const Buffer& buffer : out.buffers) out.versions.push_back(buffer.version());
         return out;
@@ -306,7 +304,7 @@ struct CapturedStep::State {
             own.alike = 0;
             for (const auto& kept_item : kept)
                 if (kept_item.get() != &own) kept_item->start_over();
-            if (++own.anew > kMaxAnew) {
+            if (++own.recaptures > kMaxRecaptures) {
                 refuse("a step whose commands differ from call to call");
                 return false;
             }
@@ -355,15 +353,15 @@ struct CapturedStep::State {
     }
 
     std::vector<Tensor> replay(const Kept& own, const std::vector<Tensor>& given) {
-        if (std::ranges::any_of(given, &Tensor::requires_grad) || !own.uses->apart(places_of(given)))
+        if (std::ranges::any_of(given, &Tensor::requires_grad) || !own.uses->apart(buffer_ranges(given)))
             return plain(given);
         std::vector<Tensor> read;
         std::vector<std::uint64_t> versions;
         for (std::size_t i = 0; i < given.size(); ++i) {
             Tensor x = given[i];
-            if (!fits(x.value().view()) || !own.command_list.serves(i, place_of(x.value().view())))
+            if (!fits(x.value().view()) || !own.command_list.serves(i, buffer_range(x.value().view())))
                 x = copy_lying_at(x, own.command_list.misalignment(i));
-            own.command_list.replace(i, place_of(x.value().view()));
+            own.command_list.replace(i, buffer_range(x.value().view()));
             versions.push_back(x.value().view().buffer.version());
             read.push_back(std::move(x));
         }
@@ -373,7 +371,7 @@ struct CapturedStep::State {
             if (read[i].value().view().buffer.version() != versions[i]) written_back(given[i], read[i]);
         if (written_down) written_down->restore();
         ++replayed;
-        thrown_out = 0;
+        evicted = 0;
         std::vector<Tensor> out = own.results;
         for (std::size_t i = 0; i < out.size(); ++i)
             if (own.passed_on[i] != kNone) out[i] = given[own.passed_on[i]];
@@ -403,17 +401,17 @@ struct CapturedStep::State {
         Kept& own = *kept_here;
         if (options.when_refused == WhenRefused::run && std::ranges::any_of(given, &Tensor::requires_grad))
             return step(given);
-        if (own.command_list && own.alike >= options.command_lists && std::exchange(confirms, false))
-            own.alike = options.command_lists - 1;
-        if (!own.command_list || own.alike < options.command_lists) return capture(given, signature);
+        if (own.command_list && own.alike >= options.warmup_captures && std::exchange(confirms, false))
+            own.alike = options.warmup_captures - 1;
+        if (!own.command_list || own.alike < options.warmup_captures) return capture(given, signature);
         if (own.valid()) try {
                 auto out = replay(own, given);
-                own.anew = 0;
+                own.recaptures = 0;
                 return out;
             } catch (const StaleCapture&) {
                 if (!own.command_list.stale()) throw;  // by another thread since the check
             }
-        if (++own.anew > kMaxAnew) {
+        if (++own.recaptures > kMaxRecaptures) {
             refuse("a step that changes, from call to call, the weights or guards that its kernels depend on");
             return step(given);
         }
@@ -434,10 +432,12 @@ void host_call(const std::vector<Tensor>& reads, const std::function<void()>& ca
     host_call(call);
 }
 
-CapturedStep::CapturedStep(StepFunction step, const CaptureOptions& options) {
+CapturedStep::CapturedStep(StepFunction step, const CaptureOptions& given) {
+    CaptureOptions options = given;
+    if (options.recordings) options.warmup_captures = *options.recordings;
     if (!step) throw ValueError("capture: expected a function, got an empty one");
-    if (options.command_lists < 1)
-        throw ValueError(fmt::format("capture: expected at least 1 command list, got {}", options.command_lists));
+    if (options.warmup_captures < 1)
+        throw ValueError(fmt::format("capture: expected at least 1 capture, got {}", options.warmup_captures));
     if (options.signatures < 1)
         throw ValueError(fmt::format("capture: expected room for at least 1 signature, got {}", options.signatures));
     state_ = std::make_unique<State>(std::move(step), options);
@@ -462,7 +462,7 @@ bool CapturedStep::replays() const {
     const std::scoped_lock lock(state_->mutex);
     if (state_->kept.empty()) return false;
     const State::Kept& last = *state_->kept.front();
-    return last.command_list && last.alike >= state_->options.command_lists && last.valid();
+    return last.command_list && last.alike >= state_->options.warmup_captures && last.valid();
 }
 
 std::int64_t CapturedStep::replayed() const {
@@ -493,7 +493,7 @@ void CapturedStep::reset() {
     state_->kept.clear();
     state_->others.clear();
     state_->refused.clear();
-    state_->thrown_out = 0;
+    state_->evicted = 0;
 }
 
 void CapturedStep::confirm() {

@@ -63,7 +63,7 @@ void CaptureTracker::reads_grad(const std::shared_ptr<TensorState>& leaf) {
 
 void CaptureTracker::writes_grad(const std::shared_ptr<TensorState>& leaf) { grad_of(leaf).written = true; }
 
-void CaptureTracker::takes_value(const std::shared_ptr<TensorState>& tensor) {
+void CaptureTracker::value_replaced(const std::shared_ptr<TensorState>& tensor) {
     if (const auto place = place_in_used_.find(tensor.get()); place != place_in_used_.end())
         used_[place->second].value = tensor->value.state().get();
 }
@@ -82,7 +82,7 @@ void CaptureTracker::close() {
         if (grad.written) grad.after = grad.leaf.lock()->grad;
 }
 
-bool CaptureTracker::inputs_under_other_names(std::uint64_t capture, const std::vector<Tensor>& inputs) const {
+bool CaptureTracker::inputs_aliased(std::uint64_t capture, const std::vector<Tensor>& inputs) const {
     return std::ranges::any_of(used_, [&](const Used& used) {
         const auto tensor = used.tensor.lock();
         if (!tensor || !tensor->value.computed() || ops::capture_of(tensor->value) == capture) return false;

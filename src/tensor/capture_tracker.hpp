@@ -29,7 +29,7 @@ class CaptureTracker {
     void reads_grad(const std::shared_ptr<TensorState>& leaf);
     void writes_grad(const std::shared_ptr<TensorState>& leaf);
     /// A tensor created by the step was written in place under a graph, and now has another value.
-    void takes_value(const std::shared_ptr<TensorState>& tensor);
+    void value_replaced(const std::shared_ptr<TensorState>& tensor);
     /// True if tensor hooks are allowed, although a replay does not call them.
     bool allows_hooks = true;
 
@@ -44,7 +44,7 @@ class CaptureTracker {
     [[nodiscard]] bool assigned() const noexcept { return assigned_; }
     /// Returns whether a tensor that existed before the step, and is not passed as an input, shares the memory of an
     /// input.
-    [[nodiscard]] bool inputs_under_other_names(std::uint64_t capture, const std::vector<Tensor>& inputs) const;
+    [[nodiscard]] bool inputs_aliased(std::uint64_t capture, const std::vector<Tensor>& inputs) const;
     /// Returns whether the step leaves a gradient in memory of these buffers: the leaf would keep that of the first
     /// call.
     [[nodiscard]] bool leaves_gradient_in(const std::vector<Buffer>& inputs) const;

@@ -125,7 +125,7 @@ OwnResults take_over(std::vector<Tensor>& outputs, std::uint64_t first, const st
 
 }  // namespace
 
-bool running_again() { return again; }
+bool is_recomputing() { return again; }
 
 }  // namespace detail
 
@@ -138,11 +138,11 @@ std::vector<Tensor> checkpoint(const CheckpointedFunction& function, const std::
     std::vector<Tensor> outputs;
     std::vector<ops::RandomCapture::Call> random;
     {
-        ops::RandomCapture command_list;
+        ops::RandomCapture random_capture;
         // Records the graph as without a checkpoint, so that the results are bit-identical, and to find the leaves it
         // uses. Saved tensors are released at the end.
         outputs = detail::call(function, inputs);
-        random = command_list.calls();
+        random = random_capture.calls();
     }
     auto node = std::make_shared<detail::GradNode>();
     node->name = "checkpoint";

@@ -11,7 +11,7 @@
 
 namespace declivity {
 
-using detail::widened;
+using detail::upcast;
 
 namespace {
 
@@ -90,7 +90,7 @@ Tensor multilabel_margin_loss(const Tensor& x, const Tensor& labels, Reduction r
     // (N, label, class)
     const Tensor of_label = detail::as_column(counts), named = logical_and(detail::is_label(safe, classes), of_label),
                  others = logical_not(sum(named, {1}, true) > 0);
-    const Tensor in = reshape(widened(x), {x.size(0), 1, classes});
+    const Tensor in = reshape(upcast(x), {x.size(0), 1, classes});
     const Tensor apart = relu(1 - detail::as_column(detail::picked(in, safe)) + in);
     const Tensor losses = sum(where(logical_and(of_label, others), apart, 0), {1, 2}) / static_cast<double>(classes);
     return call.result(detail::reduced(losses, reduction).to(type));

@@ -49,7 +49,7 @@ Tensor by_parts(const char* name, const Tensor& x, const Tensor& weight, const S
                                            .groups = groups});
     // Summed at their output positions along the depth; those outside of the result are dropped.
     const Tensor by_layer = permute(reshape(parts, {depth, n, out[1], layers, out[3], out[4]}), {0, 3, 1, 2, 4, 5});
-    const Tensor places = detail::window_places(depth, stride[0], layers, dilation[0], x.device()) - padding[0];
+    const Tensor places = detail::window_indices(depth, stride[0], layers, dilation[0], x.device()) - padding[0];
     const Tensor sums = detail::sum_rows(name, reshape(by_layer, {depth * layers, n * out[1] * out[3] * out[4]}),
                                          reshape(places, {depth * layers}), out[2]);
     return permute(reshape(sums, {out[2], n, out[1], out[3], out[4]}), {1, 2, 0, 3, 4});
@@ -60,9 +60,11 @@ Tensor by_parts(const char* name, const Tensor& x, const Tensor& weight, const S
 Tensor conv3d(const Tensor& x, const Tensor& weight, const Tensor& bias, const Conv3dParameters& options) {
     constexpr auto* name = "conv3d";
     const detail::PaddingRecord padding_attribute(options.padding, 3);
-    const FunctionCall call(
-        name, {{"x", x}, {"weight", weight}, {"bias", bias}},
-        {{"stride", options.stride}, padding_attribute.attribute(), {"dilation", options.dilation}, {"groups", options.groups}});
+    const FunctionCall call(name, {{"x", x}, {"weight", weight}, {"bias", bias}},
+                            {{"stride", options.stride},
+                             padding_attribute.attribute(),
+                             {"dilation", options.dilation},
+                             {"groups", options.groups}});
     call.require_defined({"x", "weight"});
     const Dims stride = dims_of(options.stride), dilation = dims_of(options.dilation);
     const detail::ConvInput given(name, x, weight, options.padding, dilation, stride);

@@ -83,7 +83,7 @@ Tensor by_kernels(const Tensor& logits, const Tensor& labels, const ops::CrossEn
         "cross_entropy", {logits, labels}, {made.loss},
         [logits = Saved(logits), labels = Saved(labels), call, statistics = made.statistics,
          divisor = made.divisor](const GradientContext& context) {
-            const ops::View g = context.take_gradient().dense_view();
+            const ops::View g = context.release_gradient().dense_view();
             const ops::View in = logits.get("cross_entropy").dense_view(),
                             targets = labels.get("cross_entropy").dense_view();
             return std::vector{Tensor(ops::cross_entropy_backward(in, targets, call, statistics.view(),
@@ -123,9 +123,9 @@ Tensor of_probabilities(const Tensor& logits, const Tensor& target, const CrossE
 Tensor cross_entropy(const Tensor& logits, const Tensor& target, const CrossEntropyOptions& options,
                      const Tensor& weight) {
     const FunctionCall call("cross_entropy", {{"logits", logits}, {"target", target}, {"weight", weight}},
-                               {{"reduction", options.reduction},
-                                {"label_smoothing", options.label_smoothing},
-                                {"ignore_index", options.ignore_index}});
+                            {{"reduction", options.reduction},
+                             {"label_smoothing", options.label_smoothing},
+                             {"ignore_index", options.ignore_index}});
     call.require_defined({"logits", "target"});
     if (detail::is_narrow(target)) return call.result(cross_entropy(logits, target.to(DType::i64), options, weight));
     if (logits.rank() == 1) {

@@ -106,7 +106,7 @@ Tensor losses_of(const Sequences& all, std::int64_t blank) {
         [x = Saved(all.log_probs), targets = Saved(all.targets), inputs = Saved(all.input_lengths),
          lengths = Saved(all.target_lengths), blank, alphas = made.alphas,
          losses = made.losses](const GradientContext& context) {
-            const ops::View g = context.take_gradient().dense_view();
+            const ops::View g = context.release_gradient().dense_view();
             const ops::CtcOperands operands{x.get(kName).dense_view(), targets.get(kName).dense_view(),
                                             inputs.get(kName).dense_view(), lengths.get(kName).dense_view(), blank};
             return std::vector{Tensor(ops::ctc_loss_backward(operands, alphas.view(), losses.view(), g)), Tensor(),
@@ -144,7 +144,7 @@ Tensor loss_of(const FunctionCall& call, const Tensor& log_probs, const Tensor& 
     const std::int64_t total = targets.rank() == 2 ? targets.size(1) : targets.numel(),
                        width = std::min(longest >= 0 ? longest : total, padded ? total : std::min(total, steps));
     const Tensor rows = padded ? slice(reshape(whole, {n, total}), 1, 0, width) : as_rows(whole, lengths, width);
-    const Sequences all{detail::widened(single ? unsqueeze(x, 1) : x), rows, inputs, lengths};
+    const Sequences all{detail::upcast(single ? unsqueeze(x, 1) : x), rows, inputs, lengths};
     Tensor losses = losses_of(all, options.blank);
     if (longest < 0) {
         const Tensor known =

@@ -13,7 +13,7 @@
 
 namespace declivity {
 
-using detail::widened;
+using detail::upcast;
 
 namespace {
 
@@ -42,7 +42,7 @@ Tensor diff(const Tensor& x, std::int64_t n, std::int64_t axis, const Tensor& pr
     }
     Tensor y = parts.size() == 1 ? x : concat(std::move(parts), along);
     const DType type = y.dtype();
-    if (n > 1) y = widened(y);
+    if (n > 1) y = upcast(y);
     for (std::int64_t left = std::min(n, y.size(along)); left > 0; --left)
         y = y.dtype() == DType::boolean ? right_of(y, along) != left_of(y, along)
                                         : right_of(y, along) - left_of(y, along);
@@ -95,7 +95,7 @@ Tensor trapezoid(const Tensor& y, Scalar dx, std::int64_t axis) {
     call.require_defined({"y"});
     const int along = samples_along("trapezoid", y, axis);
     if (y.size(along) == 0) return call.result(like_without(y, along));
-    const Tensor wide = widened(y), ends = select(wide, along, 0) + select(wide, along, -1);
+    const Tensor wide = upcast(y), ends = select(wide, along, 0) + select(wide, along, -1);
     return call.result(rounded_as(y, (sum(wide, {along}) - ends * 0.5) * dx.to_double()));
 }
 
@@ -104,7 +104,7 @@ Tensor trapezoid(const Tensor& y, const Tensor& x, std::int64_t axis) {
     call.require_defined({"y", "x"});
     const int along = samples_along("trapezoid", y, axis);
     if (y.size(along) == 0) return call.result(like_without(y, along));
-    const Tensor wide = widened(y), dx = distances("trapezoid", y, widened(x), along);
+    const Tensor wide = upcast(y), dx = distances("trapezoid", y, upcast(x), along);
     return call.result(rounded_as(y, sum((left_of(wide, along) + right_of(wide, along)) * dx, {along}) / 2));
 }
 
@@ -112,7 +112,7 @@ Tensor cumulative_trapezoid(const Tensor& y, Scalar dx, std::int64_t axis) {
     const FunctionCall call("cumulative_trapezoid", {{"y", y}}, {{"dx", dx}, {"axis", axis}});
     call.require_defined({"y"});
     const int along = samples_along("cumulative_trapezoid", y, axis);
-    const Tensor wide = widened(y);
+    const Tensor wide = upcast(y);
     const Tensor sums = cumsum((left_of(wide, along) + right_of(wide, along)) * dx, along);
     return call.result(rounded_as(y, sums / 2));
 }
@@ -121,7 +121,7 @@ Tensor cumulative_trapezoid(const Tensor& y, const Tensor& x, std::int64_t axis)
     const FunctionCall call("cumulative_trapezoid", {{"y", y}, {"x", x}}, {{"axis", axis}});
     call.require_defined({"y", "x"});
     const int along = samples_along("cumulative_trapezoid", y, axis);
-    const Tensor wide = widened(y), dx = distances("cumulative_trapezoid", y, widened(x), along);
+    const Tensor wide = upcast(y), dx = distances("cumulative_trapezoid", y, upcast(x), along);
     const Tensor sums = cumsum((left_of(wide, along) + right_of(wide, along)) * dx, along);
     return call.result(rounded_as(y, sums / 2));
 }

@@ -212,8 +212,8 @@ Named joined(Named a, Named b, const Labels& kept) {
         if (!has(a.labels, label) && !has(kept, label)) alone_b.push_back(label);
     DType dtype = a.x.dtype();
     if (!alone_a.empty() || !alone_b.empty()) {  // sums of f16 and bf16 are not rounded before the product
-        a.x = detail::widened(a.x);
-        b.x = detail::widened(b.x);
+        a.x = detail::upcast(a.x);
+        b.x = detail::upcast(b.x);
         dtype = a.x.dtype();
     }
     a.sum_over(alone_a);
@@ -247,7 +247,7 @@ Tensor einsum(std::string_view equation, const std::vector<Tensor>& operands) {
     std::vector<Named> parts;
     for (std::size_t i = 0; i < operands.size(); ++i)
         parts.push_back(
-            named(operands.size() > 2 ? detail::widened(operands[i]) : operands[i], all.operands[i], equation));
+            named(operands.size() > 2 ? detail::upcast(operands[i]) : operands[i], all.operands[i], equation));
     std::vector<std::pair<int, std::int64_t>> sizes;
     for (const Named& part : parts)
         for (const int label : part.labels) {

@@ -90,14 +90,14 @@ struct Rule {
         };
         return detail::decomposed_in_f32(
             [&](const std::vector<Tensor>& in) {
-                return std::vector{detail::sum_to(detail::composed_gradient(function, input,
-                                                                            {.g = in[0],
-                                                                             .a = in[1],
-                                                                             .b = in[2],
-                                                                             .c = in[3],
-                                                                             .y = in[4],
-                                                                             .p = parameter(0),
-                                                                             .q = parameter(1)}),
+                return std::vector{detail::sum_to(detail::decomposed_gradient(function, input,
+                                                                              {.g = in[0],
+                                                                               .a = in[1],
+                                                                               .b = in[2],
+                                                                               .c = in[3],
+                                                                               .y = in[4],
+                                                                               .p = parameter(0),
+                                                                               .q = parameter(1)}),
                                                   shapes[input])};
             },
             {context.gradient(), kept_exactly(0), kept_exactly(1), kept_exactly(2),

@@ -115,7 +115,7 @@ const All& all_of(Function function) {
 
 const GradientRules& gradient_rules(Function function) { return all_of(function).rules; }
 
-Tensor composed_gradient(Function function, std::size_t input, const GradientOperands& operands) {
+Tensor decomposed_gradient(Function function, std::size_t input, const GradientOperands& operands) {
     return all_of(function).compositions[input](operands);
 }
 

@@ -29,6 +29,6 @@ struct GradientRules {
 const GradientRules& gradient_rules(ops::Function function);
 
 /// Gradient for an input, before the sum over broadcast axes.
-Tensor composed_gradient(ops::Function function, std::size_t input, const GradientOperands& operands);
+Tensor decomposed_gradient(ops::Function function, std::size_t input, const GradientOperands& operands);
 
 }  // namespace declivity::detail

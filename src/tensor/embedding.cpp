@@ -60,7 +60,7 @@ void renormalise(const char* name, const Tensor& weight, const Tensor& numbers, 
     if (weight.numel() == 0) return;
     const NoGrad no_grad;
     Tensor table = weight;
-    const Tensor whole = detail::widened(weight.detach());
+    const Tensor whole = detail::upcast(weight.detach());
     const Tensor used = detail::sum_rows(name, ones({numbers.numel(), 1}, {whole.dtype(), whole.device()}), numbers,
                                          weight.size(0)) > 0;
     const Tensor length = norm(whole, p, {1}, true);
@@ -90,7 +90,7 @@ Tensor rows_of(const char* name, const Tensor& weight, const Tensor& numbers, st
             const Tensor all = numbers.get(name);
             const Tensor& given = context.gradient();
             Tensor g = given;
-            if (by_frequency) g = (detail::widened(given) / frequencies(name, all, given, size)).to(given.dtype());
+            if (by_frequency) g = (detail::upcast(given) / frequencies(name, all, given, size)).to(given.dtype());
             // Out-of-range indices are ignored.
             return std::vector{detail::sum_rows(name, g, padding ? where(all == *padding, -1, all) : all, size)};
         },
@@ -197,9 +197,9 @@ Tensor embedding_bag(const Tensor& indices, const Tensor& weight, const Tensor& 
     if (options.max_norm) renormalise(name, weight, numbers, *options.max_norm, options.norm_type);
     Tensor bags = bags_of(indices, offsets, options.include_last_offset);
     if (padding) bags = where(numbers == *padding, -1, bags);
-    Tensor rows = detail::widened(rows_of(name, weight, numbers, padding, options.scale_grad_by_freq));
+    Tensor rows = detail::upcast(rows_of(name, weight, numbers, padding, options.scale_grad_by_freq));
     if (options.mode == BagMode::max) return call.result(largest_of(name, rows, bags, count).to(weight.dtype()));
-    if (per_sample_weights.defined()) rows = rows * reshape(detail::widened(per_sample_weights), {numbers.numel(), 1});
+    if (per_sample_weights.defined()) rows = rows * reshape(detail::upcast(per_sample_weights), {numbers.numel(), 1});
     Tensor y = detail::sum_rows(name, rows, bags, count);
     if (options.mode == BagMode::mean) {
         const Tensor members =

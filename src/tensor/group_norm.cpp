@@ -14,7 +14,7 @@
 
 namespace declivity {
 
-using detail::widened;
+using detail::upcast;
 
 namespace {
 
@@ -46,10 +46,10 @@ Tensor of_rows(const Tensor& x, std::int64_t rows, const Tensor& weight, const T
     const DType type = x.dtype();
     const bool affine = weight.defined() || bias.defined();
     // Rounded once, after the affine function.
-    const Tensor in = reshape(affine ? widened(x) : x, {rows, each});
+    const Tensor in = reshape(affine ? upcast(x) : x, {rows, each});
     Tensor y = reshape(layer_norm(in, {each}, {}, {}, eps), x.shape());
-    if (weight.defined()) y = y * beside(widened(weight), x);
-    if (bias.defined()) y = y + beside(widened(bias), x);
+    if (weight.defined()) y = y * beside(upcast(weight), x);
+    if (bias.defined()) y = y + beside(upcast(bias), x);
     return affine ? y.to(type) : y;
 }
 
@@ -65,10 +65,10 @@ void require_input(std::string_view function, const Tensor& x, double eps) {
 void update(const Tensor& x, const Tensor& running_mean, const Tensor& running_var, double momentum) {
     const NoGrad no_grad;
     const std::int64_t each = elements_behind(x.shape(), 2);
-    const Tensor rows = widened(reshape(x.detach(), {x.size(0), x.size(1), each})), means = mean(rows, {2}, true);
+    const Tensor rows = upcast(reshape(x.detach(), {x.size(0), x.size(1), each})), means = mean(rows, {2}, true);
     const auto moved = [&](const Tensor& running, const Tensor& by) {
         if (running.defined())
-            Tensor(running).copy_((widened(running) * (1 - momentum) + mean(by, {0}) * momentum).to(running.dtype()));
+            Tensor(running).copy_((upcast(running) * (1 - momentum) + mean(by, {0}) * momentum).to(running.dtype()));
     };
     if (running_var.defined())
         moved(running_var, sum(square(rows - means), {2}) / static_cast<double>(std::max<std::int64_t>(1, each - 1)));
@@ -117,7 +117,7 @@ Tensor instance_norm(const Tensor& x, const Tensor& weight, const Tensor& bias, 
         throw ShapeError(fmt::format("{}: expected more than one element per channel in x (N, C, ...), got {}", name,
                                      x.shape().str()));
     // A checkpoint's recomputation does not update them again.
-    if ((running_mean.defined() || running_var.defined()) && x.numel() > 0 && !detail::running_again())
+    if ((running_mean.defined() || running_var.defined()) && x.numel() > 0 && !detail::is_recomputing())
         update(x, running_mean, running_var, options.momentum);
     return call.result(of_rows(x, x.size(0) * x.size(1), weight, bias, options.eps));
 }
@@ -132,7 +132,7 @@ Tensor local_response_norm(const Tensor& x, std::int64_t size, double alpha, dou
             fmt::format("local_response_norm: expected at least 2 axes (N, C, ...) as x, got {}", x.shape().str()));
     if (size < 1) throw ValueError(fmt::format("local_response_norm: expected a size of at least 1, got {}", size));
     const std::int64_t channels = x.size(1);
-    const Tensor wide = widened(x);
+    const Tensor wide = upcast(x);
     Dims before, after;
     for (int axis = 0; axis < x.rank(); ++axis) {
         before.push_back(axis == 1 ? std::min(size / 2, channels) : 0);
@@ -153,7 +153,7 @@ Tensor normalize(const Tensor& x, double p, std::int64_t axis, double eps) {
     if (!(eps >= 0)) throw ValueError(fmt::format("normalize: expected an eps of at least 0, got {}", eps));
     const bool scalar = x.rank() == 0 && (axis == 0 || axis == -1);
     const std::int64_t along = scalar ? 0 : normalize_axis("normalize", axis, x.rank());
-    const Tensor wide = scalar ? reshape(widened(x), {1}) : widened(x);
+    const Tensor wide = scalar ? reshape(upcast(x), {1}) : upcast(x);
     const Tensor length = norm(wide, p, {along}, true);
     const Tensor y = wide / clamp(length, eps, std::numeric_limits<double>::infinity());
     return call.result(reshape(y, x.shape()).to(x.dtype()));

@@ -50,12 +50,12 @@ bool written_in_graph(const Tensor& tensor, std::string_view function, const Ten
                         function, tensor.shape().str()));
     if (CaptureTracker::current() != nullptr && ops::capture_of(state.value) != Capture::current_number())
         Capture::current()->refuse(fmt::format("{} under a graph to a tensor from before the step", function),
-                                   "it would have another graph after each call",
+                                   "it would have another value after each call",
                                    "write under NoGrad, or to a tensor of the step");
     return true;
 }
 
-void require_own_places(std::string_view function, const ops::View& view) {
+void require_no_overlap(std::string_view function, const ops::View& view) {
     for (int axis = 0; axis < view.rank(); ++axis)
         if (view.shape[axis] > 1 && view.strides[axis] == 0)
             throw ShapeError(
@@ -95,7 +95,7 @@ void become(const Tensor& tensor, Tensor made) {
     state.shares.reset();
     made = {};
     refresh_followers(tensor);
-    if (auto* const notes = CaptureTracker::current()) notes->takes_value(tensor.state());
+    if (auto* const notes = CaptureTracker::current()) notes->value_replaced(tensor.state());
 }
 
 Tensor alias(std::string_view name, const Tensor& x, const ops::LazyArray& result, GradientRule rule) {
@@ -106,13 +106,13 @@ Tensor alias(std::string_view name, const Tensor& x, const ops::LazyArray& resul
     return out;
 }
 
-ops::LazyArray given_elements(Tensor& x) {
+ops::LazyArray donated_elements(Tensor& x) {
     (void)x.value();  // reports the use to the capture tracker
     TensorState& state = *x.state();
     return !ops::is_shared(x.state()) && !state.requires_grad ? std::move(state.value) : state.value;
 }
 
-ops::View memory_to_write(const ops::LazyArray& x) {
+ops::View writable_view(const ops::LazyArray& x) {
     const ops::View& from = x.view();
     if (!ops::is_shared(x)) {
         from.buffer.launch_readers();
@@ -135,7 +135,7 @@ namespace {
 /// Memory that may be written in place.
 ops::View writable(const Tensor& tensor, std::string_view function) {
     const ops::View& view = tensor.view();
-    detail::require_own_places(function, view);
+    detail::require_no_overlap(function, view);
     return view;
 }
 

@@ -23,7 +23,7 @@ const ops::LazyArray& used_value(const std::shared_ptr<TensorState>& state, std:
 bool written_in_graph(const Tensor& tensor, std::string_view function, const Tensor& source = {});
 
 /// @throws ShapeError if several elements share memory, as in an expanded tensor
-void require_own_places(std::string_view function, const ops::View& view);
+void require_no_overlap(std::string_view function, const ops::View& view);
 /// @throws TypeError if the result type of `function` does not fit the tensor's type: a fraction into an i32
 void require_fits_type_of(std::string_view function, const Tensor& to, const TensorOrScalar& other);
 /// @throws TypeError for integers and bools, whose quotients are floating point
@@ -36,9 +36,9 @@ void become(const Tensor& tensor, Tensor made);
 Tensor alias(std::string_view name, const Tensor& x, const ops::LazyArray& result, GradientRule rule);
 
 /// Elements of x; donated if x is not shared.
-ops::LazyArray given_elements(Tensor& x);
+ops::LazyArray donated_elements(Tensor& x);
 /// Memory with these elements, to be written in place: their own if it is unshared, otherwise a copy.
-ops::View memory_to_write(const ops::LazyArray& x);
+ops::View writable_view(const ops::LazyArray& x);
 
 /// New value of a part after +=, -=, *= or /=.
 Tensor changed_part(const Tensor& part, ops::Function function, const char* name, const TensorOrScalar& value);

@@ -52,8 +52,7 @@ void refuse_views_of(const Tensor& whole, const Tensor& given) {
     throw ValueError(
         fmt::format("{}: expected a right-hand side with memory of its own when grad mode is on, got one of shape "
                     "{} that is a view of x (select, slice, reshape, ...); write x[...] in its place (y[0] = y[1]), or "
-                    "a clone() of it "
-                    "made in a line before",
+                    "a clone() of it made in a line before",
                     kName, given.shape().str()));
 }
 
@@ -92,7 +91,7 @@ void TensorPart::write(const TensorOrScalar& value) {
     const Tensor part = *this;
     const FunctionCall call(kName, {{"x", whole_}, {"value", value.tensor()}});
     call.results({whole_});
-    detail::require_own_places(kName, whole_.value().view());
+    detail::require_no_overlap(kName, whole_.value().view());
     if (value.is_scalar() && !detail::written_in_graph(whole_, kName)) {
         Tensor(part).fill_(value.scalar());
         return;

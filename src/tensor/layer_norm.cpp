@@ -44,7 +44,7 @@ Tensor normalised(RowNorm kind, const char* name, Tensor x, int inner, const Ten
         name, {x, weight, bias}, {made.out},
         [kind, name, inner, x = Saved(x), weight = Saved(weight), mean = made.mean,
          rstd = made.rstd](const GradientContext& context) {
-            const ops::View g = context.take_gradient().dense_view(), in = x.get(name).dense_view();
+            const ops::View g = context.release_gradient().dense_view(), in = x.get(name).dense_view();
             std::vector<Tensor> gradients(3);
             if (context.needs(0))
                 gradients[0] = Tensor(ops::layer_norm_input_gradient(kind, in, detail::dense_or_none(weight.get(name)),

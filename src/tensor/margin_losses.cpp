@@ -13,12 +13,12 @@
 
 namespace declivity {
 
-using detail::widened;
+using detail::upcast;
 
 namespace {
 
 Tensor distance(const Tensor& a, const Tensor& b, double p, double eps, bool keep_axis = false) {
-    return norm(widened(a) - widened(b) + eps, p, {-1}, keep_axis);
+    return norm(upcast(a) - upcast(b) + eps, p, {-1}, keep_axis);
 }
 
 void require_norm(std::string_view function, double p) {
@@ -49,7 +49,7 @@ Tensor cosine_similarity(const Tensor& x1, const Tensor& x2, std::int64_t axis, 
     const Shape shape = common_shape("cosine_similarity", x1, x2);
     const std::int64_t along = normalize_axis("cosine_similarity", axis, shape.rank());
     if (!(eps >= 0)) throw ValueError(fmt::format("cosine_similarity: expected an eps of at least 0, got {}", eps));
-    const Tensor a = expand(widened(x1), shape), b = expand(widened(x2), shape);
+    const Tensor a = expand(upcast(x1), shape), b = expand(upcast(x2), shape);
     const auto length = [&](const Tensor& x) {
         const Tensor squares = sum(square(x), {along}, true), counts = squares > eps * eps;
         return where(counts, sqrt(where(counts, squares, 1)), eps);
@@ -75,7 +75,7 @@ Tensor margin_ranking_loss(const Tensor& x1, const Tensor& x2, const Tensor& tar
     call.require_defined({"x1", "x2", "target"});
     ops::require_shape("margin_ranking_loss", "x2", x2.shape(), x1.shape());
     const DType type = detail::pair_type("margin_ranking_loss", x1, target, {x2}, "x1");
-    const Tensor losses = detail::at_least_zero(-1 * widened(target) * (widened(x1) - widened(x2)) + margin);
+    const Tensor losses = detail::at_least_zero(-1 * upcast(target) * (upcast(x1) - upcast(x2)) + margin);
     return call.result(detail::reduced(losses, reduction).to(type));
 }
 
@@ -92,7 +92,7 @@ Tensor cosine_embedding_loss(const Tensor& x1, const Tensor& x2, const Tensor& t
     ops::require_shape("cosine_embedding_loss", "the target", target.shape(),
                        x1.rank() == 1 ? Shape{} : Shape{x1.size(0)});
     ops::require_same_device("cosine_embedding_loss", x1.device(), target.device());
-    const Tensor a = widened(x1), b = widened(x2);
+    const Tensor a = upcast(x1), b = upcast(x2);
     const auto along = [](const Tensor& x) { return sum(x, {-1}); };
     const Tensor cosine = along(a * b) * rsqrt((along(square(a)) + 1e-12) * (along(square(b)) + 1e-12));
     const Tensor losses =
@@ -141,7 +141,7 @@ Tensor triplet_margin_with_distance_loss(const Tensor& anchor, const Tensor& pos
     if (!(options.margin > 0))
         throw ValueError(fmt::format("{}: expected a margin above 0, got {}", name, options.margin));
     const auto between = [&](const Tensor& a, const Tensor& b) {
-        return options.distance ? options.distance(widened(a), widened(b)) : distance(a, b, 2, 1e-6);
+        return options.distance ? options.distance(upcast(a), upcast(b)) : distance(a, b, 2, 1e-6);
     };
     Tensor far = between(anchor, negative);
     if (options.swap) far = minimum(far, between(positive, negative));
@@ -159,7 +159,7 @@ Tensor info_nce(const Tensor& query, const Tensor& keys, double temperature, Red
     ops::require_shape("info_nce", "keys", keys.shape(), query.shape());
     if (!(temperature > 0))
         throw ValueError(fmt::format("info_nce: expected a temperature above 0, got {}", temperature));
-    const Tensor logits = matmul(widened(query) / temperature, transpose(widened(keys)));
+    const Tensor logits = matmul(upcast(query) / temperature, transpose(upcast(keys)));
     const Tensor own = arange(0, query.size(0), 1, {DType::i64, query.device()});
     return call.result(cross_entropy(logits, own, {.reduction = reduction}).to(type));
 }

@@ -106,7 +106,7 @@ Operands of_one_type(const char* name, const TensorOrScalar& a, const TensorOrSc
 }
 
 /// Integers and 16-bit floats upcast to f32, to avoid rounding each intermediate result.
-Tensor computed(const Tensor& x) { return is_floating(x.dtype()) ? detail::widened(x) : x.to(DType::f32); }
+Tensor computed(const Tensor& x) { return is_floating(x.dtype()) ? detail::upcast(x) : x.to(DType::f32); }
 /// Converts back to the type of x if that is a floating-point type.
 Tensor rounded_as(const Tensor& x, const Tensor& y) { return is_floating(x.dtype()) ? y.to(x.dtype()) : y; }
 
@@ -171,7 +171,7 @@ Tensor pow(const Tensor& x, Scalar exponent) {
     if (p == -0.5) return of(Function::rsqrt, x);
     if (p == -1) return of(Function::reciprocal, x);
     // In two steps; with f16 and bf16 only the result is rounded.
-    const Tensor wide = detail::widened(x);
+    const Tensor wide = detail::upcast(x);
     if (p == 3) return rounded_as(x, of(Function::square, wide) * wide);
     return elementwise(Function::pow_scalar, {x}, {exponent}, "pow");
 }

@@ -34,9 +34,7 @@ ops::View as_batch(const ops::View& view, std::int64_t batch) {
     for (int axis = rank - 3; axis >= 0; --axis) {
         if (view.shape[axis] == 1) continue;
         if (first) inner = view.strides[axis];
-        else
-            joins = joins && view.strides[axis] == reach;  // a repeated axis (stride 0) has no extent; then all must be
-                                                           // repeated
+        else joins = joins && view.strides[axis] == reach;  // repeated axes (stride 0): all must be repeated
         first = false;
         reach = view.strides[axis] * view.shape[axis];
     }
@@ -71,7 +69,7 @@ Tensor product(const Tensor& a, const Tensor& b) {
     const ops::View left = as_batch(ops::expanded("matmul", in_a, with(m, k)), batch);
     const ops::View right = as_batch(ops::expanded("matmul", in_b, with(k, n)), batch);
     if (!is_floating(a.dtype()) && a.dtype() != DType::boolean)
-        return Tensor(ops::reshaped(ops::matmul_of_integers(left, right), with(m, n)));
+        return Tensor(ops::reshaped(ops::integer_matmul(left, right), with(m, n)));
     return attach_backward(
         "matmul", {a, b}, ops::matmul(left, right, with(m, n)),
         [a = detail::saved_for(b, a), b = detail::saved_for(a, b), of_a = a.shape(),
@@ -90,15 +88,15 @@ Tensor linear_rows(const Tensor& x, const Tensor& weight, const Tensor& bias) {
         throw TypeError(fmt::format(
             "linear: expected f32, f64, f16 or bf16 as x, got {} (convert with .to(DType::f32))", name_of(x.dtype())));
     // Weights stored in 16-bit floats: upcast to x's type for this product, and once more for its gradient.
-    const auto widened = [&](const Tensor& tensor) {
+    const auto upcast = [&](const Tensor& tensor) {
         return x.dtype() == DType::f32 && is_16bit_float(tensor.dtype()) ? tensor.to(x.dtype()) : tensor;
     };
-    const Tensor wide = widened(weight);
+    const Tensor wide = upcast(weight);
     const ops::View &in = x.value().view(), &factor = wide.value().view();
     ops::require_alike("linear", "x", in, "weight", factor);
     std::optional<ops::View> offset;
     if (bias.defined()) {
-        offset = widened(bias).value().view();
+        offset = upcast(bias).value().view();
         ops::require_alike("linear", "x", in, "bias", *offset);
     }
     const ops::LazyArray out = ops::matmul(as_batch(in, 1), as_batch(ops::permuted(factor, {1, 0}), 1),

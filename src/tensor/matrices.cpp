@@ -38,7 +38,7 @@ Shape with(Shape front, std::initializer_list<std::int64_t> last) {
 Batch::Batch(const Tensor& x, int last) : dtype_(x.dtype()), front_(front_of(x, last)) {
     Shape shape{front_.numel()};
     for (int axis = x.rank() - last; axis < x.rank(); ++axis) shape.push_back(x.shape()[axis]);
-    x_ = reshape(is_floating(x.dtype()) ? widened(x) : x, shape);
+    x_ = reshape(is_floating(x.dtype()) ? upcast(x) : x, shape);
 }
 
 Tensor Batch::back(const Tensor& y) const {

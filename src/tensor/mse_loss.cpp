@@ -16,12 +16,12 @@ Tensor mse_loss(const Tensor& x, const Tensor& target, Reduction reduction, cons
     if (weight.defined()) {
         const DType type = detail::pair_type("mse_loss", x, target, {weight});
         ops::require_shape("mse_loss", "the weight", weight.shape(), x.shape());
-        const Tensor losses = square(detail::widened(x) - detail::widened(target));
-        return call.result(detail::weighted(losses, detail::widened(weight), reduction).to(type));
+        const Tensor losses = square(detail::upcast(x) - detail::upcast(target));
+        return call.result(detail::weighted(losses, detail::upcast(weight), reduction).to(type));
     }
     // Squares in f16 overflow early, although their mean may not.
     if (detail::both_half(x, target))
-        return call.result(mse_loss(detail::widened(x), detail::widened(target), reduction).to(x.dtype()));
+        return call.result(mse_loss(detail::upcast(x), detail::upcast(target), reduction).to(x.dtype()));
     return call.result(
         detail::reduced(elementwise(Function::squared_difference, {x, target}, {}, "mse_loss"), reduction));
 }

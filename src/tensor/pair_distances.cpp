@@ -15,7 +15,7 @@
 
 namespace declivity {
 
-using detail::widened;
+using detail::upcast;
 
 namespace {
 
@@ -53,7 +53,7 @@ Tensor cdist(const Tensor& x1, const Tensor& x2, double p) {
         if (x1.size(-axis) != x2.size(-axis) && x1.size(-axis) != 1 && x2.size(-axis) != 1)
             throw ShapeError(fmt::format("cdist: expected batch axes that broadcast to one shape, got {} and {}",
                                          x1.shape().str(), x2.shape().str()));
-    const Tensor apart = unsqueeze(widened(x1), -2) - unsqueeze(widened(x2), -3);
+    const Tensor apart = unsqueeze(upcast(x1), -2) - unsqueeze(upcast(x2), -3);
     // The maximum of no elements is a distance of 0.
     if (apart.size(-1) == 0) return call.result(sum(apart, {-1}).to(x1.dtype()));
     const Tensor y = std::isinf(p) ? largest_difference(apart) : norm(apart, p, {-1});
@@ -100,9 +100,9 @@ Tensor bilinear(const Tensor& x1, const Tensor& x2, const Tensor& weight, const 
     std::int64_t rows = 1;
     for (int axis = 0; axis + 1 < x1.rank(); ++axis) rows *= x1.size(axis);
     const Tensor by_first =
-        matmul(reshape(widened(x1), {rows, ins}), reshape(permute(widened(weight), {1, 0, 2}), {ins, outs * others}));
-    Tensor y = sum(reshape(by_first, {rows, outs, others}) * unsqueeze(reshape(widened(x2), {rows, others}), 1), {2});
-    if (bias.defined()) y = y + widened(bias);
+        matmul(reshape(upcast(x1), {rows, ins}), reshape(permute(upcast(weight), {1, 0, 2}), {ins, outs * others}));
+    Tensor y = sum(reshape(by_first, {rows, outs, others}) * unsqueeze(reshape(upcast(x2), {rows, others}), 1), {2});
+    if (bias.defined()) y = y + upcast(bias);
     return call.result(reshape(y, shape).to(x1.dtype()));
 }
 

@@ -127,8 +127,8 @@ MaxPooled detail::max_pool_planes(const Tensor& x, const ops::Pool2dParameters& 
     const Tensor values = attach_backward(
         "max_pool2d", {x}, made.out,
         [indices = made.indices, parameters, from = x.shape(), maxima](const GradientContext& context) {
-            Tensor g = context.take_gradient();
-            if (maxima.intact() && !grad_enabled())
+            Tensor g = context.release_gradient();
+            if (maxima.is_unmodified() && !grad_enabled())
                 if (const auto before =
                         detail::through_activation(context, 0, g.value(), maxima.get("max_pool2d").view()))
                     g = Tensor(ops::make_lazy(before, g.device()));

@@ -80,7 +80,7 @@ Shape pooled_shape(std::string_view name, const Shape& x, const PoolWindows& win
 WindowTable moved_windows(const PoolWindows& windows, int axis, std::int64_t length, std::int64_t count,
                           const Device& device) {
     const std::int64_t size = windows.kernel_size[axis], spacing = windows.dilation[axis];
-    const Tensor places = window_places(count, windows.stride[axis], size, spacing, device) - windows.padding[axis];
+    const Tensor places = window_indices(count, windows.stride[axis], size, spacing, device) - windows.padding[axis];
     const Tensor counts = (places >= 0) & (places < length);
     // The first valid index of a window.
     const Tensor begin = slice(places, 1, 0, 1);

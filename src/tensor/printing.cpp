@@ -23,7 +23,7 @@ Tensor edges(Tensor x) {
 }
 
 template <class T>
-std::vector<double> widened(const Tensor& x) {
+std::vector<double> upcast(const Tensor& x) {
     const auto values = x.to_vector<T>();
     return {values.begin(), values.end()};
 }
@@ -67,7 +67,7 @@ std::vector<std::string> formatted(const Tensor& x) {
         case DType::bf16:
             break;
     }
-    const auto values = x.dtype() == DType::f64 ? widened<double>(x) : widened<float>(x.to(DType::f32));
+    const auto values = x.dtype() == DType::f64 ? upcast<double>(x) : upcast<float>(x.to(DType::f32));
     double largest = 0, smallest = INFINITY;
     for (const double value : values)
         if (std::isfinite(value) && value != 0) {

@@ -17,7 +17,7 @@
 namespace declivity {
 
 using detail::in_f32;
-using detail::widened;
+using detail::upcast;
 
 namespace {
 
@@ -49,7 +49,7 @@ Tensor scaled(const char* name, const Tensor& x, const Scalar& by) {
 /// beta x + alpha product; f16 and bf16 are rounded to `type` at the end.
 Tensor added(const char* name, const Tensor& given, const Tensor& product, DType type, const AddmmOptions& options) {
     ops::require_alike(name, "x", given.dtype(), given.device(), "the product", type, product.device());
-    const Tensor x = widened(given);
+    const Tensor x = upcast(given);
     bool fits = x.rank() <= product.rank();
     for (int axis = 1; fits && axis <= x.rank(); ++axis)
         fits = x.shape()[-axis] == 1 || x.shape()[-axis] == product.shape()[-axis];
@@ -103,7 +103,7 @@ Tensor addmm(const Tensor& x, const Tensor& a, const Tensor& b, const AddmmOptio
                             {{"beta", options.beta}, {"alpha", options.alpha}});
     call.require_defined({"x", "a", "b"});
     require_ranks("addmm", a, 2, b, 2, "(M, K) x (K, N)");
-    return call.result(added("addmm", x, matmul(widened(a), widened(b)), a.dtype(), options));
+    return call.result(added("addmm", x, matmul(upcast(a), upcast(b)), a.dtype(), options));
 }
 
 Tensor baddbmm(const Tensor& x, const Tensor& a, const Tensor& b, const AddmmOptions& options) {
@@ -111,7 +111,7 @@ Tensor baddbmm(const Tensor& x, const Tensor& a, const Tensor& b, const AddmmOpt
                             {{"beta", options.beta}, {"alpha", options.alpha}});
     call.require_defined({"x", "a", "b"});
     require_ranks("baddbmm", a, 3, b, 3, "(B, M, K) x (B, K, N)");
-    return call.result(added("baddbmm", x, matmul(widened(a), widened(b)), a.dtype(), options));
+    return call.result(added("baddbmm", x, matmul(upcast(a), upcast(b)), a.dtype(), options));
 }
 
 Tensor addbmm(const Tensor& x, const Tensor& a, const Tensor& b, const AddmmOptions& options) {
@@ -122,7 +122,7 @@ Tensor addbmm(const Tensor& x, const Tensor& a, const Tensor& b, const AddmmOpti
     // The sum over the batch is part of the sum over K.
     const std::int64_t batch = a.size(0), m = a.size(1), k = a.size(2), n = b.size(2);
     const Tensor product =
-        matmul(reshape(permute(widened(a), {1, 0, 2}), {m, batch * k}), reshape(widened(b), {batch * k, n}));
+        matmul(reshape(permute(upcast(a), {1, 0, 2}), {m, batch * k}), reshape(upcast(b), {batch * k, n}));
     return call.result(added("addbmm", x, product, a.dtype(), options));
 }
 
@@ -131,7 +131,7 @@ Tensor addmv(const Tensor& x, const Tensor& a, const Tensor& vector, const Addmm
                             {{"beta", options.beta}, {"alpha", options.alpha}});
     call.require_defined({"x", "a", "vector"});
     require_ranks("addmv", a, 2, vector, 1, "(M, K) x (K)");
-    return call.result(added("addmv", x, matmul(widened(a), widened(vector)), a.dtype(), options));
+    return call.result(added("addmv", x, matmul(upcast(a), upcast(vector)), a.dtype(), options));
 }
 
 Tensor addr(const Tensor& x, const Tensor& a, const Tensor& b, const AddmmOptions& options) {
@@ -140,7 +140,7 @@ Tensor addr(const Tensor& x, const Tensor& a, const Tensor& b, const AddmmOption
     ops::require_rank("addr", "a", a.shape(), 1, "M");
     ops::require_rank("addr", "b", b.shape(), 1, "N");
     require_same("addr", a, b);
-    return call.result(added("addr", x, unsqueeze(widened(a), 1) * widened(b), a.dtype(), options));
+    return call.result(added("addr", x, unsqueeze(upcast(a), 1) * upcast(b), a.dtype(), options));
 }
 
 Tensor outer(const Tensor& a, const Tensor& b) {
@@ -186,7 +186,7 @@ Tensor tensordot(const Tensor& a, const Tensor& b, const Dims& axes_a, const Dim
             throw ShapeError(fmt::format("tensordot: expected axes of the same size, got axis {} of {} and {} of {}",
                                          at_a, a.shape().str(), at_b, b.shape().str()));
         // If one of the sizes is 1, the other axis is summed directly.
-        if (size_a != size_b) left = widened(left), right = widened(right);
+        if (size_a != size_b) left = upcast(left), right = upcast(right);
         if (size_a == 1 && size_b != 1) right = sum(right, {at_b}, true).to(right.dtype());
         if (size_b == 1 && size_a != 1) left = sum(left, {at_a}, true).to(left.dtype());
         k *= left.size(at_a);
@@ -273,7 +273,7 @@ Tensor chain_matmul(const std::vector<Tensor>& matrices) {
     }
     const DType type = all[0].dtype();
     if (count > 2)
-        for (Tensor& item : all) item = widened(item);
+        for (Tensor& item : all) item = upcast(item);
     // Matrix chain ordering by dynamic programming (Cormen et al., 14.2).
     std::vector<std::vector<double>> cost(count, std::vector<double>(count, 0));
     std::vector<std::vector<std::size_t>> cut(count, std::vector<std::size_t>(count, 0));
@@ -343,7 +343,7 @@ Tensor vecdot(const Tensor& a, const Tensor& b, std::int64_t axis) {
     require_same("vecdot", a, b);
     const Shape shape = broadcast_shapes("vecdot", a.shape(), b.shape());
     const int along = normalize_axis("vecdot", axis, shape.rank());
-    return call.result(sum(widened(a) * widened(b), {along}).to(a.dtype()));
+    return call.result(sum(upcast(a) * upcast(b), {along}).to(a.dtype()));
 }
 
 }  // namespace declivity

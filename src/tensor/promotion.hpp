@@ -24,8 +24,7 @@ class Promotion {
   private:
     static void add(std::optional<DType>& all, DType type);
 
-    std::optional<DType> of_tensors_, of_single_, of_numbers_;  // types of tensors with axes; of tensors without axes;
-                                                                // of numbers
+    std::optional<DType> of_tensors_, of_single_, of_numbers_;  // tensors with axes; without axes; numbers
 };
 
 }  // namespace declivity::detail

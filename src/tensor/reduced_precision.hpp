@@ -7,12 +7,12 @@
 namespace declivity::detail {
 
 /// Upcasts f16 and bf16 to f32; other tensors, including undefined ones, are returned unchanged.
-inline Tensor widened(const Tensor& x) { return x.defined() ? x.to(compute_type(x.dtype())) : x; }
+inline Tensor upcast(const Tensor& x) { return x.defined() ? x.to(compute_type(x.dtype())) : x; }
 
 /// function(inputs...) of inputs upcast to f32, rounded to `type`: no intermediate result is rounded to f16 or bf16.
 template <class Function, class... Inputs>
 Tensor in_f32(DType type, const Function& function, const Inputs&... inputs) {
-    return function(widened(inputs)...).to(type);
+    return function(upcast(inputs)...).to(type);
 }
 
 /// Returns whether both are of one 16-bit float type. If the types differ, the function itself rejects them.

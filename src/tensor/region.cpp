@@ -87,7 +87,8 @@ Tensor Region::of(const Tensor& whole, std::string_view name) const {
             const Tensor& g = context.gradient();
             return std::vector{with_region("slice_scatter", zeros(from, {g.dtype(), g.device()}), g, region)};
         }
-        context.give_region(0, context.take_gradient(), [region](const ops::View& view) { return region.of(view); });
+        context.accumulate_region(0, context.release_gradient(),
+                                  [region](const ops::View& view) { return region.of(view); });
         return std::vector<Tensor>(1);
     });
 }
@@ -96,7 +97,7 @@ namespace {
 
 /// The gradient with the overwritten region set to 0.
 Tensor without(Tensor gradient, const Region& region) {
-    const ops::View out = memory_to_write(given_elements(gradient));
+    const ops::View out = writable_view(donated_elements(gradient));
     const BufferWrite write(out.buffer);
     ops::fill(region.of(out), 0, "slice_scatter");
     return Tensor(out);
@@ -104,7 +105,7 @@ Tensor without(Tensor gradient, const Region& region) {
 
 std::vector<Tensor> gradients(const GradientContext& context, const Region& region) {
     std::vector<Tensor> out(2);
-    Tensor g = context.take_gradient();
+    Tensor g = context.release_gradient();
     if (context.needs(1)) out[1] = grad_enabled() ? region.of(g) : Tensor(region.of(g.view()));
     if (!context.needs(0)) return out;
     if (grad_enabled()) {
@@ -121,8 +122,8 @@ std::vector<Tensor> gradients(const GradientContext& context, const Region& regi
 Tensor with_region(const char* name, const Tensor& x, ops::LazyArray& elements, Tensor src, const Region& region) {
     ops::require_alike(name, "x", elements.dtype(), elements.device(), "src", src.dtype(), src.device());
     ops::require_shape(name, "src", src.shape(), region.shape());
-    const ops::View out = memory_to_write(elements);
-    ops::evaluate_into(name, given_elements(src), region.of(out));
+    const ops::View out = writable_view(elements);
+    ops::evaluate_into(name, donated_elements(src), region.of(out));
     elements = out;
     return attach_backward(
         name, {x, src}, out, [region](const GradientContext& context) { return gradients(context, region); },
@@ -130,7 +131,7 @@ Tensor with_region(const char* name, const Tensor& x, ops::LazyArray& elements, 
 }
 
 Tensor with_region(const char* name, Tensor x, Tensor src, const Region& region) {
-    ops::LazyArray elements = given_elements(x);
+    ops::LazyArray elements = donated_elements(x);
     return with_region(name, x, elements, std::move(src), region);
 }
 

@@ -14,7 +14,7 @@
 
 namespace declivity {
 
-using detail::widened;
+using detail::upcast;
 
 namespace {
 
@@ -60,7 +60,7 @@ struct BoxPair {
     Tensor both, either;  // areas
 
     BoxPair(std::string_view function, const Tensor& boxes1, const Tensor& boxes2)
-        : type(checked(function, boxes1, boxes2)), a(widened(boxes1)), b(widened(boxes2)) {
+        : type(checked(function, boxes1, boxes2)), a(upcast(boxes1)), b(upcast(boxes2)) {
         const Boxes common = inner(a, b);
         const Tensor overlap = logical_and(common.x2 > common.x1, common.y2 > common.y1);
         both = where(overlap, common.area(), 0);
@@ -95,7 +95,7 @@ Tensor dice_loss(const Tensor& x, const Tensor& target, double smooth, Reduction
                             {{"smooth", smooth}, {"reduction", reduction}});
     call.require_defined({"x", "target"});
     const DType type = detail::pair_type("dice_loss", x, target);
-    const Tensor p = widened(as_regions("dice_loss", x)), t = as_regions("dice_loss", target).to(compute_type(type));
+    const Tensor p = upcast(as_regions("dice_loss", x)), t = as_regions("dice_loss", target).to(compute_type(type));
     const Tensor losses = 1 - (2 * sum(p * t, {2}) + smooth) / (sum(p, {2}) + sum(t, {2}) + smooth);
     return call.result(detail::reduced(losses, reduction).to(type));
 }
@@ -112,7 +112,7 @@ Tensor tversky_loss(const Tensor& x, const Tensor& target, const TverskyLossOpti
             throw ValueError(fmt::format("tversky_loss: expected alpha and beta of at least 0, got {} and {}",
                                          options.alpha, options.beta));
     const DType type = detail::pair_type("tversky_loss", x, target);
-    const Tensor p = widened(as_regions("tversky_loss", x)),
+    const Tensor p = upcast(as_regions("tversky_loss", x)),
                  t = as_regions("tversky_loss", target).to(compute_type(type));
     const Tensor hits = sum(p * t, {2}) + options.smooth;
     const Tensor missed = options.alpha * sum(p * (1 - t), {2}) + options.beta * sum((1 - p) * t, {2});
@@ -126,7 +126,7 @@ Tensor box_iou(const Tensor& boxes1, const Tensor& boxes2) {
         if (boxes.rank() != 2 || boxes.size(1) != 4)
             throw ShapeError(fmt::format("box_iou: expected {} of shape (N, 4), got {}", name, boxes.shape().str()));
     const DType type = detail::loss_type("box_iou", "boxes1", boxes1, {boxes2});
-    const Boxes a(reshape(widened(boxes1), {boxes1.size(0), 1, 4})), b(widened(boxes2));
+    const Boxes a(reshape(upcast(boxes1), {boxes1.size(0), 1, 4})), b(upcast(boxes2));
     const Boxes common = inner(a, b);
     const Tensor both = detail::at_least_zero(common.width()) * detail::at_least_zero(common.height());
     return call.result((both / (a.area() + b.area() - both)).to(type));

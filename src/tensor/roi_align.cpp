@@ -182,8 +182,8 @@ Tensor roi_pool(const Tensor& x, const Tensor& boxes, Size2 output_size, double 
     }
     // The kernel finds the indices of the maxima; take_rows gathers them, which is differentiable.
     const Tensor wide = x.detach().to(compute_type(x.dtype()));
-    const Tensor first(ops::roi_pool_places(wide.dense_view(), regions.boxes.dense_view(), regions.images.dense_view(),
-                                            output_size, spatial_scale));
+    const Tensor first(ops::roi_pool_indices(wide.dense_view(), regions.boxes.dense_view(), regions.images.dense_view(),
+                                             output_size, spatial_scale));
     const Tensor places = first.to(DType::i64),
                  plane = reshape(regions.images, {k, 1, 1, 1}) * channels +
                          reshape(arange(0, channels, 1, {DType::i64, x.device()}), {1, channels, 1, 1});

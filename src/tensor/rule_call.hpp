@@ -31,8 +31,7 @@ struct RuleCall {
     std::vector<const std::shared_ptr<GradNode>*> activations;
     bool retain_graph = false;
 
-    std::vector<bool> passed = std::vector<bool>(activations.size());  // whether the rule differentiated through the
-                                                                       // activation
+    std::vector<bool> passed = std::vector<bool>(activations.size());  // true if differentiated through
     std::vector<GradientRegion> regions = {};                          // partial gradients returned by the rule
 };
 

@@ -68,8 +68,8 @@ Tensor gather_weighted_sum(const char* name, const Tensor& rows, const Tensor& n
                 gradients[0] = sum_rows(name, parts, reshape(numbers, {places * k}), saved_rows.get(name).size(0));
             }
             if (context.needs(1))
-                gradients[1] = Tensor(ops::weighted_rows_weights(saved_rows.get(name).dense_view(),
-                                                                 numbers.dense_view(), g.dense_view()));
+                gradients[1] = Tensor(ops::gather_weighted_sum_backward_weights(saved_rows.get(name).dense_view(),
+                                                                                numbers.dense_view(), g.dense_view()));
             return gradients;
         },
         [name, numbers](const std::vector<Tensor>& in) {

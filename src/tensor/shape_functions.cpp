@@ -183,8 +183,7 @@ Tensor pad(const Tensor& x, const Dims& before, const Dims& after, Scalar value)
     if (!fits)
         throw ShapeError(
             fmt::format("pad: expected a number before and after each of {} axes, which crop no more than its size, "
-                        "got {} and {} "
-                        "for {}",
+                        "got {} and {} for {}",
                         x.rank(), before.str(), after.str(), x.shape().str()));
     if (!(shape == x.shape())) {  // cropped first
         Tensor inner = x;

@@ -42,7 +42,7 @@ Tensor apply(SoftmaxKind kind, const char* name, Tensor x, std::int64_t axis) {
                 return std::vector{kind == SoftmaxKind::softmax ? y * (g - sum(g * y, {along}, true))
                                                                 : g - exp(y) * sum(g, {along}, true)};
             }
-            const ops::View g = context.take_gradient().dense_view(), y = result.get(name).dense_view();
+            const ops::View g = context.release_gradient().dense_view(), y = result.get(name).dense_view();
             return std::vector{Tensor(ops::softmax_backward(kind, y, g, along))};
         },
         RuleKind::differentiable);

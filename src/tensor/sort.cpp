@@ -317,9 +317,9 @@ Histogram counted(const Tensor& flat, const Tensor& edges, const HistogramOption
     const Tensor inside = (flat >= select(edges, 0, 0)) & (flat <= select(edges, 0, bins));
     const Tensor place = minimum(searchsorted(edges, flat, true) - 1, bins - 1);
     const Tensor weight = options.weight.defined()
-                              ? detail::widened(reshape(options.weight.detach(), {flat.numel(), 1}))
+                              ? detail::upcast(reshape(options.weight.detach(), {flat.numel(), 1}))
                               : ones({flat.numel(), 1}, {compute_type(flat.dtype()), flat.device()});
-    const Tensor wide = detail::widened(edges);
+    const Tensor wide = detail::upcast(edges);
     Tensor counts = reshape(detail::sum_rows("histogram", weight, where(inside, place, -1), bins), {bins});
     if (options.density) counts = counts / sum(counts) / (slice(wide, 0, 1, bins + 1) - slice(wide, 0, 0, bins));
     return {counts.to(flat.dtype()), edges};

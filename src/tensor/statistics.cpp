@@ -18,7 +18,7 @@
 
 namespace declivity {
 
-using detail::widened;
+using detail::upcast;
 
 namespace {
 
@@ -36,7 +36,7 @@ Tensor nanmean(const Tensor& x, const Dims& axes, bool keep_axes) {
     const FunctionCall call("nanmean", {{"x", x}}, {{"axes", axes}, {"keep_axes", keep_axes}});
     call.require_defined({"x"});
     ops::require_real("nanmean", "x", x.dtype());
-    const Tensor wide = widened(x), count = sum(!isnan(x), axes, keep_axes);
+    const Tensor wide = upcast(x), count = sum(!isnan(x), axes, keep_axes);
     return call.result((sum(without_nan(wide), axes, keep_axes) / count.to(wide.dtype())).to(x.dtype()));
 }
 
@@ -114,7 +114,7 @@ Tensor cov(const Tensor& x, std::int64_t correction, const Tensor& fweights, con
                             {{"correction", correction}});
     call.require_defined({"x"});
     require_variables("cov", x);
-    const Tensor wide = is_floating(x.dtype()) ? widened(x) : x.to(DType::f32);
+    const Tensor wide = is_floating(x.dtype()) ? upcast(x) : x.to(DType::f32);
     const Tensor rows = x.rank() == 2 ? wide : reshape(wide, {1, x.numel()});
     require_weights("fweights", fweights, rows, false);
     require_weights("aweights", aweights, rows, true);
@@ -125,7 +125,7 @@ Tensor cov(const Tensor& x, std::int64_t correction, const Tensor& fweights, con
         const Tensor centred = rows - mean(rows, {1}, true);
         sums = matmul(centred, transpose(centred)) * (1 / std::max(0.0, n - off));
     } else {
-        const Tensor a = widened(aweights);
+        const Tensor a = upcast(aweights);
         Tensor weights = a.defined() ? a : fweights.to(rows.dtype());
         if (a.defined() && fweights.defined()) weights = a * fweights;
         const Tensor total = sum(weights);
@@ -142,7 +142,7 @@ Tensor corrcoef(const Tensor& x) {
     const FunctionCall call("corrcoef", {{"x", x}});
     call.require_defined({"x"});
     require_variables("corrcoef", x);
-    const Tensor c = cov(is_16bit_float(x.dtype()) ? widened(x) : x);
+    const Tensor c = cov(is_16bit_float(x.dtype()) ? upcast(x) : x);
     const Tensor deviations = sqrt(c.rank() == 0 ? c : diag(c));
     const Tensor scaled = c.rank() == 0 ? c / c : clamp(c / unsqueeze(deviations, 1) / deviations, -1.0, 1.0);
     return call.result(is_16bit_float(x.dtype()) ? scaled.to(x.dtype()) : scaled);
@@ -159,7 +159,7 @@ Tensor renorm(const Tensor& x, double p, std::int64_t axis, double maxnorm) {
     Dims others;
     for (int i = 0; i < x.rank(); ++i)
         if (i != along) others.push_back(i);
-    const Tensor wide = widened(x), norms = norm(wide, p, others, true);
+    const Tensor wide = upcast(x), norms = norm(wide, p, others, true);
     return call.result((wide * where(norms > maxnorm, maxnorm / (norms + 1e-7), 1.0)).to(x.dtype()));
 }
 

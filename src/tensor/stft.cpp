@@ -19,8 +19,7 @@
 namespace declivity {
 namespace {
 
-constexpr std::int64_t kMaxOverlaps = 32;  // overlapping frames per sample up to which a sum of as many parts is
-                                           // efficient
+constexpr std::int64_t kMaxOverlaps = 32;  // up to so many frames per sample, one sum for each is efficient
 
 /// Overlap-add of frames (B, frames, n) at distance `hop`: (B, length), zero-padded where it is longer.
 Tensor overlapped(const Tensor& frames, std::int64_t hop, std::int64_t length) {
@@ -118,7 +117,7 @@ Tensor stft(const Tensor& x, std::int64_t n_fft, const StftOptions& options) {
         throw ShapeError(fmt::format("stft: expected x of shape (T) or (B, T), got {}", x.shape().str()));
     if (is_16bit_float(x.dtype()) && (!window.defined() || window.dtype() == x.dtype())) {
         StftOptions wide = options;
-        wide.window = detail::widened(window);
+        wide.window = detail::upcast(window);
         return call.result(detail::in_f32(
             x.dtype(), [&](const Tensor& in) { return stft(in, n_fft, wide); }, x));
     }
@@ -151,7 +150,7 @@ Tensor istft(const Tensor& x, std::int64_t n_fft, const IstftOptions& options) {
                                      frequencies, n_fft, x.shape().str()));
     if (is_16bit_float(x.dtype())) {
         IstftOptions wide = options;
-        wide.window = detail::widened(window);
+        wide.window = detail::upcast(window);
         return call.result(detail::in_f32(
             x.dtype(), [&](const Tensor& in) { return istft(in, n_fft, wide); }, x));
     }

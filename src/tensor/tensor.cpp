@@ -151,7 +151,7 @@ Tensor Tensor::clone() const {
     ops::copy(from, out);
     if (!any_requires_grad({*this})) return call.result(Tensor(out));
     return call.result(attach_backward(
-        "clone", {*this}, out, [](const GradientContext& context) { return std::vector{context.take_gradient()}; },
+        "clone", {*this}, out, [](const GradientContext& context) { return std::vector{context.release_gradient()}; },
         RuleKind::differentiable));
 }
 

@@ -104,15 +104,14 @@ struct Activation {
 /// One call of a differentiable function.
 struct GradNode {
     std::string name;
-    std::uint64_t sequence = 0;  // increases with each call, so a node's number is larger than those of all nodes it
-                                 // depends on
+    std::uint64_t sequence = 0;  // increases with each call: larger than those of all nodes it depends on
     std::vector<Edge> edges;     // one for each input
     std::vector<OutputInfo> outputs;
     GradientRule rule;  // empty once used
     RuleKind kind = RuleKind::opaque;
     std::optional<Activation> activation;
     std::function<std::vector<Tensor>()> recompute;  // instead of a rule: recomputes the function with its full graph
-    ScopePath scope;                             // module scope of the call
+    ScopePath scope;                                 // module scope of the call
 
     ~GradNode();
 };
@@ -134,7 +133,7 @@ class FlagScope {
 };
 
 /// Returns whether a checkpointed function is being recomputed for its gradients: side effects must not happen twice.
-bool running_again();
+bool is_recomputing();
 
 /// For functions that access a tensor before other checks.
 inline void require_defined(std::string_view function, const Tensor& tensor) {

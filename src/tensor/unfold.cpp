@@ -18,8 +18,8 @@
 namespace declivity {
 namespace detail {
 
-Tensor window_places(std::int64_t windows, std::int64_t step, std::int64_t size, std::int64_t spacing,
-                     const Device& device) {
+Tensor window_indices(std::int64_t windows, std::int64_t step, std::int64_t size, std::int64_t spacing,
+                      const Device& device) {
     const TensorOptions whole{DType::i64, device};
     return reshape(arange(0, windows, 1, whole) * step, {windows, 1}) +
            reshape(arange(0, size, 1, whole) * spacing, {1, size});
@@ -53,7 +53,7 @@ Tensor sum_of_windows(const Tensor& x, int axis, std::int64_t length, std::int64
     }
     const std::int64_t each = shape.numel() / std::max<std::int64_t>(1, length);
     const Tensor rows = reshape(permute(x, order), {windows * size, each});
-    const Tensor places = reshape(window_places(windows, step, size, spacing, x.device()), {windows * size});
+    const Tensor places = reshape(window_indices(windows, step, size, spacing, x.device()), {windows * size});
     return permute(reshape(sum_rows("unfold_axis", rows, places, length), shape), back);
 }
 

@@ -8,8 +8,8 @@
 namespace declivity::detail {
 
 /// i step + k spacing for windows i and their elements k: (windows, size), i64.
-Tensor window_places(std::int64_t windows, std::int64_t step, std::int64_t size, std::int64_t spacing,
-                     const Device& device);
+Tensor window_indices(std::int64_t windows, std::int64_t step, std::int64_t size, std::int64_t spacing,
+                      const Device& device);
 
 /// Sliding windows of an axis, which becomes the axis of windows; a new last axis has their elements, `spacing` apart.
 /// A view of x, in which an element may appear in several windows.

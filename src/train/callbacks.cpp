@@ -35,6 +35,7 @@ double metric_of(std::string_view callback, const EpochMetrics& metrics, const s
 }  // namespace
 
 Checkpoint::Checkpoint(CheckpointOptions options) : options_(std::move(options)) {
+    if (options_.monitor.metric.empty()) options_.monitor.metric = options_.monitor.figure;
     if (options_.every_steps < 0 || (options_.every_steps > 0 && options_.last.empty()))
         throw ValueError(
             fmt::format("Checkpoint: expected every_steps of at least 0, and a path as `last` with it, got {}",
@@ -86,6 +87,7 @@ void LearningRate::before_step(Trainer& trainer) {
 
 EarlyStopping::EarlyStopping(std::int64_t patience, double margin, Monitor monitor)
     : patience_(patience), margin_(margin), monitor_(std::move(monitor)) {
+    if (monitor_.metric.empty()) monitor_.metric = monitor_.figure;
     if (patience < 1)
         throw ValueError(fmt::format("EarlyStopping: expected a patience of at least 1 epoch, got {}", patience));
 }

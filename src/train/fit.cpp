@@ -50,8 +50,7 @@ void check(const FitOptions& options, const Trainer::State& state) {
                                      options.accumulate));
     if (!state.of_model() && (options.accumulate != 1 || options.clip_norm != 0))
         throw ValueError(
-            "Trainer::fit: expected accumulate and clip_norm only with a model and a loss; a step of the program's "
-            "own "
+            "Trainer::fit: expected accumulate and clip_norm only with a model and a loss; a step of the program's own "
             "accumulates and clips gradients itself");
     for (const auto& callback : options.callbacks)
         if (!callback) throw ValueError("Trainer::fit: expected callbacks, got a null pointer among them");
@@ -90,6 +89,7 @@ Fit::Fit(Trainer& trainer, Trainer::State& state, const data::Dataset& train,
       state_(state),
       validation_(validation),
       options_(options),
+      capture_(options.capture ? options.capture : options.record),
       scope_(state, options),
       loader_(train, {.batch = options.batch,
                       .shuffle = options.shuffle && !options.sampler,
@@ -104,7 +104,7 @@ Fit::Fit(Trainer& trainer, Trainer::State& state, const data::Dataset& train,
                      : options.accumulate == 1 ? &Fit::model_step
                                                : &Fit::add_gradients)),
       apply_([this](const std::vector<Tensor>&) { return apply_gradients(), std::vector<Tensor>{}; },
-             {.when_refused = WhenRefused::run, .command_lists = 2, .device = state.device}),
+             {.when_refused = WhenRefused::run, .warmup_captures = 2, .device = state.device}),
       begin_([this](const std::vector<Tensor>&) { return begin_group(), std::vector<Tensor>{}; },
              {.when_refused = WhenRefused::run, .device = state.device}),
       save_([this](const std::vector<Tensor>&) { return rollback_->save(), std::vector<Tensor>{}; },
@@ -143,9 +143,9 @@ CapturedStep Fit::captured(void (Fit::*commands)(const data::Batch&)) {
         },
         // The effects of parameter hooks are unknown.
         {.when_refused = WhenRefused::run,
-         .command_lists = 2,
+         .warmup_captures = 2,
          .device = state_.device,
-         .hooks = options_.record.value_or(false)});
+         .hooks = capture_.value_or(false)});
 }
 
 bool Fit::ended() const { return state_.stop || detail::InterruptGuard::interrupted(); }
@@ -273,7 +273,7 @@ void Fit::one_step() {
 }
 
 void Fit::save_for_rollback() {
-    if (options_.record.value_or(true)) save_({});
+    if (capture_.value_or(true)) save_({});
     else rollback_->save();
     saved_ = true;
 }
@@ -325,7 +325,7 @@ void Fit::undo(std::int64_t first) noexcept {
 
 void Fit::call(CapturedStep& captured, const data::Batch& batch) {
     current_ = &batch;
-    if (options_.record.value_or(true)) {
+    if (capture_.value_or(true)) {
         captured(batch.tensors());
         state_.replays.replayed = step_.replayed();
         if (state_.replays.refused.empty()) state_.replays.refused = step_.refused();
@@ -350,9 +350,9 @@ void Fit::accumulated() {
     }
     save_for_rollback();
     // Replayed batches have gradients for the same parameters each time; otherwise each step determines them.
-    if (!options_.record.value_or(true) || !step_.refused().empty())
+    if (!capture_.value_or(true) || !step_.refused().empty())
         for (Accumulated& sum : sums_) sum.used = false;
-    const bool may_capture = options_.record.value_or(true);
+    const bool may_capture = capture_.value_or(true);
     if (may_capture) begin_({});
     else begin_group();
     for (std::int64_t i = first; i < end; ++i) one_batch(next_batch());
@@ -442,7 +442,7 @@ void Fit::refuse_unless_capture_safe() const {
 
 /// Reason why a replay may differ from a call of the step; empty if every part is declared capture-safe.
 std::string Fit::not_capture_safe() const {
-    if (options_.record) return {};  // declared by the program
+    if (capture_) return {};  // declared by the program
     if (!state_.of_model()) return "the step is a function of the program's own (FitOptions::record)";
     if (const std::string module = state_.modules[0].module.not_capture_safe(); !module.empty())
         return fmt::format("{} is not declared capture-safe (nn::Module::capture_safe, FitOptions::record)", module);

@@ -88,6 +88,7 @@ class Fit {
     Trainer::State& state_;
     const std::vector<NamedDataset>& validation_;
     const FitOptions& options_;
+    const std::optional<bool> capture_;  // FitOptions::capture
     FitScope scope_;
     data::Loader loader_;
     StepOf own_;

@@ -1,8 +1,8 @@
 #!/bin/sh
 # tests/consumer/bare_debian.sh link|subdirectory|package|installed
 #
-# Does on a machine with nothing but git and a shell, as root, what README says under "Link it", word for word, and builds
-# and runs the consumer program. Everything that is missing is installed; try it in a container or a chroot.
+# Runs the commands of README's "Link it" on a machine with only git and a shell, as root, and builds and runs the consumer
+# program. Installs everything that is missing; run it in a container or a chroot.
 #   link          builds and installs by the first commands; then find_package and pkg-config
 #   subdirectory  the sources within the consumer's project
 #   package       ./bootstrap package, and `installed`
@@ -20,12 +20,12 @@ section() {
         if [ "$1" = cmake ]; then sed -n '/^```cmake/,/^```$/p' | sed '/^```/d'; else sed -n 's/^    //p'; fi
 }
 get() { apt-get -q -y install --no-install-recommends "$@" >"$scratch/apt.log" 2>&1 || { cat "$scratch/apt.log"; exit 1; }; }
-# trained PROGRAM: it runs and says so.
+# trained PROGRAM: the program runs and trains.
 trained() {
     (cd "$scratch" && "$1" | tee said)
     grep -q '^saved, loaded and compared$' "$scratch/said"
 }
-# by_cmake COMMAND: a project made of README's lines.
+# by_cmake COMMAND: a project from README's lines.
 by_cmake() {
     say "find_package: $1"
     rm -rf "$scratch/project" && mkdir "$scratch/project"
@@ -39,7 +39,7 @@ by_cmake() {
     (cd "$scratch/project" && sh -euc "$1")
     trained "$scratch/project/build/program"
 }
-# by_pkg_config: README's lines that speak of it.
+# by_pkg_config: README's lines about pkg-config.
 by_pkg_config() {
     say "pkg-config"
     command -v pkg-config >/dev/null || get pkg-config

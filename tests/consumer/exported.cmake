@@ -1,11 +1,11 @@
 # cmake -DNM=nm -DOBJECT=<program's object file> -DLIBRARY=<shared library> -DARCHIVE=<static library> -DHEADERS=<folder> -P exported.cmake
 #
-# Fails where the object file needs something of Declivity's that the shared library does not hand out, and where a class
-# in a public header has functions in the library and no DECLIVITY_API.
+# Fails if the object file needs a symbol of Declivity that the shared library does not export, or if a class in a public
+# header has functions in the library and no DECLIVITY_API.
 cmake_minimum_required(VERSION 3.25)
 execute_process(COMMAND ${NM} --undefined-only --format=posix ${OBJECT} OUTPUT_VARIABLE needed COMMAND_ERROR_IS_FATAL ANY)
 execute_process(COMMAND ${NM} --dynamic --defined-only --format=posix ${LIBRARY} OUTPUT_VARIABLE exported COMMAND_ERROR_IS_FATAL ANY)
-# Names as the compiler writes them, of the namespace or with types of it.
+# Mangled names of the namespace, or with its types.
 string(REGEX MATCHALL "[^ \n]*9declivity[^ \n]*" needed "${needed}")
 string(REGEX MATCHALL "(^|\n)[^ \n]+" exported "${exported}")
 list(TRANSFORM exported STRIP)
@@ -40,7 +40,7 @@ set(complaints "")
 foreach(function IN LISTS functions)
     if(function MATCHES "declivity::(([a-z_0-9]+::)*([A-Z][A-Za-z0-9]*)::.*)" AND CMAKE_MATCH_3 IN_LIST hidden_classes)
         set(name "${CMAKE_MATCH_1}")
-        if(NOT name MATCHES "^detail::")  # the library's own, wherever they stand
+        if(NOT name MATCHES "^detail::")  # internal, in any header
             string(APPEND complaints "${name}\n")
         endif()
     endif()

@@ -2,11 +2,11 @@
 #       -DTOOLS=ON|OFF [-DKIND=static|shared] [-DPKG_CONFIG=...] -P run.cmake
 #
 # Builds the consumer program and runs it. HOW:
-#   install       nothing yet: installs the library to FOLDER/both, and to FOLDER/static without the shared one
+#   install       only installs the library to FOLDER/both, and to FOLDER/static without the shared one
 #   find_package  against what `install` installed, the library of this KIND
-#   pkg_config    the same by the compiler alone
+#   pkg_config    the same with only the compiler
 #   subdirectory  against the sources, both libraries
-#   deb           makes Debian packages and builds against what they hold
+#   deb           makes Debian packages and builds against their contents
 cmake_minimum_required(VERSION 3.25)
 
 function(run)
@@ -17,7 +17,7 @@ function(run)
     endif()
 endfunction()
 
-# Runs the program and looks at what it says; `shared` tells whether it must be linked with the shared library.
+# Runs the program and checks its output; `shared` is whether it must be linked with the shared library.
 function(check program shared)
     execute_process(COMMAND ${program} ${program}.safetensors RESULT_VARIABLE code OUTPUT_VARIABLE output)
     message("${output}")
@@ -30,12 +30,12 @@ function(check program shared)
         execute_process(COMMAND ${READELF} -d ${program} OUTPUT_VARIABLE needed)
         string(FIND "${needed}" "libdeclivity" at)
         if(needed MATCHES "NEEDED" AND ((shared AND at EQUAL -1) OR (NOT shared AND NOT at EQUAL -1)))
-            message(FATAL_ERROR "${program}: shared is wanted to be ${shared}, and it needs:\n${needed}")
+            message(FATAL_ERROR "${program}: expected shared to be ${shared}, and it needs:\n${needed}")
         endif()
     endif()
 endfunction()
 
-# All files of include/declivity, and no others, lie in `folder`.
+# Checks that `folder` has all files of include/declivity, and no others.
 function(compare_headers folder)
     file(GLOB_RECURSE wanted RELATIVE ${SOURCE}/include/declivity ${SOURCE}/include/declivity/*)
     file(GLOB_RECURSE got RELATIVE ${folder} ${folder}/*)
@@ -66,7 +66,7 @@ if(KIND)
 endif()
 
 if(HOW STREQUAL "install")
-    # Nothing of an earlier installation may help.
+    # Remove earlier installations.
     file(REMOVE_RECURSE ${FOLDER}/both ${FOLDER}/static)
     foreach(tree both static)
         run(${CMAKE_COMMAND} --install ${BUILD} --prefix ${FOLDER}/${tree})
@@ -75,7 +75,7 @@ if(HOW STREQUAL "install")
     if(TOOLS)
         run(${FOLDER}/both/bin/declivity --version)
     endif()
-    # As a build of the static library alone installs it.
+    # As installed by a build with only the static library.
     file(GLOB_RECURSE shared_files ${FOLDER}/static/*libdeclivity.so* ${FOLDER}/static/*declivity-shared-targets*.cmake)
     file(GLOB_RECURSE pc ${FOLDER}/static/*/declivity.pc)
     if(NOT shared_files OR NOT pc)
@@ -86,7 +86,7 @@ if(HOW STREQUAL "install")
 
 elseif(HOW STREQUAL "find_package")
     file(REMOVE_RECURSE ${build})
-    # A static library is found where there is no other, or by its name.
+    # A static library is found if it is the only one, or by name.
     build_with_cmake(${build} -DCMAKE_PREFIX_PATH=${FOLDER}/${tree})
     check(${build}/consumer ${shared})
     if(KIND STREQUAL "static")
@@ -116,32 +116,32 @@ elseif(HOW STREQUAL "pkg_config")
     execute_process(COMMAND ${PKG_CONFIG} --cflags declivity OUTPUT_VARIABLE flags COMMAND_ERROR_IS_FATAL ANY)
     separate_arguments(flags UNIX_COMMAND "${flags}")
     run(${COMPILER} -std=c++20 ${flags} -c ${SOURCE}/tests/consumer/main.cpp -o ${build}/consumer.o)
-    # --static asks for what a static library needs, whether or not a plain --libs says it already.
+    # --static lists the dependencies of the static library, also if plain --libs already does.
     foreach(option "" --static)
         execute_process(COMMAND ${PKG_CONFIG} ${option} --libs declivity OUTPUT_VARIABLE flags COMMAND_ERROR_IS_FATAL ANY)
         message("pkg-config ${option} --libs declivity: ${flags}")
         if(NOT option AND shared AND flags MATCHES "clblast")
-            message(FATAL_ERROR "Who links the shared library does not link what it is made of.")
+            message(FATAL_ERROR "Linking the shared library must not link its private dependencies.")
         endif()
         separate_arguments(flags UNIX_COMMAND "${flags}")
         run(${COMPILER} ${build}/consumer.o ${flags} ${more} -o ${build}/consumer)
         check(${build}/consumer ${shared})
     endforeach()
-    # Where both are installed, the static one with what --static says.
+    # If both are installed, the static one with the flags of --static.
     if(shared)
         run(${COMPILER} ${build}/consumer.o -Wl,-Bstatic -L${libraries} -ldeclivity -Wl,-Bdynamic ${flags} -Wl,--as-needed -o ${build}/consumer_static)
         check(${build}/consumer_static FALSE)
     endif()
 
 elseif(HOW STREQUAL "subdirectory")
-    # The build folder stays, so that a second run compiles only what changed.
+    # The build folder is kept, so that a second run compiles only changes.
     build_with_cmake(${build} -DDECLIVITY_SOURCE_DIR=${SOURCE} -DBUILD_SHARED_LIBS=ON -DDECLIVITY_BUILD_BOTH=ON)
     check(${build}/consumer TRUE)
     check(${build}/consumer_static FALSE)
 
 elseif(HOW STREQUAL "deb")
     file(REMOVE_RECURSE ${build})
-    # By their names, and with what they need of each other and of the system.
+    # Package names and dependencies.
     run(cpack -G DEB --config ${BUILD}/CPackConfig.cmake -B ${build})
     string(REGEX MATCH "^[0-9]+\\.[0-9]+" minor ${VERSION})
     foreach(package libdeclivity${minor} libdeclivity-dev declivity)

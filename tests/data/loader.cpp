@@ -121,7 +121,7 @@ TEST_CASE("loader: each range-for goes through the next epoch and may be left ea
     CHECK(seen == run(other, 8));
     auto dropped = loader.begin();
     loader.start(0);
-    CHECK_THROWS_WITH_AS(++dropped, doctest::Contains("another start() dropped"), ValueError);
+    CHECK_THROWS_WITH_AS(++dropped, doctest::Contains("abandoned by another start()"), ValueError);
 }
 
 TEST_CASE("loader: threads, prefetch and the first batch do not change the batches") {

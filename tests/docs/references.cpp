@@ -118,7 +118,8 @@ const std::set<std::string>& words_of_code() {
     static const std::set<std::string> words = [] {
         std::set<std::string> out;
 
-        for (const fs::path& path : files_in({"include", "src", "cl_kernels", "tests", "samples", "tools", "bench", "cmake"})) {
+        for (const fs::path& path :
+             files_in({"include", "src", "cl_kernels", "tests", "samples", "tools", "bench", "cmake"})) {
             const bool source = is_source(path);
             if (!source && path.extension() != ".cmake" && path.filename() != "CMakeLists.txt") continue;
             if (path.filename() == "references.cpp" || path.filename() == "words.cpp") continue;
@@ -163,7 +164,8 @@ TEST_CASE("docs and comments: files exist") {
         R"((^|[\s`(<"])((?:include|src|cl_kernels|tests|samples|tools|bench|docs|cmake)/[\w./*<>{},+-]*\w)(?=$|[\s`)>".,:;]))");
     std::vector<std::string> findings;
     std::vector<fs::path> files = pages();
-    for (const fs::path& file : files_in({"include", "src", "cl_kernels", "tests", "samples", "tools", "bench", "cmake"}))
+    for (const fs::path& file :
+         files_in({"include", "src", "cl_kernels", "tests", "samples", "tools", "bench", "cmake"}))
         if (is_source(file) || file.extension() == ".cmake" || file.extension() == ".sh") files.push_back(file);
     for (const fs::path& file : files) {
         const bool page = file.extension() == ".md";

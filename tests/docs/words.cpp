@@ -45,7 +45,8 @@ const std::vector<std::pair<std::string, std::string>> kBanned = {
     {"whom", "which"},
 };
 /// First words that make a comment a fragment instead of a sentence.
-const std::set<std::string> kFragments = {"As", "How", "Of", "That", "Those", "What", "Whether", "Which", "Who", "Whose"};
+const std::set<std::string> kFragments = {"As",   "How",     "Of",    "That", "Those",
+                                          "What", "Whether", "Which", "Who",  "Whose"};
 
 struct Passage {
     int line;

@@ -1,16 +1,16 @@
 #!/bin/sh
 # tests/drivers/run.sh [quick] [DRIVER...]
 #
-# Runs the tests of build/dev on each OpenCL driver of this machine alone, one after the other, and prints a table. Drivers:
-#   pocl        the PoCL that is installed
+# Runs the tests of build/dev on each OpenCL driver of this machine, one at a time, and prints a table. Drivers:
+#   pocl        the installed PoCL
 #   intel       Intel's runtime for CPUs, from the Python packages intel-opencl-rt and intel-cmplr-lib-rt in build/drivers/intel
 #   rusticl     Mesa's rusticl on llvmpipe, or on a GPU where RUSTICL_ENABLE names its Gallium driver
-#   oclgrind    Oclgrind's simulated device; its tests are entries of their own (label oclgrind)
+#   oclgrind    Oclgrind's simulated device; its tests are separate entries (label oclgrind)
 #   NAME        any other file /etc/OpenCL/vendors/NAME.icd, for example nvidia
-# Without names: all that are there. quick: the few entries that tell most, with small cases; no Oclgrind, which `./bootstrap test` runs.
-# Then the same program is run on each, and its numbers are compared (numbers.cpp).
+# Without names: all available ones. quick: the few most informative entries, with small cases; no Oclgrind, which `./bootstrap test` runs.
+# Then runs the same program on each, and compares its results (numbers.cpp).
 # `./bootstrap drivers` installs what is missing. Logs and results are kept in build/drivers/NAME.*, the table in build/drivers/table.md.
-# Exit status: 0 when nothing failed.
+# Exit status: 0 if nothing failed.
 set -eu
 cd "$(dirname "$0")/../.."
 build=$PWD/build/dev out=$PWD/build/drivers vendors=/etc/OpenCL/vendors
@@ -21,7 +21,7 @@ quick=
 if [ "${1:-}" = quick ]; then quick=1; shift; fi
 quick_entries='^(runtime\.(launch|buffer|device|interop|recording)|ops\.(elementwise|reduce|softmax|permute|philox|random|pool2d|adam|multi_tensor|cross_entropy)|tensor\.(fusion|shape_functions|waiting|determinism)|nn\.module|train\.labels|tools\.declivity|sample\.softmax_regression)$'
 
-# Makes the folder of .icd files for a driver, and sets what it wants to be found; fails with a reason where it is not here.
+# Makes the folder of .icd files for a driver, and sets the environment it needs; fails with a reason if it is missing.
 prepare() {
     icd=$out/$1.icds
     rm -rf "$icd"
@@ -49,7 +49,7 @@ prepare() {
     esac
 }
 
-# Runs a command on the prepared driver alone.
+# Runs a command on the prepared driver only.
 on_driver() { env OCL_ICD_VENDORS="$icd" ${RUSTICL:+RUSTICL_ENABLE="$RUSTICL"} ${LIBRARIES:+LD_LIBRARY_PATH="$LIBRARIES"} "$@"; }
 
 # The entries of a JUnit file with a status: `names FILE run|notrun|fail`.
@@ -61,7 +61,7 @@ if [ -z "$drivers" ]; then
     drivers="pocl intel rusticl"
     for file in "$vendors"/*.icd; do
         name=$(basename "$file" .icd)
-        # mesa.icd is Clover, which Mesa has given up.
+        # mesa.icd is Clover, which Mesa has dropped.
         case $name in pocl | rusticl | mesa | '*') ;; *) drivers="$drivers $name" ;; esac
     done
     [ -n "$quick" ] || drivers="$drivers oclgrind"

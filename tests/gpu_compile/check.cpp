@@ -404,13 +404,13 @@ int check_list(const std::set<std::string>& library, const std::map<std::string,
     };
     for (const std::string& kernel : library)
         if (!seen.contains(kernel) && !listed(kernel))
-            say(kernel, "not collected, and not listed as one that no GPU-like device is given");
+            say(kernel, "not collected, and not listed as only forced");
     for (const auto& [name, reason] : forced) {
         const auto meant = [&name = name](const std::string& kernel) { return is_meant(name, kernel); };
         if (std::ranges::none_of(library, meant))
             say(name, "listed as only forced, and the library has no such kernel");
         for (const std::string& kernel : seen)
-            if (meant(kernel)) say(kernel, "listed as only forced, and yet given to a GPU-like device");
+            if (meant(kernel)) say(kernel, "listed as only forced, and yet given to a simt device");
         if (reason.empty()) say(name, "listed as only forced without a reason");
     }
     return wrong;

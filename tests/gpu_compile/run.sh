@@ -1,18 +1,18 @@
 #!/bin/sh
-# run.sh COLLECT CHECK FOLDER LIBRARY LIST: collects the kernels that GPU-like devices may be given in FOLDER and compiles them for GPUs. Exit code 77 where
-# there is no compiler for them.
+# run.sh COLLECT CHECK FOLDER LIBRARY LIST: collects the kernels that simt devices may use in FOLDER and compiles them for GPUs. Exit code 77 without a
+# GPU compiler.
 set -u
 collect=$1 check=$2 folder=$3 library=$4 list=$5
 "$check" --compilers || exit $?
 mkdir -p "$folder" || exit 2
-# Two processes, as each kernel is made on one core.
+# Two processes, since each builds kernels on one core.
 half="convolutions elementwise linalg places pools sorts"
 # shellcheck disable=SC2086  # a list of names
 "$collect" "$folder/1" $half &
 # shellcheck disable=SC2086
 "$collect" "$folder/2" --but $half || exit 1
 wait $! || exit 1
-# All programs with DECLIVITY_FULL=1; otherwise each kernel, in a sixth of its programs, others in each turn.
+# All programs with DECLIVITY_FULL=1; otherwise each kernel in a sixth of its programs, different ones in each turn.
 every=6
 [ -z "${DECLIVITY_FULL:-}" ] || every=1
 exec "$check" --every "$every" --from "${DECLIVITY_TURN:-0}" --jobs 2 --library "$library" --only-forced "$list" "$folder/1/kernels" "$folder/2/kernels"

@@ -1,22 +1,22 @@
 #!/bin/sh
-# selftest.sh CHECK FOLDER: the check passes the right kernel, and fails each wrong one for the right reason. FOLDER is for lists.
+# selftest.sh CHECK FOLDER: the check passes the correct kernel, and fails each wrong one for the right reason. FOLDER is for the lists.
 set -u
 check=$1 folder=$2
 here=$(cd "$(dirname "$0")" && pwd)/selftest
 mkdir -p "$folder" || exit 2
 wrong=0
 
-# expect CODE TEXT ARGUMENT...: the check ends with CODE and its output holds TEXT.
+# expect CODE TEXT ARGUMENT...: the check ends with CODE and its output contains TEXT.
 expect() {
     code_wanted=$1 text=$2
     shift 2
     output=$("$check" "$@" 2>&1)
     code=$?
     if [ $code -eq "$code_wanted" ] && printf '%s\n' "$output" | grep -q -- "$text"; then
-        echo "as it should be: $*: $text"
+        echo "as expected: $*: $text"
     else
         printf '%s\n' "$output"
-        echo "WRONG: for '$*' it ended with $code, wanted $code_wanted and the text '$text' in its output"
+        echo "WRONG: for '$*' it ended with $code, expected $code_wanted and the text '$text' in its output"
         wrong=1
     fi
 }

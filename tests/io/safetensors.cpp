@@ -237,7 +237,7 @@ TEST_CASE("safetensors: files of other formats are reported as such") {
         CHECK_MESSAGE(said.find(what) != std::string::npos, said);
         CHECK_MESSAGE(said.find("a header of ") == std::string::npos, said);
     };
-    says("garbage, which nobody wrote for this", "it begins with \"garbage, \"");
+    says("garbage, random bytes of no format", "it begins with \"garbage, \"");
     says(std::string("\1\2\xff\"abcdefgh", 12), "it begins with \"\\x01\\x02\\xff\"abcde\"");
     says("", "it is empty");
     says("abc", "it begins with \"abc\", and that is all");

@@ -74,7 +74,7 @@ TEST_CASE("generate: with a cache as without, captured or not, paged or not") {
             CHECK(wanted.size() == static_cast<std::size_t>(texts * 17));
             CHECK(std::set<std::int64_t>(wanted.begin(), wanted.end()).size() > 4);
             CHECK(written(*model, prompts, {}) == wanted);
-            CHECK(written(*model, prompts, {.record = false}) == wanted);
+            CHECK(written(*model, prompts, {.capture = false}) == wanted);
             CHECK(written(*model, prompts, {.cache = {.page_size = 4}}) == wanted);
             CHECK(written(*model, prompts, {.cache = {.page_size = 4, .pages = 5 * texts}}) == wanted);
             CHECK_THROWS_AS((void)written(*model, prompts, {.cache = {.page_size = 4, .pages = 5 * texts - 1}}),
@@ -138,7 +138,7 @@ TEST_CASE("generate: sampled tokens") {
     CHECK(written(model, prompts, {.next = sampling({.temperature = 1e-4})}) == best);
     const auto seeded = [&](std::uint64_t seed, bool record) {
         manual_seed(seed);
-        return written(model, prompts, {.next = sampling({.temperature = 2}), .record = record});
+        return written(model, prompts, {.next = sampling({.temperature = 2}), .capture = record});
     };
     CHECK(seeded(1, true) == seeded(1, true));
     CHECK(seeded(1, true) == seeded(1, false));
@@ -269,7 +269,7 @@ TEST_CASE("generate: the same options and seed give the same as text::generate")
                 for (const std::optional<std::int64_t> page :
                      {std::optional<std::int64_t>(), std::optional<std::int64_t>(3)})
                     for (const bool use_cache : {true, false}) {
-                        options.record = record;
+                        options.capture = record;
                         options.cache.page_size = page;
                         options.use_cache = use_cache;
                         const auto got = generate(*model, lists, options);

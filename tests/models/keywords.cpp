@@ -73,7 +73,7 @@ void normalise(const Weights& w, const std::string& name, Planes& x, bool relu) 
     }
 }
 
-/// Log-mel spectrogram of one recording.
+/// Log-mel spectrogram of one audio clip.
 Planes log_mels(const models::KeywordCNNConfig& config, const Row& samples) {
     const auto n = static_cast<std::size_t>(config.n_fft), hop = static_cast<std::size_t>(config.hop_length);
     const auto mels = static_cast<std::size_t>(config.n_mels);

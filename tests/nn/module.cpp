@@ -219,7 +219,7 @@ TEST_CASE("load_state_dict: names that match except for a common prefix are repo
                          "names of the state"));
     StateDict more = with_prefix("net.body.");  // next to entries of another module
     more.push_back({"loss.weight", ones({2})});
-    CHECK(refused(more).find("4 of the unexpected names are missing ones behind the prefix 'net.body.'") !=
+    CHECK(refused(more).find("4 of the unexpected names are missing ones with the prefix 'net.body.'") !=
           std::string::npos);
     // The other way round: the state of the module '1'.
     CHECK(refused(outer[1].state_dict(), &outer)

@@ -118,7 +118,7 @@ TEST_CASE("ModuleList and ModuleDict: of layers, of modules, and errors") {
     CHECK(types == "Linear Tanh ");
 }
 
-TEST_CASE("ModuleList, ModuleDict, Sequential: a captured step is recorded anew when a module has come") {
+TEST_CASE("ModuleList, ModuleDict, Sequential: a captured step is captured again when a module is added") {
     const auto twice = [] { return nn::Lambda([](const Tensor& x) { return x * 2; }, "Twice"); };
     struct Holder : nn::Module {
         nn::ModuleList<>& list = add("list", nn::ModuleList<>());

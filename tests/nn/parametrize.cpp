@@ -366,7 +366,7 @@ std::vector<std::vector<double>> trained(bool captured_steps) {
 
 TEST_CASE("parametrizations: captured steps match eager ones bit for bit") { CHECK(trained(true) == trained(false)); }
 
-TEST_CASE("parametrisations: a captured step is recorded anew when they come and go") {
+TEST_CASE("parametrizations: a captured step is captured again when they are added or removed") {
     nn::Linear layer(3, 3);
     const NoGrad no_grad;
     const Tensor x = random_tensor({4, 3}, 12);

@@ -47,7 +47,7 @@ TEST_CASE("batch_norm: results, statistics and gradients match the reference") {
                 const ops::KernelStyleScope scope(style);
                 CAPTURE(batch_norm_case.name);
                 CAPTURE(name_of(dtype));
-                CAPTURE(style == KernelStyle::simd ? "CPU-like" : "GPU-like");
+                CAPTURE(style == KernelStyle::simd ? "simd" : "simt");
                 for (const bool training : {true, false}) {
                     CAPTURE(training);
                     Tensor mean = tensor(mean_before, channels, dtype),

@@ -82,7 +82,7 @@ std::string wrong_by(const ops::Conv2dStrategy& strategy, DType dtype, const Ten
 int check(const ops::Conv2dStrategy& strategy, KernelStyle style, const Filled& filled, std::string_view variant = "") {
     CAPTURE(strategy.name());
     CAPTURE(variant);
-    CAPTURE(style == KernelStyle::simd ? "CPU-like" : "GPU-like");
+    CAPTURE(style == KernelStyle::simd ? "simd" : "simt");
     const auto& [c, dtype, x, weight, bias, gradient, out, biased_out, dx, dweight, dbias] = filled;
     int served = 0;
     const auto wrong = [&](const Tensor& result, const std::vector<double>& wanted, const Tolerance& allowed) {

@@ -86,7 +86,7 @@ bool check(const Conv2dStrategy& strategy, KernelStyle style, const Filled& fill
     CAPTURE(strategy.name());
     CAPTURE(variant);
     CAPTURE(static_cast<int>(filled.direction));
-    CAPTURE(style == KernelStyle::simd ? "CPU-like" : "GPU-like");
+    CAPTURE(style == KernelStyle::simd ? "simd" : "simt");
     const Tensor result = unwritten(filled.shape(), filled.dtype);
     ops::Conv2dOperands operands = filled.operands(result);
     const bool gives_bias = filled.direction == Conv2dDirection::backward_weights && strategy.gives_bias_gradient();

@@ -28,7 +28,7 @@ TEST_CASE("cross_entropy: results and gradients match the reference") {
                 const ops::KernelStyleScope scope(style);
                 CAPTURE(cross_entropy_case.name);
                 CAPTURE(name_of(dtype));
-                CAPTURE(style == KernelStyle::simd ? "CPU-like" : "GPU-like");
+                CAPTURE(style == KernelStyle::simd ? "simd" : "simt");
                 x.zero_grad();
                 const Tensor loss =
                     cross_entropy(x, dtype == DType::f64 ? narrow.to(DType::i64) : narrow, cross_entropy_case.options);

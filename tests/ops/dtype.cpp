@@ -33,15 +33,15 @@ std::string check(int mantissa_bits) {
         T number;
         number.bits = bits;
         const double value = defined(bits, mantissa_bits);
-        const float widened = number;
+        const float upcast = number;
         if (std::isnan(value)) {
-            if (!std::isnan(widened) || !std::isnan(static_cast<float>(T(widened))))
-                return fmt::format("{:#x} is a NaN, not {}", i, widened);
+            if (!std::isnan(upcast) || !std::isnan(static_cast<float>(T(upcast))))
+                return fmt::format("{:#x} is a NaN, not {}", i, upcast);
             continue;
         }
-        if (static_cast<double>(widened) != value || std::signbit(widened) != (i >= 0x8000))
-            return fmt::format("{:#x} is {}, not {}", i, value, widened);
-        if (pattern(value) != bits || T(widened).bits != bits)
+        if (static_cast<double>(upcast) != value || std::signbit(upcast) != (i >= 0x8000))
+            return fmt::format("{:#x} is {}, not {}", i, value, upcast);
+        if (pattern(value) != bits || T(upcast).bits != bits)
             return fmt::format("{} is {:#x}, not {:#x}", value, i, pattern(value));
         // The midpoint (tie) to the next value, and its neighbours, in double and in float.
         const double next = defined(static_cast<std::uint16_t>(i + 1), mantissa_bits);

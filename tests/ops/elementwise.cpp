@@ -152,7 +152,7 @@ TEST_CASE("elementwise: operands of all shapes, broadcast, permuted and sliced")
         Random random(static_cast<std::uint64_t>(round));
         const int rank = round % 9;
         const ops::KernelStyleScope form(round / 9 % 2 == 0 && has_kernel_style(KernelStyle::simd) ? KernelStyle::simd
-                                                                                             : KernelStyle::simt);
+                                                                                                   : KernelStyle::simt);
         Shape shape;
         for (int axis = 0; axis < rank; ++axis)
             shape.push_back(random.below(rank > 5 ? 3 : 5) + (random.below(12) == 0 ? 0 : 1));
@@ -279,7 +279,7 @@ TEST_CASE("elementwise: three operands of different shapes") {
     for (int round = 0; round < (small_cases() ? 4 : 30); ++round) {
         Random random(1000 + static_cast<std::uint64_t>(round));
         const ops::KernelStyleScope form(round / 2 % 2 == 0 && has_kernel_style(KernelStyle::simd) ? KernelStyle::simd
-                                                                                             : KernelStyle::simt);
+                                                                                                   : KernelStyle::simt);
         Shape shape;
         for (int axis = 0; axis < 1 + round % 4; ++axis) shape.push_back(1 + random.below(6));
         CAPTURE(shape.str());

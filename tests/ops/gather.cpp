@@ -73,7 +73,7 @@ TEST_CASE("gather: elements along the middle axis") {
                 for (const DType place : {DType::i32, DType::i64})
                     for (const KernelStyle style : kernel_styles()) {
                         const ops::KernelStyleScope scope(style);
-                        CAPTURE(style == KernelStyle::simd ? "CPU-like" : "GPU-like");
+                        CAPTURE(style == KernelStyle::simd ? "simd" : "simt");
                         const Tensor at = Tensor::from<std::int64_t>(places, wanted_shape).to(place);
                         const ops::View out = ops::View::make(x.device(), dtype, wanted_shape);
                         ops::gather("gather", x.view(), at.view(), out, missing);
@@ -103,7 +103,7 @@ TEST_CASE("gather: rows, in units of several elements") {
                     const ops::KernelStyleScope scope(style);
                     CAPTURE(width);
                     CAPTURE(offset);
-                    CAPTURE(style == KernelStyle::simd ? "CPU-like" : "GPU-like");
+                    CAPTURE(style == KernelStyle::simd ? "simd" : "simt");
                     const ops::View out = ops::View::make(x.device(), dtype, {count, width});
                     ops::gather_rows("gather_rows", moved(x, offset), at.view(), out, std::nan(""));
                     CHECK(difference(Tensor(out), wanted, {0, 0}) == "");

@@ -51,7 +51,7 @@ TEST_CASE("packed weights: linear layers match a call with gradients bit for bit
 }
 
 TEST_CASE(
-    "packed weights: every call of a convolution without gradients gives the same bits, near those with a graph") {
+    "packed weights: calls of a convolution without gradients agree bit for bit, and closely with those with a graph") {
     for (const auto& [channels, filters] : {std::pair<std::int64_t, std::int64_t>{37, 41}, {130, 96}}) {
         nn::Conv2d layer(channels, filters, 3, {.padding = 1});
         for (const Shape& shape : {Shape{1, channels, 9, 9}, Shape{2, channels, 23, 17}, Shape{5, channels, 4, 4},

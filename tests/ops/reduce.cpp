@@ -20,7 +20,7 @@ constexpr Reduce kKinds[] = {Reduce::sum, Reduce::mean, Reduce::max, Reduce::min
 void check(const ReduceCase& one, Reduce kind, const Tensor& x, const std::vector<double>& elements,
            KernelStyle style) {
     const ops::KernelStyleScope scope(style);
-    CAPTURE(style == KernelStyle::simd ? "CPU-like" : "GPU-like");
+    CAPTURE(style == KernelStyle::simd ? "simd" : "simt");
     CAPTURE(one.name);
     CAPTURE(ops::name_of(kind));
     CAPTURE(name_of(x.dtype()));
@@ -61,7 +61,7 @@ TEST_CASE("reduce: f16 and bf16 accumulate in f32 and are rounded once") {
             for (const Reduce kind : {Reduce::sum, Reduce::mean, Reduce::max}) {
                 if (small_cases() && kind == Reduce::mean) continue;
                 const ops::KernelStyleScope scope(style);
-                CAPTURE(style == KernelStyle::simd ? "CPU-like" : "GPU-like");
+                CAPTURE(style == KernelStyle::simd ? "simd" : "simt");
                 CAPTURE(reduce_case.name);
                 CAPTURE(ops::name_of(kind));
                 CAPTURE(name_of(dtype));
@@ -219,7 +219,7 @@ TEST_CASE("argmax: matches the reference") {
                 const ops::KernelStyleScope scope(style);
                 CAPTURE(argmax_case.shape.str());
                 CAPTURE(name_of(dtype));
-                CAPTURE(style == KernelStyle::simd ? "CPU-like" : "GPU-like");
+                CAPTURE(style == KernelStyle::simd ? "simd" : "simt");
                 CHECK(values(argmax(x, argmax_case.axis)) == expected);
             }
         }

@@ -110,7 +110,7 @@ TEST_CASE("scatter: sums of rows by index, and the last row of each index") {
                 const Tensor at = Tensor::from<std::int64_t>(numbers, {test_case.count}).to(place);
                 for (const KernelStyle style : kernel_styles()) {
                     const ops::KernelStyleScope scope(style);
-                    CAPTURE(style == KernelStyle::simd ? "CPU-like" : "GPU-like");
+                    CAPTURE(style == KernelStyle::simd ? "simd" : "simt");
                     const Tensor sums = result_of(ops::Fold::sum, x, at, test_case);
                     CHECK(difference(sums, wanted, allowed) == "");
                     CHECK(difference(result_of(ops::Fold::sum, x, at, test_case), values(sums), {0, 0}) == "");
@@ -144,7 +144,7 @@ TEST_CASE("scatter: sums onto existing values") {
                                                              : sum_tolerance(dtype, 100);
             for (const KernelStyle style : kernel_styles()) {
                 const ops::KernelStyleScope scope(style);
-                CAPTURE(style == KernelStyle::simd ? "CPU-like" : "GPU-like");
+                CAPTURE(style == KernelStyle::simd ? "simd" : "simt");
                 const ops::View out = ops::View::make(x.device(), dtype, {test_case.size, test_case.taken}),
                                 onto = base.view();
                 ops::sum_rows("sum_rows", x.view(), at.view(), out, &onto);
@@ -203,7 +203,7 @@ TEST_CASE("scatter: sums and writes along the middle axis") {
                 const Tensor at = Tensor::from<std::int64_t>(places, given).to(place);
                 for (const KernelStyle style : kernel_styles()) {
                     const ops::KernelStyleScope scope(style);
-                    CAPTURE(style == KernelStyle::simd ? "CPU-like" : "GPU-like");
+                    CAPTURE(style == KernelStyle::simd ? "simd" : "simt");
                     const auto result = [&](auto run) {
                         const ops::View out = ops::View::make(x.device(), dtype, table);
                         run(out);
@@ -254,7 +254,7 @@ TEST_CASE("scatter: products, minima and maxima of rows by index") {
             const std::vector<double> wanted = folded(fold, values(x), numbers, test_case);
             for (const KernelStyle style : kernel_styles()) {
                 const ops::KernelStyleScope scope(style);
-                CAPTURE(style == KernelStyle::simd ? "CPU-like" : "GPU-like");
+                CAPTURE(style == KernelStyle::simd ? "simd" : "simt");
                 CHECK(difference(result_of(fold, x, at, test_case), wanted,
                                  tolerance(DType::f32, fold == ops::Fold::product ? 2000 : 1, 4)) == "");
             }

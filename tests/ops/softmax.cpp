@@ -34,7 +34,7 @@ TEST_CASE("softmax: results and gradients match the reference") {
                 const ops::KernelStyleScope scope(style);
                 CAPTURE(softmax_case.name);
                 CAPTURE(name_of(dtype));
-                CAPTURE(style == KernelStyle::simd ? "CPU-like" : "GPU-like");
+                CAPTURE(style == KernelStyle::simd ? "simd" : "simt");
                 const Tensor y = softmax(x, softmax_case.axis), log_y = log_softmax(x, softmax_case.axis);
                 CHECK(difference(y, reference_softmax(elements, softmax_case.shape, softmax_case.axis),
                                  softmax_case.tolerance(dtype)) == "");

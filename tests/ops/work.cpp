@@ -111,8 +111,7 @@ TEST_CASE("work: a convolution has 2 * N * K * P * Q * C/g * R * S FLOPs, in all
     CHECK(served >= 12);
 }
 
-TEST_CASE(
-    "work: f64 is said, and a batch norm's, a pool's, a reduction's, a softmax's, an optimizer's is by elements") {
+TEST_CASE("work: f64 is marked; batch norm, pooling, reductions, softmax and optimizers count by elements") {
     const Device device = test::device();
     const Tensor x = random_tensor({2, 3, 8, 8}, 1);
     constexpr double n = 2 * 3 * 8 * 8;

@@ -177,7 +177,7 @@ TEST_CASE("custom optimizer: invalid formulas are refused by name, and nothing h
     refuse([](optim::Update& x) { (void)x.step.item<float>(); }, "item()");
     refuse([](optim::Update& x) { x["moment"] = x.gradient; },
            "Given: expected the name of a state tensor (m, s), got 'moment'");
-    refuse([](optim::Update& x) { x.parameter = x.lr; }, "Given: expected a new parameter with an element for each");
+    refuse([](optim::Update& x) { x.parameter = x.lr; }, "Given: expected a new parameter of the parameter's shape");
     refuse([](optim::Update& x) { x["s"] = x.gradient > 0; }, "got one of bool");
     refuse([](optim::Update& x) { x["m"] = Tensor(); }, "Given: expected a new 'm'");
     refuse([](optim::Update&) {}, "Given: expected update() to assign a new parameter");
@@ -203,9 +203,7 @@ TEST_CASE("custom optimizer: invalid formulas are refused by name, and nothing h
     refuse([](optim::Update& x) { x.parameter = expand(x.lr, {2}); }, "got one that needs elements or shapes");
     refuse([](optim::Update&) {},
            "Given: expected update() to assign a new parameter (x.parameter = ...), computed by elementwise functions, "
-           "got "
-           "the "
-           "one that was there");
+           "got none");
     Tensor kept;
     Given keeping({p}, [&](optim::Update& x) {
         kept = x.gradient * 2.0;
@@ -277,7 +275,7 @@ TEST_CASE("optimizers: a step that refuses one group updates none") {
     CHECK(values(b) == std::vector<double>(3, 4.75));
 }
 
-TEST_CASE("optimizers: a captured step is the plain one to the bit, schedules and missing gradients included") {
+TEST_CASE("optimizers: a captured step matches the eager one bit for bit, with schedules and missing gradients") {
     for (const int kind : {0, 1, 2})
         for (const DType dtype : {DType::f32, DType::f16}) {
             CAPTURE(kind);

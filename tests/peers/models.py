@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
-"""Makes small random models with the package transformers, saves them, and what they compute, for declivity_models to compare.
+"""Creates small random models with the package transformers and saves them with their results, for declivity_models to compare.
 
-    models.py FOLDER            each model in a folder of its own, FOLDER/cases.txt lists them
-    models.py --check FOLDER    loads what declivity_models saved again beside them, and compares logits
+    models.py FOLDER            each model in its own folder, listed by FOLDER/cases.txt
+    models.py --check FOLDER    loads the models saved by declivity_models next to them, and compares logits
 
-Wants the Python packages torch, safetensors and transformers; where one is missing it says so and ends with 77, which ctest
+Requires the Python packages torch, safetensors and transformers; if one is missing it exits with 77, which ctest
 shows as skipped. With the package peft causal models have low-rank adapters as well.
 """
 import os
@@ -85,7 +85,7 @@ def outputs_of(model, inputs):
 
 
 def spread(model):
-    """Weights so large that what is forgotten shows."""
+    """Large weights, so that omissions show."""
     with torch.no_grad():
         for name, parameter in model.named_parameters():
             parameter.copy_(torch.randn_like(parameter) * (0.3 if parameter.dim() > 1 else 0.5) + ("norm" in name.lower() or "ln_" in name))
@@ -108,16 +108,16 @@ def write(folder):
             kept = {f"in.{key}": value for key, value in inputs.items()}
             outputs = outputs_of(model, inputs)
             kept.update({f"out.{key}": value.detach() for key, value in outputs.items()})
-            # Of the mean of squares, so that every parameter has one.
+            # Gradients of the mean of squares, so that every parameter has one.
             sum((value ** 2).mean() for value in outputs.values()).backward()
-            # As they are named and laid out in files: a model that has gradients for values is saved.
+            # Saved in the format of a model, with gradients in place of the parameters.
             with torch.no_grad():
                 for parameter in model.parameters():
                     parameter.copy_(torch.zeros_like(parameter) if parameter.grad is None else parameter.grad)
             model.save_pretrained(os.path.join(path, "gradients"))
             model = make.from_pretrained(path, dtype=torch.float32).eval()
             if kind in ("gpt2", "llama"):
-                # Prompts of different lengths, filled up in front.
+                # Prompts of different lengths, left-padded.
                 mask = (torch.arange(13) >= torch.tensor([[0], [6], [3]])).long()
                 tokens = model.generate(inputs["input_ids"], attention_mask=mask, max_new_tokens=20, do_sample=False,
                                         pad_token_id=0)

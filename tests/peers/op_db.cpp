@@ -34,11 +34,11 @@ struct Tally {
     std::set<std::string> said;
 };
 
-/// The distance of neighbouring numbers relative to them, doubled, of f16 and bf16.
+/// Twice the relative spacing of numbers, for f16 and bf16.
 double half_unit(DType dtype) { return dtype == DType::f16 ? 0x1p-11 : 0x1p-8; }
 
-/// How far from PyTorch's number a result may be: both round.
-/// @param dtype of the result: f16 and bf16 beside a number of f32 round once
+/// Tolerance for a result and PyTorch's number, since both round.
+/// @param dtype of the result: f16 and bf16 results compared with an f32 number round once
 double allowed(DType dtype, double wanted, double largest) {
     switch (dtype) {
         case DType::f16:
@@ -55,20 +55,20 @@ double allowed(DType dtype, double wanted, double largest) {
 
 std::vector<double> values_of(const Tensor& x) { return x.to(DType::f64).to_vector<double>(); }
 
-/// Where f16 ends: what lies further out is infinite.
+/// Rounds values beyond the range of f16 to infinity.
 double in_range(DType dtype, double value) {
     return dtype == DType::f16 && std::abs(value) >= 65520 ? std::copysign(INFINITY, value) : value;
 }
 
 /// The comparison of two tensors.
 struct Comparison {
-    bool type = false;               ///< theirs must be the same
-    double loose = 1;                ///< times what is allowed
-    double least = 1e-3;             ///< of the largest number
+    bool type = false;               ///< the types must be equal
+    double loose = 1;                ///< factor of the tolerance
+    double least = 1e-3;             ///< relative to the largest number
     bool nan_is_any = false;         ///< PyTorch's NaN may be a number here
     bool both_ways = false;          ///< and a number of PyTorch may be NaN here
     const Tensor* beside = nullptr;  ///< where it is NaN, nothing is compared
-    bool by_largest = false;         ///< rounding errors of f16 and bf16 are those of the largest number
+    bool by_largest = false;         ///< rounding errors of f16 and bf16 are relative to the largest number
 };
 
 std::string compared(const char* what, std::size_t at, const Tensor& got, const Tensor& wanted, const Comparison& how) {
@@ -104,16 +104,16 @@ bool one_of(const std::string& name, std::initializer_list<const char*> parts) {
     return std::ranges::any_of(parts, [&](const char* part) { return name.find(part) != std::string::npos; });
 }
 
-/// Samples of equal numbers, or of none: whether the choice between equal elements, or between several NaN, is open.
+/// Samples of equal numbers or NaN: the selection among equal elements is unspecified.
 bool chooses_among_equals(const std::string& name, const std::string& variant) {
     return (variant == "extremes" && one_of(name, {"max_pool"})) ||
            (!variant.empty() && (name == "mode" || name == "sort" || name == "msort" || name == "argsort" ||
                                  one_of(name, {"kthvalue", "topk", "scatter_reduce.am"})));
 }
 
-/// Samples with infinities: whether PyTorch's NaN, or the lack of one, is a matter of its steps (a mean of infinity is
-/// NaN in var_mean() and infinite in mean(); the slope of hardtanh at NaN is 1 in three elements and 0 in eight;
-/// polygamma of order 2 is NaN at infinity, where its limit is 0, and infinite at -infinity, where it has none).
+/// Samples with infinities: PyTorch's NaN, or its absence, depends on its algorithm (a mean of infinity is NaN in
+/// var_mean() and infinite in mean(); the gradient of hardtanh at NaN is 1 in three elements and 0 in eight; polygamma
+/// of order 2 is NaN at infinity, where its limit is 0, and infinite at -infinity, where it has none).
 bool nan_by_steps(const std::string& name, const std::string& variant) {
     static const std::set<std::string> all{"cdist",
                                            "clamp",
@@ -168,7 +168,7 @@ bool nan_by_steps(const std::string& name, const std::string& variant) {
     return name.starts_with(kNetworks) ? networks.contains(name.substr(kNetworks.size())) : all.contains(name);
 }
 
-/// Whether an element of the result depends on the elements at its place alone.
+/// Returns whether an element of the result depends only on the elements at the same index.
 bool elementwise_of(const std::string& name) {
     static const std::set<std::string> all{"clamp",
                                            "nn.functional.gelu",
@@ -194,7 +194,7 @@ std::string tried(const Adapter& adapter, const Json& call, const Reader& reader
     arguments.set_reduced_precision(half_of(variant).has_value());
     std::vector<Tensor> results = adapter(arguments);
     const bool open = chooses_among_equals(name, variant), any = nan_by_steps(name, variant);
-    // Some adapters bring a sign, or an order, from PyTorch's results, which are f32.
+    // Some adapters use a sign, or an order, from PyTorch's results, which are f32.
     if (const std::optional<DType> half = half_of(variant))
         for (Tensor& result : results)
             if (result.dtype() == DType::f32) result = result.to(*half);
@@ -208,12 +208,12 @@ std::string tried(const Adapter& adapter, const Json& call, const Reader& reader
                                   .both_ways = any});
             !text.empty())
             return text;
-    // PyTorch's gradients are those of f32, which holds results that f16 does not.
+    // PyTorch's gradients are those of f32, which represents results that f16 does not.
     for (std::size_t i = 0; variant == "f16" && i < compares; ++i)
         for (const double item : values_of(reader.tensor(wanted[i])))
             if (std::isfinite(item) && std::isinf(in_range(DType::f16, item))) return {};
     if (!call.contains("gradients") || arguments.compares_values_alone() || open) return {};
-    if (!variant.empty() && name == "polar") return {};  // whose slope PyTorch drops where the size is 0
+    if (!variant.empty() && name == "polar") return {};  // whose gradient PyTorch drops for a size of 0
     const bool twice = call.contains("second_gradients");
     Tensor total;
     for (std::size_t i = 0; i < results.size(); ++i) {
@@ -225,7 +225,7 @@ std::string tried(const Adapter& adapter, const Json& call, const Reader& reader
     const auto& inputs = arguments.attach_backward();
     std::vector<Tensor> gradients(inputs.size());
     if (total.defined()) gradients = grad({total}, inputs, {.create_graph = twice, .allow_unused = true});
-    // Which element a NaN comes from, PyTorch's functions see in several ways.
+    // PyTorch's functions differ in which element a NaN comes from.
     const bool has_nan =
         any && std::ranges::any_of(inputs, [](const Tensor& x) {
             return std::ranges::any_of(values_of(x.detach()), [](double value) { return std::isnan(value); });
@@ -248,7 +248,8 @@ std::string tried(const Adapter& adapter, const Json& call, const Reader& reader
             !text.empty())
             return text;
     }
-    // Second derivatives of what xlogy() skips, outside of the domain of logit() and at poles are a matter of steps.
+    // Second derivatives of elements skipped by xlogy(), outside of the domain of logit() and at poles depend on the
+    // algorithm.
     if (!twice || one_of(name, {"xlogy", "logit", "polygamma"})) return {};
     Tensor again;
     for (std::size_t i = 0; i < inputs.size() && i < call["second_weights"].size(); ++i) {

@@ -1,4 +1,4 @@
-// What adapters of op_db.cpp are made with.
+// Support for the adapters of op_db.cpp.
 #pragma once
 
 #include <functional>
@@ -15,7 +15,7 @@ namespace declivity::peers {
 
 using Json = nlohmann::json;
 
-/// A sample that the function does not take by design.
+/// A sample that the function deliberately does not support.
 struct Untaken : std::runtime_error {
     using std::runtime_error::runtime_error;
 };
@@ -31,16 +31,16 @@ class Reader {
     Device device_;
 };
 
-/// A call's arguments, by place or by name; those that nobody asked for make the sample untaken.
+/// A call's arguments, by position or by name; unread arguments make the sample unsupported.
 class Arguments {
   public:
     Arguments(const Json& call, const Reader& reader);
 
     [[nodiscard]] bool has(std::size_t place, const char* name = nullptr);
-    /// And is not null.
+    /// Returns whether it is present and not null.
     [[nodiscard]] bool given(std::size_t place, const char* name = nullptr);
     Tensor tensor(std::size_t place, const char* name = nullptr);
-    /// Undefined where there is none.
+    /// Undefined if absent.
     Tensor tensor_or_none(std::size_t place, const char* name = nullptr);
     std::vector<Tensor> tensors(std::size_t place, const char* name = nullptr);
     TensorOrScalar tensor_or_number(std::size_t place, const char* name = nullptr);
@@ -49,47 +49,47 @@ class Arguments {
     Scalar scalar(std::size_t place, const char* name, std::optional<Scalar> otherwise = std::nullopt);
     bool flag(std::size_t place, const char* name, bool otherwise);
     std::string word(std::size_t place, const char* name, const std::string& otherwise);
-    /// A list of integers, or one; None among them is -1.
+    /// A list of integers, or one integer; None in a list is -1.
     Dims dims(std::size_t place, const char* name, const std::optional<Dims>& otherwise = std::nullopt);
-    /// A list of numbers, or one.
+    /// A list of numbers, or one number.
     std::vector<double> numbers(std::size_t place, const char* name);
-    /// As it stands in the file; null where there is none.
+    /// The JSON value of an argument; null if absent.
     [[nodiscard]] const Json& raw(std::size_t place, const char* name = nullptr);
-    /// Of what op_db.py writes for a dtype.
+    /// The DType of a dtype in the format of op_db.py.
     static DType dtype(const Json& json);
-    /// Named so, whatever it is: does not matter.
+    /// Ignores an argument of this name.
     void ignore(const char* name);
     [[nodiscard]] std::size_t places() const { return args_.size(); }
 
-    /// Results behind the first are not compared: which of equal elements is meant is left open.
+    /// Compares only the first result: the others depend on the selection among equal elements.
     void compare_first() { first_ = true; }
     [[nodiscard]] bool compares_first() const { return first_; }
-    /// What PyTorch gave, where several results are right and one has to be chosen, such as the sign of a vector.
+    /// PyTorch's result, for choosing among several correct results, such as the sign of a vector.
     [[nodiscard]] Tensor wanted(std::size_t place) const { return reader_->tensor(results_.at(place)); }
     [[nodiscard]] bool has_wanted(std::size_t place) const { return place < results_.size(); }
-    /// Gradients may differ more than results: PyTorch's own in f32 are not exact.
+    /// Loosens the tolerance of gradients: PyTorch's own in f32 are not exact.
     void loosen(double factor) { loose_ = factor; }
-    /// Those of f16 and bf16.
+    /// Loosens the tolerance of f16 and bf16 gradients.
     void loosen_reduced_precision(double factor) {
         if (reduced_precision_) loose_ = factor;
     }
     void set_reduced_precision(bool on) { reduced_precision_ = on; }
     [[nodiscard]] double looseness() const { return loose_; }
-    /// Of the gradient of the i-th differentiable tensor only one triangle is compared: PyTorch's has numbers in the
-    /// other one, too, which the function does not read.
+    /// Compares only one triangle of the gradient of the i-th differentiable tensor: PyTorch's has numbers in the other
+    /// one too, which the function does not read.
     void compare_triangle(std::size_t i, bool upper) { triangles_[i] = upper; }
-    /// A gradient as far as it is compared.
+    /// The compared part of a gradient.
     [[nodiscard]] Tensor compared_part(std::size_t i, const Tensor& gradient) const {
         const auto found = triangles_.find(i);
         if (found == triangles_.end() || gradient.numel() == 0) return gradient;
         return found->second ? triu(gradient) : tril(gradient);
     }
-    /// No gradients: PyTorch's are wrong, which central differences show.
+    /// Skips gradients: PyTorch's are wrong, as central differences show.
     void compare_values_alone() { values_alone_ = true; }
     [[nodiscard]] bool compares_values_alone() const { return values_alone_; }
-    /// Those that a gradient is wanted for, in PyTorch's order.
+    /// The inputs that require gradients, in PyTorch's order.
     [[nodiscard]] const std::vector<Tensor>& attach_backward() const { return differentiable_; }
-    /// @throws Untaken where arguments were not asked for
+    /// @throws Untaken if an argument was not read
     void require_all_used() const;
 
   private:
@@ -100,7 +100,7 @@ class Arguments {
     std::map<std::string, Json> kwargs_;
     std::vector<bool> used_;
     std::map<std::string, bool> used_names_;
-    std::map<std::string, Tensor> tensors_;  // by their text, so that each is made once
+    std::map<std::string, Tensor> tensors_;  // by their text, so that each is created once
     std::vector<Tensor> differentiable_;
     const Reader* reader_;
     std::map<std::size_t, bool> triangles_;
@@ -111,11 +111,11 @@ class Arguments {
 using Adapter = std::function<std::vector<Tensor>(Arguments&)>;
 using Table = std::map<std::string, Adapter>;
 Table adapters();
-/// What a file op_db_<name>.cpp ends in: `const Adapters own{add_name};`
+/// Registers adapters; a file op_db_<name>.cpp ends with `const Adapters own{add_name};`
 struct Adapters {
     explicit Adapters(void (*add)(Table& all));
 };
-/// reduction, and the words for it that came before.
+/// The argument reduction, or its deprecated predecessors.
 Reduction reduction_of(Arguments& a);
 /// The call as text.
 std::string said(const Json& call);

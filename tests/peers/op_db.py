@@ -1,18 +1,18 @@
 #!/usr/bin/env python3
-"""Writes PyTorch's own samples of its operators, with what they give, for declivity_op_db to compare.
+"""Writes PyTorch's own samples of its operators with their results, for declivity_op_db to compare.
 
     op_db.py OUT.json [NAME...]
 
-OUT.json gets the calls, OUT.bin beside it the elements of tensors. Requires the Python packages torch, numpy, expecttest
-and hypothesis; where torch is missing it says so and ends with 77, which ctest shows as skipped. The samples are those of
-torch.testing._internal.common_methods_invocations.op_db, in float32, float64 and integers. Beside these, float32 samples
-are changed, a call's "variant" says how:
+Writes the calls to OUT.json, and the elements of tensors to OUT.bin. Requires the Python packages torch, numpy, expecttest
+and hypothesis; without torch it exits with 77, which ctest shows as skipped. The samples are those of
+torch.testing._internal.common_methods_invocations.op_db, in float32, float64 and integers. In addition, float32 samples
+are modified, according to a call's "variant":
 
     f16, bf16    elements are rounded to the type, and PyTorch computes in float32, so that a result may differ by its own
                  rounding alone
-    ties         small whole numbers, many of them equal
-    breakpoints  numbers at which functions are pieced together, with second derivatives
-    extremes     small whole numbers, infinities and NaN
+    ties         small integers, many of them equal
+    breakpoints  breakpoints of piecewise functions, with second derivatives
+    extremes     small integers, infinities and NaN
 """
 import json
 import random
@@ -37,19 +37,19 @@ out_path, wanted = sys.argv[1], set(sys.argv[2:])
 elements = open(out_path.rsplit(".", 1)[0] + ".bin", "wb")
 dtypes = {torch.float32: "f32", torch.float64: "f64", torch.int64: "i64", torch.int32: "i32", torch.uint8: "u8",
           torch.int8: "i8", torch.int16: "i16", torch.bool: "bool", torch.float16: "f16", torch.bfloat16: "bf16"}
-MAX_SAMPLES = 40  # samples of an operator and a type
-MAX_CHANGED = 10  # samples of an operator and a variant
-LARGEST = 20000  # elements
+MAX_SAMPLES = 40  # max samples per operator and type
+MAX_CHANGED = 10  # max samples per operator and variant
+LARGEST = 20000  # max elements
 HALVES = {"f16": torch.float16, "bf16": torch.bfloat16}
 POINTS = torch.tensor([-6.0, -3.0, -2.0, -1.0, -0.5, -0.0, 0.0, 0.5, 1.0, 2.0, 3.0, 6.0])
-# Whose results depend on how they are computed where numbers are equal, or infinite, or drawn, or whose arguments are
-# then none: boundaries that do not rise, logarithms of no probabilities, singular factors.
+# Operators whose results depend on the algorithm for equal, infinite or random numbers, or whose modified arguments are
+# invalid: unsorted boundaries, values that are not log-probabilities, singular factors.
 UNCHANGED = ("linalg.", "fft.", "stft", "istft", "svd", "lu", "qr", "cholesky", "ormqr", "pinverse", "geqrf", "eig",
              "triangular_solve", "logdet", "normal", "bernoulli", "multinomial", "rand", "uniform", "nn.functional.dropout",
              "nn.functional.alpha_dropout", "nn.functional.feature_alpha_dropout", "nn.functional.rrelu", "empty",
              "new_empty", "searchsorted", "bucketize", "unique", "mode", "cholesky_inverse", "cholesky_solve",
              "nn.functional.ctc_loss", "_upsample_bilinear2d_aa")
-# Which read memory that is not theirs where a place is not a number.
+# These read out of bounds if an index is NaN.
 CRASHES = {"extremes": ("grid_sampler_2d", "grid_sampler_3d", "nn.functional.grid_sample")}
 CREATION = {"linspace", "logspace"}  # whose dtype is an argument
 PAIRS = ("fft.", "stft", "istft", "complex", "polar", "real", "imag", "angle")  # complex numbers as pairs
@@ -94,7 +94,7 @@ def value(v):
 
 
 def changed(v, variant, generator):
-    """An argument as a variant has it: what its tensors of floating numbers hold."""
+    """An argument with its floating tensors modified for the variant."""
     if isinstance(v, (list, tuple)) and not isinstance(v, torch.Size):
         return type(v)(changed(one, variant, generator) for one in v)
     if not isinstance(v, torch.Tensor) or v.dtype != torch.float32:
@@ -114,7 +114,7 @@ def changed(v, variant, generator):
 
 
 def stored(v, variant):
-    """A tensor as it is written for the variant."""
+    """A tensor in the format of the variant."""
     return v.detach().to(HALVES[variant]).requires_grad_(v.requires_grad) \
         if isinstance(v, torch.Tensor) and variant in HALVES and v.dtype == torch.float32 else v
 
@@ -140,7 +140,7 @@ calls = []
 
 
 def record(op, name, sample, variant):
-    """The call of a sample with what it gives. Raises Unsuited, or what PyTorch does."""
+    """The call of a sample with its results. Raises Unsuited, or PyTorch's exception."""
     call = {"op": name, "args": [arguments(a, variant) for a in (sample.input, *sample.args)],
             "kwargs": {k: arguments(v, variant) for k, v in sample.kwargs.items()}}
     if variant:
@@ -169,7 +169,7 @@ def record(op, name, sample, variant):
         if twice and any(g is not None and g.requires_grad for g in gradients):
             again = [torch.randn(g.shape) if g is not None and g.requires_grad else None for g in gradients]
             total = sum((g * w).sum() for g, w in zip(gradients, again) if w is not None)
-            second = [None if g is None else g + torch.zeros(g.shape)  # which may be no elements, but zero by definition
+            second = [None if g is None else g + torch.zeros(g.shape)  # which may have no storage, but are zero by definition
                       for g in torch.autograd.grad(total, inputs, allow_unused=True)]
             call["second_weights"] = [None if w is None else tensor(w) for w in again]
             call["second_gradients"] = [None if g is None else tensor(g) for g in second]

@@ -1,4 +1,4 @@
-// How PyTorch's operators are called here: arguments by their places and names there.
+// Adapters that call Declivity's functions with the positional and named arguments of PyTorch's operators.
 #include <limits>
 #include <numeric>
 
@@ -14,7 +14,7 @@ using Tensors = std::vector<Tensor>;
 
 Dims axes_of(A& a, std::size_t place, const char* name) { return a.dims(place, name, Dims{}); }
 
-/// As many axes as x has, of size 1.
+/// A shape with as many axes as x, all of size 1.
 Shape ones_of(const Tensor& x) {
     Shape shape;
     for (int i = 0; i < x.rank(); ++i) shape.push_back(1);
@@ -23,7 +23,7 @@ Shape ones_of(const Tensor& x) {
 
 bool keep(A& a, std::size_t place = 2) { return a.flag(place, "keepdim", false); }
 
-/// By either of PyTorch's words for the same.
+/// The correction, by either of PyTorch's argument names.
 double correction_of(A& a, std::size_t place) {
     if (a.has(place, "correction") && place >= a.places()) return a.number(place, "correction", 1);
     return a.flag(place, "unbiased", true) ? 1 : 0;
@@ -192,7 +192,7 @@ void add_elementwise(Table& all) {
         return Tensors{b.is_scalar() ? pow(x.tensor(), b.scalar()) : pow(x.tensor(), b.tensor())};
     };
     all["where"] = [](A& a) {
-        // PyTorch's samples stand as (x, condition, other).
+        // PyTorch's samples are (x, condition, other).
         return Tensors{where(a.tensor(1), a.tensor(0), a.tensor_or_number(2))};
     };
     all["lerp"] = [](A& a) {
@@ -225,7 +225,7 @@ void add_reductions(Table& all) {
     reduction("amax", amax);
     reduction("amin", amin);
     reduction("logsumexp", logsumexp);
-    // PyTorch gives u8 for u8, and bool for all others.
+    // PyTorch returns u8 for u8, and bool for all others.
     const auto of_bytes = [](const Tensor& x, const Tensor& truth) {
         return x.dtype() == DType::u8 ? truth.to(DType::u8) : truth;
     };
@@ -308,7 +308,7 @@ void add_reductions(Table& all) {
         const Tensor x = a.tensor(0);
         const std::int64_t axis = a.integer(2, "dim", -99);
         const Tensor given = axis == -99 ? reshape(x, {x.numel()}) : x;
-        // Of all elements: reshaped by who calls.
+        // Over all elements: the caller reshapes.
         const bool whole = axis == -99;
         const auto shaped = [&](const Tensor& made, bool several) {
             if (!whole || !kept) return made;
@@ -374,7 +374,7 @@ void add_reductions(Table& all) {
     };
     all["bincount"] = [](A& a) {
         const Tensor weights = a.tensor_or_none(1, "weights");
-        const bool whole = weights.defined() && !is_floating(weights.dtype());  // which PyTorch adds up in f64
+        const bool whole = weights.defined() && !is_floating(weights.dtype());  // which PyTorch sums in f64
         return Tensors{bincount(a.tensor(0), whole ? weights.to(DType::f64) : weights, a.integer(2, "minlength", 0))};
     };
     all["softmax"] = [](A& a) { return Tensors{softmax(a.tensor(0), a.integer(1, "dim"))}; };
@@ -553,7 +553,7 @@ Adapters::Adapters(void (*add)(Table& all)) { files().push_back(add); }
 Table adapters() {
     Table all;
     for (const auto add : files()) add(all);
-    // Those that leave an argument unread do not take the sample.
+    // Adapters that leave an argument unread do not support the sample.
     for (auto& [name, one] : all)
         one = [call = one](Arguments& a) {
             auto results = call(a);

@@ -1,4 +1,4 @@
-// Convolutions, padding and pools of PyTorch, as they are called here.
+// Adapters for PyTorch's convolutions, padding and pooling.
 #include <string>
 #include <vector>
 
@@ -12,10 +12,10 @@ namespace {
 using A = Arguments;
 using Tensors = std::vector<Tensor>;
 
-/// A number for each of N axes.
+/// One number for each of N axes.
 template <int N>
 SpatialSize<N> sizes(const Dims& given) {
-    if (given.empty()) return 0;  // as stride: that of the window
+    if (given.empty()) return 0;  // default stride: the window size
     if constexpr (N == 1) return given[0];
     else {
         if (given.rank() == 1) return given[0];
@@ -103,7 +103,7 @@ void add_convolutions(Table& all) {
     };
 }
 
-/// Of maxima, where they are wanted, the places as well.
+/// The maxima, and their indices if requested.
 Tensors returned(const MaxPooled& both, bool with_indices) {
     if (!with_indices) return {both.values};
     return {both.values, both.indices};

@@ -1,4 +1,4 @@
-// Fourier transforms and complex numbers of PyTorch, as they are called here: complex numbers are pairs.
+// Adapters for PyTorch's Fourier transforms and complex numbers, which are pairs here.
 #include <fmt/format.h>
 
 #include "op_db.hpp"
@@ -16,7 +16,7 @@ bool is_complex(A& a, std::size_t place, const char* name = nullptr) {
 
 Tensor floating(const Tensor& x) { return is_floating(x.dtype()) ? x : x.to(DType::f32); }
 
-/// An argument as pairs, whatever it was.
+/// An argument as pairs, real or complex.
 Tensor pairs(A& a, std::size_t place = 0) {
     const Tensor x = a.tensor(place);
     if (is_complex(a, place)) return x;

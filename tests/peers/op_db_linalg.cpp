@@ -1,4 +1,4 @@
-// Products of tensors and linear algebra of PyTorch, as they are called here.
+// Adapters for PyTorch's products of tensors and linear algebra.
 #include <declivity/tensor/functions/linalg.hpp>
 #include <declivity/tensor/functions/products.hpp>
 #include <fmt/format.h>
@@ -37,7 +37,7 @@ void add_product_functions(Table& all) {
 #undef ADDED
     all["eye"] = [](A& a) {
         for (const char* name : {"layout", "device", "requires_grad"}) a.ignore(name);
-        // As many arguments as sizes.
+        // One argument per size.
         return Tensors{eye(a.integer(0, "n"), a.integer(1, "m", -1), {a.wanted(0).dtype()})};
     };
     all["trace"] = [](A& a) { return Tensors{trace(a.tensor(0))}; };
@@ -80,7 +80,7 @@ Tensor signs_for(const Tensor& own, const Tensor& wanted) {
                  full({}, 1, {own.dtype()}));
 }
 
-/// The first columns of own, and what is left of what PyTorch gave, where any are right.
+/// The first columns of `own`, and PyTorch's result for the rest, which is not unique.
 Tensor completed(const Tensor& own, const Tensor& wanted) {
     return own.size(-1) == wanted.size(-1) ? own : concat({own, slice(wanted, -1, own.size(-1), wanted.size(-1))}, -1);
 }
@@ -189,7 +189,7 @@ void add_equations(Table& all) {
         a.ignore("driver");
         a.ignore("rcond");
         const auto made = linalg::lstsq(a.tensor(0), a.tensor(1));
-        // PyTorch's drivers give residuals or not.
+        // PyTorch's drivers may return no residuals.
         Tensors results{made.solution, a.wanted(1).numel() == 0 ? a.wanted(1) : made.residuals};
         a.compare_first();
         while (a.has_wanted(results.size())) results.push_back(Tensor(a.wanted(results.size())));
@@ -216,7 +216,7 @@ void add_equations(Table& all) {
     };
     all["linalg.pinv"] = [options](A& a) { return Tensors{linalg::pinv(a.tensor(0), options(a))}; };
     all["linalg.pinv.hermitian"] = [options](A& a) {
-        // The samples are not symmetric, and PyTorch's formula takes them as if they were.
+        // The samples are not symmetric, but PyTorch's formula assumes symmetry.
         a.compare_values_alone();
         return Tensors{linalg::pinv(a.tensor(0), options(a))};
     };

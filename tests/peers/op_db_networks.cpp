@@ -1,4 +1,4 @@
-// Products, layers and losses of PyTorch, as they are called here.
+// Adapters for PyTorch's products, layers and losses.
 #include <fmt/format.h>
 
 #include "op_db.hpp"
@@ -30,7 +30,7 @@ void add_products(Table& all) {
         return Tensors{rms_norm(x, shape, a.tensor_or_none(2, "weight"), a.number(3, "eps", least))};
     };
     all["nn.functional.scaled_dot_product_attention"] = [](A& a) {
-        a.loosen_reduced_precision(4);  // the gradient is made from the result as it was rounded
+        a.loosen_reduced_precision(4);  // the gradient uses the rounded result
         AttentionParameters options{.attn_mask = a.tensor_or_none(3, "attn_mask")};
         options.dropout_p = a.number(4, "dropout_p", 0);
         if (options.dropout_p > 0) throw Untaken("random numbers");

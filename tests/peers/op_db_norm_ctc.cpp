@@ -1,4 +1,4 @@
-// Normalisation, embeddings, sequences and distances of PyTorch, as they are called here.
+// Adapters for PyTorch's normalisation, embeddings, sequences and distances.
 #include <limits>
 #include <utility>
 
@@ -21,14 +21,14 @@ std::optional<double> number_or_none(A& a, std::size_t place, const char* name) 
     return a.number(place, name);
 }
 
-/// What a normalisation keeps of axes: mean and 1 / sqrt(variance + eps), without a gradient.
+/// Saved statistics of a normalisation: mean and 1 / sqrt(variance + eps), without a gradient.
 Tensors statistics(const Tensor& x, const Dims& axes, double eps, bool keep_axes) {
     const NoGrad no_grad;
     const Tensor wide = x.detach().to(is_16bit_float(x.dtype()) ? DType::f32 : x.dtype());
     return {mean(wide, axes, keep_axes), rsqrt(var(wide, axes, 0, keep_axes) + eps)};
 }
 
-/// A copy, which may be written.
+/// A copy that may be written.
 Tensor own(const Tensor& x) { return x.defined() ? x.detach().clone() : x; }
 
 void add_batch_norm(Table& all) {
@@ -133,7 +133,7 @@ void add_losses_and_distances(Table& all) {
         options.reduction = reduction_of(a);
         options.zero_infinity = a.flag(6, "zero_infinity", false);
         a.loosen(20);
-        // PyTorch's gradient is that of log_softmax, which leaves logarithms of probabilities as they are.
+        // PyTorch's gradient is that of log_softmax, which leaves log-probabilities unchanged.
         const Tensor x = log_softmax(a.tensor(0), -1), targets = a.tensor(1);
         try {
             return Tensors{ctc_loss(x, targets, a.tensor(2, "input_lengths"), a.tensor(3, "target_lengths"), options)};

@@ -1,4 +1,4 @@
-// Images of another size and at other places, as PyTorch calls them.
+// Adapters for PyTorch's resizing and grid sampling.
 #include <declivity/tensor/functions/resize.hpp>
 
 #include "op_db.hpp"

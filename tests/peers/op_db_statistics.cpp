@@ -1,4 +1,4 @@
-// Figures of data and arrangements of PyTorch, as they are called here.
+// Adapters for PyTorch's statistics and rearranging functions.
 #include <limits>
 
 #include <fmt/format.h>
@@ -13,7 +13,7 @@ using Tensors = std::vector<Tensor>;
 
 Dims axes_of(A& a) { return a.dims(1, "dim", Dims{}); }
 
-/// By either of PyTorch's words for the same.
+/// The correction, by either of PyTorch's argument names.
 double correction_of(A& a) {
     if (a.has(9, "correction")) return a.number(9, "correction", 1);
     return a.flag(9, "unbiased", true) ? 1 : 0;
@@ -96,7 +96,7 @@ void add_statistics(Table& all) {
     };
     all["cov"] = [](A& a) {
         const std::int64_t correction = a.integer(9, "correction", 1);
-        a.loosen(5);  // gradients for weights are differences that cancel
+        a.loosen(5);  // gradients of weights are differences that cancel
         const Tensor counts = a.tensor_or_none(9, "fweights"), weights = a.tensor_or_none(9, "aweights");
         return Tensors{cov(a.tensor(0), correction, counts, weights)};
     };

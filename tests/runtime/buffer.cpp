@@ -330,8 +330,7 @@ TEST_CASE("buffer: asynchronous uploads wait for kernels that read the previous 
 }
 
 TEST_CASE(
-    "buffer: uploads through either kind of host memory, however far ahead of the device, create no buffer after the "
-    "first") {
+    "buffer: any number of uploads in flight, through either kind of host memory, create only one staging buffer") {
     for (const char* kind : {"pinned", "plain"}) {
         CAPTURE(kind);
         const test::Environment pool("DECLIVITY_POOL", std::nullopt), staging("DECLIVITY_STAGING", kind);
@@ -396,7 +395,7 @@ TEST_CASE("buffer: the version counter detects stale values") {
     CHECK_NOTHROW(Buffer().bump_version());
 }
 
-TEST_CASE("buffer: is_unshared detects whether a write is visible elsewhere") {
+TEST_CASE("buffer: is_unshared detects whether a write is visible to others") {
     struct Reader : PendingLaunch {
         bool waits = true;
         void launch() override { waits = false; }

@@ -226,7 +226,7 @@ TEST_CASE("capture: an input may be a part of its buffer, and be replaced by ano
            {std::int64_t{10}, BufferArgument{all, 2 * kRow + 6, 4}, BufferArgument{out, 0, 4}, 2.0F});
     out.bump_version();  // required after external writes
     CHECK(capture.is_input(all));
-    CHECK(!capture.wants_whole_inputs());
+    CHECK(!capture.needs_whole_inputs());
     const CapturedUses uses = capture.uses(false);
     const CommandList command_list = capture.finish();
     CHECK(values_of(out) == expected(2));
@@ -258,7 +258,7 @@ TEST_CASE("capture: commands that use more of a buffer than the input part are r
     const auto wants_whole = [&](const auto& commands) {
         Capture capture(device, {part});
         commands();
-        return capture.wants_whole_inputs();
+        return capture.needs_whole_inputs();
     };
     const auto copy_from = [&](std::size_t at) { return [&, at] { copy(all, at, out, 0, 16); }; };
     CHECK(!wants_whole(copy_from(256)));

@@ -108,7 +108,7 @@ TEST_CASE("device: properties") {
     }
 }
 
-TEST_CASE("the kernel family follows the device, and DECLIVITY_KERNEL_STYLE overrides it") {
+TEST_CASE("device: the kernel style follows the device, and DECLIVITY_KERNEL_STYLE overrides it") {
     {
         const Environment set("DECLIVITY_KERNEL_STYLE", "simd");
         CHECK(test::fresh_device().kernel_style() == KernelStyle::simd);

@@ -1,4 +1,4 @@
-// no-oclgrind: what is asked is other drivers'
+// no-oclgrind: it tests faults of other drivers
 #include <declivity/runtime/driver_faults.hpp>
 
 #include <set>

@@ -146,7 +146,7 @@ TEST_CASE("faults: a device whose first write or read failed works afterwards") 
 }
 
 TEST_CASE("faults: each call while a kernel is compiled, stored on disk, and loaded from there") {
-    // As a user's file, and as a library file, which is built after its own declarations where that saves time.
+    // Both a user's file and a library file, which is built after its own declarations where that saves time.
     const auto folder_of_kernels = test::source_folder() / "runtime";
     const test::Environment library("DECLIVITY_KERNEL_DIR", folder_of_kernels.string());
     for (const std::string& file : {(folder_of_kernels / "kernels.cl").string(), std::string("kernels.cl")}) {

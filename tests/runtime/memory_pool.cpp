@@ -1,4 +1,4 @@
-// no-oclgrind: what it keeps of each byte takes 13 GB; no kernel runs here
+// no-oclgrind: its shadow memory would take 13 GB; no kernel runs here
 //
 // The memory pool: reuse, coalescing, statistics, exhaustion, exact mode.
 #include <algorithm>

@@ -1,4 +1,4 @@
-// no-oclgrind: it starts processes of its own, in which Oclgrind would have nothing to see
+// no-oclgrind: it starts child processes, which Oclgrind does not see
 //
 // A machine without any OpenCL driver: a process whose ICD loader uses an empty folder.
 #include <string>

@@ -1,4 +1,4 @@
-// no-oclgrind: it starts processes of its own, in which Oclgrind would have nothing to see
+// no-oclgrind: it starts child processes, which Oclgrind does not see
 //
 // DECLIVITY_PROFILE: the trace of a whole process, in child processes.
 #include <algorithm>
@@ -88,7 +88,7 @@ TEST_CASE("process profile: std::exit from another directory writes it to the in
     const auto before = std::filesystem::current_path();
     std::filesystem::current_path(folder.path());
     const auto result =
-        run_child("process profile: child goes elsewhere and calls exit", {{"DECLIVITY_PROFILE", "trace.json"}});
+        run_child("process profile: child changes its directory and calls exit", {{"DECLIVITY_PROFILE", "trace.json"}});
     std::filesystem::current_path(before);
     INFO(result.output);
     CHECK(result.code == 3);
@@ -99,7 +99,7 @@ TEST_CASE("process profile: std::exit from another directory writes it to the in
 TEST_CASE("process profile: works together with Profilers, on every device") {
     const TempFolder folder;
     const auto result =
-        run_child("process profile: child profiles by itself, too", {{"DECLIVITY_PROFILE", (folder / "t").string()}});
+        run_child("process profile: child also uses a Profiler", {{"DECLIVITY_PROFILE", (folder / "t").string()}});
     INFO(result.output);
     CHECK(result.code == 0);
     const Json trace = read_json(folder / "t");
@@ -111,13 +111,14 @@ TEST_CASE("process profile: an unwritable file is reported, and changes nothing"
     const TempFolder folder;
     for (const std::string& path : {(folder / "missing/trace.json").string(), folder.path().string()}) {
         const auto result =
-            run_child("process profile: child goes elsewhere and calls exit", {{"DECLIVITY_PROFILE", path}});
+            run_child("process profile: child changes its directory and calls exit", {{"DECLIVITY_PROFILE", path}});
         INFO(result.output);
         CHECK(result.code == 3);
         CHECK(count_of(result.output, "declivity: DECLIVITY_PROFILE: cannot ") == 1);
         CHECK(count_of(result.output, path) == 1);
     }
-    const auto off = run_child("process profile: child goes elsewhere and calls exit", {{"DECLIVITY_PROFILE", ""}});
+    const auto off =
+        run_child("process profile: child changes its directory and calls exit", {{"DECLIVITY_PROFILE", ""}});
     CHECK(off.code == 3);
     CHECK(count_of(off.output, "DECLIVITY_PROFILE") == 0);
     CHECK(folder.names().empty());

@@ -1,4 +1,4 @@
-// no-oclgrind: compiled programs, and processes of its own; the kernels are those of other tests
+// no-oclgrind: compiled programs and child processes; the kernels are those of other tests
 //
 // The on-disk cache of compiled programs: used if intact, replaced if not, and never a reason to fail.
 #include <sys/stat.h>
@@ -131,7 +131,7 @@ TEST_CASE("program cache: an invalid binary, in a child process" * doctest::skip
 }
 
 TEST_CASE("program cache: if the driver refuses a binary, the source is compiled") {
-    const auto result = test::run_child("program cache: a binary that is none, in a process of its own", {});
+    const auto result = test::run_child("program cache: an invalid binary, in a child process", {});
     INFO(result.output);
     if (result.code > 128) return test::skip("binaries that are none of the driver's: they end its process");
     CHECK(result.code == 0);

@@ -63,7 +63,7 @@ std::vector<KernelStyle> kernel_styles() {
     static const bool both = [] {
         const Environment own("DECLIVITY_KERNEL_STYLE", std::nullopt);
         const bool can = device().info().type != DeviceType::cpu || fresh_device().kernel_style() == KernelStyle::simd;
-        if (!can) skip("kernels for CPU-like devices: this CPU's driver expected those for GPU-like ones");
+        if (!can) skip("simd kernels: this CPU's driver needs simt kernels");
         return can;
     }();
     return both ? std::vector{KernelStyle::simd, KernelStyle::simt} : std::vector{KernelStyle::simt};

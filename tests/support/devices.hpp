@@ -14,8 +14,8 @@ namespace declivity::test {
 
 /// The device that tests run on: Device::best().
 Device device();
-/// A second Device over the same hardware and context, with queues, memory pool and compiled programs of its own. It
-/// reads the environment anew (DECLIVITY_POOL, DECLIVITY_MEMORY_LIMIT, DECLIVITY_KERNEL_STYLE).
+/// A second Device over the same hardware and context, with its own queues, memory pool and compiled programs. It
+/// reads the environment again (DECLIVITY_POOL, DECLIVITY_MEMORY_LIMIT, DECLIVITY_KERNEL_STYLE).
 Device fresh_device();
 
 /// A raw queue, as created by a program that does not use the library; the caller releases it. Null if the device
@@ -43,7 +43,7 @@ DType widest();
 /// it is simt only. Such a driver may fail with simd kernels (DriverFault "indexed_struct_argument") and never uses
 /// them. Reports that case once.
 std::vector<KernelStyle> kernel_styles();
-/// Whether kernel_styles() has it.
+/// Returns whether kernel_styles() contains it.
 bool has_kernel_style(KernelStyle style);
 
 /// True on Oclgrind's simulated device.

@@ -1,4 +1,4 @@
-// Whether the driver measures execution times.
+// Detects drivers that do not measure execution times.
 #pragma once
 
 namespace declivity::test {

@@ -27,7 +27,7 @@ Tensor converted(const std::vector<double>& values, const Shape& shape) {
 }
 
 template <class T>
-std::vector<double> widened(const Tensor& tensor) {
+std::vector<double> upcast(const Tensor& tensor) {
     const auto elements = tensor.to_vector<T>();
     return {elements.begin(), elements.end()};
 }
@@ -73,30 +73,30 @@ Tensor random_tensor(const Shape& shape, std::uint64_t seed, DType dtype, double
 std::vector<double> values(const Tensor& tensor) {
     switch (tensor.dtype()) {
         case DType::f32:
-            return widened<float>(tensor);
+            return upcast<float>(tensor);
         case DType::f64:
-            return widened<double>(tensor);
+            return upcast<double>(tensor);
         case DType::i8:
-            return widened<std::int8_t>(tensor);
+            return upcast<std::int8_t>(tensor);
         case DType::i16:
-            return widened<std::int16_t>(tensor);
+            return upcast<std::int16_t>(tensor);
         case DType::u16:
-            return widened<std::uint16_t>(tensor);
+            return upcast<std::uint16_t>(tensor);
         case DType::i32:
-            return widened<std::int32_t>(tensor);
+            return upcast<std::int32_t>(tensor);
         case DType::u32:
-            return widened<std::uint32_t>(tensor);
+            return upcast<std::uint32_t>(tensor);
         case DType::i64:
-            return widened<std::int64_t>(tensor);
+            return upcast<std::int64_t>(tensor);
         case DType::u64:
-            return widened<std::uint64_t>(tensor);
+            return upcast<std::uint64_t>(tensor);
         case DType::f16:
-            return widened<float16>(tensor);
+            return upcast<float16>(tensor);
         case DType::bf16:
-            return widened<bfloat16>(tensor);
+            return upcast<bfloat16>(tensor);
         case DType::u8:
         case DType::boolean:
-            return widened<std::uint8_t>(tensor);
+            return upcast<std::uint8_t>(tensor);
     }
     return {};
 }

@@ -116,7 +116,7 @@ TEST_CASE("backward: a value used twice") {
         const Tensor left = shared * 3, right = shared * shared;
         sum(left + right).backward();  // 3 x^2 + x^4
         CHECK(values(x.grad()) == Values{6 * 2 + 4 * 8, 6 * -3 + 4 * -27});
-        // As both operands, and through paths of different length.
+        // Both operands, and paths of different length.
         x.zero_grad();
         sum(x + x).backward();
         CHECK(values(x.grad()) == Values{2, 2});
@@ -182,7 +182,7 @@ TEST_CASE("backward: a second pass through a graph needs retain_graph") {
     CHECK_THROWS_WITH_AS(
         y.backward(),
         "backward of sum: the graph was freed by an earlier backward; pass retain_graph to the first one "
-        "to go through it again",
+        "to use it again",
         ValueError);
     // The failed call changed no gradient, even where the graph was still intact.
     const Tensor trunk = exp(x);
@@ -326,8 +326,8 @@ TEST_CASE("grad: of chosen inputs, leaving every .grad unchanged") {
         CHECK(values(grad({y}, {a})[0]) == Values{18, 64});
         CHECK_THROWS_WITH_AS(
             grad({y}, {a}),
-            "backward of sum: the graph was freed by an earlier backward; pass retain_graph to the first one to go "
-            "through it again",
+            "backward of sum: the graph was freed by an earlier backward; pass retain_graph to the first one to use "
+            "it again",
             ValueError);
     }
 }

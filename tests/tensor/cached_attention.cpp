@@ -248,7 +248,7 @@ TEST_CASE("cached attention: writes outside of the cache are dropped") {
         }
 }
 
-TEST_CASE("cached attention: a captured step reads the lengths anew") {
+TEST_CASE("cached attention: a captured step reads the current lengths") {
     const Tensor q = random_tensor({1, 2, 1, 8}, 1), k = random_tensor({1, 2, 40, 8}, 2),
                  v = random_tensor({1, 2, 40, 8}, 3);
     Tensor lengths = Tensor::from<std::int64_t>({3}, {1});

@@ -81,7 +81,7 @@ Outcome train(How how) {
         Tensor(total).add_(reshape(loss.detach(), {1}));
         return std::vector{loss.detach(), in[1]};
     };
-    auto captured = capture(step, {.command_lists = how == How::captured_twice ? 2 : 1});
+    auto captured = capture(step, {.warmup_captures = how == How::captured_twice ? 2 : 1});
     Outcome out;
     for (int number = 0; number < 7; ++number) {
         const std::vector<Tensor> in{batch(number), labels(number)};
@@ -168,8 +168,7 @@ TEST_CASE("capture: replays enqueue the commands of the call, and a step without
 }
 
 TEST_CASE(
-    "results lie in the recording's memory, and values that wait for them have the elements of the time of their "
-    "call") {
+    "capture: results are in the capture's memory, and values pending on them have the elements from their call") {
     auto twice = capture([](const Tensor& x) { return x * 2.0 + 1.0; });
     const Tensor a = random_tensor({513}, 1), b = random_tensor({513}, 2);
     const Tensor y = twice(a);
@@ -271,7 +270,7 @@ TEST_CASE("capture: steps that cannot be captured are refused with a message, or
         {[](const Tensor& t) { return t * sum(t).item<float>(); }, "a read to the host"},
         {[](const Tensor& t) { return t * Tensor::from(std::vector<float>{2}, {1}); }, "upload from the host"},
         {[&](const Tensor& t) { return t * x; }, "a result that requires a gradient"},
-        {[](const Tensor& t) { return slice(t, 0, 2, 4); }, "lies in the memory of an input"},
+        {[](const Tensor& t) { return slice(t, 0, 2, 4); }, "shares the memory of an input"},
         {[&](const Tensor& t) {
              kept.assign(t * 2.0);
              return t * 3.0;
@@ -509,7 +508,7 @@ TEST_CASE("capture: concurrent captures and replays in several threads") {
     CHECK(wrong == std::vector<int>(4, 0));
 }
 
-TEST_CASE("a captured step within another is a part of it") {
+TEST_CASE("capture: a captured step within another is a part of it") {
     auto inner = capture([](const Tensor& t) { return t * 3.0; });
     auto outer = capture([&](const Tensor& t) { return inner(t) + 1.0; });
     const Tensor a = full({4}, 1.0), b = full({4}, 2.0);
@@ -520,7 +519,7 @@ TEST_CASE("a captured step within another is a part of it") {
     CHECK(inner(b).to_vector<float>() == std::vector<float>(4, 6));
 }
 
-TEST_CASE("a captured step that calls itself is refused") {
+TEST_CASE("capture: a captured step that calls itself is refused") {
     constexpr const char* says =
         "capture: expected a call of the step after the previous one has ended, got one within it";
     for (const WhenRefused when : {WhenRefused::fail, WhenRefused::run}) {

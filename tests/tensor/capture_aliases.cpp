@@ -193,7 +193,7 @@ TEST_CASE("capture aliases: a step that writes other memory from call to call is
         ++n2;
         return x * 2.0;
     };
-    auto r = capture(f2, {.when_refused = WhenRefused::run, .command_lists = 2});
+    auto r = capture(f2, {.when_refused = WhenRefused::run, .warmup_captures = 2});
     for (int i = 0; i < 6; ++i) {
         f1(T(i, {1, 8}));
         r(T(i, {1, 8}));

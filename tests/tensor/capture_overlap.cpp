@@ -79,7 +79,7 @@ std::int64_t calls(std::uint64_t seed, bool captured, Rows& values) {
     const bool across = seed % 3 == 0;
     Commands commands(seed, across, rows, columns);
     CapturedStep made = capture([&](const std::vector<Tensor>& in) { return commands(in); },
-                                {.command_lists = 1 + static_cast<int>(seed % 2)});
+                                {.warmup_captures = 1 + static_cast<int>(seed % 2)});
     for (std::uint64_t call = 0; call < 8; ++call) {
         std::vector<Tensor> in;
         for (std::uint64_t i = 0; i < 2; ++i) {

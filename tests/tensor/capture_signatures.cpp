@@ -83,8 +83,7 @@ TEST_CASE(
         CHECK(step.replayed() == before + 2);
         CHECK(step.refused() ==
               "alternating inputs of more signatures (shapes, types) than the 2 for which captures are kept: each call "
-              "evicts "
-              "out the capture that a later one needs, and is captured itself (raise CaptureOptions::signatures)");
+              "evicts the capture that a later one needs, and is captured itself (raise CaptureOptions::signatures)");
         for (int i = 0; i < 3; ++i) turn(2);
         CHECK(step.refused().empty());
     }
@@ -127,7 +126,7 @@ TEST_CASE("capture signatures: other types are other signatures, and a failed si
 TEST_CASE("capture signatures: confirmation compares one call, and captures all again if it differs") {
     double factor = 2;
     int calls = 0;
-    auto step = capture([&](const Tensor& x) { return ++calls, x * factor; }, {.command_lists = 2});
+    auto step = capture([&](const Tensor& x) { return ++calls, x * factor; }, {.warmup_captures = 2});
     const Tensor a = random_tensor({4, 3}, 1), b = random_tensor({7, 3}, 2);
     const auto both = [&] {
         for (const Tensor& x : {a, b}) CHECK(step(x).to_vector<float>() == (x * factor).to_vector<float>());

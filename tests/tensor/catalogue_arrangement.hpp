@@ -11,7 +11,7 @@
 
 namespace declivity::test::catalogue {
 
-/// Each element of the result is one of two inputs, by number and place, or 0 where there is no place.
+/// Each element of the result is one of two inputs, by input number and index, or 0 without an index.
 inline Case moved_from_two(const std::string& name, const Shape& a, const Shape& b, const Shape& to,
                            std::function<Tensor(const Tensor&, const Tensor&)> call,
                            std::function<std::pair<int, Place>(const Dims&)> place_of) {

@@ -15,7 +15,7 @@
 
 namespace declivity::test::catalogue {
 
-/// What attention adds to the score of query i of a head and key j of a sample: -infinity where the key is not seen.
+/// The bias of attention for the score of query i of a head and key j of a sample: -infinity for masked keys.
 using AttentionBias =
     std::function<double(std::int64_t b, std::int64_t head, std::int64_t i, std::int64_t j, const Columns& in)>;
 

@@ -1,4 +1,4 @@
-// What a case of the catalogue is.
+// Definition of a case of the catalogue.
 #pragma once
 
 #include <cstddef>
@@ -18,7 +18,7 @@ using Values = std::vector<double>;
 using Columns = std::vector<Values>;
 using Tensors = std::vector<Tensor>;
 
-enum class Kind : std::uint8_t { real, constant, whole, label, truth };  // only `real` carries gradients
+enum class Kind : std::uint8_t { real, constant, whole, label, truth };  // only `real` requires gradients
 
 struct Input {
     Shape shape;
@@ -33,14 +33,14 @@ struct Case {
     std::function<Values(const Columns&, DType)> reference;
     bool differentiable = true;
     double terms = 1;       // of the longest sum
-    std::string says = {};  // how it calls itself in errors, when not by its name
-    double loose = 1e-6;    // of the numeric gradient
-    bool waits = false;     // reads elements, so that it cannot be recorded, and is left out of the contract
-    bool flat = false;      // its gradient is 0 everywhere, and has none
-    bool random = false;    // draws numbers, others in f64 than in f32
-    std::size_t optional = std::string::npos;  // inputs from this one on may be left out
-    bool halves = true;                        // takes f16 and bf16
-    bool brief = false;  // one of many of its kind: the contract takes one in five of them, all with DECLIVITY_FULL
+    std::string says = {};  // name in error messages, if different
+    double loose = 1e-6;    // tolerance of the numeric gradient
+    bool waits = false;     // reads elements, so that it cannot be captured, and is not checked by the contract
+    bool flat = false;      // its gradient is 0 everywhere
+    bool random = false;    // uses random numbers, different ones in f64 and f32
+    std::size_t optional = std::string::npos;  // inputs from this one on are optional
+    bool halves = true;                        // supports f16 and bf16
+    bool brief = false;  // one of many of its kind: the contract checks one in five of them, all with DECLIVITY_FULL
 };
 
 /// A value for each index of a shape, row-major.

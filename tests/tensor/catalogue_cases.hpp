@@ -1,5 +1,5 @@
-// The catalogue of functions.hpp as cases: how each is called, with what, and what it is in plain C++ double. A test
-// fails where a function is missing here.
+// The catalogue of functions.hpp as cases: how each is called, its inputs, and its reference in plain C++ double. A
+// test fails if a function is missing here.
 #pragma once
 
 #include <algorithm>
@@ -46,7 +46,7 @@ inline Case unary(const std::string& name, std::function<Tensor(const Tensor&)> 
             .differentiable = kind == Kind::real};
 }
 
-/// The second operand is stretched over the first.
+/// The second operand is broadcast to the first.
 inline Case binary(const std::string& name, std::function<Tensor(const Tensor&, const Tensor&)> call,
                    double (*reference)(double, double), const std::string& says = {}, double low = -2, double high = 2,
                    Kind kind = Kind::real) {
@@ -274,15 +274,15 @@ inline std::vector<Case> cases() {
         binary(
             "floor_divide", [](const Tensor& a, const Tensor& b) { return floor_divide(a, b); },
             [](double a, double b) { return std::floor(a / b); }, {}, 1, 9, Kind::whole),
-        // No quotient is near a whole number, where there is a jump.
+        // No quotient is near an integer, where the function jumps.
         binary(
             "remainder", [](const Tensor& a, const Tensor& b) { return remainder(a, b); },
             [](double a, double b) { return a - b * std::floor(a / b); }, {}, 1.01, 1.99),
-        // No quotient is near a whole number, where there is a jump.
+        // No quotient is near an integer, where the function jumps.
         binary(
             "operator%", [](const Tensor& a, const Tensor& b) { return a % b; },
             [](double a, double b) { return a - b * std::floor(a / b); }, {}, 1.01, 1.99),
-        // No quotient is near a whole number, where there is a jump.
+        // No quotient is near an integer, where the function jumps.
         binary(
             "fmod", [](const Tensor& a, const Tensor& b) { return fmod(a, b); },
             [](double a, double b) { return std::fmod(a, b); }, {}, 1.01, 1.99),
@@ -741,8 +741,9 @@ inline std::vector<Case> cases() {
     return all;
 }
 
-/// Where tests are run by turns (./bootstrap test, DECLIVITY_TURN), whether a long one leaves this case to another.
-/// The cases go by pairs of turns, and under Oclgrind, where a file has one turn of eight, by the quarters of 32 turns.
+/// If tests run in turns (./bootstrap test, DECLIVITY_TURN), returns whether a long test leaves this case to another
+/// turn. The cases alternate by pairs of turns, and under Oclgrind, where a file has one turn of eight, by the quarters
+/// of 32 turns.
 inline bool of_another_turn(std::size_t at) {
     const char* const given = std::getenv("DECLIVITY_TURN");
     if (given == nullptr || std::getenv("DECLIVITY_FULL") != nullptr) return false;
@@ -750,7 +751,7 @@ inline bool of_another_turn(std::size_t at) {
     return at % 4 != turn / (on_oclgrind() ? 8 : 2) % 4;
 }
 
-/// The same values, rounded to what f32 holds, so that both types compute with the same.
+/// The same values, rounded to f32, so that both types compute with the same.
 inline Columns inputs_of(const Case& one) {
     Columns out;
     for (std::size_t i = 0; i < one.inputs.size(); ++i) {
@@ -767,7 +768,7 @@ inline Columns inputs_of(const Case& one) {
 
 enum class Layout : bool { dense, strided };
 
-/// With axes in reverse order in memory, every second element of the innermost.
+/// Axes in reverse order in memory, every second element of the innermost.
 inline Tensor strided(const Tensor& x) {
     Dims reverse;
     for (int axis = x.rank() - 1; axis >= 0; --axis) reverse.push_back(axis);

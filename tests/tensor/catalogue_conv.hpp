@@ -15,12 +15,12 @@
 
 namespace declivity::test::catalogue {
 
-/// How windows lie, a number for each spatial axis.
+/// Geometry of windows, a number for each spatial axis.
 struct Windows {
     Dims kernel, stride, padding, dilation;
 };
 
-/// The place in x (N, C, spatial...) of element `tap` of window `at`, and whether it lies inside.
+/// The index in x (N, C, spatial...) of element `tap` of window `at`, and whether it is inside.
 inline std::pair<Place, bool> place_in_window(const Windows& windows, const Shape& from, const Dims& at,
                                               const Dims& tap, std::int64_t channel) {
     Place place{at[0], channel};
@@ -33,7 +33,7 @@ inline std::pair<Place, bool> place_in_window(const Windows& windows, const Shap
     return {place, inside};
 }
 
-/// x, weight and, where there is one, a bias.
+/// x, weight and an optional bias.
 inline Values convolved(const Columns& in, const Shape& from, const Shape& filter, const Shape& out,
                         const Windows& windows, std::int64_t groups) {
     return table(out, [&](const Dims& at) {
@@ -50,7 +50,7 @@ inline Values convolved(const Columns& in, const Shape& from, const Shape& filte
     });
 }
 
-/// Each element of x goes to the window of the result at its place.
+/// Each element of x is added to the window of the result at its position.
 inline Values transposed(const Columns& in, const Shape& from, const Shape& filter, const Shape& out,
                          const Windows& windows, std::int64_t groups) {
     Values sums(static_cast<std::size_t>(out.numel()), 0);

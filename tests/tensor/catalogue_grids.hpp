@@ -1,4 +1,4 @@
-// Functions of matrices as cases of the catalogue, and plain C++ for them.
+// Functions of matrices as cases of the catalogue, with plain C++ references.
 #pragma once
 
 #include <algorithm>
@@ -60,7 +60,7 @@ inline Grid upper(const Grid& a, std::int64_t off = 0) {
     return grid(a.m, a.n, [&](auto i, auto j) { return j >= i + off ? a(i, j) : 0.0; });
 }
 
-/// By Gauss's and Jordan's elimination: the inverse, and the determinant.
+/// The inverse, and the determinant, by Gauss-Jordan elimination.
 inline std::pair<Grid, double> inverted(Grid a) {
     Grid b = identity(a.n);
     double determinant = 1;
@@ -84,7 +84,7 @@ inline std::pair<Grid, double> inverted(Grid a) {
     return {b, determinant};
 }
 
-/// Eigenvalues of a symmetric matrix in rising order, by rotations of both sides of it.
+/// Eigenvalues of a symmetric matrix in ascending order, by Jacobi rotations.
 inline Values eigenvalues(Grid a) {
     for (int sweep = 0; sweep < 60; ++sweep)
         for (std::int64_t p = 0; p < a.n; ++p)
@@ -119,7 +119,7 @@ inline Grid cholesky_of(const Grid& a) {
     return l;
 }
 
-/// Rows of A that come first, by the largest pivots, and L and U in one.
+/// Row permutation by partial pivoting, and L and U in one matrix.
 inline std::pair<std::vector<std::int64_t>, Grid> lu_of(Grid a) {
     std::vector<std::int64_t> rows;
     for (std::int64_t i = 0; i < a.m; ++i) rows.push_back(i);
@@ -137,7 +137,7 @@ inline std::pair<std::vector<std::int64_t>, Grid> lu_of(Grid a) {
     return {rows, a};
 }
 
-/// Q of Q R = A with a positive diagonal of R, by Gram's and Schmidt's way.
+/// Q of Q R = A with a positive diagonal of R, by Gram-Schmidt.
 inline Grid orthonormal(Grid a) {
     for (std::int64_t j = 0; j < a.n; ++j) {
         for (int turn = 0; turn < 2; ++turn)
@@ -153,7 +153,7 @@ inline Grid orthonormal(Grid a) {
     return a;
 }
 
-// What a case makes of its input, here and there, so that it is far from singular; of symmetric ones positive.
+// Preprocessing of a case's input, on both sides, that makes it well-conditioned; symmetric ones positive definite.
 
 inline bool is_square(const Tensor& x) {
     return x.defined() && is_floating(x.dtype()) && x.rank() >= 2 && x.size(-1) == x.size(-2);
@@ -190,7 +190,7 @@ inline Case of_matrices(const std::string& name, const Shape& shape, std::functi
             .brief = brief};
 }
 
-/// A function of two matrices, each a batch of as many.
+/// A function of two matrices with equal batch sizes.
 inline Case of_two(const std::string& name, const Shape& a, const Shape& b,
                    std::function<Tensor(const Tensor&, const Tensor&)> call,
                    std::function<Grid(const Grid&, const Grid&)> reference, bool brief = true) {

@@ -24,7 +24,7 @@ inline double element(const Values& x, const Shape& shape, const Place& at) {
     return x[static_cast<std::size_t>(out)];
 }
 
-/// Each element of the result is one of x, or 0 where there is no place.
+/// Each element of the result is one of x, or 0 without an index.
 inline Case moved(const std::string& name, const Shape& from, const Shape& to,
                   std::function<Tensor(const Tensor&)> call, std::function<Place(const Dims&)> place_of) {
     return {.name = name,
@@ -40,7 +40,7 @@ inline Case moved(const std::string& name, const Shape& from, const Shape& to,
             .brief = true};
 }
 
-/// Parts, one behind the other, the last one first.
+/// Parts concatenated, the last one first.
 inline Tensor joined(Tensors parts, std::int64_t axis) {
     std::ranges::reverse(parts);
     return cat(std::move(parts), axis);
@@ -255,7 +255,7 @@ inline void add_indices(std::vector<Case>& all) {
                      return element(in[0], from, {at[0], whole_number(in[1][static_cast<std::size_t>(at[1])]), at[2]});
                  });
              }});
-    // What goes to a place, in order.
+    // The values scattered to an index, in order.
     const auto scattered = [=](const std::function<void(double&, double, int)>& join) {
         return [=](const Columns& in, DType) {
             Values out = in[0];
@@ -291,7 +291,7 @@ inline void add_indices(std::vector<Case>& all) {
              to = before == 0 ? value : (to * before + value) / (before + 1);
          }),
          .terms = 4});
-    // Numbers (4) along axis 1.
+    // Indices (4) along axis 1.
     const Input numbers{{4}, 0, 5, Kind::label}, rows{{3, 4, 7}};
     const auto number = [](const Columns& in, std::int64_t i) {
         return whole_number(in[1][static_cast<std::size_t>(i)]);
@@ -324,7 +324,7 @@ inline void add_indices(std::vector<Case>& all) {
                    .inputs = {x, numbers, rows},
                    .call = [](const Tensors& in) { return index_copy(in[0], 1, in[1], in[2]); },
                    .reference = by_number([](double& to, double value) { to = value; })});
-    // Numbers from 0 to 4, of which all come several times.
+    // Indices from 0 to 4, all of which occur several times.
     const Input few{{6, 7}, 0, 5, Kind::label};
     all.push_back({.name = "unique",
                    .inputs = {few},
@@ -527,7 +527,7 @@ inline void add_indices(std::vector<Case>& all) {
                    .waits = true});
 }
 
-/// Along axis 1 of (3, 5, 7): from the five elements to as many, or to one.
+/// Along axis 1 of (3, 5, 7): from the five elements to five, or to one.
 inline Case along(const std::string& name, std::function<Tensor(const Tensor&)> call,
                   std::function<Values(const Values&)> line, bool differentiable = true, double terms = 5) {
     return {.name = name,
@@ -662,7 +662,7 @@ inline void add_lines(std::vector<Case>& all) {
             out.push_back(static_cast<double>(std::ranges::lower_bound(in[1], value) - in[1].begin()));
         return out;
     };
-    // Boundaries are put into order by the call.
+    // Boundaries are sorted by the call.
     for (const bool buckets : {false, true})
         all.push_back({.name = buckets ? "bucketize" : "searchsorted",
                        .inputs = {{{3, 5, 7}, -2, 2, Kind::constant}, {{9}, -2, 2, Kind::constant}},
@@ -725,7 +725,7 @@ inline void add_lines(std::vector<Case>& all) {
                            return out;
                        },
                    .differentiable = false,
-                   .optional = 1,  // what cumsum refuses is its own
+                   .optional = 1,  // cumsum has its own errors
                    .halves = false});
     for (const bool low : {true, false})
         all.push_back({.name = low ? "clamp_min" : "clamp_max",

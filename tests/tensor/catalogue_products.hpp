@@ -110,7 +110,7 @@ inline void add_products(std::vector<Case>& all) {
                        .call = [=](const Tensors& in) { return call(in[0], in[1], in[2], options); },
                        .reference =
                            [=](const Columns& in, DType) {
-                               // As (batch, m, k) x (batch, k, n), whatever axes there are.
+                               // Reduced to (batch, m, k) x (batch, k, n), for any number of axes.
                                const bool matrices = a.rank() == 3, vector = b.rank() == 1, outer_one = a.rank() == 1;
                                const std::int64_t batch = matrices ? a[0] : 1, m = outer_one ? a[0] : a[-2];
                                const std::int64_t k = outer_one ? 1 : a[-1], n = vector && !outer_one ? 1 : b[-1];

@@ -28,7 +28,7 @@ inline double variance_of(const Values& x, double correction) {
 
 inline void add_moments(std::vector<Case>& all) {
     const auto one = [](double x) { return Values{x}; };
-    // Where x is above 1, NaN stands in its place.
+    // Replaces values above 1 by NaN.
     const auto holed = [](const Tensor& x) { return x.defined() && is_floating(x.dtype()) ? where(x > 1, NAN, x) : x; };
     const auto left = [](const Values& x) {
         Values out;
@@ -67,7 +67,7 @@ inline void add_moments(std::vector<Case>& all) {
     for (Case& of : all) of.brief = true;
 }
 
-/// Covariances of rows, observation i as often as weights[i] say, over a number of observations.
+/// Covariances of rows, with observation i repeated weights[i] times, over a number of observations.
 inline Grid covariances(const Grid& x, const Values& weights, double over) {
     double total = 0;
     for (const double weight : weights) total += weight;

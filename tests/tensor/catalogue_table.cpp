@@ -1,6 +1,6 @@
-// no-oclgrind: it runs the cases of the catalogue, as the test of that name does
-// The table of docs/catalogue.md: for each function of functions.hpp its types, the order of its gradients, and its
-// kernels. DECLIVITY_WRITE_CATALOGUE=docs/catalogue.md regenerates it (some minutes); otherwise only its names are
+// no-oclgrind: it runs the cases of the catalogue, like tests/tensor/catalogue.cpp
+// The table of docs/reference/catalogue.md: for each function of functions.hpp its types, the order of its gradients, and its
+// kernels. DECLIVITY_WRITE_CATALOGUE=docs/reference/catalogue.md regenerates it (some minutes); otherwise only its names are
 // checked.
 #include <algorithm>
 #include <cstdlib>
@@ -214,8 +214,8 @@ void write(const fs::path& path) {
 
 }  // namespace
 
-TEST_CASE("catalogue table: docs/catalogue.md has a row for every function, and no other") {
-    const fs::path page = source_folder().parent_path() / "docs/catalogue.md";
+TEST_CASE("catalogue table: docs/reference/catalogue.md has a row for every function, and no other") {
+    const fs::path page = source_folder().parent_path() / "docs/reference/catalogue.md";
     if (const char* to = std::getenv("DECLIVITY_WRITE_CATALOGUE")) write(to);
     std::set<std::string> rows, names;
     std::istringstream lines(text_of(page));
@@ -226,7 +226,9 @@ TEST_CASE("catalogue table: docs/catalogue.md has a row for every function, and 
     for (const auto& [header, functions] : declared_functions()) names.insert(functions.begin(), functions.end());
     CHECK(names.size() > 50);
     for (const std::string& name : names) {
-        INFO(name, " has no row: DECLIVITY_WRITE_CATALOGUE=docs/catalogue.md declivity_tests -tc='catalogue table*'");
+        INFO(name,
+             " has no row: DECLIVITY_WRITE_CATALOGUE=docs/reference/catalogue.md declivity_tests -tc='catalogue "
+             "table*'");
         CHECK_UNARY(rows.contains(name));
     }
     for (const std::string& name : rows) {

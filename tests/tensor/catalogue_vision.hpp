@@ -73,7 +73,7 @@ inline Case region_case(const std::string& name, Size2 bins,
             .call =
                 [call = std::move(call)](const Tensors& in) {
                     if (!in[1].defined()) return call(in[0], in[1], in[2]);
-                    // The second corner behind the first.
+                    // The second corner after the first.
                     const Tensor boxes = concat({slice(in[1], -1, 0, 2) * 0.5, slice(in[1], -1, 2, 4)}, -1);
                     return call(in[0], boxes, in[2]);
                 },
@@ -169,7 +169,8 @@ inline Case deform_case(const Shape& x, Size2 window, std::int64_t groups, std::
             .brief = true};
 }
 
-/// The boxes that stay, by their definition. @param classes empty: all are of one
+/// The boxes kept by non-maximum suppression, by its definition.
+/// @param classes empty: all are of one class
 inline Values staying(const Values& boxes, const Values& scores, const Values& classes, double threshold) {
     std::vector<std::size_t> order(scores.size());
     std::iota(order.begin(), order.end(), 0);

@@ -218,7 +218,7 @@ TEST_CASE("contract: the check detects wrong double backward, and overwritten te
 }
 
 TEST_CASE(
-    "contract: the check sees gradients of kernels that are not those of the composition, or of one family alone") {
+    "contract: the check detects kernel gradients that differ from the decomposition, or in one kernel style only") {
     const auto squares = [](bool everywhere) {
         return of(
             "squares",

@@ -193,8 +193,7 @@ TEST_CASE("copies: integers, external memory and assignments are detached") {
 }
 
 TEST_CASE(
-    "gradients of gradients that there are not: the first is given, the second refused by the function's name and "
-    "layer") {
+    "copies: without double backward the first gradient works, the second is refused with function name and layer") {
     const CustomFunction exponential{
         .name = "exponential",
         .forward = [](const std::vector<Tensor>& in) { return std::vector{exp(in[0])}; },

@@ -114,7 +114,7 @@ TEST_CASE("arange: integral, fractional and negative steps") {
     CHECK(values(arange(0, 1, 5)) == Values{0});
     CHECK(arange(3, 3).shape() == Shape({0}));
     CHECK(arange(3, 2.5, -1).shape() == Shape({1}));
-    // As many as in NumPy, however the tenths are rounded.
+    // The same number as in NumPy, however the tenths are rounded.
     CHECK(arange(0, 1, 0.1).size(0) == 10);
     CHECK(arange(0, 0.3, 0.1).size(0) == 3);
     CHECK(arange(1, 1.3, 0.1).size(0) == 4);

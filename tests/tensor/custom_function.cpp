@@ -88,7 +88,7 @@ TEST_CASE("custom function: forward runs without grad mode, backward gets the ou
     }
     const Tensor first = grad({sum(function({x})[0])}, {x}, {.create_graph = true})[0];
     CHECK_THROWS_WITH_AS(sum(first).backward(),
-                         "backward: expected functions that can be differentiated again, got exponential, which has no "
+                         "backward: expected functions that are twice differentiable, got exponential, which has no "
                          "gradient of its gradient",
                          Unsupported);
     const Tensor stale = function({x})[0];

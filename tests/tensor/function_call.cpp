@@ -1,4 +1,4 @@
-// no-oclgrind: it reads records; its kernels are those of the catalogue
+// no-oclgrind: it reads call records; its kernels are those of the catalogue
 // The call record, used by errors and observers, for each function of the catalogue.
 #include <declivity/tensor/function_call.hpp>
 

@@ -83,7 +83,7 @@ TEST_CASE("fusion: an intermediate value that is used again is stored by the fus
         CHECK(launches([&] { need(y = a * e); }) == 2);
         CHECK(launches([&] { need(e); }) == 0);
     }
-    SUBCASE("what backward needs") {
+    SUBCASE("values saved for backward") {
         Tensor x = random_tensor({3, 5, 7}, 1).set_requires_grad();
         Tensor y;
         CHECK(launches([&] { need(y = exp(x) * b + x); }) == 1);
@@ -226,7 +226,7 @@ TEST_CASE("fusion: no result reuses memory that is still referenced") {
         }
         CHECK(wrong == 0);
     }
-    SUBCASE("what backward needs") {
+    SUBCASE("values saved for backward") {
         x.set_requires_grad();
         Tensor y = exp(x);
         need(y);

@@ -1,6 +1,6 @@
 // no-oclgrind: it replays kernels that other tests launch there
 //
-// Functions of the host as commands of recorded steps.
+// Host functions as commands of captured steps.
 #include <declivity/tensor/capture.hpp>
 
 #include <stdexcept>
@@ -22,7 +22,7 @@
 using namespace declivity;
 using namespace declivity::test;
 
-TEST_CASE("a function of the host is called at its place in each replay") {
+TEST_CASE("host_call: called in order in each replay") {
     Tensor rate = full({1}, 1.0), weight = zeros({3});
     std::vector<float> seen;
     int steps = 0, calls = 0;
@@ -32,10 +32,10 @@ TEST_CASE("a function of the host is called at its place in each replay") {
         const Tensor total = sum(weight);
         host_call({total}, [&, total] {
             CHECK_FALSE(is_capturing());
-            seen.push_back(total.item<float>());  // what precedes it has happened
+            seen.push_back(total.item<float>());  // earlier commands are complete
             rate.fill_(static_cast<float>(++steps + 1));
         });
-        return weight * rate;  // what follows sees what it has written
+        return weight * rate;  // later commands see what it has written
     });
     const Tensor x = Tensor::from<float>({1, 2, 3}, {3});
     std::vector<float> expected_weight(3, 0.0F), expected_seen;
@@ -53,7 +53,7 @@ TEST_CASE("a function of the host is called at its place in each replay") {
     CHECK(calls == 1);
     CHECK(step.replayed() == 4);
     CHECK(seen == expected_seen);
-    // What it throws leaves the call; the step goes on afterwards.
+    // Its exceptions leave the call; the step can be called again.
     bool fails = false;
     auto thrower = capture([&](const Tensor& v) {
         const Tensor y = v + 1.0;
@@ -72,8 +72,8 @@ TEST_CASE("a function of the host is called at its place in each replay") {
     CHECK_THROWS_AS(host_call({Tensor()}, [] {}), ValueError);
 }
 
-TEST_CASE("a host_call is called once in each call, of a step that is recorded twice as well") {
-    for (const int command_lists : {1, 2, 3}) {
+TEST_CASE("host_call: called once per call, also of a step that is captured twice") {
+    for (const int warmup_captures : {1, 2, 3}) {
         int calls = 0, steps = 0;
         auto step = capture(
             [&](const Tensor& x) {
@@ -82,21 +82,21 @@ TEST_CASE("a host_call is called once in each call, of a step that is recorded t
                 host_call({y}, [&] { ++calls; });
                 return y + 1.0;
             },
-            {.command_lists = command_lists});
+            {.warmup_captures = warmup_captures});
         for (int i = 1; i <= 6; ++i) {
             (void)step(zeros({3}));
             CHECK(calls == i);
         }
-        CHECK(steps == command_lists);
-        CHECK(step.replayed() == 6 - command_lists);
+        CHECK(steps == warmup_captures);
+        CHECK(step.replayed() == 6 - warmup_captures);
     }
     int plain = 0;
     host_call({zeros({2})}, [&] { ++plain; });
     CHECK(plain == 1);
 }
 
-TEST_CASE("what a host_call throws is what the caller gets, though the recording is stale by then") {
-    // What is made of the statistics is kept, and the recording relies on them.
+TEST_CASE("host_call: its exception reaches the caller, even if the capture is stale by then") {
+    // Values derived from the statistics are cached, and the capture depends on them.
     const Tensor mean = random_tensor({4}, 1), variance = full({4}, 2.0), x = random_tensor({2, 4, 5, 3}, 2);
     int calls = 0, steps = 0;
     bool fails = false;
@@ -122,11 +122,11 @@ TEST_CASE("what a host_call throws is what the caller gets, though the recording
     CHECK(step(x).to_vector<float>() == wanted.to_vector<float>());
 }
 
-TEST_CASE("what waits before a host_call is computed before it") {
+TEST_CASE("host_call: earlier pending values are evaluated before it") {
     const auto run = [](bool captured) {
         Tensor weight = full({3}, 1.0);
         const auto function = [&](const Tensor& in) {
-            const Tensor before = weight * in;  // which nobody has asked for yet
+            const Tensor before = weight * in;  // still pending
             host_call({}, [&] { weight.add_(1.0); });
             return before + weight * 100.0;
         };
@@ -142,7 +142,7 @@ TEST_CASE("what waits before a host_call is computed before it") {
     CHECK(run(true) == run(false));
 }
 
-TEST_CASE("what a host_call writes is what the commands behind it use, and they do not rely on it") {
+TEST_CASE("host_call: later commands use what it writes, and do not depend on it") {
     const auto run = [](bool captured) {
         const Tensor mean = random_tensor({4}, 1);
         Tensor variance = full({4}, 2.0);
@@ -163,9 +163,9 @@ TEST_CASE("what a host_call writes is what the commands behind it use, and they 
     CHECK(run(true) == run(false));
 }
 
-TEST_CASE("a host_call that cannot be right in a replay is refused") {
+TEST_CASE("host_call: calls that cannot be correct in a replay are refused") {
     const Tensor x = random_tensor({3}, 1);
-    SUBCASE("one that reads an input") {
+    SUBCASE("reads an input") {
         for (const bool part : {false, true}) {
             auto step = capture([&](const Tensor& in) {
                 const Tensor read = part ? slice(in, 0, 0, 2) : in;
@@ -187,7 +187,7 @@ TEST_CASE("a host_call that cannot be right in a replay is refused") {
         }
         CHECK(copied.replayed() == 2);
     }
-    SUBCASE("one that calls its step") {
+    SUBCASE("calls its own step") {
         CapturedStep* self = nullptr;
         bool again = false;
         auto step = capture([&](const std::vector<Tensor>& in) {
@@ -204,7 +204,7 @@ TEST_CASE("a host_call that cannot be right in a replay is refused") {
         CHECK(step({x})[0].to_vector<float>() == (x * 2.0).to_vector<float>());
         CHECK(step.replayed() >= 2);
     }
-    SUBCASE("one that draws what the step draws from") {
+    SUBCASE("samples from the generator of the step") {
         Generator theirs(7);
         bool draws = false;
         const auto steps = [&](bool before) {
@@ -229,7 +229,7 @@ TEST_CASE("a host_call that cannot be right in a replay is refused") {
             CHECK_THROWS_AS(step(x), Unsupported);
         }
     }
-    SUBCASE("one that draws from its own is not") {
+    SUBCASE("may sample from its own generator") {
         const auto run = [&](bool captured) {
             Generator theirs(7), its(8);
             std::vector<std::vector<float>> out;

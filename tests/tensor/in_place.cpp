@@ -1,5 +1,5 @@
 // no-oclgrind: it is about whose memory is written; its kernels are those of other tests
-// Writing in place while a graph is recorded: the handle takes the new value and its place in the graph.
+// In-place operations with autograd: the handle takes the new value and its place in the graph.
 #include <cmath>
 #include <functional>
 #include <string>
@@ -40,7 +40,7 @@ std::string words(const std::function<void()>& call) {
 
 bool contains(const std::string& text, const std::string& part) { return text.find(part) != std::string::npos; }
 
-/// The same with writes in place and without.
+/// The same function with and without in-place writes.
 struct Twin {
     const char* name;
     std::function<Tensor(const Tensors&in)> in_place, plain;
@@ -61,7 +61,7 @@ std::vector<Twin> twins() {
          }},
         {"all of them, one after the other",
          [](const Tensors& in) {
-             Tensor x = exp(in[0]);  // keeps its result
+             Tensor x = exp(in[0]);  // saves its result
              x.mul_(in[1]).sub_(in[0]).mul_(0.5).div_(x.clone() * x.clone() + 1.0).add_(in[1]);
              return x * in[0];
          },
@@ -82,7 +82,7 @@ std::vector<Twin> twins() {
              for (int i = 0; i < 3; ++i) x = x + in[0] * x;
              return x * in[1] + before;
          }},
-        {"copy_ of what is given away, and of what is kept",
+        {"copy_ of a donated tensor, and of a saved one",
          [](const Tensors& in) {
              Tensor x = zeros({3, 5}, {in[0].dtype()}), z = in[1] * 2.0;
              x.copy_(sigmoid(in[0]));
@@ -166,7 +166,7 @@ Tensors inputs_of(DType dtype) {
     return {random_tensor({3, 5}, 1, dtype, 0.2, 1.5), random_tensor({3, 5}, 2, dtype, -1, 1)};
 }
 
-/// Result, gradients, and gradients of gradients.
+/// Result, gradients, and second-order gradients.
 std::vector<Values> outcomes(const std::function<Tensor(const Tensors&)>& function, DType dtype) {
     Tensors in = inputs_of(dtype);
     for (Tensor& input : in) input.set_requires_grad();
@@ -186,7 +186,7 @@ std::vector<Values> outcomes(const std::function<Tensor(const Tensors&)>& functi
 
 }  // namespace
 
-TEST_CASE("in place under a graph: values and gradients to the second order are those without") {
+TEST_CASE("in place with autograd: values and gradients to second order match those without") {
     for (const Twin& twin : twins()) {
         INFO(twin.name);
         for (const DType dtype : floats()) {
@@ -202,7 +202,7 @@ TEST_CASE("in place under a graph: values and gradients to the second order are 
     }
 }
 
-TEST_CASE("in place under a graph: in a checkpoint, recorded, and without fusion the same") {
+TEST_CASE("in place with autograd: the same in a checkpoint, captured, and without fusion") {
     for (const Twin& twin : twins()) {
         INFO(twin.name);
         const auto plain = outcomes(twin.in_place, DType::f32);
@@ -240,7 +240,7 @@ TEST_CASE("in place under a graph: in a checkpoint, recorded, and without fusion
     }
 }
 
-TEST_CASE("in place under a graph: all handles take the value; the graph is used up, or kept") {
+TEST_CASE("in place with autograd: all handles take the value; the graph is released, or retained") {
     Tensor x = random_tensor({4}, 1).set_requires_grad();
     Tensor h = x * 2.0;
     const Tensor other = h;
@@ -260,7 +260,7 @@ TEST_CASE("in place under a graph: all handles take the value; the graph is used
     CHECK(h.is_leaf());
     h.add_(x);
     CHECK(values(grad({sum(h * h)}, {h, x})[0]) == values(h * 2.0));
-    // What is written without a gradient is written as ever, and seen by views.
+    // Writes without a gradient are seen by views.
     Tensor plain = zeros({2, 2});
     const Tensor row = slice(plain, 0, 0, 1);
     plain.add_(ones({2, 2})).sub_(full({2, 2}, 3)).div_(full({2, 2}, 2)).mul_(full({2, 2}, 5));
@@ -269,7 +269,7 @@ TEST_CASE("in place under a graph: all handles take the value; the graph is used
     CHECK(values(row) == Values{0, 0});
 }
 
-TEST_CASE("in place under a graph: hooks belong to the value that they were given to") {
+TEST_CASE("in place with autograd: hooks belong to the value they were registered on") {
     Tensor x = random_tensor({3}, 1).set_requires_grad();
     Tensor h = x * 2.0;
     std::vector<Values> seen;
@@ -285,7 +285,7 @@ TEST_CASE("in place under a graph: hooks belong to the value that they were give
     CHECK(values(x.grad()) == Values(3, 10));
 }
 
-TEST_CASE("in place under a graph: what is refused, in words") {
+TEST_CASE("in place with autograd: error messages") {
     Tensor w = random_tensor({2, 3}, 1).set_requires_grad(), plain = zeros({2, 3});
     CHECK(contains(words([&] { w.add_(plain); }),
                    "add_: expected a tensor that does not require a gradient, got one of shape [2, 3] that requires a "
@@ -307,7 +307,7 @@ TEST_CASE("in place under a graph: what is refused, in words") {
     }
     CHECK_NOTHROW(h.mul_(2));  // the views are gone
     {
-        // What the graph alone keeps of a view does not count.
+        // Views held only by the graph do not count.
         const Tensor kept = square(slice(h, 0, 0, 1));
         h.add_(w);
         sum(h).backward({}, true);
@@ -316,7 +316,7 @@ TEST_CASE("in place under a graph: what is refused, in words") {
         sum(kept).backward();
         CHECK(difference(slice(w.grad(), 0, 0, 1), values(slice(w, 0, 0, 1) * 32.0), {1e-5, 1e-5}) == "");
     }
-    // Under NoGrad memory is written, seen by views and noticed by what was saved.
+    // Under NoGrad memory is written, which views see and saved tensors detect.
     Tensor e = w * 3.0;
     const Tensor view = slice(e, 0, 0, 1), loss = sum(square(e));
     (void)values(loss);
@@ -326,7 +326,7 @@ TEST_CASE("in place under a graph: what is refused, in words") {
     }
     CHECK(values(view) == Values(3, 1));
     CHECK(contains(words([&] { loss.backward(); }), "was written in place after the forward call"));
-    // Errors leave the tensor as it was.
+    // Errors leave the tensor unchanged.
     Tensor k = w * 1.0;
     CHECK(contains(words([&] {
                        k.add_(random_tensor({2, 2, 3}, 1));
@@ -336,7 +336,7 @@ TEST_CASE("in place under a graph: what is refused, in words") {
     CHECK(values(k) == values(w));
 }
 
-TEST_CASE("in place under a graph: a checkpoint's input is what it was, another tensor of its function is refused") {
+TEST_CASE("in place with autograd: a checkpoint's input is unchanged, other tensors used by its function are refused") {
     const Tensor w = random_tensor({3}, 1).set_requires_grad();
     Tensor h = w * 2.0;
     const Tensor y = checkpoint([](const Tensor& in) { return square(in); }, h);
@@ -349,7 +349,7 @@ TEST_CASE("in place under a graph: a checkpoint's input is what it was, another 
     CHECK(contains(words([&] { sum(z).backward(); }), "was written in place under a graph after the first call"));
 }
 
-TEST_CASE("in place under a graph: a captured step writes so to tensors of its own alone") {
+TEST_CASE("in place with autograd: a captured step writes only its own tensors this way") {
     const Tensor w = random_tensor({3}, 1).set_requires_grad();
     Tensor outside = zeros({3});
     const auto step = [&](const Tensor& in) {
@@ -363,7 +363,7 @@ TEST_CASE("in place under a graph: a captured step writes so to tensors of its o
     for (int i = 0; i < 3; ++i) (void)lenient(ones({3}));
     CHECK(difference(outside, values(w * 3.0), {1e-6, 1e-6}) == "");
     CHECK(lenient.replayed() == 0);
-    // Without a graph it is memory that is written, and replayed.
+    // Without a graph, memory is written, and the write is replayed.
     Tensor state = zeros({3});
     auto adds = capture([&](const Tensor& in) {
         state.add_((w * in).detach());
@@ -372,7 +372,7 @@ TEST_CASE("in place under a graph: a captured step writes so to tensors of its o
     for (int i = 0; i < 3; ++i) (void)adds(ones({3}));
     CHECK(difference(state, values(w * 3.0), {1e-6, 1e-6}) == "");
     CHECK(adds.replayed() == 2);
-    // A tensor of the step's own that somebody keeps is no tensor from before it.
+    // A tensor created by the step that outlives it does not count as one from before it.
     Tensor kept;
     auto keeps = capture([&](const Tensor& in) {
         Tensor(w).zero_grad();
@@ -389,7 +389,7 @@ TEST_CASE("in place under a graph: a captured step writes so to tensors of its o
     CHECK(difference(w.grad(), values(square(w) * 108.0), {1e-4, 1e-5}) == "");
 }
 
-TEST_CASE("in place under a graph: what waits stays one kernel, and copies nothing that is given away") {
+TEST_CASE("in place with autograd: pending values stay one kernel, and donated ones are not copied") {
     const Tensor w = random_tensor({64, 64}, 1).set_requires_grad();
     const auto chain = [&] {
         Tensor x = w * 2.0;
@@ -399,7 +399,7 @@ TEST_CASE("in place under a graph: what waits stays one kernel, and copies nothi
     const auto plain = [&] { return ((w * 2.0 + w) * 3.0) * w; };
     need(chain());
     CHECK(launches([&] { need(chain()); }) == launches([&] { need(plain()); }));
-    // Elements that are given away are taken as they are.
+    // Elements of a donated tensor are used without a copy.
     const auto peak_of_copy = [](Tensor from) {
         Tensor to = zeros(from.shape());
         device().synchronize();
@@ -418,7 +418,7 @@ TEST_CASE("in place under a graph: what waits stays one kernel, and copies nothi
     CHECK(peak_of_copy(reshape(shares, {4096})) > 0);
 }
 
-TEST_CASE("slice_scatter: in the memory of what is given away, and in no other") {
+TEST_CASE("slice_scatter: writes into donated memory only") {
     const Device on = device();
     const auto row = [](std::uint64_t seed) { return random_tensor({1, 4096}, seed); };
     Tensor x = zeros({8, 4096});
@@ -430,10 +430,10 @@ TEST_CASE("slice_scatter: in the memory of what is given away, and in no other")
         x = slice_scatter(std::move(x), row(i), 0, static_cast<std::int64_t>(i), static_cast<std::int64_t>(i) + 1);
         const Values one = values(row(i));
         wanted.insert(wanted.end(), one.begin(), one.end());
-        CHECK(on.memory().in_use == before);  // else it is a copy, until the old one goes: see the peak below
+        CHECK(on.memory().in_use == before);  // else it is a copy, until the old one is freed: see the peak below
     }
     CHECK(values(x) == wanted);
-    // Somebody holds it, or memory of it, or still has to read it.
+    // The memory is referenced, has a view, or has a pending reader.
     {
         const Tensor kept = x, view = slice(x, 0, 0, 1), waits = square(x);
         const Tensor y = slice_scatter(x, row(20), 0, 0, 1);
@@ -451,7 +451,7 @@ TEST_CASE("slice_scatter: in the memory of what is given away, and in no other")
     base = slice_scatter(std::move(base), ones({1, 4096}), 0, 0, 1);
     CHECK(values(view) == Values(4096, 0));
     CHECK(values(waits) == Values(std::size_t{8} * 4096, 1));
-    // A value that a rule keeps is left alone.
+    // A saved tensor is not overwritten.
     const Tensor w = random_tensor({8, 4096}, 3).set_requires_grad();
     Tensor h = w * 1.0;
     const Tensor loss = sum(square(h));
@@ -460,13 +460,13 @@ TEST_CASE("slice_scatter: in the memory of what is given away, and in no other")
     Values gradient = values(w * 2.0);
     for (std::size_t i = 0; i < gradient.size(); ++i) gradient[i] += i / 4096 == 2 ? 0 : 1;
     CHECK(difference(w.grad(), gradient, {1e-5, 1e-5}) == "");
-    // A leaf is no memory to write into, even where the handle was the last.
+    // A leaf is not written, even through its last handle.
     Tensor leaf = zeros({8, 4096}).set_requires_grad();
     const Tensor of_leaf = slice_scatter(std::move(leaf), row(1), 0, 2, 3);
     CHECK_NOTHROW(sum(of_leaf).backward());
 }
 
-TEST_CASE("slice_scatter: rows of a long chain cost what rows cost, forward and backward") {
+TEST_CASE("slice_scatter: the cost of a row in a long chain is that of the row, forward and backward") {
     const std::int64_t rows = 24, columns = 2048;
     const Tensor w = random_tensor({1, columns}, 1).set_requires_grad();
     const auto fill = [&](bool give) {
@@ -504,7 +504,7 @@ TEST_CASE("slice_scatter: rows of a long chain cost what rows cost, forward and 
     }
 }
 
-TEST_CASE("select, slice_scatter and select_scatter: parts, types and mistakes") {
+TEST_CASE("select, slice_scatter and select_scatter: parts, types and errors") {
     const Tensor x = tensor({0, 1, 2, 3, 4, 5}, {2, 3});
     CHECK(values(select(x, 0, -1)) == Values{3, 4, 5});
     CHECK(select(x, 1, 0).shape() == Shape{2});

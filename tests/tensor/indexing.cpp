@@ -21,7 +21,7 @@ namespace {
 
 using Values = std::vector<double>;
 
-/// Axes as Python's range(start, stop, step) over each of (4, 5, 6), and which of them are left out.
+/// Python's range(start, stop, step) for each axis of (4, 5, 6), and which axes are removed.
 struct Cut {
     std::vector<Index> indices;
     std::array<std::vector<std::int64_t>, 3> places;
@@ -77,7 +77,7 @@ std::string complaint(const std::function<void()>& call) {
 
 }  // namespace
 
-TEST_CASE("indexing: reads the elements that Python's indices would") {
+TEST_CASE("indexing: reads the same elements as Python") {
     const Tensor x = random_tensor({4, 5, 6}, 1);
     const Values in = values(x);
     for (const Cut& cut : cuts()) {
@@ -101,7 +101,7 @@ TEST_CASE("indexing: reads the elements that Python's indices would") {
     CHECK(complaint([&] { (void)Tensor()[0]; }) == "operator[]: expected a tensor, got an undefined one");
 }
 
-TEST_CASE("indexing: writes them, and nothing else, with and without a graph") {
+TEST_CASE("indexing: writes these elements and no others, with and without a graph") {
     const Tensor from = random_tensor({4, 5, 6}, 1, widest());
     for (const bool graph : {false, true}) {
         CAPTURE(graph);
@@ -176,13 +176,13 @@ TEST_CASE("indexing: parts of an expanded tensor are not written, with and witho
         e = e.clone();
         e[1] = 5;
         CHECK(sum(e).item<float>() == 24);
-        Tensor one = expand(b * 1, {1, 3});  // nothing stretches
+        Tensor one = expand(b * 1, {1, 3});  // no axis is broadcast
         one[0] = 5;
         CHECK(sum(one).item<float>() == 15);
     }
 }
 
-TEST_CASE("indexing: what a graph refuses on the right-hand side it says in words") {
+TEST_CASE("indexing: refused right-hand sides have an error message") {
     const Tensor leaf = random_tensor({4, 3}, 1).set_requires_grad();
     Tensor y = leaf * 2;
     CHECK(complaint([&] { y[0] = select(y, 0, 1); }) ==
@@ -196,7 +196,7 @@ TEST_CASE("indexing: what a graph refuses on the right-hand side it says in word
     CHECK(values(y[2]) == values(leaf[3] * 2));
 }
 
-TEST_CASE("indexing: gradients of what is read and written") {
+TEST_CASE("indexing: gradients of reads and writes") {
     if (!device().info().fp64) return;
     for (const Cut& cut : cuts()) {
         const auto call = [&](const std::vector<Tensor>& in) {
@@ -209,7 +209,7 @@ TEST_CASE("indexing: gradients of what is read and written") {
         CHECK(gradient_difference(
                   call, {random_tensor({4, 5, 6}, 1, DType::f64), random_tensor(cut.shape, 2, DType::f64)}) == "");
     }
-    // Row after row, of the row before; and once more.
+    // Row by row, each from the previous one; and repeated.
     const auto path = [](const std::vector<Tensor>& in) {
         Tensor x = zeros({5, 3}, {DType::f64});
         x[0] = in[0];
@@ -218,7 +218,7 @@ TEST_CASE("indexing: gradients of what is read and written") {
     };
     const std::vector<Tensor> inputs{random_tensor({3}, 1, DType::f64), random_tensor({3}, 2, DType::f64)};
     CHECK(gradient_difference(path, inputs) == "");
-    // Beside the same without writes.
+    // The same without writes.
     const auto rows = [](const std::vector<Tensor>& in) {
         std::vector<Tensor> all{in[0]};
         for (int t = 1; t < 5; ++t) all.push_back(tanh(all.back() * in[1]));
@@ -234,7 +234,7 @@ TEST_CASE("indexing: gradients of what is read and written") {
     CHECK(difference(second(path), second(rows), {1e-12, 1e-12}) == "");
 }
 
-TEST_CASE("indexing: a part that is kept sees what is written; another view forbids it in a graph") {
+TEST_CASE("indexing: a part sees writes; another view forbids them in a graph") {
     Tensor leaf = random_tensor({4, 3}, 1).set_requires_grad();
     Tensor x = leaf * 2;
     const auto row = x[1];
@@ -247,7 +247,7 @@ TEST_CASE("indexing: a part that is kept sees what is written; another view forb
     sum(row * row).backward();
     const Values gradient = values(leaf.grad());
     for (std::size_t i = 0; i < 12; ++i) CHECK(gradient[i] == 0);
-    // Written whole, the row leads back to the leaf.
+    // After a complete write the row leads back to the leaf.
     Tensor y = leaf * 2;
     const auto second = y[2];
     y *= 3;
@@ -265,7 +265,7 @@ TEST_CASE("indexing: a part that is kept sees what is written; another view forb
     leaf.zero_grad();
     sum(v).backward();
     CHECK(values(leaf.grad()) == Values{0, 0, 0, 0, 0, 0, 4, 4, 4, 4, 4, 4});
-    // reshape() of a part is no part that the library knows.
+    // reshape() of a part is not tracked as a part.
     Tensor z = leaf * 2;
     const Tensor turned = reshape(z[0], {3, 1});
     CHECK(complaint([&] { z[1] = 0; }).starts_with("operator[]=: expected a tensor with unshared memory"));
@@ -275,7 +275,7 @@ TEST_CASE("indexing: a part that is kept sees what is written; another view forb
         leaf[0] = 0;
         CHECK(values(leaf[0]) == Values{0, 0, 0});
     }
-    // What was saved before is what it was.
+    // Earlier saved tensors are unchanged.
     Tensor w = leaf * 2;
     const Tensor product = sum(w[3] * w[3]);
     const Values before = values(w[3]);
@@ -286,14 +286,14 @@ TEST_CASE("indexing: a part that is kept sees what is written; another view forb
     for (std::size_t i = 0; i < 3; ++i) CHECK(after[9 + i] == doctest::Approx(4 * before[i]));
 }
 
-TEST_CASE("indexing: a row at a time costs a row, and steps are recorded with it") {
+TEST_CASE("indexing: row-by-row writes cost a row each, and are captured") {
     Tensor leaf = ones({2048}).set_requires_grad();
     const auto fill = [&](bool held) {
         Tensor x = zeros({24, 2048});
         std::vector<Tensor> all;
         for (int t = 0; t < 24; ++t) {
             x[t] = t == 0 ? leaf * 1.0 : x[t - 1] + leaf;
-            if (held) all.push_back(square(x));  // keeps x for its gradient
+            if (held) all.push_back(square(x));  // saves x for its gradient
         }
         return held ? all.back() + x : x;
     };
@@ -307,7 +307,7 @@ TEST_CASE("indexing: a row at a time costs a row, and steps are recorded with it
         return device().memory().peak - before;
     };
     const std::uint64_t whole = 24 * 2048 * sizeof(float);
-    CHECK(peak_of(false) < 2 * whole);  // in place, since nobody else can tell
+    CHECK(peak_of(false) < 2 * whole);  // in place, since it is unshared
     CHECK(peak_of(true) >= 2 * whole);
     sum(fill(false)).backward();
     CHECK(values(leaf.grad()) == Values(2048, 300));

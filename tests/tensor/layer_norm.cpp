@@ -1,4 +1,4 @@
-// layer_norm and rms_norm: sizes, both families, against plain C++ and against their compositions.
+// layer_norm and rms_norm: sizes, both kernel styles, compared with plain C++ and with their decompositions.
 #include <cmath>
 #include <functional>
 #include <string>
@@ -38,7 +38,7 @@ Tensor call(bool rms, const Tensor& x, const Tensor& weight, const Tensor& bias)
 
 }  // namespace
 
-TEST_CASE("layer_norm, rms_norm: values and gradients against the definition and the composition") {
+TEST_CASE("layer_norm, rms_norm: values and gradients match the definition and the decomposition") {
     for (const KernelStyle style : kernel_styles())
         for (const DType dtype : floats())
             for (const Size& size : sizes())
@@ -50,7 +50,7 @@ TEST_CASE("layer_norm, rms_norm: values and gradients against the definition and
                         CAPTURE(rms);
                         CAPTURE(affine);
                         CAPTURE(static_cast<int>(style));
-                        // Far from 0, where a variance by squares alone would lose its digits.
+                        // Far from 0, where a variance by squares alone would lose precision.
                         const Tensor x = random_tensor({size.rows, size.n}, 1, dtype, 3, 5).set_requires_grad();
                         Tensor weight, bias;
                         if (affine) weight = random_tensor({size.n}, 2, dtype).set_requires_grad();
@@ -91,7 +91,7 @@ TEST_CASE("layer_norm, rms_norm: values and gradients against the definition and
                     }
 }
 
-TEST_CASE("layer_norm: gradients of some inputs alone, halves, and errors") {
+TEST_CASE("layer_norm: gradients of some inputs only, f16 and bf16, and errors") {
     const Tensor x = random_tensor({4, 6}, 1), weight = random_tensor({6}, 2).set_requires_grad();
     sum(square(layer_norm(x, {6}, weight))).backward();
     CHECK(weight.grad().defined());
@@ -115,7 +115,7 @@ TEST_CASE("layer_norm: gradients of some inputs alone, halves, and errors") {
     CHECK_THROWS_AS(rms_norm(Tensor(), {6}), ValueError);
 }
 
-TEST_CASE("layer_norm: with a graph of the backward, each path counts once") {
+TEST_CASE("layer_norm: with create_graph, each path counts once") {
     const Tensor x = random_tensor({3, 5}, 1).set_requires_grad(), w = random_tensor({5}, 2).set_requires_grad();
     const auto agree = [&](const std::function<Tensor()>& call, const std::vector<Tensor>& inputs) {
         const auto plain = grad({sum(square(call()))}, inputs),

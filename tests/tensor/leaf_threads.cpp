@@ -1,5 +1,5 @@
-// Threads that call backward() into the same leaves: no gradient is lost, and grad(), zero_grad() and set_grad() may be
-// called beside them.
+// Concurrent backward() calls with shared leaves: no gradient is lost, and grad(), zero_grad() and set_grad() may be
+// called concurrently.
 #include <atomic>
 #include <cmath>
 #include <memory>
@@ -24,7 +24,7 @@ namespace {
 constexpr int kThreads = 4;
 int rounds(int wanted) { return small_cases() ? 3 : wanted; }
 
-/// What is wrong with a tensor all of whose elements must be `wanted`.
+/// Describes what is wrong with a tensor whose elements must all be `wanted`.
 std::string all_are(const Tensor& tensor, double wanted) {
     if (!tensor.defined()) return "no gradient";
     for (const double v : values(tensor))
@@ -34,7 +34,7 @@ std::string all_are(const Tensor& tensor, double wanted) {
 
 }  // namespace
 
-TEST_CASE("threads that add to one leaf") {
+TEST_CASE("leaf threads: concurrent accumulation into one leaf") {
     const Tensor w = ones({5}).set_requires_grad();
     const int count = rounds(1000);
     for (const std::string& fault : in_threads(kThreads, [&](int) -> std::string {
@@ -45,15 +45,15 @@ TEST_CASE("threads that add to one leaf") {
     CHECK(all_are(w.grad(), 2.0 * kThreads * count) == "");
 }
 
-TEST_CASE("threads that come to leaves without a gradient at once") {
+TEST_CASE("leaf threads: concurrent first gradients") {
     std::vector<Tensor> leaves, filters;
     for (int i = 0; i < rounds(1500); ++i) leaves.push_back(ones({1 + i % 7}).set_requires_grad());
     for (int i = 0; i < rounds(40); ++i) filters.push_back(ones({3, 2, 3, 3}).set_requires_grad());
     const Tensor x = ones({2, 2, 5, 5});
     for (const std::string& fault : in_threads(kThreads, [&](int number) -> std::string {
-             // Two ways to compute the gradient: one that is a value's own memory, and one that is shared.
+             // Two ways to compute the gradient: one with its own memory, and one that is shared.
              for (const Tensor& leaf : leaves) sum(number % 2 == 0 ? leaf * 3.0 : leaf + leaf + leaf).backward();
-             for (const Tensor& filter : filters) sum(conv2d(x, filter)).backward();  // its sum waits
+             for (const Tensor& filter : filters) sum(conv2d(x, filter)).backward();  // its sum is deferred
              return "";
          }))
         CHECK(fault == "");
@@ -61,7 +61,7 @@ TEST_CASE("threads that come to leaves without a gradient at once") {
     for (const Tensor& filter : filters) CHECK(all_are(filter.grad(), 2.0 * 9 * kThreads) == "");
 }
 
-TEST_CASE("threads that look at a gradient, forget it or replace it beside others that add to it") {
+TEST_CASE("leaf threads: reading, resetting or replacing a gradient during accumulation") {
     Tensor w = ones({33}).set_requires_grad();
     const int count = rounds(300);
     for (const std::string& fault : in_threads(kThreads, [&](int number) -> std::string {
@@ -82,7 +82,7 @@ TEST_CASE("threads that look at a gradient, forget it or replace it beside other
     CHECK(all_are(w.grad(), 2) == "");
 }
 
-TEST_CASE("a gradient's graph may end in a user's destructor that asks for gradients") {
+TEST_CASE("leaf threads: the graph of a gradient may end in a user's destructor that reads gradients") {
     struct Looks {
         Tensor leaf;
         std::atomic<int>* count;
@@ -94,7 +94,7 @@ TEST_CASE("a gradient's graph may end in a user's destructor that asks for gradi
     std::atomic<int> looked = 0;
     for (const int way : {0, 1, 2}) {
         Tensor w = ones({3}).set_requires_grad();
-        // Leaves with the lock of w among them, whichever that is.
+        // Leaves that share the (striped) lock of w, whichever that is.
         for (int i = 0; i < rounds(200); ++i) {
             Tensor other = ones({1}).set_requires_grad();
             other.set_grad(ones({1}));

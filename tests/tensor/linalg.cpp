@@ -1,5 +1,5 @@
-// linalg: factorisations put together again in double, on sizes from 0 to 128, both families; solutions, determinants,
-// norms; what is singular, what is refused.
+// linalg: factorisations multiplied out in double, sizes from 0 to 128, both kernel styles; solutions, determinants,
+// norms; singular matrices, errors.
 #include <algorithm>
 #include <cmath>
 #include <functional>
@@ -73,7 +73,7 @@ Matrix scaled_columns(const Matrix& a, const Values& by) {
     return out;
 }
 
-/// The largest difference, in units of the largest element, or 1, times eps of the type.
+/// The largest difference relative to the largest element, or 1, in units of the type's eps.
 double off(const Matrix& a, const Matrix& b, DType dtype) {
     double largest = 1, worst = 0;
     for (const double x : a.of) largest = std::max(largest, std::abs(x));
@@ -84,14 +84,14 @@ double off(const Matrix& a, const Matrix& b, DType dtype) {
     return worst / largest / (dtype == DType::f64 ? 0x1p-52 : 0x1p-23);
 }
 
-/// How far columns are from orthonormal, in eps.
+/// Deviation of columns from orthonormality, in eps.
 double skew(const Matrix& a, DType dtype) {
     Matrix one(a.columns, a.columns);
     for (std::int64_t i = 0; i < a.columns; ++i) one.at(i, i) = 1;
     return off(one, turned(a) * a, dtype);
 }
 
-/// Elements above (below) the diagonal.
+/// Largest element above (below) the diagonal.
 double beyond(const Matrix& a, bool above) {
     double worst = 0;
     for (std::int64_t i = 0; i < a.rows; ++i)
@@ -105,7 +105,7 @@ std::vector<std::int64_t> sizes() {
                          : std::vector<std::int64_t>{1, 2, 3, 7, 16, 33, 64, 100, 128};
 }
 
-/// Other numbers of rows, for the smaller of them.
+/// Additional row counts, for the smaller sizes.
 std::vector<std::int64_t> rows_for(std::int64_t n) {
     return n > 40 ? std::vector{n, n + 3} : std::vector{n, n / 2 + 1, 2 * n + 1};
 }
@@ -120,7 +120,7 @@ void each(const std::function<void(std::int64_t n, DType dtype)>& check) {
         const ops::KernelStyleScope scope(style);
         for (const DType dtype : floats())
             for (const std::int64_t n : sizes()) {
-                // Kernels for the other family are slow to compile here.
+                // Kernels of the other style are slow to compile here.
                 if (style != kernel_styles().front() && n > 40 && (n != 100 || dtype == DType::f64)) continue;
                 CAPTURE(static_cast<int>(style));
                 CAPTURE(name_of(dtype));
@@ -132,7 +132,7 @@ void each(const std::function<void(std::int64_t n, DType dtype)>& check) {
 
 }  // namespace
 
-TEST_CASE("linalg: cholesky gives a triangle whose square is the matrix") {
+TEST_CASE("linalg: cholesky reconstructs the matrix") {
     each([](std::int64_t n, DType dtype) {
         const Tensor a = positive(2, n, dtype, 1);
         for (const bool upper : {false, true}) {
@@ -148,7 +148,7 @@ TEST_CASE("linalg: cholesky gives a triangle whose square is the matrix") {
     });
 }
 
-TEST_CASE("linalg: lu gives triangles and a permutation whose product is the matrix") {
+TEST_CASE("linalg: lu reconstructs the matrix with its permutation") {
     each([](std::int64_t n, DType dtype) {
         for (const std::int64_t m : rows_for(n)) {
             const Tensor a = random_tensor({2, m, n}, 3, dtype);
@@ -166,7 +166,7 @@ TEST_CASE("linalg: lu gives triangles and a permutation whose product is the mat
     });
 }
 
-TEST_CASE("linalg: qr gives orthonormal columns and a triangle") {
+TEST_CASE("linalg: qr has orthonormal columns and reconstructs the matrix") {
     each([](std::int64_t n, DType dtype) {
         for (const std::int64_t m : rows_for(n))
             for (const char* mode : {"reduced", "complete", "r"}) {
@@ -189,12 +189,12 @@ TEST_CASE("linalg: qr gives orthonormal columns and a triangle") {
     });
 }
 
-TEST_CASE("linalg: eigh gives orthonormal vectors and values in order") {
+TEST_CASE("linalg: eigh has orthonormal vectors and sorted values") {
     each([](std::int64_t n, DType dtype) {
         const Tensor x = random_tensor({2, n, n}, 7, dtype);
         const Tensor a = x + transpose(x);
         for (const char* uplo : {"L", "U"}) {
-            // What the other triangle holds does not count.
+            // The other triangle is ignored.
             const Tensor given = uplo[0] == 'L' ? tril(a) + triu(x * 3.0, 1) : triu(a) + tril(x * 3.0, -1);
             const auto [w, v] = linalg::eigh(given, uplo);
             const auto wanted = matrices(a), vs = matrices(v);
@@ -213,7 +213,7 @@ TEST_CASE("linalg: eigh gives orthonormal vectors and values in order") {
     });
 }
 
-TEST_CASE("linalg: svd gives orthonormal vectors and values in order, of full and of less than full rank") {
+TEST_CASE("linalg: svd has orthonormal vectors and sorted values, with full and deficient rank") {
     each([](std::int64_t n, DType dtype) {
         for (const std::int64_t m : n > 40 ? std::vector{n + 3} : rows_for(n))
             for (const std::int64_t rank : {std::min(m, n), std::min(m, n) / 2}) {
@@ -248,7 +248,7 @@ TEST_CASE("linalg: svd gives orthonormal vectors and values in order, of full an
     });
 }
 
-TEST_CASE("linalg: solutions of triangles, of matrices, inverses") {
+TEST_CASE("linalg: triangular solve, solve, inverse") {
     each([](std::int64_t n, DType dtype) {
         const Tensor x = random_tensor({2, n, n}, 11, dtype) * (1.0 / static_cast<double>(n)) +
                          diag_embed(ones({2, n}, {dtype}) * 2.0);
@@ -301,7 +301,7 @@ TEST_CASE("linalg: solutions of triangles, of matrices, inverses") {
     });
 }
 
-TEST_CASE("linalg: nothing, and batches of nothing") {
+TEST_CASE("linalg: empty matrices and empty batches") {
     for (const Shape& shape : {Shape{0, 0}, Shape{0, 3, 3}, Shape{2, 0, 0}}) {
         CAPTURE(shape.str());
         const Tensor a = zeros(shape).set_requires_grad();
@@ -329,7 +329,7 @@ TEST_CASE("linalg: nothing, and batches of nothing") {
     CHECK(linalg::matrix_rank(zeros({3, 0})).item<std::int64_t>() == 0);
 }
 
-TEST_CASE("linalg: what has no factorisation gives NaN, and info says so") {
+TEST_CASE("linalg: a failed factorisation gives NaN, and info reports it") {
     for (const KernelStyle style : kernel_styles()) {
         const ops::KernelStyleScope scope(style);
         const Tensor indefinite = tensor({4, 2, 2, 2, 1, 3, 2, 3, 9, 1, 0, 0, 0, 1, 0, 0, 0, 1}, {2, 3, 3});
@@ -356,9 +356,9 @@ TEST_CASE("linalg: what has no factorisation gives NaN, and info says so") {
     }
 }
 
-TEST_CASE("linalg: the determinant's gradient is that of the cofactors, of singular matrices as well") {
+TEST_CASE("linalg: the gradient of the determinant is that of the cofactors, also for singular matrices") {
     if (!device().info().fp64) return;
-    // Of rank 2 and 1 of 3.
+    // Rank 2 and rank 1 of 3.
     for (const Values& elements : {Values{1, 2, 3, 2, 4, 6, 1, 0, 1}, Values{1, 2, 3, 2, 4, 6, 3, 6, 9}}) {
         const Tensor a = tensor(elements, {3, 3}, DType::f64).set_requires_grad();
         Values cofactors;
@@ -372,7 +372,7 @@ TEST_CASE("linalg: the determinant's gradient is that of the cofactors, of singu
     }
 }
 
-TEST_CASE("linalg: magnitudes that squares do not hold") {
+TEST_CASE("linalg: magnitudes whose squares overflow") {
     const Tensor x = random_tensor({5, 3}, 1);
     for (const double scale : {1e-25, 1e25}) {
         const Tensor a = x * scale;
@@ -395,7 +395,7 @@ TEST_CASE("linalg: matrices of several hundred rows") {
     CHECK(off(a[0], matrices(q)[0] * matrices(r)[0], DType::f32) < 600);
 }
 
-TEST_CASE("linalg: axes in front broadcast, vectors, halves") {
+TEST_CASE("linalg: broadcast batch axes, vectors, f16 and bf16") {
     const Tensor a = random_tensor({2, 1, 3, 3}, 1) + diag_embed(ones({3})) * 3.0, b = random_tensor({4, 3, 2}, 2);
     const Tensor x = linalg::solve(a, b);
     CHECK(x.shape() == Shape{2, 4, 3, 2});
@@ -412,7 +412,7 @@ TEST_CASE("linalg: axes in front broadcast, vectors, halves") {
     }
 }
 
-TEST_CASE("linalg: what is refused, by the name that was called") {
+TEST_CASE("linalg: errors name the called function") {
     struct Mistake {
         std::string name;
         std::function<void()> call;

@@ -1,4 +1,4 @@
-// Corner cases of losses, and what they refuse. Their plain values and gradients are those of the catalogue.
+// Corner cases of losses, and their errors. Their regular values and gradients are tested by the catalogue.
 #include <algorithm>
 #include <cmath>
 #include <functional>
@@ -36,7 +36,7 @@ Tensor whole(const std::vector<std::int64_t>& numbers, const Shape& shape) {
     return Tensor::from<std::int64_t>(numbers, shape);
 }
 
-/// The gradient for x of the sum of what `loss` gives.
+/// The gradient with respect to x of the sum of `loss`.
 Values slope(const Tensor& x, const std::function<Tensor(const Tensor&)>& loss) {
     Tensor leaf = x.detach().clone();
     leaf.set_requires_grad();
@@ -57,7 +57,7 @@ std::string words(const std::function<void()>& call) {
     return "no error";
 }
 
-/// Mean and sum are those of the single losses.
+/// Checks that mean and sum match the unreduced losses.
 void check_reductions(const std::string& name, const std::function<Tensor(Reduction)>& call) {
     CAPTURE(name);
     const Tensor losses = call(kNone);
@@ -71,7 +71,7 @@ void check_reductions(const std::string& name, const std::function<Tensor(Reduct
 
 }  // namespace
 
-TEST_CASE("losses: mean and sum of the single losses") {
+TEST_CASE("losses: mean and sum of the unreduced losses") {
     for (const Shape& shape : {Shape{1, 1}, Shape{37, 3}, Shape{3, 129}}) {
         const Tensor x = random_tensor(shape, 1), y = random_tensor(shape, 2), z = random_tensor(shape, 3),
                      share = random_tensor(shape, 4, DType::f32, 0.1, 0.9),
@@ -114,7 +114,7 @@ TEST_CASE("losses: mean and sum of the single losses") {
     check_reductions("complete_box_iou_loss", [&](Reduction r) { return complete_box_iou_loss(boxes, others, r); });
 }
 
-TEST_CASE("losses: labels that are ignored, or that there are not") {
+TEST_CASE("losses: labels that are ignored or out of range") {
     const Tensor x = log_softmax(random_tensor({4, 3}, 1), 1), weight = Tensor::from<float>({0.5, 2, 3}, {3});
     const Values a = values(x);
     const Tensor labels = whole({2, -100, 0, 1}, {4});
@@ -141,7 +141,7 @@ TEST_CASE("losses: labels that are ignored, or that there are not") {
             CHECK(std::isnan(values(multi_margin_loss(x, bad, {}, of_classes))[0]));
         }
     CHECK(std::isnan(values(multilabel_margin_loss(x, whole({0, 3, -1, 0, 1, 2, 0, 1, 2, 0, 1, 2}, {4, 3})))[0]));
-    // What is not chosen may be anything.
+    // Elements that are not selected may have any value.
     const Tensor strange = tensor({-1, -kInfinity, -2, kNaN, kInfinity, kNaN}, {2, 3});
     CHECK(difference(nll_loss(strange, whole({2, -100}, {2})), {2}, {}) == "");
     CHECK(slope(strange, [](const Tensor& in) {
@@ -167,7 +167,7 @@ TEST_CASE("losses: classes of images") {
                 CHECK(difference(got, values(cross_entropy(flat, of_rows, options, w)), tolerance(DType::f32, 70)) ==
                       "");
             }
-    // Weights of 1 are none, and labels are probabilities of 1.
+    // Weights of 1 have no effect, and labels are probabilities of 1.
     const Tensor one_hot =
         permute((reshape(labels, {2, 5, 7, 1}) == arange(0, 3, 1, {DType::i64})).to(DType::f32), {0, 3, 1, 2});
     for (const double smoothing : {0.0, 0.3}) {
@@ -180,7 +180,7 @@ TEST_CASE("losses: classes of images") {
     CHECK(cross_entropy(zeros({0, 3, 5}), zeros({0, 5}, {DType::i64}), {.reduction = kNone}).shape() == Shape{0, 5});
 }
 
-TEST_CASE("losses: numbers at their corners") {
+TEST_CASE("losses: extreme values") {
     const Tensor x = tensor({0, 0.5, 1, -1, 3, 1e30}, {6}), zero = zeros({6});
     CHECK(difference(smooth_l1_loss(x, zero, kNone, 0), {0, 0.5, 1, 1, 3, 1e30}, {0, 1e-6}) == "");
     CHECK(difference(smooth_l1_loss(x, zero, kNone), {0, 0.125, 0.5, 0.5, 2.5, 1e30}, {0, 1e-6}) == "");
@@ -188,7 +188,7 @@ TEST_CASE("losses: numbers at their corners") {
     CHECK(slope(x, [&](const Tensor& in) { return l1_loss(in, zero, kNone); }) == Values{0, 1, 1, -1, 1, 1});
     CHECK(slope(x, [&](const Tensor& in) { return smooth_l1_loss(in, zero, kNone); }) == Values{0, 0.5, 1, -1, 1, 1});
     CHECK(slope(x, [&](const Tensor& in) { return huber_loss(in, zero, kNone, 2); }) == Values{0, 0.5, 1, -1, 2, 2});
-    // Whole targets, and halves beyond what halves hold on the way.
+    // Integer targets, and 16-bit floats whose intermediate results overflow their type.
     CHECK(difference(l1_loss(x, zeros({6}, {DType::i64}), kNone), {0, 0.5, 1, 1, 3, 1e30}, {0, 1e-6}) == "");
     const Tensor half = full({3, 5}, 1000, {DType::f16});
     CHECK(huber_loss(half, zeros({3, 5}, {DType::f16}), Reduction::mean, 10).dtype() == DType::f16);
@@ -218,7 +218,7 @@ TEST_CASE("losses: variances") {
     CHECK(difference(gaussian_nll_loss(x, t, var, {.reduction = kNone}), wanted, {1e-6, 1e-6}) == "");
     CHECK(difference(gaussian_nll_loss(x, t, reshape(var, {3, 1}), {.reduction = kNone}), wanted, {1e-6, 1e-6}) == "");
     CHECK(gaussian_nll_loss(ones({}), zeros({}), ones({})).item<float>() == doctest::Approx(0.5));
-    // One that is cut counts as eps, with its gradient there.
+    // A variance clamped to eps still has its gradient.
     const auto loss = [](const Tensor& in) { return gaussian_nll_loss(ones({1}), zeros({1}), in, {.eps = 0.25}); };
     CHECK(loss(zeros({1})).item<float>() == doctest::Approx((std::log(0.25) + 4) / 2));
     CHECK(slope(zeros({1}), loss)[0] == doctest::Approx((4 - 16) / 2.0));
@@ -254,7 +254,7 @@ TEST_CASE("losses: margins") {
     CHECK(multilabel_margin_loss(x, whole({3, 0, -1, 1}, {1, 4})).item<float>() == doctest::Approx(0.85));
     CHECK(multilabel_margin_loss(x, whole({-1, 0, 1, 2}, {1, 4})).item<float>() == 0);
     CHECK(multilabel_margin_loss(x, whole({3, 2, 1, 0}, {1, 4})).item<float>() == 0);
-    // A label that stands twice counts twice.
+    // A repeated label counts twice.
     CHECK(multilabel_margin_loss(x, whole({3, 3, -1, 0}, {1, 4}).to(DType::i32)).item<float>() ==
           doctest::Approx(2 * (0.3 + 0.4 + 0.6) / 4));
     CHECK(multilabel_margin_loss(zeros({0, 3}), zeros({0, 3}, {DType::i64}), kNone).shape() == Shape{0});
@@ -288,7 +288,7 @@ TEST_CASE("losses: distances") {
         CAPTURE(p);
         CHECK(difference(pairwise_distance(x, y, p), wanted, {1e-5, 1e-5}) == "");
         CHECK(pairwise_distance(x, z, p, 1e-6, true).shape() == Shape{5, 3, 1});
-        // No gradient at a distance of 0, nor for what has no part in it.
+        // No gradient at a distance of 0, nor for unused elements.
         CHECK(slope(zeros({2, 3}), [&](const Tensor& in) {
                   return pairwise_distance(in, zeros({2, 3}), p, 0);
               }) == Values(6, 0));
@@ -311,7 +311,7 @@ TEST_CASE("losses: distances") {
     CHECK(difference(cosine_similarity(x, y), cosines, {1e-5}) == "");
     CHECK(difference(cosine_similarity(x, y, -2), cosines, {1e-5}) == "");
     CHECK(cosine_similarity(x, z, -1).shape() == Shape{5, 3});
-    // Of nothing: 0, with the gradient of x2 / (eps |x2|).
+    // For zero vectors: 0, with the gradient x2 / (eps |x2|).
     const Tensor nothing = zeros({1, 2}), some = tensor({3, 4}, {1, 2});
     CHECK(difference(cosine_similarity(nothing, some, 1, 0.5), {0}, {}) == "");
     CHECK(difference(slope(nothing, [&](const Tensor& in) { return cosine_similarity(in, some, 1, 0.5); }), {1.2, 1.6},
@@ -324,7 +324,7 @@ TEST_CASE("losses: distances") {
     CHECK(difference(triplet_margin_loss(some, nothing, nothing, {.margin = 0.5}), {0.5}, {1e-6}) == "");
     CHECK(difference(triplet_margin_loss(some, nothing, some, {.margin = 0.5, .p = 1}), {7.5}, {1e-5}) == "");
     CHECK(difference(triplet_margin_loss(z, z, 2 * z, {.margin = 1e-3}), {0}, {}) == "");
-    // Of one pair there is nothing to tell apart.
+    // A single pair has no negatives.
     CHECK(difference(info_nce(some, some), {0}, {1e-6}) == "");
 }
 
@@ -343,7 +343,7 @@ TEST_CASE("losses: regions") {
 }
 
 TEST_CASE("losses: boxes") {
-    // Overlapping, touching, apart, within, the same, of several shapes.
+    // Overlapping, touching, disjoint, nested, identical, of several shapes.
     const Values a{0, 0, 2, 2, 0, 0, 1, 1, 0, 0, 1, 2, 0, 0, 4, 4, 1, 1, 2, 4, -3, 0.5, 1, 1},
         b{1, 1, 3, 4, 1, 0, 2, 1, 4, 5, 6, 6, 1, 1, 2, 3, 1, 1, 2, 4, -2, 0, -1, 2};
     const auto pair = [&](std::size_t n, std::size_t m) {
@@ -369,7 +369,7 @@ TEST_CASE("losses: boxes") {
     CHECK(pair(2, 2).generalized() > 1);
     CHECK(box_iou(zeros({0, 4}), zeros({3, 4})).shape() == Shape{0, 3});
     CHECK(generalized_box_iou_loss(zeros({0, 4}), zeros({0, 4}), Reduction::mean).item<float>() == 0);
-    // Boxes without area.
+    // Boxes of area 0.
     for (const double zero : slope(zeros({1, 4}), [](const Tensor& in) {
              return generalized_box_iou_loss(in, zeros({1, 4}));
          }))
@@ -397,7 +397,7 @@ TEST_CASE("losses: no gradient flows to alpha of complete_box_iou_loss") {
                      wanted, {1e-6}) == "");
 }
 
-TEST_CASE("losses: second gradients where the first have a corner") {
+TEST_CASE("losses: second derivatives where the first have a kink") {
     if (!device().info().fp64) return skip("f64: the device has no double precision");
     const auto finite = [](const std::string& name, const Tensor& at,
                            const std::function<Tensor(const Tensor&)>& loss) {

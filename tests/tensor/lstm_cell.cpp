@@ -1,4 +1,4 @@
-// lstm_cell: sizes, both families, against its composition; a sequence, and what can be left out.
+// lstm_cell: sizes, both kernel styles, compared with its decomposition; a sequence, and optional arguments.
 #include <string>
 #include <vector>
 
@@ -21,7 +21,7 @@ namespace {
 
 using Tensors = std::vector<Tensor>;
 
-/// Hidden state after `steps` of a sequence, and the cell.
+/// Hidden state after `steps` of a sequence, and the cell state.
 Tensors sequence(const Tensors& in, int steps) {
     LstmState state{in[1], in[2]};
     for (int t = 0; t < steps; ++t) state = lstm_cell(in[0], state, in[3], in[4], in[5], in[6]);
@@ -39,7 +39,7 @@ Tensors inputs(std::int64_t rows, std::int64_t width, std::int64_t units, DType 
 
 }  // namespace
 
-TEST_CASE("lstm_cell: a sequence agrees with its composition, values and gradients") {
+TEST_CASE("lstm_cell: a sequence matches its decomposition, values and gradients") {
     struct Size {
         std::int64_t rows, width, units;
     };
@@ -67,7 +67,7 @@ TEST_CASE("lstm_cell: a sequence agrees with its composition, values and gradien
             }
 }
 
-TEST_CASE("lstm_cell: keeps the contract with both of its results") {
+TEST_CASE("lstm_cell: the function contract with both results") {
     const Contract contract{.name = "lstm_cell",
                             .inputs =
                                 [] {
@@ -83,7 +83,7 @@ TEST_CASE("lstm_cell: keeps the contract with both of its results") {
     CHECK(all == "");
 }
 
-TEST_CASE("lstm_cell: without biases, of halves, and errors") {
+TEST_CASE("lstm_cell: without biases, f16 and bf16, and errors") {
     const Tensors in = inputs(2, 3, 4, DType::f32);
     const Tensor none = zeros({16});
     const LstmState plain = lstm_cell(in[0], {in[1], in[2]}, in[3], in[4]),

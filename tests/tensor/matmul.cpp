@@ -17,7 +17,7 @@ using namespace declivity::test;
 
 namespace {
 
-/// The element of a tensor (row-major values) at an index of a shape that it stretches to.
+/// The element of a tensor (row-major values) at an index of a shape that it broadcasts to.
 double at(const std::vector<double>& elements, const Shape& shape, const Dims& index) {
     std::int64_t place = 0;
     const int missing = index.rank() - shape.rank();
@@ -63,7 +63,7 @@ TEST_CASE("matmul: batches broadcast") {
     check(x({2, 1, 3, 4}), x({3, 4, 5}), {2, 3, 3, 5});
     check(x({2, 3, 2, 4}), x({1, 3, 4, 2}), {2, 3, 2, 2});
     check(x({2, 1, 2, 2, 4}), x({3, 1, 4, 2}), {2, 3, 2, 2, 2});
-    check(x({3, 4}), x({2, 3, 4, 2}), {2, 3, 3, 2});  // repeated over two axes
+    check(x({3, 4}), x({2, 3, 4, 2}), {2, 3, 3, 2});  // broadcast over two axes
     check(permute(x({4, 2, 3}), {1, 2, 0}), x({2, 4, 5}), {2, 3, 5});
     check(permute(x({3, 2, 2, 4}), {1, 2, 0, 3}), permute(x({4, 2, 2, 5}), {1, 2, 0, 3}), {2, 2, 3, 5});
     check(slice(x({5, 3, 4}), 0, 0, 5, 2), x({3, 4, 2}), {3, 3, 2});
@@ -86,7 +86,7 @@ TEST_CASE("matmul: vectors count as a row or a column") {
     CHECK(matmul(v, transpose(batch)).shape() == Shape({2, 3}));
 }
 
-TEST_CASE("matmul: gradients against central differences") {
+TEST_CASE("matmul: gradients match central differences") {
     if (!device().info().fp64) return test::skip("f64: the device has no double precision");
     const auto f = [](const auto& in) { return matmul(in[0], in[1]); };
     for (const auto& [a, b] : std::vector<std::pair<Shape, Shape>>{{{3, 4}, {4, 2}},
@@ -105,16 +105,16 @@ TEST_CASE("matmul: gradients against central differences") {
                               {random_tensor({4, 3}, 1, DType::f64), random_tensor({2, 4}, 2, DType::f64)}) == "");
 }
 
-TEST_CASE("matmul: nothing to add up has a gradient as well") {
+TEST_CASE("matmul: K of 0 has a gradient") {
     Tensor a = zeros({2, 3, 0}).set_requires_grad(), b = zeros({0, 5}).set_requires_grad();
     sum(matmul(a, b)).backward();
     CHECK(a.grad().shape() == Shape({2, 3, 0}));
     CHECK(b.grad().shape() == Shape({0, 5}));
 }
 
-TEST_CASE("matmul: gradients of gradients") {
+TEST_CASE("matmul: double backward") {
     if (!device().info().fp64) return test::skip("f64: the device has no double precision");
-    // f = sum(A B * A B); df/dA = 2 (A B) B^T, and of its sum with weights W: d/dB = 2 (A^T W B + (A B)^T W ...),
+    // f = sum(A B * A B); df/dA = 2 (A B) B^T, and for its sum with weights W: d/dB = 2 (A^T W B + (A B)^T W ...),
     // checked by differences of the first gradient.
     Tensor a = random_tensor({2, 3}, 1, DType::f64).set_requires_grad();
     Tensor b = random_tensor({3, 2}, 2, DType::f64).set_requires_grad();
@@ -151,7 +151,7 @@ TEST_CASE("linear: x W^T + bias") {
                                    random_tensor({3}, 3, DType::f64)}) == "");
 }
 
-TEST_CASE("matmul and linear: what does not fit is refused") {
+TEST_CASE("matmul and linear: shape errors") {
     const Tensor a = random_tensor({2, 3}, 1), b = random_tensor({4, 2}, 2);
     CHECK_THROWS_WITH_AS(matmul(a, b), "matmul: expected (..., M, K) x (..., K, N), got [2, 3] x [4, 2]", ShapeError);
     CHECK_THROWS_AS(matmul(random_tensor({5, 2, 3}, 1), b), ShapeError);

@@ -1,6 +1,6 @@
 // no-oclgrind: it counts memory; its kernels are those of other tests
 //
-// How much memory training takes: what backward lets go of, and to whom memory is counted.
+// Memory usage of training: what backward frees, and the scope that memory is attributed to.
 #include <algorithm>
 #include <memory>
 
@@ -20,7 +20,7 @@ using namespace declivity::test;
 
 namespace {
 
-/// Bytes that a call takes at most beyond what is in use before it.
+/// Peak memory of a call beyond the memory in use before it.
 template <class Call>
 std::uint64_t peak_of(const Device& device, Call&& call) {
     const auto before = device.memory().in_use;
@@ -37,20 +37,20 @@ std::uint64_t in_scope(const Device& device, std::string_view scope) {
 
 }  // namespace
 
-TEST_CASE("backward through a chain needs two gradients at a time, not all") {
+TEST_CASE("memory: backward through a chain needs two gradients at a time, not all") {
     const Tensor x = random_tensor({256, 256}, 1).set_requires_grad();
     constexpr std::uint64_t one = 256 * 256 * 4;
     Tensor y = x;
-    for (int i = 0; i < 12; ++i) y = softmax(y);  // keeps its result, and is no function to fuse
-    (void)y.view();                               // the last one waits
+    for (int i = 0; i < 12; ++i) y = softmax(y);  // saves its result, and cannot be fused
+    (void)y.view();                               // the last one is pending
     const auto before = x.device().memory().in_use;
     const auto peak = peak_of(x.device(), [&] { y.backward(ones_like(y)); });
     CHECK(peak <= 3 * one);
     y = Tensor();
-    CHECK(x.device().memory().in_use == before - 11 * one);  // the results are gone, the gradient is there
+    CHECK(x.device().memory().in_use == before - 11 * one);  // the results are freed, the gradient exists
 }
 
-TEST_CASE("a maximum pool behind a convolution and relu: the gradient takes the place of what relu kept") {
+TEST_CASE("memory: with max pooling after convolution and relu, the gradient reuses the memory of relu's result") {
     const Tensor x = random_tensor({8, 3, 128, 128}, 1), weight = random_tensor({16, 3, 3, 3}, 2).set_requires_grad();
     constexpr std::uint64_t plane = 8 * 16 * 128 * 128 * 4;
     const auto step = [&] {
@@ -58,11 +58,11 @@ TEST_CASE("a maximum pool behind a convolution and relu: the gradient takes the 
         loss.backward();
     };
     step();
-    // With the result of relu kept it would be 2.75: that, the gradient, and three of the size of the pooled ones.
+    // If the result of relu were kept, it would be 2.75: that, the gradient, and three of the pooled size.
     CHECK(peak_of(x.device(), step) <= 2 * plane + plane / 4);
 }
 
-TEST_CASE("where relu's result is still looked at, its gradient is right") {
+TEST_CASE("memory: if relu's result is still referenced, its gradient is correct") {
     const Tensor x = random_tensor({2, 3, 8, 8}, 1).set_requires_grad();
     const auto gradient = [&](bool held, bool twice) {
         const Tensor h = relu(x * 2.0);
@@ -81,7 +81,7 @@ TEST_CASE("where relu's result is still looked at, its gradient is right") {
     }
 }
 
-TEST_CASE("with frozen weights conv2d, linear and matmul keep no input, and the gradient is the same") {
+TEST_CASE("memory: with frozen weights conv2d, linear and matmul save no input, and the gradient is the same") {
     struct Case {
         const char* name;
         Shape x, weight;
@@ -115,7 +115,7 @@ TEST_CASE("with frozen weights conv2d, linear and matmul keep no input, and the 
     }
 }
 
-TEST_CASE("checks of shapes make no value compute") {
+TEST_CASE("memory: shape checks do not evaluate pending values") {
     if (!ops::fuses()) return;
     const Tensor x = random_tensor({2, 3}, 1), target = exp(random_tensor({2, 3}, 2)),
                  wrong = exp(random_tensor({3, 2}, 3));
@@ -128,7 +128,7 @@ TEST_CASE("checks of shapes make no value compute") {
     CHECK(values(losses).size() == 6);
 }
 
-TEST_CASE("memory counts for the layer that holds it") {
+TEST_CASE("memory: is attributed to the owning layer") {
     const Device device = default_device();
     const auto weights_before = in_scope(device, "Sequential/0");
     nn::Sequential net(nn::Linear(300, 200), nn::Tanh(), nn::Linear(200, 10));
@@ -139,7 +139,7 @@ TEST_CASE("memory counts for the layer that holds it") {
     const Tensor x = random_tensor({50, 300}, 1);
     const Tensor loss = mean(square(net(x)));
     CHECK(in_scope(device, "Sequential/0") - weights_before >= 4 * (300 * 200 + 200));
-    CHECK(in_scope(device, "Sequential/1") >= 4 * 50 * 200);  // what tanh's gradient needs
+    CHECK(in_scope(device, "Sequential/1") >= 4 * 50 * 200);  // saved for the gradient of tanh
     const auto without_gradients = in_scope(device, "Sequential/0");
     loss.backward();
     CHECK(in_scope(device, "Sequential/0") >= without_gradients + 4 * 300 * 200);

@@ -10,7 +10,7 @@
 using namespace declivity;
 using namespace declivity::test;
 
-TEST_CASE("mean squared error") {
+TEST_CASE("mse_loss: values") {
     for (const DType dtype : floats()) {
         const Tensor x = random_tensor({5, 7}, 1, dtype), t = random_tensor({5, 7}, 2, dtype);
         const auto a = values(x), b = values(t);
@@ -26,7 +26,7 @@ TEST_CASE("mean squared error") {
     }
 }
 
-TEST_CASE("numeric gradients of mse_loss") {
+TEST_CASE("mse_loss: numeric gradients") {
     if (widest() != DType::f64) return;
     const Tensor x = random_tensor({4, 3}, 3, DType::f64), t = random_tensor({4, 3}, 4, DType::f64);
     for (const Reduction reduction : {Reduction::mean, Reduction::sum, Reduction::none}) {
@@ -37,7 +37,7 @@ TEST_CASE("numeric gradients of mse_loss") {
     }
 }
 
-TEST_CASE("what mse_loss refuses") {
+TEST_CASE("mse_loss: error messages") {
     CHECK_THROWS_WITH_AS(mse_loss(zeros({4}), zeros({4, 1})), "mse_loss: expected the target of shape [4], got [4, 1]",
                          ShapeError);
     CHECK(mse_loss(ones({4}, {.dtype = DType::i32}), full({4}, 3)).item<float>() == 4);  // of several types

@@ -24,7 +24,7 @@ struct Mistake {
     std::function<void()> call;
 };
 
-/// What the error of a call begins with, up to the colon; "no error" when there is none.
+/// The beginning of a call's error message, up to the colon; "no error" without one.
 std::string complaint(const Mistake& mistake) {
     try {
         mistake.call();
@@ -387,14 +387,14 @@ std::vector<Mistake> mistakes() {
 
 }  // namespace
 
-TEST_CASE("errors begin with the name that was called") {
+TEST_CASE("names: errors begin with the called name") {
     for (const Mistake& mistake : mistakes()) {
         const std::string message = complaint(mistake);
         CHECK_MESSAGE(message.starts_with(mistake.name + ": "), mistake.name << " says: " << message);
     }
 }
 
-TEST_CASE("errors say what functions of integers, of numbers and products want") {
+TEST_CASE("names: errors of functions of integers, numbers and products") {
     const Tensor whole = zeros({2}, {DType::i32});
     CHECK_THROWS_WITH_AS(whole & 0.5, "operator&: expected integers or bool, got f32, f32", TypeError);
     CHECK_THROWS_WITH_AS(-(whole == 0), "operator-: expected numbers, got bool", TypeError);

@@ -1,5 +1,5 @@
-// Normalisation of groups and samples, embeddings with options, bags, distances of pairs, losses of single rows: corner
-// cases, and what they refuse. Their plain values and gradients are those of the catalogue.
+// Group and instance normalisation, embeddings with options, embedding bags, pairwise distances, losses of single rows:
+// corner cases, and their errors. Their regular values and gradients are tested by the catalogue.
 #include <algorithm>
 #include <cmath>
 #include <functional>
@@ -27,7 +27,7 @@ Tensor whole(const std::vector<std::int64_t>& numbers, const Shape& shape) {
     return Tensor::from<std::int64_t>(numbers, shape);
 }
 
-/// The gradient for a table (V, D) of the sum of `call` times other numbers for each element.
+/// The gradient with respect to a table (V, D) of a weighted sum of `call`.
 Values slope(const Tensor& table, const Tensor& g, const std::function<Tensor(const Tensor&)>& call) {
     const Tensor leaf = table.detach().clone().set_requires_grad();
     return values(grad({call(leaf)}, {leaf}, {.output_gradients = {g}})[0]);
@@ -41,7 +41,7 @@ double power_sum(const Values& x, std::size_t first, std::size_t count, double p
 
 }  // namespace
 
-TEST_CASE("group_norm, instance_norm: what is the same as others, halves, nothing, mistakes") {
+TEST_CASE("group_norm, instance_norm: equivalent calls, f16 and bf16, empty inputs, errors") {
     const Tensor x = random_tensor({2, 6, 5, 3}, 1, DType::f32, 2, 5), weight = random_tensor({6}, 2),
                  bias = random_tensor({6}, 3);
     const Tolerance allowed{1e-5, 1e-5};
@@ -77,7 +77,7 @@ TEST_CASE("group_norm, instance_norm: what is the same as others, halves, nothin
     CHECK_THROWS_AS(instance_norm(x, {}, {}, {}, {}, {.momentum = 2}), ValueError);
 }
 
-TEST_CASE("instance_norm: running statistics are those of the samples, on average") {
+TEST_CASE("instance_norm: running statistics are the mean over the samples") {
     const Tensor x = random_tensor({3, 2, 4, 2}, 1, DType::f32, 1, 4);
     const Values in = values(x);
     Tensor mean = random_tensor({2}, 2), var = random_tensor({2}, 3);
@@ -97,20 +97,20 @@ TEST_CASE("instance_norm: running statistics are those of the samples, on averag
     CHECK(values(call(x)) == values(instance_norm(x)));
     CHECK(difference(mean, means, {1e-6, 1e-6}) == "");
     CHECK(difference(var, vars, {1e-6, 1e-6}) == "");
-    // What a checkpoint computes again does not count twice.
+    // Recomputation in a checkpoint does not count twice.
     const Tensor before = mean.clone(), leaf = x.clone().set_requires_grad();
     sum(square(checkpoint(call, leaf))).backward();
     Tensor once = before.clone(), other = var.clone();
     (void)instance_norm(x, {}, {}, once, other, {.momentum = 0.25});
     CHECK(values(mean) == values(once));
     CHECK(values(mean) != values(before));
-    // Evaluation is that of batch_norm.
+    // Evaluation matches batch_norm.
     CHECK(difference(instance_norm(x, {}, {}, mean, var, {.use_input_stats = false}),
                      values((x - reshape(mean, {2, 1, 1})) * rsqrt(reshape(var, {2, 1, 1}) + 1e-5)),
                      {1e-5, 1e-5}) == "");
 }
 
-TEST_CASE("local_response_norm, normalize, channel_shuffle: nothing, halves, mistakes") {
+TEST_CASE("local_response_norm, normalize, channel_shuffle: empty inputs, f16 and bf16, errors") {
     const Tensor x = random_tensor({2, 5, 3}, 1);
     CHECK(local_response_norm(zeros({0, 5, 3}), 3).shape() == Shape{0, 5, 3});
     CHECK(difference(local_response_norm(x, 1, 0, 0.5, 4), values(x * 0.5), {1e-6, 1e-6}) == "");
@@ -119,14 +119,14 @@ TEST_CASE("local_response_norm, normalize, channel_shuffle: nothing, halves, mis
     CHECK_THROWS_AS(local_response_norm(zeros({3}), 1), ShapeError);
     CHECK_THROWS_AS(local_response_norm(x.to(DType::i32), 1), TypeError);
 
-    // Of zeros, and their gradient.
+    // Zero vectors, and their gradient.
     const Tensor nothing = zeros({2, 3}).set_requires_grad();
     const Tensor y = normalize(nothing);
     CHECK(values(y) == Values(6, 0));
     sum(y).backward();
     for (const double value : values(nothing.grad())) CHECK(value == doctest::Approx(1e12));
     CHECK(values(normalize(full({}, -3), 2, 0)) == Values{-1});
-    // Squares that f16 does not hold.
+    // Squares that overflow f16.
     CHECK(difference(normalize(full({1, 4}, 30000).to(DType::f16)), Values(4, 0.5), {1e-3, 1e-3}) == "");
     CHECK_THROWS_AS(normalize(x, 2, 3), ShapeError);
     CHECK_THROWS_WITH_AS(normalize(x, 2, 1, -1), "normalize: expected an eps of at least 0, got -1", ValueError);
@@ -246,7 +246,7 @@ TEST_CASE("embedding_bag: empty bags, a last offset, padding, frequencies, all m
                     }
 }
 
-TEST_CASE("embedding_bag: ties, max_norm, halves, nothing, mistakes") {
+TEST_CASE("embedding_bag: ties, max_norm, f16 and bf16, empty inputs, errors") {
     const Tensor table = random_tensor({5, 3}, 1), offsets = whole({0, 2}, {2}), numbers = whole({4, 4, 1, 0}, {4});
     // The first of equal ones gets the gradient: once, not twice.
     CHECK(slope(table, ones({2, 3}), [&](const Tensor& leaf) {
@@ -284,7 +284,7 @@ TEST_CASE("embedding_bag: ties, max_norm, halves, nothing, mistakes") {
     CHECK_THROWS_AS(embedding_bag(table, table), TypeError);
 }
 
-TEST_CASE("cdist, pdist, bilinear: equal rows, p of 0, nothing, mistakes") {
+TEST_CASE("cdist, pdist, bilinear: equal rows, p of 0, empty inputs, errors") {
     const Tensor x = tensor({1, 2, 1, 2, 4, -2}, {3, 2}).set_requires_grad();
     CHECK(values(cdist(x, x, 0)) == Values{0, 0, 2, 0, 0, 2, 2, 2, 0});
     CHECK(values(pdist(x)) == Values{0, 5, 5});
@@ -320,7 +320,7 @@ TEST_CASE("cdist, pdist, bilinear: equal rows, p of 0, nothing, mistakes") {
     CHECK_THROWS_AS(bilinear(zeros({5, 2}), zeros({5, 3}), zeros({4, 2})), ShapeError);
 }
 
-TEST_CASE("losses of one row of classes; weights of numbers") {
+TEST_CASE("losses of one row of classes; weights as numbers") {
     const Tensor x = random_tensor({1, 5}, 1), row = select(x, 0, 0), label = whole({2}, {1}), one = whole({2}, {}),
                  weight = random_tensor({5}, 2, DType::f32, 0.5, 2), share = random_tensor({1, 5}, 3, DType::f32, 0, 1);
     for (const Reduction r : {Reduction::mean, Reduction::sum, Reduction::none}) {

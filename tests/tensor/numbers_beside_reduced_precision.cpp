@@ -1,5 +1,5 @@
-// Numbers of C++ beside tensors of f16 and bf16 keep their value in every function that takes one: it is computed in
-// f32, and the result alone is rounded.
+// C++ numbers combined with f16 and bf16 tensors keep their value in every function: it is computed in f32, and only
+// the result is rounded.
 #include <cmath>
 #include <functional>
 #include <limits>
@@ -25,7 +25,7 @@ struct Case {
     std::function<Tensor(const Tensor& x)> call;
 };
 
-/// With numbers that neither type holds, and that make a difference.
+/// With numbers that are not representable in either type, so that rounding them would show.
 std::vector<Case> cases() {
     return {
         {"x + number", [](const Tensor& x) { return x + 0.333; }},
@@ -74,10 +74,10 @@ std::vector<Case> cases() {
 
 }  // namespace
 
-TEST_CASE("numbers beside f16 and bf16 keep their value") {
+TEST_CASE("reduced precision: numbers combined with f16 and bf16 tensors keep their value") {
     for (const DType dtype : {DType::f16, DType::bf16}) {
         CAPTURE(name_of(dtype));
-        // Among them what 0.333 and 0.3 are rounded to.
+        // Including the rounded values of 0.333 and 0.3.
         const Tensor x =
             concat({random_tensor({21}, 1, DType::f32, 0.1, 2), tensor({0.333, 0.3, 0.777, 1, 200}, {5})}, 0).to(dtype);
         const Tensor wide = x.to(DType::f32);
@@ -95,7 +95,7 @@ TEST_CASE("numbers beside f16 and bf16 keep their value") {
     }
 }
 
-TEST_CASE("numbers beside f16 and bf16 keep their value in gradients") {
+TEST_CASE("reduced precision: numbers keep their value in gradients") {
     for (const DType dtype : {DType::f16, DType::bf16}) {
         CAPTURE(name_of(dtype));
         const Tensor start =
@@ -123,7 +123,7 @@ TEST_CASE("numbers beside f16 and bf16 keep their value in gradients") {
     }
 }
 
-TEST_CASE("numbers beside f16 and bf16 keep their value in comparisons") {
+TEST_CASE("reduced precision: numbers keep their value in comparisons") {
     for (const DType dtype : {DType::f16, DType::bf16}) {
         CAPTURE(name_of(dtype));
         const Tensor x = tensor({0.1, 0.3, 1, 0.999}, {4}).to(dtype), wide = x.to(DType::f32);
@@ -141,12 +141,12 @@ TEST_CASE("numbers beside f16 and bf16 keep their value in comparisons") {
     CHECK(values(full({1}, INFINITY, {DType::f16}) == 1e6) == std::vector<double>{0});
 }
 
-TEST_CASE("an average in bf16 moves by a number that bf16 rounds to 1") {
+TEST_CASE("reduced precision: a moving average in bf16 with a factor that bf16 rounds to 1") {
     const Tensor average = zeros({2}, {DType::bf16}), x = full({2}, 200, {DType::bf16});
     CHECK(values(lerp(x, average, 0.999)) == std::vector<double>(2, as_type(200 * 0.001F, DType::bf16)));
 }
 
-TEST_CASE("tensors without axes keep their value beside f16 and bf16, as numbers do") {
+TEST_CASE("reduced precision: 0-d tensors keep their value like numbers") {
     for (const DType dtype : {DType::f16, DType::bf16}) {
         const Tensor x = tensor({0.1, 0.3, 200}, {3}).to(dtype), wide = x.to(DType::f32), one = full({}, 0.999);
         CHECK((x * one).dtype() == dtype);
@@ -162,9 +162,9 @@ TEST_CASE("tensors without axes keep their value beside f16 and bf16, as numbers
     }
 }
 
-TEST_CASE("numbers keep their value in gradients of f16 and bf16 at bounds, and where backward is recorded") {
+TEST_CASE("reduced precision: numbers keep their value in gradients at bounds, and with create_graph") {
     for (const DType dtype : {DType::f16, DType::bf16}) {
-        // The element that 0.3 is rounded to lies above it in both types.
+        // The rounded value of 0.3 is above 0.3 in both types.
         Tensor x = tensor({0.3, 0.2}, {2}).to(dtype).set_requires_grad();
         const bool above = values(x)[0] > 0.3F;
         for (const bool graph : {false, true}) {

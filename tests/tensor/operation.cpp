@@ -1,4 +1,4 @@
-// Operations that wait: what they read and write, several outputs, what follows them, and who launches them.
+// Deferred operations: reads and writes, several outputs, epilogues, and launches.
 #include <algorithm>
 #include <array>
 #include <memory>
@@ -37,7 +37,7 @@ namespace {
 
 using Values = std::vector<double>;
 
-/// What a launch function tells a test.
+/// Data passed from a launch function to a test.
 struct Told {
     int calls = 0;
     bool fails = false;
@@ -99,7 +99,7 @@ struct HoldsView {
 
 }  // namespace
 
-// What is declared is all that a launch function can use: these would not compile.
+// A launch function can only use declared data: these do not compile.
 static_assert(!std::is_trivially_copyable_v<HoldsView>);
 static_assert(std::is_convertible_v<decltype([](const OperationViews&, const Mixed&) { return EpilogueFused::no; }),
                                     ops::OperationCall::Launch<Mixed>>);
@@ -107,7 +107,7 @@ static_assert(
     !std::is_convertible_v<decltype([view = View()](const OperationViews&, const Mixed&) { return EpilogueFused::no; }),
                            ops::OperationCall::Launch<Mixed>>);
 
-TEST_CASE("operation: several outputs, of several types, by one launch; an epilogue that it takes or leaves") {
+TEST_CASE("operation: several outputs of several types in one launch; an epilogue that it fuses or not") {
     const FusionScope on(true);
     const Tensor x = random_tensor({3, 37}, 1), other = random_tensor({3, 37}, 2);
     for (const bool takes : {false, true}) {
@@ -124,7 +124,7 @@ TEST_CASE("operation: several outputs, of several types, by one launch; an epilo
         CHECK(plus_one.value().computed());
         CHECK(difference(plus_one, changed(x, 1, 1), {1e-3, 1e-3}) == "");
         CHECK(told.calls == 1);
-        // The second output first, as what an expression stretches over and is made from.
+        // The second output first, broadcast by an expression and as its only input.
         const Results again = mixed(x, {}, {2, &told, takes});
         const Tensor mean = sum(again.plus_one.to(DType::f32) * again.scaled, {1});
         std::vector<double> rows(3);
@@ -139,7 +139,7 @@ TEST_CASE("operation: several outputs, of several types, by one launch; an epilo
     CHECK(difference(now.scaled, changed(x, 2, 0), near) == "");
 }
 
-TEST_CASE("operation: what nobody holds is not computed") {
+TEST_CASE("operation: unreferenced outputs are not computed") {
     const FusionScope on(true);
     const Tensor x = random_tensor({50}, 1), sums = random_tensor({50}, 2);
     Told told;
@@ -152,7 +152,7 @@ TEST_CASE("operation: what nobody holds is not computed") {
         CHECK(told.calls == 1);
         CHECK(told.wanted == std::vector<bool>{false, false});
     }
-    // But what it writes is written, though nobody holds an output.
+    // But in-place writes happen, even without a referenced output.
     (void)mixed(x, sums, {2, &told});
     CHECK(told.calls == 1);
     std::vector<double> wanted = before;
@@ -160,7 +160,7 @@ TEST_CASE("operation: what nobody holds is not computed") {
     CHECK(difference(sums, wanted, near) == "");
     CHECK(told.calls == 2);
     CHECK(told.wanted == std::vector<bool>{false, true});
-    // Unless that is gone, too; and where it is gone when an output is needed.
+    // Unless the written tensor is gone, too; and if it is gone when an output is needed.
     (void)mixed(x, random_tensor({50}, 3), {2, &told});
     CHECK(told.calls == 2);
     const Tensor scaled = mixed(x, random_tensor({50}, 3), {2, &told}).scaled;
@@ -168,13 +168,13 @@ TEST_CASE("operation: what nobody holds is not computed") {
     CHECK(told.wanted == std::vector<bool>{true, false});
 }
 
-TEST_CASE("operation: writes in place happen in order") {
+TEST_CASE("operation: in-place writes happen in order") {
     const FusionScope on(true);
     Tensor x = random_tensor({4, 11}, 1), sums = zeros({4, 11});
     Told told;
     const std::vector<double> in = values(x);
     const auto version = sums.view().buffer.version();
-    const Tensor earlier = sums + 5.0;  // read before
+    const Tensor earlier = sums + 5.0;  // reads the old value
     const Results made = mixed(x, sums, {3, &told});
     CHECK(sums.view().buffer.version() > version);
     x.fill_(100);  // written after the call
@@ -193,7 +193,7 @@ TEST_CASE("operation: writes in place happen in order") {
     for (double& value : wanted) value = (value + 100) * 2;
     CHECK(difference(later, wanted, tolerance(DType::f32, 4, 200)) == "");
     CHECK(told.calls == 2);
-    // What was saved for backward knows that it was written.
+    // Saved tensors detect the write.
     Tensor weight = random_tensor({4, 11}, 5);
     weight.set_requires_grad();
     const Tensor loss = sum(weight * sums);
@@ -201,7 +201,7 @@ TEST_CASE("operation: writes in place happen in order") {
     CHECK_THROWS_AS(loss.backward(), ValueError);
 }
 
-TEST_CASE("operation: a launch that fails waits on, and says what it was") {
+TEST_CASE("operation: a failed launch stays pending, and its error names it") {
     const FusionScope on(true);
     const Tensor x = random_tensor({6}, 1), w = random_tensor({6, 6}, 2);
     Told told{.fails = true};
@@ -209,7 +209,7 @@ TEST_CASE("operation: a launch that fails waits on, and says what it was") {
         const Scope scope("layer");
         return mixed(x, {}, {2, &told}).scaled * 2.0;
     }();
-    // An unrelated call, which launches it, as one at a time waits, says whose error it is, and can be made again.
+    // Another call, which launches it as a deferred operation, throws its error, and can be repeated.
     CHECK_THROWS_WITH_AS((void)matmul(w, w), "mixed: it broke (in layer/mixed, deferred and launched now)",
                          DeviceError);
     CHECK(told.calls == 1);
@@ -229,7 +229,7 @@ TEST_CASE("operation: a launch that fails waits on, and says what it was") {
     CHECK(told.calls == 2);
     told.fails = false;
     CHECK(difference(y, changed(x, 4, 0), near) == "");
-    // Who writes what it reads cannot go on before it is launched.
+    // A write to its input must launch it first.
     Tensor written = random_tensor({6}, 3);
     const std::vector<double> in = values(written);
     const Results held = mixed(written, {}, {2, &told});
@@ -243,7 +243,7 @@ TEST_CASE("operation: a launch that fails waits on, and says what it was") {
     CHECK(difference(held.scaled, wanted, near) == "");
 }
 
-TEST_CASE("operation: an epilogue behind it that fails leaves its output") {
+TEST_CASE("operation: a failed epilogue leaves its output intact") {
     const FusionScope on(true);
     const Tensor x = random_tensor({2, 3}, 1);
     Told told;
@@ -305,7 +305,7 @@ TEST_CASE("operation: two expressions over one of its outputs") {
     CHECK(difference(Tensor(made.second), negative, near) == "");
 }
 
-TEST_CASE("operation: recorded and replayed, what it writes included") {
+TEST_CASE("operation: captured and replayed, including in-place writes") {
     const FusionScope on(true);
     Told told;
     Tensor sums = zeros({5, 7});
@@ -324,9 +324,9 @@ TEST_CASE("operation: recorded and replayed, what it writes included") {
     CHECK(told.calls < 4);
 }
 
-// ---- into a given place
+// ---- evaluation into a given destination
 
-TEST_CASE("store: what waits is computed where it is to go") {
+TEST_CASE("evaluate_into: pending values are computed in the destination") {
     const FusionScope on(true);
     const Tensor x = random_tensor({3, 8}, 1), w = random_tensor({8, 5}, 2), y = random_tensor({3, 8}, 3);
     const auto cache = [](const Shape& shape) { return full(shape, 7); };
@@ -344,14 +344,14 @@ TEST_CASE("store: what waits is computed where it is to go") {
         CHECK(values(dense)[40] == 7);
         CHECK(values(strided)[4] == 7);
     }
-    SUBCASE("a product with what follows it") {
+    SUBCASE("a product with its epilogue") {
         Tensor dense = cache({9, 5}), strided = cache({3, 9});
         const std::vector<double> wanted = values(relu(matmul(x, w)));
         const int apart = launches([&] { need(matmul(x, w)); });
         CHECK(launches([&] { rows(dense, 4, 7).copy_(relu(matmul(x, w))); }) <= apart + 1);
         const int plain = launches([&] { rows(dense, 4, 7).copy_(matmul(x, w)); });
         CHECK(plain == apart);
-        // And no copy behind them.
+        // And no copy after them.
         auto whole = capture([&] { (void)rows(dense, 4, 7).copy_(relu(matmul(x, w))); }),
              alone = capture([&] {
                  const Tensor result = relu(matmul(x, w));
@@ -366,7 +366,7 @@ TEST_CASE("store: what waits is computed where it is to go") {
         CHECK(values(dense)[19] == 7);
         CHECK(values(dense)[35] == 7);
     }
-    SUBCASE("what somebody else holds stays what it was") {
+    SUBCASE("shared values are unchanged") {
         Tensor place = cache({3, 8});
         const Tensor held = relu(x), alias = held.detach(), later = held + 1.0;
         place.copy_(held);
@@ -384,7 +384,7 @@ TEST_CASE("store: what waits is computed where it is to go") {
         place.fill_(3);
         CHECK(difference(uses, twice, near) == "");
     }
-    SUBCASE("made from the very place") {
+    SUBCASE("computed from the destination itself") {
         Tensor place = random_tensor({3, 8}, 9);
         std::vector<double> wanted = values(place);
         for (double& value : wanted) value = value * 2 + 1;
@@ -402,7 +402,7 @@ TEST_CASE("store: what waits is computed where it is to go") {
         rows(shifted, 1, 9).copy_(rows(shifted, 0, 8) + 1.0);
         CHECK(difference(shifted, moved, near) == "");
     }
-    SUBCASE("from the same place in another layout") {
+    SUBCASE("from the destination with other strides") {
         Tensor turned = random_tensor({3, 3}, 12);
         const Values transposed = values(transpose(turned));
         turned.copy_(transpose(turned));
@@ -422,7 +422,7 @@ TEST_CASE("store: what waits is computed where it is to go") {
         CHECK(launches([&] { same.copy_(same); }) == 0);
         CHECK(values(same) == before);
     }
-    SUBCASE("who still has to read the place reads what was there") {
+    SUBCASE("pending readers of the destination read the old value") {
         Tensor place = random_tensor({3, 8}, 9);
         const std::vector<double> before = values(place);
         const Tensor reads = place + 1.0, y2 = y * 2.0;
@@ -449,7 +449,7 @@ TEST_CASE("store: what waits is computed where it is to go") {
         both.fill_(0);
         CHECK(values(held) == values(relu(y)));
     }
-    SUBCASE("recorded") {
+    SUBCASE("captured") {
         Tensor place = cache({6, 8});
         auto step = capture([&](const Tensor& in) {
             slice(place, 0, 1, 4).copy_(in * 3.0);

@@ -1,5 +1,5 @@
-// Whole numbers that become too large count on modulo 2^bits, within a kernel as between two: a compiler that took it
-// for impossible would compare and widen what would have been.
+// Integers overflow modulo 2^bits, in a fused kernel as between two: a compiler that assumes no overflow would compare
+// and widen the unwrapped value.
 #include <algorithm>
 #include <cstdint>
 #include <limits>
@@ -21,7 +21,7 @@ using namespace declivity::test;
 
 namespace {
 
-/// Numbers near both ends, near 0, and the square root of the largest.
+/// Numbers near both limits, near 0, and near the square root of the maximum.
 template <class T>
 std::vector<T> numbers() {
     using Limits = std::numeric_limits<T>;
@@ -44,7 +44,7 @@ std::vector<std::int64_t> each(const std::vector<T>& a, const std::vector<T>& b,
     return out;
 }
 
-/// In arithmetic that is defined.
+/// In well-defined arithmetic.
 template <class T>
 T wrapped(std::uint64_t value) {
     return static_cast<T>(value);
@@ -92,10 +92,10 @@ void check(DType dtype) {
 
 }  // namespace
 
-TEST_CASE("whole numbers wrap, whatever is done with them in the same kernel") {
+TEST_CASE("overflow: integers wrap, whatever is fused with them") {
     for (const KernelStyle style : kernel_styles()) {
         const ops::KernelStyleScope scope(style);
-        CAPTURE(style == KernelStyle::simd ? "CPU-like" : "GPU-like");
+        CAPTURE(style == KernelStyle::simd ? "simd" : "simt");
         check<std::int8_t>(DType::i8);
         check<std::uint8_t>(DType::u8);
         check<std::int16_t>(DType::i16);

@@ -1,5 +1,5 @@
-// Launches that wait for others: sums of partial gradients, and statistics of batch normalisation. Nobody can tell by
-// the numbers.
+// Deferred batched launches: sums of partial gradients, and statistics of batch normalisation. The numbers are the same
+// as without.
 #include <functional>
 #include <memory>
 #include <string>
@@ -33,7 +33,7 @@ using ops::KernelStyleScope;
 
 namespace {
 
-/// Added up in double, in the order of k.
+/// Summed in double, in the order of k.
 std::vector<double> summed(const Tensor& partials) {
     const std::vector<double> all = values(partials);
     std::vector<double> sums(static_cast<std::size_t>(partials.size(1)));
@@ -66,10 +66,10 @@ struct Block : nn::Layer {
 
 }  // namespace
 
-TEST_CASE("sums of partial results: several at once, in both forms") {
+TEST_CASE("pending: batched sums of partial results, in both kernel styles") {
     for (const KernelStyle style : kernel_styles())
         for (const DType dtype : floats())
-            for (const std::int64_t count : {1, 3, 50}) {  // more than one launch takes
+            for (const std::int64_t count : {1, 3, 50}) {  // more than one launch supports
                 if (small_cases() && count > 3) continue;
                 CAPTURE(count);
                 CAPTURE(static_cast<int>(style));
@@ -85,7 +85,8 @@ TEST_CASE("sums of partial results: several at once, in both forms") {
                                                                   : slice(around, 0, 1000 * i, 1000 * i + elements));
                     sums.push_back({partials.back().view(), results.back().view()});
                 }
-                // All is in one memory object, but what is elsewhere; or, for a checker of memory, nothing is.
+                // All partials are in one memory object, except separate ones; or, for a memory checker, each is
+                // separate.
                 const int made = launches([&] { ops::reduce_partials(sums, style); }, "sum_partials");
                 CHECK(made >= (count > 22 ? 3 : 1));
                 if (!small_cases()) CHECK(made <= (count > 22 ? 6 : 2));
@@ -97,7 +98,7 @@ TEST_CASE("sums of partial results: several at once, in both forms") {
             }
 }
 
-TEST_CASE("sums of partial results wait for each other, and any use of one launches them") {
+TEST_CASE("pending: sums of partial results are batched, and any use of one launches all") {
     const FusionScope on(true);
     const Tensor a = random_tensor({3, 20}, 1), b = random_tensor({2, 300}, 2),
                  c = random_tensor({4, 6}, 3, device().info().fp64 ? DType::f64 : DType::f32);
@@ -115,14 +116,14 @@ TEST_CASE("sums of partial results wait for each other, and any use of one launc
     CHECK(difference(x, summed(a), tolerance(DType::f32, 3)) == "");
     CHECK(difference(y, summed(b), tolerance(DType::f32, 2)) == "");
     CHECK(difference(z, summed(c), tolerance(c.dtype(), 4)) == "");
-    // As what an expression is made from, and dropped.
+    // An input of an expression, and a dropped sum.
     CHECK(launches([&] { need(sum_of(a, {20}) * 2.0); }, "sum_partials") == 1);
     CHECK(launches([&] { (void)sum_of(a, {20}), need(sum_of(b, {300})); }) == 1);
     Tensor doubled = sum_of(a, {20}) + sum_of(a, {20});
     std::vector<double> wanted = summed(a);
     for (double& value : wanted) value *= 2;
     CHECK(difference(doubled, wanted, tolerance(DType::f32, 3)) == "");
-    // Each thread for itself.
+    // Per thread.
     x = sum_of(a, {20});
     for (const std::string& fault :
          in_threads(2, [&](int) { return difference(sum_of(b, {300}), summed(b), tolerance(DType::f32, 2)); }))
@@ -131,18 +132,18 @@ TEST_CASE("sums of partial results wait for each other, and any use of one launc
     for (const std::string& fault :
          in_threads(2, [&](int) { return difference(x, summed(a), tolerance(DType::f32, 3)); }))
         CHECK(fault == "");
-    // What waits must not hold too much memory. (A checker of memory is slow ever after it has seen a large array.)
+    // Deferred sums must not hold too much memory. (A memory checker becomes slow after it has seen a large array.)
     if (!small_cases()) {
         const Tensor large = zeros({3, 1000000});
         CHECK(sum_of(large, {1000000}).value().computed());
     }
-    // What is summed may not be written before.
+    // A write to a deferred sum's input launches it first.
     const FusionScope off(false);
     CHECK(sum_of(a, {20}).value().computed());
 }
 
-TEST_CASE("gradients of filters are summed by one launch, when the first is looked at") {
-    if (small_cases()) return;  // of convolutions, which have cases of their own
+TEST_CASE("pending: gradients of filters are reduced in one launch, when the first is read") {
+    if (small_cases()) return;  // of convolutions, which have their own cases
     const Tensor x = random_tensor({6, 3, 12, 12}, 1);
     nn::Sequential net(nn::Conv2d(3, 5, 3, {.padding = 1}), nn::ReLU(), nn::Conv2d(5, 4, 3), nn::ReLU(),
                        nn::Conv2d(4, 6, 3, {.stride = 2}));
@@ -160,7 +161,7 @@ TEST_CASE("gradients of filters are summed by one launch, when the first is look
             CHECK(launches([&] {
                       for (const Tensor& parameter : parameters) (void)parameter.grad().view();
                   }) == 0);
-        // Once more, added to those that are there: also where they wait still.
+        // Accumulated once more, also while the first sums are still deferred.
         net.zero_grad();
         sum(square(net(x))).backward();
         sum(square(net(x))).backward();
@@ -181,10 +182,11 @@ TEST_CASE("gradients of filters are summed by one launch, when the first is look
     CHECK(gradients(true) == gradients(false));
 }
 
-TEST_CASE("batch_norm in training: statistics, normalisation and what follows are one kernel, with the same bits") {
+TEST_CASE(
+    "pending: batch_norm in training: statistics, normalisation and epilogue are one kernel, with the same bits") {
     struct Size {
         Shape x;
-        bool one;  // kernel, on CPU-like devices of few units
+        bool one;  // one kernel, on simd devices with few units
     };
     const std::vector<Size> sizes{{{2, 5, 17, 16}, true}, {{3, 16, 8, 8}, true}, {{5, 13, 10, 7}, true},
                                   {{2, 9, 5, 7}, true},   {{2, 3, 300}, true},   {{4, 9, 3, 3}, false},
@@ -246,7 +248,7 @@ TEST_CASE("batch_norm in training: statistics, normalisation and what follows ar
                 }
 }
 
-TEST_CASE("running statistics that wait are there for whoever looks, and count each batch once") {
+TEST_CASE("pending: deferred running statistics are visible to every reader, and count each batch once") {
     const Shape size = small_cases() ? Shape{2, 3, 5, 7} : Shape{4, 3, 16, 16};
     const Tensor x = random_tensor(size, 1, DType::f32, 0, 2), other = random_tensor(size, 2);
     const auto after = [&](bool fused, const std::function<std::vector<float>(nn::BatchNorm&, const Tensor&)>& look) {
@@ -259,7 +261,7 @@ TEST_CASE("running statistics that wait are there for whoever looks, and count e
         [&](nn::BatchNorm& norm, const Tensor& mean) {
             (void)norm(x);
             return mean.to_vector<float>();
-        },  // whose result nobody wants
+        },  // its result is unused
         [&](nn::BatchNorm& norm, const Tensor& mean) {
             const Tensor y = norm(x);
             return mean.to_vector<float>();
@@ -347,7 +349,7 @@ TEST_CASE("running statistics that wait are there for whoever looks, and count e
     CHECK(in_use() == with_layer);
 }
 
-TEST_CASE("Winograd's convolution transforms its weights by itself in training, with the same bits") {
+TEST_CASE("pending: Winograd transforms its weights on its own in training, with the same bits") {
     if (!has_kernel_style(KernelStyle::simd)) return;
     const auto& strategy = ops::conv2d_winograd4();
     for (const ops::Conv2dDirection direction : {ops::Conv2dDirection::forward, ops::Conv2dDirection::backward_input})
@@ -375,7 +377,7 @@ TEST_CASE("Winograd's convolution transforms its weights by itself in training, 
         }
 }
 
-TEST_CASE("a training step of ResNet-20 takes at most half the launches that it takes function by function") {
+TEST_CASE("pending: a training step of ResNet-20 takes at most half the launches of unfused functions") {
     if (small_cases()) return;
     const auto make = [] {
         auto net = std::make_unique<nn::Sequential>(nn::Conv2d(3, 16, 3, {.padding = 1, .bias = false}),
@@ -405,7 +407,7 @@ TEST_CASE("a training step of ResNet-20 takes at most half the launches that it 
     CAPTURE(fused);
     CAPTURE(apart);
     CHECK(fused < apart);
-    // With more units sums are cut into parts, which takes kernels more.
+    // With more compute units sums are split, which takes more kernels.
     if (default_device().kernel_style() == KernelStyle::simd && default_device().info().compute_units <= 2) {
         CHECK(2 * fused <= apart);
         CHECK(fused <= 121);

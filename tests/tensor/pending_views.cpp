@@ -1,4 +1,4 @@
-// reshape, permute, slice and expand of what waits wait, too, and share the memory that it will have.
+// reshape, permute, slice and expand of pending values are pending too, and share their future memory.
 #include <string>
 #include <vector>
 
@@ -21,7 +21,7 @@ namespace {
 
 using Values = std::vector<double>;
 
-/// All of them, one on the other.
+/// All view functions combined.
 Tensor layout(const Tensor& y) { return expand(reshape(slice(permute(y, {1, 0}), 1, 1, 5, 2), {4, 2, 1}), {4, 2, 3}); }
 
 Values layout_of(const Values& y) {  // (6, 4)
@@ -34,7 +34,7 @@ Values layout_of(const Values& y) {  // (6, 4)
 
 }  // namespace
 
-TEST_CASE("views of what waits: nothing is launched, and the elements are right") {
+TEST_CASE("pending views: nothing is launched, and the elements are correct") {
     const FusionScope on(true);
     const Tensor x = random_tensor({6, 5}, 1), w = random_tensor({5, 4}, 2), b = random_tensor({6, 4}, 3);
     const Values product = values(matmul(x, w)), chain = values(tanh(b) * 2.0);
@@ -56,9 +56,9 @@ TEST_CASE("views of what waits: nothing is launched, and the elements are right"
         CHECK(values(flat) == wanted);
         CHECK(values(reshape(turned, {24})) == values(turned));
         const Tensor again = operation ? matmul(x, w) : tanh(b) * 2.0;
-        // reshape of what will not lie dense needs the elements.
+        // reshape to non-contiguous strides evaluates the value.
         CHECK(values(layout(again)) == layout_of(wanted));
-        // Under functions that follow, and a reduction.
+        // Under further functions, and a reduction.
         const Tensor third = operation ? matmul(x, w) : tanh(b) * 2.0;
         Values plus = layout_of(wanted);
         double total = 0;
@@ -69,7 +69,7 @@ TEST_CASE("views of what waits: nothing is launched, and the elements are right"
     }
 }
 
-TEST_CASE("views of what waits: who writes the one writes the other, and what was made before keeps its elements") {
+TEST_CASE("pending views: base and view see each other's writes, and earlier results keep their elements") {
     const FusionScope on(true);
     const Tensor b = random_tensor({4, 3}, 1);
     const Values wanted = values(tanh(b));
@@ -85,26 +85,26 @@ TEST_CASE("views of what waits: who writes the one writes the other, and what wa
         CHECK(difference(doubled, twice, tolerance(DType::f32, 4)) == "");
         CHECK(difference(of_base, thrice, tolerance(DType::f32, 4)) == "");
     }
-    // A view of a row, written in place; the rest of the base as it was.
+    // A row view, written in place; the rest of the base is unchanged.
     const Tensor y = tanh(b);
     slice(y, 0, 1, 2).fill_(7);
     Values part = wanted;
     for (std::size_t i = 3; i < 6; ++i) part[i] = 7;
     CHECK(values(y) == part);
-    // The base goes before anybody looks.
+    // The base is dropped before evaluation.
     Tensor alone;
     {
         const Tensor gone = tanh(b);
         alone = transpose(gone);
     }
     CHECK(values(transpose(alone)) == wanted);
-    // And in a place: the view holds the base.
+    // With a destination: the view keeps the base alive.
     Tensor place = zeros({12});
     place.copy_(reshape(tanh(b), {12}));
     CHECK(values(place) == wanted);
 }
 
-TEST_CASE("views of what waits: gradients, recorded steps, older values") {
+TEST_CASE("pending views: gradients, captured steps, earlier values") {
     const FusionScope on(true);
     const Tensor x = random_tensor({6, 5}, 1).set_requires_grad(), w = random_tensor({5, 4}, 2);
     const auto loss = [&](const Tensor& in) { return sum(square(layout(matmul(in, w)))); };
@@ -115,7 +115,7 @@ TEST_CASE("views of what waits: gradients, recorded steps, older values") {
         for (std::size_t k = 0; k < 5; ++k)
             for (std::size_t c = 0; c < 4; ++c) wanted[r * 5 + k] += 6 * y[r * 4 + c] * weights[k * 4 + c];
     CHECK(difference(g, wanted, tolerance(DType::f32, 40)) == "");
-    const Tensor before = tanh(w), older = reshape(before, {4, 5});  // from before the recording, not computed
+    const Tensor before = tanh(w), older = reshape(before, {4, 5});  // from before the capture, still pending
     auto step = capture([&](const Tensor& in) { return matmul(reshape(tanh(in), {5, 4}), older) + 0.0; });
     for (std::uint64_t turn = 0; turn < 4; ++turn) {
         const Tensor in = random_tensor({4, 5}, turn + 7);
@@ -125,7 +125,7 @@ TEST_CASE("views of what waits: gradients, recorded steps, older values") {
     CHECK(step.replayed() > 0);
 }
 
-TEST_CASE("views of what waits: wrong arguments are refused at the call") {
+TEST_CASE("pending views: wrong arguments are refused at the call") {
     const FusionScope on(true);
     const Tensor y = tanh(random_tensor({6, 4}, 1));
     CHECK_THROWS_AS(reshape(y, {5, 5}), ShapeError);

@@ -1,4 +1,4 @@
-// How tensors print themselves: a line about the tensor, then its values as NumPy arranges them.
+// Printing of tensors: a header line, then the values in NumPy's format.
 #include <algorithm>
 #include <cmath>
 #include <limits>
@@ -16,7 +16,7 @@ using namespace declivity::test;
 
 namespace {
 
-/// What stands below the first line.
+/// The text below the first line.
 std::string body(const Tensor& x) {
     const std::string text = x.str();
     return text.substr(text.find('\n') + 1);
@@ -33,7 +33,7 @@ Tensor counted(const Shape& shape) {
 
 }  // namespace
 
-TEST_CASE("printing: type, shape and device, and whether a gradient is recorded") {
+TEST_CASE("printing: type, shape and device, and requires_grad") {
     const std::string name = "'" + device().name() + "'";
     Tensor x = zeros({2, 3});
     CHECK(head(x) == "Tensor(f32, [2, 3], " + name + ")");
@@ -56,9 +56,10 @@ TEST_CASE("printing: floating values, aligned") {
           " [ 3.0000, -4.0000]]");
     CHECK(body(tensor({NAN, INFINITY, -INFINITY, 1}, {4})) == "[   nan,    inf,   -inf, 1.0000]");
     CHECK(body(tensor({NAN, NAN}, {2})) == "[nan, nan]");
-    CHECK(body(tensor({-NAN, 1}, {2})) == "[   nan, 1.0000]");  // as sqrt(-1) is on some devices: its sign says nothing
+    CHECK(body(tensor({-NAN, 1}, {2})) ==
+          "[   nan, 1.0000]");  // like sqrt(-1) on some devices: the sign of a NaN is not printed
     CHECK(body(tensor({0, 0}, {2})) == "[0.0000, 0.0000]");
-    // With an exponent where four places would say nothing.
+    // In exponential form if four decimals do not suffice.
     CHECK(body(tensor({1e-5, 1}, {2})) == "[1.0000e-05, 1.0000e+00]");
     CHECK(body(tensor({1e8, -1}, {2})) == "[ 1.0000e+08, -1.0000e+00]");
     CHECK(body(tensor({0, 1e-10}, {2})) == "[0.0000e+00, 1.0000e-10]");
@@ -70,7 +71,7 @@ TEST_CASE("printing: floating values, aligned") {
     }
 }
 
-TEST_CASE("printing: whole numbers and truth") {
+TEST_CASE("printing: integers and bools") {
     CHECK(body(tensor({1, -20, 300}, {3}, DType::i32)) == "[  1, -20, 300]");
     CHECK(body(tensor({-128, 65}, {2}, DType::i8)) == "[-128,   65]");
     CHECK(body(tensor({255, 65}, {2}, DType::u8)) == "[255,  65]");
@@ -81,14 +82,14 @@ TEST_CASE("printing: whole numbers and truth") {
     CHECK(body(tensor({-7}, {}, DType::i64)) == "-7");
 }
 
-TEST_CASE("printing: nothing") {
+TEST_CASE("printing: empty tensors") {
     CHECK(body(zeros({0})) == "[]");
     CHECK(body(zeros({2, 0})) == "[]");
     CHECK(body(zeros({0, 3})) == "[]");
     CHECK(body(zeros({100000, 0, 5})) == "[]");
 }
 
-TEST_CASE("printing: several axes, with an empty line more for each") {
+TEST_CASE("printing: several axes, with an additional empty line for each") {
     CHECK(body(counted({2, 2, 2})) ==
           "[[[0, 1],\n"
           "  [2, 3]],\n"
@@ -102,7 +103,7 @@ TEST_CASE("printing: several axes, with an empty line more for each") {
           "\n"
           " [[[2],\n"
           "   [3]]]]");
-    // As it is seen, not as it lies in memory.
+    // In index order, not in memory order.
     CHECK(body(transpose(counted({2, 3}))) ==
           "[[0, 3],\n"
           " [1, 4],\n"
@@ -110,7 +111,7 @@ TEST_CASE("printing: several axes, with an empty line more for each") {
     CHECK(body(expand(counted({1}), {3})) == "[0, 0, 0]");
 }
 
-TEST_CASE("printing: three at both ends of many") {
+TEST_CASE("printing: three elements at both ends of long axes") {
     const std::string thousand = body(counted({1000}));
     CHECK(thousand.find("...") == std::string::npos);
     CHECK(thousand.size() == 1000 * 5);
@@ -147,13 +148,13 @@ TEST_CASE("printing: three at both ends of many") {
           "\n"
           " [[1200, 1201, 1202, ..., 1297, 1298, 1299],\n"
           "  [1300, 1301, 1302, ..., 1397, 1398, 1399]]]");
-    // Up to six are shown whole.
+    // Up to six are printed completely.
     for (const std::int64_t rows : {4, 5, 6}) {
         const std::string text = body(counted({rows, 300}));
         CHECK(std::ranges::count(text, '\n') == rows - 1);
         CHECK(text.find("...,\n") == std::string::npos);
     }
-    // The width and form come from what is shown.
+    // Width and format depend on the printed elements.
     Tensor x = full({2000}, 1);
     slice(x, 0, 1000, 1001).fill_(1e20);
     CHECK(body(x) == "[1.0000, 1.0000, 1.0000, ..., 1.0000, 1.0000, 1.0000]");

@@ -1,4 +1,4 @@
-// Products: integers, einsum, what is not read, what is refused.
+// Products: integers, einsum, unread inputs, errors.
 #include <cmath>
 #include <functional>
 #include <string>
@@ -24,7 +24,7 @@ using Values = std::vector<double>;
 
 }  // namespace
 
-TEST_CASE("products: integers count modulo 2^bits") {
+TEST_CASE("products: integers wrap modulo 2^bits") {
     for (const KernelStyle style : kernel_styles()) {
         const ops::KernelStyleScope scope(style);
         for (const DType dtype : {DType::i64, DType::i32, DType::i16, DType::i8, DType::u8})
@@ -56,14 +56,14 @@ TEST_CASE("products: integers count modulo 2^bits") {
     }
 }
 
-TEST_CASE("products: einsum by its letters") {
+TEST_CASE("products: einsum with many equations") {
     const Tensor a = random_tensor({2, 3}, 1), b = random_tensor({3, 4}, 2), c = random_tensor({4, 2}, 3);
     const Tolerance near = tolerance(DType::f32, 30);
     CHECK(difference(einsum("ij,jk", {a, b}), values(matmul(a, b)), near) == "");
     CHECK(difference(einsum("ij,jk->ki", {a, b}), values(transpose(matmul(a, b))), near) == "");
     CHECK(difference(einsum("ij,jk,ki->", {a, b, c}), values(trace(matmul(matmul(a, b), c))), near) == "");
     CHECK(difference(einsum("ba", {a}), values(transpose(a)), {}) == "");
-    CHECK(difference(einsum("aB", {a}), values(transpose(a)), {}) == "");  // B stands before a
+    CHECK(difference(einsum("aB", {a}), values(transpose(a)), {}) == "");  // B comes before a
     CHECK(difference(einsum("ij->", {a}), values(sum(a)), near) == "");
     CHECK(difference(einsum("i...->...", {a}), values(sum(a, {0})), near) == "");
     CHECK(difference(einsum("...,...", {a, slice(a, 0, 0, 1)}), values(a * slice(a, 0, 0, 1)), near) == "");
@@ -103,7 +103,7 @@ TEST_CASE("products: beta of 0 does not read the input; the cheapest order of a 
     CHECK(vander(tensor({2, 3}, {2}), 0).shape() == Shape{2, 0});
 }
 
-TEST_CASE("products: what is refused, by the name that was called") {
+TEST_CASE("products: errors name the called function") {
     struct Mistake {
         std::string name;
         std::function<void()> call;

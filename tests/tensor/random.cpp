@@ -1,4 +1,4 @@
-// Random numbers of all distributions: each against its own distribution with three seeds, and what all have in common.
+// Random numbers of all distributions: each tested against its distribution with three seeds, and common properties.
 #include <declivity/tensor/random.hpp>
 
 #include <array>
@@ -33,7 +33,7 @@ namespace {
 using Draw = std::function<Tensor(std::int64_t count, DType dtype, const Generator& generator)>;
 
 constexpr std::array<std::uint64_t, 3> kSeeds{1, 77, 20250101};
-constexpr double kMax = 2.2;  // of Kolmogorov and Smirnov
+constexpr double kMax = 2.2;  // of the Kolmogorov-Smirnov statistic
 
 std::int64_t many() { return small_cases() ? 600 : 20000; }
 
@@ -82,7 +82,7 @@ std::vector<Continuous> continuous() {
         all.push_back({fmt::format("beta {} {}", a, b),
                        [a, b](auto n, DType t, auto& g) { return beta(full({n}, a, on(t)), full({1}, b, on(t)), g); },
                        [a, b](double x) { return incomplete_beta(a, b, x); }});
-    // A share of a Dirichlet distribution is beta distributed.
+    // A component of a Dirichlet distribution is beta distributed.
     all.push_back({"dirichlet",
                    [](auto n, DType t, auto& g) {
                        const Tensor shares = dirichlet(expand(tensor(Values{0.5, 2, 1.5}, {3}, t), {n, 3}), g);
@@ -95,7 +95,7 @@ std::vector<Continuous> continuous() {
 struct Discrete {
     std::string name;
     Draw draw;
-    std::int64_t first;  // number of the first cell; numbers behind the last are counted there
+    std::int64_t first;  // value of the first cell; values beyond the last are counted there
     std::vector<double> probabilities;
 };
 
@@ -159,7 +159,7 @@ std::vector<Discrete> discrete() {
          [=](auto n, DType t, auto& g) { return select(multinomial(weights(n, t), 2, false, g), 1, 0); },
          0,
          {0.125, 0, 0.375, 0.5}},
-        // Of those that the first leaves: first i with w_i / 8, then j with w_j / (8 - w_i).
+        // First i with w_i / 8, then j from the rest with w_j / (8 - w_i).
         {"the second without replacement",
          [=](auto n, DType t, auto& g) { return select(multinomial(weights(n, t), 2, false, g), 1, 1); },
          0,
@@ -181,7 +181,7 @@ std::vector<Discrete> discrete() {
 
 }  // namespace
 
-TEST_CASE("random: continuous distributions, by Kolmogorov and Smirnov") {
+TEST_CASE("random: continuous distributions (Kolmogorov-Smirnov)") {
     for (const Continuous& item : continuous())
         for (const std::uint64_t seed : kSeeds)
             for (const DType dtype : floats()) {
@@ -194,7 +194,7 @@ TEST_CASE("random: continuous distributions, by Kolmogorov and Smirnov") {
             }
 }
 
-TEST_CASE("random: whole numbers and choices, by Pearson") {
+TEST_CASE("random: integers and choices (Pearson)") {
     for (const Discrete& item : discrete())
         for (const std::uint64_t seed : kSeeds)
             for (const DType dtype : floats()) {
@@ -204,7 +204,7 @@ TEST_CASE("random: whole numbers and choices, by Pearson") {
                 std::vector<std::int64_t> counts(item.probabilities.size());
                 for (const double number : values(item.draw(many(), dtype, Generator(seed, device())))) {
                     const double cell = std::round(number * 1e5) * 1e-5 - static_cast<double>(item.first);
-                    CHECK_MESSAGE(cell == doctest::Approx(std::round(cell)), "no whole number");
+                    CHECK_MESSAGE(cell == doctest::Approx(std::round(cell)), "not an integer");
                     if (!(cell >= -0.5)) FAIL("below the first number, or NaN");
                     ++counts[std::min(counts.size() - 1, static_cast<std::size_t>(std::lround(cell)))];
                 }
@@ -212,7 +212,7 @@ TEST_CASE("random: whole numbers and choices, by Pearson") {
             }
 }
 
-TEST_CASE("random: all orders of randperm come equally often") {
+TEST_CASE("random: all orders of randperm are equally frequent") {
     for (const std::uint64_t seed : kSeeds) {
         const Generator from(seed, device());
         std::map<std::vector<double>, std::int64_t> found;
@@ -243,11 +243,11 @@ TEST_CASE("random: alpha_dropout keeps mean 0 and variance 1") {
         }
 }
 
-TEST_CASE("random: pairs of neighbours are independent") {
+TEST_CASE("random: adjacent numbers are independent") {
     for (const Continuous& item : continuous())
         for (const std::uint64_t seed : kSeeds) {
             CAPTURE(item.name);
-            // Of the values' places in the distribution, uniform: the correlation of neighbours.
+            // The quantiles of the values, uniform: the correlation of neighbours.
             std::vector<double> u;
             for (const double x : values(item.draw(many(), DType::f32, Generator(seed, device()))))
                 u.push_back((item.cdf(x) - 0.5) * std::sqrt(12.0));
@@ -257,7 +257,7 @@ TEST_CASE("random: pairs of neighbours are independent") {
         }
 }
 
-TEST_CASE("random: equal seeds give equal numbers, other seeds and positions others, on both families") {
+TEST_CASE("random: equal seeds give equal numbers, other seeds and positions others, in both kernel styles") {
     for (const Continuous& item : continuous()) {
         CAPTURE(item.name);
         const Generator first(5, device()), second(5, device()), other(6, device());
@@ -269,7 +269,7 @@ TEST_CASE("random: equal seeds give equal numbers, other seeds and positions oth
         for (const KernelStyle style : kernel_styles()) {
             const ops::KernelStyleScope scope(style);
             const Tensor again = item.draw(101, DType::f32, Generator(5, device()));
-            // Sums of a row have an order of their own on each.
+            // The kernel styles sum a row in different orders.
             if (item.name == "dirichlet") CHECK(difference(again, numbers, tolerance(DType::f32, 10)) == "");
             else CHECK(values(again) == numbers);
         }
@@ -297,15 +297,15 @@ TEST_CASE("random: parameters of any layout, type and size") {
             const Tensor rounded = a.to(half);
             const Tensor drawn = call(rounded, Generator(3, device()));
             CHECK(drawn.dtype() == (std::string(name) == "categorical" ? DType::f32 : half));
-            if (std::string(name) == "gumbel_softmax") continue;  // is rounded in between
+            if (std::string(name) == "gumbel_softmax") continue;  // has rounded intermediate results
             const auto exact = values(call(rounded.to(DType::f32), Generator(3, device())).to(half).to(DType::f32));
             if (std::string(name) == "bernoulli" || std::string(name) == "poisson" || std::string(name) == "beta")
-                continue;  // their parameters here are rounded on the way
+                continue;  // their parameters are rounded here
             CHECK(values(drawn.to(DType::f32)) == exact);
         }
         CHECK(call(zeros({0, 5, 3}), Generator(3, device())).numel() == 0);
         CHECK(call(a, Generator(3, device())).requires_grad() == false);
-        // A part of a batch draws what it would as a part.
+        // A part of a batch has the same numbers as in the whole.
         const Generator rows = Generator(3, device()).rows(2, 5, 7);
         const Tensor part = call(slice(a, 0, 2, 5), rows), of_all = slice(call(a, Generator(3, device())), 0, 2, 5);
         if (std::string(name) == "dirichlet") CHECK(difference(part, values(of_all), tolerance(DType::f32, 10)) == "");
@@ -315,7 +315,7 @@ TEST_CASE("random: parameters of any layout, type and size") {
     CHECK(poisson(tensor(Values{2.5}, {}, DType::f32)).shape() == Shape{});
 }
 
-TEST_CASE("random: parameters that make no sense give NaN, and borders what they stand for") {
+TEST_CASE("random: invalid parameters give NaN, limits their limiting distribution") {
     const Tensor odd = tensor(Values{-1, NAN, INFINITY, 0}, {4}, DType::f32);
     const auto p = values(poisson(odd)), g = values(gamma(odd));
     CHECK(std::isnan(p[0]));
@@ -326,7 +326,7 @@ TEST_CASE("random: parameters that make no sense give NaN, and borders what they
     CHECK(std::isnan(g[1]));
     CHECK(std::isinf(g[2]));
     CHECK(g[3] == 0);
-    // Small concentrations: below what f32 holds, but their logarithms are not.
+    // Small concentrations: the values underflow f32, but their logarithms do not.
     for (const double x : values(beta(full({200}, 1e-3), full({200}, 1e-3)))) CHECK((x >= 0 && x <= 1));
     for (const double x : values(truncated_normal({500}, 0, 1, 0, INFINITY))) CHECK(x >= 0);
     const Tensor masked = tensor(Values{-INFINITY, 0, -INFINITY, -INFINITY}, {4}, DType::f32);
@@ -350,14 +350,14 @@ TEST_CASE("random: gumbel_softmax has the gradient of softmax, hard or not") {
             for (const double value : values(y)) CHECK((std::abs(value) < 1e-6 || std::abs(value - 1) < 1e-6));
     }
     CHECK(found[0] == found[1]);
-    // softmax of logits and noise, by hand.
+    // softmax of logits and noise, composed.
     const Tensor noise = gumbel({4, 5}, 0, 1, on(DType::f32), Generator(9, device()));
     Tensor leaf = x.clone().set_requires_grad();
     sum(softmax((leaf + noise) * (1 / 0.7), 1) * w).backward();
     CHECK(difference(leaf.grad(), found[0], tolerance(DType::f32, 10)) == "");
 }
 
-TEST_CASE("random: a captured step draws what plain calls do, anew in each replay") {
+TEST_CASE("random: a captured step matches eager calls, with new numbers in each replay") {
     const Tensor a = exp(random_tensor({6, 5}, 4));
     const auto step = [&](const Generator& from) {
         return std::vector<Tensor>{poisson(a * 4.0, from),
@@ -384,7 +384,7 @@ TEST_CASE("random: a captured step draws what plain calls do, anew in each repla
     }
 }
 
-TEST_CASE("random: what the distributions refuse") {
+TEST_CASE("random: errors of the distributions") {
     const Tensor x = ones({2, 3}), whole = ones({2, 3}, {DType::i64}), none;
     CHECK_THROWS_WITH_AS(exponential({2}, 0), "exponential: expected a finite rate above 0, got 0", ValueError);
     CHECK_THROWS_WITH_AS(exponential({2}, 1, {DType::i32}), "exponential: expected f32, f64, f16 or bf16, got i32",

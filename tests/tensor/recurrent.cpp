@@ -1,5 +1,5 @@
-// rnn, lstm, gru: layers over sequences. Sizes, lengths, both directions and families against their compositions; the
-// compositions against plain C++ in double, and steps against the layers.
+// rnn, lstm, gru: layers over sequences. Sizes, lengths, both directions and kernel styles compared with their
+// decompositions; the decompositions compared with plain C++ in double, and cells with layers.
 #include <cmath>
 #include <cstdint>
 #include <functional>
@@ -49,14 +49,14 @@ Tensors inputs(Which which, const Size& size, DType dtype) {
     Tensors all;
     std::uint64_t seed = 40;
     for (const Shape& shape : shapes) {
-        // Sums of gates of about 1, whatever the size.
+        // Gate sums of about 1, whatever the size.
         const double scale = shape.rank() == 2 && all.size() > 2 ? 1.5 / std::sqrt(double(shape[1])) : 1;
         all.push_back((random_tensor(shape, ++seed, dtype) * scale).detach().set_requires_grad());
     }
     return all;
 }
 
-/// y, and the last states.
+/// y, and the final states.
 Tensors layer(Which which, const Tensors& in, const SequenceParameters& options) {
     if (which == Which::lstm) {
         const LstmSequence made = lstm(in[0], {in[1], in[2]}, in[3], in[4], in[5], in[6], {.sequence = options});
@@ -94,7 +94,7 @@ Tensor lengths_of(const Size& size) {
 
 double logistic(double x) { return 1 / (1 + std::exp(-x)); }
 
-/// The same in plain C++: y, the last hidden state, the last cell.
+/// The same in plain C++: y, the final hidden state, the final cell state.
 std::vector<Doubles> reference(Which which, const Size& size, const Tensors& in,
                                const std::vector<std::int64_t>& lengths, bool reverse) {
     std::vector<Doubles> v;
@@ -140,7 +140,7 @@ std::vector<Doubles> reference(Which which, const Size& size, const Tensors& in,
 
 }  // namespace
 
-TEST_CASE("recurrent layers: values are those of plain C++ in double") {
+TEST_CASE("recurrent layers: values match plain C++ in double") {
     const Size size{5, 4, 3, 6};
     for (const Which which : kAll)
         for (const bool reverse : {false, true})
@@ -167,8 +167,8 @@ TEST_CASE("recurrent layers: values are those of plain C++ in double") {
             }
 }
 
-TEST_CASE("recurrent layers: values and gradients agree with the compositions") {
-    // Rows of one tile and of several, units beside a vector, one work-item and several.
+TEST_CASE("recurrent layers: values and gradients match the decompositions") {
+    // Rows of one tile and of several, partial vectors of units, one work-item and several.
     const std::vector<Size> sizes{{3, 2, 4, 5}, {4, 13, 3, 17}, {2, 1, 6, 70}, {2, 21, 2, 130}, {2, 1, 4, 600}};
     for (const KernelStyle style : kernel_styles())
         for (const DType dtype : floats())
@@ -205,7 +205,7 @@ TEST_CASE("recurrent layers: values and gradients agree with the compositions") 
                 }
 }
 
-TEST_CASE("recurrent layers: keep the contract") {
+TEST_CASE("recurrent layers: the function contract") {
     const Size size{3, 4, 3, 5};
     const Tensor lengths = Tensor::from(std::vector<std::int64_t>{3, 1, 2, 3}, {4});
     for (const Which which : kAll)
@@ -213,7 +213,7 @@ TEST_CASE("recurrent layers: keep the contract") {
             if (on_oclgrind() && (which != Which::gru || !with_lengths)) continue;
             Tensors in;
             for (const Tensor& input : inputs(which, size, DType::f32)) in.push_back(input.detach());
-            if (which != Which::lstm) in.erase(in.begin() + 2);  // the cell
+            if (which != Which::lstm) in.erase(in.begin() + 2);  // the cell state
             if (with_lengths) in.push_back(lengths);
             const bool cell = which == Which::lstm;
             const Contract contract{.name = cell                  ? "lstm"
@@ -243,7 +243,7 @@ TEST_CASE("recurrent layers: keep the contract") {
         }
 }
 
-TEST_CASE("recurrent layers: a layer is its steps") {
+TEST_CASE("recurrent layers: a layer matches its cell step by step") {
     const Size size{4, 3, 5, 7};
     for (const Which which : kAll) {
         const Tensors in = inputs(which, size, DType::f32);
@@ -263,7 +263,7 @@ TEST_CASE("recurrent layers: a layer is its steps") {
     }
 }
 
-TEST_CASE("gru: the reset gate before the product") {
+TEST_CASE("gru: reset gate before the product") {
     const Size size{3, 2, 4, 5};
     const Tensors in = inputs(Which::gru, size, DType::f32);
     Tensor h = in[1];
@@ -332,7 +332,7 @@ TEST_CASE("lstm: projections and peepholes") {
     CHECK(p.grad().defined());
 }
 
-TEST_CASE("recurrent layers: without states and biases, without a graph, and errors") {
+TEST_CASE("recurrent layers: without states and biases, without gradients, and errors") {
     const Size size{3, 2, 4, 5};
     for (const Which which : kAll) {
         Tensors in = inputs(which, size, DType::f32);
@@ -342,7 +342,7 @@ TEST_CASE("recurrent layers: without states and biases, without a graph, and err
         zero[5] = zero[6] = zeros({gates_of(which) * 5});
         const Tensors got = layer(which, in, {}), wanted = layer(which, zero, {});
         for (std::size_t i = 0; i < got.size(); ++i) CHECK(difference(got[i], values(wanted[i]), {1e-6, 1e-6}) == "");
-        const NoGrad no_grad;  // what the gradient needs is not kept
+        const NoGrad no_grad;  // nothing is saved for backward
         const Tensors plain = layer(which, in, {});
         for (std::size_t i = 0; i < got.size(); ++i) CHECK(values(plain[i]) == values(got[i]));
     }

@@ -1,4 +1,4 @@
-// Reductions that end a chain of elementwise functions: one kernel, and the numbers of the functions one by one.
+// Reductions fused with a preceding chain of elementwise functions: one kernel, and the same numbers as unfused.
 #include <atomic>
 #include <cmath>
 #include <thread>
@@ -26,8 +26,8 @@ struct Case {
     Dims axes;
 };
 
-/// Among them several rows to a work-item, several splits of a row, columns that do not become one row, and rows too
-/// short to be worth it.
+/// Including several rows per work-item, several splits of a row, columns that do not merge into one row, and rows too
+/// short to fuse.
 std::vector<Case> cases() {
     std::vector<Case> all{{{1000}, {1000}, {}},
                           {{1000}, {}, {}},
@@ -55,7 +55,7 @@ std::vector<Case> cases() {
 
 std::vector<double> at_each(const Tensor& tensor, const Shape& shape) { return values(expand(tensor, shape).clone()); }
 
-/// In double precision, over axes of a row-major array.
+/// In double, over axes of a row-major array.
 std::vector<double> reduced(const std::vector<double>& elements, const Shape& shape, const Dims& axes,
                             ops::Reduce kind) {
     const Dims over = ops::normalize_axes("test", axes, shape.rank());
@@ -95,7 +95,7 @@ Tensor apply(ops::Reduce kind, const Tensor& x, const Dims& axes) {
     return {};
 }
 
-/// How often each kernel ran.
+/// Number of launches of each kernel.
 std::vector<Profiler::Row> kernels_of(const Device& device, const std::function<void()>& call) {
     device.synchronize();
     Profiler profiler(device);
@@ -106,7 +106,7 @@ std::vector<Profiler::Row> kernels_of(const Device& device, const std::function<
 
 }  // namespace
 
-TEST_CASE("reductions of chains agree with the reference") {
+TEST_CASE("reduced chains: match the reference") {
     for (const KernelStyle style : kernel_styles()) {
         const ops::KernelStyleScope scope(style);
         for (const DType dtype : {DType::f32, DType::f64, DType::f16}) {
@@ -115,7 +115,7 @@ TEST_CASE("reductions of chains agree with the reference") {
                 CAPTURE(test_case.other.str());
                 CAPTURE(test_case.axes.str());
                 CAPTURE(name_of(dtype));
-                CAPTURE(style == KernelStyle::simd ? "CPU-like" : "GPU-like");
+                CAPTURE(style == KernelStyle::simd ? "simd" : "simt");
                 if (small_cases() && dtype == DType::f64) continue;
                 const Tensor x = random_tensor(test_case.shape, 1, dtype), t = random_tensor(test_case.other, 2, dtype);
                 auto elements = values(x);
@@ -137,13 +137,13 @@ TEST_CASE("reductions of chains agree with the reference") {
     }
 }
 
-TEST_CASE("a sum of squared differences is one kernel, and a long one ends in a short second") {
+TEST_CASE("reduced chains: a sum of squared differences is one kernel, a long one has a short second one") {
     if (!ops::fuses()) return;
     for (const KernelStyle style : kernel_styles()) {
         const ops::KernelStyleScope scope(style);
         const Tensor x = random_tensor({40, 200}, 1), t = random_tensor({40, 200}, 2);
         const Device device = x.device();
-        for (int round = 0; round < 2; ++round) {  // the first compiles
+        for (int round = 0; round < 2; ++round) {  // the first round compiles
             const auto rows = kernels_of(device, [&] { (void)sum(square(x - t), {1}); });
             REQUIRE(rows.size() == 1);
             CHECK(rows[0].name == "elementwise_reduce");
@@ -158,9 +158,9 @@ TEST_CASE("a sum of squared differences is one kernel, and a long one ends in a 
     }
 }
 
-TEST_CASE("what a reduction read without storing is there for others") {
+TEST_CASE("reduced chains: values fused into a reduction are available to others") {
     const Tensor x = random_tensor({50, 70}, 1);
-    const Tensor y = square(x) + 1.0;  // held
+    const Tensor y = square(x) + 1.0;  // referenced
     const auto total = values(sum(y)), again = values(sum(y));
     CHECK(std::abs(total[0] - again[0]) <= 1e-6 * std::abs(total[0]));
     auto expected = values(x);
@@ -168,7 +168,7 @@ TEST_CASE("what a reduction read without storing is there for others") {
     CHECK(difference(y, expected, {1e-6, 1e-6}) == "");
 }
 
-TEST_CASE("elements that are written later count as they were") {
+TEST_CASE("reduced chains: later writes do not affect the result") {
     Tensor x = random_tensor({200}, 1);
     const double before = values(sum(square(x)))[0];
     const Tensor total = sum(square(x));
@@ -176,7 +176,7 @@ TEST_CASE("elements that are written later count as they were") {
     CHECK(values(total)[0] == before);
 }
 
-TEST_CASE("counts and sums of integers, bools and nothing") {
+TEST_CASE("reduced chains: counts and sums of integers, bools and empty tensors") {
     const Tensor x = random_tensor({3, 500}, 1);
     double positive = 0;
     for (const double value : values(x)) positive += value > 0;
@@ -197,7 +197,7 @@ TEST_CASE("counts and sums of integers, bools and nothing") {
     CHECK(std::isnan(max(expand(reshape(nan, {3, 1}), {3, 100}) * 2.0).item<float>()));
 }
 
-TEST_CASE("gradients through reduced chains") {
+TEST_CASE("reduced chains: gradients") {
     const Tensor x = random_tensor({6, 80}, 1).set_requires_grad(), t = random_tensor({80}, 2).set_requires_grad();
     const auto loss = [&] { return mean(square(x - t)) + max(tanh(x * t)) * 0.1; };
     std::vector<std::vector<float>> got[2];
@@ -210,7 +210,8 @@ TEST_CASE("gradients through reduced chains") {
             CHECK(got[1][i][k] == doctest::Approx(got[0][i][k]).epsilon(1e-5));
 }
 
-TEST_CASE("the gradient of an extreme finds its element, though chains of halves are rounded where they are stored") {
+TEST_CASE(
+    "reduced chains: the gradient of an extremum finds its element, although stored f16 and bf16 chains are rounded") {
     for (const DType dtype : {DType::f16, DType::bf16, DType::f32}) {
         if (small_cases() && dtype != DType::f16) continue;
         const auto some = [&](std::uint64_t seed) { return random_tensor({40, 200}, seed, dtype); };
@@ -226,8 +227,8 @@ TEST_CASE("the gradient of an extreme finds its element, though chains of halves
     }
 }
 
-TEST_CASE("a reduction reads what was there when it was called, whoever writes meanwhile") {
-    if (test::on_oclgrind()) return;  // which crashes where two threads enqueue kernels
+TEST_CASE("reduced chains: a pending reduction has the elements at the time of its call") {
+    if (test::on_oclgrind()) return;  // Oclgrind crashes if two threads enqueue kernels
     for (int round = 0; round < (small_cases() ? 3 : 300); ++round) {
         Tensor x = ones({4096});
         const Tensor y = square(x) + 1.0;
@@ -241,7 +242,7 @@ TEST_CASE("a reduction reads what was there when it was called, whoever writes m
             x.fill_(0);
         });
         meet();
-        const Tensor total = sum(y * 1.0);  // nobody holds what it reads
+        const Tensor total = sum(y * 1.0);  // its input is unreferenced
         other.join();
         CHECK(total.item<float>() == 8192);
     }

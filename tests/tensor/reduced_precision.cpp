@@ -1,5 +1,4 @@
-// Tensors of f16 and bf16: made, read, printed, cast with their gradients; functions that compute in f32, and those
-// that refuse.
+// f16 and bf16 tensors: created, read, printed, cast with gradients; functions that compute in f32, and errors.
 #include <cmath>
 #include <functional>
 #include <string>
@@ -33,7 +32,7 @@ std::string body(const Tensor& x) {
 
 }  // namespace
 
-TEST_CASE("halves: made, filled, read and printed") {
+TEST_CASE("reduced precision: created, filled, read and printed") {
     const Tensor x = Tensor::from<float16>({float16(1.5), float16(-2), float16(0.1)}, {3});
     CHECK(x.dtype() == DType::f16);
     CHECK(static_cast<float>(x.to_vector<float16>()[2]) == as_type(0.1, DType::f16));
@@ -67,7 +66,7 @@ TEST_CASE("halves: made, filled, read and printed") {
     CHECK(static_cast<float>(full({}, 7, {DType::bf16}).item<bfloat16>()) == 7);
 }
 
-TEST_CASE("halves: shapes move bytes") {
+TEST_CASE("reduced precision: shape functions move bytes") {
     for (const DType dtype : kHalves) {
         const Tensor x = random_tensor({3, 4, 5}, 1, dtype);
         const auto v = values(x);
@@ -81,7 +80,7 @@ TEST_CASE("halves: shapes move bytes") {
     }
 }
 
-TEST_CASE("halves: the gradient of a cast is cast back") {
+TEST_CASE("reduced precision: the gradient of a cast is cast back") {
     for (const DType dtype : kHalves) {
         Tensor x = Tensor::from<float>({0.3F, -1.7F, 2}, {3}).set_requires_grad();
         const Tensor narrow = x.to(dtype);
@@ -95,14 +94,14 @@ TEST_CASE("halves: the gradient of a cast is cast back") {
         (sum(leaf.to(DType::f32) * 1.1)).backward();
         CHECK(leaf.grad().dtype() == dtype);
         CHECK(values(leaf.grad()) == std::vector<double>(3, as_type(1.1F, dtype)));
-        // Gradients of one leaf add up in its type.
+        // Gradients of a leaf accumulate in its type.
         sum(leaf * 2).backward();
         CHECK(values(leaf.grad()) == std::vector<double>(3, as_type(as_type(1.1F, dtype) + 2, dtype)));
         CHECK_THROWS_AS(sum(leaf).backward(ones({})), TypeError);
     }
 }
 
-TEST_CASE("halves: functions without kernels for them compute in f32 and round once") {
+TEST_CASE("reduced precision: functions without 16-bit kernels compute in f32 and round once") {
     const Tensor labels = Tensor::from<std::int64_t>({1, 0, 4}, {3});
     struct Case {
         const char* name;
@@ -136,8 +135,7 @@ TEST_CASE("halves: functions without kernels for them compute in f32 and round o
             wide.set_requires_grad();
             const Tensor got = test_case.call(x, y), exact = test_case.call(wide, y.to(DType::f32));
             CHECK(got.dtype() == dtype);
-            // Within half a unit of the last place where something was rounded on the way as well (mse_loss of
-            // products).
+            // Within half an ulp if an intermediate result was rounded too (mse_loss of products).
             const double unit = dtype == DType::f16 ? 0x1p-10 : 0x1p-7;
             CHECK(difference(got, values(exact),
                              {.absolute = 1e-7,
@@ -146,10 +144,10 @@ TEST_CASE("halves: functions without kernels for them compute in f32 and round o
             sum(got).backward();
             sum(exact).backward();
             CHECK(x.grad().dtype() == dtype);
-            // Backward uses what it kept of the result (softmax), which was rounded.
+            // Backward uses the rounded result (softmax).
             CHECK(difference(x.grad(), values(wide.grad()), {.absolute = unit / 4, .relative = 4 * unit}) == "");
         }
-    // The squares are too large for f16, their mean is not.
+    // The squares overflow f16, their mean does not.
     CHECK(static_cast<float>(mse_loss(Tensor::from<float16>({float16(300), float16(0), float16(0), float16(0)}, {4}),
                                       zeros({4}, {DType::f16}))
                                  .item<float16>()) == 22496);
@@ -158,7 +156,7 @@ TEST_CASE("halves: functions without kernels for them compute in f32 and round o
     CHECK(argmax(Tensor::from<bfloat16>({bfloat16(1), bfloat16(3), bfloat16(2)}, {3})).item<std::int64_t>() == 1);
 }
 
-TEST_CASE("halves: batch_norm keeps running statistics of either type") {
+TEST_CASE("reduced precision: batch_norm with running statistics of either type") {
     const Tensor x = random_tensor({6, 3, 4}, 1, DType::f16, -1, 3);
     Tensor mean = zeros({3}), variance = ones({3}), narrow_mean = zeros({3}, {DType::f16}),
            narrow_variance = ones({3}, {DType::f16});
@@ -178,7 +176,7 @@ TEST_CASE("halves: batch_norm keeps running statistics of either type") {
     CHECK(values(narrow_mean) == rounded(values(wanted_mean), DType::f16));
 }
 
-TEST_CASE("halves: products and their gradients") {
+TEST_CASE("reduced precision: products and their gradients") {
     for (const DType dtype : kHalves) {
         if (small_cases() && dtype == DType::bf16) continue;
         Tensor x = random_tensor({2, 3, 7}, 1, dtype), w = random_tensor({5, 7}, 2, dtype),
@@ -203,7 +201,7 @@ TEST_CASE("halves: products and their gradients") {
     }
 }
 
-TEST_CASE("halves: convolution, pooling and optimizers take them") {
+TEST_CASE("reduced precision: convolution, pooling and optimizers") {
     const Tensor x = ones({1, 1, 4, 4}, {DType::f16}), weight = ones({1, 1, 2, 2}, {DType::f16});
     CHECK(values(conv2d(x, weight)) == std::vector<double>(9, 4));
     CHECK(conv2d(x, weight).dtype() == DType::f16);

@@ -1,6 +1,6 @@
-// no-oclgrind: it runs the cases of the catalogue, as the test of that name does
-// Every function of the catalogue on f16 and bf16: what it computes in between stays in f32, so that its result is that
-// of f32, rounded once, whether chains become one kernel or not, and whether a graph is recorded or not.
+// no-oclgrind: it runs the cases of the catalogue, like tests/tensor/catalogue.cpp
+// Every function of the catalogue in f16 and bf16: intermediate results stay in f32, so that the result is that of f32,
+// rounded once, with and without fusion, and with and without gradients.
 #include <algorithm>
 #include <cmath>
 #include <string>
@@ -31,7 +31,7 @@ double largest(const Values& values) {
     return most;
 }
 
-/// Whether the case calls several functions, each of which rounds.
+/// Returns whether the case calls several functions, each of which rounds.
 bool calls_several(const Case& one) {
     const std::string name = one.name;
     return name.starts_with("linalg::") || name.ends_with("_window") || name.ends_with("_mean") ||
@@ -39,7 +39,7 @@ bool calls_several(const Case& one) {
            name == "audio::mel_filter_bank";
 }
 
-/// Half a unit of the last place, and what f32 may be off by. Numbers that are too small for f16 round to its smallest.
+/// Half an ulp, plus the error of f32. Numbers too small for f16 round to its smallest.
 Tolerance once(DType dtype, const Case& one, const Values& wanted) {
     const double unit = unit_of(dtype);
     if (calls_several(one)) return {.absolute = 8 * unit * largest(wanted), .relative = 16 * unit};
@@ -58,7 +58,7 @@ Tensors captured_inputs(const Case& one, const Tensors& inputs) {
 
 }  // namespace
 
-TEST_CASE("halves: every function of the catalogue rounds its result once") {
+TEST_CASE("reduced precision: every function of the catalogue rounds its result once") {
     const std::vector<Case> all = cases();
     for (std::size_t at = 0; at < all.size(); ++at) {
         const Case& one = all[at];
@@ -89,7 +89,7 @@ TEST_CASE("halves: every function of the catalogue rounds its result once") {
             const Tensor by = random_tensor(out.shape(), 7, out.dtype());
             one.call(wide_leaves).backward(by.to(exact.dtype()));
             out.backward(by);
-            // The values that backward finds were rounded.
+            // Backward uses the rounded values.
             for (std::size_t i = 0; i < leaves.size(); ++i) {
                 CAPTURE(i);
                 if (!wide_leaves[i].grad().defined()) continue;

@@ -1,4 +1,4 @@
-// Gradients of parts of a tensor, which are added in place to what the whole has.
+// Gradients of slices are accumulated in place into the gradient of the whole tensor.
 #include <cmath>
 #include <functional>
 #include <vector>
@@ -19,7 +19,8 @@ namespace {
 
 using Values = std::vector<double>;
 
-/// A loss of slices of (7, 6), and how much of it each element has a part in, squared elements times 2 x.
+/// A loss of slices of (7, 6), and the multiplicity of each element in it; the loss is a sum of squares, with gradient
+/// 2 x.
 struct Part {
     std::int64_t axis, start, end, step;
     double weight;
@@ -54,7 +55,7 @@ const Tolerance near = tolerance(DType::f32, 8);
 
 }  // namespace
 
-TEST_CASE("gradients of slices: of a leaf, of a result, beside the whole, before and behind it") {
+TEST_CASE("slice gradients: of a leaf, of a result, combined with the whole, before and after it") {
     const Tensor x = random_tensor({7, 6}, 1).set_requires_grad();
     const auto of = [](const std::function<Tensor(const Tensor&)>& function, const Tensor& at) {
         return grad({function(at)}, {at})[0];
@@ -67,21 +68,21 @@ TEST_CASE("gradients of slices: of a leaf, of a result, beside the whole, before
             return first ? whole + loss(in, parts) : loss(in, parts) + whole;
         };
         CHECK(difference(of(both, x), gradient(values(x), parts, 1), near) == "");
-        // Of a result, which a function made.
+        // Slices of the result of a function.
         const auto behind = [&](const Tensor& in) { return both(in * 1.0); };
         CHECK(difference(of(behind, x), gradient(values(x), parts, 1), near) == "");
-        // With a graph of the backward the same numbers, from other functions.
+        // With create_graph the same numbers, from other functions.
         CHECK(difference(grad({both(x)}, {x}, {.create_graph = true})[0], gradient(values(x), parts, 1), near) == "");
     }
-    // All of it, and nothing of it.
+    // The whole tensor, and an empty slice.
     CHECK(difference(of([](const Tensor& in) { return sum(slice(in, 0, 0, 7)); }, x), Values(42, 1), near) == "");
     CHECK(values(of([](const Tensor& in) { return sum(slice(in, 0, 3, 3)); }, x)) == Values(42, 0));
 }
 
-TEST_CASE("gradients of slices: what others hold is not written") {
+TEST_CASE("slice gradients: shared tensors are not written") {
     const Tensor x = random_tensor({7, 6}, 1).set_requires_grad();
     const Tensor y = x * 1.0;
-    // The gradient of the sum is one tensor for both of its terms, and a hook holds what it saw.
+    // The gradient of the sum is one tensor for both of its terms, and a hook keeps what it saw.
     Tensor seen;
     const Tensor a = y * 1.0;
     Tensor(a).register_hook([&](const Tensor& g) {
@@ -98,7 +99,7 @@ TEST_CASE("gradients of slices: what others hold is not written") {
     for (double& value : half) value *= 4;
     CHECK(difference(gradients[1], half, near) == "");
     CHECK(difference(seen, half, near) == "");
-    // And again, into a grad that is there.
+    // Accumulated once more into an existing grad.
     total.backward({}, true);
     total.backward();
     for (double& value : wanted) value *= 2;
@@ -108,7 +109,7 @@ TEST_CASE("gradients of slices: what others hold is not written") {
     CHECK(values(held) == Values(42, 0));
 }
 
-TEST_CASE("gradients of slices: T of them take T kernels, and the memory of one") {
+TEST_CASE("slice gradients: T of them take T kernels, and the memory of one") {
     const std::int64_t count = 20;
     const Tensor x = random_tensor({count, 256}, 1).set_requires_grad();
     const Tensor h = tanh(x);
@@ -125,7 +126,7 @@ TEST_CASE("gradients of slices: T of them take T kernels, and the memory of one"
     CHECK(difference(gradient, wanted, near) == "");
 }
 
-TEST_CASE("gradients of slices: recorded and replayed") {
+TEST_CASE("slice gradients: captured and replayed") {
     const Tensor w = random_tensor({7, 6}, 1).set_requires_grad();
     auto step = capture([&](const Tensor& x) {
         const Tensor total = loss(w * x, parts);
@@ -139,12 +140,12 @@ TEST_CASE("gradients of slices: recorded and replayed") {
     }
 }
 
-TEST_CASE("gradients of parts: a rule of one's own, which cannot be differentiated again") {
+TEST_CASE("slice gradients: a custom gradient function without double backward") {
     const Tensor x = random_tensor({7, 6}, 1).set_requires_grad();
     const auto rows = [](const ops::View& whole) { return ops::sliced(whole, 0, 2, 3); };
     const auto taken_rows = [&] {
         return attach_backward("taken_rows", {x}, ops::LazyArray(rows(x.view())), [&](const GradientContext& context) {
-            context.give_region(0, context.gradient() * 2.0, rows);
+            context.accumulate_region(0, context.gradient() * 2.0, rows);
             return std::vector<Tensor>(1);
         });
     };

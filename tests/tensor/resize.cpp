@@ -1,5 +1,5 @@
-// interpolate, resize, grid_sample, affine_grid: kernels of both families against plain C++ and their composition,
-// sizes beside the cases of the catalogue, types, pixels that are no numbers, and mistakes.
+// interpolate, resize, grid_sample, affine_grid: kernels of both styles compared with plain C++ and their
+// decomposition, more sizes than the catalogue, types, NaN pixels, and errors.
 #include <declivity/tensor/functions/resize.hpp>
 
 #include <cmath>
@@ -30,7 +30,7 @@ namespace {
 using Values = std::vector<double>;
 
 struct Outcome {
-    Values y, dx, ddx;  // the value, a gradient of it, and one of the sum of that gradient's squares
+    Values y, dx, ddx;  // the value, its gradient, and the gradient of that gradient's sum of squares
 };
 
 Outcome outcome(const Tensor& x, const std::function<Tensor(const Tensor&)>& call) {
@@ -41,7 +41,7 @@ Outcome outcome(const Tensor& x, const std::function<Tensor(const Tensor&)>& cal
     return {values(y), values(dx), values(grad({sum(square(dx))}, {g})[0])};
 }
 
-/// By kernels of both families, against the composition.
+/// Compares kernels of both styles with the decomposition.
 void check_kernels(const Tensor& x, const std::function<Tensor(const Tensor&)>& call, double terms) {
     const Outcome wanted = [&] {
         const detail::DecompositionScope decomposed;
@@ -71,7 +71,7 @@ bool begins(const std::string& text, const std::string& with) { return text.star
 
 }  // namespace
 
-TEST_CASE("interpolate: values of all modes and sizes, in both families") {
+TEST_CASE("interpolate: values of all modes and sizes, in both kernel styles") {
     std::vector<std::pair<Shape, InterpolateOptions>> cases;
     for (const Shape& x : {Shape{2, 3, 7, 5}, Shape{1, 2, 1, 40}, Shape{1, 1, 37, 1}})
         for (const char* mode : {"nearest", "nearest-exact", "area", "bilinear", "bicubic"}) {
@@ -86,7 +86,7 @@ TEST_CASE("interpolate: values of all modes and sizes, in both families") {
             cases.push_back({x, {.size = {1, 70}, .mode = mode, .antialias = true}});
             cases.push_back({x, {.size = {5, 2}, .mode = mode, .align_corners = true, .antialias = true}});
         }
-    // Rows that are longer than a vector of a CPU-like device.
+    // Rows longer than a vector of a simd device.
     cases.push_back({{1, 2, 9, 37}, {.size = {5, 37}, .mode = "bilinear"}});
     cases.push_back({{1, 2, 9, 37}, {.size = {21, 20}, .mode = "bicubic"}});
     cases.push_back({{2, 1, 3, 4, 5}, {.size = {5, 3, 7}, .mode = "trilinear", .align_corners = true}});
@@ -112,7 +112,7 @@ TEST_CASE("interpolate: values of all modes and sizes, in both families") {
     }
 }
 
-TEST_CASE("resize: all coordinates, roundings, scales and sizes") {
+TEST_CASE("resize: all coordinate modes, roundings, scales and sizes") {
     using C = ResizeCoordinates;
     const Shape shape{6, 5};
     for (const DType dtype : floats())
@@ -128,7 +128,7 @@ TEST_CASE("resize: all coordinates, roundings, scales and sizes") {
                     options.exclude_outside = variant % 4 > 1;
                     options.antialias = variant % 3 == 1;
                     if (coordinates == C::tf_crop_and_resize) options.roi = {0.7, -0.1, 0.2, 1.05};
-                    // Places in the middle between two pixels are rounded either way.
+                    // Positions in the middle between two pixels may round either way.
                     if (mode == ResizeMode::nearest && coordinates == C::tf_crop_and_resize)
                         options.roi = {0.713, -0.1, 0.217, 1.053};
                     CAPTURE(name_of(coordinates));
@@ -147,7 +147,7 @@ TEST_CASE("resize: all coordinates, roundings, scales and sizes") {
                 }
 }
 
-TEST_CASE("resize: halves of ties, some axes, what lies outside, and axes that stay") {
+TEST_CASE("resize: rounding of ties, selected axes, extrapolation, and unchanged axes") {
     const Tensor x = tensor({0, 1, 2, 3}, {4});
     using N = ResizeNearest;
     const auto nearest = [&](N mode) {
@@ -172,7 +172,7 @@ TEST_CASE("resize: halves of ties, some axes, what lies outside, and axes that s
     CHECK(values(resize(image, {.sizes = {2, 3}, .mode = ResizeMode::cubic})) == values(image));
 }
 
-TEST_CASE("resize: a pixel that is no number spoils those alone that it has a weight in") {
+TEST_CASE("resize: a NaN pixel affects only the outputs in which it has a weight") {
     const double nan = std::numeric_limits<double>::quiet_NaN();
     const Tensor x = tensor({1, 2, nan, 4, 5, 6}, {1, 1, 6});
     for (const KernelStyle style : kernel_styles()) {
@@ -189,7 +189,7 @@ TEST_CASE("resize: a pixel that is no number spoils those alone that it has a we
     }
 }
 
-TEST_CASE("interpolate: integers, halves, no images, and views") {
+TEST_CASE("interpolate: integers, f16 and bf16, empty batches, and views") {
     const Tensor x = (random_tensor({1, 2, 5, 4}, 3, DType::f32, 0, 255));
     for (const DType dtype : {DType::u8, DType::i32, DType::i64, DType::i8}) {
         const Tensor whole = x.to(DType::i32).to(dtype);
@@ -221,7 +221,7 @@ TEST_CASE("interpolate: integers, halves, no images, and views") {
           values(interpolate(view.clone(), {.size = {8, 3}, .mode = "bilinear"})));
 }
 
-TEST_CASE("grid_sample and affine_grid: the identity gives the image, and a flip its mirror") {
+TEST_CASE("grid_sample and affine_grid: identity and reflection") {
     const Tensor x = random_tensor({2, 3, 5, 4}, 1), theta = tensor({1, 0, 0, 0, 1, 0, -1, 0, 0, 0, 1, 0}, {2, 2, 3});
     for (const bool corners : {false, true})
         for (const char* mode : {"bilinear", "nearest", "bicubic"}) {
@@ -233,13 +233,13 @@ TEST_CASE("grid_sample and affine_grid: the identity gives the image, and a flip
     const Tensor none = grid_sample(x, zeros({2, 0, 3, 2}));
     CHECK(none.shape() == Shape{2, 3, 0, 3});
     CHECK(grid_sample(zeros({0, 3, 5, 4}), zeros({0, 2, 3, 2})).shape() == Shape{0, 3, 2, 3});
-    // What is infinite outside of the samples does no harm, and a place that is no number reads nothing.
+    // Infinite values outside of the samples are not read, and a NaN position reads nothing.
     const double nan = std::numeric_limits<double>::quiet_NaN();
     CHECK(std::isfinite(values(grid_sample(x, full({2, 1, 1, 2}, 1e30)))[0]));
     CHECK_NOTHROW((void)values(grid_sample(x, full({2, 1, 1, 2}, nan))));
 }
 
-TEST_CASE("grid_sample: kernels against the composition, rows of a few pixels and of many") {
+TEST_CASE("grid_sample: kernels match the decomposition, rows of few and many pixels") {
     for (const DType dtype : floats())
         for (const std::int64_t channels : {1, 3, 37})
             for (const char* mode : {"bilinear", "bicubic"}) {
@@ -270,7 +270,7 @@ TEST_CASE("grid_sample: kernels against the composition, rows of a few pixels an
             }
 }
 
-TEST_CASE("resize: mistakes are told by the function that was called") {
+TEST_CASE("resize: errors name the called function") {
     const Tensor x = zeros({1, 2, 4, 5}), line = zeros({1, 2, 4}), whole = zeros({1, 2, 4, 5}, {DType::i32});
     const auto interpolated = [&](const Tensor& in, const InterpolateOptions& options) {
         return complaint([&] { interpolate(in, options); });

@@ -1,5 +1,5 @@
-// Where values of f16 and bf16 are rounded: whatever jumps, or takes elements, takes what reading them gives, whether
-// they were stored before or not.
+// Where f16 and bf16 values are rounded: discontinuous functions, and those that select elements, use the rounded
+// value, stored before or not.
 #include <cmath>
 #include <functional>
 #include <string>
@@ -20,7 +20,7 @@ namespace {
 
 constexpr DType kTypes[] = {DType::f16, DType::bf16};
 
-/// The same elements in memory.
+/// The same elements, evaluated.
 Tensor stored(const Tensor& x) {
     const std::vector<double> all = values(x);
     Tensor copy = Tensor::from<float>(std::vector<float>(all.begin(), all.end()), x.shape()).to(x.dtype());
@@ -48,7 +48,7 @@ struct Case {
     OfOne function;
 };
 
-/// Functions that give something else for values that differ in the last digit.
+/// Functions whose result changes for values that differ in the last digit.
 std::vector<Case> jumping() {
     const auto half = [](const Tensor& y) { return full(y.shape(), 0.5, {y.dtype()}); };
     return {
@@ -99,7 +99,7 @@ std::vector<Case> jumping() {
     };
 }
 
-/// Chains of one function, so that their one rounding is that of their result.
+/// Chains of one function, so that its rounding is that of the result.
 std::vector<Case> chains() {
     return {
         {"square", [](const Tensor& x) { return square(x); }},
@@ -112,7 +112,8 @@ std::vector<Case> chains() {
     };
 }
 
-/// Each chain meets these, each function the first chain: every pair is a kernel to compile.
+/// Each chain is combined with these functions, and each function with the first chain: every pair is a kernel to
+/// compile.
 bool is_compared(const std::string& chain, const std::string& function) {
     return chain == "square" || function == "floor" || function == "less" || function == "to f32" ||
            function == "isinf" || function == "relu" || function == "sum";
@@ -127,7 +128,7 @@ std::vector<float> inputs() {
 
 }  // namespace
 
-TEST_CASE("rounding: what jumps takes values as they are read") {
+TEST_CASE("rounding: discontinuous functions use rounded values") {
     for (const DType type : kTypes)
         for (const Case& chain : chains())
             for (const Case& jump : jumping()) {
@@ -143,7 +144,7 @@ TEST_CASE("rounding: what jumps takes values as they are read") {
             }
 }
 
-TEST_CASE("rounding: printing shows what reading gives, whole numbers and overflow too") {
+TEST_CASE("rounding: printing shows rounded values, including integers and overflow") {
     for (const bool fused : {true, false}) {
         const ops::FusionScope fusion(fused);
         const Tensor x = full({2}, 300, {DType::f16});
@@ -160,7 +161,7 @@ TEST_CASE("rounding: printing shows what reading gives, whole numbers and overfl
     }
 }
 
-TEST_CASE("rounding: products and convolutions of f16 and bf16 are rounded before a function that jumps") {
+TEST_CASE("rounding: products and convolutions of f16 and bf16 are rounded before a discontinuous function") {
     for (const DType type : kTypes) {
         const Tensor a = random_tensor({32, 24}, 1, type), b = random_tensor({24, 40}, 2, type),
                      image = random_tensor({2, 3, 9, 8}, 3, type), filter = random_tensor({4, 3, 3, 3}, 4, type);
@@ -175,7 +176,7 @@ TEST_CASE("rounding: products and convolutions of f16 and bf16 are rounded befor
     }
 }
 
-TEST_CASE("rounding: gradients that jump look at values as they are read") {
+TEST_CASE("rounding: discontinuous gradients use rounded values") {
     const std::vector<Case> functions{
         {"relu", [](const Tensor& y) { return relu(y); }},
         {"leaky_relu", [](const Tensor& y) { return leaky_relu(y, 0.1); }},
@@ -198,7 +199,7 @@ TEST_CASE("rounding: gradients that jump look at values as they are read") {
                 const std::vector<float> all = inputs();
                 const Tensor x = Tensor::from<float>(all, {static_cast<std::int64_t>(all.size())}).to(type);
                 (void)x.view();
-                // The function alone, by a leaf that is stored, and by one that is not.
+                // Only this function, with an evaluated leaf and a pending one.
                 const auto gradient = [&](const Tensor& leaf) {
                     const Tensor y = Tensor(leaf).detach().set_requires_grad();
                     sum(function(y).to(DType::f32)).backward();

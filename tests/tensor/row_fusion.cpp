@@ -1,4 +1,5 @@
-// Row operators whose rows wait, and whose results functions follow, as one kernel: against plain C++, both families.
+// Row operators fused with pending inputs and following functions into one kernel: compared with plain C++, in both
+// kernel styles.
 #include <cmath>
 #include <cstddef>
 #include <functional>
@@ -27,7 +28,7 @@ namespace {
 using Values = std::vector<double>;
 using Function = std::function<Tensor(const Tensor&)>;
 
-/// Row by row, of n elements.
+/// Row by row, with n elements each.
 Values of_rows(const Values& x, std::size_t n, const std::function<Values(const Values&)>& row) {
     Values out;
     for (std::size_t first = 0; first < x.size(); first += n) {
@@ -81,7 +82,7 @@ std::vector<Operator> operators(std::int64_t n) {
              [](const Values& row) { return norm_of(row, true); }}};
 }
 
-/// Kernels that a call launches.
+/// Number of kernels that a call launches.
 std::size_t kernels_of(const std::function<void()>& call) {
     Profiler profiler(device());
     call();
@@ -90,13 +91,14 @@ std::size_t kernels_of(const std::function<void()>& call) {
 
 std::vector<std::pair<std::int64_t, std::int64_t>> sizes() {
     if (small_cases()) return {{2, 49}};
-    // Too short to be worth it, each rest behind whole vectors, and more than a group of GPU-like devices keeps.
+    // Too short to fuse, every remainder after whole vectors, and more than a group of simt devices keeps in local
+    // memory.
     return {{1, 7}, {70, 3}, {7, 48}, {300, 49}, {5, 143}, {3, 9001}};
 }
 
 }  // namespace
 
-TEST_CASE("row fusion: a scale, a mask and a residual before, functions behind, in one kernel") {
+TEST_CASE("row fusion: scale, mask and residual before, functions after, in one kernel") {
     const ops::FusionScope on(true);
     for (const KernelStyle style : kernel_styles())
         for (const DType dtype : floats())
@@ -125,7 +127,7 @@ TEST_CASE("row fusion: a scale, a mask and a residual before, functions behind, 
                                          return std::tanh(v - shifts[i / width]);
                                      }),
                                      allowed) == "");
-                    // Behind it, and on both sides.
+                    // After it, and on both sides.
                     const Values plain = reference([](double v, std::size_t) { return v; });
                     CHECK(difference(
                               op.call(x) * mask + r,
@@ -138,7 +140,7 @@ TEST_CASE("row fusion: a scale, a mask and a residual before, functions behind, 
             }
 }
 
-TEST_CASE("row fusion: rows of several axes, and masks that stretch over some of them") {
+TEST_CASE("row fusion: rows of several axes, and masks broadcast over some of them") {
     const ops::FusionScope on(true);
     for (const KernelStyle style : kernel_styles()) {
         const ops::KernelStyleScope scope(style);
@@ -158,10 +160,10 @@ TEST_CASE("row fusion: rows of several axes, and masks that stretch over some of
                                       [](const Values& row) { return norm_of(row, false); }),
                               [](double v, std::size_t) { return v > 0 ? v : 0; }),
                          allowed) == "");
-        // Not the last axis: what waits is computed first.
+        // Not the last axis: the pending input is evaluated first.
         const Tensor turned = transpose(softmax(transpose(x * 0.5, 1, 3), 1), 1, 3);
         CHECK(difference(softmax(x * 0.5, 3), values(turned), allowed) == "");
-        // Operands that are not dense.
+        // Strided operands.
         const Tensor wide = random_tensor({61, 30}, 4);
         const Tensor other = reshape(x, {30, 61});
         CHECK(difference(softmax(other + transpose(wide)), values(softmax((other + transpose(wide)).clone())),
@@ -169,7 +171,7 @@ TEST_CASE("row fusion: rows of several axes, and masks that stretch over some of
     }
 }
 
-TEST_CASE("row fusion: what is held has its elements, from the same kernel") {
+TEST_CASE("row fusion: referenced inputs are stored by the same kernel") {
     const ops::FusionScope on(true);
     for (const KernelStyle style : kernel_styles()) {
         const ops::KernelStyleScope scope(style);
@@ -191,7 +193,7 @@ TEST_CASE("row fusion: what is held has its elements, from the same kernel") {
                                  {.absolute = 1e-6, .relative = 1e-6}) == "");
             }
         }
-        // Written after the call: the elements of the time of the call.
+        // Written after the call: the result has the elements at the time of the call.
         Tensor x = random_tensor({6, 40}, 1), r = random_tensor({6, 40}, 2);
         const Values before = values(softmax((x + r).clone()));
         const Tensor y = softmax(x + r);
@@ -204,12 +206,12 @@ TEST_CASE("row fusion: what is held has its elements, from the same kernel") {
     }
 }
 
-TEST_CASE("row fusion: kernels that are launched") {
+TEST_CASE("row fusion: number of launched kernels") {
     const ops::FusionScope on(true);
     const ops::KernelStyleScope cpu(KernelStyle::simd);
     const Tensor x = random_tensor({64, 160}, 1), r = random_tensor({64, 160}, 2), mask = random_tensor({160}, 3),
                  w = random_tensor({160, 160}, 4), column = random_tensor({64, 1}, 5);
-    (void)dropout(x, 0.5).view();  // makes the generator's state
+    (void)dropout(x, 0.5).view();  // creates the generator's state
     CHECK(kernels_of([&] { (void)softmax(x * 0.5 + mask).view(); }) == 1);
     CHECK(kernels_of([&] { (void)layer_norm(x + r, {160}, mask, mask).view(); }) == 1);
     CHECK(kernels_of([&] { (void)gelu(layer_norm(x + r, {160}, mask, mask)).view(); }) == 1);
@@ -225,21 +227,21 @@ TEST_CASE("row fusion: kernels that are launched") {
               const Tensor h = x + r, y = layer_norm(h, {160});
               (void)y.view(), (void)h.view();
           }) == 1);
-    // A result that is held is computed alone: then what follows is a kernel of its own.
+    // A referenced result is computed alone: what follows is a separate kernel.
     CHECK(kernels_of([&] {
               const Tensor y = layer_norm(x, {160}), z = gelu(y);
               (void)z.view(), (void)y.view();
           }) == 2);
-    // Rows that are too short: a kernel for the elements, and one for the rows.
+    // Rows that are too short: one kernel for the elements, and one for the rows.
     const Tensor narrow = random_tensor({64, 20}, 6);
     CHECK(kernels_of([&] { (void)softmax(narrow * 0.5).view(); }) == 2);
-    // A product takes its scale and bias itself; a mask that it does not take is left to the rows.
+    // A product fuses its scale and bias; a mask that it does not support is fused into the rows.
     const std::size_t product = kernels_of([&] { (void)matmul(x, w).view(); });
     CHECK(kernels_of([&] { (void)softmax(matmul(x, w) * 0.5 + mask).view(); }) == product + 1);
     CHECK(kernels_of([&] { (void)softmax(tanh(matmul(x, w) * column)).view(); }) == product + 1);
 }
 
-TEST_CASE("row fusion: random numbers, choices and other types") {
+TEST_CASE("row fusion: random numbers, selection and other types") {
     const ops::FusionScope on(true);
     for (const KernelStyle style : kernel_styles()) {
         const ops::KernelStyleScope scope(style);
@@ -248,7 +250,7 @@ TEST_CASE("row fusion: random numbers, choices and other types") {
             CAPTURE(n);
             const Tensor x = random_tensor({rows, n}, 1, DType::f32, -2, 2), ones_of = ones({rows, n});
             const auto allowed = tolerance(DType::f32, 30 + static_cast<double>(n) / 10, 8);
-            // Behind it and before it, the same numbers as of a kernel of its own.
+            // After it and before it, the same numbers as from a separate kernel.
             const auto seeded = [&](const std::function<Tensor()>& call) {
                 manual_seed(5);
                 return values(call());
@@ -280,7 +282,7 @@ TEST_CASE("row fusion: random numbers, choices and other types") {
     }
 }
 
-TEST_CASE("row fusion: gradients through rows that waited") {
+TEST_CASE("row fusion: gradients through pending rows") {
     for (const KernelStyle style : kernel_styles()) {
         const ops::KernelStyleScope scope(style);
         CAPTURE(static_cast<int>(style));
@@ -306,7 +308,7 @@ TEST_CASE("row fusion: gradients through rows that waited") {
     }
 }
 
-TEST_CASE("row fusion: what every function promises") {
+TEST_CASE("row fusion: the function contract") {
     const auto check = [](const char* name, const std::function<Tensor(const std::vector<Tensor>&)>& call) {
         const std::vector<Tensor> inputs{random_tensor({3, 160}, 1), random_tensor({3, 160}, 2),
                                          random_tensor({160}, 3)};

@@ -1,4 +1,4 @@
-// Scans: lines in one chunk and in several, whose elements lie side by side and not, against plain C++ in double.
+// Scans: lines in one chunk and in several, contiguous or not, compared with plain C++ in double.
 #include <algorithm>
 #include <array>
 #include <cmath>
@@ -22,7 +22,7 @@ namespace {
 
 using Values = std::vector<double>;
 
-/// Calls next(place, earlier place or -1) for each element of x (outer, n, inner), along the middle axis.
+/// Calls next(index, previous index or -1) for each element of x (outer, n, inner), along the middle axis.
 template <class Next>
 void along(const Shape& shape, Next next) {
     const std::int64_t n = shape[1], inner = shape[2];
@@ -34,8 +34,8 @@ void along(const Shape& shape, Next next) {
             }
 }
 
-/// Lines that are short, or long enough for several chunks on either family; of one column, and of more than a
-/// work-item takes.
+/// Lines that are short, or long enough for several chunks in either kernel style; one column, and more than a
+/// work-item processes.
 std::vector<Shape> shapes() {
     std::vector<Shape> all{{2, 7, 3}, {1, 20, 1}, {3, 33, 1}};
     if (!small_cases())
@@ -52,7 +52,7 @@ bool same(const Values& got, const Values& wanted) {
 
 }  // namespace
 
-TEST_CASE("scan: sums, products and sums of exponentials along the middle of three axes") {
+TEST_CASE("scan: sums, products and logcumsumexp along the middle of three axes") {
     std::uint64_t seed = 0;
     for (const KernelStyle style : kernel_styles()) {
         const ops::KernelStyleScope scope(style);
@@ -100,7 +100,7 @@ TEST_CASE("scan: logcumsumexp far from zero, of equal elements, of infinities an
     }
 }
 
-TEST_CASE("scan: the largest and the smallest so far, and where") {
+TEST_CASE("scan: running maximum and minimum, and their indices") {
     std::mt19937_64 engine(7);
     enum class Order { random, rising, falling, equal, lost };
     for (const KernelStyle style : kernel_styles()) {
@@ -122,7 +122,7 @@ TEST_CASE("scan: the largest and the smallest so far, and where") {
                                  : order == Order::falling ? (dtype == DType::u8 ? 250 : 9000) - step
                                  : order == Order::equal   ? 3
                                                            : static_cast<double>(engine() % 100);
-                        // A line that is lost from some place on, which may be in a later chunk.
+                        // A line with NaN from some position on, which may be in a later chunk.
                         if (order == Order::lost && engine() % 1500 == 0) in[at] = NAN;
                     });
                     Values tops(in.size()), bottoms(in.size()), top_places(in.size()), bottom_places(in.size());

@@ -1,5 +1,5 @@
-// searchsorted and bucketize against std::lower_bound and std::upper_bound: all types, rows of their own and one
-// for all, ties, NaN, infinities.
+// searchsorted and bucketize compared with std::lower_bound and std::upper_bound: all types, separate rows and one
+// shared row, ties, NaN, infinities.
 #include <algorithm>
 #include <array>
 #include <cmath>
@@ -40,7 +40,7 @@ Values searched(const Values& rows, std::int64_t n, const Values& wanted, std::i
 
 }  // namespace
 
-TEST_CASE("searchsorted: all types, rows of their own and one for all") {
+TEST_CASE("searchsorted: all types, separate rows and one shared row") {
     std::mt19937_64 engine(3);
     constexpr double inf = std::numeric_limits<double>::infinity();
     for (const KernelStyle style : kernel_styles()) {
@@ -53,7 +53,7 @@ TEST_CASE("searchsorted: all types, rows of their own and one for all") {
                     CAPTURE(name_of(dtype));
                     CAPTURE(n);
                     CAPTURE(rows);
-                    // A third as many numbers as places: ties.
+                    // A third as many distinct numbers as elements: ties.
                     const auto most = static_cast<std::uint64_t>(std::min<std::int64_t>(100, n / 3 + 2));
                     const auto draw = [&](std::int64_t count, bool few) {
                         Values all;
@@ -68,7 +68,7 @@ TEST_CASE("searchsorted: all types, rows of their own and one for all") {
                     for (std::int64_t row = 0; row < rows; ++row)
                         std::sort(table.begin() + row * n, table.begin() + (row + 1) * n, comes_before);
                     Values wanted = draw(rows * 37, true);
-                    wanted[1] = 0, wanted[2] = 101;  // before all, behind all numbers
+                    wanted[1] = 0, wanted[2] = 101;  // before all, after all numbers
                     const Tensor sorted = tensor(table, {rows, n}, dtype), x = tensor(wanted, {rows, 37}, dtype);
                     for (const bool right : {false, true}) {
                         CAPTURE(right);
@@ -83,7 +83,7 @@ TEST_CASE("searchsorted: all types, rows of their own and one for all") {
     }
 }
 
-TEST_CASE("searchsorted: nothing to search in, and nothing to search for") {
+TEST_CASE("searchsorted: empty boundaries, and empty values") {
     CHECK(values(searchsorted(zeros({2, 0}), zeros({2, 3}))) == Values(6, 0));
     CHECK(searchsorted(zeros({2, 4}), zeros({2, 0})).shape() == Shape{2, 0});
     CHECK_THROWS_AS((void)searchsorted(zeros({2, 4}), zeros({3, 1})), ShapeError);

@@ -1,5 +1,5 @@
-// Gradients of gradients of elementwise functions: their compositions against the kernels made from text, and against
-// central differences.
+// Double backward of elementwise functions: their decompositions compared with the generated kernels, and with central
+// differences.
 #include <algorithm>
 #include <cmath>
 #include <memory>
@@ -29,7 +29,7 @@ bool has_gradient(ops::Function function) {
     return std::ranges::any_of(ops::info(function).gradient, [](std::string_view rule) { return !rule.empty(); });
 }
 
-/// All that tensors call, except for dropout, whose random numbers are no tensor.
+/// All functions that tensors call, except dropout, whose random numbers are not a tensor.
 std::vector<const ElementwiseCase*> cases() {
     std::vector<const ElementwiseCase*> all;
     for (const ElementwiseCase& elementwise_case : elementwise_cases())
@@ -42,7 +42,8 @@ bool is_condition(const ElementwiseCase& one, int input) {
     return ops::info(one.function).domain == ops::Domain::choose && input == 0;
 }
 
-/// Random inputs of a shape each, stretched over each other, as far from kinks as a central difference reaches.
+/// Random inputs of different shapes, broadcast with each other, at a distance from kinks of at least the step of a
+/// central difference.
 std::vector<Tensor> inputs_of(const ElementwiseCase& one, DType dtype, double distance) {
     const int count = ops::info(one.function).inputs;
     const Shape whole{3, 5};
@@ -91,7 +92,7 @@ std::vector<Tensor> gradients(const ElementwiseCase& one, const std::vector<Tens
 
 }  // namespace
 
-TEST_CASE("elementwise gradients: the composition gives what the text gives") {
+TEST_CASE("elementwise gradients: the decomposition matches the generated kernels") {
     for (const DType dtype : floats())
         for (const ElementwiseCase* test_case : cases()) {
             CAPTURE(ops::info(test_case->function).name);
@@ -104,7 +105,7 @@ TEST_CASE("elementwise gradients: the composition gives what the text gives") {
         }
 }
 
-TEST_CASE("elementwise gradients: at kinks and in corners the composition gives what the text gives") {
+TEST_CASE("elementwise gradients: at kinks and in corner cases the decomposition matches the generated kernels") {
     using F = ops::Function;
     struct Corner {
         F function;
@@ -133,7 +134,7 @@ TEST_CASE("elementwise gradients: at kinks and in corners the composition gives 
         const auto by_text = of(false), decomposed = of(true);
         for (std::size_t i = 0; i < inputs.size(); ++i)
             CHECK(difference(decomposed[i], values(by_text[i]), {.absolute = 1e-6, .relative = 1e-6}) == "");
-        // And again: what is not chosen must not make NaN of what is.
+        // Double backward: unselected elements must not introduce NaN.
         for (const Tensor& first : decomposed) {
             if (!first.requires_grad()) continue;
             for (const Tensor& second : grad({sum(first)}, inputs, {.retain_graph = true, .allow_unused = true}))
@@ -143,13 +144,13 @@ TEST_CASE("elementwise gradients: at kinks and in corners the composition gives 
     }
 }
 
-TEST_CASE("elementwise gradients: gradients of gradients agree with central differences") {
+TEST_CASE("elementwise gradients: double backward matches central differences") {
     if (!default_device().info().fp64) return skip("f64: the device has no double precision");
     for (const ElementwiseCase* test_case : cases()) {
         CAPTURE(ops::info(test_case->function).name);
         const auto inputs = inputs_of(*test_case, DType::f64, 0.01);
         const auto wanted = with_gradients(inputs);
-        // A number that each gradient, and each element of it, has a part in.
+        // A scalar to which each element of each gradient contributes.
         const auto weighted = [&](bool create_graph) {
             Tensor all;
             std::uint64_t seed = 20;
@@ -177,7 +178,7 @@ TEST_CASE("elementwise gradients: to any order") {
         for (const double at : {0.5, -1.25}) wanted.push_back((n + at) * std::exp(at));
         CHECK(difference(derivative, wanted, {.absolute = 1e-12, .relative = 1e-12}) == "");
     }
-    // The third of gelu: phi(x) (x^3 - 4 x).
+    // Third derivative of gelu: phi(x) (x^3 - 4 x).
     Tensor third = gelu(x);
     for (int n = 0; n < 3; ++n) third = grad({sum(third)}, {x}, {.create_graph = true})[0];
     std::vector<double> wanted;
@@ -186,8 +187,8 @@ TEST_CASE("elementwise gradients: to any order") {
     CHECK(difference(third, wanted, {.absolute = 1e-12, .relative = 1e-12}) == "");
 }
 
-TEST_CASE("elementwise gradients: what a rule keeps of its result is a part of the graph once") {
-    // The graph of a gradient leads back to the function, not to a copy of it: hooks and wishes for its result hold.
+TEST_CASE("elementwise gradients: a saved result appears in the graph once") {
+    // The graph of a gradient leads back to the function, not to a copy of it: hooks and gradients of its result work.
     std::weak_ptr<detail::GradNode> node;
     {
         const Tensor x = tensor({0.5, -1.25}, {2}).set_requires_grad();
@@ -200,5 +201,5 @@ TEST_CASE("elementwise gradients: what a rule keeps of its result is a part of t
         CHECK(difference(second[0], wanted, {.absolute = 1e-6, .relative = 1e-5}) == "");
         CHECK_FALSE(node.expired());
     }
-    CHECK(node.expired());  // nothing holds itself
+    CHECK(node.expired());  // no reference cycle
 }

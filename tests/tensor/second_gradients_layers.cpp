@@ -1,5 +1,5 @@
-// Gradients of gradients of convolutions, products, pooling, normalisation, losses and shape functions: compositions
-// against the kernels of a plain backward, and against central differences.
+// Double backward of convolutions, products, pooling, normalisation, losses and shape functions: decompositions
+// compared with the kernels of a plain backward, and with central differences.
 #include <cmath>
 #include <functional>
 #include <string>
@@ -35,7 +35,7 @@ Tensor labels(const std::vector<std::int64_t>& values) {
     return Tensor::from(values, {static_cast<std::int64_t>(values.size())});
 }
 
-/// A convolutional network with normalisation, pooling and a loss, all of whose parameters are inputs.
+/// A convolutional network with normalisation, pooling and a loss, with all parameters as inputs.
 Tensor small_network(const Tensors& in) {
     Tensor h = conv2d(in[0], in[1], in[2], {.padding = 1});
     h = tanh(batch_norm(h, in[3], in[4], {}, {}, {.training = true}));
@@ -137,7 +137,7 @@ Tensors inputs_of(const Case& one, DType dtype) {
     return all;
 }
 
-/// What a plain function would be, so that each has a second derivative: of its square.
+/// Adds a square, so that a linear function has a second derivative.
 Tensor curved(const Tensor& y) { return y + square(y) * 0.5; }
 
 Tensors gradients(const Case& one, const Tensors& inputs, bool create_graph) {
@@ -146,7 +146,7 @@ Tensors gradients(const Case& one, const Tensors& inputs, bool create_graph) {
     return grad({sum(y * weights)}, inputs, {.create_graph = create_graph});
 }
 
-/// A number in which each element of each gradient has a part.
+/// A scalar to which each element of each gradient contributes.
 Tensor weighted(const Tensors& tensors) {
     Tensor all;
     std::uint64_t seed = 20;
@@ -164,7 +164,7 @@ std::string difference_from_numeric(const Tensors& inputs, const Tensors& by_gra
 
 }  // namespace
 
-TEST_CASE("gradients of layers: the composition gives what the kernels give") {
+TEST_CASE("gradients of layers: the decomposition matches the kernels") {
     for (const DType dtype : floats())
         for (const Case& test_case : cases()) {
             if (dtype != DType::f64 && test_case.name == "clone, to") continue;
@@ -177,11 +177,12 @@ TEST_CASE("gradients of layers: the composition gives what the kernels give") {
         }
 }
 
-TEST_CASE("gradients of layers: second derivatives agree with central differences") {
+TEST_CASE("gradients of layers: second derivatives match central differences") {
     if (!default_device().info().fp64) return skip("f64: the device has no double precision");
     int number = 0;
     for (const Case& test_case : cases()) {
-        if (small_cases() && ++number % 6 != 1) continue;  // a slow checker looks at the gradients of all of them above
+        if (small_cases() && ++number % 6 != 1)
+            continue;  // under slow checkers, the test above covers the gradients of all of them
         CAPTURE(test_case.name);
         const Tensors inputs = inputs_of(test_case, DType::f64);
         const Tensors second = grad({weighted(gradients(test_case, inputs, true))}, inputs, {.allow_unused = true});
@@ -191,7 +192,7 @@ TEST_CASE("gradients of layers: second derivatives agree with central difference
     }
 }
 
-TEST_CASE("gradients of layers: third derivatives, too") {
+TEST_CASE("gradients of layers: third derivatives") {
     if (!default_device().info().fp64) return skip("f64: the device has no double precision");
     for (const Case& test_case : cases()) {
         if (small_cases() || test_case.name.find(',') != std::string::npos || test_case.name == "a small network")
@@ -212,9 +213,9 @@ TEST_CASE("gradients of layers: third derivatives, too") {
     }
 }
 
-TEST_CASE("gradients of layers: frozen weights, and gradients of one input alone") {
+TEST_CASE("gradients of layers: frozen weights, and gradients of one input only") {
     if (!default_device().info().fp64) return skip("f64: the device has no double precision");
-    // A gradient penalty: the critic's weights learn from the gradient for its input.
+    // A gradient penalty: the critic's weights are trained on the gradient of its input.
     const Tensor x = random_tensor({2, 2, 5, 5}, 1, DType::f64).set_requires_grad();
     const Tensor w = random_tensor({3, 2, 3, 3}, 2, DType::f64).set_requires_grad();
     const Tensor fixed = random_tensor({2, 3, 2, 2}, 3, DType::f64);
@@ -230,7 +231,7 @@ TEST_CASE("gradients of layers: frozen weights, and gradients of one input alone
     CHECK_FALSE(fixed.grad().defined());
 }
 
-TEST_CASE("gradients of layers: what is not finite, and what is left out, with a graph of the backward") {
+TEST_CASE("gradients of layers: non-finite values and omitted inputs, with create_graph") {
     const Tensor logits = random_tensor({3, 3}, 1).set_requires_grad();
     for (const Reduction reduction : {Reduction::mean, Reduction::sum}) {
         const auto gradient = [&](bool create_graph) {
@@ -245,7 +246,7 @@ TEST_CASE("gradients of layers: what is not finite, and what is left out, with a
         CHECK(std::isnan(plain[3]));
         CHECK(plain[6] == 0);
     }
-    // Numbers outside of a table have no part in its gradient, and that has none in theirs.
+    // Indices outside of a table do not contribute to its gradient.
     const Tensor weight = random_tensor({4, 2}, 1).set_requires_grad(), scale = random_tensor({3, 2}, 2);
     Tensor factor = scale.clone().set_requires_grad();
     const Tensor y = embedding(labels({1, -1, 3}), weight);

@@ -1,4 +1,4 @@
-// x[...] by tensors, new axes and an ellipsis: read and written.
+// x[...] with tensors, new axes and an ellipsis: read and written.
 #include <declivity/tensor/indexing.hpp>
 
 #include <cmath>
@@ -30,7 +30,7 @@ Tensor whole(const std::vector<std::int64_t>& numbers, const Shape& shape) {
 }
 Tensor truth(const Values& numbers, const Shape& shape) { return tensor(numbers, shape, DType::boolean); }
 
-/// x (3, 4, 5), read by something, and where element `at` of the result comes from.
+/// x (3, 4, 5), an index, and the source of element `at` of the result.
 struct Read {
     const char* name;
     std::function<Tensor(const Tensor& x)> call;
@@ -150,7 +150,8 @@ std::vector<Read> reads() {
 #undef BOTH
 }
 
-/// "two beside each other" has rows that the third case's column 4 cannot be: of 4 columns the last is 3.
+/// The case with two adjacent index tensors uses rows that are out of range for the third case's columns: the last of 4
+/// columns is 3.
 const Shape kShape{3, 4, 5};
 
 std::size_t offset(const Dims& at) { return static_cast<std::size_t>((at[0] * 4 + at[1]) * 5 + at[2]); }
@@ -162,7 +163,7 @@ TEST_CASE("selection: elements, dense and strided") {
     const Values all = values(x);
     for (const Read& read : reads()) {
         CAPTURE(read.name);
-        if (std::string(read.name) == "a new axis between tensors") continue;  // below
+        if (std::string(read.name) == "a new axis between tensors") continue;  // see below
         const Values wanted = table(read.shape, [&](const Dims& at) { return all[offset(read.from(at))]; });
         for (const Tensor& from :
              {x, permute(permute(x, {2, 0, 1}).clone(), {1, 2, 0}), x.to(DType::i32).to(DType::f32)}) {
@@ -174,7 +175,7 @@ TEST_CASE("selection: elements, dense and strided") {
     }
 }
 
-TEST_CASE("selection: what is written, of numbers and of tensors") {
+TEST_CASE("selection: writes of numbers and tensors") {
     const Tensor before = random_tensor(kShape, 1);
     for (const Read& read : reads()) {
         CAPTURE(read.name);
@@ -193,7 +194,7 @@ TEST_CASE("selection: what is written, of numbers and of tensors") {
             number ? read.write(x, 2.5) : read.write(x, given);
             CHECK(values(x) == wanted);
         }
-        // A row of values stretches.
+        // A row of values is broadcast.
         Values wanted = values(before);
         const Tensor row = random_tensor({read.shape.back()}, 3);
         const Values all = values(row);
@@ -206,7 +207,7 @@ TEST_CASE("selection: what is written, of numbers and of tensors") {
     }
 }
 
-TEST_CASE("selection: += and its like, and other operands") {
+TEST_CASE("selection: += and similar operators, and other operands") {
     const Tensor before = random_tensor({4, 3}, 1), rows = whole({2, 0}, {2}), mask = before > 0.0;
     Tensor x = before.clone();
     x[rows] += 1.5;
@@ -221,19 +222,19 @@ TEST_CASE("selection: += and its like, and other operands") {
         if (old > 0) wanted[i] /= 4;
     }
     CHECK(difference(x, wanted, tolerance(DType::f32, 1)) == "");
-    // As operands, of operators and functions.
+    // Selections as operands of operators and functions.
     CHECK(values(before[rows] * 2.0) == values(index_select(before, 0, rows) * 2.0));
     CHECK(values(before[rows] + before[{Slice(0, 2)}]) ==
           values(index_select(before, 0, rows) + slice(before, 0, 0, 2)));
     CHECK(values(where(before[rows] > 0.0, before[rows], 0)) == values(relu(index_select(before, 0, rows))));
-    // One selection from another, and by what was selected.
+    // One selection from another, with a selected index.
     Tensor y = before.clone();
     y[rows] = before[whole({1, 3}, {2})];
     CHECK(values(y[2]) == values(before[1]));
     CHECK(values(y[0]) == values(before[3]));
     const Tensor order = whole({3, 1, 0, 2}, {4});
     CHECK(values(before[order[whole({1}, {1})]]) == values(before[whole({1}, {1})]));
-    // Parts of parts reach the whole; another type is converted.
+    // Selections of views write the base; another type is converted.
     Tensor z = before.clone();
     z[1][whole({2, 0}, {2})] = whole({7, 8}, {2});
     CHECK(values(z[1])[2] == 7);
@@ -273,7 +274,7 @@ TEST_CASE("selection: gradients of reads and writes") {
     }
 }
 
-TEST_CASE("selection: within a captured step, but for what asks how many there are") {
+TEST_CASE("selection: in a captured step, except those whose size depends on data") {
     const Tensor rows = whole({2, 0}, {2}), others = whole({1, 3}, {2}), mask = truth({1, 0, 1, 0}, {4});
     auto step = capture([=](const Tensor& x) {
         Tensor y = x * 2.0;
@@ -296,7 +297,7 @@ TEST_CASE("selection: within a captured step, but for what asks how many there a
     }
 }
 
-TEST_CASE("selection: what it refuses") {
+TEST_CASE("selection: errors") {
     const Tensor x = random_tensor({3, 4}, 1), rows = whole({0, 1}, {2}), none;
     CHECK_THROWS_WITH_AS((void)Tensor(x[{rows, 0, 0}]),
                          "operator[]: expected at most one index for each axis of [3, 4], got 3", ShapeError);

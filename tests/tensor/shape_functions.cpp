@@ -1,4 +1,4 @@
-// Functions that change the shape: values, gradients, what they share, what they refuse.
+// Shape functions: values, gradients, shared memory, errors.
 #include <numeric>
 #include <vector>
 
@@ -29,13 +29,13 @@ std::string check(const std::function<Tensor(const std::vector<Tensor>&)>& funct
     if (!device().info().fp64) return "";
     std::vector<Tensor> inputs;
     for (std::size_t i = 0; i < shapes.size(); ++i) inputs.push_back(random_tensor(shapes[i], i + 1, DType::f64));
-    // A weight for each element, so that a gradient that lands at the wrong place shows.
+    // A different weight for each element, so that a misplaced gradient shows.
     return gradient_difference([&](const std::vector<Tensor>& in) { return square(function(in)); }, inputs);
 }
 
 }  // namespace
 
-TEST_CASE("reshape: the same elements, one size computed") {
+TEST_CASE("reshape: the same elements, one inferred size") {
     const Tensor x = counted({2, 3, 4});
     CHECK(reshape(x, {4, 6}).shape() == Shape({4, 6}));
     CHECK(reshape(x, {-1, 6}).shape() == Shape({4, 6}));
@@ -60,7 +60,7 @@ TEST_CASE("reshape: the same elements, one size computed") {
     CHECK(check([](const auto& in) { return reshape(transpose(in[0]), {6}); }, {{2, 3}}) == "");
 }
 
-TEST_CASE("permute and transpose: axes in another order, no data moved") {
+TEST_CASE("permute and transpose: reordered axes without moving data") {
     const Tensor x = counted({2, 3, 4});
     const Tensor turned = permute(x, {2, 0, 1});
     CHECK(turned.shape() == Shape({4, 2, 3}));
@@ -98,11 +98,11 @@ TEST_CASE("slice: every combination of start, end and step") {
     CHECK_THROWS_AS(slice(x, 1, 0, 3), ShapeError);
     for (const std::int64_t step : {1, 2, 3}) {
         CHECK(check([=](const auto& in) { return slice(in[0], 1, 1, 6, step); }, {{2, 7, 2}}) == "");
-        CHECK(check([=](const auto& in) { return slice(in[0], 0, 2, 2, step); }, {{5}}) == "");  // nothing of it
+        CHECK(check([=](const auto& in) { return slice(in[0], 0, 2, 2, step); }, {{5}}) == "");  // an empty slice
     }
 }
 
-TEST_CASE("expand: repeats axes of size 1 without moving data; the gradient adds up") {
+TEST_CASE("expand: repeats axes of size 1 without moving data; the gradient is summed") {
     const Tensor x = counted({3, 1});
     const Tensor wide = expand(x, {2, 3, 4});
     CHECK(wide.view().buffer == x.view().buffer);
@@ -116,7 +116,7 @@ TEST_CASE("expand: repeats axes of size 1 without moving data; the gradient adds
     CHECK(one.grad().item<float>() == 6);
 }
 
-TEST_CASE("expand: sizes below 0 that keep no axis are refused") {
+TEST_CASE("expand: negative sizes that do not keep an axis are refused") {
     CHECK(expand(ones({4}), {3, -1}).shape() == Shape{3, 4});
     CHECK_THROWS_AS(expand(ones({4}), {-1, 4}), ShapeError);
     CHECK_THROWS_AS(expand(zeros({1}), {-7}), ShapeError);
@@ -126,7 +126,7 @@ TEST_CASE("expand: sizes below 0 that keep no axis are refused") {
                          "scatter_nd: expected sizes of at least 0, got [-4]", ShapeError);
 }
 
-TEST_CASE("concat: joins along an axis, parts of any kind") {
+TEST_CASE("concat: along an axis, parts of any kind") {
     const Tensor a = counted({2, 3}), b = counted({2, 1}) * 100, none = zeros({2, 0});
     CHECK(values(concat({a, b, none, a}, 1)) == std::vector<double>{0, 1, 2, 0, 0, 1, 2, 3, 4, 5, 100, 3, 4, 5});
     CHECK(values(concat({a, a}, 0)) == std::vector<double>{0, 1, 2, 3, 4, 5, 0, 1, 2, 3, 4, 5});
@@ -144,7 +144,7 @@ TEST_CASE("concat: joins along an axis, parts of any kind") {
     CHECK(check([](const auto& in) { return concat({in[0], in[1], in[0]}, 1); }, {{2, 3}, {2, 2}}) == "");
 }
 
-TEST_CASE("pad: frames with a value") {
+TEST_CASE("pad: constant value") {
     CHECK(values(pad(counted({2, 2}), {1, 0}, {0, 2}, 9)) == std::vector<double>{9, 9, 9, 9, 0, 1, 9, 9, 2, 3, 9, 9});
     CHECK(values(pad(counted({3}), {0}, {0})) == std::vector<double>{0, 1, 2});
     CHECK(values(pad(zeros({0}), {2}, {1}, 4)) == std::vector<double>{4, 4, 4});
@@ -155,7 +155,7 @@ TEST_CASE("pad: frames with a value") {
     CHECK(check([](const auto& in) { return pad(in[0], {1, 0}, {2, 1}, 3); }, {{2, 3}}) == "");
 }
 
-TEST_CASE("shape functions: gradients of gradients") {
+TEST_CASE("shape functions: double backward") {
     if (!device().info().fp64) return test::skip("f64: the device has no double precision");
     const auto second_order = [&](const std::function<Tensor(const Tensor&)>& function, const Shape& shape) {
         Tensor x = random_tensor(shape, 1, DType::f64).set_requires_grad();
@@ -163,7 +163,8 @@ TEST_CASE("shape functions: gradients of gradients") {
         const Tensor first = grad({sum(y * y * y)}, {x}, {.create_graph = true}).front();
         const auto weights = random_values(first.numel(), 3);
         first.backward(tensor(weights, first.shape(), DType::f64));
-        // d/dx of sum(w * 3 y^2 y') where y only moves, repeats or drops elements: 6 w x n for an element seen n times.
+        // d/dx of sum(w * 3 y^2 y') where y only moves, repeats or drops elements: 6 w x n for an element that occurs n
+        // times.
         const auto at = values(x), got = values(x.grad());
         Tensor probe = zeros(shape, {DType::f64}).set_requires_grad();
         function(probe).backward(ones(y.shape(), {DType::f64}));

@@ -1,4 +1,4 @@
-// Calls by few words, as PyTorch has them, beside the long ones that they stand for.
+// Short forms of calls, as in PyTorch, compared with the long ones.
 #include <cmath>
 #include <cstdint>
 #include <vector>
@@ -10,7 +10,7 @@
 using namespace declivity;
 using namespace declivity::test;
 
-TEST_CASE("creation by one number") {
+TEST_CASE("short forms: creation with one number") {
     CHECK(values(arange(5)) == std::vector<double>{0, 1, 2, 3, 4});
     CHECK(arange(3, {DType::i32}).dtype() == DType::i32);
     CHECK(zeros({2}, DType::i64).dtype() == DType::i64);
@@ -26,7 +26,7 @@ TEST_CASE("creation by one number") {
     CHECK(normal(zeros({4}), 0.0).shape() == Shape{4});
 }
 
-TEST_CASE("bounds by numbers, which take the gradient at a bound, and by tensors, which share it") {
+TEST_CASE("short forms: bounds as numbers take the gradient at a bound, as tensors share it") {
     const Tensor x = random_tensor({5, 7}, 1).set_requires_grad(), low = random_tensor({7}, 2, DType::f32, -1, 0),
                  high = random_tensor({5, 1}, 3, DType::f32, 0, 1);
     const Tensor wanted = minimum(maximum(x, low), high);
@@ -34,7 +34,7 @@ TEST_CASE("bounds by numbers, which take the gradient at a bound, and by tensors
     CHECK(values(clamp(x, low, 0.2)) == values(minimum(maximum(x, low), 0.2)));
     CHECK(values(clamp(x, -0.2, high)) == values(minimum(maximum(x, -0.2), high)));
     CHECK(values(grad(sum(clamp(x, low, high)), x)) == values(grad(sum(wanted), x)));
-    // The upper bound comes last.
+    // The upper bound is applied last.
     CHECK(values(clamp(Tensor::from<float>({1, 2}, {2}), 5, 0)) == std::vector<double>{0, 0});
     const Tensor at = Tensor::from<float>({-1, 1, 3, NAN}, {4}).set_requires_grad();
     CHECK(values(grad(sum(clamp_min(at, 1)), at)) == std::vector<double>{0, 0, 1, 0});
@@ -49,7 +49,7 @@ TEST_CASE("bounds by numbers, which take the gradient at a bound, and by tensors
     CHECK(values(min(x, low)) == values(minimum(x, low)));
 }
 
-TEST_CASE("a spread of nothing has the gradient 0") {
+TEST_CASE("short forms: the standard deviation of equal elements has the gradient 0") {
     const Tensor x = Tensor::from<float>({2, 2, 2, 1, 5, 3}, {2, 3}).set_requires_grad();
     const std::vector<double> gradient = values(grad(sum(stddev(x, {1})), x));
     for (int i = 0; i < 3; ++i) CHECK(gradient[static_cast<std::size_t>(i)] == 0);
@@ -58,7 +58,7 @@ TEST_CASE("a spread of nothing has the gradient 0") {
     CHECK(values(stddev(x, {1})) == std::vector<double>{0, 2});
 }
 
-TEST_CASE("axes are not mistaken for a power") {
+TEST_CASE("short forms: axes are not mistaken for a power") {
     const auto norm_of = [](const auto& x) {
         return requires { norm(x, {1}); };
     };
@@ -70,7 +70,7 @@ TEST_CASE("axes are not mistaken for a power") {
     CHECK(values(norm(full({2, 4}, 1), 2, {1})) == std::vector<double>{2, 2});
 }
 
-TEST_CASE("shapes and windows by few numbers") {
+TEST_CASE("short forms: shapes and windows") {
     const Tensor x = random_tensor({2, 3, 4, 6}, 1);
     CHECK(flatten(x, 0, 1).shape() == Shape{6, 4, 6});
     CHECK(flatten(x, 2).shape() == Shape{2, 3, 24});
@@ -91,7 +91,7 @@ TEST_CASE("shapes and windows by few numbers") {
     CHECK(values(einsum("ij,jk->ik", a, b)) == values(einsum("ij,jk->ik", {a, b})));
 }
 
-TEST_CASE("what is selected by tensors tells its shape, type and elements") {
+TEST_CASE("short forms: a selection by tensors has shape, type and elements") {
     const Tensor x = random_tensor({5, 3}, 1), rows = Tensor::from<std::int64_t>({4, 0}, {2});
     CHECK(x[rows].shape() == Shape{2, 3});
     CHECK(x[rows].numel() == 6);
@@ -102,7 +102,7 @@ TEST_CASE("what is selected by tensors tells its shape, type and elements") {
     CHECK(Tensor(x[Ellipsis()]).shape() == Shape{5, 3});
 }
 
-TEST_CASE("bools in place, and with numbers") {
+TEST_CASE("short forms: bools in place, and with numbers") {
     const Tensor x = random_tensor({40}, 1), y = random_tensor({40}, 2);
     const Tensor a = x > 0, b = y > 0;
     const auto changed = [&](auto change) {
@@ -129,7 +129,7 @@ TEST_CASE("bools in place, and with numbers") {
     CHECK_THROWS_AS(real &= 1, TypeError);
 }
 
-TEST_CASE("graphs are recorded again within NoGrad") {
+TEST_CASE("short forms: EnableGrad within NoGrad") {
     const Tensor w = full({3}, 2).set_requires_grad();
     const NoGrad no_grad;
     CHECK_FALSE((w * 2).requires_grad());
@@ -141,7 +141,7 @@ TEST_CASE("graphs are recorded again within NoGrad") {
     CHECK_FALSE(grad_enabled());
 }
 
-TEST_CASE("draws where no weight is above 0 are numbers of weights all the same") {
+TEST_CASE("short forms: multinomial without positive weights returns valid indices") {
     for (const double weight : {0.0, static_cast<double>(NAN), static_cast<double>(INFINITY)})
         for (const double index : values(multinomial(full({4}, weight), 9, true))) {
             CHECK(index >= 0);

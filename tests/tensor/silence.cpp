@@ -1,7 +1,7 @@
-// no-oclgrind: it runs others' cases in processes of their own, with the driver that speaks
+// no-oclgrind: it runs cases of other tests in child processes, with the driver that prints
 //
-// Correct programs print nothing: drivers that count the errors of a build on standard error are given none to count,
-// whatever is compiled anew.
+// Correct programs print nothing: a driver that reports build errors on standard error must see none, whatever is
+// compiled.
 #include <cstdlib>
 #include <optional>
 #include <sstream>
@@ -20,11 +20,10 @@ using namespace declivity;
 
 namespace {
 
-/// What Mesa 22.3 says of kernels that read an argument within a branch, which is uniform as all arguments are.
+/// Mesa 22.3's warning about kernels that read an argument within a branch, which is uniform like all arguments.
 constexpr std::string_view kOfRusticl = "MESA: warning: Treating load_kernel_arg in control flow as uniform";
 
-/// What a run of these cases printed beside doctest's own lines, with caches that are empty at first, the driver's too
-/// where it is PoCL.
+/// The output of a run of these cases except doctest's lines, with empty caches, including the driver's cache for PoCL.
 std::string words_of(const std::string& test_case) {
     const test::TempFolder folder;
     const bool full = std::getenv("DECLIVITY_FULL") != nullptr;  // the same kernels, for more shapes
@@ -32,7 +31,7 @@ std::string words_of(const std::string& test_case) {
         test::run_child(test_case, {{"DECLIVITY_CACHE_DIR", (folder.path() / "programs").string()},
                                     {"POCL_CACHE_DIR", (folder.path() / "driver").string()},
                                     {"DECLIVITY_CASES", full ? std::nullopt : std::optional<std::string>("small")}});
-    CHECK((result.code == 0 || result.code == 77));  // 77: parts of it cannot run here, and say so
+    CHECK((result.code == 0 || result.code == 77));  // 77: parts of it cannot run here, and report it
     std::string words, line;
     for (std::istringstream lines(result.output); std::getline(lines, line);)
         if (!line.empty() && !line.starts_with("[doctest]") && !line.starts_with("=====") &&
@@ -43,31 +42,31 @@ std::string words_of(const std::string& test_case) {
 
 }  // namespace
 
-TEST_CASE("silence: child process that says something" * doctest::skip()) {
+TEST_CASE("silence: child process that prints a message" * doctest::skip()) {
     CHECK(true);
     std::fputs("1 error generated.\n", stderr);
 }
 
-TEST_CASE("silence: a word on standard error is seen") {
-    CHECK(words_of("silence: child process that says something") == "1 error generated.\n");
+TEST_CASE("silence: output on standard error is detected") {
+    CHECK(words_of("silence: child process that prints a message") == "1 error generated.\n");
 }
 
-TEST_CASE("silence: every function of the catalogue, forward and backward, casts, products of halves, a training") {
-    std::vector<const char*> cases = {"catalogue: values agree with plain C++, dense and strided",
-                                      "elementwise: casts between all types", "halves: products and their gradients",
-                                      "training learns and reports"};
+TEST_CASE(
+    "silence: every function of the catalogue, forward and backward, casts, products of f16 and bf16, a training") {
+    std::vector<const char*> cases = {"catalogue: values match plain C++, dense and strided",
+                                      "elementwise: casts between all types",
+                                      "reduced precision: products and their gradients", "trainer: learns and reports"};
     const bool fp64 = test::device().info().fp64, full = std::getenv("DECLIVITY_FULL") != nullptr;
-    if (fp64) cases.push_back("catalogue: gradients of f32 agree with those of f64");
+    if (fp64) cases.push_back("catalogue: gradients of f32 match those of f64");
     if (full)
         for (const char* more :
-             {"elementwise: every function, in every type it takes, on random values",
-              "reductions of integers are exact", "reductions of halves are those of f32, rounded once",
-              "arange: whole numbers are exact in every type",
-              "halves: functions without kernels for them compute in f32 and round once"})
+             {"elementwise: every function, in every supported type, on random values", "reduce: integers are exact",
+              "reduce: f16 and bf16 accumulate in f32 and are rounded once", "arange: integers are exact in every type",
+              "reduced precision: functions without 16-bit kernels compute in f32 and round once"})
             cases.push_back(more);
     if (full && fp64)
-        for (const char* more : {"catalogue: gradients agree with central differences, dense and strided",
-                                 "argmax agrees with the reference"})
+        for (const char* more :
+             {"catalogue: gradients match central differences, dense and strided", "argmax: matches the reference"})
             cases.push_back(more);
     for (const char* test_case : cases) {
         CAPTURE(std::string(test_case));

@@ -1,4 +1,4 @@
-// sort by digits: all types, rows long enough for it, ties, NaN, zeros of both signs, against std::stable_sort.
+// Radix sort: all types, rows long enough for it, ties, NaN, zeros of both signs, compared with std::stable_sort.
 #include <algorithm>
 #include <cmath>
 #include <cstdint>
@@ -22,7 +22,7 @@ namespace {
 
 using Values = std::vector<double>;
 
-/// Numbers that the type holds, some of them several times.
+/// Values of the type, with some duplicates.
 Values numbers(DType dtype, std::int64_t count, std::uint64_t seed) {
     std::mt19937_64 engine(seed);
     Values out;
@@ -62,7 +62,7 @@ Values numbers(DType dtype, std::int64_t count, std::uint64_t seed) {
                 one = static_cast<double>(bits % 256 - 128) / 16;
                 break;
             default:
-                // All sizes, both signs; every eighth one of a few, with both zeros, infinities and NaN.
+                // All magnitudes, both signs; every eighth from a small set with both zeros, infinities and NaN.
                 one = std::ldexp(static_cast<double>(bits % 1000000 - 500000), static_cast<int>(bits % 40) - 30);
                 one = static_cast<float>(one);
                 if (bits % 8 == 0) {
@@ -118,7 +118,7 @@ void check(DType dtype, std::int64_t rows, std::int64_t n, std::int64_t k, bool 
 
 }  // namespace
 
-TEST_CASE("sort: all types, in both orders, on both families") {
+TEST_CASE("sort: all types, in both orders, in both kernel styles") {
     std::uint64_t seed = 0;
     for (const KernelStyle style : kernel_styles()) {
         const ops::KernelStyleScope scope(style);
@@ -132,9 +132,9 @@ TEST_CASE("sort: all types, in both orders, on both families") {
     }
 }
 
-TEST_CASE("sort: numbers that share digits, in some rows and in others") {
+TEST_CASE("sort: numbers with common digits, in some rows or in all") {
     struct Row {
-        std::uint64_t different;  // numbers
+        std::uint64_t different;  // distinct numbers
         double unit;
     };
     const std::vector<Row> rows{{251, 1}, {251, 256}, {1, 5}, {65521, 1}, {100, 65536}, {2, 3}};
@@ -155,7 +155,7 @@ TEST_CASE("sort: numbers that share digits, in some rows and in others") {
     }
 }
 
-TEST_CASE("sort: rows of many sizes, and the first of them") {
+TEST_CASE("sort: rows of many sizes, and topk of them") {
     std::uint64_t seed = 100;
     for (const KernelStyle style : kernel_styles()) {
         const ops::KernelStyleScope scope(style);

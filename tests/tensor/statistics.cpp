@@ -1,4 +1,4 @@
-// Figures of data where the catalogue cannot say it: integers, NaN, infinities, no elements, mistakes.
+// Statistics beyond the catalogue: integers, NaN, infinities, no elements, errors.
 #include <declivity/tensor/functions/statistics.hpp>
 
 #include <cmath>
@@ -26,7 +26,7 @@ Tensor whole(std::initializer_list<std::int64_t> x) {
     return Tensor::from<std::int64_t>(x, {static_cast<std::int64_t>(x.size())});
 }
 
-/// Equal, NaN to NaN.
+/// Equal; NaN equals NaN.
 bool same(const Tensor& got, const Values& wanted) {
     const Values have = values(got);
     if (have.size() != wanted.size()) return false;
@@ -37,7 +37,7 @@ bool same(const Tensor& got, const Values& wanted) {
 
 }  // namespace
 
-TEST_CASE("nansum, nanmean, nanmedian: nothing but NaN, nothing at all, integers") {
+TEST_CASE("nansum, nanmean, nanmedian: only NaN, empty inputs, integers") {
     CHECK(same(nansum(of({kNan, kNan})), {0}));
     CHECK(same(nansum(of({})), {0}));
     CHECK(same(nanmean(of({kNan, kNan})), {NAN}));
@@ -73,7 +73,7 @@ TEST_CASE("cov, corrcoef: one variable, integers, constant rows, few observation
     CHECK(same(corrcoef(of({1, 2, 4})), {1}));
     CHECK(same(corrcoef(Tensor::from<float>({0, 1, 2, 2, 1, 0}, {2, 3})), {1, -1, -1, 1}));
     CHECK(same(corrcoef(Tensor::from<float>({0, 1, 2, 5, 5, 5}, {2, 3})), {1, NAN, NAN, NAN}));
-    // What counts twice is there twice.
+    // A weight of 2 equals a repeated observation.
     CHECK(difference(cov(of({1, 2, 4}), 1, whole({1, 2, 3})), values(cov(of({1, 2, 2, 4, 4, 4}))),
                      tolerance(DType::f32, 8)) == "");
     CHECK_THROWS_WITH_AS((void)cov(zeros({2, 3, 4})),
@@ -87,7 +87,7 @@ TEST_CASE("cov, corrcoef: one variable, integers, constant rows, few observation
     CHECK_THROWS_WITH_AS((void)corrcoef(of({1}) > 0), "corrcoef: expected a numeric type, got bool", TypeError);
 }
 
-TEST_CASE("renorm: rows of 0, all powers, mistakes") {
+TEST_CASE("renorm: rows of 0, all powers, errors") {
     const Tensor x = Tensor::from<float>({0, 0, 3, 4, 0.5F, 0}, {3, 2});
     CHECK(difference(renorm(x, 2, 0, 1), {0, 0, 0.6, 0.8, 0.5, 0}, tolerance(DType::f32, 4)) == "");
     CHECK(difference(renorm(x, std::numeric_limits<double>::infinity(), 0, 1), {0, 0, 0.75, 1, 0.5, 0},
@@ -100,7 +100,7 @@ TEST_CASE("renorm: rows of 0, all powers, mistakes") {
     CHECK_THROWS_WITH_AS((void)renorm(x, 0, 0, 1), "renorm: expected p > 0 and maxnorm >= 0, got 0 and 1", ValueError);
 }
 
-TEST_CASE("diff: whole numbers, bool, more steps than there is, mistakes") {
+TEST_CASE("diff: integers, bool, more steps than elements, errors") {
     CHECK(same(diff(whole({1, 4, 2})), {3, -2}));
     CHECK(same(diff(Tensor::from<std::uint8_t>({1, 4, 2}, {3})), {3, 254}));  // modulo 256
     CHECK(same(diff(of({1, 1, 0}) > 0), {0, 1}));
@@ -114,7 +114,7 @@ TEST_CASE("diff: whole numbers, bool, more steps than there is, mistakes") {
     CHECK_THROWS_AS((void)diff(of({1}), 1, -1, zeros({1, 1})), ShapeError);
 }
 
-TEST_CASE("trapezoid, cumulative_trapezoid: whole numbers, few samples, mistakes") {
+TEST_CASE("trapezoid, cumulative_trapezoid: integers, few samples, errors") {
     CHECK(same(trapezoid(whole({1, 2, 4})), {4.5}));
     CHECK(trapezoid(whole({1, 2, 4})).dtype() == DType::f32);
     CHECK(same(trapezoid(of({1, 2, 4}), whole({0, 2, 3})), {6}));
@@ -122,7 +122,7 @@ TEST_CASE("trapezoid, cumulative_trapezoid: whole numbers, few samples, mistakes
     CHECK(same(trapezoid(zeros({2, 0})), {0, 0}));
     CHECK(same(cumulative_trapezoid(whole({1, 2, 4}), 2), {3, 9}));
     CHECK(cumulative_trapezoid(of({3})).shape() == Shape{0});
-    // x of fewer axes than y stands for its last ones, x (n) for the axis of samples.
+    // x with fewer axes than y corresponds to its last ones, x (n) to the axis of samples.
     const Tensor y = ones({2, 3, 2}), x = Tensor::from<float>({0, 0, 1, 2, 3, 6}, {3, 2});
     CHECK(same(trapezoid(y, x, 1), {3, 6, 3, 6}));
     CHECK(same(trapezoid(y, of({0, 1, 5}), 1), {5, 5, 5, 5}));
@@ -143,7 +143,7 @@ TEST_CASE("dist: powers, equal points") {
     CHECK_THROWS_AS((void)dist(a, whole({1, 2, 3})), TypeError);
 }
 
-TEST_CASE("isclose, allclose: NaN, infinities, whole numbers, tolerances of 0, mistakes") {
+TEST_CASE("isclose, allclose: NaN, infinities, integers, tolerances of 0, errors") {
     const Tensor a = of({1, kNan, kInf, kInf, 0}), b = of({1.000001F, kNan, kInf, -kInf, 1e-9F});
     CHECK(same(isclose(a, b), {1, 0, 1, 0, 1}));
     CHECK(same(isclose(a, b, 1e-5, 1e-8, true), {1, 1, 1, 0, 1}));
@@ -165,7 +165,7 @@ TEST_CASE("isclose, allclose: NaN, infinities, whole numbers, tolerances of 0, m
                          ValueError);
 }
 
-TEST_CASE("isin: any shapes and types, NaN, nothing to find") {
+TEST_CASE("isin: any shapes and types, NaN, empty test elements") {
     CHECK(same(isin(whole({1, 5, 2, 9}), Tensor::from<std::int64_t>({9, 2, 2, 7}, {2, 2})), {0, 0, 1, 1}));
     CHECK(same(isin(whole({1, 5, 2, 9}), whole({9, 2}), true), {1, 1, 0, 0}));
     CHECK(same(isin(of({1, kNan, 2.5F}), of({kNan, 2.5F, 0})), {0, 0, 1}));
@@ -177,7 +177,7 @@ TEST_CASE("isin: any shapes and types, NaN, nothing to find") {
     CHECK(isin(whole({}), whole({1})).shape() == Shape{0});
 }
 
-TEST_CASE("fmin, fmax, signbit: NaN, equal numbers, minus zero, whole numbers") {
+TEST_CASE("fmin, fmax, signbit: NaN, equal numbers, minus zero, integers") {
     CHECK(same(fmin(of({1, kNan, 3, kNan}), of({2, 2, kNan, kNan})), {1, 2, 3, NAN}));
     CHECK(same(fmax(of({1, kNan, 3, kNan}), of({2, 2, kNan, kNan})), {2, 2, 3, NAN}));
     CHECK(same(fmax(of({1, kNan}), 2), {2, 2}));
@@ -196,7 +196,7 @@ TEST_CASE("fmin, fmax, signbit: NaN, equal numbers, minus zero, whole numbers") 
     CHECK_THROWS_AS((void)fmax(zeros({1}, {DType::u64}), whole({1})), TypeError);
 }
 
-TEST_CASE("xlogy, logit, logaddexp2, ldexp, deg2rad: corners, numbers, whole numbers") {
+TEST_CASE("xlogy, logit, logaddexp2, ldexp, deg2rad: corner cases, numbers, integers") {
     CHECK(same(xlogy(of({0, 0, 0, 0, 1}), of({0, -1, kInf, kNan, 0})), {0, 0, 0, NAN, -INFINITY}));
     CHECK(same(xlogy(0, of({0, 2})), {0, 0}));
     CHECK(same(xlogy(whole({0, 2}), 1), {0, 0}));
@@ -223,7 +223,7 @@ TEST_CASE("sinc: all derivatives at 0") {
         Tensor x = zeros({1}, {dtype}).set_requires_grad();
         Tensor y = sinc(x);
         CHECK(same(y, {1}));
-        // Those of 1 - t^2/6 + t^4/120 - ..., t = pi x.
+        // The derivatives of 1 - t^2/6 + t^4/120 - ..., t = pi x.
         const double pi = 3.14159265358979323846;
         const Values wanted{0, -pi * pi / 3, 0, std::pow(pi, 4) / 5};
         for (const double value : wanted) {

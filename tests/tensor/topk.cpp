@@ -1,4 +1,4 @@
-// topk: both results, ties, NaN, all types, k of nothing to all, and gradients that go back to their places.
+// topk: both results, ties, NaN, all types, k from 0 to all, and gradients to the selected elements.
 #include <algorithm>
 #include <cmath>
 #include <limits>
@@ -60,7 +60,7 @@ void check(const Tensor& x, std::int64_t k, bool largest) {
 
 }  // namespace
 
-TEST_CASE("topk: sizes, ties, both directions, both families") {
+TEST_CASE("topk: sizes, ties, both directions, both kernel styles") {
     struct Size {
         std::int64_t rows, n, k;
     };
@@ -74,7 +74,7 @@ TEST_CASE("topk: sizes, ties, both directions, both families") {
             CAPTURE(size.k);
             for (const bool largest : {true, false}) {
                 for (const DType dtype : floats()) check(random_tensor({size.rows, size.n}, 1, dtype), size.k, largest);
-                // Few different ones.
+                // Few distinct values.
                 check((random_tensor({size.rows, size.n}, 2) * 2.0).to(DType::i32), size.k, largest);
                 check((random_tensor({size.rows, size.n}, 2, DType::f32, 0, 3)).to(DType::u8), size.k, largest);
                 check((random_tensor({size.rows, size.n}, 2) * 2.0).to(DType::i32).to(DType::f32), size.k, largest);
@@ -87,7 +87,7 @@ TEST_CASE("topk: sizes, ties, both directions, both families") {
     }
 }
 
-TEST_CASE("topk: axes, halves, and errors") {
+TEST_CASE("topk: axes, f16 and bf16, and errors") {
     const Tensor x = random_tensor({4, 6, 5}, 1);
     const TopK by_axis = topk(x, 3, 1), turned = topk(transpose(x, 1, 2), 3, -1);
     CHECK(by_axis.values.shape() == Shape{4, 3, 5});
@@ -105,7 +105,7 @@ TEST_CASE("topk: axes, halves, and errors") {
     CHECK_THROWS_AS(topk(Tensor(), 1), ValueError);
 }
 
-TEST_CASE("topk: gradients go back to their places, and the indices carry none") {
+TEST_CASE("topk: gradients go to the selected elements, and the indices have none") {
     const Tensor x = random_tensor({3, 8}, 1).set_requires_grad();
     const TopK made = topk(x, 3);
     CHECK(made.values.requires_grad());
@@ -118,7 +118,7 @@ TEST_CASE("topk: gradients go back to their places, and the indices carry none")
     CHECK(values(x.grad()) == wanted);
 }
 
-TEST_CASE("topk: keeps the contract with both of its results") {
+TEST_CASE("topk: the function contract with both results") {
     const Contract contract{.name = "topk",
                             .inputs = {random_tensor({4, 9}, 1)},
                             .free = {true},

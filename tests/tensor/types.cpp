@@ -1,5 +1,5 @@
 // no-oclgrind: its kernels are those of tests/ops/elementwise.cpp
-// What type a result has, numbers that keep their value, and functions of integers and bools.
+// Type promotion, numbers that keep their value, and functions of integers and bools.
 #include <cstdint>
 #include <limits>
 #include <map>
@@ -26,7 +26,7 @@ using Values = std::vector<double>;
 
 bool available(DType dtype) { return dtype != DType::f64 || device().info().fp64; }
 
-/// What was thrown, or "nothing".
+/// The exception, or "nothing".
 template <class Call>
 std::string complaint(Call&& call) {
     try {
@@ -39,7 +39,7 @@ std::string complaint(Call&& call) {
 
 }  // namespace
 
-TEST_CASE("types: promotion, as PyTorch documents it") {
+TEST_CASE("types: promotion as documented by PyTorch") {
     // Rows and columns: u8 i8 i16 i32 i64 f16 bf16 f32 f64 bool (torch.promote_types).
     const std::vector<DType> of{DType::u8,  DType::i8,   DType::i16, DType::i32, DType::i64,
                                 DType::f16, DType::bf16, DType::f32, DType::f64, DType::boolean};
@@ -57,7 +57,7 @@ TEST_CASE("types: promotion, as PyTorch documents it") {
             CHECK_MESSAGE(name_of(promote_types(of[i], other)) == wanted, name_of(of[i]), " and ", name_of(other));
         }
     }
-    // PyTorch knows these beside floating types only.
+    // PyTorch supports these only with floating types.
     CHECK(promote_types(DType::u16, DType::i16) == DType::i32);
     CHECK(promote_types(DType::i8, DType::u16) == DType::i32);
     CHECK(promote_types(DType::u32, DType::i32) == DType::i64);
@@ -69,7 +69,7 @@ TEST_CASE("types: promotion, as PyTorch documents it") {
           "promote_types: expected an integer type that holds both, got u64 and i8");
 }
 
-TEST_CASE("types: tensors with axes, without axes, and numbers") {
+TEST_CASE("types: tensors with axes, 0-d tensors, and numbers") {
     const auto of = [](DType dtype, const Shape& shape = {2}) { return ones(shape, {dtype}); };
     CHECK(result_type(of(DType::i32), 2.5) == DType::f32);
     CHECK(result_type(of(DType::f16), 2.5) == DType::f16);
@@ -88,7 +88,7 @@ TEST_CASE("types: tensors with axes, without axes, and numbers") {
     }
 }
 
-TEST_CASE("types: a function of several types computes in the one that holds them") {
+TEST_CASE("types: functions of several types compute in their promoted type") {
     const Tensor small = tensor({1, 2, 3}, {3}, DType::u8), wide = tensor({-300, 7, 40000}, {3}, DType::i32),
                  real = tensor({0.5, -1.5, 2}, {3});
     const Tensor sums = small + wide;
@@ -113,7 +113,7 @@ TEST_CASE("types: a function of several types computes in the one that holds the
     CHECK(complaint([&] { return real & real; }) == "operator&: expected integers or bool, got f32, f32");
 }
 
-TEST_CASE("types: integers are compared with whole numbers that their type does not hold") {
+TEST_CASE("types: integers are compared with numbers out of the range of their type") {
     for (const DType dtype :
          {DType::i8, DType::u8, DType::i16, DType::u16, DType::i32, DType::u32, DType::i64, DType::u64}) {
         CAPTURE(name_of(dtype));
@@ -156,7 +156,7 @@ TEST_CASE("types: integers are compared with whole numbers that their type does 
     CHECK(values(tensor({-1, 44}, {2}, DType::i8) == 300) == Values{0, 0});
 }
 
-TEST_CASE("types: gradients have the type of what they belong to") {
+TEST_CASE("types: gradients have the type of their tensor") {
     for (const DType dtype : {DType::f16, DType::bf16}) {
         Tensor narrow = tensor({0.5, 2, -1}, {3}, dtype), wide = tensor({3, -0.25, 4}, {3});
         narrow.set_requires_grad();
@@ -216,7 +216,7 @@ TEST_CASE("types: numbers keep their value") {
     CHECK((-Scalar(2.5)).to_double() == -2.5);
 }
 
-TEST_CASE("types: integers are divided, raised and wrapped as they are") {
+TEST_CASE("types: integer division, powers and wrapping") {
     const Values dividends{7, -7, 7, -7, 0, 5, 100, -128, 127}, divisors{2, 2, -2, -2, 3, 0, -7, -1, 127};
     const auto count = static_cast<std::int64_t>(dividends.size());
     for (const DType dtype : {DType::i8, DType::i16, DType::i32, DType::i64}) {
@@ -235,7 +235,7 @@ TEST_CASE("types: integers are divided, raised and wrapped as they are") {
         CHECK(values(a % b) == Values{1, 10, 0, 0});
         CHECK(values(a - 1)[2] == as_type(-1, dtype));
     }
-    // The smallest numbers, which have no opposite.
+    // The minimum, whose negation overflows.
     const std::int64_t least = std::numeric_limits<std::int64_t>::min();
     const Tensor extreme = full({1}, least, {DType::i64}), minus = full({1}, -1, {DType::i64});
     CHECK(floor_divide(extreme, minus).to_vector<std::int64_t>() == Integers{least});
@@ -250,7 +250,7 @@ TEST_CASE("types: integers are divided, raised and wrapped as they are") {
     CHECK(values(pow(tensor({2, 3}, {2}, DType::i32), 2.0)) == Values{4, 9});
 }
 
-TEST_CASE("types: floating numbers are divided as Python divides them") {
+TEST_CASE("types: floating division and remainder as in Python") {
     const Values dividends{7.5, -7.5, 7.5, -7.5, 1, -1, 0}, divisors{2, 2, -2, -2, INFINITY, INFINITY, 3};
     const Tensor a = tensor(dividends, {7}), b = tensor(divisors, {7});
     CHECK(values(floor_divide(a, b)) == Values{3, -4, -4, 3, 0, -1, 0});
@@ -258,7 +258,7 @@ TEST_CASE("types: floating numbers are divided as Python divides them") {
     CHECK(values(fmod(a, b)) == Values{1.5, -1.5, 1.5, -1.5, 1, -1, 0});
 }
 
-TEST_CASE("types: bits of integers, truth of bools") {
+TEST_CASE("types: bitwise operations on integers, logical ones on bools") {
     const std::vector<std::int64_t> first{0b1100, -1, 5, 0}, second{0b1010, 77, -5, 0};
     for (const DType dtype : {DType::i8, DType::i16, DType::i32, DType::i64}) {
         const Tensor a = Tensor::from(first, {4}).to(dtype), b = Tensor::from(second, {4}).to(dtype);
@@ -276,7 +276,7 @@ TEST_CASE("types: bits of integers, truth of bools") {
     CHECK(values(yes | other) == Values{1, 1, 1, 0});
     CHECK(values(yes ^ other) == Values{0, 1, 1, 0});
     CHECK(values(~yes) == Values{0, 0, 1, 1});
-    // As in PyTorch, sums and products of bools are "or" and "and"; what follows sees 0 and 1.
+    // Sums and products of bools are "or" and "and", as in PyTorch; consumers see 0 and 1.
     CHECK((yes + other).dtype() == DType::boolean);
     CHECK(values((yes + other).to(DType::f32) * 3) == Values{3, 3, 3, 0});
     CHECK(values(yes * other) == Values{1, 0, 0, 0});
@@ -288,7 +288,7 @@ TEST_CASE("types: bits of integers, truth of bools") {
     CHECK(values(sum(yes)) == Values{2});
 }
 
-TEST_CASE("types: what is changed in place keeps its type") {
+TEST_CASE("types: in-place operations keep the type") {
     Tensor x = tensor({1, 2, 3}, {3}, DType::i32);
     x += 2;
     x *= tensor({2, 3, 4}, {3}, DType::u8);
@@ -312,7 +312,7 @@ TEST_CASE("types: what is changed in place keeps its type") {
     CHECK(values(leaf.grad()) == Values{6, 0, 3});
 }
 
-TEST_CASE("types: every type is filled, counted, summed, cut, joined, sorted out and printed") {
+TEST_CASE("types: every type is filled, counted, summed, sliced, concatenated, sorted and printed") {
     for (const DType dtype : kDTypes) {
         if (!available(dtype)) continue;
         CAPTURE(name_of(dtype));

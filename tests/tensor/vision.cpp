@@ -1,4 +1,4 @@
-// Regions and boxes: sizes beside the cases of the catalogue, both families, what lies outside, ties, and mistakes.
+// Regions and boxes: more sizes than the catalogue, both kernel styles, out-of-image regions, ties, and errors.
 #include <declivity/tensor/functions/vision.hpp>
 
 #include <functional>
@@ -24,7 +24,7 @@ namespace {
 
 using Values = std::vector<double>;
 
-/// Boxes within and around an image of `h` x `w`, a few of them turned over.
+/// Boxes within and around an image of `h` x `w`, some of them inverted.
 Tensor some_boxes(std::int64_t count, double h, double w, DType dtype) {
     const Tensor first = random_tensor({count, 2}, 5, dtype, -2, h * 0.8),
                  size = random_tensor({count, 2}, 6, dtype, -1, w);
@@ -42,7 +42,7 @@ std::string complaint(const std::function<void()>& call) {
 
 }  // namespace
 
-TEST_CASE("roi_align and roi_pool: boxes within, around and outside of images, in both families") {
+TEST_CASE("roi_align and roi_pool: boxes within, around and outside of images, in both kernel styles") {
     const std::int64_t h = 9, w = 7;
     for (const DType dtype : floats()) {
         const Tensor x = random_tensor({3, 2, h, w}, 1, dtype), boxes = some_boxes(12, h, w, dtype);
@@ -55,7 +55,7 @@ TEST_CASE("roi_align and roi_pool: boxes within, around and outside of images, i
                 return bin(&plain[plane], &corners[4 * k], at[2], at[3]);
             });
         };
-        // boxes (K, 5) with the number of the image in front.
+        // boxes (K, 5) with the image index first.
         const Tensor numbered = concat({reshape(images.to(dtype), {12, 1}), boxes}, 1);
         for (const KernelStyle style : kernel_styles()) {
             const ops::KernelStyleScope scope(style);
@@ -83,7 +83,7 @@ TEST_CASE("roi_align and roi_pool: boxes within, around and outside of images, i
     }
 }
 
-TEST_CASE("roi_pool: NaN is the largest, the first of equal ones gets the gradient, other images give 0") {
+TEST_CASE("roi_pool: NaN is the largest, the first of equal ones gets the gradient, invalid images give 0") {
     const double nan = std::numeric_limits<double>::quiet_NaN();
     Tensor x = tensor({1, 5, 5, nan, 2, 5}, {1, 1, 2, 3}).set_requires_grad();
     for (const KernelStyle style : kernel_styles()) {
@@ -102,7 +102,7 @@ TEST_CASE("roi_pool: NaN is the largest, the first of equal ones gets the gradie
     CHECK(roi_align(zeros({1, 0, 2, 3}), zeros({2, 5}), 2).shape() == Shape{2, 0, 2, 2});
 }
 
-TEST_CASE("deform_conv2d: without offsets it is conv2d, and all its gradients are") {
+TEST_CASE("deform_conv2d: without offsets it matches conv2d, with all gradients") {
     for (const DType dtype : floats()) {
         const auto leaf = [&](const Shape& shape, std::uint64_t seed) {
             return random_tensor(shape, seed, dtype).set_requires_grad();
@@ -127,12 +127,12 @@ TEST_CASE("deform_conv2d: without offsets it is conv2d, and all its gradients ar
     }
 }
 
-TEST_CASE("nms: equal scores stay in order, classes leave each other alone, many boxes") {
+TEST_CASE("nms: equal scores keep their order, classes are independent, many boxes") {
     const Tensor boxes = tensor({0, 0, 2, 2, 0, 0, 2, 2, 5, 5, 6, 6, 0, 0, 2, 1}, {4, 4});
     const Tensor scores = tensor({0.5, 0.5, 0.1, 0.9}, {4});
     CHECK(values(nms(boxes, scores, 0.6)) == Values{3, 0, 2});
     CHECK(values(nms(boxes, scores, 0.4)) == Values{3, 2});
-    // As much as the threshold stays.
+    // An overlap equal to the threshold is kept.
     CHECK(values(nms(boxes, scores, 0.5)) == Values{3, 0, 2});
     const Tensor classes = Tensor::from<std::int64_t>({1, 2, 1, 1}, {4});
     CHECK(values(batched_nms(boxes, scores, classes, 0.4)) == Values{3, 1, 2});
@@ -146,7 +146,7 @@ TEST_CASE("nms: equal scores stay in order, classes leave each other alone, many
     }
 }
 
-TEST_CASE("boxes of integers, and mistakes of regions and boxes") {
+TEST_CASE("vision: integer boxes, and errors of regions and boxes") {
     const Tensor whole = Tensor::from<std::int32_t>({-1, 2, 9, 4}, {1, 4});
     CHECK(values(box_area(whole)) == Values{20});
     CHECK(values(clip_boxes_to_image(whole, {3, 8})) == Values{0, 2, 8, 3});

@@ -1,4 +1,4 @@
-// Choosing tokens against plain references, and beam search against all sequences there are.
+// Sampling of tokens compared with plain references, and beam search compared with exhaustive search.
 #include <declivity/text/generation.hpp>
 
 #include <algorithm>
@@ -42,7 +42,7 @@ std::vector<float> processed(std::vector<float> logits, const GenerationOptions&
     return logits;
 }
 
-/// A model of few tokens: logits of the last two tokens, always the same.
+/// A deterministic model of few tokens: logits from the last two tokens.
 std::vector<float> table_model(std::span<const std::int64_t> tokens, std::size_t vocabulary) {
     std::uint64_t seed = 1;
     for (std::size_t i = tokens.size() > 2 ? tokens.size() - 2 : 0; i < tokens.size(); ++i)
@@ -52,7 +52,7 @@ std::vector<float> table_model(std::span<const std::int64_t> tokens, std::size_t
 
 }  // namespace
 
-TEST_CASE("generation: which tokens are left") {
+TEST_CASE("generation: filters of tokens") {
     for (const std::uint64_t seed : {1U, 2U, 3U, 4U}) {
         const std::vector<float> logits = random_logits(seed, 23);
         std::vector<std::size_t> order(logits.size());
@@ -68,7 +68,7 @@ TEST_CASE("generation: which tokens are left") {
         };
         CHECK(kept(processed(logits, {.do_sample = true, .top_k = 5})) == first(5));
         CHECK(kept(processed(logits, {.do_sample = true, .top_k = 100})) == first(23));
-        CHECK(kept(processed(logits, {.top_k = 5})) == first(23));  // only where it is drawn
+        CHECK(kept(processed(logits, {.top_k = 5})) == first(23));  // only when sampling
         for (const double top_p : {0.05, 0.5, 0.9}) {
             std::size_t count = 0;
             double sum = 0;
@@ -80,7 +80,7 @@ TEST_CASE("generation: which tokens are left") {
             CHECK(kept(processed(logits, {.do_sample = true, .min_p = min_p})) ==
                   first(static_cast<std::size_t>(count)));
         }
-        // Typical: nearest to the entropy first.
+        // Typical: closest to the entropy first.
         double entropy = 0;
         for (const double value : p) entropy -= value * std::log(value);
         std::vector<std::size_t> typical = order;
@@ -92,7 +92,7 @@ TEST_CASE("generation: which tokens are left") {
         std::vector<std::size_t> wanted(typical.begin(), typical.begin() + static_cast<std::ptrdiff_t>(count));
         std::ranges::sort(wanted);
         CHECK(kept(processed(logits, {.do_sample = true, .typical_p = 0.4})) == wanted);
-        // Temperature comes before the others.
+        // Temperature is applied before the others.
         CHECK(kept(processed(logits, {.do_sample = true, .temperature = 0.01, .top_p = 0.9})) == first(1));
         CHECK(processed(logits, {.do_sample = true, .temperature = 2})[3] == doctest::Approx(logits[3] / 2));
     }
@@ -143,7 +143,7 @@ TEST_CASE("generation: penalties and bans") {
                          "GenerationOptions: expected min_new_tokens of at most max_new_tokens, 4, got 5", ValueError);
 }
 
-TEST_CASE("generation: draws follow the probabilities") {
+TEST_CASE("generation: samples follow the probabilities") {
     const std::vector<float> logits{0, std::log(2.0F), -kInfinity, std::log(5.0F)};
     data::Random random(1, 0, 0, data::Purpose::draw);
     std::array<int, 4> counts{};
@@ -159,7 +159,7 @@ TEST_CASE("generation: draws follow the probabilities") {
     CHECK(sample(std::vector<float>{0, kInfinity}, random) == 1);
 }
 
-TEST_CASE("generation: greedy and drawn sequences, and where they stop") {
+TEST_CASE("generation: greedy and sampled sequences, and stopping") {
     const auto model = [](std::span<const std::int64_t> tokens) { return table_model(tokens, 9); };
     const Ids prompt{3, 1};
     const GeneratedSequence greedy = generate(model, prompt, {.max_new_tokens = 12})[0];
@@ -173,7 +173,7 @@ TEST_CASE("generation: greedy and drawn sequences, and where they stop") {
     CHECK(greedy.tokens == Ids(all.begin() + 2, all.end()));
     CHECK(greedy.score == doctest::Approx(score));
     CHECK(!greedy.finished);
-    // Ends with the first of those.
+    // Ends with the first of these tokens.
     const std::int64_t fourth = greedy.tokens[3];
     const GeneratedSequence ended = generate(model, prompt, {.max_new_tokens = 12, .eos_token_id = {fourth}})[0];
     CHECK(ended.tokens.back() == fourth);
@@ -195,7 +195,7 @@ TEST_CASE("generation: greedy and drawn sequences, and where they stop") {
     CHECK(some[0].tokens != some[1].tokens);
     GenerationOptions one = drawn;
     one.num_return_sequences = 1;
-    CHECK(generate(model, prompt, one)[0].tokens == some[0].tokens);  // a stream for each
+    CHECK(generate(model, prompt, one)[0].tokens == some[0].tokens);  // a random stream for each sequence
     one.seed = 8;
     CHECK(generate(model, prompt, one)[0].tokens != some[0].tokens);
     CHECK(generate(model, prompt, {.max_new_tokens = 0})[0].tokens.empty());
@@ -210,7 +210,7 @@ TEST_CASE("generation: greedy and drawn sequences, and where they stop") {
         ValueError);
 }
 
-TEST_CASE("generation: of equal tokens exactly as many are left as are asked for, the lower ids first") {
+TEST_CASE("generation: with equal scores exactly the requested number remains, lower ids first") {
     const std::vector<float> equal(6, 0.5F), two{1, 3, 0, 3, 3, 1};
     const auto left = [](const std::vector<float>& logits, GenerationOptions options) {
         options.do_sample = true;
@@ -224,20 +224,20 @@ TEST_CASE("generation: of equal tokens exactly as many are left as are asked for
     CHECK(left(equal, {.top_p = 0.5}) == FlatIndices{0, 1, 2});
     CHECK(left(equal, {.top_p = 1e-9}) == FlatIndices{0});
     CHECK(left(equal, {.top_k = 3, .top_p = 0.5}) == FlatIndices{0, 1});
-    CHECK(left(equal, {.min_p = 1}).size() == 6);  // a bound, not a number
+    CHECK(left(equal, {.min_p = 1}).size() == 6);  // a threshold, not a number
     CHECK(left({0, kInfinity, -kInfinity, kInfinity}, {.top_k = 1}) == FlatIndices{1});
-    // A vocabulary of which most is never sorted.
+    // A vocabulary that is only partially sorted.
     std::vector<float> many(5000);
     for (std::size_t i = 0; i < many.size(); ++i) many[i] = static_cast<float>((i * 37) % 50);
     FlatIndices first;
     for (std::size_t i = 0; i < many.size() && first.size() < 70; ++i)
         if (many[i] == 49) first.push_back(i);
     CHECK(left(many, {.top_k = 70}) == first);
-    // A temperature that takes quotients out of the range of a float.
+    // A temperature for which quotients overflow a float.
     CHECK(left({-3, -2, -2.5F}, {.temperature = 1e-45}) == FlatIndices{1});
 }
 
-TEST_CASE("generation: a NaN is refused, and so are tokens outside of the vocabulary") {
+TEST_CASE("generation: NaN is refused, and so are tokens outside of the vocabulary") {
     const auto of = [](std::vector<float> logits) {
         return [logits](std::span<const std::int64_t>) { return logits; };
     };
@@ -259,8 +259,8 @@ TEST_CASE("generation: a NaN is refused, and so are tokens outside of the vocabu
     CHECK(generate(three, Ids{0}, {.max_new_tokens = 2, .eos_token_ids = {2}})[0].tokens == Ids{2});
 }
 
-TEST_CASE("generation: stop strings, text and tokens as they come") {
-    // Writes a text of bytes, whatever stands before.
+TEST_CASE("generation: stop strings, streamed text and tokens") {
+    // Generates a text byte by byte, whatever the prompt.
     const std::string whole = "ab\u00e9 the end. more";
     const auto spelled = [&](std::size_t prompt) {
         return [&whole, prompt](std::span<const std::int64_t> tokens) {
@@ -304,7 +304,7 @@ TEST_CASE("generation: stop strings, text and tokens as they come") {
     CHECK(pieces[2].empty());  // half of a character
     CHECK(pieces[3] == "\u00e9");
     CHECK(pieces[4] == " ");
-    CHECK(pieces[7].empty());  // "e", with which a stop string begins
+    CHECK(pieces[7].empty());  // "e", the beginning of a stop string
     CHECK(pieces[8] == "e ");
     // A callback ends its own sequence.
     std::vector<std::size_t> sequences;
@@ -324,7 +324,7 @@ TEST_CASE("generation: stop strings, text and tokens as they come") {
     CHECK(beam.text == "ab\u00e9 the ");
 }
 
-TEST_CASE("generation: prompts of different lengths, and functions of tensors, as one after the other") {
+TEST_CASE("generation: prompts of different lengths, and tensor functions, match sequential calls") {
     const auto model = [](std::span<const std::int64_t> tokens) { return table_model(tokens, 9); };
     const std::vector<Ids> prompts{{3, 1}, {2}, {3, 1, 4}, {5, 5}};
     for (const GenerationOptions& options : {GenerationOptions{.max_new_tokens = 6, .eos_token_id = {0}},
@@ -343,7 +343,7 @@ TEST_CASE("generation: prompts of different lengths, and functions of tensors, a
     CHECK(some[0].tokens == generate(model, prompts[0], drawn)[0].tokens);
     CHECK(some[0].tokens != some[1].tokens);
     CHECK(generate(model, std::vector<Ids>{}, {}).empty());
-    // Logits of a tensor, at each place or at the last one.
+    // Logits from a tensor, at each position or at the last one.
     const auto rows = [&](const Tensor& tokens, bool each_place) {
         const Ids all = tokens.to_vector<std::int64_t>();
         const std::int64_t length = tokens.size(1);
@@ -383,7 +383,7 @@ TEST_CASE("generation: prompts of different lengths, and functions of tensors, a
     CHECK_THROWS_AS((void)generate(table, Ids{}, {}), ValueError);
 }
 
-TEST_CASE("generation: as many beams as there are sequences find the best of all") {
+TEST_CASE("generation: with as many beams as sequences, beam search finds the best one") {
     constexpr std::int64_t kEnd = 0;
     for (const std::size_t vocabulary : {3U, 4U})
         for (const double length_penalty : {0.0, 1.0, 2.0}) {
@@ -422,7 +422,7 @@ TEST_CASE("generation: as many beams as there are sequences find the best of all
         }
 }
 
-TEST_CASE("generation: an end that is none of the best beams is not kept") {
+TEST_CASE("generation: an end token outside of the best beams is dropped") {
     const auto model = [](std::span<const std::int64_t>) {
         return std::vector<float>{std::log(0.35F), std::log(0.2F), std::log(0.3F), std::log(0.15F)};
     };
@@ -433,7 +433,7 @@ TEST_CASE("generation: an end that is none of the best beams is not kept") {
     CHECK(got[1].tokens == Ids{2, 0});  // not {1}, which was third
 }
 
-TEST_CASE("generation: few beams go on from the right parents, and may stop early") {
+TEST_CASE("generation: few beams continue from the right parents, and may stop early") {
     const Ids prompt{2, 5};
     std::vector<std::vector<std::int64_t>> before;
     const NextLogits next = [&](const GenerationStep& step) {
@@ -466,7 +466,7 @@ TEST_CASE("generation: few beams go on from the right parents, and may stop earl
     const auto some = generate(next, prompt, drawn);
     before.clear();
     CHECK(generate(next, prompt, drawn)[0].tokens == some[0].tokens);
-    // One beam is the greedy sequence, or better.
+    // Beam search with one beam is the greedy sequence, or better.
     const auto greedy = generate([](std::span<const std::int64_t> tokens) { return table_model(tokens, 11); }, prompt,
                                  {.max_new_tokens = 9});
     const auto beams = generate([](std::span<const std::int64_t> tokens) { return table_model(tokens, 11); }, prompt,

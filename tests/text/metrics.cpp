@@ -1,4 +1,4 @@
-// Metrics of texts against definitions in plain code, and figures that sacreBLEU and rouge-score give.
+// Text metrics compared with plain implementations of their definitions, and with results of sacreBLEU and rouge-score.
 #include <declivity/text/metrics.hpp>
 
 #include <algorithm>
@@ -24,7 +24,7 @@ Tokens random_tokens(data::Random& random, std::int64_t longest, std::int64_t ki
     return out;
 }
 
-/// By the recursion of the definition.
+/// Recursive definition.
 std::int64_t plain_distance(const Tokens& a, const Tokens& b, std::size_t i, std::size_t k) {
     if (i == a.size() || k == b.size()) return static_cast<std::int64_t>(a.size() - i + b.size() - k);
     const std::int64_t both = plain_distance(a, b, i + 1, k + 1) + (a[i] == b[k] ? 0 : 1);
@@ -37,7 +37,7 @@ std::size_t plain_lcs(const Tokens& a, const Tokens& b, std::size_t i, std::size
     return std::max(plain_lcs(a, b, i + 1, k), plain_lcs(a, b, i, k + 1));
 }
 
-/// Matches of n-grams: each of the hypothesis takes one of the reference that is still there.
+/// Clipped n-gram matches: each one of the hypothesis consumes one of the reference.
 std::pair<double, double> plain_ngrams(const Tokens& hypothesis, Tokens reference, std::size_t n) {
     const auto ngrams = [&](const Tokens& tokens) {
         std::vector<Tokens> out;
@@ -60,7 +60,7 @@ std::pair<double, double> plain_ngrams(const Tokens& hypothesis, Tokens referenc
 
 }  // namespace
 
-TEST_CASE("metrics: edits") {
+TEST_CASE("metrics: edit distance") {
     data::Random random(6, 0, 0, data::Purpose::user);
     for (int round = 0; round < 60; ++round) {
         const Tokens a = random_tokens(random, 7, 3), b = random_tokens(random, 7, 3);
@@ -85,7 +85,7 @@ TEST_CASE("metrics: edits") {
     CHECK_THROWS_AS((void)word_error_rate(said, std::vector<std::string>{"", ""}), ValueError);
 }
 
-TEST_CASE("metrics: BLEU against its definition") {
+TEST_CASE("metrics: BLEU matches its definition") {
     data::Random random(8, 0, 0, data::Purpose::user);
     for (int round = 0; round < 40; ++round) {
         std::vector<Tokens> hypotheses;
@@ -117,7 +117,7 @@ TEST_CASE("metrics: BLEU against its definition") {
     }
 }
 
-TEST_CASE("metrics: figures of sacreBLEU 2.6") {
+TEST_CASE("metrics: BLEU matches sacreBLEU 2.6") {
     const Tokens hypothesis = split_whitespace("the cat the cat on the mat");
     const std::vector<Tokens> references{split_whitespace("the cat is on the mat"),
                                          split_whitespace("there is a cat on the mat now")};

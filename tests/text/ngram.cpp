@@ -1,4 +1,4 @@
-// n-gram models against their formulas, counted in plain code.
+// n-gram models compared with their formulas in plain code.
 #include <declivity/text/ngram.hpp>
 
 #include <algorithm>
@@ -33,7 +33,7 @@ std::vector<Ids> random_sequences(std::uint64_t seed, int count) {
     return out;
 }
 
-/// Interpolated Kneser-Ney as Chen and Goodman modified it, straight from its formulas.
+/// Interpolated modified Kneser-Ney (Chen and Goodman), directly from its formulas.
 class PlainKneserNey {
   public:
     PlainKneserNey(const std::vector<Ids>& sequences, std::size_t order) : order_(order), counts_(order) {
@@ -47,7 +47,7 @@ class PlainKneserNey {
                                          all.begin() + static_cast<std::ptrdiff_t>(end))];
         }
     }
-    /// The count of an n-gram: how often it is there, or how many different tokens stand before it.
+    /// The count of an n-gram: its frequency, or the number of distinct preceding tokens.
     [[nodiscard]] double count(const Ids& ngram) const {
         const std::size_t n = ngram.size();
         if (n == order_ || ngram[0] == kBegin)
@@ -102,7 +102,7 @@ double sum_of(const NgramModel& model, const Ids& context) {
 
 }  // namespace
 
-TEST_CASE("ngram: Kneser-Ney by its formulas") {
+TEST_CASE("ngram: Kneser-Ney matches its formulas") {
     const std::vector<Ids> sequences = random_sequences(3, 60);
     for (const int order : {1, 2, 3}) {
         NgramModel model(kVocabulary, {.order = order, .bos_id = kBegin, .eos_id = kEnd});
@@ -121,7 +121,7 @@ TEST_CASE("ngram: Kneser-Ney by its formulas") {
     }
 }
 
-TEST_CASE("ngram: probabilities come to one in each context, and none is zero") {
+TEST_CASE("ngram: probabilities sum to one in each context, and none is zero") {
     const std::vector<Ids> sequences = random_sequences(4, 40);
     for (const NgramSmoothing smoothing : {NgramSmoothing::kneser_ney, NgramSmoothing::add_k, NgramSmoothing::backoff})
         for (const int order : {1, 2, 4, 8})
@@ -129,8 +129,8 @@ TEST_CASE("ngram: probabilities come to one in each context, and none is zero") 
                 NgramOptions options{.order = order, .smoothing = smoothing, .k = 0.3};
                 if (marked) options.bos_id = kBegin, options.eos_id = kEnd;
                 NgramModel model(kVocabulary, options);
-                CHECK(sum_of(model, {1}) == doctest::Approx(1));  // also before anything was counted
-                model.train(std::span(sequences).first(3));       // so few that no discount can be estimated
+                CHECK(sum_of(model, {1}) == doctest::Approx(1));  // also before training
+                model.train(std::span(sequences).first(3));       // too few to estimate discounts
                 CHECK(sum_of(model, {}) == doctest::Approx(1));
                 model.train(std::span(sequences).subspan(3));
                 for (const Ids& context :
@@ -162,7 +162,7 @@ TEST_CASE("ngram: add-k and backoff by hand") {
     CHECK(std::exp(back.log_probability(2, Ids{2})) == doctest::Approx(p2));  // nothing followed 2
 }
 
-TEST_CASE("ngram: what was learned is less perplexing, and is written again") {
+TEST_CASE("ngram: training data has a lower perplexity, and is generated again") {
     std::vector<Ids> sequences;
     for (int i = 0; i < 30; ++i) sequences.push_back({1, 2, 3, i % 2 == 0 ? 4 : 5, 6});
     for (const NgramSmoothing smoothing :
@@ -173,7 +173,7 @@ TEST_CASE("ngram: what was learned is less perplexing, and is written again") {
         CHECK(model.perplexity(sequences) < 1.5);
         CHECK(model.perplexity(std::vector<Ids>{{6, 5, 4, 3}}) > 5);
         const std::vector<double> of_one = model.log_probabilities(sequences[0]);
-        CHECK(of_one.size() == 6);  // the end, too
+        CHECK(of_one.size() == 6);  // including the end token
         CHECK(model.perplexity({&sequences[0], 1}) ==
               doctest::Approx(std::exp(-std::accumulate(of_one.begin(), of_one.end(), 0.0) / 6)));
         data::Random random(1, 0, 0, data::Purpose::draw);
@@ -190,7 +190,7 @@ TEST_CASE("ngram: what was learned is less perplexing, and is written again") {
     }
 }
 
-TEST_CASE("ngram: copies are their own, files are read again, damaged ones refused") {
+TEST_CASE("ngram: copies are independent, files round trip, damaged ones are refused") {
     NgramModel model(kVocabulary, {.order = 3, .bos_id = kBegin});
     model.train(random_sequences(5, 20));
     const NgramModel copy = model;

@@ -1,5 +1,5 @@
-// Regular expressions of tokenizer.json: whatever a pattern is, it is refused by name or matching ends, and matches lie
-// in order, on the bounds of characters.
+// Regular expressions of tokenizer.json: any pattern is refused by name or its matching terminates, and matches are
+// ordered and on character boundaries.
 #include "text/regex.hpp"
 
 #include <string>
@@ -15,7 +15,7 @@ using namespace declivity::text;
 
 namespace {
 
-/// The error for a pattern, or for a match. Empty if there is nothing wrong.
+/// The error of a pattern, or of a match; empty without one.
 std::string refusal(const std::string& pattern, const std::string& text = "") {
     try {
         Regex(pattern).for_each(text, [](text::Range) {});
@@ -55,13 +55,13 @@ TEST_CASE("regex: characters are not split") {
     CHECK(matches(R"(\\C)", "\\C") == std::vector<std::string>{"\\C"});
 }
 
-TEST_CASE("regex: a match neither ends before it begins nor begins within the one before") {
+TEST_CASE("regex: a match neither ends before its start nor begins within the previous one") {
     CHECK(matches(R"(a\Kb)", "abab") == std::vector<std::string>{"b", "b"});
-    // The begin is moved behind the end, by a call of a group from a lookahead.
+    // K in a group called from a lookahead moves the start after the end.
     says(refusal(R"((?(DEFINE)(?<k>ab\K))(?=(?&k)))", "xababab"), "expected a match");
     for (const char* pattern : {R"((?=ab\K))", R"((?<=a\K)b)", R"((?=(?<k>a\K))\g<k>)",
                                 R"((?(DEFINE)(?<k>ab\K))(?=(?&k)))", R"((?(DEFINE)(?<k>a\K))(?<=(?&k))b)"})
-        (void)refusal(pattern, "abababab");  // it ends
+        (void)refusal(pattern, "abababab");  // must terminate
     CHECK(matches("", "ab").size() == 3);
     CHECK(matches("a*", "baac") == std::vector<std::string>{"", "aa", ""});
 }
@@ -76,12 +76,12 @@ TEST_CASE("regex: verbs, settings and callouts of PCRE2 are not supported") {
     CHECK(matches(R"([(*]+)", "a(*b") == std::vector<std::string>{"(*"});
 }
 
-TEST_CASE("regex: backtracking and recursion end with an error that names the pattern") {
+TEST_CASE("regex: excessive backtracking and recursion are errors that name the pattern") {
     says(refusal("(?:a+)+$", std::string(60, 'a') + "b"), "Regex: '(?:a+)+$' on a text of 61 bytes: match limit");
     says(refusal("(a|aa)+$", std::string(100, 'a') + "b"), "Regex: '(a|aa)+$'");
     says(refusal(R"((?<r>a\g<r>?b|\g<r>c))", std::string(100, 'a')), "Regex: ");
     CHECK(!refusal("(?:(?R))", "a").empty());
-    // Groups that stay open take memory, which is limited as well.
+    // Open groups take memory, which is limited as well.
     const std::string deep = refusal(R"((?<r>\(\g<r>*\)))", std::string(4'000'000, '('));
     CHECK((deep.empty() || deep.find("limit") != std::string::npos));
     CHECK(matches(R"(\((?:[^()]|(?R))*\))", "a(b(c)d)e") == std::vector<std::string>{"(b(c)d)"});

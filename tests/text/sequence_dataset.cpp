@@ -33,7 +33,7 @@ std::vector<std::int64_t> field(const data::Dataset& set, std::int64_t index, co
 
 }  // namespace
 
-TEST_CASE("windows: inputs, and targets moved by one, from memory and from files") {
+TEST_CASE("windows: inputs, and targets shifted by one, from memory and from files") {
     const TempFolder folder;
     for (const std::int64_t largest : std::initializer_list<std::int64_t>{200, 65535, 65536, 4000000000})
         for (const std::int64_t length : std::initializer_list<std::int64_t>{1, 7, 10})
@@ -68,7 +68,7 @@ TEST_CASE("windows: inputs, and targets moved by one, from memory and from files
     CHECK(!std::filesystem::exists(folder / "other"));
 }
 
-TEST_CASE("windows: batches depend on the seed, not on threads, and each window comes once") {
+TEST_CASE("windows: batches depend on the seed, not on threads, and each window occurs once") {
     const TempFolder folder;
     write_tokens(folder / "tokens", tokens(1001, 60000));
     const WindowDataset set(folder / "tokens", {.length = 10});
@@ -97,7 +97,7 @@ TEST_CASE("windows: batches depend on the seed, not on threads, and each window 
     CHECK(all == ordered);
 }
 
-TEST_CASE("windows: a corpus becomes a file of tokens") {
+TEST_CASE("windows: a corpus is converted to a token file") {
     const TempFolder folder;
     const Tokenizer tokenizer = byte_tokenizer({"<end>"});
     CHECK(write_tokens(folder / "tokens", Corpus{"ab", "", "c"}, tokenizer, {.separator = 0}) == 6);
@@ -120,7 +120,7 @@ TEST_CASE("windows: damaged files are refused") {
     CHECK_THROWS_AS(WindowDataset(folder / "none"), IoError);
 }
 
-TEST_CASE("sequences: padded with masks and lengths, like with like") {
+TEST_CASE("sequences: padded with masks and lengths, bucketed by length") {
     std::vector<std::vector<std::int64_t>> sequences;
     std::vector<std::int64_t> labels;
     for (std::int64_t i = 0; i < 50; ++i) {
@@ -149,7 +149,7 @@ TEST_CASE("sequences: padded with masks and lengths, like with like") {
         examples += batch.size;
     }
     CHECK(examples == 50);
-    CHECK(padding < 250);  // without buckets there are some 500
+    CHECK(padding < 250);  // without buckets it is about 500
     CHECK(SequenceDataset(sequences).fields().size() == 1);
     CHECK_THROWS_AS(SequenceDataset(sequences, {1}), ValueError);
     const data::Collate wrong = data::pad({.values = {{"tokens", 0}}, .masks_of = {"label"}});

@@ -1,5 +1,5 @@
-// Tokenizers against tokenizer_facts.json, which tests/peers/text/small_facts.py made with the Python package, and what
-// such a table does not show.
+// Tokenizers compared with tokenizer_facts.json, made by tests/peers/text/small_facts.py with the Python package, and
+// properties that such a table does not show.
 #include <declivity/text/tokenizer.hpp>
 
 #include <fstream>
@@ -40,7 +40,7 @@ void compare(const Encoding& got, const Json& wanted, const std::vector<std::str
     CHECK(got.attention_mask == std::vector<std::int64_t>(got.size(), 1));
     REQUIRE(got.offsets.size() == wanted.at("offsets").size());
     for (std::size_t i = 0; i < got.size(); ++i) {
-        Offsets span = got.offsets[i];  // in bytes, and the package's in characters
+        Offsets span = got.offsets[i];  // in bytes; the package's offsets are in characters
         if (got.sequence_ids[i] >= 0) span = in_characters(texts[static_cast<std::size_t>(got.sequence_ids[i])], span);
         CHECK(Json{span.begin, span.end} == wanted.at("offsets")[i]);
     }
@@ -58,7 +58,7 @@ std::string random_text(data::Random& random, std::int64_t pieces) {
 
 }  // namespace
 
-TEST_CASE("tokenizer: small tokenizers give what the package gives") {
+TEST_CASE("tokenizer: small tokenizers match the package") {
     for (const Json& fact : all_facts()) {
         const std::string name = fact.at("name");
         CAPTURE(name);
@@ -81,7 +81,7 @@ TEST_CASE("tokenizer: small tokenizers give what the package gives") {
     }
 }
 
-TEST_CASE("tokenizer: offsets lie in the text, in order, and cover byte-level text") {
+TEST_CASE("tokenizer: offsets are within the text, ordered, and cover byte-level text") {
     data::Random random(3, 0, 0, data::Purpose::user);
     for (const char* name : {"gpt2", "llama3", "bert", "unigram", "llama2", "words"}) {
         const Tokenizer tokenizer = small(name);
@@ -101,11 +101,11 @@ TEST_CASE("tokenizer: offsets lie in the text, in order, and cover byte-level te
     }
 }
 
-TEST_CASE("tokenizer: what is not valid UTF-8 reads as U+FFFD") {
+TEST_CASE("tokenizer: invalid UTF-8 reads as U+FFFD") {
     const Tokenizer tokenizer = byte_tokenizer();
     CHECK(tokenizer.decode(tokenizer.ids("a\xFF"
                                          "b")) == "a\uFFFDb");
-    // Each maximal part of a character is one (Unicode, 3.9).
+    // One U+FFFD for each maximal subpart of a character (Unicode, 3.9).
     CHECK(tokenizer.decode(tokenizer.ids("\xF0\x9F\x91z\xE2\x82\xC3")) == "\uFFFDz\uFFFD\uFFFD");
     CHECK(tokenizer.decode(tokenizer.ids("\xC0\x80\xED\xA0\x80")) == "\uFFFD\uFFFD\uFFFD\uFFFD\uFFFD");
     CHECK(tokenizer
@@ -117,7 +117,7 @@ TEST_CASE("tokenizer: what is not valid UTF-8 reads as U+FFFD") {
     CHECK_THROWS_AS((void)in_characters("ab", {1, 3}), ValueError);
 }
 
-TEST_CASE("tokenizer: bytes come back as they are") {
+TEST_CASE("tokenizer: bytes round trip") {
     const Tokenizer tokenizer = byte_tokenizer({"<pad>"});
     CHECK(tokenizer.vocab_size() == 257);
     const std::string text = "any téxt: 中 \n\t\x01 👍";
@@ -128,11 +128,11 @@ TEST_CASE("tokenizer: bytes come back as they are") {
           std::vector<std::int64_t>{*tokenizer.token_to_id("a"), 0, *tokenizer.token_to_id("b")});
 }
 
-TEST_CASE("tokenizer: pieces that are met again give the same tokens, and long ones, too") {
+TEST_CASE("tokenizer: cached pieces give the same tokens, and so do long ones") {
     const Tokenizer tokenizer = small("gpt2"), fresh = small("gpt2");
     data::Random random(5, 0, 0, data::Purpose::user);
     for (int round = 0; round < 40; ++round) {
-        // Without spaces: one long piece, whose merges come from a queue; its parts come from a table.
+        // Without spaces: one long piece, whose merges use a queue; its parts are cached.
         std::string text;
         for (std::int64_t i = 0; i < 1 + random.below(400); ++i) text += "thehellinganorw"[random.below(15)];
         const std::vector<std::int64_t> once = tokenizer.ids(text);
@@ -171,7 +171,7 @@ TEST_CASE("tokenizer: pairs are merged by rank, from the left") {
     }
 }
 
-TEST_CASE("tokenizer: dropout leaves merges out by its seed alone") {
+TEST_CASE("tokenizer: dropout of merges depends only on its seed") {
     Json description;
     for (const Json& fact : all_facts())
         if (fact.at("name") == "gpt2") description = fact.at("tokenizer");
@@ -187,7 +187,7 @@ TEST_CASE("tokenizer: dropout leaves merges out by its seed alone") {
     CHECK(plain.ids(text, {.dropout_seed = 1}) == plain.ids(text));
 }
 
-TEST_CASE("tokenizer: truncation keeps what was cut off, and padding fills up") {
+TEST_CASE("tokenizer: truncation keeps the overflow, and padding") {
     Tokenizer tokenizer = small("bert");
     tokenizer.set_truncation(Truncation{.max_length = 5, .stride = 1});
     const Encoding cut = tokenizer.encode("the hello is the hello is do");
@@ -202,7 +202,7 @@ TEST_CASE("tokenizer: truncation keeps what was cut off, and padding fills up") 
     CHECK(joined(cut.overflowing[1]) == "[CLS] hello is do [SEP]");
     tokenizer.set_truncation(Truncation{.max_length = 5, .direction = Side::left});
     CHECK(joined(tokenizer.encode("the hello is the hello is do")) == "[CLS] hello is do [SEP]");
-    // A pair: the longer one is cut first; what is left is shared.
+    // A pair: the longer one is truncated first; the rest is shared.
     tokenizer.set_truncation(Truncation{.max_length = 7});
     CHECK(joined(tokenizer.encode("the", "is is is is is")) == "[CLS] the [SEP] is is is [SEP]");
     CHECK(joined(tokenizer.encode("the the the the", "is is is is is")) == "[CLS] the the [SEP] is is [SEP]");
@@ -237,14 +237,14 @@ TEST_CASE("tokenizer: truncation keeps what was cut off, and padding fills up") 
     CHECK(tokenizer.padding()->length == 4);
 }
 
-TEST_CASE("tokenizer: added tokens are found first, the longest one of several") {
+TEST_CASE("tokenizer: added tokens are matched first, the longest one of several") {
     const Tokenizer plain = small("gpt2");
     Tokenizer tokenizer = plain;
     const std::int64_t size = tokenizer.vocab_size();
     CHECK(tokenizer.add_tokens(
               std::vector<AddedToken>{{.content = "hell"}, {.content = "hello th"}, {.content = "the"}}) == 1);
     CHECK(tokenizer.vocab_size() == size + 1);
-    CHECK(plain.vocab_size() == size);  // copies are their own
+    CHECK(plain.vocab_size() == size);  // copies are independent
     CHECK(tokenizer.encode("a hello there").tokens == std::vector<std::string>{"a", "Ġ", "hello th", "e", "r", "e"});
     CHECK(tokenizer.add_special_tokens({"<x>"}) == 1);
     CHECK(tokenizer.token_to_id("<x>") == size + 1);
@@ -258,7 +258,7 @@ TEST_CASE("tokenizer: added tokens are found first, the longest one of several")
     CHECK(words.encode("ab abc <l> ab").tokens == std::vector<std::string>{"ab", "[UNK]", " <l> ", "ab"});
 }
 
-TEST_CASE("tokenizer: a stream gives characters when they are whole, and all of the text in the end") {
+TEST_CASE("tokenizer: a stream returns complete characters, and all of the text at the end") {
     data::Random random(9, 0, 0, data::Purpose::user);
     for (const char* name : {"gpt2", "llama2", "bert", "unigram"}) {
         const Tokenizer tokenizer = small(name);
@@ -278,7 +278,7 @@ TEST_CASE("tokenizer: a stream gives characters when they are whole, and all of 
     CHECK(stream.step(*byte_tokenizer().token_to_id("©")) == "é");
 }
 
-TEST_CASE("tokenizer: errors in words") {
+TEST_CASE("tokenizer: error messages") {
     const Tokenizer words = Tokenizer::from_json(
         R"({"model":{"type":"WordLevel","vocab":{"a":0},"unk_token":"?"},"pre_tokenizer":{"type":"Whitespace"}})");
     CHECK(words.ids("a a") == std::vector<std::int64_t>{0, 0});

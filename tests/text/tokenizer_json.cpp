@@ -1,4 +1,4 @@
-// tokenizer.json: what is malformed is refused with file, byte and JSON pointer.
+// tokenizer.json: malformed files are refused with file, byte and JSON pointer.
 #include <fstream>
 #include <string>
 
@@ -18,7 +18,7 @@ using Json = nlohmann::json;
 
 namespace {
 
-/// What is said of a text, and where. Empty if it is read.
+/// The error and its location; empty without one.
 std::string refusal(const std::string& json) {
     try {
         (void)Tokenizer::from_json(json, "t.json");
@@ -41,7 +41,7 @@ void says(const std::string& json, const std::string& what) {
 
 }  // namespace
 
-TEST_CASE("tokenizer.json: places are named") {
+TEST_CASE("tokenizer.json: errors have a location") {
     CHECK(refusal(with(R"("decoder":null)")).empty());
     says("{", "t.json: at byte 1: not valid JSON");
     says("[1]", "the whole: expected an object, got array");
@@ -95,16 +95,16 @@ TEST_CASE("tokenizer.json: places are named") {
          "/truncation/stride: expected a stride below");
     says(with(R"("padding":{"strategy":"Shortest"})"), "/padding/strategy: expected BatchLongest");
     says(with(R"("decoder":)" + std::string(100, '[') + std::string(100, ']')), "nested deeper than 64 levels");
-    // Of two members of one name the last one counts, in errors as well.
+    // The last one of duplicate members counts, also in errors.
     says(R"({"model":1,"model":{"type":2}})", "at byte 27: /model/type: expected a string");
 }
 
-TEST_CASE("tokenizer.json: an id stands for one token, so that what is saved is read again") {
+TEST_CASE("tokenizer.json: an id is unique, so that saved files load") {
     says(R"({"model":{"type":"BPE","vocab":{"a":0,"b":1,"ab":1},"merges":[["a","b"]]}})",
          "expected an id for each token, got 1 for 'ab' and 'b'");
     says(R"({"model":{"type":"WordPiece","vocab":{"a":0,"b":0}}})", "/model/vocab/b: expected an id for each token");
     says(R"({"model":{"type":"WordLevel","vocab":{"a":7,"b":7}}})", "expected an id for each token, got 7");
-    // With gaps between the ids, an added token takes none of the model's.
+    // With gaps between the ids, an added token uses none of the model's.
     const Tokenizer gaps = Tokenizer::from_json(
         R"({"model":{"type":"WordLevel","unk_token":"a","vocab":{"a":0,"b":2}},"added_tokens":[{"content":"x"}]})");
     CHECK(gaps.token_to_id("x") == 3);
@@ -123,7 +123,7 @@ TEST_CASE("tokenizer.json: padding has a limit") {
     CHECK_THROWS_AS(tokenizer.set_padding(Padding{.pad_to_multiple_of = INT32_MAX}), ValueError);
 }
 
-TEST_CASE("tokenizer.json: changes that double a text again and again end") {
+TEST_CASE("tokenizer.json: exponentially growing replacements end with an error") {
     const auto repeated = [](const std::string& part, int count) {
         std::string out;
         for (int i = 0; i < count; ++i) out += (i > 0 ? "," : "") + part;
@@ -157,8 +157,8 @@ TEST_CASE("tokenizer.json: changes that double a text again and again end") {
         with(
             R"("added_tokens":[{"content":"aaaa","normalized":true}],"normalizer":{"type":"Sequence","normalizers":[)" +
             repeated(grows, 60) + "]}"),
-        "/added_tokens: Tokenizer: expected changes");
-    // A template of many texts, each with pieces that were cut off.
+        "/added_tokens: Tokenizer: expected a normalized text");
+    // A template of many texts, each with overflowing pieces.
     const auto of_template = [&](const std::string& single) {
         return with(
             R"("truncation":{"max_length":1,"stride":0},"post_processor":{"type":"TemplateProcessing","pair":[],)"
@@ -168,12 +168,12 @@ TEST_CASE("tokenizer.json: changes that double a text again and again end") {
     refused(of_template(repeated(R"({"Sequence":{"id":"A","type_id":0}})", 16)), encode);
     says(of_template(repeated(R"({"Sequence":{"id":"A","type_id":0}})", 17)), "at most 16 texts");
     says(of_template(repeated(R"({"SpecialToken":{"id":"x","type_id":0}})", 100)), "at most 65536 special tokens");
-    // Pieces that begin one token after the other.
+    // Pieces that begin one token after another.
     refused(with(R"("truncation":{"max_length":50000,"stride":49999})"),
             [](const Tokenizer& tokenizer) { (void)tokenizer.encode(std::string(200'000, 'a')); });
     const Tokenizer sliding = Tokenizer::from_json(with(R"("truncation":{"max_length":4,"stride":3})"));
     CHECK(sliding.encode("aaaaaaaa").overflowing.size() == 4);
-    // Tokens that are compared with each place of a text.
+    // Tokens that are compared at each position of a text.
     const std::string token(5000, 'a');
     says(R"({"model":{"type":"Unigram","vocab":[[")" + token + "\",0]]}}",
          "/model/vocab/0/0: expected a token of at most 4096");
@@ -182,13 +182,13 @@ TEST_CASE("tokenizer.json: changes that double a text again and again end") {
     says(with(R"("added_tokens":[{"content":")" + token + "\"}]"), "/added_tokens/0/content: expected a token");
 }
 
-TEST_CASE("tokenizer.json: mini-fuzz") {
+TEST_CASE("tokenizer.json: fuzzed files") {
     const TempFolder folder;
     const auto path = folder / "tokenizer.json";
     std::ifstream in(source_folder() / "text/tokenizer_facts.json");
     for (const Json& item : Json::parse(in)) {
         Json description = item.at("tokenizer");
-        // Without most of the vocabulary: what is damaged is then the structure.
+        // Without most of the vocabulary, so that the structure is damaged.
         if (Json& vocab = description["model"]["vocab"]; vocab.is_object() && vocab.size() > 60) {
             description["model"]["merges"] = {"t h", "th e"};
             vocab = {{"t", 0}, {"h", 1}, {"e", 2}, {"th", 3}, {"the", 4}, {"<unk>", 5}};
@@ -199,7 +199,7 @@ TEST_CASE("tokenizer.json: mini-fuzz") {
             try {
                 (void)tokenizer.decode(tokenizer.ids("the hello [CLS] é 中 <s>"));
                 (void)tokenizer.encode("the", "hello");
-            } catch (const ValueError&) {  // no unknown token, or truncation to nothing
+            } catch (const ValueError&) {  // no unknown token, or truncation to 0
             }
         };
         const Bytes valid(json.begin(), json.end());
@@ -211,7 +211,7 @@ TEST_CASE("tokenizer.json: mini-fuzz") {
     }
 }
 
-TEST_CASE("tokenizer.json: patterns of Oniguruma mean the same in PCRE2") {
+TEST_CASE("tokenizer.json: Oniguruma patterns have the same meaning in PCRE2") {
     const auto matches = [](const char* pattern, std::string_view text) {
         std::string out;
         Regex(pattern).for_each(text, [&](text::Range match) {
@@ -219,10 +219,10 @@ TEST_CASE("tokenizer.json: patterns of Oniguruma mean the same in PCRE2") {
         });
         return out;
     };
-    CHECK(matches(R"(\s)", "a\u180Eb\u0085c\u3000d") == "\u0085|\u3000|");  // PCRE2's has U+180E as well
+    CHECK(matches(R"(\s)", "a\u180Eb\u0085c\u3000d") == "\u0085|\u3000|");  // PCRE2's \s includes U+180E
     CHECK(matches(R"([^\S\n]+)", "a \n\u180E \t") == " | \t|");
     CHECK(matches(R"(\w+)", "e\u0301_Ⓐ² ①") == "e\u0301_Ⓐ²|");
-    CHECK(matches(R"(\h+)", "0aFg") == "0aF|");  // hexadecimal digits there, spaces here
+    CHECK(matches(R"(\h+)", "0aFg") == "0aF|");  // hexadecimal digits in Oniguruma, spaces in PCRE2
     CHECK(matches(R"(^b)", "a\nb") == "b|");     // always at each line
     CHECK(matches(R"((?m:.)+)", "a\nb") == "a\nb|");
     CHECK(matches(R"(x.)", "x\nxy") == "xy|");

@@ -1,4 +1,4 @@
-// Training of tokenizers against plain references that count everything anew in each step.
+// Training of tokenizers compared with plain references that recount everything in each step.
 #include <algorithm>
 #include <cmath>
 #include <fstream>
@@ -22,7 +22,7 @@ using namespace declivity::test;
 
 namespace {
 
-/// Words of few letters, so that pairs repeat and overlap, as "aaa" does.
+/// Words of few letters, so that pairs repeat and overlap, as in "aaa".
 Model::Counts random_words(std::uint64_t seed, std::int64_t letters) {
     data::Random random(seed, 0, 0, data::Purpose::user);
     Model::Counts out;
@@ -103,7 +103,7 @@ std::vector<std::string> lines() {
 
 }  // namespace
 
-TEST_CASE("training: merges are those of counting all pairs anew") {
+TEST_CASE("training: merges match those of recounting all pairs") {
     for (const std::uint64_t seed : {1U, 2U, 3U, 4U, 5U, 6U})
         for (const char* prefix : {"", "##"}) {
             const Model::Counts words = random_words(seed, seed % 2 == 0 ? 2 : 5);
@@ -118,7 +118,7 @@ TEST_CASE("training: merges are those of counting all pairs anew") {
         }
 }
 
-TEST_CASE("training: alphabets and lengths of tokens have limits") {
+TEST_CASE("training: limits of alphabet and token length") {
     const Model::Counts words{{"aaab", 10}, {"abc", 3}, {"xyz", 1}};
     const TrainedMerges few = train_merges(
         words, {.vocab_size = 100, .special_tokens = {"<s>"}, .initial_alphabet = {"q", "é"}, .limit_alphabet = 4}, "",
@@ -137,7 +137,7 @@ TEST_CASE("training: alphabets and lengths of tokens have limits") {
     CHECK_THROWS_AS(check_train_options({.n_sub_iterations = 0}), ValueError);
 }
 
-TEST_CASE("training: each kind of tokenizer reads back what it wrote, of a corpus and of files") {
+TEST_CASE("training: each kind of tokenizer round trips, trained on a corpus and on files") {
     const std::vector<std::string> all = lines();
     const TempFolder folder;
     {
@@ -156,7 +156,7 @@ TEST_CASE("training: each kind of tokenizer reads back what it wrote, of a corpu
                            const std::string& decoded) {
         CAPTURE(name);
         const Tokenizer tokenizer = train(all, {.vocab_size = vocab_size});
-        CHECK(train(files, {.vocab_size = vocab_size}).to_json() == tokenizer.to_json());  // the same every time
+        CHECK(train(files, {.vocab_size = vocab_size}).to_json() == tokenizer.to_json());  // reproducible
         CHECK(tokenizer.vocab_size() <= vocab_size);
         tokenizer.save(folder / "tokenizer.json");
         const Tokenizer again = Tokenizer::from_file(folder / "tokenizer.json");
@@ -176,7 +176,7 @@ TEST_CASE("training: each kind of tokenizer reads back what it wrote, of a corpu
     CHECK(pair.type_ids == std::vector<std::int64_t>{0, 0, 0, 1, 1});
 }
 
-TEST_CASE("training: options that make no sense are refused, by each kind of tokenizer") {
+TEST_CASE("training: invalid options are refused, by each kind of tokenizer") {
     const Corpus corpus({"some words", "and some more words"});
     using Train = Tokenizer (*)(const Corpus&, TrainOptions);
     for (const Train train : {Train(train_character), Train(train_word), Train(train_word_piece),
@@ -200,7 +200,7 @@ TEST_CASE("training: options that make no sense are refused, by each kind of tok
     CHECK(train_character(corpus, {.vocab_size = 5}).vocab_size() == 5);
 }
 
-TEST_CASE("training: a tokenizer of the same parts on another corpus") {
+TEST_CASE("training: retraining a tokenizer on another corpus") {
     const Tokenizer first = train_byte_level_bpe(lines(), {.vocab_size = 300});
     const Tokenizer other = first.train_new(
         {"zzz zzz zzz yyy"}, {.vocab_size = 261, .special_tokens = {"<pad>"}, .initial_alphabet = {"a"}});
@@ -210,7 +210,7 @@ TEST_CASE("training: a tokenizer of the same parts on another corpus") {
     CHECK(other.decode(other.ids("zzz yyy<pad>")) == "zzz yyy");
 }
 
-TEST_CASE("training: expectation and maximisation make a corpus more probable, and pruning keeps characters") {
+TEST_CASE("training: expectation maximisation increases the likelihood, and pruning keeps characters") {
     Model::Counts words;
     for (const std::string& line : lines())
         for (std::size_t begin = 0; begin < line.size();) {
@@ -243,7 +243,7 @@ TEST_CASE("training: expectation and maximisation make a corpus more probable, a
     CHECK(longer > 10);
     for (const char* character : {"l", "é", "â", "中", "'", "."})
         CHECK(std::ranges::any_of(pieces, [&](const auto& piece) { return piece.first == character; }));
-    // Characters alone, with the probabilities they have, are far worse.
+    // Characters alone, with their probabilities, are far worse.
     ScoredPieces characters{{"<unk>", 0}};
     std::map<std::string, double> counts;
     double all = 0;
@@ -258,7 +258,7 @@ TEST_CASE("training: expectation and maximisation make a corpus more probable, a
     CHECK(train_pieces(words, {.vocab_size = 400, .special_tokens = {"<unk>"}}, true).size() > 256);
 }
 
-TEST_CASE("training: the best segmentation is the best of all of them") {
+TEST_CASE("training: the best segmentation is the best of all") {
     data::Random random(17, 0, 0, data::Purpose::user);
     for (int round = 0; round < 30; ++round) {
         ScoredPieces pieces;
@@ -267,7 +267,7 @@ TEST_CASE("training: the best segmentation is the best of all of them") {
         const Unigram model({.unk_id = std::nullopt}, pieces);
         std::string text;
         for (std::int64_t i = 0; i < 1 + random.below(10); ++i) text += "abc"[random.below(3)];
-        // All segmentations, one after the other.
+        // All segmentations, recursively.
         const std::function<double(std::size_t)> best = [&](std::size_t at) {
             if (at == text.size()) return 0.0;
             double out = -1e300;

@@ -1,4 +1,4 @@
-// Characters: normal forms, categories and case, by examples of the Unicode standard and by what must hold of all.
+// Unicode: normal forms, categories and case, by examples of the standard and by properties of all characters.
 #include "text/unicode.hpp"
 
 #include <doctest/doctest.h>
@@ -33,10 +33,10 @@ TEST_CASE("unicode: normal forms") {
     all("2\u2075", "2\u2075", "2\u2075", "25", "25");
     all("\u1E9B\u0323", "\u1E9B\u0323", "\u017F\u0323\u0307", "\u1E69", "s\u0323\u0307");
     all("\uAC00\u11A8", "\uAC01", "\u1100\u1161\u11A8", "\uAC01", "\u1100\u1161\u11A8");
-    all("\u0958", "\u0915\u093C", "\u0915\u093C", "\u0915\u093C", "\u0915\u093C");  // is not composed again
+    all("\u0958", "\u0915\u093C", "\u0915\u093C", "\u0915\u093C", "\u0915\u093C");  // composition exclusion
     all("a\u0315\u0300\u05AE\u0062", "\u00E0\u05AE\u0315b", "a\u05AE\u0300\u0315b", "\u00E0\u05AE\u0315b",
         "a\u05AE\u0300\u0315b");
-    // A mark of the same class stands between.
+    // A mark of the same class is between.
     all("o\u0312\u0301", "o\u0312\u0301", "o\u0312\u0301", "o\u0312\u0301", "o\u0312\u0301");
     all("plain text", "plain text", "plain text", "plain text", "plain text");
 }
@@ -55,16 +55,16 @@ TEST_CASE("unicode: normal forms of all characters are stable") {
         CHECK(in_form(decomposed, NormalForm::nfd) == d);
         CHECK(in_form(d, NormalForm::nfc) == decomposed);
     }
-    CHECK(changed > 15000);  // 11172 of them Hangul
+    CHECK(changed > 15000);  // including 11172 Hangul syllables
 }
 
-TEST_CASE("unicode: changed characters know where they come from") {
+TEST_CASE("unicode: normalised characters keep their original offsets") {
     const std::string text = "xe\u0301\uFB01";  // bytes 0, 1, 2-3, 4-6
     NormalizedText nfc(text, 10);
     nfc.transform(normalize(text, NormalForm::nfkc));
     CHECK(nfc.str() == "x\u00E9fi");
     CHECK(nfc.original({0, 1}) == Offsets{10, 11});
-    CHECK(nfc.original({1, 3}) == Offsets{11, 12});  // where the first of both does, as the package has it
+    CHECK(nfc.original({1, 3}) == Offsets{11, 12});  // the start of the first of both, as in the package
     CHECK(nfc.original({3, 4}) == Offsets{14, 17});
     CHECK(nfc.original({4, 5}) == Offsets{14, 17});
     nfc.prepend("__");
@@ -78,11 +78,11 @@ TEST_CASE("unicode: changed characters know where they come from") {
     CHECK(nfc.original({1, 3}) == Offsets{11, 12});
 }
 
-TEST_CASE("unicode: kinds of characters") {
+TEST_CASE("unicode: character classes") {
     CHECK(is_whitespace(0x3000));
     CHECK(is_whitespace(0x85));
     CHECK(!is_whitespace(0x200B));
-    CHECK(is_punctuation('$'));  // of ASCII, all that is printable
+    CHECK(is_punctuation('$'));  // for ASCII, all non-alphanumeric printable characters
     CHECK(is_punctuation(0x3002));
     CHECK(!is_punctuation(0x20AC));
     CHECK(is_numeric(0x2167));
@@ -103,7 +103,7 @@ TEST_CASE("unicode: kinds of characters") {
     CHECK(grapheme_ends("") == std::vector<std::size_t>{});
 }
 
-TEST_CASE("unicode: UTF-8 there and back") {
+TEST_CASE("unicode: UTF-8 round trip") {
     for (char32_t c = 0; c < 0x110000; c += c < 0x3000 ? 1 : 37) {
         if (c >= 0xD800 && c < 0xE000) continue;
         const std::string text = utf8(c);

@@ -1,4 +1,4 @@
-// Vocabularies against plain counting.
+// Vocabularies compared with plain counting.
 #include <declivity/text/vocabulary.hpp>
 
 #include <algorithm>
@@ -24,7 +24,7 @@ TEST_CASE("vocabulary: special tokens first, then the most frequent") {
         tokens.push_back("t" + std::to_string(random.below(n + 1)));
         ++counts[tokens.back()];
     }
-    counts.erase("t3");  // it is a special one below
+    counts.erase("t3");  // a special token below
     for (const std::int64_t least : {1, 5, 40}) {
         const Vocabulary vocabulary =
             Vocabulary::of(tokens, {.specials = {"<pad>", "t3"}, .unk_token = "<unk>", .min_frequency = least});
@@ -57,7 +57,7 @@ TEST_CASE("vocabulary: special tokens first, then the most frequent") {
     CHECK_THROWS_AS(Vocabulary({"a"}, std::nullopt, {1, 2}), ValueError);
 }
 
-TEST_CASE("vocabulary: special tokens that are empty are refused, and a missing file names the function") {
+TEST_CASE("vocabulary: empty special tokens are refused, and a missing file names the function") {
     const std::vector<std::string> tokens{"a", "b"};
     CHECK_THROWS_WITH_AS((void)Vocabulary::of(tokens, {.specials = {"<pad>", ""}}),
                          "Vocabulary: expected specials of at least one character, got \"\"", ValueError);
@@ -70,7 +70,7 @@ TEST_CASE("vocabulary: special tokens that are empty are refused, and a missing 
                          IoError);
 }
 
-TEST_CASE("vocabulary: of a corpus, to a file and back") {
+TEST_CASE("vocabulary: from a corpus, to a file and back") {
     const Vocabulary vocabulary =
         Vocabulary::of(Corpus{"a b, a", "ä \"b\" a"}, words, {.specials = {"<pad>"}, .unk_token = "<unk>"});
     CHECK(vocabulary.tokens() == std::vector<std::string>{"<unk>", "<pad>", "a", "\"", "b", ",", "ä"});
@@ -88,7 +88,7 @@ TEST_CASE("vocabulary: of a corpus, to a file and back") {
         if (one.size() > 0) (void)one.count(one.size() - 1);
     };
     const Bytes valid = get_file(path);
-    CHECK(truncate_everywhere(valid, path, read).accepted <= 1);  // but the line end
+    CHECK(truncate_everywhere(valid, path, read).accepted <= 1);  // without the final newline
     CHECK(damage_at_random(valid, path, 800, read).refused > 200);
     put_file(path, Bytes{});
     CHECK_THROWS_AS((void)Vocabulary::load(path), FormatError);

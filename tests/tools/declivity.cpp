@@ -1,4 +1,4 @@
-// The program `declivity`, as a user runs it: with the devices at hand, without any, and with one that does not exist.
+// The `declivity` tool: with the available devices, without any, and with one that does not exist.
 #include <filesystem>
 #include <sstream>
 #include <string>
@@ -24,7 +24,7 @@ std::vector<std::string> lines(const std::string& text) {
     return out;
 }
 
-/// For a process that sees no driver.
+/// Environment of a process without drivers.
 std::string nothing(const TempFolder& empty) {
     return "-u OCL_ICD_FILENAMES -u DECLIVITY_DEVICE OCL_ICD_VENDORS='" + empty.path().string() + "'";
 }
@@ -49,7 +49,7 @@ TEST_CASE("declivity: version and help") {
     }
 }
 
-TEST_CASE("declivity devices: a line for each, and a star at the best") {
+TEST_CASE("declivity devices: a line for each, and a star at the default device") {
     if (!program_built()) return;
     const auto all = Device::all();
     const Device best = Device::best();
@@ -69,7 +69,7 @@ TEST_CASE("declivity devices: a line for each, and a star at the best") {
         for (const std::string& cell :
              {info.id, info.name, info.platform, info.driver, std::to_string(info.compute_units)})
             CHECK(row.find(cell) != std::string::npos);
-        CHECK(row.find(info.name) == rows[0].find("name"));  // below its title
+        CHECK(row.find(info.name) == rows[0].find("name"));  // aligned with its title
         const std::size_t fp64 = rows[0].find("fp64");
         CHECK(row.substr(fp64, info.fp64 ? 3 : 1) == (info.fp64 ? "yes" : "-"));
     }
@@ -78,7 +78,7 @@ TEST_CASE("declivity devices: a line for each, and a star at the best") {
 
 TEST_CASE("declivity devices: one star among several") {
     if (!program_built()) return;
-    // PoCL makes as many devices as it is asked for.
+    // PoCL creates as many devices as requested.
     const std::string two = "-u DECLIVITY_DEVICE POCL_DEVICES='basic pthread' ";
     if (nlohmann::json::parse(run_program("devices --json", two).out).size() != 2)
         return skip("PoCL is not the only driver here");
@@ -87,11 +87,11 @@ TEST_CASE("declivity devices: one star among several") {
         for (const std::string& line : lines(table.out)) out += line[0];
         return out;
     };
-    CHECK(stars(run_program("devices", two)) == " * *");  // title, two devices, what the star means
+    CHECK(stars(run_program("devices", two)) == " * *");  // title, two devices, legend of the star
     CHECK(stars(run_program("devices", two + "DECLIVITY_DEVICE=0:1")) == "  **");
 }
 
-TEST_CASE("declivity devices --json: what info() says") {
+TEST_CASE("declivity devices --json: the fields of info()") {
     if (!program_built()) return;
     const auto all = Device::all();
     const ProgramRun listed = run_program("devices --json");
@@ -124,7 +124,7 @@ TEST_CASE("declivity devices --json: what info() says") {
     }
 }
 
-TEST_CASE("declivity devices: without a driver it says what is wrong and what to do") {
+TEST_CASE("declivity devices: without a driver it prints what is wrong and what to do") {
     if (!program_built()) return;
     const TempFolder empty;
     const ProgramRun none = run_program("devices", nothing(empty));
@@ -140,7 +140,7 @@ TEST_CASE("declivity devices: without a driver it says what is wrong and what to
     CHECK(run_program("--version", nothing(empty)).code == 0);
 }
 
-TEST_CASE("declivity devices: a DECLIVITY_DEVICE that fits none is an error below the list") {
+TEST_CASE("declivity devices: a DECLIVITY_DEVICE without a match is an error below the list") {
     if (!program_built()) return;
     const ProgramRun wrong = run_program("devices", "DECLIVITY_DEVICE=frobnicator");
     CHECK(wrong.code == 1);

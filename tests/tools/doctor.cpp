@@ -1,5 +1,5 @@
-// `declivity doctor`, as a user runs it: its words and its JSON, its exit codes, drivers that crash or hang, kernels
-// that compute something else.
+// `declivity doctor`: its text and JSON output, exit codes, drivers that crash or hang, kernels that compute wrong
+// results.
 #include <algorithm>
 #include <filesystem>
 #include <fstream>
@@ -59,14 +59,14 @@ std::vector<Json> with_status(const Json& section, const std::string& status) {
 
 bool has(const std::string& text, const std::string& part) { return text.find(part) != std::string::npos; }
 
-/// For a process that sees no driver.
+/// Environment of a process without drivers.
 std::string nothing(const TempFolder& empty) {
     return "-u OCL_ICD_FILENAMES -u DECLIVITY_DEVICE OCL_ICD_VENDORS='" + empty.path().string() + "'";
 }
 
 }  // namespace
 
-TEST_CASE("declivity doctor: sections in words, and what to do") {
+TEST_CASE("declivity doctor: sections as text, and what to do") {
     if (!program_built()) return;
     const ProgramRun run = run_program("doctor --only groups,half");
     CAPTURE(run.out);
@@ -82,7 +82,7 @@ TEST_CASE("declivity doctor: sections in words, and what to do") {
     CHECK(has(run_program("doctor --only groups --all").out, "  right    static local memory\n"));
 }
 
-TEST_CASE("declivity doctor --json: what the device is, and each check") {
+TEST_CASE("declivity doctor --json: device properties, and each check") {
     if (!program_built()) return;
     const Report report = examined("--only arguments,queues", "DECLIVITY_STAGING=plain");
     CHECK(report.code == 0);
@@ -105,7 +105,7 @@ TEST_CASE("declivity doctor --json: what the device is, and each check") {
     CHECK_FALSE(report.json["what to do"].get<std::string>().empty());
 }
 
-TEST_CASE("declivity doctor: what there is not, and what is not understood, is exit code 2") {
+TEST_CASE("declivity doctor: missing devices and invalid options have exit code 2") {
     if (!program_built()) return;
     const TempFolder empty;
     const ProgramRun none = run_program("doctor", nothing(empty));
@@ -127,7 +127,7 @@ TEST_CASE("declivity doctor: what there is not, and what is not understood, is e
     CHECK(run_program("doctor --help").code == 0);
 }
 
-TEST_CASE("declivity doctor: a driver that crashes, hangs or ends the process is a finding, and the rest goes on") {
+TEST_CASE("declivity doctor: a driver that crashes, hangs or ends the process is a finding, and the rest continues") {
     if (!program_built()) return;
     const Json all = section(examined("--only atomics"), "atomics");
     const std::size_t checks = all["findings"].size();
@@ -147,7 +147,7 @@ TEST_CASE("declivity doctor: a driver that crashes, hangs or ends the process is
         CHECK(wrong[0]["name"] == arguments["findings"][1]["name"]);
         CHECK(wrong[0]["name"] == "a struct of 12 bytes, behind memory");
         CHECK(has(wrong[0]["text"], way.text));
-        // Each check once, those behind it too.
+        // Each check once, including those after it.
         std::set<std::string> names;
         for (const Json& finding : arguments["findings"]) names.insert(finding["name"]);
         CHECK(names.size() == arguments["findings"].size());
@@ -155,7 +155,7 @@ TEST_CASE("declivity doctor: a driver that crashes, hangs or ends the process is
         CHECK(has(report.json["verdict"], "arguments"));
         if (!hangs) CHECK(section(report, "atomics")["findings"].size() == checks);
     }
-    // Kernels in the form that the device is not given have less time, and once one takes more the others are left out.
+    // Kernels of the other style have less time, and after a timeout the rest is skipped.
     const Report slow = examined("--only optimizers --fault slow@optimizers --silence 40");
     CHECK(slow.code == 0);
     const Json optimizers = section(slow, "optimizers");
@@ -163,7 +163,7 @@ TEST_CASE("declivity doctor: a driver that crashes, hangs or ends the process is
     CHECK(has(with_status(optimizers, "avoided")[0]["text"], "no output for 10 s"));
     CHECK(with_status(optimizers, "skipped").size() == 1);
     CHECK(with_status(optimizers, "right").size() == 5);
-    // Where the library does without, even that is of no harm.
+    // For features that the library does not use, even a crash is harmless.
     const Report unused = examined("--only atomics --fault crash@atomics");
     CHECK(unused.code == 0);
     CHECK(with_status(section(unused, "atomics"), "avoided").size() == 1);
@@ -173,7 +173,7 @@ TEST_CASE("declivity doctor: a driver that crashes, hangs or ends the process is
     CHECK(with_status(section(thrown, "arguments"), "wrong").size() == 1);
 }
 
-TEST_CASE("declivity doctor --jobs: several processes find what one does, in the same order") {
+TEST_CASE("declivity doctor --jobs: several processes find the same as one, in the same order") {
     if (!program_built()) return;
     const auto found = [](const std::string& arguments) {
         const Report report = examined("--only pool2d,arguments,atomics " + arguments);
@@ -189,7 +189,7 @@ TEST_CASE("declivity doctor --jobs: several processes find what one does, in the
     const std::vector<std::string> alone = found("--jobs 1");
     CHECK(alone.size() > 40);
     CHECK(found("--jobs 3") == alone);
-    // A process that ends in one check leaves those of the others alone.
+    // A process that ends in one check does not affect those of the others.
     const Report crashed = examined("--only pool2d --jobs 2 --fault crash@pool2d");
     const Json pool2d = section(crashed, "pool2d");
     CHECK(has(pool2d["findings"][1].value("text", ""), "signal 6"));
@@ -202,13 +202,13 @@ TEST_CASE("declivity doctor --jobs: several processes find what one does, in the
 
 namespace {
 
-/// In a kernel file `was` becomes `is`, and the check whose name has these words has to find it.
+/// Replaces `was` by `is` in a kernel file; the check whose name contains these words must fail.
 struct Mutation {
     std::string_view file;
     std::string was, is, check;
 };
 
-/// All of them at once, in one run of a section.
+/// Applies all of them at once, in one run of a section.
 Report with_mutations(const std::string& section_name, const std::vector<Mutation>& mutations,
                       const std::string& options = "") {
     const TempFolder folder;
@@ -280,7 +280,7 @@ TEST_CASE("declivity doctor: each check of arithmetic can fail") {
                           {"doctor_arithmetic.cl", "OF_1(double_to_long, double, long, convert_long_sat(x))",
                            "OF_1(double_to_long, double, long, convert_int_sat(x))", "f64 to f32"}});
     check_found("arithmetic", mutations);
-    // What the library does without is of no harm.
+    // Failures of unused features are harmless.
     const Report half = with_mutations(
         "arithmetic", {{"doctor_arithmetic.cl", "vload_half(a_offset + i, (__global const half*)a)", "0", ""},
                        {"doctor_arithmetic.cl", "convert_int_sat(x)", "(x == x ? convert_int_sat(x) : 1)", ""}});
@@ -341,7 +341,7 @@ TEST_CASE("declivity doctor: each check of functions, work-groups, arguments, me
     CHECK(section(atomics, "atomics")["wrong"] == 0);
 }
 
-TEST_CASE("declivity doctor: a known fault is of no harm while it is avoided") {
+TEST_CASE("declivity doctor: a known fault is harmless while it is avoided") {
     if (!program_built()) return;
     const std::vector<Mutation> like_a_fault{{"driver_faults.cl", "out[(4 * row + r) * 32 + 4 * column] = get",
                                               "out[(4 * row + 1) * 32 + 4 * column] = get", "wide_work_item_ids"}};
@@ -352,7 +352,7 @@ TEST_CASE("declivity doctor: a known fault is of no harm while it is avoided") {
     const auto findings = with_status(section(avoided, "faults"), "avoided");
     REQUIRE(findings.size() == 1);
     CHECK(has(findings[0]["text"], "The library avoids it: "));
-    // One that ends the process is said in words, too.
+    // A fault that ends the process is reported, too.
     const Report ended = with_mutations(
         "faults",
         {{"driver_faults.cl", "out[get_global_id(0)] = given.a", "((__global int*)8)[get_global_id(0)] = given.a", ""}},
@@ -368,16 +368,16 @@ TEST_CASE("declivity doctor: a known fault is of no harm while it is avoided") {
     check_found("faults", like_a_fault, options);
 }
 
-TEST_CASE("declivity doctor: each function has a check that it passes") {
+TEST_CASE("declivity doctor: each function has a check that passes") {
     if (!program_built()) return;
     const Report report = examined("--only elementwise,copies,random");
     CAPTURE(report.json.dump(1));
     CHECK(report.code == 0);
 }
 
-TEST_CASE("declivity doctor: an operator whose kernel computes something else is named") {
+TEST_CASE("declivity doctor: an operator whose kernel computes wrong results is named") {
     if (!program_built()) return;
-    // Only the checks that have to find it, since each section compiles much.
+    // Only the relevant checks, since each section compiles many kernels.
     {
         const Environment style("DECLIVITY_KERNEL_STYLE", "simd");
         check_found("elementwise",
@@ -419,7 +419,7 @@ TEST_CASE("declivity doctor: an operator whose kernel computes something else is
                       "winners[p * pool.Q + q] != h * pool.W + column", "simt kernels"}},
                     " --checks 'simt kernels'");
     }
-    // The form for other devices is said, and of no harm.
+    // The other kernel style is reported as harmless.
     const Environment style("DECLIVITY_KERNEL_STYLE", "simd");
     const Report other = with_mutations("rows",
                                         {{"softmax.cl", "#define RESULT_OF(v) d_exp((v)-m) * scale",
@@ -429,7 +429,7 @@ TEST_CASE("declivity doctor: an operator whose kernel computes something else is
     CHECK(has(other.json["avoided"], "softmax: rows, simt kernels"));
 }
 
-TEST_CASE("declivity doctor --bench: rates beside what the device does at most") {
+TEST_CASE("declivity doctor --bench: rates compared with the device's measured peak") {
     if (!program_built()) return;
     // One row of each kind, since all of them take long.
     const auto metrics = [](const std::string& name) {
@@ -444,8 +444,9 @@ TEST_CASE("declivity doctor --bench: rates beside what the device does at most")
     CHECK(most["GFLOP/s f32"] > 0);
     CHECK(most["GB/s"] > 0);
     CHECK(launches["waited us"] >= launches["enqueue us"]);
-    const Json product = metrics(Device::best().kernel_style() == KernelStyle::simd ? "product 512 x 512 x 512, simd kernels"
-                                                                             : "product 512 x 512 x 512, simt kernels");
+    const Json product =
+        metrics(Device::best().kernel_style() == KernelStyle::simd ? "product 512 x 512 x 512, simd kernels"
+                                                                   : "product 512 x 512 x 512, simt kernels");
     CHECK(product["GFLOP/s"] > 0);
     CHECK_FALSE(product["strategy"].get<std::string>().empty());
 }

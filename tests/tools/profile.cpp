@@ -20,7 +20,7 @@ using namespace declivity::test;
 
 namespace {
 
-/// Words of the line that begins with a word; none if there is no such line.
+/// Words of the line that begins with a word; empty if there is none.
 std::vector<std::string> line_of(const std::string& text, const std::string& first) {
     std::istringstream stream(text);
     for (std::string line; std::getline(stream, line);) {
@@ -57,12 +57,12 @@ const std::string kCeilings = R"(,"ceilings":{"flops_f32":4e11,"flops_f64":2e11,
 
 }  // namespace
 
-TEST_CASE("declivity profile: child that does something" * doctest::skip()) {
+TEST_CASE("declivity profile: child process with some work" * doctest::skip()) {
     const Tensor a = uniform({32, 32});
     CHECK(matmul(a, a).to_vector<float>().size() == 1024);
 }
 
-TEST_CASE("declivity profile: rates, shares, and parts of the device's ceilings") {
+TEST_CASE("declivity profile: rates, shares, and percentages of the device's peak") {
     if (!program_built()) return;
     const TempFolder folder;
     put_file(folder / "t.json", bytes_of(with(kTrace, kCeilings, "0")));
@@ -87,7 +87,7 @@ TEST_CASE("declivity profile: rates, shares, and parts of the device's ceilings"
     CHECK(functions.out.find("measured peak") == std::string::npos);
 }
 
-TEST_CASE("declivity profile: says what it does not know, and what the trace lacks") {
+TEST_CASE("declivity profile: reports an unknown peak, and what the trace lacks") {
     if (!program_built()) return;
     const TempFolder folder;
     put_file(folder / "t.json", bytes_of(with(kTrace, "", "17")));
@@ -98,15 +98,15 @@ TEST_CASE("declivity profile: says what it does not know, and what the trace lac
     CHECK(table.out.find("\n17 later commands are not in the trace, and not counted here\n") != std::string::npos);
 }
 
-TEST_CASE("declivity profile: the trace of a process, on the device that is here") {
+TEST_CASE("declivity profile: the trace of a process, on this device") {
     if (!program_built()) return;
     const TempFolder folder;
     const auto path = (folder / "t.json").string();
-    const auto child = run_child("declivity profile: child that does something", {{"DECLIVITY_PROFILE", path}});
+    const auto child = run_child("declivity profile: child process with some work", {{"DECLIVITY_PROFILE", path}});
     INFO(child.output);
     REQUIRE(child.code == 0);
     const Bytes before = get_file(path);
-    // As a user has it who exported the variable: the file that is read stays as it is.
+    // With DECLIVITY_PROFILE still set to the file, which must not be overwritten.
     const ProgramRun table = run_program("profile --by function '" + path + "'", "DECLIVITY_PROFILE='" + path + "'");
     CAPTURE(table.out);
     CHECK(table.code == 0);
@@ -120,7 +120,7 @@ TEST_CASE("declivity profile: the trace of a process, on the device that is here
     CHECK(line_of(table.out, "uniform").size() >= 7);
 }
 
-TEST_CASE("declivity profile: files that are no traces are one sentence") {
+TEST_CASE("declivity profile: files that are not traces are one error message") {
     if (!program_built()) return;
     const TempFolder folder;
     put_file(folder / "broken.json", bytes_of("{\"traceEvents\":[{"));

@@ -1,4 +1,4 @@
-// Checkpoints that are damaged or hostile: each is refused by an error that names the file, and nothing has changed.
+// Damaged or malicious checkpoints: each is refused by an error that names the file, and nothing has changed.
 #include <cmath>
 #include <filesystem>
 #include <fstream>
@@ -80,7 +80,7 @@ struct StopAt : train::Callback {
     }
 };
 
-/// In the middle of its second epoch.
+/// Stops in the middle of its second epoch.
 void train_some(Training& training) {
     training.trainer.fit(points(20),
                          {.epochs = 2, .batch = 4, .callbacks = {std::make_shared<StopAt>(7)}, .quiet = true});
@@ -97,7 +97,7 @@ void write(const std::filesystem::path& path, const std::string& bytes) {
 
 }  // namespace
 
-TEST_CASE("a checkpoint of which one bit was flipped is refused, wherever that is, and nothing has changed") {
+TEST_CASE("checkpoint file: a flipped bit is refused, wherever it is, and nothing has changed") {
     const test::TempFolder folder;
     const auto good = folder.path() / "good.safetensors", bad = folder.path() / "bad.safetensors";
     Training training(1);
@@ -120,7 +120,7 @@ TEST_CASE("a checkpoint of which one bit was flipped is refused, wherever that i
     }
     CHECK(loaded == 0);
     CHECK(other.state() == before);
-    // In the elements alone: io::load, which reads the weights of a checkpoint, finds it as well.
+    // In the elements only: io::load, which reads the weights of a checkpoint, detects it as well.
     std::string flipped = bytes;
     flipped[bytes.size() - 5] ^= 1;
     write(bad, flipped);
@@ -130,7 +130,7 @@ TEST_CASE("a checkpoint of which one bit was flipped is refused, wherever that i
     CHECK(other.state() == training.state());
 }
 
-TEST_CASE("each number and text of a checkpoint is checked, and the error names the file") {
+TEST_CASE("checkpoint file: each number and string is checked, and the error names the file") {
     const test::TempFolder folder;
     const auto good = folder.path() / "good.safetensors", bad = folder.path() / "bad.safetensors";
     Training training(1);
@@ -207,14 +207,14 @@ TEST_CASE("each number and text of a checkpoint is checked, and the error names 
     inner.replace(inner.find("\"epoch\":") + 8, 1, deep + std::string(80'000, ']'));
     refused_text(inner);
     for (const char* text : {"", "5", "[]", "null", "{", "\"text\""}) refused_text(text);
-    // Without its checksum it is no checkpoint of this version.
+    // Without its checksum it is not a checkpoint of this version.
     io::Safetensors changed = content;
     changed.metadata.erase(io::kChecksumKey);
     io::write_safetensors(bad, changed);
     CHECK_THROWS_WITH_AS(other.trainer.load(bad), doctest::Contains("a checkpoint has a checksum"), FormatError);
 }
 
-TEST_CASE("a checkpoint of the version before, without a checksum, is loaded and goes on as it would have") {
+TEST_CASE("checkpoint file: the previous version, without a checksum, loads and training continues") {
     const test::TempFolder folder;
     const auto file = folder.path() / "old.safetensors";
     Training whole(1);
@@ -238,7 +238,7 @@ TEST_CASE("a checkpoint of the version before, without a checksum, is loaded and
     CHECK(test::values(resumed.model.parameters()[0]) == test::values(whole.model.parameters()[0]));
 }
 
-TEST_CASE("a checkpoint is not written with a name that is no UTF-8") {
+TEST_CASE("checkpoint file: a name in invalid UTF-8 is refused") {
     const test::TempFolder folder;
     nn::Linear model(4, 3);
     optim::Adam optimizer(model.parameters());

@@ -1,5 +1,5 @@
-// The end of a process while its device is at work: with programs that were never compiled before, so that a driver's
-// compiler is at work, too.
+// Process exit while the device is busy: with programs that were never compiled before, so that the driver's compiler
+// is running, too.
 #include <unistd.h>
 
 #include <atomic>
@@ -30,7 +30,7 @@ using namespace declivity;
 
 namespace {
 
-/// Some steps that nobody waits for.
+/// Some steps without a wait.
 void train() {
     nn::Linear model(8, 3);
     optim::SGD optimizer(model.parameters(), {.lr = 0.1});
@@ -47,27 +47,26 @@ std::string variable(const char* name) {
     return value == nullptr ? "" : value;
 }
 
-/// A child with caches of its own, empty at first, the driver's too where it is PoCL.
+/// A child process with its own empty caches, including the driver's for PoCL.
 struct Run {
     test::TempFolder folder;
     test::Child child;
     explicit Run(const std::string& how)
-        : child(
-              "exit: child process",
-              {{"DECLIVITY_TEST_HOW", how},
-               {"DECLIVITY_CACHE_DIR", (folder.path() / "programs").string()},
-               {"POCL_CACHE_DIR", (folder.path() / "driver").string()},
-               // LLVM, in PoCL, gives a thread that compiles a signal stack, which AddressSanitizer would take for its
-               // own.
-               {"ASAN_OPTIONS", variable("ASAN_OPTIONS") + ":use_sigaltstack=0"}}) {}
+        : child("exit: child process",
+                {{"DECLIVITY_TEST_HOW", how},
+                 {"DECLIVITY_CACHE_DIR", (folder.path() / "programs").string()},
+                 {"POCL_CACHE_DIR", (folder.path() / "driver").string()},
+                 // LLVM, in PoCL, gives a compiler thread a signal stack, which AddressSanitizer would mistake for its
+                 // own.
+                 {"ASAN_OPTIONS", variable("ASAN_OPTIONS") + ":use_sigaltstack=0"}}) {}
 };
 
 struct Ends {
     int failed = 0;
-    std::string last;  ///< what the last that failed said
+    std::string last;  ///< output of the last failure
 };
 
-/// So many children, two at a time.
+/// Runs `count` children, two at a time.
 Ends ends(const std::string& how, int count) {
     std::deque<std::unique_ptr<Run>> running;
     Ends all;
@@ -89,11 +88,11 @@ Ends ends(const std::string& how, int count) {
 void run(const std::string& how, int count) {
     const Ends all = ends(how, count);
     CAPTURE(how);
-    INFO("the last that failed: " << all.last);
+    INFO("the last failure: " << all.last);
     CHECK(all.failed == 0);
 }
 
-/// A callback of the driver's ends the process.
+/// Ends the process in a callback of the driver.
 void exit_in_callback(cl_command_queue queue) {
     std::fflush(stdout);
     cl_event event = nullptr;
@@ -129,7 +128,7 @@ void exit_in_callback_without_library() {
     exit_in_callback(queue);
 }
 
-/// Computes when main() has ended, from another thread's work.
+/// Computes after main() has returned, with work from another thread.
 struct Late {
     Tensor x;
     ~Late() {
@@ -149,12 +148,12 @@ struct Late {
 }  // namespace
 
 TEST_CASE("exit: child process" * doctest::skip()) {
-    alarm(300);  // to hang is to fail
+    alarm(300);  // a hang is a failure
     const std::string how = variable("DECLIVITY_TEST_HOW");
     CHECK(how != "");
     if (how == "main") train();
     if (how == "late") {
-        static Late late;  // younger than the device
+        static Late late;  // created after the device
         late.x = uniform({8});
         test::values(late.x);
         train();
@@ -184,15 +183,15 @@ TEST_CASE("exit: child process" * doctest::skip()) {
 }
 
 TEST_CASE("exit: processes that never waited for their device, with empty caches") {
-    // A race that shows once in a hundred processes wants them all, and each compiles everything anew.
+    // A race that shows once in a hundred processes needs all of them, and each one compiles everything.
     run("main", test::all_cases() ? 100 : 16);
 }
 
-TEST_CASE("exit: it does not matter which thread worked, and which ended the process") {
+TEST_CASE("exit: any thread may work, and any thread may end the process") {
     for (const char* how : {"late", "ended thread", "living thread", "exit in another thread"}) run(how, 4);
 }
 
-TEST_CASE("exit: a callback of the driver's may end the process") {
+TEST_CASE("exit: a callback of the driver may end the process") {
     if (ends("exit in a callback, without the library", 1).failed > 0)
         return test::skip("this driver hangs where a callback of its own ends the process, without the library, too");
     run("exit in a callback", 1);

@@ -1,5 +1,4 @@
-// Each OpenCL call of a training step fails once: an error that says so, nothing lost, and the next step as if nothing
-// had been.
+// Each OpenCL call of a training step fails once: the error is reported, no state is lost, and the next step succeeds.
 #include <cstdlib>
 #include <functional>
 #include <map>
@@ -31,9 +30,9 @@ using test::OpenClHandles;
 
 namespace {
 
-/// Where the library goes on another way: a compiled program that cannot be read or kept, source that does not build
-/// behind the library's own declarations, what a device does not tell about a kernel, memory that is asked for again
-/// once the queues are empty.
+/// Calls with a fallback: a cached program that cannot be read or stored, source that does not build after the
+/// library's own declarations, unavailable kernel information, memory that is requested again after the queues are
+/// drained.
 const std::set<std::string> kOtherWay{"clCreateProgramWithBinary",
                                       "clCreateProgramWithSource",
                                       "clBuildProgram",
@@ -76,7 +75,7 @@ class Training {
         for (const auto& [name, tensor] : optimizer_.state_dict())
             optimizer_state_.push_back({name, tensor.detach().clone()});
         for (const auto& [name, tensor] : model_state_)
-            test::values(tensor);  // computed now, not at the first restore()
+            test::values(tensor);  // evaluated now, not at the first restore()
     }
 
     void restore() {
@@ -88,7 +87,7 @@ class Training {
         device_.synchronize();
     }
 
-    /// What is in use without gradients.
+    /// Memory in use without gradients.
     std::uint64_t memory_at_rest() {
         model_.zero_grad();
         if (recapture) captured_.reset();
@@ -112,7 +111,7 @@ class Training {
         return loss.detach();
     }
 
-    /// All that the step changes, after it.
+    /// Everything that the step changes, after it.
     std::vector<std::vector<double>> state() {
         std::vector<std::vector<double>> all;
         for (const NamedTensor& item : model_.state_dict()) all.push_back(test::values(item.tensor));
@@ -123,10 +122,10 @@ class Training {
 
     [[nodiscard]] const Device& device() const { return device_; }
 
-    bool send_ahead = false;            ///< each step sends its batch by the copy queue
-    bool replay = false;                ///< steps are recorded once
-    bool recapture = false;             ///< each is recorded
-    std::function<void()> at_end = {};  ///< of each step
+    bool send_ahead = false;            ///< each step uploads its batch asynchronously
+    bool replay = false;                ///< steps are captured once and replayed
+    bool recapture = false;             ///< each step is captured
+    std::function<void()> at_end = {};  ///< called after each step
 
   private:
     Tensor sent() {
@@ -161,7 +160,7 @@ Step clean(Training& training) {
     return done;
 }
 
-/// What an attempt with one call refused came to, or "" when all is as it should be.
+/// The outcome of an attempt with one failed call; "" if all is as expected.
 std::string attempt(Training& training, long number, const Step& wanted, std::map<std::string, int>& refused) {
     std::optional<Step> done;
     std::string message, function;
@@ -186,7 +185,7 @@ std::string attempt(Training& training, long number, const Step& wanted, std::ma
     }
     const std::string call = fmt::format("call {} ({}, status {})", number, function, code);
     ++refused[function];
-    if (function.empty()) {  // steps whose memory is where it was ask a call or two less
+    if (function.empty()) {  // steps that reuse memory make a call or two less
         done->state = training.state();
         return *done == wanted ? "" : call + ": nothing was refused, to another result";
     }
@@ -194,8 +193,8 @@ std::string attempt(Training& training, long number, const Step& wanted, std::ma
     if (!grad_enabled()) return call + ": nothing is recorded any more";
     if (done) {
         done->state = training.state();
-        // Memory that a batch was sent to is given back by destructors, which cannot tell; it is used again only once
-        // its readers are known.
+        // Memory of an uploaded batch is freed by destructors, which cannot report errors; it is reused only once its
+        // readers are known.
         const bool batch = training.send_ahead && (function == "clEnqueueMarkerWithWaitList" || function == "clFlush");
         if (!kOtherWay.contains(function) && !batch) return call + ": no error";
         if (!(*done == wanted)) return call + ": another way was found, to another result";
@@ -219,14 +218,14 @@ Metrics metrics(const Training& training) {
     return {training.device().memory().in_use, test::opencl_handles()};
 }
 
-/// Both figures in words, but for a few events: a block of the pool keeps that of its last reader, or knows that it is
-/// over; which, is a matter of time.
+/// Describes both counts, ignoring a few events: whether a block of the pool still holds its last reader's event
+/// depends on timing.
 std::string without_few_events(OpenClHandles handles, const OpenClHandles& wanted) {
     if (std::abs(handles.events - wanted.events) <= 4) handles.events = wanted.events;
     return handles.text();
 }
 
-/// Refuses each call of a step by itself, in a training that goes on through all of it.
+/// Fails each call of a step separately, in one continued training.
 void refuse_each(Training& training) {
     const Step wanted = clean(training);
     REQUIRE(clean(training) == wanted);
@@ -254,7 +253,7 @@ void refuse_each(Training& training) {
         CHECK(after.in_use == before.in_use);
         CHECK(without_few_events(after.handles, before.handles) == before.handles.text());
     }
-    // How often an event is asked whether it is over, is a matter of time, too.
+    // The number of event queries depends on timing, too.
     CHECK(refused[""] <= 4 + calls / 8);
     std::string all;
     for (const auto& [function, count] : refused) all += fmt::format(" {}:{}", function, count);
@@ -263,12 +262,12 @@ void refuse_each(Training& training) {
 
 }  // namespace
 
-TEST_CASE("faults: each call of a step that has run before") {
+TEST_CASE("faults: each call of a repeated step") {
     Training training(test::device());
     refuse_each(training);
 }
 
-TEST_CASE("faults: each call of a step that is profiled") {
+TEST_CASE("faults: each call of a profiled step") {
     Training training(test::device());
     Profiler profiler(test::device());
     training.at_end = [&] { (void)profiler.rows(); };
@@ -276,26 +275,26 @@ TEST_CASE("faults: each call of a step that is profiled") {
     CHECK(!profiler.rows().empty());
 }
 
-TEST_CASE("faults: each call of a step whose batch is sent ahead through pinned memory") {
+TEST_CASE("faults: each call of a step with an asynchronous upload through pinned memory") {
     const test::Environment pinned("DECLIVITY_STAGING", "pinned");
     Training training(test::fresh_device());
     training.send_ahead = true;
     refuse_each(training);
 }
 
-TEST_CASE("faults: each call of a step that is replayed") {
+TEST_CASE("faults: each call of a replayed step") {
     Training training(test::device());
     training.replay = true;
     refuse_each(training);
 }
 
-TEST_CASE("faults: each call of a step that is replayed on a batch that is sent ahead") {
+TEST_CASE("faults: each call of a replayed step with an asynchronous upload") {
     Training training(test::device());
     training.replay = training.send_ahead = true;
     refuse_each(training);
 }
 
-TEST_CASE("faults: each call of a step that is replayed and profiled") {
+TEST_CASE("faults: each call of a replayed and profiled step") {
     Training training(test::device());
     Profiler profiler(test::device());
     training.replay = true;
@@ -303,20 +302,20 @@ TEST_CASE("faults: each call of a step that is replayed and profiled") {
     refuse_each(training);
 }
 
-TEST_CASE("faults: each call of a step while it is recorded") {
+TEST_CASE("faults: each call of a step during capture") {
     Training training(test::fresh_device());
     training.recapture = true;
     refuse_each(training);
 }
 
-TEST_CASE("faults: each call of a step whose tensors have memory of their own") {
+TEST_CASE("faults: each call of a step with separate memory per tensor") {
     const test::Environment exact("DECLIVITY_POOL", "exact");
     Training training(test::fresh_device());
     training.send_ahead = true;
     refuse_each(training);
 }
 
-TEST_CASE("faults: each call of a step whose products are CLBlast's") {
+TEST_CASE("faults: each call of a step with CLBlast products") {
     const test::Environment wanted("DECLIVITY_MATMUL", "clblast");
     Training training(test::device());
     refuse_each(training);
@@ -327,7 +326,7 @@ TEST_CASE("faults: each call of the first step on a device") {
         const test::Environment pinned("DECLIVITY_STAGING", "pinned");
         return test::fresh_device();
     };
-    (void)test::device();  // whose context stays
+    (void)test::device();  // whose context remains
     const auto run = [&](long number, const Step* wanted, std::map<std::string, int>& refused) {
         const OpenClHandles before = test::opencl_handles();
         Training training(fresh());
@@ -353,8 +352,7 @@ TEST_CASE("faults: each call of the first step on a device") {
     }
     std::map<std::string, int> seen;
     for (std::size_t i = 0; i < calls.size(); ++i) {
-        // What each kernel's arguments are asked and set by is one line each, that steps which ran before went through
-        // as well.
+        // Querying and setting kernel arguments are single lines of code, which repeated steps cover as well.
         const int nth = seen[calls[i]]++;
         if ((calls[i] == "clSetKernelArg" || calls[i] == "clGetKernelArgInfo") && nth > 3 && nth % 13 != 0) continue;
         const auto number = static_cast<long>(i);
@@ -368,7 +366,7 @@ TEST_CASE("faults: each call of the first step on a device") {
     MESSAGE("refused", all);
 }
 
-TEST_CASE("faults: a table of parameters that was not sent is not taken for sent") {
+TEST_CASE("faults: a parameter table whose upload failed is uploaded again") {
     const auto run = [](bool fault) {
         Tensor a = test::random_tensor({5}, 1).set_requires_grad(), b = test::random_tensor({9}, 2).set_requires_grad();
         optim::SGD optimizer({a, b}, {.lr = 0.1});
@@ -388,7 +386,7 @@ TEST_CASE("faults: a table of parameters that was not sent is not taken for sent
     CHECK(run(true) == run(false));
 }
 
-TEST_CASE("faults: a learning rate that was not sent is not taken for sent") {
+TEST_CASE("faults: a learning rate whose upload failed is uploaded again") {
     Tensor a = test::tensor({1}, {1}).set_requires_grad();
     optim::SGD optimizer({a}, {.lr = 0.5});
     a.set_grad(test::tensor({1}, {1}));
@@ -401,7 +399,7 @@ TEST_CASE("faults: a learning rate that was not sent is not taken for sent") {
     CHECK(test::values(a) == std::vector{0.75});
 }
 
-TEST_CASE("faults: a state of random numbers that was not sent is not used") {
+TEST_CASE("faults: a random state whose upload failed is not used") {
     const Device device = test::device();
     set_random_state(device, {5, 0});
     (void)test::values(uniform({20}));

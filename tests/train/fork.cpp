@@ -1,5 +1,4 @@
-// fork(): before the first use of a device all is well in parent and child; afterwards the child is told, and hangs
-// nowhere.
+// fork(): before the first use of a device parent and child work; afterwards the child gets errors, and never hangs.
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -43,8 +42,8 @@ int in_forked_child = 0;
 
 enum class End { exit, at_once };
 
-/// Runs `body` in a child that fork() makes, which ends by exit(), with all destructors of static objects, or by
-/// _exit(). @return its exit code, or 128 + the signal that ended it: to hang is to fail
+/// Runs `body` in a forked child, which ends by exit(), with all static destructors, or by _exit().
+/// @return its exit code, or 128 + the signal that ended it: a hang is a failure
 int forked(const std::function<int()>& body, End end = End::exit) {
     std::fflush(stdout);
     const pid_t child = fork();
@@ -64,7 +63,7 @@ int forked(const std::function<int()>& body, End end = End::exit) {
 
 }  // namespace
 
-// For LeakSanitizer: what threads of the parent hold is lost in a child, where they do not exist.
+// For LeakSanitizer: memory referenced by threads of the parent is lost in a child without these threads.
 extern "C" __attribute__((visibility("default"))) int __lsan_is_turned_off() { return in_forked_child; }
 
 namespace {
@@ -94,7 +93,7 @@ TEST_CASE("fork: before the first use, child process" * doctest::skip()) {
     CHECK(!after_fork());
     CHECK(train() == 0);
     CHECK(forked([] { return after_fork() ? 0 : 1; }) == 0);
-    // And grandchildren of a child that used no device, when their parent did.
+    // And grandchildren of a child that used no device, although their parent did.
     CHECK(forked([&] { return forked([] { return after_fork() ? 0 : 1; }); }) == 0);
 }
 
@@ -104,9 +103,9 @@ TEST_CASE("fork: before the first use of a device it works, in the parent and in
     CHECK(result.code == 0);
 }
 
-TEST_CASE("fork: afterwards each use is refused in words, and objects end in silence") {
+TEST_CASE("fork: afterwards each use is refused with a message, and destructors are silent") {
     const Device device = test::device();
-    static Tensor in_static_storage = relu(test::random_tensor({5}, 1)) + 1.0;  // ends with the child as well
+    static Tensor in_static_storage = relu(test::random_tensor({5}, 1)) + 1.0;  // destroyed in the child as well
     Tensor w = test::random_tensor({4, 4}, 1).set_requires_grad();
     const Tensor x = test::random_tensor({4, 4}, 2), waiting = exp(x) + 1.0, product = matmul(x, w),
                  loss = sum(square(matmul(product, w)));
@@ -144,7 +143,7 @@ TEST_CASE("fork: afterwards each use is refused in words, and objects end in sil
         {"view",
          [&] {
              (void)(waiting.value().computed() ? zeros({1}) : waiting).view();
-         }},  // with DECLIVITY_FUSION=0 it waits no more
+         }},  // with DECLIVITY_FUSION=0 it is not pending
         {"expression", [&] { (void)(x + 1.0); }},
         {"operator", [&] { (void)matmul(x, x).view(); }},
         {"conv2d", [&] { (void)conv2d(image, window).view(); }},
@@ -199,14 +198,14 @@ TEST_CASE("fork: afterwards each use is refused in words, and objects end in sil
                 std::fprintf(stderr, "not refused: %s\n", name);
                 return number;
             }
-            if (test::opencl_call_count() != before) return 100;  // the driver was asked
+            if (test::opencl_call_count() != before) return 100;  // the driver was called
         }
         return 0;
     };
-    // A driver may wait at exit() for commands that were under way at the fork, for ever.
+    // A driver may wait at exit() for commands in flight at the fork, forever.
     device.synchronize();
     CHECK(forked(calls) == 0);
-    // Objects that end in the child before it does.
+    // Objects that are destroyed in the child before it ends.
     CHECK(forked([&] {
               const long before = test::opencl_call_count();
               loader.reset();
@@ -222,7 +221,7 @@ TEST_CASE("fork: afterwards each use is refused in words, and objects end in sil
     int of_thread = 1;
     std::thread([&] { of_thread = forked(calls); }).join();
     CHECK(of_thread == 0);
-    // Nothing of it is known here.
+    // The parent is not affected.
     CHECK(!after_fork());
     CHECK(loader->next().has_value());
     (void)exp(x).view();
@@ -231,12 +230,12 @@ TEST_CASE("fork: afterwards each use is refused in words, and objects end in sil
     CHECK(w.grad().to_vector<float>().size() == 16);
 }
 
-TEST_CASE("fork: while other threads train, the child ends and is told") {
+TEST_CASE("fork: while other threads train, the child gets errors and ends") {
 #ifdef __SANITIZE_ADDRESS__
     test::skip("AddressSanitizer's allocator may be locked by another thread when a process forks");
     return;
 #endif
-    (void)zeros({3}).to_vector<float>();  // used by now
+    (void)zeros({3}).to_vector<float>();  // initialised by now
     std::atomic<bool> stop = false;
     const auto train = [&] {
         while (!stop) {
@@ -246,8 +245,8 @@ TEST_CASE("fork: while other threads train, the child ends and is told") {
         }
     };
     std::thread first(train), second(train);
-    // Locks of a driver's that other threads held at the fork stay locked in the child, and destructors of its static
-    // objects take some of them.
+    // Driver locks that other threads held at the fork stay locked in the child, and destructors of its static objects
+    // take some of them.
     int wrong = 0;
     for (int round = 0; round < 20; ++round)
         wrong +=
@@ -259,7 +258,7 @@ TEST_CASE("fork: while other threads train, the child ends and is told") {
     CHECK(wrong == 0);
 }
 
-TEST_CASE("fork: exec in the child is as ever") {
+TEST_CASE("fork: exec in the child works") {
     (void)zeros({3}).to_vector<float>();
     const auto result = test::run_child("fork: before the first use, child process", {});
     INFO(result.output);

@@ -1,6 +1,6 @@
-// A disk that fills up while a training saves: the error names the file, the checkpoint of before stays, nothing else
-// is left behind, and the training goes on once there is room.
-// no-oclgrind: it starts a process of its own
+// A disk that fills up while a training saves: the error names the file, the previous checkpoint remains, nothing else
+// is left, and the training continues once there is room.
+// no-oclgrind: it starts a child process
 #include <sys/resource.h>
 
 #include <cstdlib>
@@ -55,8 +55,8 @@ struct Setup {
     }
 };
 
-/// Files of this process end after so many bytes, as on a full disk, for as long as it lives. Only the soft limit,
-/// which can be raised again.
+/// Limits the file size of this process during its lifetime, like a full disk. Only the soft limit, which can be raised
+/// again.
 class FullAfter {
   public:
     explicit FullAfter(std::uintmax_t bytes) {
@@ -72,7 +72,7 @@ class FullAfter {
     rlimit before_{};
 };
 
-/// What an IoError about `path` says; anything else is a failure.
+/// The message of an IoError about `path`; anything else is a failure.
 std::string refused(const fs::path& path, const std::function<void()>& call) {
     try {
         call();
@@ -90,7 +90,7 @@ TEST_CASE("full disk: child process" * doctest::skip()) {
     const fs::path folder = std::getenv("DECLIVITY_TEST_FOLDER");
     const fs::path path = folder / "last.safetensors", unbroken = folder / "unbroken", resumed = folder / "resumed";
     {
-        // Also compiles all that is needed, so that only what is tested meets the limit.
+        // Also compiles everything needed, so that only the tested code meets the limit.
         Setup whole;
         whole.fit(3);
         whole.trainer.save(unbroken);
@@ -127,7 +127,7 @@ TEST_CASE("full disk: child process" * doctest::skip()) {
         CHECK(setup.trainer.progress().epoch == 2);
         CHECK(test::get_file(path) == old);
         only(2);
-        // ... from the old one another may go on, ...
+        // ... another can continue from the old one, ...
         Setup other;
         other.trainer.load(path);
         CHECK(other.trainer.progress().epoch == 1);
@@ -139,7 +139,7 @@ TEST_CASE("full disk: child process" * doctest::skip()) {
                       [&] { other.fit(3, std::make_shared<train::LearningCurvePicture>(folder / "curve.png", "x")); });
         only(2);
     }
-    // With room again, both ways to the end give the same numbers: on with the trainer that failed, or from the
+    // With room again, both ways to the end give the same numbers: continuing with the failed trainer, or from the
     // checkpoint.
     Setup from_old;
     from_old.trainer.load(path);
@@ -160,7 +160,7 @@ TEST_CASE("full disk: child process" * doctest::skip()) {
     only(3);
 }
 
-TEST_CASE("a full disk (RLIMIT_FSIZE) while a training saves") {
+TEST_CASE("full disk (RLIMIT_FSIZE): while a training saves") {
     const test::TempFolder folder;
     const auto result =
         test::run_child("full disk: child process", {{"DECLIVITY_TEST_FOLDER", folder.path().string()}});

@@ -1,6 +1,5 @@
-// no-oclgrind: trainings as a whole; layers 1 to 3 are what runs under it
-// Trainings that draw from generators of the program's own resume to the bit, and a checkpoint that does not fit
-// changes nothing.
+// no-oclgrind: whole trainings; the tests of layers 1 to 3 run under it
+// Trainings with user-created generators resume bit for bit, and a mismatched checkpoint changes nothing.
 #include <cstdint>
 #include <functional>
 #include <memory>
@@ -46,8 +45,7 @@ struct StopAt : train::Callback {
     }
 };
 
-/// Dropout draws from one generator, what is added to the outputs from another, in a step of the program's own or in
-/// the model of a trainer's.
+/// Dropout uses one generator, noise on the outputs another, in a user-defined step or in the model of a trainer.
 struct Training {
     Generator masks{3}, noise{4};
     nn::Sequential model;
@@ -89,13 +87,13 @@ struct Training {
 
 }  // namespace
 
-TEST_CASE("checkpoints: generators of the program's own go on where they were, in the middle of an epoch") {
+TEST_CASE("checkpoints: user-created generators continue at their position, in the middle of an epoch") {
     const auto set = points(50);
     for (const bool own_step : {false, true})
         for (const bool record : {false, true}) {
             CAPTURE(own_step);
             CAPTURE(record);
-            train::FitOptions options{.epochs = 3, .batch = 8, .quiet = true, .record = record};
+            train::FitOptions options{.epochs = 3, .batch = 8, .quiet = true, .capture = record};
             Training unbroken(own_step);
             unbroken.trainer->fit(set, options);
             const test::TempFolder folder;
@@ -113,7 +111,7 @@ TEST_CASE("checkpoints: generators of the program's own go on where they were, i
         }
 }
 
-TEST_CASE("checkpoints: one that does not fit changes nothing, whichever part it is") {
+TEST_CASE("checkpoints: a mismatch in any part changes nothing") {
     const test::TempFolder folder;
     const auto set = points(20);
     nn::Linear first(4, 2), second(4, 2), wider(4, 3);
@@ -134,7 +132,8 @@ TEST_CASE("checkpoints: one that does not fit changes nothing, whichever part it
     trainer->save(folder / "c");
     trainer->fit(set, {.epochs = 2, .batch = 8, .quiet = true});
     const auto before = test::values(first.weight()), velocity = test::values(optimizer.state_dict().front().tensor);
-    CHECK_THROWS_AS(trainer_of(wider)->load(folder / "c"), ShapeError);  // its second module, once the first was loaded
+    CHECK_THROWS_AS(trainer_of(wider)->load(folder / "c"),
+                    ShapeError);  // its second module, after the first was loaded
     CHECK(test::values(first.weight()) == before);
     CHECK(test::values(optimizer.state_dict().front().tensor) == velocity);
     CHECK_THROWS_WITH_AS(

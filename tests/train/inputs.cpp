@@ -1,4 +1,4 @@
-// Models of several inputs: which fields they get, recorded, resumed, and what is refused.
+// Models with several inputs: choice of fields, capture, resuming, and errors.
 #include <cmath>
 #include <filesystem>
 #include <functional>
@@ -28,7 +28,7 @@ using namespace declivity;
 
 namespace {
 
-/// Three inputs of different sizes, of which none can stand for another, and a number y.
+/// Three inputs of different sizes, so that they cannot be confused, and a number y.
 data::TensorDataset triples(std::int64_t count, std::uint64_t seed) {
     data::Random random(seed, 0, 0, data::Purpose::user);
     std::vector<float> a, b, scale, y;
@@ -78,7 +78,7 @@ struct Training {
         options.metrics = {{"error", std::make_shared<train::MeanAbsoluteError>()}};
         return options;
     }
-    /// Weights, and the figures that do not tell the time.
+    /// Weights, and the metrics that do not depend on time.
     [[nodiscard]] std::vector<double> all() const {
         std::vector<double> all = weights(model);
         for (const train::EpochMetrics& epoch : trainer.progress().history)
@@ -101,7 +101,7 @@ struct At : train::Callback {
     }
 };
 
-/// Sequences of numbers and, behind the label, their lengths, which padding adds.
+/// Sequences of numbers and, after the label, their lengths, which padding adds.
 data::FunctionDataset sequences(std::int64_t count, std::uint64_t seed) {
     const std::vector<data::Field> fields = {{.name = "numbers"},
                                              {.name = "label", .dtype = DType::i64, .shape = Shape{}}};
@@ -115,7 +115,7 @@ data::FunctionDataset sequences(std::int64_t count, std::uint64_t seed) {
     });
 }
 
-/// Scores of two classes from the mean of what is no padding.
+/// Scores of two classes from the mean of the unpadded elements.
 struct Pooled : nn::Callable<Tensor(Tensor, Tensor)> {
     nn::Linear& lift = add("lift", nn::Linear(1, 6));
     nn::Linear& head = add("head", nn::Linear(6, 2));
@@ -131,7 +131,7 @@ struct Pooled : nn::Callable<Tensor(Tensor, Tensor)> {
 
 }  // namespace
 
-TEST_CASE("several inputs: the first fields of a batch, and the target behind them") {
+TEST_CASE("several inputs: the first fields of a batch, followed by the target") {
     const auto set = triples(203, 1), unseen = triples(61, 2);
     Training training(4);
     CHECK(training.trainer.fit(set, {{"unseen", unseen}}, quiet(30)));
@@ -140,7 +140,7 @@ TEST_CASE("several inputs: the first fields of a batch, and the target behind th
     const auto& history = training.trainer.progress().history;
     CHECK(history.back()["unseen_error"] < 0.6 * history.front()["unseen_error"]);
 
-    // Outputs and figures are those of the model called by hand.
+    // Outputs and metrics match a direct call of the model.
     training.model.eval();
     data::Loader loader(unseen, {.batch = 61});
     const data::Batch fields = *loader.begin();
@@ -166,7 +166,7 @@ TEST_CASE("several inputs: fields by name, in the order of the arguments") {
     by_name.trainer.fit(set, quiet(2));
     CHECK(by_place.all() == by_name.all());
 
-    // The same fields in another order: names find them.
+    // The same fields in another order: found by name.
     const data::FunctionDataset turned(83,
                                        {{.name = "y", .shape = Shape{1}},
                                         {.name = "scale", .shape = Shape{1}},
@@ -179,29 +179,29 @@ TEST_CASE("several inputs: fields by name, in the order of the arguments") {
     Training of_turned(4, {.inputs = {"a", "b", "scale"}, .target = "y"});
     of_turned.trainer.fit(turned, quiet(2));
     CHECK(of_turned.all() == by_place.all());
-    // Without one, the target is the first field that is no input.
+    // Without a target name, it is the first field that is not an input.
     Training first_left(4, {.inputs = {"a", "b", "scale"}});
     first_left.trainer.fit(turned, quiet(2));
     CHECK(first_left.all() == by_place.all());
 
-    // A model gets undefined tensors for those that are not named; recorded as well.
+    // Unnamed inputs are undefined tensors; captured as well.
     Training two(4, {.inputs = {"a", "b"}, .target = "y"});
     two.trainer.fit(set, quiet(3));
     CHECK(two.trainer.replays().replayed > 20);
     auto options = quiet(3);
-    options.record = false;
+    options.capture = false;
     Training plain(4, {.inputs = {"a", "b"}, .target = "y"});
     plain.trainer.fit(set, options);
     CHECK(two.all() == plain.all());
     CHECK(two.all() != by_place.all());
 }
 
-TEST_CASE("several inputs: recorded steps give the bits of plain ones") {
+TEST_CASE("several inputs: captured steps match eager ones bit for bit") {
     const auto set = triples(8 * 12 + 5, 1), unseen = triples(30, 2);
     const auto run = [&](std::optional<bool> record) {
         Training training(5);
         auto options = quiet(3);
-        options.record = record;
+        options.capture = record;
         training.trainer.fit(set, unseen, options);
         CHECK((training.trainer.replays().replayed > 0) == !record.has_value());
         return training.all();
@@ -209,7 +209,7 @@ TEST_CASE("several inputs: recorded steps give the bits of plain ones") {
     CHECK(run({}) == run(false));
 }
 
-TEST_CASE("several inputs: a training resumed in the middle of an epoch equals an unbroken one") {
+TEST_CASE("several inputs: a training resumed in the middle of an epoch equals an uninterrupted one") {
     const auto set = triples(83, 1), unseen = triples(30, 2);
     const test::TempFolder folder;
     const auto file = folder.path() / "checkpoint.safetensors";
@@ -232,7 +232,7 @@ TEST_CASE("several inputs: a training resumed in the middle of an epoch equals a
     }
 }
 
-TEST_CASE("several inputs: padded sequences with their lengths, validated and resumed with the same collate") {
+TEST_CASE("several inputs: padded sequences with lengths, validated and resumed with the same collate") {
     const auto set = sequences(90, 1), unseen = sequences(40, 2);
     const test::TempFolder folder;
     const auto file = folder.path() / "checkpoint.safetensors";
@@ -257,14 +257,14 @@ TEST_CASE("several inputs: padded sequences with their lengths, validated and re
     resumed.trainer.load(file);
     resumed.trainer.fit(set, unseen, options({}, 0));
     CHECK(weights(resumed.model) == weights(unbroken.model));
-    other_padding.trainer.fit(set, unseen, options({}, 1e3));  // what is behind an example's length counts for nothing
+    other_padding.trainer.fit(set, unseen, options({}, 1e3));  // elements beyond an example's length are ignored
     CHECK(weights(other_padding.model) == weights(unbroken.model));
     const auto by_collate = data::pad({.values = {{"numbers", 0}}});
     CHECK(unbroken.trainer.evaluate(unseen, {.batch = 40, .collate = by_collate})["accuracy"] ==
           unbroken.trainer.progress().history.back()["test_accuracy"]);
 }
 
-TEST_CASE("several inputs: mistakes are said in words") {
+TEST_CASE("several inputs: error messages") {
     const auto set = triples(20, 1);
     CHECK_THROWS_WITH_AS(
         Training(1, {.inputs = {"a", "b", "scale", "y"}}),

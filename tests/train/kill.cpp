@@ -1,4 +1,4 @@
-// A training that is killed at any moment leaves a checkpoint from which the rest gives the very same numbers.
+// A training that is killed at any moment leaves a checkpoint from which it continues with exactly the same numbers.
 // no-oclgrind: runs other programs
 #include <algorithm>
 #include <chrono>
@@ -29,7 +29,7 @@ using namespace declivity;
 
 namespace {
 
-/// The sample beside this test program.
+/// The sample in the folder of this test program.
 std::filesystem::path mnist() { return std::filesystem::read_symlink("/proc/self/exe").parent_path() / "mnist"; }
 
 pid_t start(const std::vector<std::string>& arguments) {
@@ -51,7 +51,7 @@ int finish(pid_t child) {
 
 using Command = std::function<std::vector<std::string>(const std::string& file, bool resume)>;
 
-/// Kills a training at random moments, and lets it go on from its checkpoint, until it is through.
+/// Kills a training at random moments, and resumes it from its checkpoint, until it is complete.
 void kill_and_resume(const Command& command) {
     const test::TempFolder folder;
     const std::string unbroken = folder.path() / "unbroken", broken = folder.path() / "broken";
@@ -96,7 +96,7 @@ constexpr const char* kFile = "DECLIVITY_KILLED_TRAINING";
 
 }  // namespace
 
-TEST_CASE("killed at random moments, resumed, the same to the bit") {
+TEST_CASE("kill: killed at random moments and resumed, the result is identical bit for bit") {
     if (!std::filesystem::exists(mnist())) {
         test::skip("the sample mnist was not built");
         return;
@@ -109,7 +109,7 @@ TEST_CASE("killed at random moments, resumed, the same to the bit") {
     });
 }
 
-TEST_CASE("a step of the program's own with two optimizers, in a process of its own" * doctest::skip()) {
+TEST_CASE("kill: a user-defined step with two optimizers, child process" * doctest::skip()) {
     const char* file = std::getenv(kFile);
     REQUIRE(file != nullptr);
     manual_seed(1);
@@ -140,10 +140,10 @@ TEST_CASE("a step of the program's own with two optimizers, in a process of its 
          .quiet = true}));
 }
 
-TEST_CASE("a step of the program's own, killed at random moments, resumed, the same to the bit") {
+TEST_CASE("kill: a user-defined step, killed at random moments and resumed, is identical bit for bit") {
     kill_and_resume([](const std::string& file, bool) {
         return std::vector<std::string>{"/usr/bin/env", std::string(kFile) + "=" + file,
                                         std::filesystem::read_symlink("/proc/self/exe"), "--no-skip",
-                                        "--test-case=a step of the program's own with two optimizers*"};
+                                        "--test-case=kill: a user-defined step with two optimizers*"};
     });
 }

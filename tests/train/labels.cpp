@@ -1,4 +1,4 @@
-// Labels that are no class: the trainer says which, instead of speaking of learning rates.
+// Labels out of range: the trainer reports the label instead of a too high learning rate.
 #include <cmath>
 #include <memory>
 #include <optional>
@@ -21,7 +21,7 @@ using namespace declivity;
 
 namespace {
 
-/// Examples of four features whose labels are given, whatever classes() says.
+/// Examples of four features with given labels, independent of classes().
 struct Labelled : data::ClassificationDataset {
     std::vector<std::int64_t> labels;
     float feature = 0.25F;
@@ -52,12 +52,12 @@ struct Setup {
 };
 
 train::FitOptions options(bool record) {
-    return {.epochs = 2, .batch = 4, .shuffle = false, .quiet = true, .record = record};
+    return {.epochs = 2, .batch = 4, .shuffle = false, .quiet = true, .capture = record};
 }
 
 }  // namespace
 
-TEST_CASE("fit: a label out of range is named, with its step, and the parameters are those from before") {
+TEST_CASE("labels: fit names a label out of range, with its step, and the parameters are those from before") {
     for (const bool record : {false, true})
         for (const std::int64_t wrong :
              {std::int64_t{3}, std::int64_t{-1}, std::int64_t{-100000}, std::int64_t{1} << 40}) {
@@ -72,12 +72,12 @@ TEST_CASE("fit: a label out of range is named, with its step, and the parameters
                 ValueError);
             Setup good(3);
             good.trainer.fit(Labelled(many(24)),
-                             {.epochs = 1, .batch = 4, .shuffle = false, .quiet = true, .record = record});
+                             {.epochs = 1, .batch = 4, .shuffle = false, .quiet = true, .capture = record});
             CHECK(test::values(setup.model.parameters()[0]) == test::values(good.model.parameters()[0]));
         }
 }
 
-TEST_CASE("fit and evaluate: a model of fewer outputs than classes") {
+TEST_CASE("labels: fit and evaluate with fewer outputs than classes") {
     Setup setup(2);
     CHECK_THROWS_WITH_AS(setup.trainer.fit(Labelled(many(40)), options(true)),
                          "Trainer: expected labels in [0, 2), as many as the model has outputs, got label 2 at step 1 "
@@ -90,7 +90,7 @@ TEST_CASE("fit and evaluate: a model of fewer outputs than classes") {
         ValueError);
 }
 
-TEST_CASE("evaluate: a label out of range is named") {
+TEST_CASE("labels: evaluate names a label out of range") {
     auto labels = many(40);
     labels[30] = 7;
     labels[35] = 9;
@@ -102,7 +102,7 @@ TEST_CASE("evaluate: a label out of range is named") {
     CHECK(std::isfinite(setup.trainer.evaluate(Labelled(many(40)))["loss"]));
 }
 
-TEST_CASE("labels that a loss ignores are none of these, and a wrong one behind them is found") {
+TEST_CASE("labels: ignored labels are not reported, and a wrong one after them is found") {
     const auto loss = [](const Tensor& output, const Tensor& labels) {
         return cross_entropy(output, labels, {.ignore_index = 255});
     };
@@ -113,7 +113,7 @@ TEST_CASE("labels that a loss ignores are none of these, and a wrong one behind 
         CHECK_NOTHROW(setup.trainer.fit(Labelled(labels), options(true)));
         CHECK(std::isfinite(setup.trainer.evaluate(Labelled(labels))["loss"]));
     }
-    labels[10] = 3;  // behind the ignored label of its batch
+    labels[10] = 3;  // after the ignored label of its batch
     {
         Setup setup(3, loss);
         CHECK_THROWS_WITH_AS(setup.trainer.fit(Labelled(labels), options(true)),
@@ -121,7 +121,7 @@ TEST_CASE("labels that a loss ignores are none of these, and a wrong one behind 
         CHECK_THROWS_WITH_AS((void)setup.trainer.evaluate(Labelled(labels), {.batch = 4}),
                              doctest::Contains("got label 3 in batch 2"), ValueError);
     }
-    // A loss that is no number for another reason, beside ignored labels.
+    // A loss that is non-finite for another reason, with ignored labels.
     {
         Setup setup(3, [&](const Tensor& output, const Tensor& of) { return loss(output, of) + log(full({}, -1)); });
         CHECK_THROWS_AS(setup.trainer.fit(Labelled(many(40)), options(true)), train::NonFiniteLoss);
@@ -137,17 +137,17 @@ TEST_CASE("labels that a loss ignores are none of these, and a wrong one behind 
                 }(),
             1e38F);
         CHECK_THROWS_AS(setup.trainer.fit(large, options(true)), train::NonFiniteLoss);
-        CHECK_FALSE(
-            std::isfinite(setup.trainer.evaluate(large)["loss"]));  // as it was: no number, and no label to blame
+        CHECK_FALSE(std::isfinite(
+            setup.trainer.evaluate(large)["loss"]));  // as before: non-finite, without a label as the cause
     }
-    // All ignored: the mean of nothing counts for nothing.
+    // All ignored: the mean of zero labels has weight 0.
     {
         Setup setup(3, loss);
         CHECK(setup.trainer.fit(Labelled(std::vector<std::int64_t>(8, 255)), options(true)));
     }
 }
 
-TEST_CASE("a loss that diverged before a wrong label came is told as such") {
+TEST_CASE("labels: a loss that diverged before a wrong label is reported as diverged") {
     auto labels = many(40);
     labels[38] = 3;
     Setup setup(3);
@@ -170,7 +170,7 @@ TEST_CASE("a loss that diverged before a wrong label came is told as such") {
     }
 }
 
-TEST_CASE("plain cross_entropy gives NaN for such labels") {
+TEST_CASE("labels: plain cross_entropy gives NaN for labels out of range") {
     CHECK(std::isnan(cross_entropy(zeros({2, 3}), Tensor::from<std::int64_t>({0, 3}, {2})).item<float>()));
     const auto rows = test::values(
         cross_entropy(zeros({2, 3}), Tensor::from<std::int32_t>({0, -1}, {2}), {.reduction = Reduction::none}));
@@ -178,7 +178,7 @@ TEST_CASE("plain cross_entropy gives NaN for such labels") {
     CHECK(std::isnan(rows[1]));
 }
 
-TEST_CASE("add_classification notes the first call whose loss is no number, and two of its labels") {
+TEST_CASE("labels: add_classification records the first call with a non-finite loss, and two of its labels") {
     for (const DType type : {DType::i32, DType::i64})
         for (const DType real : test::floats()) {
             if (real == DType::f64 && !default_device().info().fp64) continue;
@@ -190,7 +190,7 @@ TEST_CASE("add_classification notes the first call whose loss is no number, and 
                 return noted.to_vector<std::int64_t>();
             };
             CHECK(call({0, 1, 2, 1, 0}, 1) == std::vector<std::int64_t>{1, 0, 0, 0});
-            CHECK(call({0, 1, 7, 1, 0}, 1) == std::vector<std::int64_t>{2, 0, 0, 0});  // a loss of its own may take it
+            CHECK(call({0, 1, 7, 1, 0}, 1) == std::vector<std::int64_t>{2, 0, 0, 0});  // a custom loss may accept it
             CHECK(call({0, 1, 2, 1, 0}, NAN) == std::vector<std::int64_t>{3, 0, 0, 0});
             CHECK(call({0, -5, -5, 3, 9}, INFINITY) == std::vector<std::int64_t>{4, 4, -5, 3});
             CHECK(call({8, 8, 8, 8, 8}, NAN) == std::vector<std::int64_t>{5, 4, -5, 3});
@@ -205,7 +205,7 @@ TEST_CASE("add_classification notes the first call whose loss is no number, and 
         }
 }
 
-TEST_CASE("add_classification weighs losses, and leaves out what is ignored") {
+TEST_CASE("labels: add_classification weights losses, and leaves out ignored labels") {
     for (const DType real : test::floats()) {
         if (real == DType::f64 && !default_device().info().fp64) continue;
         const Tensor scores = Tensor::from<float>({3, 1, 2, 0, 1, 5}, {3, 2}).to(real),
@@ -232,14 +232,14 @@ TEST_CASE("add_classification weighs losses, and leaves out what is ignored") {
     }
 }
 
-TEST_CASE("the trainer refuses an optimizer of another model's parameters") {
+TEST_CASE("trainer: an optimizer with another model's parameters is refused") {
     nn::Sequential model(nn::Linear(4, 3)), other(nn::Linear(4, 3));
     optim::SGD wrong(other.parameters()), right(model.parameters());
     CHECK_THROWS_WITH_AS(train::Trainer(model, wrong),
                          "Trainer: expected an optimizer of the model's parameters, got one without any of them",
                          ValueError);
     CHECK_NOTHROW(train::Trainer(model, right));
-    // One of them is enough: others may be frozen, or belong to a loss.
+    // One of them suffices: others may be frozen, or belong to a loss.
     optim::SGD some({model.parameters()[1]});
     some.add_group(other.parameters(), {});
     CHECK_NOTHROW(train::Trainer(model, some));
@@ -247,7 +247,7 @@ TEST_CASE("the trainer refuses an optimizer of another model's parameters") {
     CHECK_NOTHROW(train::Trainer(model, right));
 }
 
-TEST_CASE("fit: a label of one place of an image is named as well") {
+TEST_CASE("labels: fit names a label of one pixel of an image") {
     for (const std::uint8_t wrong : {std::uint8_t{2}, std::uint8_t{255}}) {
         std::vector<std::uint8_t> mask(6 * 4 * 4);
         for (std::size_t i = 0; i < mask.size(); ++i) mask[i] = static_cast<std::uint8_t>(i % 2);

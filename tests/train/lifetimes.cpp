@@ -1,4 +1,4 @@
-// Objects of the library end in any order, in static and thread storage, before and after main() ends.
+// Objects of the library may be destroyed in any order, in static and thread storage, before and after main() ends.
 #include <unistd.h>
 
 #include <algorithm>
@@ -48,15 +48,15 @@ class Objects {
         return *object;
     }
 
-    /// @param order of destruction: as they were made ("forward"), "backward", or the seed of another one
+    /// @param order of destruction: that of creation ("forward"), "backward", or the seed of a random one
     void fill(const std::string& order) {
         const Device device = test::device();
         auto& profiler = make<Profiler>(device);
         const Tensor& w = make<Tensor>(test::random_tensor({8, 8}, 1).set_requires_grad());
         const Tensor& x = make<Tensor>(test::random_tensor({8, 8}, 2));
-        make<Tensor>(relu(x * 2.0 + 1.0));             // an expression that nobody ever needs
-        Tensor& product = make<Tensor>(matmul(x, w));  // an operator that waits, with a graph
-        make<Tensor>(exp(product) - product);          // and what is made from it
+        make<Tensor>(relu(x * 2.0 + 1.0));             // an expression that is never evaluated
+        Tensor& product = make<Tensor>(matmul(x, w));  // a pending operator, with a graph
+        make<Tensor>(exp(product) - product);          // and its results
         make<Tensor>(sum(square(matmul(product, x))));
         Tensor& used = make<Tensor>(sum(matmul(x, w)));
         used.backward();
@@ -69,13 +69,13 @@ class Objects {
         data::LoaderOptions options;
         options.batch = 16;
         options.threads = 2;
-        auto& loader = make<data::Loader>(*digits_, options);  // with batches on their way at the end
+        auto& loader = make<data::Loader>(*digits_, options);  // with batches in flight at the end
         loader.start(0);
         auto& batch = make<data::Batch>(*loader.next());
         make<Tensor>(cross_entropy(model(batch["image"]), batch["label"]));  // a graph over everything
         Tensor loss = cross_entropy(model(batch["image"]), batch["label"]);
         loss.backward();
-        optimizer.step();  // gradients stay
+        optimizer.step();  // gradients remain
 
         auto& action = make<CapturedAction>(
             capture([model = &model, optimizer = &optimizer, x = batch["image"], y = batch["label"]] {
@@ -83,7 +83,7 @@ class Objects {
                 cross_entropy((*model)(x), y).backward();
                 optimizer->step();
             }));
-        for (int i = 0; i < 3; ++i) action();  // gradients lie in its memory
+        for (int i = 0; i < 3; ++i) action();  // gradients are in its memory
         auto& doubled = make<CapturedFunction>(capture([](const Tensor& in) { return in * 2.0; }));
         make<Tensor>(doubled(x));
         make<CommandList>(action.command_list());
@@ -103,14 +103,14 @@ class Objects {
     }
 
   private:
-    std::unique_ptr<data::SyntheticDigits> digits_;  // the loader borrows it
+    std::unique_ptr<data::SyntheticDigits> digits_;  // borrowed by the loader
     std::vector<std::shared_ptr<void>> list_;
 };
 
 Objects before_main;
 Tensor one_before_main;
 
-/// Its destructor, behind main(), reads what is computed and would go on computing.
+/// Its destructor, after main(), reads pending results and computes more.
 struct LateWorker {
     Tensor w, waiting;
     ~LateWorker() {
@@ -145,7 +145,7 @@ std::string variable(const char* name) {
     return value == nullptr ? "" : value;
 }
 
-/// What a child wrote behind doctest's last line: destructors have nothing to say.
+/// The output of a child after doctest's last line: destructors must print nothing.
 std::string last_words(const std::string& output) {
     const std::string last = "[doctest] Status: SUCCESS!\n";
     const std::size_t at = output.rfind(last);
@@ -155,7 +155,7 @@ std::string last_words(const std::string& output) {
 }  // namespace
 
 TEST_CASE("lifetimes: child process" * doctest::skip()) {
-    alarm(300);  // to hang is to fail
+    alarm(300);  // a hang is a failure
     const std::string place = variable("DECLIVITY_TEST_PLACE"), order = variable("DECLIVITY_TEST_ORDER");
     if (place == "static") fill_static(order);
     if (place == "before main") {
@@ -181,13 +181,13 @@ TEST_CASE("lifetimes: child process" * doctest::skip()) {
     CHECK(place != "");
 }
 
-TEST_CASE("lifetimes: objects in any place and order end in silence") {
+TEST_CASE("lifetimes: objects in any storage and order are destroyed silently") {
     for (const char* place : {"stack", "static", "before main", "thread", "ended thread", "two threads", "late worker"})
         for (const char* order : {"forward", "backward", "1", "2"}) {
             if (std::string(place) == "late worker" && std::string(order) != "forward") continue;
             CAPTURE(std::string(place));
             CAPTURE(std::string(order));
-            // LLVM, in PoCL, gives a thread that compiles a signal stack, which AddressSanitizer would take for its own
+            // LLVM, in PoCL, gives a compiler thread a signal stack, which AddressSanitizer would mistake for its own
             // when the thread ends.
             const auto result = test::run_child("lifetimes: child process",
                                                 {{"DECLIVITY_TEST_PLACE", place},
@@ -199,7 +199,7 @@ TEST_CASE("lifetimes: objects in any place and order end in silence") {
         }
 }
 
-TEST_CASE("lifetimes: what a thread of its own made lives on, and is computed by others") {
+TEST_CASE("lifetimes: tensors outlive the thread that made them, and are evaluated by others") {
     Tensor waiting, operator_waits, loss, w = test::random_tensor({4, 4}, 1).set_requires_grad();
     const Tensor x = test::random_tensor({4, 4}, 2);
     std::thread([&] {

@@ -1,4 +1,4 @@
-// Who waits for whom: no lock is held while a kernel compiles, devices share none, and who reads lets the queue run.
+// Locking: no lock is held while a kernel compiles, devices share none, and readers do not block launches.
 #include <atomic>
 #include <string>
 #include <thread>
@@ -36,7 +36,7 @@ using Floats = std::vector<float>;
 
 Floats elements(const Tensor& tensor) { return tensor.to_vector<float>(); }
 
-/// A structure that no other kernel of this process has: it is compiled.
+/// An expression with a structure new to this process, so that it is compiled.
 Tensor never_seen(Tensor x) {
     static std::atomic<int> number{0};
     for (int bits = ++number + 64; bits > 0; bits /= 2) x = bits % 2 == 0 ? x + 1.0 : x * 0.5;
@@ -48,8 +48,7 @@ Floats never_seen(Floats x, int number) {
     return x;
 }
 
-/// A network and its optimizer; each step makes use of random numbers, all kinds of values, and gradients that are
-/// added up.
+/// A network and its optimizer; each step uses random numbers, all kinds of lazy values, and accumulated gradients.
 class Training {
   public:
     explicit Training(const Device& device)
@@ -66,7 +65,7 @@ class Training {
         Tensor loss = cross_entropy(model_(x_) + normal({8, 4}) * 0.01, labels_);
         loss.backward();
         const Tensor more = mean(square(softmax(model_(x_))));
-        more.backward();  // into gradients that are there
+        more.backward();  // into existing gradients
         optimizer_.step();
         return loss.item<float>();
     }
@@ -78,8 +77,9 @@ class Training {
     Tensor x_, labels_;
 };
 
-/// Calls `work` in a thread of its own while another is held within the compiler, and waits for it, or until it waits
-/// for the other. @return whether it came to its end
+/// Calls `work` in a thread while another thread is blocked in the compiler, and waits for it, or until it waits for
+/// the other.
+/// @return whether it completed
 bool passes(const Device& device, const auto& work) {
     LaunchLock& lock = launch_lock(device);
     const std::uint64_t before = lock.contended();
@@ -102,7 +102,7 @@ bool passes(const Device& device, const auto& work) {
     return passed;
 }
 
-/// An event that is done when the test says so.
+/// An event that the test completes.
 class UserEvent {
   public:
     explicit UserEvent(const Device& device) {
@@ -116,7 +116,7 @@ class UserEvent {
     }
     UserEvent(const UserEvent&) = delete;
     UserEvent& operator=(const UserEvent&) = delete;
-    /// The queue goes on behind it.
+    /// Commands of the queue wait for the event.
     void block(cl_command_queue queue) const {
         REQUIRE(clEnqueueBarrierWithWaitList(queue, 1, &event_, nullptr) == CL_SUCCESS);
         REQUIRE(clFlush(queue) == CL_SUCCESS);
@@ -133,7 +133,7 @@ class UserEvent {
 
 }  // namespace
 
-TEST_CASE("locks: while a kernel compiles, other threads step on the same device and on another") {
+TEST_CASE("locks: while a kernel compiles, other threads run steps on the same device and on another") {
     if (test::small_cases()) return;  // one thread only
     const Device one = test::device(), two = test::fresh_device();
     Training first(one), second(two);
@@ -147,12 +147,12 @@ TEST_CASE("locks: while a kernel compiles, other threads step on the same device
     CHECK(passes(one, [&] { (void)elements(never_seen(ones({3, 3}, {.device = one}))); }));  // another compilation
 }
 
-TEST_CASE("locks: what a thread has begun to launch when it compiles, others wait for") {
+TEST_CASE("locks: other threads wait for the in-flight launch of a thread that compiles") {
     if (test::small_cases()) return;
     const Device device = test::device();
     LaunchLock& lock = launch_lock(device);
     const Floats start = elements(test::random_tensor({6, 150}, 5));
-    // What is made of `x` in a thread that compiles, what others do meanwhile, and whether these have to wait.
+    // A function of `x` in a thread that compiles, concurrent work of others, and whether these have to wait.
     const auto meanwhile = [&](const auto& make, const auto& others) {
         Tensor x = Tensor::from(start, {6, 150}, device);
         const Tensor made = make(x);
@@ -177,11 +177,11 @@ TEST_CASE("locks: what a thread has begun to launch when it compiles, others wai
         return std::pair{got, waited};
     };
     int number = 1;
-    // The numbers of never_seen() are consecutive in this process; what this test's first call gets is found out.
+    // The numbers of never_seen() are consecutive in this process; the first call determines the number of this test.
     const Floats probe = elements(never_seen(Tensor::from(Floats{1}, {1}, device)));
     while (never_seen(Floats{1}, number) != probe) ++number;
 
-    SUBCASE("a write to what it reads") {
+    SUBCASE("a write to its input") {
         Tensor seen;
         const auto [got, waited] = meanwhile([](const Tensor& x) { return never_seen(x); },
                                              [&](Tensor& x, const Tensor&) { x.add_(1.0), seen = x; });
@@ -191,7 +191,7 @@ TEST_CASE("locks: what a thread has begun to launch when it compiles, others wai
         for (float& element : written) element += 1;
         CHECK(elements(seen) == written);
     }
-    SUBCASE("the value itself, and what is made of it") {
+    SUBCASE("the value itself, and its results") {
         Floats seen;
         const auto [got, waited] = meanwhile([](const Tensor& x) { return never_seen(x); },
                                              [&](Tensor&, const Tensor& made) { seen = elements(made * 2.0); });
@@ -201,7 +201,7 @@ TEST_CASE("locks: what a thread has begun to launch when it compiles, others wai
         for (float& element : expected) element *= 2;
         CHECK(seen == expected);
     }
-    SUBCASE("but not what it was made from, which others go on to use and to write") {
+    SUBCASE("but not its input, which others may continue to use and write") {
         Tensor between;
         Floats seen;
         const auto [got, waited] = meanwhile(
@@ -216,7 +216,7 @@ TEST_CASE("locks: what a thread has begun to launch when it compiles, others wai
         CHECK(seen == tripled);
         CHECK(got == never_seen(tripled, number + 1));
     }
-    SUBCASE("rows, whose kernel reads what they were made from") {
+    SUBCASE("row operators, whose kernel reads their input") {
         Tensor seen, scaled;
         Floats rows;
         const auto [got, waited] = meanwhile(
@@ -225,7 +225,7 @@ TEST_CASE("locks: what a thread has begun to launch when it compiles, others wai
                 return softmax(scaled, -1);
             },
             [&](Tensor& x, const Tensor&) { rows = elements(scaled), x.mul_(0.0), seen = x; });
-        (void)waited;  // whether the rows are part of the kernel is the device's affair
+        (void)waited;  // whether the rows are fused depends on the device
         CHECK(rows == never_seen(start, number + 1));
         const Floats expected = elements(softmax(Tensor::from(rows, {6, 150}, device), -1));
         CHECK(test::difference({got.begin(), got.end()}, {expected.begin(), expected.end()}, {1e-6, 1e-6}) == "");
@@ -233,7 +233,7 @@ TEST_CASE("locks: what a thread has begun to launch when it compiles, others wai
     }
 }
 
-TEST_CASE("locks: threads that share values and let the lock go at every launch get what one alone gets") {
+TEST_CASE("locks: threads that share values and release the lock at every launch get the results of a single thread") {
     const auto alone = [&](std::uint64_t seed) {
         Tensor x = test::random_tensor({20, 20}, seed).set_requires_grad();
         const Tensor shared = exp(x) * 0.1, product = matmul(shared, x);
@@ -260,7 +260,7 @@ TEST_CASE("locks: threads that share values and let the lock go at every launch 
         std::vector<std::vector<Floats>> got(4);
         for (const std::string& fault : test::in_threads(4, [&](int number) -> std::string {
                  auto& mine = got[static_cast<std::size_t>(number)];
-                 if (number == 3) x.mul_(0.0);  // what waits has the elements from before
+                 if (number == 3) x.mul_(0.0);  // pending results have the elements from before
                  mine.push_back(elements(number % 2 == 0 ? sums + product : rows + shared));
                  mine.push_back(elements(number % 2 == 0 ? rows + shared : sums + product));
                  return "";
@@ -279,7 +279,7 @@ TEST_CASE("locks: threads that share values and let the lock go at every launch 
     }
 }
 
-TEST_CASE("locks: a trace shows a device that steps while a thread of another compiles") {
+TEST_CASE("locks: a trace shows a device running steps while a thread of another compiles") {
     if (test::small_cases()) return;
     const Device one = test::device(), two = test::fresh_device();
     Training first(one), second(two);
@@ -315,7 +315,7 @@ TEST_CASE("locks: a trace shows a device that steps while a thread of another co
     CHECK(kernels > 10);
 }
 
-TEST_CASE("locks: a reader that waits for the device keeps nobody from launching") {
+TEST_CASE("locks: a reader that waits for the device blocks no launches") {
     if (test::small_cases()) return;
     const Device device = test::device(), other = test::fresh_device();
     Training here(device), there(other);
@@ -327,7 +327,7 @@ TEST_CASE("locks: a reader that waits for the device keeps nobody from launching
     std::thread reads([&] { got = elements(x * 2.0); });
     for (int i = 0; i < 3; ++i) there.step();  // another device
     Tensor y = relu(x - 1.0);
-    (void)y.view();  // and this one: launched, though nothing runs yet
+    (void)y.view();  // and on this one: launched, although nothing runs yet
     event.set();
     reads.join();
     Floats expected = elements(x);
@@ -335,7 +335,7 @@ TEST_CASE("locks: a reader that waits for the device keeps nobody from launching
     CHECK(got == expected);
 }
 
-TEST_CASE("downloads: long ones go by the copy queue, and the compute queue goes on") {
+TEST_CASE("downloads: long ones use the copy queue, and the compute queue continues") {
     const Device device = test::device();
     Tensor large = test::random_tensor({200, 100}, 2).to(device);
     const Floats before = elements(large);
@@ -343,13 +343,13 @@ TEST_CASE("downloads: long ones go by the copy queue, and the compute queue goes
     UserEvent event(device);
     std::vector<float> to(before.size());
     const ops::View& view = large.view();
-    event.block(device.state().transfer());  // it starts nothing that it is given
+    event.block(device.state().transfer());  // its commands do not start
     const Event read = download(view.buffer, 0, std::as_writable_bytes(std::span(to)));
     CHECK_FALSE(read.done());
-    // Work behind it runs to its end, and short reads come through.
+    // Later work completes, and short reads are not blocked.
     CHECK(sum(large * 0.0 + 1.0).item<float>() == 20000.0F);
     CHECK_FALSE(read.done());
-    // Who writes the memory in place waits for the read, on the device; the host goes on.
+    // An in-place write waits for the read on the device, not on the host.
     large.mul_(0.0);
     const Event written = Queue::compute(device).marker();
     CHECK_FALSE(read.done());
@@ -360,7 +360,7 @@ TEST_CASE("downloads: long ones go by the copy queue, and the compute queue goes
     CHECK(elements(large) == Floats(before.size(), 0.0F));
 }
 
-TEST_CASE("default device: that of a thread goes before that of the process") {
+TEST_CASE("default device: that of a thread overrides that of the process") {
     const Device one = test::device(), two = test::fresh_device();
     const Device before = default_device();
     {

@@ -1,4 +1,5 @@
-// Means of several batches are weighted by what the loss of each was divided by: nothing depends on the batch size.
+// Means over several batches are weighted by the divisor of each batch's loss, so that the result does not depend on
+// the batch size.
 #include <declivity/train/loss_value.hpp>
 
 #include <cmath>
@@ -34,8 +35,7 @@ std::vector<float> normals(std::int64_t count, std::uint64_t seed) {
     return out;
 }
 
-/// x (5), a label that is ignored (-100) more and more often, tokens (4) that are padded by 0, y (3) with weights,
-/// signs.
+/// x (5), a label that is ignored (-100) increasingly often, tokens (4) padded by 0, y (3) with weights, signs.
 data::TensorDataset examples() {
     std::vector<std::int64_t> label, tokens, positive;
     std::vector<float> y, weight, sign, bits;
@@ -68,13 +68,13 @@ struct Model {
         : network((manual_seed(11), nn::Linear(5, outputs))), optimizer(network.parameters(), {.lr = lr}) {}
 };
 
-train::FitOptions quiet(std::int64_t batch, std::int64_t accumulate = 1, bool record = true, std::int64_t epochs = 1) {
+train::FitOptions quiet(std::int64_t batch, std::int64_t accumulate = 1, bool capture = true, std::int64_t epochs = 1) {
     return {
-        .epochs = epochs, .batch = batch, .shuffle = false, .accumulate = accumulate, .quiet = true, .record = record};
+        .epochs = epochs, .batch = batch, .shuffle = false, .accumulate = accumulate, .quiet = true, .capture = record};
 }
 
-/// The loss over all examples as one batch is that by other batch sizes, in an evaluation and in an epoch that does not
-/// change anything; and gradients of several batches are those of one.
+/// The loss over all examples as one batch equals that with other batch sizes, in an evaluation and in an epoch without
+/// updates; and accumulated gradients equal those of one batch.
 void check(const std::string& name, const train::BatchLoss& loss, std::int64_t outputs = kClasses) {
     CAPTURE(name);
     const auto set = examples();
@@ -111,7 +111,7 @@ train::BatchLoss of(const char* field, const train::Loss& loss) {
 
 }  // namespace
 
-TEST_CASE("trainer: losses of labels are weighted by the labels that count and by class weights") {
+TEST_CASE("loss weight: losses of labels are weighted by the labels that count and by class weights") {
     check("cross_entropy", of("label", nn::CrossEntropyLoss()));
     check("smoothed", of("label", nn::CrossEntropyLoss({.label_smoothing = 0.2})));
     check("weighted", of("class", nn::CrossEntropyLoss({}, class_weights())));
@@ -127,7 +127,7 @@ TEST_CASE("trainer: losses of labels are weighted by the labels that count and b
           [](const Tensor& out, const data::Batch& batch) { return cross_entropy(out, softmax(batch["y"])); });
 }
 
-TEST_CASE("trainer: losses of tokens are weighted by the tokens that are not ignored") {
+TEST_CASE("loss weight: losses of tokens are weighted by the tokens that are not ignored") {
     const auto of_tokens = [](const Tensor& out, const data::Batch& batch) {
         return cross_entropy(reshape(out, {-1, kClasses}), reshape(batch["tokens"], {-1}), {.ignore_index = 0});
     };
@@ -143,7 +143,7 @@ TEST_CASE("trainer: losses of tokens are weighted by the tokens that are not ign
         kPlaces * kClasses);
 }
 
-TEST_CASE("trainer: losses of elements are weighted by their elements or weights") {
+TEST_CASE("loss weight: losses of elements are weighted by their elements or weights") {
     check("mse", of("y", nn::MSELoss()));
     check("l1", of("y", nn::L1Loss()));
     check("smooth_l1", of("y", nn::SmoothL1Loss()));
@@ -172,7 +172,7 @@ TEST_CASE("trainer: losses of elements are weighted by their elements or weights
     check("dice", [](const Tensor& out, const data::Batch& batch) { return dice_loss(sigmoid(out), batch["bits"]); });
 }
 
-TEST_CASE("trainer: a loss that is a sum is one of all batches, and its metric is per example") {
+TEST_CASE("loss weight: a loss with reduction sum is summed over batches, and reported per example") {
     const auto set = examples();
     check("sum", of("y", nn::MSELoss(Reduction::sum)));
     Model model;
@@ -182,7 +182,7 @@ TEST_CASE("trainer: a loss that is a sum is one of all batches, and its metric i
           doctest::Approx(mean_loss * kClasses));
 }
 
-TEST_CASE("trainer: a loss of the program's own tells its weight, by a tensor or a number") {
+TEST_CASE("loss weight: a user-defined loss returns its weight, as a tensor or a number") {
     check("tensor", [](const Tensor& out, const data::Batch& batch) -> train::LossValue {
         const Tensor weight = batch["weight"];
         return {sum(square(out - batch["y"]) * weight) / sum(weight), sum(weight)};
@@ -204,7 +204,7 @@ TEST_CASE("trainer: a loss of the program's own tells its weight, by a tensor or
     CHECK_THROWS_WITH_AS((void)evaluated({}), doctest::Contains("expected a loss of one element"), ValueError);
 }
 
-TEST_CASE("trainer: metrics that steps of the program's own report are weighted as losses are") {
+TEST_CASE("loss weight: metrics reported by user-defined steps are weighted like losses") {
     const auto set = examples();
     const auto reported = [&](std::int64_t batch, bool record) {
         Model model(kPlaces * kClasses, 0);
@@ -236,7 +236,7 @@ TEST_CASE("trainer: metrics that steps of the program's own report are weighted 
 
 namespace {
 
-/// Twelve examples, of which those of the middle batch of four have labels that are all ignored.
+/// Twelve examples; the labels of the middle batch of four are all ignored.
 data::TensorDataset with_ignored_batch(bool with_it, DType dtype = DType::i64) {
     std::vector<float> x;
     std::vector<std::int64_t> label;
@@ -285,7 +285,7 @@ Run fitted(const data::Dataset& set, bool record, double clip, std::int64_t accu
 
 }  // namespace
 
-TEST_CASE("trainer: a batch whose labels are all ignored counts for nothing") {
+TEST_CASE("loss weight: a batch whose labels are all ignored has weight 0") {
     const auto with = with_ignored_batch(true), without = with_ignored_batch(false);
     for (const bool own : {false, true})
         for (const bool record : {false, true})
@@ -313,7 +313,7 @@ TEST_CASE("trainer: a batch whose labels are all ignored counts for nothing") {
     CHECK(a["accuracy"] == b["accuracy"]);  // of the labels that count
 }
 
-TEST_CASE("trainer: a set whose labels are all ignored has no metrics, and changes nothing") {
+TEST_CASE("loss weight: a set whose labels are all ignored has no metrics, and changes nothing") {
     const data::TensorDataset set({{"x", io::HostArray::of({6, 5}, normals(30, 1))},
                                    {"label", io::HostArray::of({6}, std::vector<std::int64_t>(6, -100))}});
     Model model;
@@ -328,7 +328,7 @@ TEST_CASE("trainer: a set whose labels are all ignored has no metrics, and chang
     CHECK(std::isnan(trainer.evaluate(set)["accuracy"]));
     model.optimizer.zero_grad();
     mse_loss(model.network(ones({1, 5})), zeros({1, kClasses})).backward();
-    model.optimizer.step();  // no guard is left behind
+    model.optimizer.step();  // no guard remains
     CHECK(test::values(model.network.parameters()[0]) != before);
 }
 
@@ -350,14 +350,14 @@ TEST_CASE("trainer: labels of any integer type are classes") {
           test::values(multilabel_margin_loss(x, several)));
 }
 
-TEST_CASE("trainer: a parameter without a gradient in a step of several batches has none in that step") {
+TEST_CASE("trainer: a parameter without a gradient in an accumulated step has none in that step") {
     struct Branched : nn::Layer {
         nn::Linear& always = add("always", nn::Linear(5, kClasses));
         nn::Linear& at_first = add("at_first", nn::Linear(5, kClasses, {.bias = false}));
         int calls = 0;
         bool reads = false;
         Tensor forward(Tensor x) override {
-            if (reads) (void)sum(x).item<float>();  // no recorded step does
+            if (reads) (void)sum(x).item<float>();  // no captured step reads elements
             return ++calls <= 2 ? always(x) + at_first(x) : always(x);
         }
     };
@@ -372,7 +372,7 @@ TEST_CASE("trainer: a parameter without a gradient in a step of several batches 
                                }));
         trainer.fit(examples(), quiet(4, 2, record, 2));
         CHECK(model.calls > 4);
-        // The first step of Adam is one of lr; momentum would go on from there.
+        // The first step of Adam is lr; momentum would continue from there.
         const auto after = test::values(model.at_first.weight());
         for (std::size_t i = 0; i < after.size(); ++i)
             CHECK(std::abs(after[i] - before[i]) == doctest::Approx(0.125).epsilon(1e-3));

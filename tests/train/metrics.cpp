@@ -1,4 +1,4 @@
-// Metrics against plain C++ in double, batch by batch, replayed too; and what they refuse.
+// Metrics compared with plain C++ in double, batch by batch, also replayed; and their errors.
 #include <declivity/train/metrics.hpp>
 
 #include <algorithm>
@@ -21,10 +21,10 @@ using namespace declivity;
 
 namespace {
 
-/// Scores of places, class by class, and targets, of which some are -100 or another number outside.
+/// Scores for each position and class, and targets, some of which are -100 or another number out of range.
 struct FlatIndices {
     Tensor scores, target;                // (N, C, ...), (N, ...)
-    std::vector<std::vector<double>> of;  // scores of each place
+    std::vector<std::vector<double>> of;  // scores of each position
     std::vector<std::int64_t> labels;
 };
 
@@ -51,7 +51,7 @@ std::int64_t largest(const std::vector<double>& scores) {
     return std::max_element(scores.begin(), scores.end()) - scores.begin();
 }
 
-/// What a metric says of these batches, added up one after the other by plain calls, or by replays.
+/// The result of a metric accumulated over these batches, by eager calls or by replays.
 double of(train::Metric& metric, const std::vector<FlatIndices>& batches, bool captured) {
     metric.reset();
     auto step = capture([&](const std::vector<Tensor>& in) {
@@ -130,7 +130,7 @@ TEST_CASE("metrics: accuracy, with and without an ignored label") {
     }
 }
 
-TEST_CASE("metrics: the target among the k largest") {
+TEST_CASE("metrics: top-k accuracy") {
     for (const std::int64_t k : {1, 3, 5}) {
         train::TopKAccuracy metric(k);
         check(
@@ -151,7 +151,7 @@ TEST_CASE("metrics: the target among the k largest") {
     CHECK_THROWS_AS(six.update(ones({2, 5}), zeros({2}, {DType::i64})), ShapeError);
 }
 
-TEST_CASE("metrics: the confusion matrix, and intersection over union") {
+TEST_CASE("metrics: confusion matrix, and intersection over union") {
     for (const std::int64_t outside : {-100, 255}) {
         train::ConfusionMatrix matrix(5);
         check(
@@ -234,7 +234,7 @@ TEST_CASE("metrics: mean absolute error") {
         "MeanAbsoluteError: expected output and target of the same shape, got [2, 1] and [2] (in metric)", ShapeError);
 }
 
-TEST_CASE("metrics: one of a program's own, and mistakes") {
+TEST_CASE("metrics: a user-defined one, and errors") {
     struct Recall : train::Metric {
         Tensor hits = state("hits", {}), wanted = state("wanted", {});
         void do_update(const Tensor& output, const Tensor& target) override {

@@ -1,4 +1,4 @@
-// What first programs get wrong is said in words, by the name that was called.
+// Common mistakes have an error message that begins with the called name.
 #include <cmath>
 #include <filesystem>
 #include <functional>
@@ -73,7 +73,7 @@ struct WithinStep : train::Callback {
 
 }  // namespace
 
-TEST_CASE("mistakes: what was moved from says so") {
+TEST_CASE("mistakes: moved-from objects") {
     nn::Linear model(2, 2);
     optim::Adam first(model.parameters());
     optim::Adam second(std::move(first));
@@ -97,7 +97,7 @@ TEST_CASE("mistakes: what was moved from says so") {
     CHECK(test::values(moved(x)) == std::vector<double>{2, 2});
 }
 
-TEST_CASE("mistakes: options of a fit") {
+TEST_CASE("mistakes: options of fit") {
     const auto set = points();
     const auto fit = [&](const train::FitOptions& options) {
         return complaint([&] { Setup().trainer.fit(set, options); });
@@ -223,7 +223,7 @@ TEST_CASE("mistakes: shapes and types of new tensors") {
     CHECK(complaint([&] { sizes.insert(4, 1); }) == "Dims::insert: expected a position in [0, 3], got 4");
 }
 
-TEST_CASE("a metric of a validation set that there is not is refused before the first epoch, by the callback's name") {
+TEST_CASE("mistakes: a missing validation set is refused before the first epoch, with the callback's name") {
     const data::InMemoryDataset set = points();
     const auto fit = [&](std::shared_ptr<train::Callback> callback,
                          const std::vector<train::NamedDataset>& validation) {
@@ -250,7 +250,7 @@ TEST_CASE("a metric of a validation set that there is not is refused before the 
                                                             train::LearningCurveOptions{.losses = {"easy_loss"}}),
               {{"hard", set}})
               .first.starts_with("LearningCurvePicture: expected a metric of this training (train_..., hard_..., "));
-    // What is measured is known behind the first epoch alone.
+    // The names of the metrics are known only after the first epoch.
     CHECK(fit(best("hard_bleu"), {{"hard", set}})
               .first.starts_with(
                   "Checkpoint (monitor of best): expected the name of a metric, one of [\"train_loss\", "));
@@ -258,7 +258,7 @@ TEST_CASE("a metric of a validation set that there is not is refused before the 
           "nothing");
 }
 
-TEST_CASE("files that cannot be opened are named with the function that was called") {
+TEST_CASE("mistakes: files that cannot be opened are named with the called function") {
     Setup setup;
     CHECK(complaint([] { (void)io::load("there is none/x.safetensors"); }) ==
           "cannot open 'there is none/x.safetensors': No such file or directory (called by io::load)");

@@ -1,4 +1,4 @@
-// The search for the first value that is not finite looks into modules of every signature.
+// The search for the first non-finite value covers modules of every signature.
 #include <declivity/train/trainer.hpp>
 
 #include <cmath>
@@ -22,7 +22,7 @@ struct State {
 };
 std::vector<Tensor> tensors_of(const State& state) { return {state.level}; }
 
-/// Gives the logarithm of something negative in its state alone, after some steps.
+/// Returns the logarithm of a negative number, only in its state and only after some steps.
 struct Cell : nn::Callable<std::pair<Tensor, State>(Tensor, State)> {
     int calls = 0;
     std::pair<Tensor, State> forward(Tensor x, State) override { return {x, {++calls > 2 ? log(x - 10) : x}}; }
@@ -46,7 +46,7 @@ struct Net : nn::Layer {
 
 }  // namespace
 
-TEST_CASE("the first value that is not finite: in the result of a cell that is a struct") {
+TEST_CASE("non-finite: the first non-finite value is found in a cell's result struct") {
     const data::SyntheticDigits digits(64, 1);
     Net net;
     net.cells[0].calls = -1000;

@@ -1,4 +1,4 @@
-// The pictures of a training: sizes, colours and places of what matters, and odd input.
+// Plots of a training: sizes, colours and positions, and unusual input.
 #include <array>
 #include <limits>
 #include <string>
@@ -29,7 +29,7 @@ int count(const io::Image8& image, Rgb color) {
 
 constexpr Rgb kFirstLine{0, 114, 178}, kSecondLine{213, 94, 0}, kRight{22, 128, 60}, kWrong{200, 36, 36};
 
-// Mean height of a colour within some columns; rows count from the top.
+// Mean row of a colour within some columns; rows count from the top.
 double mean_row(const io::Image8& image, Rgb color, int left, int right) {
     double sum = 0, found = 0;
     for (int y = 0; y < image.height; ++y)
@@ -65,7 +65,7 @@ TEST_CASE("plot: a falling loss falls, a rising accuracy rises") {
     CHECK(count(learning_curve({"", "step", {loss, loss}, {}}), kSecondLine) > 100);
 }
 
-TEST_CASE("plot: odd series make a picture, too") {
+TEST_CASE("plot: empty and unusual series are plotted, too") {
     const double none = std::numeric_limits<double>::quiet_NaN(), infinite = std::numeric_limits<double>::infinity();
     const std::vector<Series> odd{{"empty", {}, {}},
                                   {"one", {3}, {0.7}},
@@ -97,14 +97,14 @@ TEST_CASE("plot: odd series make a picture, too") {
         noisy.x.push_back(i);
         noisy.y.push_back(i % 7 == 0 ? none : 1.0 + i % 2);
     }
-    // The mean of every other 1 and 2 is 1.5, of an axis from 0 to 2: three quarters of the way up.
+    // The mean of alternating 1 and 2 is 1.5, on an axis from 0 to 2: three quarters of the way up.
     const io::Image8 mean = learning_curve({"", "step", {noisy}, {}});
     CHECK(mean_row(mean, kFirstLine, 100, 250) == doctest::Approx(44 + 294 * 0.25).epsilon(0.03));
     CHECK_THROWS_AS((void)learning_curve({"", "x", {{"", {1, 2}, {1}}}, {}}), ValueError);
 }
 
-TEST_CASE("plot: the legend hides no part of a curve, whatever its series are called and wherever they run") {
-    // Flat lines along both edges of the plot area, where a legend in a corner would lie.
+TEST_CASE("plot: the legend covers no part of a curve, whatever the names and positions of its series") {
+    // Flat lines along both edges of the plot area, where a legend in a corner would be.
     const auto picture = [](const std::string& name, std::size_t lines) {
         std::vector<Series> series;
         for (std::size_t i = 0; i < lines; ++i)
@@ -121,7 +121,7 @@ TEST_CASE("plot: the legend hides no part of a curve, whatever its series are ca
             for (int y = kTop; y < kBottom; ++y)
                 for (int x = 0; x < plain.width; ++x) changed += pixel(named, x, y) == pixel(plain, x, y) ? 0 : 1;
             CHECK(changed == 0);
-            // Each series has its stroke below, and nothing runs out of the picture.
+            // Each series has its sample line in the legend, and nothing is outside of the picture.
             int strokes = 0;
             for (int y = kBottom + 20; y < named.height; ++y) {
                 for (int x = 0; x < named.width; ++x) strokes += pixel(named, x, y) == kFirstLine ? 1 : 0;
@@ -132,7 +132,7 @@ TEST_CASE("plot: the legend hides no part of a curve, whatever its series are ca
     }
 }
 
-TEST_CASE("plot: right predictions are green, wrong ones red and tell the truth") {
+TEST_CASE("plot: correct predictions are green, wrong ones are red and show the actual class") {
     const std::vector<Prediction> right(4, prediction(28, "7", "7")), wrong(4, prediction(28, "7", "1"));
     const io::Image8 green = prediction_grid(right, 2), red = prediction_grid(wrong, 2);
     CHECK(count(green, kRight) > 50);

@@ -1,4 +1,4 @@
-// A step of training as its profile shows it: each launch with its module, forwards and backwards, and nothing changed.
+// The profile of a training step: each launch with its module, forward and backward, and no change of results.
 #include <map>
 #include <set>
 #include <string>
@@ -51,7 +51,7 @@ struct Net {
 
 }  // namespace
 
-TEST_CASE("profile of a step: every launch is there, with the module whose function it is") {
+TEST_CASE("profile of a step: every launch has the module that called its function") {
     const Device device = test::device();
     Net net;
     net.step();
@@ -84,7 +84,7 @@ TEST_CASE("profile of a step: every launch is there, with the module whose funct
     has("optimizer", "Adam");
     has("", "cross_entropy");
     has("", "cross_entropy_backward");
-    // What is not a layer's is the loss, the batch that is sent, and the first gradient.
+    // Outside of layers are the loss, the uploaded batch, and the initial gradient.
     for (const std::string& name : operators[""]) {
         CAPTURE(name);
         CHECK((name.empty() || name.starts_with("cross_entropy")));
@@ -105,7 +105,7 @@ TEST_CASE("profile of a step: every launch is there, with the module whose funct
     }
 }
 
-TEST_CASE("profile of a loader: its threads prepare what the first one waits for") {
+TEST_CASE("profile of a loader: its threads prepare the batches that the first thread waits for") {
     Profiler profiler(test::device());
     {
         const data::SyntheticDigits digits(20, 1);
@@ -126,7 +126,7 @@ TEST_CASE("profile of a loader: its threads prepare what the first one waits for
     CHECK(sent == 4);  // features and labels of two batches, by the copy queue
 }
 
-TEST_CASE("profile of a step: it changes no bit") {
+TEST_CASE("profile of a step: results are identical bit for bit") {
     Net plain, profiled;
     double expected = 0, got = 0;
     for (int i = 0; i < 3; ++i) {

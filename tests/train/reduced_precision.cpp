@@ -1,4 +1,4 @@
-// Networks whose parameters and activations are f16 or bf16: they learn what f32 learns, in less memory.
+// Networks with f16 or bf16 parameters and activations: they learn like f32, with less memory.
 #include <cmath>
 #include <memory>
 #include <string>
@@ -48,7 +48,7 @@ std::vector<double> master_of(const optim::Optimizer& optimizer) {
 
 }  // namespace
 
-TEST_CASE("halves: convolution and pooling agree with f32 on the same numbers, forward and backward") {
+TEST_CASE("reduced precision: convolution and pooling match f32 on the same numbers, forward and backward") {
     for (const DType dtype : {DType::f16, DType::bf16}) {
         CAPTURE(name_of(dtype));
         const double unit = dtype == DType::f16 ? 0x1p-11 : 0x1p-8;
@@ -81,7 +81,7 @@ TEST_CASE("halves: convolution and pooling agree with f32 on the same numbers, f
     }
 }
 
-TEST_CASE("halves: optimizers keep what is too small for the parameter") {
+TEST_CASE("reduced precision: optimizers accumulate updates that are too small for the parameter") {
     for (const DType dtype : {DType::f16, DType::bf16}) {
         Tensor parameter = ones({3}, {dtype}).set_requires_grad();
         optim::SGD optimizer({parameter}, {.lr = 1e-4});
@@ -90,9 +90,9 @@ TEST_CASE("halves: optimizers keep what is too small for the parameter") {
             sum(parameter).backward();
             optimizer.step();
         }
-        // 1 - 1e-4 is 1 in either type.
+        // 1 - 1e-4 rounds to 1 in either type.
         CHECK(std::abs(values(parameter)[0] - 0.98) < 0.005);
-        // Its state goes on from a file; a parameter that somebody else wrote counts.
+        // Its state continues from a file; an external write to a parameter counts.
         Tensor other = parameter.detach().clone().set_requires_grad();
         optim::SGD resumed({other}, {.lr = 1e-4});
         resumed.load_state_dict(optimizer.state_dict());
@@ -117,7 +117,7 @@ TEST_CASE("halves: optimizers keep what is too small for the parameter") {
     }
 }
 
-TEST_CASE("halves: a network learns as well, its steps recorded") {
+TEST_CASE("reduced precision: a network learns as well, with captured steps") {
     if (small_cases()) return;
     const double wide = learned(DType::f32, false);
     CHECK(wide > 0.8);

@@ -1,5 +1,4 @@
-// Steps that the trainer records by itself are those that plain calls would have been, whatever the program decides
-// from step to step.
+// Steps that the trainer captures automatically match eager calls, whatever the program decides from step to step.
 #include <functional>
 #include <memory>
 #include <random>
@@ -36,14 +35,14 @@ data::InMemoryDataset points() {
     return {{5}, std::move(values), std::move(labels), 3};
 }
 
-/// Does something before each step.
+/// Calls a function before each step.
 struct BeforeStep : train::Callback {
     std::function<void(std::int64_t step)> action;
     explicit BeforeStep(std::function<void(std::int64_t)> what) : action(std::move(what)) {}
     void before_step(train::Trainer& trainer) override { action(trainer.progress().step); }
 };
 
-/// A training of which a case replaces parts.
+/// A training with parts that a case replaces.
 struct Training {
     std::unique_ptr<nn::Layer> model;
     std::unique_ptr<optim::Optimizer> optimizer;
@@ -51,7 +50,7 @@ struct Training {
     train::FitOptions options{.epochs = 3, .batch = 16, .seed = 7, .quiet = true};
     std::function<void(std::int64_t step)> before_step;
 
-    std::vector<double> weights;  // afterwards
+    std::vector<double> weights;  // final weights
     train::Replays replays;
 
     nn::Sequential& sequential() { return dynamic_cast<nn::Sequential&>(*model); }
@@ -70,13 +69,13 @@ struct Training {
 
 using Prepare = std::function<void(Training&)>;
 
-/// The same training with what the trainer does by itself (or as `prepare` asks) and with plain calls.
+/// Runs the same training with automatic captures (or as `prepare` requests) and eagerly.
 train::Replays same_as_plain(const Prepare& prepare) {
     const auto run = [&](bool plain) {
         manual_seed(3);
         auto training = std::make_unique<Training>();
         prepare(*training);
-        if (plain) training->options.record = false;
+        if (plain) training->options.capture = false;
         training->run();
         if (plain) CHECK(training->replays.replayed == 0);
         return training;
@@ -91,7 +90,7 @@ std::unique_ptr<nn::Sequential> network() {
                                             nn::Linear(16, 3));
 }
 
-/// One of two ways through, by the host's dice.
+/// One of two paths, chosen randomly on the host.
 struct Branching : nn::Layer {
     nn::Linear& first = add("first", nn::Linear(5, 5));
     nn::Linear& second = add("second", nn::Linear(5, 3));
@@ -100,14 +99,14 @@ struct Branching : nn::Layer {
     [[nodiscard]] std::string type_name() const override { return "Branching"; }
 };
 
-/// A library's class with a counter in it.
+/// A class derived from the library's, with a counter.
 struct Counting : nn::Sequential {
     using nn::Sequential::Sequential;
     int calls = 0;
     Tensor forward(Tensor x) override { return nn::Sequential::forward(x) * (++calls > 9 ? 3.0 : 1.0); }
 };
 
-/// An optimizer of the library with a counter in it.
+/// A library optimizer with a counter.
 struct CountingSGD : optim::SGD {
     using optim::SGD::SGD;
     mutable int calls = 0;
@@ -117,7 +116,7 @@ struct CountingSGD : optim::SGD {
     }
 };
 
-/// A module of the program's own that promises to be capture_safe, and says which number it depends on.
+/// A user-defined module that declares capture_safe, and the number it depends on.
 struct Tempered : nn::Layer {
     nn::Linear& dense = add("dense", nn::Linear(5, 3));
     double temperature = 1;
@@ -125,7 +124,7 @@ struct Tempered : nn::Layer {
     [[nodiscard]] const std::type_info& capture_safe() const override { return typeid(Tempered); }
 };
 
-/// Calls what its list and its dictionary hold.
+/// Calls the modules of its list and its dictionary.
 struct Chain : nn::Layer {
     nn::ModuleList<>& layers = add("layers", nn::ModuleList<>(nn::Linear(5, 5)));
     nn::ModuleDict<>& named = add("named", nn::ModuleDict<>());
@@ -138,7 +137,7 @@ struct Chain : nn::Layer {
     [[nodiscard]] const std::type_info& capture_safe() const override { return typeid(Chain); }
 };
 
-/// Inherits, but does not promise.
+/// Inherits, without its own declaration.
 struct TemperedTwice : Tempered {
     int calls = 0;
     Tensor forward(Tensor x) override { return Tempered::forward(x) * (++calls > 9 ? 3.0 : 1.0); }
@@ -146,7 +145,7 @@ struct TemperedTwice : Tempered {
 
 }  // namespace
 
-TEST_CASE("replays: a network, loss and optimizer of the library are recorded, and the same to the bit") {
+TEST_CASE("replays: a network, loss and optimizer of the library are captured, and match bit for bit") {
     for (const train::Loss& loss : {train::Loss(), train::Loss(nn::CrossEntropyLoss{{.label_smoothing = 0.1}})}) {
         const auto replays =
             same_as_plain([&](Training& training) { training.model = network(), training.loss = loss; });
@@ -159,7 +158,7 @@ TEST_CASE("replays: a network, loss and optimizer of the library are recorded, a
           }).replayed > 0);
 }
 
-TEST_CASE("replays: a smaller last batch is recorded beside the others, and replayed from its fourth epoch on") {
+TEST_CASE("replays: a smaller last batch has its own capture, and is replayed from its fourth epoch on") {
     const auto replays = same_as_plain([](Training& training) {
         training.model = network();
         training.options.batch = 48;  // of 128: three steps, the last one smaller
@@ -169,7 +168,7 @@ TEST_CASE("replays: a smaller last batch is recorded beside the others, and repl
     CHECK(replays.refused == "");
 }
 
-TEST_CASE("replays: what a program's own loss, module or optimizer decides from step to step is decided at each step") {
+TEST_CASE("replays: decisions of user-defined losses, modules and optimizers are made at each step") {
     struct Case {
         const char* why;
         Prepare prepare;
@@ -217,7 +216,7 @@ TEST_CASE("replays: what a program's own loss, module or optimizer decides from 
     }
 }
 
-TEST_CASE("replays: what callbacks change between steps is noticed at the next") {
+TEST_CASE("replays: changes by callbacks between steps take effect at the next") {
     struct Case {
         const char* what;
         Prepare prepare;
@@ -314,7 +313,7 @@ TEST_CASE("replays: what callbacks change between steps is noticed at the next")
                  return cross_entropy(output, labels) * capture_guard([factor] { return *factor; });
              };
              training.before_step = [factor](std::int64_t step) { *factor = step < 12 ? 1 : 4; };
-             training.options.record = true;
+             training.options.capture = true;
          }},
     };
     for (const Case& test_case : cases) {
@@ -326,7 +325,7 @@ TEST_CASE("replays: what callbacks change between steps is noticed at the next")
     }
 }
 
-TEST_CASE("replays: an observer of calls that comes in the middle is told of each") {
+TEST_CASE("replays: a call observer added during training sees each call") {
     int seen = 0;
     same_as_plain([&seen](Training& training) {
         training.model = network();
@@ -338,18 +337,18 @@ TEST_CASE("replays: an observer of calls that comes in the middle is told of eac
             if (step == 18) observe->reset();
         };
     });
-    CHECK(seen == 2 * 6 * 6);  // two trainings, six steps, five layers and what holds them
+    CHECK(seen == 2 * 6 * 6);  // two trainings, six steps, five layers and their container
 }
 
-TEST_CASE("replays: the program may promise for what is its own") {
+TEST_CASE("replays: user-defined parts may be declared capture-safe") {
     const auto loss = [](const Tensor& output, const Tensor& labels) { return cross_entropy(output, labels) * 2.0; };
     CHECK(same_as_plain([&](Training& training) {
-              training.model = network(), training.loss = loss, training.options.record = true;
+              training.model = network(), training.loss = loss, training.options.capture = true;
           }).replayed > 0);
     CHECK(same_as_plain([&](Training& training) { training.model = std::make_unique<Tempered>(); }).replayed > 0);
 }
 
-TEST_CASE("replays: a step is recorded anew when its modules move, end, or are in another mode") {
+TEST_CASE("replays: a step is captured again when its modules are moved, destroyed, or change their mode") {
     manual_seed(1);
     auto model = std::make_unique<nn::Sequential>(nn::Linear(4, 6), nn::Dropout(0.5));
     const Tensor x = uniform({3, 4});
@@ -382,7 +381,7 @@ TEST_CASE("replays: a step is recorded anew when its modules move, end, or are i
     CHECK(step.replayed() == 3);
 }
 
-TEST_CASE("replays: a step is recorded anew where gradients are recorded or no longer") {
+TEST_CASE("replays: a step is captured again when requires_grad changes") {
     Tensor w = test::random_tensor({3, 3}, 1).set_requires_grad();
     const Tensor x = test::random_tensor({3, 3}, 2);
     auto step = capture([&] {

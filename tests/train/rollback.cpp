@@ -1,5 +1,5 @@
-// A fit that fails leaves model, optimizer and trainer as they were before the step that failed, and another one goes
-// on with it.
+// A failed fit leaves model, optimizer and trainer as they were before the failed step, and another fit continues with
+// it.
 #include <atomic>
 #include <cmath>
 #include <functional>
@@ -33,7 +33,7 @@ constexpr std::int64_t kCount = 120, kBatch = 4, kBad = 90;  // an example of ba
 
 enum class Fault { none, infinite, throws };
 
-/// Points and their class; one example is bad while `fault` says so.
+/// Points and their class; one example is invalid while `fault` says so.
 struct Points {
     std::atomic<Fault> fault = Fault::none;
     data::FunctionDataset set{kCount,
@@ -54,7 +54,7 @@ struct Points {
 
 /// Running statistics, random numbers of the device and of a generator, a metric.
 struct Training {
-    std::uint64_t seed = (manual_seed(5), 5);  // of the weights
+    std::uint64_t seed = (manual_seed(5), 5);  // seed of the weights
     nn::Sequential model;
     optim::Adam optimizer;
     Generator generator{17};
@@ -71,7 +71,7 @@ struct Training {
         random = random_state(default_device());
     }
 
-    /// From where the random numbers of this training stand, whatever others drew meanwhile.
+    /// The random state of this training, whatever others sampled in between.
     RandomState random;
     template <class... Arguments>
     bool fit(const Arguments&... arguments) {
@@ -113,13 +113,17 @@ struct StopAfter : train::Callback {
 };
 
 train::FitOptions options(std::int64_t epochs, bool record, std::int64_t accumulate) {
-    return {
-        .epochs = epochs, .batch = kBatch, .shuffle = false, .accumulate = accumulate, .quiet = true, .record = record};
+    return {.epochs = epochs,
+            .batch = kBatch,
+            .shuffle = false,
+            .accumulate = accumulate,
+            .quiet = true,
+            .capture = record};
 }
 
 }  // namespace
 
-TEST_CASE("a fit that failed in a step left everything as it was, and another fit goes on with that step") {
+TEST_CASE("rollback: a fit that failed in a step left everything unchanged, and another fit continues with that step") {
     for (const Fault fault : {Fault::infinite, Fault::throws})
         for (const bool record : {true, false})
             for (const std::int64_t accumulate : {1, 3}) {
@@ -129,7 +133,7 @@ TEST_CASE("a fit that failed in a step left everything as it was, and another fi
                 Points points;
                 Training whole, broken, stopped;
                 whole.fit(points.set, options(2, record, accumulate));
-                // The epoch before is a good one, so that steps are replays.
+                // The epoch before succeeds, so that steps are replays.
                 broken.fit(points.set, options(1, record, accumulate));
                 stopped.fit(points.set, options(1, record, accumulate));
                 points.fault = fault;
@@ -148,7 +152,7 @@ TEST_CASE("a fit that failed in a step left everything as it was, and another fi
             }
 }
 
-TEST_CASE("a fit goes on after a callback, a validation set or a module threw") {
+TEST_CASE("rollback: a fit continues after a callback, a validation set or a module threw") {
     Points points;
     Training whole;
     whole.fit(points.set, points.set, options(3, true, 1));
@@ -184,7 +188,7 @@ TEST_CASE("a fit goes on after a callback, a validation set or a module threw") 
     CHECK(broken.metrics() == whole.metrics());
 }
 
-TEST_CASE("an evaluation gives each module its mode back") {
+TEST_CASE("rollback: an evaluation restores the mode of each module") {
     nn::Sequential model(nn::Linear(4, 4), nn::Dropout(0.5), nn::Sequential(nn::BatchNorm1d(4), nn::Linear(4, 2)));
     optim::SGD optimizer(model.parameters());
     train::Trainer trainer(model, optimizer);
@@ -201,7 +205,7 @@ TEST_CASE("an evaluation gives each module its mode back") {
 
 namespace {
 
-/// Two layers, and a factor whose gradient is NaN where an input is exactly 0: sqrt(0) has no derivative, and 0 times
+/// Two layers, and a factor whose gradient is NaN if an input is exactly 0: sqrt(0) has no derivative, and 0 times
 /// infinity is NaN. The loss is finite.
 struct Rooted : nn::Layer {
     nn::Linear& first = add("first", nn::Linear(4, 5));
@@ -239,7 +243,7 @@ data::TensorDataset with_zero(std::int64_t batches, std::int64_t bad, std::int64
 
 }  // namespace
 
-TEST_CASE("a gradient that is NaN beside a finite loss reaches no parameter") {
+TEST_CASE("rollback: a NaN gradient with a finite loss reaches no parameter") {
     constexpr std::int64_t batches = 12, bad = 6;
     for (const DType dtype : {DType::f32, DType::f16, DType::bf16})
         for (const bool record : {true, false})
@@ -261,7 +265,7 @@ TEST_CASE("a gradient that is NaN beside a finite loss reaches no parameter") {
                                               .accumulate = accumulate,
                                               .clip_norm = clip,
                                               .quiet = true,
-                                              .record = record};
+                                              .capture = record};
                         try {
                             trainer.fit(with_zero(batches, bad, end), how);
                             CHECK(end == bad);
@@ -279,7 +283,7 @@ TEST_CASE("a gradient that is NaN beside a finite loss reaches no parameter") {
                 }
 }
 
-TEST_CASE("a gradient that is NaN reaches no optimizer of a step of the program's own") {
+TEST_CASE("rollback: a NaN gradient reaches no optimizer of a user-defined step") {
     constexpr std::int64_t batches = 12, bad = 5;
     for (const bool record : {true, false})
         for (const bool behind_backward : {false, true}) {
@@ -297,7 +301,7 @@ TEST_CASE("a gradient that is NaN reaches no optimizer of a step of the program'
                                            Tensor x = batch["x"];
                                            if (behind_backward) x = where(x == 0, 1, x);
                                            step.backward(cross_entropy(model(x), batch["label"]));
-                                           if (behind_backward) {  // a program changes gradients by itself
+                                           if (behind_backward) {  // gradients changed by the program
                                                const Tensor zeros_in = min(abs(batch["x"]));
                                                Tensor factor = model.factor;
                                                factor.set_grad(factor.grad() / zeros_in * zeros_in);
@@ -309,7 +313,7 @@ TEST_CASE("a gradient that is NaN reaches no optimizer of a step of the program'
                                        });
                 try {
                     trainer.fit(with_zero(batches, bad, end),
-                                {.epochs = 1, .batch = 4, .shuffle = false, .quiet = true, .record = record});
+                                {.epochs = 1, .batch = 4, .shuffle = false, .quiet = true, .capture = record});
                     CHECK(end == bad);
                 } catch (const train::NonFiniteLoss& error) {
                     CHECK(end == batches);
@@ -325,7 +329,7 @@ TEST_CASE("a gradient that is NaN reaches no optimizer of a step of the program'
         }
 }
 
-TEST_CASE("two trainers may share an optimizer, and leave it without a guard") {
+TEST_CASE("rollback: two trainers may share an optimizer, and leave it without a guard") {
     nn::Linear model(4, 2);
     optim::SGD optimizer(model.parameters(), {.lr = 0.1});
     train::Trainer first(model, optimizer), second(model, optimizer);
@@ -375,7 +379,7 @@ TEST_CASE("child: two fits of the same number of epochs" * doctest::skip()) {
     CHECK(trainer.fit(digits, {.epochs = 2, .batch = 16}));
 }
 
-TEST_CASE("trainer: a fit whose epochs are complete says so") {
+TEST_CASE("trainer: a fit whose epochs are complete reports it") {
     const auto child = test::run_child("child: two fits of the same number of epochs", {});
     CHECK(child.code == 0);
     CHECK(child.output.find("nothing to do: 2 of 2 epochs are complete") != std::string::npos);

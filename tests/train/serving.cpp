@@ -1,7 +1,7 @@
 // no-oclgrind: several threads at once
 //
-// Answers of a model while other threads train or reload it: each is made from the parameters before or after a step,
-// and nothing of the race is left behind.
+// Inference while other threads train or reload the model: each result uses the parameters from before or after a step,
+// and no stale state remains.
 #include <atomic>
 #include <functional>
 #include <memory>
@@ -36,7 +36,7 @@ struct Recurrent : nn::Layer {
     nn::Linear& out = add("out", nn::Linear(32, 640));
 };
 
-/// A model whose weights kernels for CPUs pack or transform, and what it is called with.
+/// A model whose weights simd kernels pack or transform, and its input.
 struct Case {
     std::string name;
     std::function<std::unique_ptr<nn::Layer>()> make;
@@ -61,7 +61,7 @@ Floats answer(nn::Layer& model, const Tensor& x) {
     return model(x).to_vector<float>();
 }
 
-/// The answer of a model that never raced, with the same parameters.
+/// The result of a separate model with the same parameters.
 Floats fresh_answer(const Case& c, nn::Layer& live, const Tensor& x) {
     const auto fresh = c.make();
     fresh->load_state_dict(live.state_dict());
@@ -114,7 +114,7 @@ void race(const Case& c, int rounds, bool restless) {
 
 }  // namespace
 
-TEST_CASE("serving: behind a race with training and reloading, answers come from the parameters that are there") {
+TEST_CASE("serving: after a race with training and reloading, results use the current parameters") {
     const int rounds = test::small_cases() ? 2 : 25;
     for (const Case& c : cases()) {
         race(c, rounds, false);
@@ -122,7 +122,7 @@ TEST_CASE("serving: behind a race with training and reloading, answers come from
     }
 }
 
-TEST_CASE("serving: what is made of weights while a step is on its way does not outlive the step") {
+TEST_CASE("serving: values derived from weights during a step do not outlive the step") {
     if (test::small_cases()) return;
     const Case c = cases()[0];
     const auto live = c.make();
@@ -133,7 +133,7 @@ TEST_CASE("serving: what is made of weights while a step is on its way does not 
     {
         const test::HeldBuild held;
         std::thread step([&] { optimizer.step(); });
-        held.wait();  // the step has announced its writes, and compiles
+        held.wait();  // the step has bumped the versions of its outputs, and compiles
         for (int call = 0; call < 4; ++call) (void)answer(*live, x);
         held.let_go();
         step.join();
@@ -142,7 +142,7 @@ TEST_CASE("serving: what is made of weights while a step is on its way does not 
     for (int call = 0; call < 3; ++call) CHECK(answer(*live, x) == expected);
 }
 
-TEST_CASE("serving: a captured answer beside training is that of the parameters that are there behind the race") {
+TEST_CASE("serving: after a race with training, a captured inference uses the current parameters") {
     if (test::small_cases()) return;
     for (const Case& c : cases()) {
         CAPTURE(c.name);

@@ -23,10 +23,10 @@ namespace {
 
 std::vector<float> elements(const Tensor& tensor) { return tensor.to(DType::f32).to_vector<float>(); }
 
-/// Parameters after some steps on a device; nothing of it is random but where the seed says so.
+/// Parameters after some steps on a device; all randomness depends on the seed.
 std::vector<std::vector<float>> trained(const Device& device, std::uint64_t seed, int steps = 6) {
     const TensorOptions on{.dtype = DType::f32, .device = device};
-    // No bias before the normalisation: its gradient is 0 but for rounding, which Adam makes as large as any.
+    // No bias before the normalisation: its gradient is 0 except for rounding, which Adam would amplify.
     nn::Sequential model(nn::Conv2d(1, 4, 3, {.bias = false, .device = on.device}),
                          nn::BatchNorm(4, {.device = on.device}), nn::ReLU(), nn::MaxPool2d(2), nn::Flatten(),
                          nn::Linear(64, 5, {.device = on.device}));
@@ -71,8 +71,7 @@ TEST_CASE("several devices: child process" * doctest::skip()) {
     const Device a = all[0], b = all[1];
     CHECK(!(a == b));
 
-    SUBCASE(
-        "two threads train at once, each as if it were alone, and where the devices are of a kind to the same bits") {
+    SUBCASE("two threads train at once, each as if it were alone, and with the same bits on devices of the same kind") {
         const auto alone_a = trained(a, 1), alone_b = trained(b, 1);
         if (a.name() == b.name() && a.info().compute_units == b.info().compute_units) CHECK(alone_a == alone_b);
         else
@@ -98,7 +97,7 @@ TEST_CASE("several devices: child process" * doctest::skip()) {
         CHECK(elements(w.grad()) == elements(w * 8.0));
         CHECK(a.memory().in_use > 0);
         CHECK(b.memory().in_use > 0);
-        // From several threads, both ways.
+        // From several threads, in both directions.
         for (
             const std::string& fault : test::in_threads(4, [&](int number) -> std::string {
                 Tensor t = test::random_tensor({50, 7}, static_cast<std::uint64_t>(number)).to(number % 2 == 0 ? a : b);
@@ -108,7 +107,7 @@ TEST_CASE("several devices: child process" * doctest::skip()) {
             }))
             CHECK(fault == "");
     }
-    SUBCASE("mixing them is an error that names both") {
+    SUBCASE("mixing devices is an error that names both") {
         const Tensor on_a = test::random_tensor({4, 4}, 1).to(a), on_b = test::random_tensor({4, 4}, 2).to(b);
         const auto in_a = elements(on_a);
         Tensor parameter_a = on_a.clone().set_requires_grad(), parameter_b = on_b.clone().set_requires_grad();
@@ -133,10 +132,10 @@ TEST_CASE("several devices: child process" * doctest::skip()) {
             CHECK(message.find(b.name()) != std::string::npos);
         }
         CHECK(elements(on_a) == in_a);  // nothing was written
-        Tensor(on_a).copy_(on_b);       // which goes by way of the host
+        Tensor(on_a).copy_(on_b);       // via the host
         CHECK(elements(on_a) == elements(on_b));
     }
-    SUBCASE("each has random numbers of its own, the same for the same seed") {
+    SUBCASE("each has its own random numbers, the same for the same seed") {
         manual_seed(5);
         const auto from_a = elements(uniform({9}, 0, 1, {.device = a})),
                    from_b = elements(uniform({9}, 0, 1, {.device = b}));
@@ -168,7 +167,7 @@ TEST_CASE("threads: several train on one device, each as if it were alone") {
         CHECK(fault == "");
 }
 
-TEST_CASE("threads: values of one graph are used by several at once") {
+TEST_CASE("threads: values of one graph are used by several threads at once") {
     const Tensor x = test::random_tensor({20, 20}, 1);
     for (int round = 0; round < 10; ++round) {
         const Tensor shared = exp(x) * 0.1, product = matmul(shared, x);

@@ -1,5 +1,5 @@
-// Steps of a program's own, losses over whole batches, validation sets, accumulated gradients: what a trainer makes of
-// them, resumed and recorded to the bit.
+// User-defined steps, losses over whole batches, validation sets, gradient accumulation: trained, resumed and captured
+// bit for bit.
 #include <cmath>
 #include <filesystem>
 #include <fstream>
@@ -56,7 +56,7 @@ std::vector<double> figures_of(const train::Trainer& trainer) {
     std::vector<double> all;
     for (const train::EpochMetrics& epoch : trainer.progress().history)
         for (const auto& [name, value] : epoch)
-            // A rate that was loaded is one of f32.
+            // A loaded learning rate is rounded to f32.
             if (name != "seconds" && !name.ends_with("learning_rate")) all.push_back(value);
     return all;
 }
@@ -70,7 +70,7 @@ struct At : train::Callback {
     }
 };
 
-/// A generator of points and a critic that tells them from the real ones; every third step is the generator's, too.
+/// A generator of points and a critic that distinguishes them from real ones; every third step is also the generator's.
 struct Pair {
     nn::Sequential generator, critic;
     optim::Adam generator_optimizer, critic_optimizer;
@@ -134,7 +134,8 @@ std::vector<std::string> names_of(const train::Metrics& metrics) {
 
 }  // namespace
 
-TEST_CASE("own steps: two optimizers and metrics, resumed in the middle of an epoch, equal an unbroken training") {
+TEST_CASE(
+    "custom steps: two optimizers and metrics, resumed in the middle of an epoch, equal an uninterrupted training") {
     const auto set = points(83, 1), unseen = points(30, 2);
     const test::TempFolder folder;
     const auto file = folder.path() / "checkpoint.safetensors";
@@ -162,19 +163,19 @@ TEST_CASE("own steps: two optimizers and metrics, resumed in the middle of an ep
         CHECK(figures_of(resumed.trainer) == figures_of(unbroken.trainer));
         CHECK(names_of(resumed.trainer.progress().history[1]) == names_of(history[1]));
     }
-    // What the file is: parts by name.
+    // The file's format: parts by name.
     const auto arrays = io::read_safetensors(file).arrays;
     CHECK(arrays.contains("modules.generator.0.weight"));
     CHECK(arrays.contains("metrics.accuracy.right"));
     CHECK(unbroken.trainer.predict(unseen).shape() == Shape{30, 2});
 }
 
-TEST_CASE("own steps: recorded where the program promises, to the bit, and plain where it does not") {
+TEST_CASE("custom steps: captured if declared capture-safe, with the same bits, and eager if not") {
     const auto set = points(8 * 12 + 5, 1), unseen = points(30, 2);
     const auto run = [&](std::optional<bool> record, train::Replays* replays) {
         Pair pair(5, 1);
         auto options = quiet(3);
-        options.record = record;
+        options.capture = record;
         pair.trainer.fit(set, unseen, options);
         if (replays != nullptr) *replays = pair.trainer.replays();
         std::vector<double> all = pair.all_weights();
@@ -189,9 +190,9 @@ TEST_CASE("own steps: recorded where the program promises, to the bit, and plain
     CHECK(run({}, &by_default) == plain);
     CHECK(by_default.replayed == 0);
     CHECK(by_default.refused == "the step is a function of the program's own (FitOptions::record)");
-    // What counts by the number of the step is called each time.
+    // Functions of the step number are called each time.
     auto options = quiet(2);
-    options.record = true;
+    options.capture = true;
     Pair counting(5);
     counting.trainer.fit(set, options);
     Pair twin(5);
@@ -200,7 +201,7 @@ TEST_CASE("own steps: recorded where the program promises, to the bit, and plain
     CHECK(figures_of(counting.trainer) == figures_of(twin.trainer));
 }
 
-TEST_CASE("own steps: metrics are means over examples, of the batches that report them") {
+TEST_CASE("custom steps: metrics are means over examples, of the batches that report them") {
     const auto set = points(20, 1);
     nn::Linear model(4, 1);
     optim::SGD optimizer(model.parameters(), {.lr = 0});
@@ -230,13 +231,13 @@ TEST_CASE("own steps: metrics are means over examples, of the batches that repor
                          ValueError);
 }
 
-TEST_CASE("own steps: a loss that is no number ends the training before any optimizer changes anything") {
+TEST_CASE("custom steps: a non-finite loss ends the training before any optimizer changes anything") {
     const auto set = points(80, 1);
     for (const bool record : {false, true}) {
         Pair pair(5, 1), good(5, 1);
         pair.poison = 1;
         auto options = quiet(2);
-        options.record = record;
+        options.capture = record;
         std::vector<double> before;
         options.callbacks.push_back(std::make_shared<At>(7, [&](train::Trainer&) { before = pair.all_weights(); }));
         if (record) options.callbacks.clear();
@@ -248,7 +249,7 @@ TEST_CASE("own steps: a loss that is no number ends the training before any opti
             CHECK(error.layer() == "loss");
             CHECK(std::string(error.what()).find("epoch 1, batch 7") != std::string::npos);
         }
-        // The critic's step of the eighth batch was before the generator's loss; the generator is as it was.
+        // The critic's step of the eighth batch was before the generator's loss; the generator is unchanged.
         if (!record) {
             const auto generator = weights(pair.generator);
             CHECK(std::equal(generator.begin(), generator.end(), before.begin()));
@@ -266,7 +267,7 @@ TEST_CASE("own steps: a loss that is no number ends the training before any opti
                          train::NonFiniteLoss);
 }
 
-TEST_CASE("a loss over the whole batch: several targets, weights, metrics of what one likes") {
+TEST_CASE("trainer: a loss over the whole batch, with several targets, weights and any metrics") {
     const auto set = points(200, 1), unseen = points(60, 2);
     manual_seed(4);
     nn::Sequential model(nn::Linear(4, 16), nn::ReLU(), nn::Linear(16, 3));  // y, and two scores
@@ -291,7 +292,7 @@ TEST_CASE("a loss over the whole batch: several targets, weights, metrics of wha
                                                      "test_error", "test_accuracy", "learning_rate", "seconds"});
     CHECK(last["test_accuracy"] > 0.85);
     CHECK(last["test_error"] < 0.6);
-    // Figures of an evaluation, against the outputs.
+    // Metrics of an evaluation, compared with the outputs.
     const auto outputs = test::values(trainer.predict(unseen));
     double wanted = 0;
     for (std::int64_t i = 0; i < 60; ++i)
@@ -301,7 +302,7 @@ TEST_CASE("a loss over the whole batch: several targets, weights, metrics of wha
     CHECK(trainer.evaluate(unseen, {.batch = 7})["error"] == doctest::Approx(wanted).epsilon(1e-5));
 }
 
-TEST_CASE("regression: three lines, and recorded") {
+TEST_CASE("trainer: regression in three lines, and captured") {
     const auto set = points(200, 1);
     manual_seed(4);
     nn::Linear model(4, 1);
@@ -322,7 +323,7 @@ TEST_CASE("regression: three lines, and recorded") {
     CHECK_THROWS_WITH_AS(misspelt.fit(set, quiet(1)), doctest::Contains("got 'zz'"), ValueError);
 }
 
-TEST_CASE("metrics of a trainer are recorded with the steps, and an evaluation in between leaves no trace") {
+TEST_CASE("trainer: metrics are captured with the steps, and an evaluation in between has no effect") {
     const auto set = points(8 * 12 + 3, 1), unseen = points(30, 2);
     const auto run = [&](std::optional<bool> record, bool look, train::Replays* replays) {
         manual_seed(4);
@@ -334,7 +335,7 @@ TEST_CASE("metrics of a trainer are recorded with the steps, and an evaluation i
                                             {"top2", std::make_shared<train::TopKAccuracy>(2)},
                                             {"iou", std::make_shared<train::MeanIoU>(2)}}});
         auto options = quiet(3);
-        options.record = record;
+        options.capture = record;
         if (look)
             options.callbacks.push_back(std::make_shared<At>(7, [&](train::Trainer& t) { (void)t.evaluate(unseen); }));
         trainer.fit(set, unseen, options);
@@ -346,10 +347,10 @@ TEST_CASE("metrics of a trainer are recorded with the steps, and an evaluation i
     CHECK(run({}, false, &replays) == plain);
     CHECK(replays.replayed > 20);
     CHECK(run({}, true, nullptr) == plain);
-    CHECK(plain[2] == 1);  // one of two classes is among the two
+    CHECK(plain[2] == 1);  // one of two classes is always among the top two
 }
 
-TEST_CASE("several validation sets, and what goes by their metrics") {
+TEST_CASE("trainer: several validation sets, and callbacks that use their metrics") {
     const auto set = points(100, 1), first = points(30, 2), second = points(40, 3);
     const test::TempFolder folder;
     manual_seed(4);
@@ -366,7 +367,7 @@ TEST_CASE("several validation sets, and what goes by their metrics") {
              std::make_shared<train::LearningCurvePicture>(
                  folder.path() / "curve.png", train::LearningCurveOptions{.losses = {"near_error", "far_error"}})});
     trainer.fit(set, {{"near", first}, {"far", second}}, options);
-    CHECK(trainer.progress().epoch == 3);  // the error falls, which is watched as what should rise
+    CHECK(trainer.progress().epoch == 3);  // the error falls, but is monitored with mode max
     CHECK(std::filesystem::exists(folder.path() / "curve.png"));
     std::ifstream file(log);
     std::string line;
@@ -398,8 +399,8 @@ TEST_CASE("several validation sets, and what goes by their metrics") {
                              doctest::Contains("Trainer::fit: expected names of validation sets"), ValueError);
 }
 
-TEST_CASE("accumulated gradients are those of a batch of all the examples, the last group too") {
-    const auto set = points(8 * 7 + 3, 1);  // with 4 a step: groups of 32 and 27 examples
+TEST_CASE("trainer: accumulated gradients equal those of one large batch, also in the last group") {
+    const auto set = points(8 * 7 + 3, 1);  // with 4 per step: groups of 32 and 27 examples
     const auto run = [&](std::int64_t batch, std::int64_t accumulate, std::optional<bool> record, bool halfway,
                          train::Replays* replays = nullptr) {
         manual_seed(4);
@@ -409,7 +410,7 @@ TEST_CASE("accumulated gradients are those of a batch of all the examples, the l
         auto options = quiet(6);
         options.batch = batch;
         options.accumulate = accumulate;
-        options.record = record;
+        options.capture = record;
         options.clip_norm = 0.5;
         if (halfway) {
             const test::TempFolder folder;
@@ -438,7 +439,7 @@ TEST_CASE("accumulated gradients are those of a batch of all the examples, the l
     CHECK(run(8, 4, {}, true) == plain);
 }
 
-TEST_CASE("own steps: mistakes are refused by name") {
+TEST_CASE("custom steps: errors name the argument") {
     const auto set = points(20, 1);
     nn::Linear model(4, 1);
     optim::SGD optimizer(model.parameters());
@@ -506,7 +507,7 @@ TEST_CASE("own steps: mistakes are refused by name") {
     CHECK(Trainer(model, optimizer).predict(only_x).shape() == Shape{4, 1});
 }
 
-TEST_CASE("own steps: a checkpoint of other parts, or of another version, is refused in words") {
+TEST_CASE("custom steps: a checkpoint of other parts, or of another version, is refused with a message") {
     const auto set = points(20, 1);
     const test::TempFolder folder;
     const auto file = folder.path() / "c.safetensors";

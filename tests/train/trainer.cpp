@@ -1,4 +1,4 @@
-// The trainer: learns, repeats itself to the bit, resumes, does not wait, and says what went wrong.
+// The trainer: learns, is reproducible bit for bit, resumes, does not synchronise needlessly, and reports errors.
 #include <declivity/train/trainer.hpp>
 
 #include <cmath>
@@ -22,7 +22,7 @@ using namespace declivity;
 
 namespace {
 
-/// Two clouds of points; learnt in a moment.
+/// Two clusters of points; learnt quickly.
 data::InMemoryDataset clouds(std::int64_t count, std::uint64_t seed) {
     data::Random random(seed, 0, 0, data::Purpose::user);
     std::vector<float> values;
@@ -35,7 +35,7 @@ data::InMemoryDataset clouds(std::int64_t count, std::uint64_t seed) {
     return {{5}, std::move(values), std::move(labels), 2};
 }
 
-/// A network with everything that has a state: dropout draws random numbers, batch normalisation keeps statistics.
+/// A network with every kind of state: dropout uses random numbers, batch normalisation has statistics.
 struct Setup {
     nn::Sequential model;
     optim::Adam optimizer;
@@ -70,7 +70,7 @@ struct At : train::Callback {
 
 }  // namespace
 
-TEST_CASE("training learns and reports") {
+TEST_CASE("trainer: learns and reports") {
     const auto train_set = clouds(200, 1), test_set = clouds(100, 2);
     Setup setup(1);
     CHECK(setup.trainer.fit(train_set, test_set, quiet(4)));
@@ -79,7 +79,7 @@ TEST_CASE("training learns and reports") {
     CHECK(history[3]["train_loss"] < history[0]["train_loss"]);
     CHECK(setup.trainer.evaluate(test_set)["accuracy"] > 0.95);
     CHECK(setup.trainer.progress().step == 4 * 13);
-    // Outputs and labels agree as often as evaluate says.
+    // Outputs and labels agree as often as evaluate reports.
     const auto scores = test::values(setup.trainer.predict(test_set));
     int right = 0;
     for (std::size_t i = 0; i < 100; ++i)
@@ -87,7 +87,7 @@ TEST_CASE("training learns and reports") {
     CHECK(right / 100.0 == doctest::Approx(setup.trainer.evaluate(test_set)["accuracy"]));
 }
 
-TEST_CASE("the same seed gives the same weights to the bit, another seed others") {
+TEST_CASE("trainer: the same seed gives the same weights bit for bit, another seed others") {
     const auto train_set = clouds(100, 1);
     const auto run = [&](std::uint64_t seed) {
         Setup setup(seed);
@@ -99,7 +99,7 @@ TEST_CASE("the same seed gives the same weights to the bit, another seed others"
     CHECK(first != run(4));
 }
 
-TEST_CASE("a training resumed from a checkpoint, in the middle of an epoch too, equals an unbroken one") {
+TEST_CASE("trainer: resumed from a checkpoint, also in the middle of an epoch, it equals an uninterrupted training") {
     const auto train_set = clouds(200, 1), test_set = clouds(50, 2);
     const test::TempFolder folder;
     const auto schedule = [] {
@@ -134,7 +134,7 @@ TEST_CASE("a training resumed from a checkpoint, in the middle of an epoch too, 
     }
 }
 
-TEST_CASE("a checkpoint of another run or model is refused in words") {
+TEST_CASE("trainer: a checkpoint of another run or model is refused with a message") {
     const auto train_set = clouds(100, 1), other_set = clouds(120, 1);
     const test::TempFolder folder;
     const auto file = folder.path() / "checkpoint.safetensors";
@@ -153,7 +153,7 @@ TEST_CASE("a checkpoint of another run or model is refused in words") {
     CHECK_THROWS_AS(trainer.load(folder.path() / "absent"), IoError);
 }
 
-TEST_CASE("a loss that is no number stops the training before it harms the weights, and names the layer") {
+TEST_CASE("trainer: a non-finite loss stops the training before it affects the weights, and names the layer") {
     auto values = std::vector<float>(64 * 3, 0.5F);
     values[40 * 3] = 1e38F;  // one example that overflows in the first layer
     const data::InMemoryDataset set({3}, values, std::vector<std::int64_t>(64, 0), 2);
@@ -175,7 +175,7 @@ TEST_CASE("a loss that is no number stops the training before it harms the weigh
     CHECK(weights(model) == before);
 }
 
-TEST_CASE("Ctrl-C ends the training after the step, saved") {
+TEST_CASE("trainer: Ctrl-C ends the training after the step, with a checkpoint") {
     const auto train_set = clouds(100, 1);
     const test::TempFolder folder;
     const auto file = folder.path() / "last.safetensors";
@@ -190,7 +190,7 @@ TEST_CASE("Ctrl-C ends the training after the step, saved") {
     CHECK(weights(resumed.model) == weights(setup.model));
 }
 
-TEST_CASE("callbacks: early stopping, log, best checkpoint") {
+TEST_CASE("trainer: callbacks for early stopping, log, best checkpoint") {
     const auto train_set = clouds(100, 1), test_set = clouds(50, 2);
     const test::TempFolder folder;
     Setup setup(1);
@@ -210,8 +210,8 @@ TEST_CASE("callbacks: early stopping, log, best checkpoint") {
     CHECK_THROWS_AS(train::Checkpoint({.every_steps = 5}), ValueError);
 }
 
-TEST_CASE("recorded steps give the bits of plain ones, whatever callbacks do between them") {
-    // Freezes a layer, changes the mode of another, the loss's factor and the rate, and takes a look at gradients.
+TEST_CASE("trainer: captured steps match eager ones bit for bit, whatever callbacks do between them") {
+    // Freezes a layer, changes the mode of another, the loss's factor and the learning rate, and reads gradients.
     struct Meddler : train::Callback {
         nn::Sequential& model;
         double& factor;
@@ -249,7 +249,7 @@ TEST_CASE("recorded steps give the bits of plain ones, whatever callbacks do bet
         });
         const auto meddler = std::make_shared<Meddler>(model, factor);
         auto options = quiet(5, {meddler});
-        options.record = record;
+        options.capture = record;
         options.clip_norm = 0.7;
         trainer.fit(train_set, test_set, options);
         Outcome out{weights(model), meddler->seen, {}, random_state(default_device())};
@@ -264,8 +264,7 @@ TEST_CASE("recorded steps give the bits of plain ones, whatever callbacks do bet
     CHECK(captured.random.offset == plain.random.offset);
 }
 
-TEST_CASE(
-    "steps are replayed: the model is not called, but for two recordings, one more an epoch, and the last batch") {
+TEST_CASE("trainer: replayed steps do not call the model, except for two captures, one per epoch, and the last batch") {
     struct Counting : nn::Layer {
         nn::Linear& linear = add("linear", nn::Linear(5, 2));
         int calls = 0;
@@ -280,13 +279,13 @@ TEST_CASE(
         optim::SGD optimizer(model.parameters(), {.lr = 0.1});
         train::Trainer trainer(model, optimizer);
         auto options = quiet(4);
-        options.record = record;
+        options.capture = record;
         trainer.fit(train_set, options);
         CHECK(model.calls == (record ? 2 + 3 + 4 : 4 * 13));
     }
 }
 
-TEST_CASE("after the first epoch a step creates no buffer and waits only to report") {
+TEST_CASE("trainer: after the first epoch a step creates no buffer and waits only to report") {
     const auto train_set = clouds(16 * 100, 1);
     Setup setup(1);
     struct Counts : train::Callback {
@@ -296,11 +295,11 @@ TEST_CASE("after the first epoch a step creates no buffer and waits only to repo
     const auto counts = std::make_shared<Counts>();
     setup.trainer.fit(train_set, quiet(3, {counts}));
     REQUIRE(counts->at_step.size() == 300);
-    const auto &start = counts->at_step[101], &end = counts->at_step[198];  // inside the second epoch
+    const auto &start = counts->at_step[101], &end = counts->at_step[198];  // in the second epoch
     CHECK(end.create_buffer == start.create_buffer);
     CHECK(end.finish == start.finish);
     CHECK(end.blocking_transfer == start.blocking_transfer);
     // Every 20 steps two numbers are read whose copies were enqueued 20 steps before.
     CHECK(end.wait_for_events - start.wait_for_events <= 10);
-    CHECK(test::opencl_calls().create_buffer > 0);  // the counter counts
+    CHECK(test::opencl_calls().create_buffer > 0);  // the counter works
 }

@@ -1,4 +1,4 @@
-// no-oclgrind: it wants devices of two platforms
+// no-oclgrind: it needs devices of two platforms
 // Devices of two platforms (two drivers) in one process: each trains as if it were alone, at the same time.
 #include <algorithm>
 #include <atomic>
@@ -91,7 +91,7 @@ std::ptrdiff_t during(const std::vector<Interval>& what, const std::vector<Inter
 
 }  // namespace
 
-TEST_CASE("two platforms: devices step at the same time from two threads, and no thread waits for the other") {
+TEST_CASE("two platforms: devices run steps concurrently from two threads, and neither thread waits for the other") {
     const auto devices = of_two_platforms();
     if (!devices) {
         test::skip("all devices are of one platform");
@@ -134,9 +134,9 @@ TEST_CASE("two platforms: devices step at the same time from two threads, and no
     REQUIRE(of_one.size() == kSteps);
     REQUIRE(of_two.size() == kSteps);
     REQUIRE(!kernels.empty());
-    // Where one held up the other, their steps would take turns.
-    MESSAGE(during(of_one, of_two), " steps of the one and ", during(of_two, of_one), " of the other overlap, and ",
-            during(kernels, of_one), " of ", kernels.size(), " kernels of the other run meanwhile");
+    // If one blocked the other, their steps would alternate.
+    MESSAGE(during(of_one, of_two), " steps of the first and ", during(of_two, of_one), " of the second overlap, and ",
+            during(kernels, of_one), " of ", kernels.size(), " kernels of the other ran concurrently");
     CHECK(during(of_one, of_two) > 0);
     CHECK(during(of_two, of_one) > 0);
     CHECK(during(kernels, of_one) > 0);

@@ -1,6 +1,6 @@
-// no-oclgrind: it reads sources and launches next to nothing
+// no-oclgrind: it reads sources and launches almost nothing
 //
-// <declivity/declivity.hpp> brings every public header but runtime/interop.hpp and operators on views.
+// <declivity/declivity.hpp> includes every public header except runtime/interop.hpp and operators on views.
 #include <declivity/declivity.hpp>
 
 #include <algorithm>
@@ -17,9 +17,7 @@
 
 namespace fs = std::filesystem;
 
-TEST_CASE(
-    "the header of all names every public header once, in order, but the one that brings OpenCL's own and those of "
-    "operators") {
+TEST_CASE("umbrella header: includes every public header once, in order, except the OpenCL interop and the operators") {
     const fs::path include = declivity::test::source_folder().parent_path() / "include";
     std::set<std::string> files;
     for (const auto& entry : fs::recursive_directory_iterator(include))
@@ -31,14 +29,14 @@ TEST_CASE(
     std::ifstream in(include / "declivity/declivity.hpp");
     for (std::string line; std::getline(in, line);)
         if (line.starts_with("#include <")) named.push_back(line.substr(10, line.size() - 11));
-    // Operators on views are for those who build functions on them.
+    // Operators on views are for implementers of functions.
     std::erase_if(files, [&](const std::string& file) {
         return file.starts_with("declivity/ops/") && std::find(named.begin(), named.end(), file) == named.end();
     });
     CHECK(named == std::vector<std::string>(files.begin(), files.end()));
 }
 
-TEST_CASE("what the header of all brings can be used") {
+TEST_CASE("umbrella header: everything it includes is usable") {
     const declivity::io::Canvas canvas(20, 10, {255, 255, 255});
     CHECK(canvas.width() == 20);
     const declivity::test::TempFolder folder;

@@ -1,4 +1,4 @@
-// A trainer refuses layers that forward() calls without their being children: they would silently not be trained.
+// A trainer refuses layers that forward() calls without being its children: they would silently not be trained.
 #include <functional>
 #include <string>
 #include <utility>
@@ -40,7 +40,7 @@ struct Net : nn::Layer {
     [[nodiscard]] std::string type_name() const override { return "Net"; }
 };
 
-/// A network beside one that is trained elsewhere.
+/// A network next to one that is trained separately.
 struct Beside : nn::Layer {
     explicit Beside(nn::Layer& other) : other_(other) {}
     nn::Linear& own = add("own", nn::Linear(4, 3));
@@ -67,7 +67,7 @@ TEST_CASE("unregistered calls: fit names a layer that is a plain member, and tra
                                                "Linear, which is not"),
                              ValueError);
     CHECK(test::values(net.a.weight()) == before);
-    net.b.set_external();  // it is meant
+    net.b.set_external();  // intentional
     CHECK(test::stderr_of([&] { fit(net); }) == "");
     CHECK(test::values(net.a.weight()) != before);
 }

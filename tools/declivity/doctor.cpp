@@ -161,7 +161,7 @@ Verdict judge(const std::vector<SectionReport>& reports, bool partial) {
     } else {
         out.what_to_do =
             "What to do: nothing. If something seems wrong nevertheless, or this device or driver is not in "
-            "docs/devices.md, send the output of "
+            "docs/reference/drivers.md, send the output of "
             "`declivity doctor --bench --json` to the authors of Declivity.";
     }
     return out;

@@ -181,7 +181,7 @@ std::string with_epilogue(const ops::MatmulStrategy& strategy, const test::Matmu
     return wrong.empty() ? result.beside() : wrong;
 }
 
-/// As the library's functions call it: with a fused epilogue, if the strategy supports it.
+/// Called like by the library's functions: with a fused epilogue, if the strategy supports it.
 void examine_epilogue(Examination& e, const ops::MatmulStrategy& strategy, KernelStyle style,
                       const test::MatmulCase& one, bool relu) {
     const auto a = test::matmul_operand(one.a, one.batch, one.m, one.k, 1, DType::f32),
@@ -338,7 +338,7 @@ void examine_strategy(Examination& e, const ops::Conv2dStrategy& strategy, Kerne
                      [&] { return convolution.examine(strategy, problem, variant); });
 }
 
-/// As in a network: with a bias, relu and all gradients.
+/// A layer as in a network: with a bias, relu and all gradients.
 std::string layer(const test::Conv2dCase& c) {
     Tensor x = random_tensor(c.x, 1).set_requires_grad(), weight = random_tensor(c.weight, 2).set_requires_grad(),
            bias = random_tensor({c.weight[0]}, 3).set_requires_grad();

@@ -109,7 +109,7 @@ class DECLIVITY_API Module {
     [[nodiscard]] virtual std::string type_name() const;
 
     /// The class for which it is guaranteed that graph capture may call `forward` once and replay its commands
-    /// (docs/capture.md): that it launches the same commands for every input of the same shape and type, except for
+    /// (docs/internals/capture.md): that it launches the same commands for every input of the same shape and type, except for
     /// state read by training(), guarded() or capture_guard(). Such a class overrides this by
     ///
     ///     const std::type_info& capture_safe() const override { return typeid(Net); }

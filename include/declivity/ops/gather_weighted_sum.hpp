@@ -13,12 +13,13 @@ namespace declivity::ops {
 /// @return (N, D)
 DECLIVITY_API LazyArray gather_weighted_sum(const View& rows, const View& numbers, const View& weights);
 /// Gradient of the weights, (N, K): dot products of out_gradient[i] (N, D) and rows[numbers[i][k]].
-DECLIVITY_API LazyArray weighted_rows_weights(const View& rows, const View& numbers, const View& out_gradient);
+DECLIVITY_API LazyArray gather_weighted_sum_backward_weights(const View& rows, const View& numbers,
+                                                             const View& out_gradient);
 
 // ---- deprecated names of version 0.1
 
 [[deprecated("ops::gather_weighted_sum")]] inline LazyArray weighted_rows(const View& rows, const View& numbers,
-                                                                         const View& weights) {
+                                                                          const View& weights) {
     return gather_weighted_sum(rows, numbers, weights);
 }
 

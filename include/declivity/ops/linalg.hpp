@@ -61,6 +61,6 @@ struct SvdResults {
 DECLIVITY_API SvdResults svd(const View& columns, bool vectors);
 
 /// Integer matrix product modulo 2^bits: a (batch, m, k), b (batch, k, n), any strides -> (batch, m, n).
-DECLIVITY_API LazyArray matmul_of_integers(const View& a, const View& b);
+DECLIVITY_API LazyArray integer_matmul(const View& a, const View& b);
 
 }  // namespace declivity::ops

@@ -150,7 +150,8 @@ DECLIVITY_API LazyArray deferred_batched(std::string_view name, BatchedLaunch la
 
 using EpilogueTaken [[deprecated("ops::EpilogueFused")]] = EpilogueFused;
 using LaunchTogether [[deprecated("ops::BatchedLaunch")]] = BatchedLaunch;
-[[deprecated("ops::deferred_batched")]] inline LazyArray operation_in_company(std::string_view name, BatchedLaunch launch,
+[[deprecated("ops::deferred_batched")]] inline LazyArray operation_in_company(std::string_view name,
+                                                                              BatchedLaunch launch,
                                                                               OperationOperands operands) {
     return deferred_batched(name, launch, std::move(operands));
 }

@@ -13,7 +13,7 @@ namespace declivity::ops {
 /// @param boxes (K, 4) of x's type, in pixels when multiplied by `scale`; corners are rounded
 /// @param images (K), i64, image of each box; outside of [0, N): no pixels
 /// @return (K, C, P, Q), i32
-DECLIVITY_API LazyArray roi_pool_places(const View& x, const View& boxes, const View& images, Size2 output_size,
-                                        double scale);
+DECLIVITY_API LazyArray roi_pool_indices(const View& x, const View& boxes, const View& images, Size2 output_size,
+                                         double scale);
 
 }  // namespace declivity::ops

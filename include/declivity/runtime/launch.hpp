@@ -104,7 +104,7 @@ struct RawArgument {
 };
 
 /// A RawArgument whose data describes memory layout, and so may differ between runs of the same program.
-struct IndicesArgument {
+struct LayoutArgument {
     const void* data;
     std::size_t bytes;
 };
@@ -141,7 +141,7 @@ class DECLIVITY_API Argument {
         keep(&value, sizeof(T));
     }
     Argument(const RawArgument& raw) : kind_(Kind::value) { keep(raw.data, raw.bytes); }
-    Argument(const IndicesArgument& places) : kind_(Kind::value), places_(true) { keep(places.data, places.bytes); }
+    Argument(const LayoutArgument& places) : kind_(Kind::value), places_(true) { keep(places.data, places.bytes); }
     Argument(BufferArgument buffer) : kind_(Kind::buffer), buffer_(std::move(buffer)) {}
     Argument(const LocalMemory& local) : kind_(Kind::local), size_(local.bytes) {}
 

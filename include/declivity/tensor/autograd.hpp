@@ -84,7 +84,10 @@ class DECLIVITY_API GradientContext {
     [[nodiscard]] const Tensor& gradient(std::size_t index = 0) const;
     /// gradient() donated to the rule: if unshared, its memory is freed as soon as the rule releases it, and the
     /// pending operator that produces it can fuse the rule's functions as its epilogue.
-    [[nodiscard]] Tensor take_gradient(std::size_t index = 0) const;
+    [[nodiscard]] Tensor release_gradient(std::size_t index = 0) const;
+    [[deprecated("release_gradient")]] [[nodiscard]] Tensor take_gradient(std::size_t index = 0) const {
+        return release_gradient(index);
+    }
     /// True if the gradient of this input is needed; if not, the rule may leave it undefined.
     [[nodiscard]] bool needs(std::size_t input) const;
 
@@ -93,7 +96,11 @@ class DECLIVITY_API GradientContext {
     /// The rule then leaves the input's gradient undefined. Not allowed if grad_enabled(): the rule must compose it of
     /// functions.
     /// @param region returns the region of a view of the input's shape
-    void give_region(std::size_t input, Tensor gradient, std::function<ops::View(const ops::View&)> region) const;
+    void accumulate_region(std::size_t input, Tensor gradient, std::function<ops::View(const ops::View&)> region) const;
+    [[deprecated("accumulate_region")]] void give_region(std::size_t input, Tensor gradient,
+                                                         std::function<ops::View(const ops::View&)> region) const {
+        accumulate_region(input, std::move(gradient), std::move(region));
+    }
 
     /// Output `index` saved by Saved::result(), connected to the graph in grad mode: for rules that are differentiable
     /// themselves.
@@ -161,7 +168,8 @@ class DECLIVITY_API Saved {
     /// The saved elements without the graph; empty if nothing was saved.
     [[nodiscard]] ops::LazyArray value(std::string_view function) const;
     /// True if there is a value that was not modified since.
-    [[nodiscard]] bool intact() const;
+    [[nodiscard]] bool is_unmodified() const;
+    [[deprecated("is_unmodified")]] [[nodiscard]] bool intact() const { return is_unmodified(); }
     /// True if the tensor was a leaf that requires a gradient, and assign() has replaced its elements since.
     [[nodiscard]] bool reassigned() const;
 

@@ -25,7 +25,7 @@ struct CaptureOptions {
     /// Number of consecutive calls to capture, whose commands must be identical before the next call is a replay. 1
     /// assumes that the step does the same each time; more detect a step that depends on its call count, which is then
     /// called plainly, unless the calls differ only in the tensors they work on.
-    int command_lists = 1;
+    int warmup_captures = 1;
     /// Number of input signatures (shapes, types) to keep captures for, each with memory of its own; the least recently
     /// used one is evicted. With WhenRefused::run, the first call with a new signature, when others were captured
     /// before, is a plain call, since it may be the only one.
@@ -35,6 +35,8 @@ struct CaptureOptions {
     /// True if the tensor hooks called by the step only enqueue work, which a replay repeats without calling them. If
     /// false, a step that calls a hook is not captured.
     bool hooks = true;
+    /// Deprecated name of warmup_captures, which it overrides if set.
+    std::optional<int> recordings = {};
 };
 
 /// A captured step: the kernels of a call with their arguments set, and memory of their own.

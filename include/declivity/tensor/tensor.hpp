@@ -142,7 +142,7 @@ class DECLIVITY_API Tensor {
     /// True unless the tensor is the result of a differentiable function.
     [[nodiscard]] bool is_leaf() const;
     /// The gradient accumulated by backward(), or an undefined tensor. Several threads may call backward() into one
-    /// leaf concurrently with this, set_grad() and zero_grad() (docs/robustness.md).
+    /// leaf concurrently with this, set_grad() and zero_grad() (docs/internals/robustness.md).
     [[nodiscard]] Tensor grad() const;
     /// Replaces the gradient. A gradient whose graph (GradOptions::create_graph) leads to this tensor forms a reference
     /// cycle with it, which only zero_grad() or another gradient frees: prefer a variable for such a gradient.

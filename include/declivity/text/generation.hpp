@@ -23,7 +23,7 @@ struct NextToken {
     /// host if it is not capture_safe. If empty, the other options apply.
     std::function<Tensor(const Tensor& logits)> choose = nullptr;
     /// True if it only enqueues the same commands each time, except for tensor contents and random numbers of
-    /// generators: it is then included in the captured step (docs/capture.md).
+    /// generators: it is then included in the captured step (docs/internals/capture.md).
     bool capture_safe = false;
 };
 
@@ -93,7 +93,8 @@ struct GenerationOptions {
     std::int64_t pad_token_id = 0;                 ///< fills rows of the result after the end of a sequence
     bool use_cache = true;                         ///< false: each step recomputes the whole sequence
     nn::KeyValueCacheOptions cache = {};           ///< type of the cache; f32 stands for that of the model
-    bool record = true;                            ///< captures and replays steps of one token
+    bool capture = true;                           ///< captures and replays steps of one token
+    std::optional<bool> record = {};               ///< deprecated name of capture, which it overrides if set
     /// Interval of steps in which the host checks whether all sequences have ended, unless it reads tokens in each
     /// step.
     std::int64_t eos_interval = 16;

@@ -47,6 +47,7 @@ struct Monitor {
     enum class Better : std::uint8_t { lower, higher };
     std::string metric;
     Better better = Better::lower;
+    std::string figure = {};  ///< deprecated name of metric, used if that is empty
 
     [[nodiscard]] bool is_better(double value, double than, double margin = 0) const noexcept {
         return better == Better::lower ? value < than - margin : value > than + margin;

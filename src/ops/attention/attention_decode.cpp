@@ -60,13 +60,13 @@ Defines defines_of(DType stored, DType output, const View& k, const View& v, con
 }
 
 /// Partition: rows of a work piece, pieces, and splits of the keys.
-struct Cut {
+struct SplitConfig {
     std::int64_t rows, pieces, splits;
 };
 
-Cut cut(const Decode& sizes, std::int64_t batch, std::int64_t max_rows, std::int64_t wanted) {
+SplitConfig cut(const Decode& sizes, std::int64_t batch, std::int64_t max_rows, std::int64_t wanted) {
     const std::int64_t all = std::int64_t{sizes.queries} * sizes.group;
-    Cut made{.rows = std::min(all, max_rows), .pieces = 0, .splits = 1};
+    SplitConfig made{.rows = std::min(all, max_rows), .pieces = 0, .splits = 1};
     // Pieces of equal size, since padding rows cost as much as others.
     made.rows = ceil_div(all, ceil_div(all, made.rows));
     made.pieces = ceil_div(all, made.rows) * sizes.heads;
@@ -136,7 +136,7 @@ EpilogueFused launch_decode(const OperationViews& views, const Decoding& call) {
     constexpr std::int64_t max_local = std::int64_t{31} << 10;
     while (!cpu && max_rows > 1 && local_elements(q, v, max_rows, kItems) > block_elements(device, q.dtype, max_local))
         max_rows /= 2;
-    const Cut pieces = cut(sizes, batch, max_rows, std::int64_t{device.info().compute_units} * 4);
+    const SplitConfig pieces = cut(sizes, batch, max_rows, std::int64_t{device.info().compute_units} * 4);
     sizes.splits = narrow(pieces.splits);
     const std::int64_t rows = q.shape[0] * q.shape[1] * q.shape[2];
     const View to = pieces.splits == 1 ? y : View::make(device, y.dtype, {pieces.splits, rows, v.shape[3] + 2});

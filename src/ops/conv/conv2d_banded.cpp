@@ -69,22 +69,22 @@ Layout layout_of(const Conv2dProblem& problem) {
     return layout;
 }
 
-struct Plan {
+struct LaunchConfig {
     RegisterTile tile;
     std::int64_t band, phase_size = 0, made_size = 0, made = 0, used = 0;
 };
 
 /// Layout of a band of `band` rows in `block` elements of local memory.
-Plan plan_of(const Layout& layout, const RegisterTile& tile, std::int64_t vector, std::int64_t band) {
+LaunchConfig launch_config_of(const Layout& layout, const RegisterTile& tile, std::int64_t vector, std::int64_t band) {
     const std::int64_t columns = tile.vectors * vector, size = ceil_div(band * layout.pitch, columns) * columns;
-    Plan plan{.tile = tile, .band = band};
-    plan.phase_size = ceil_div((band + layout.reach) * layout.pitch, vector) * vector + 2 * vector;
-    plan.made_size = size + vector;
+    LaunchConfig config{.tile = tile, .band = band};
+    config.phase_size = ceil_div((band + layout.reach) * layout.pitch, vector) * vector + 2 * vector;
+    config.made_size = size + vector;
     // The tiles of the last channel extend past its rows.
-    plan.made = layout.channels * layout.phases_in() * plan.phase_size +
-                ceil_div(size - band * layout.pitch + layout.slack, vector) * vector + vector;
-    plan.used = plan.made + tile.rows * layout.phases_out() * plan.made_size;
-    return plan;
+    config.made = layout.channels * layout.phases_in() * config.phase_size +
+                  ceil_div(size - band * layout.pitch + layout.slack, vector) * vector + vector;
+    config.used = config.made + tile.rows * layout.phases_out() * config.made_size;
+    return config;
 }
 
 RegisterTile choose_tile(const VectorForm& form, const Layout& layout, std::int64_t band, std::string_view variant) {
@@ -95,37 +95,38 @@ RegisterTile choose_tile(const VectorForm& form, const Layout& layout, std::int6
 
 /// Divides an image into bands: enough to keep all units busy, each of at most `block` elements; empty if not even one
 /// row fits.
-std::optional<Plan> cut_bands(const Conv2dProblem& problem, const Layout& layout, const VectorForm& form,
-                              std::int64_t units, std::int64_t block, std::string_view variant) {
+std::optional<LaunchConfig> cut_bands(const Conv2dProblem& problem, const Layout& layout, const VectorForm& form,
+                                      std::int64_t units, std::int64_t block, std::string_view variant) {
     const std::int64_t rows = layout.phase_rows();
     for (std::int64_t bands =
              std::clamp<std::int64_t>(ceil_div(units * kGroupsPerUnit, problem.images * problem.groups), 1,
                                       std::max<std::int64_t>(1, rows / kMinBand));
          bands <= rows;) {
         const std::int64_t band = ceil_div(rows, bands);
-        const Plan plan = plan_of(layout, choose_tile(form, layout, band, variant), form.vector, band);
-        if (plan.used <= block) return plan;
+        const LaunchConfig config =
+            launch_config_of(layout, choose_tile(form, layout, band, variant), form.vector, band);
+        if (config.used <= block) return config;
         bands = band == 1 ? rows + 1 : ceil_div(rows, band - 1);
     }
     return std::nullopt;
 }
 
 /// Returns the plan for a device; a variant that does not fit is ignored.
-std::optional<Plan> plan_on(const Device& device, const Conv2dProblem& problem, const Layout& layout,
-                            std::string_view variant = {}) {
+std::optional<LaunchConfig> launch_config_on(const Device& device, const Conv2dProblem& problem, const Layout& layout,
+                                             std::string_view variant = {}) {
     const VectorForm form = vector_form(device, problem.dtype);
     const std::int64_t block = block_elements(device, problem.dtype, kBlockBytes);
     const std::int64_t units = device.info().compute_units;
-    const std::optional<Plan> plan = cut_bands(problem, layout, form, units, block, variant);
-    return plan || variant.empty() ? plan : cut_bands(problem, layout, form, units, block, {});
+    const std::optional<LaunchConfig> config = cut_bands(problem, layout, form, units, block, variant);
+    return config || variant.empty() ? config : cut_bands(problem, layout, form, units, block, {});
 }
 
-Banded arguments_of(const Conv2dProblem& problem, const Layout& layout, const Plan& plan, const View& x,
+Banded arguments_of(const Conv2dProblem& problem, const Layout& layout, const LaunchConfig& config, const View& x,
                     const View& weight, const View& out, bool has_bias) {
     const bool back = problem.direction == Conv2dDirection::backward_input;
     const std::int64_t units = out.device().info().compute_units;
-    const std::int64_t bands = ceil_div(layout.phase_rows(), plan.band),
-                       row_panels = ceil_div(layout.filters, plan.tile.rows);
+    const std::int64_t bands = ceil_div(layout.phase_rows(), config.band),
+                       row_panels = ceil_div(layout.filters, config.tile.rows);
     const std::int64_t column_groups = problem.images * bands * problem.groups;
     // Few groups of filters, since each copies the bands again.
     const std::int64_t row_groups =
@@ -154,13 +155,13 @@ Banded arguments_of(const Conv2dProblem& problem, const Layout& layout, const Pl
             .padding_h = narrow(problem.padding[0]),
             .padding_w = narrow(problem.padding[1]),
             .pitch = narrow(layout.pitch),
-            .band = narrow(plan.band),
+            .band = narrow(config.band),
             .bands = narrow(bands),
             .reach = narrow(layout.reach),
-            .phase_size = narrow(plan.phase_size),
-            .copy_size = narrow(layout.phases_in() * plan.phase_size),
-            .made = narrow(plan.made),
-            .made_size = narrow(plan.made_size),
+            .phase_size = narrow(config.phase_size),
+            .copy_size = narrow(layout.phases_in() * config.phase_size),
+            .made = narrow(config.made),
+            .made_size = narrow(config.made_size),
             .row_panels = narrow(row_panels),
             .row_panels_each = narrow(row_panels_each),
             .has_bias = has_bias ? 1 : 0,
@@ -174,12 +175,12 @@ void convolve(const Conv2dProblem& problem, const Conv2dOperands& operands, std:
     const Device device = out.device();
     const std::int64_t vector = vector_form(device, problem.dtype).vector;
     const Layout layout = layout_of(problem);
-    const Plan plan = plan_on(device, problem, layout, variant).value();
-    const Banded d = arguments_of(problem, layout, plan, x, weight, out, operands.bias.has_value());
+    const LaunchConfig config = launch_config_on(device, problem, layout, variant).value();
+    const Banded d = arguments_of(problem, layout, config, x, weight, out, operands.bias.has_value());
     Defines defines = real_defines(problem.dtype);
     defines.set("VW", vector)
-        .set("ROWS", plan.tile.rows)
-        .set("COLUMNS", plan.tile.vectors * vector)
+        .set("ROWS", config.tile.rows)
+        .set("COLUMNS", config.tile.vectors * vector)
         .set("TAPS_H", problem.filter[0])
         .set("TAPS_W", problem.filter[1]);
     defines.set("UP_H", layout.up[0]).set("UP_W", layout.up[1]);
@@ -190,7 +191,7 @@ void convolve(const Conv2dProblem& problem, const Conv2dOperands& operands, std:
            {{to_size(problem.images * d.bands), to_size(ceil_div(d.row_panels, d.row_panels_each)),
              to_size(problem.groups)},
             {1, 1, 1}},
-           arguments.if_any_behind({d, local_memory(plan.used, problem.dtype), x.argument(), weight.argument(),
+           arguments.if_any_behind({d, local_memory(config.used, problem.dtype), x.argument(), weight.argument(),
                                     out.argument(), (operands.bias ? *operands.bias : weight).argument()}));
 }
 
@@ -214,7 +215,7 @@ class Conv2dBanded final : public Conv2dStrategy {
         // Also with the widest vectors, so that applicability depends little on the processor.
         const VectorForm widest = problem.dtype == DType::f64 ? VectorForm{8, 32} : VectorForm{16, 32};
         const std::int64_t block = kBlockBytes / static_cast<std::int64_t>(size_of(problem.dtype));
-        return cut_bands(problem, layout, widest, 1, block, {}) && plan_on(device, problem, layout);
+        return cut_bands(problem, layout, widest, 1, block, {}) && launch_config_on(device, problem, layout);
     }
 
     /// Returns whether several taps or phases reuse elements and the channels of a tile fit the L1 cache. The strides

@@ -27,57 +27,57 @@ constexpr std::array<std::int64_t, 2> tile_of(const VectorForm& form) {
     return form.registers >= 32 ? std::array<std::int64_t, 2>{6, 4} : std::array<std::int64_t, 2>{3, 3};
 }
 
-struct Plan {
+struct LaunchConfig {
     std::int64_t pitch, reach, band, lot, phase_size, copy_size, gradient_size, gradients, sums;
 };
 
 /// Plans blocks of as many rows, or images, as fit into `block` elements, but at least `wanted` blocks; empty if not
 /// even one row fits.
-std::optional<Plan> plan_of(const Conv2dProblem& problem, const VectorForm& form, std::int64_t block,
-                            std::int64_t wanted) {
+std::optional<LaunchConfig> launch_config_of(const Conv2dProblem& problem, const VectorForm& form, std::int64_t block,
+                                             std::int64_t wanted) {
     const std::int64_t vector = form.vector, longest_h = (problem.filter[0] - 1) * problem.dilation[0],
                        longest_w = (problem.filter[1] - 1) * problem.dilation[1];
     const std::int64_t phases = problem.stride[0] * problem.stride[1], rows = problem.output[0],
                        channels = problem.channels_per_group(), filters = problem.filters_per_group();
     const std::int64_t reach_w = longest_w / problem.stride[1],
                        sums = (tile_of(form)[0] * tile_of(form)[1] + 1) * vector;
-    Plan plan{.pitch = problem.output[1] + reach_w,
-              .reach = longest_h / problem.stride[0],
-              .band = 0,
-              .lot = 1,
-              .phase_size = 0,
-              .copy_size = 0,
-              .gradient_size = 0,
-              .gradients = 0,
-              .sums = 0};
+    LaunchConfig config{.pitch = problem.output[1] + reach_w,
+                        .reach = longest_h / problem.stride[0],
+                        .band = 0,
+                        .lot = 1,
+                        .phase_size = 0,
+                        .copy_size = 0,
+                        .gradient_size = 0,
+                        .gradients = 0,
+                        .sums = 0};
     const auto fits = [&](std::int64_t band, std::int64_t lot) {
-        plan.band = band;
-        plan.lot = lot;
-        plan.phase_size = ceil_div((band + plan.reach) * plan.pitch, vector) * vector + 2 * vector;
-        plan.copy_size = phases * plan.phase_size;
-        plan.gradient_size = ceil_div(band * plan.pitch, vector) * vector + 2 * vector;
-        plan.gradients = channels * lot * plan.copy_size + ceil_div(reach_w, vector) * vector + vector;
-        plan.sums = plan.gradients + filters * lot * plan.gradient_size;
-        return plan.sums + sums <= block;
+        config.band = band;
+        config.lot = lot;
+        config.phase_size = ceil_div((band + config.reach) * config.pitch, vector) * vector + 2 * vector;
+        config.copy_size = phases * config.phase_size;
+        config.gradient_size = ceil_div(band * config.pitch, vector) * vector + 2 * vector;
+        config.gradients = channels * lot * config.copy_size + ceil_div(reach_w, vector) * vector + vector;
+        config.sums = config.gradients + filters * lot * config.gradient_size;
+        return config.sums + sums <= block;
     };
     std::int64_t bands = std::clamp<std::int64_t>(ceil_div(wanted, problem.images * problem.groups), 1,
                                                   std::max<std::int64_t>(1, rows / kMinBand));
     while (!fits(ceil_div(rows, bands), 1)) {
-        if (plan.band == 1) return std::nullopt;
-        bands = ceil_div(rows, plan.band - 1);
+        if (config.band == 1) return std::nullopt;
+        bands = ceil_div(rows, config.band - 1);
     }
-    if (plan.band < rows) return plan;
+    if (config.band < rows) return config;
     for (std::int64_t lot = std::clamp<std::int64_t>(problem.images * problem.groups / wanted, 1, kMaxLot); lot > 0;
          --lot)
         if (fits(rows, lot)) break;
-    return plan;
+    return config;
 }
 
 std::int64_t groups_wanted(const Device& device) { return std::int64_t{device.info().compute_units} * kGroupsPerUnit; }
 
-std::optional<Plan> plan_on(const Device& device, const Conv2dProblem& problem) {
-    return plan_of(problem, vector_form(device, problem.dtype), block_elements(device, problem.dtype, kBlockBytes),
-                   groups_wanted(device));
+std::optional<LaunchConfig> launch_config_on(const Device& device, const Conv2dProblem& problem) {
+    return launch_config_of(problem, vector_form(device, problem.dtype),
+                            block_elements(device, problem.dtype, kBlockBytes), groups_wanted(device));
 }
 
 /// Distribution of blocks of rows and images: each chunk sums some of them.
@@ -85,15 +85,15 @@ struct Chunks {
     std::int64_t bands, blocks, blocks_each, count;
 };
 
-Chunks chunks_of(const Device& device, const Conv2dProblem& problem, const Plan& plan) {
-    const std::int64_t bands = ceil_div(problem.output[0], plan.band),
-                       blocks = ceil_div(problem.images, plan.lot) * bands,
+Chunks chunks_of(const Device& device, const Conv2dProblem& problem, const LaunchConfig& config) {
+    const std::int64_t bands = ceil_div(problem.output[0], config.band),
+                       blocks = ceil_div(problem.images, config.lot) * bands,
                        wanted = std::max<std::int64_t>(1, groups_wanted(device) / problem.groups),
                        blocks_each = ceil_div(blocks, std::min(blocks, wanted));
     return {.bands = bands, .blocks = blocks, .blocks_each = blocks_each, .count = ceil_div(blocks, blocks_each)};
 }
 
-BandedWeights arguments_of(const Conv2dProblem& problem, const Conv2dOperands& operands, const Plan& plan,
+BandedWeights arguments_of(const Conv2dProblem& problem, const Conv2dOperands& operands, const LaunchConfig& config,
                            const Chunks& chunks) {
     const View &x = operands.x, &dout = operands.out;
     return {.x_image = x.shape[1] * x.shape[2] * x.shape[3],
@@ -116,18 +116,18 @@ BandedWeights arguments_of(const Conv2dProblem& problem, const Conv2dOperands& o
             .pad_left = narrow(problem.padding[1]),
             .dilation_h = narrow(problem.dilation[0]),
             .dilation_w = narrow(problem.dilation[1]),
-            .pitch = narrow(plan.pitch),
-            .band = narrow(plan.band),
+            .pitch = narrow(config.pitch),
+            .band = narrow(config.band),
             .bands = narrow(chunks.bands),
-            .reach = narrow(plan.reach),
-            .phase_size = narrow(plan.phase_size),
-            .copy_size = narrow(plan.copy_size),
-            .gradient_size = narrow(plan.gradient_size),
-            .lot = narrow(plan.lot),
+            .reach = narrow(config.reach),
+            .phase_size = narrow(config.phase_size),
+            .copy_size = narrow(config.copy_size),
+            .gradient_size = narrow(config.gradient_size),
+            .lot = narrow(config.lot),
             .blocks = narrow(chunks.blocks),
             .blocks_each = narrow(chunks.blocks_each),
-            .gradients = narrow(plan.gradients),
-            .sums = narrow(plan.sums),
+            .gradients = narrow(config.gradients),
+            .sums = narrow(config.sums),
             .has_bias = operands.bias ? 1 : 0};
 }
 
@@ -135,8 +135,8 @@ BandedWeights arguments_of(const Conv2dProblem& problem, const Conv2dOperands& o
 
 bool is_applicable_to_weights(const Conv2dProblem& problem, const Device& device) {
     const VectorForm form{.vector = problem.dtype == DType::f64 ? 8 : 16, .registers = 32};
-    return plan_of(problem, form, kBlockBytes / static_cast<std::int64_t>(size_of(problem.dtype)), 1) &&
-           plan_on(device, problem);
+    return launch_config_of(problem, form, kBlockBytes / static_cast<std::int64_t>(size_of(problem.dtype)), 1) &&
+           launch_config_on(device, problem);
 }
 
 bool is_profitable_for_weights(const Conv2dProblem& problem) {
@@ -148,9 +148,9 @@ void backward_weights(const Conv2dProblem& problem, const Conv2dOperands& operan
     const auto& [x, weight, dout, bias, epilogue, sums] = operands;
     const Device device = x.device();
     const VectorForm form = vector_form(device, problem.dtype);
-    const Plan plan = plan_on(device, problem).value();
+    const LaunchConfig config = launch_config_on(device, problem).value();
     const auto [streams, filters] = tile_of(form);
-    const Chunks chunks = chunks_of(device, problem, plan);
+    const Chunks chunks = chunks_of(device, problem, config);
     const View partials = chunks.count == 1 ? reshaped(weight, {1, weight.numel()})
                                             : View::make(device, problem.dtype, {chunks.count, weight.numel()});
     const View biases = tiled::bias_partials(operands, chunks.count);
@@ -162,7 +162,7 @@ void backward_weights(const Conv2dProblem& problem, const Conv2dOperands& operan
         .set("TAPS_W", problem.filter[1]);
     const Kernel kernel(device, {"conv2d_banded_weights.cl", "conv2d_banded_backward_weights", defines});
     launch(kernel, {{static_cast<std::size_t>(chunks.count), 1, static_cast<std::size_t>(problem.groups)}, {1, 1, 1}},
-           {arguments_of(problem, operands, plan, chunks),
+           {arguments_of(problem, operands, config, chunks),
             local_memory(block_elements(device, problem.dtype, kBlockBytes), problem.dtype), x.argument(),
             dout.argument(), partials.argument(), biases.argument()});
     if (chunks.count == 1) return;

@@ -29,7 +29,7 @@ struct Depthwise {
 
 std::int64_t floor_div(std::int64_t a, std::int64_t b) { return a >= 0 ? a / b : -ceil_div(-a, b); }
 
-struct Plan {
+struct LaunchConfig {
     Depthwise arguments;
     std::array<std::int64_t, 2> up;  ///< phases of the result
 };
@@ -78,7 +78,8 @@ Geometry geometry_of(const Conv2dProblem& problem, std::int64_t vector) {
 }
 
 /// Partition of `block` elements of local memory; empty if not even one row fits.
-std::optional<Plan> plan_of(const Conv2dProblem& problem, std::int64_t vector, std::int64_t block, bool has_bias) {
+std::optional<LaunchConfig> launch_config_of(const Conv2dProblem& problem, std::int64_t vector, std::int64_t block,
+                                             bool has_bias) {
     const bool weights = problem.direction == Conv2dDirection::backward_weights;
     const Geometry at = geometry_of(problem, vector);
     const std::int64_t phases_in = at.step[0] * at.step[1], phases_out = at.made ? at.up[0] * at.up[1] : 0,
@@ -103,49 +104,49 @@ std::optional<Plan> plan_of(const Conv2dProblem& problem, std::int64_t vector, s
                                                             1, kMaxLot);
     const std::int64_t before = at.margin + lot * copy_size + at.behind,
                        before_sums = before + lot * phases_out * made_size;
-    return Plan{{.planes = problem.images * problem.channels,
-                 .channels = narrow(problem.channels),
-                 .images = narrow(problem.images),
-                 .height = narrow(at.in[0]),
-                 .width = narrow(at.in[1]),
-                 .rows = narrow(at.out[0]),
-                 .columns = narrow(at.out[1]),
-                 .stride_h = narrow(at.step[0]),
-                 .stride_w = narrow(at.step[1]),
-                 .first_h = narrow(at.first[0]),
-                 .first_w = narrow(at.first[1]),
-                 .dilation_h = narrow(problem.dilation[0]),
-                 .dilation_w = narrow(problem.dilation[1]),
-                 .pad_top = narrow(at.pad_top),
-                 .pitch = narrow(at.pitch),
-                 .band = narrow(band),
-                 .reach = narrow(at.reach),
-                 .phase_size = narrow(phase_size),
-                 .lot = narrow(lot),
-                 .copy_size = narrow(copy_size),
-                 .margin = narrow(at.margin),
-                 .used = narrow(before_sums + lot * sums + (weights ? vector : 0)),
-                 .made = narrow(at.made ? before : -1),
-                 .made_size = narrow(made_size),
-                 .sums = narrow(before_sums),
-                 .flip = at.flip ? 1 : 0,
-                 .has_bias = has_bias ? 1 : 0},
-                weights ? std::array<std::int64_t, 2>{1, 1} : at.up};
+    return LaunchConfig{{.planes = problem.images * problem.channels,
+                         .channels = narrow(problem.channels),
+                         .images = narrow(problem.images),
+                         .height = narrow(at.in[0]),
+                         .width = narrow(at.in[1]),
+                         .rows = narrow(at.out[0]),
+                         .columns = narrow(at.out[1]),
+                         .stride_h = narrow(at.step[0]),
+                         .stride_w = narrow(at.step[1]),
+                         .first_h = narrow(at.first[0]),
+                         .first_w = narrow(at.first[1]),
+                         .dilation_h = narrow(problem.dilation[0]),
+                         .dilation_w = narrow(problem.dilation[1]),
+                         .pad_top = narrow(at.pad_top),
+                         .pitch = narrow(at.pitch),
+                         .band = narrow(band),
+                         .reach = narrow(at.reach),
+                         .phase_size = narrow(phase_size),
+                         .lot = narrow(lot),
+                         .copy_size = narrow(copy_size),
+                         .margin = narrow(at.margin),
+                         .used = narrow(before_sums + lot * sums + (weights ? vector : 0)),
+                         .made = narrow(at.made ? before : -1),
+                         .made_size = narrow(made_size),
+                         .sums = narrow(before_sums),
+                         .flip = at.flip ? 1 : 0,
+                         .has_bias = has_bias ? 1 : 0},
+                        weights ? std::array<std::int64_t, 2>{1, 1} : at.up};
 }
 
-std::optional<Plan> plan_on(const Device& device, const Conv2dProblem& problem, bool has_bias) {
-    return plan_of(problem, vector_form(device, problem.dtype).vector,
-                   block_elements(device, problem.dtype, kBlockBytes), has_bias);
+std::optional<LaunchConfig> launch_config_on(const Device& device, const Conv2dProblem& problem, bool has_bias) {
+    return launch_config_of(problem, vector_form(device, problem.dtype).vector,
+                            block_elements(device, problem.dtype, kBlockBytes), has_bias);
 }
 
-Kernel kernel_of(const Device& device, const Conv2dProblem& problem, const Plan& plan, const char* name, bool weights,
-                 const KernelEpilogue& epilogue = {}) {
+Kernel kernel_of(const Device& device, const Conv2dProblem& problem, const LaunchConfig& config, const char* name,
+                 bool weights, const KernelEpilogue& epilogue = {}) {
     Defines defines = real_defines(problem.dtype);
     defines.set("VW", vector_form(device, problem.dtype).vector)
         .set("TAPS_H", problem.filter[0])
         .set("TAPS_W", problem.filter[1])
-        .set("UP_H", plan.up[0])
-        .set("UP_W", plan.up[1]);
+        .set("UP_H", config.up[0])
+        .set("UP_W", config.up[1]);
     set_epilogue_stored(defines, epilogue);
     return {device, {"conv2d_depthwise.cl", name, defines.set("WEIGHTS", std::int64_t{weights ? 1 : 0})}};
 }
@@ -155,8 +156,8 @@ std::int64_t items_wanted(const Device& device) { return std::int64_t{device.inf
 void backward_weights(const Conv2dProblem& problem, const Conv2dOperands& operands) {
     const auto& [x, weight, out, bias, epilogue, sums] = operands;
     const Device device = x.device();
-    const Plan plan = plan_on(device, problem, false).value();
-    Depthwise d = plan.arguments;
+    const LaunchConfig config = launch_config_on(device, problem, false).value();
+    Depthwise d = config.arguments;
     const std::int64_t wanted = items_wanted(device), all_lots = ceil_div(problem.channels, d.lot);
     d.lots_each = narrow(ceil_div(all_lots, wanted));
     const std::int64_t lots = ceil_div(all_lots, d.lots_each),
@@ -165,7 +166,7 @@ void backward_weights(const Conv2dProblem& problem, const Conv2dOperands& operan
     const std::int64_t parts = ceil_div(problem.images, d.each);
     const View partials =
         parts == 1 ? reshaped(weight, {1, weight.numel()}) : View::make(device, problem.dtype, {parts, weight.numel()});
-    launch(kernel_of(device, problem, plan, "conv2d_depthwise_backward_weights", true),
+    launch(kernel_of(device, problem, config, "conv2d_depthwise_backward_weights", true),
            {{to_size(lots), to_size(parts)}, {1, 1}},
            {d, local_memory(d.used, problem.dtype), x.argument(), out.argument(), partials.argument()});
     if (parts > 1) reduce_partials(problem, operands, partials, weight);
@@ -176,12 +177,12 @@ void convolve(const Conv2dProblem& problem, const Conv2dOperands& operands) {
     const Device device = x.device();
     const bool forward = problem.direction == Conv2dDirection::forward;
     const View &from = forward ? x : out, &to = forward ? out : x;
-    const Plan plan = plan_on(device, problem, bias.has_value()).value();
-    Depthwise d = plan.arguments;
+    const LaunchConfig config = launch_config_on(device, problem, bias.has_value()).value();
+    Depthwise d = config.arguments;
     const std::int64_t work = std::max<std::int64_t>(1, std::int64_t{d.rows} * d.columns * problem.taps());
     d.each = narrow(std::clamp<std::int64_t>(std::min(kWork / work, d.planes / items_wanted(device)), 1, d.planes));
     const EpilogueArguments arguments(epilogue, weight);
-    launch(kernel_of(device, problem, plan, "conv2d_depthwise", false, epilogue),
+    launch(kernel_of(device, problem, config, "conv2d_depthwise", false, epilogue),
            {{to_size(ceil_div(d.planes, d.each))}, {1}},
            arguments.if_any_behind({d, local_memory(d.used, problem.dtype), from.argument(), weight.argument(),
                                     to.argument(), (bias ? *bias : weight).argument()}));
@@ -203,7 +204,7 @@ class Conv2dDepthwise final : public Conv2dStrategy {
         if (problem.direction == Conv2dDirection::backward_input && problem.stride[0] * problem.stride[1] > kMaxPhases)
             return false;
         constexpr std::int64_t vector = 16, block = kBlockBytes / 8;  // the least favourable
-        return plan_of(problem, vector, block, false) && plan_on(device, problem, false);
+        return launch_config_of(problem, vector, block, false) && launch_config_on(device, problem, false);
     }
 
     [[nodiscard]] bool fuses_epilogue(const Conv2dProblem&, const Device&, std::string_view) const override {

@@ -33,13 +33,14 @@ Mode mode_of(const Conv2dProblem& problem) {
     return problem.direction == Conv2dDirection::backward_input && strided ? Mode::scatter : Mode::gather;
 }
 
-struct Plan {
+struct LaunchConfig {
     ChannelsLast arguments;
     std::int64_t elements, integers;  ///< of local memory
 };
 
 /// Plans the longest bands that fit into `bytes` of local memory; empty if not even one row fits.
-std::optional<Plan> plan_of(const Conv2dProblem& problem, std::int64_t vector, std::int64_t bytes, bool has_bias) {
+std::optional<LaunchConfig> launch_config_of(const Conv2dProblem& problem, std::int64_t vector, std::int64_t bytes,
+                                             bool has_bias) {
     const Mode mode = mode_of(problem);
     const bool flip = mode == Mode::gather && problem.direction == Conv2dDirection::backward_input;
     const auto& grid = flip ? problem.output : problem.input;
@@ -53,41 +54,41 @@ std::optional<Plan> plan_of(const Conv2dProblem& problem, std::int64_t vector, s
     const std::int64_t reached = (points[1] - 1) * stride_w + longest(1) + 1;
     const std::int64_t pitch = mode == Mode::scatter ? std::max(reached, first(1) + grid[1]) : reached;
     const std::int64_t filter_table_size = std::max(taps, vector) + vector;
-    const auto plan = [&](std::int64_t band) {
+    const auto config = [&](std::int64_t band) {
         const std::int64_t held = mode == Mode::scatter ? band + 2 * margin : (band - 1) * stride_h + margin + 1;
         const std::int64_t point_rows =
             mode == Mode::scatter ? std::min(points[0], (band + margin - 1) / stride_h + 1) : band;
         const std::int64_t point_table = (mode == Mode::scatter ? band : held) * grid[1],
                            filter_table = point_table + point_rows * points[1];
         const std::int64_t filter = (held * pitch + 1) * vector, lot = filter + (taps + 1) * vector;
-        return Plan{{.images = narrow(problem.images),
-                     .channels = narrow(problem.channels),
-                     .height = narrow(grid[0]),
-                     .width = narrow(grid[1]),
-                     .rows = narrow(points[0]),
-                     .columns = narrow(points[1]),
-                     .stride_h = narrow(stride_h),
-                     .stride_w = narrow(stride_w),
-                     .first_h = narrow(first(0)),
-                     .first_w = narrow(first(1)),
-                     .dilation_h = narrow(problem.dilation[0]),
-                     .dilation_w = narrow(problem.dilation[1]),
-                     .pitch = narrow(pitch),
-                     .held = narrow(held),
-                     .band = narrow(band),
-                     .flip = flip ? 1 : 0,
-                     .has_bias = has_bias ? 1 : 0,
-                     .point_table = narrow(point_table),
-                     .filter_table = narrow(filter_table),
-                     .filter = narrow(filter),
-                     .lot = narrow(lot)},
-                    lot + vector * vector,
-                    filter_table + filter_table_size};
+        return LaunchConfig{{.images = narrow(problem.images),
+                             .channels = narrow(problem.channels),
+                             .height = narrow(grid[0]),
+                             .width = narrow(grid[1]),
+                             .rows = narrow(points[0]),
+                             .columns = narrow(points[1]),
+                             .stride_h = narrow(stride_h),
+                             .stride_w = narrow(stride_w),
+                             .first_h = narrow(first(0)),
+                             .first_w = narrow(first(1)),
+                             .dilation_h = narrow(problem.dilation[0]),
+                             .dilation_w = narrow(problem.dilation[1]),
+                             .pitch = narrow(pitch),
+                             .held = narrow(held),
+                             .band = narrow(band),
+                             .flip = flip ? 1 : 0,
+                             .has_bias = has_bias ? 1 : 0,
+                             .point_table = narrow(point_table),
+                             .filter_table = narrow(filter_table),
+                             .filter = narrow(filter),
+                             .lot = narrow(lot)},
+                            lot + vector * vector,
+                            filter_table + filter_table_size};
     };
     const std::int64_t rows = mode == Mode::scatter ? grid[0] : points[0],
                        size = static_cast<std::int64_t>(size_of(problem.dtype));
     const auto fits = [&](std::int64_t band) {
-        const Plan p = plan(band);
+        const LaunchConfig p = config(band);
         return p.elements * size + p.integers * static_cast<std::int64_t>(sizeof(std::int32_t)) <= bytes;
     };
     if (!fits(1)) return std::nullopt;
@@ -97,13 +98,13 @@ std::optional<Plan> plan_of(const Conv2dProblem& problem, std::int64_t vector, s
         if (fits(middle)) least = middle;
         else most = middle - 1;
     }
-    return plan(ceil_div(rows, ceil_div(rows, least)));
+    return config(ceil_div(rows, ceil_div(rows, least)));
 }
 
-std::optional<Plan> plan_on(const Device& device, const Conv2dProblem& problem, bool has_bias) {
+std::optional<LaunchConfig> launch_config_on(const Device& device, const Conv2dProblem& problem, bool has_bias) {
     const std::int64_t bytes =
         block_elements(device, problem.dtype, kBlockBytes) * static_cast<std::int64_t>(size_of(problem.dtype));
-    return plan_of(problem, vector_form(device, problem.dtype).vector, bytes, has_bias);
+    return launch_config_of(problem, vector_form(device, problem.dtype).vector, bytes, has_bias);
 }
 
 class Conv2dDepthwiseChannelsLast final : public Conv2dStrategy {
@@ -119,7 +120,7 @@ class Conv2dDepthwiseChannelsLast final : public Conv2dStrategy {
                           problem.filter[i] * problem.dilation[i]}) > kMaxWidth)
                 return false;
         constexpr std::int64_t vector = 16, min_bytes = 24 * 1024;  // the least favourable
-        return plan_of(problem, vector, min_bytes, false) && plan_on(device, problem, false);
+        return launch_config_of(problem, vector, min_bytes, false) && launch_config_on(device, problem, false);
     }
 
     /// Transposing costs some instructions per element: less than planes as rows lose to strides and to the ends of
@@ -139,7 +140,7 @@ class Conv2dDepthwiseChannelsLast final : public Conv2dStrategy {
         const auto& [x, weight, out, bias, epilogue, sums] = operands;
         const Device device = x.device();
         const VectorForm form = vector_form(device, problem.dtype);
-        auto [d, elements, integers] = plan_on(device, problem, bias.has_value()).value();
+        auto [d, elements, integers] = launch_config_on(device, problem, bias.has_value()).value();
         const Mode mode = mode_of(problem);
         Defines defines = real_defines(problem.dtype);
         defines.set("VW", form.vector)

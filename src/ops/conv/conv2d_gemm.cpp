@@ -139,7 +139,7 @@ Split choose_split(std::int64_t positions, std::int64_t filters, std::int64_t k,
 }
 
 /// Plan of a sum for a device.
-struct Plan {
+struct LaunchConfig {
     RegisterTile tile;
     std::int64_t lanes, block;  ///< elements of a vector, and of local memory
     bool packed;                ///< the weights are copied into panels
@@ -168,86 +168,88 @@ bool packs_weights(const Conv2dSum& sum, const Conv2dProblem& problem, std::int6
     return positions > kFewPositions;
 }
 
-Plan plan_of(const Conv2dSum& sum, const Conv2dProblem& problem, const Device& device, std::string_view variant) {
+LaunchConfig launch_config_of(const Conv2dSum& sum, const Conv2dProblem& problem, const Device& device,
+                              std::string_view variant) {
     const VectorForm form = vector_form(device, problem.dtype);
     const bool forward = problem.direction == Conv2dDirection::forward;
     const std::int64_t inner = sum.channels * sum.taps(),
                        positions = problem.images * sum.axes[0].size * sum.axes[1].size;
     const RegisterTile tile = choose_tile(problem.direction, form, sum.filters, positions, variant);
-    Plan plan{.tile = tile,
-              .lanes = form.vector,
-              .block = block_elements(device, compute_type(problem.dtype), kBlockBytes),
-              .packed = false,
-              .k_block = 0,
-              .panels = 0,
-              .row_panels = ceil_div(sum.filters, tile.rows),
-              .split = {}};
-    const std::int64_t max_k = max_steps(tile, plan.lanes, plan.block);
-    plan.packed = packs_weights(sum, problem, positions, max_k, variant);
-    plan.panels = ceil_div(positions, plan.columns());
+    LaunchConfig config{.tile = tile,
+                        .lanes = form.vector,
+                        .block = block_elements(device, compute_type(problem.dtype), kBlockBytes),
+                        .packed = false,
+                        .k_block = 0,
+                        .panels = 0,
+                        .row_panels = ceil_div(sum.filters, tile.rows),
+                        .split = {}};
+    const std::int64_t max_k = max_steps(tile, config.lanes, config.block);
+    config.packed = packs_weights(sum, problem, positions, max_k, variant);
+    config.panels = ceil_div(positions, config.columns());
     // Blocks of equal length, since a short last one wastes time; flipped weights are read in whole channels.
-    const std::int64_t unit = forward || plan.packed ? 1 : sum.taps(),
+    const std::int64_t unit = forward || config.packed ? 1 : sum.taps(),
                        units_of_k = std::max<std::int64_t>(1, inner / unit);
-    plan.k_block = unit * ceil_div(units_of_k, ceil_div(units_of_k, std::max<std::int64_t>(1, max_k / unit)));
-    plan.split = choose_split(
-        positions, sum.filters, std::max<std::int64_t>(1, inner), problem.groups, tile, form.vector,
-        std::min(kMaxPanels, plan.block / (plan.k_block * plan.columns() + form.vector)), device.info().compute_units);
-    return plan;
+    config.k_block = unit * ceil_div(units_of_k, ceil_div(units_of_k, std::max<std::int64_t>(1, max_k / unit)));
+    config.split =
+        choose_split(positions, sum.filters, std::max<std::int64_t>(1, inner), problem.groups, tile, form.vector,
+                     std::min(kMaxPanels, config.block / (config.k_block * config.columns() + form.vector)),
+                     device.info().compute_units);
+    return config;
 }
 
-Conv arguments_of(const Conv2dSum& sum, const Conv2dProblem& problem, const Plan& plan, const View& x,
+Conv arguments_of(const Conv2dSum& sum, const Conv2dProblem& problem, const LaunchConfig& config, const View& x,
                   const View& weight, const View& out) {
     const auto& [vertical, horizontal] = sum.axes;
     const bool forward = problem.direction == Conv2dDirection::forward;
     const std::int64_t inner = sum.channels * sum.taps();
     Conv d = sum_arguments<Conv>(sum, problem, x, out);
     d.x_count = x.numel();
-    d.a_group = plan.packed ? plan.row_panels * plan.tile.rows * inner : weight.numel() / problem.groups;
-    d.a_row = plan.packed ? inner * plan.tile.rows : forward ? inner : problem.taps();
+    d.a_group = config.packed ? config.row_panels * config.tile.rows * inner : weight.numel() / problem.groups;
+    d.a_row = config.packed ? inner * config.tile.rows : forward ? inner : problem.taps();
     d.a_channel = forward ? sum.taps() : sum.filters * problem.taps();
-    d.a_first = plan.packed || forward ? 0 : vertical.at * problem.filter[1] + horizontal.at;
+    d.a_first = config.packed || forward ? 0 : vertical.at * problem.filter[1] + horizontal.at;
     d.a_h = narrow(vertical.by * problem.filter[1]);
     d.a_w = narrow(horizontal.by);
-    d.panels = narrow(plan.panels);
-    d.panels_each = narrow(plan.split.panels_each);
-    d.row_panels = narrow(plan.row_panels);
-    d.row_panels_each = narrow(plan.split.row_panels_each);
-    d.k_block = narrow(plan.k_block);
+    d.panels = narrow(config.panels);
+    d.panels_each = narrow(config.split.panels_each);
+    d.row_panels = narrow(config.row_panels);
+    d.row_panels_each = narrow(config.split.row_panels_each);
+    d.k_block = narrow(config.k_block);
     return d;
 }
 
 /// Returns whether the sums are accumulated in memory, one block of k after the other.
-bool in_parts(const Conv2dSum& sum, const Plan& plan) { return plan.k_block < sum.channels * sum.taps(); }
+bool in_parts(const Conv2dSum& sum, const LaunchConfig& config) { return config.k_block < sum.channels * sum.taps(); }
 
 /// @param out f32 if sums of f16 or bf16 are rounded after all blocks
 void run_sum(const Conv2dSum& sum, const Conv2dProblem& problem, const View& x, const View& weight, const View& out,
              const std::optional<View>& bias, const KernelEpilogue& epilogue, std::string_view variant) {
     const Device device = out.device();
     const bool forward = problem.direction == Conv2dDirection::forward;
-    const Plan plan = plan_of(sum, problem, device, variant);
-    Conv d = arguments_of(sum, problem, plan, x, weight, out);
+    const LaunchConfig config = launch_config_of(sum, problem, device, variant);
+    Conv d = arguments_of(sum, problem, config, x, weight, out);
     d.has_bias = bias ? 1 : 0;
     Defines defines = storage_defines(problem.dtype, out.dtype);
-    defines.set("VW", plan.lanes)
-        .set("ROWS", plan.tile.rows)
-        .set("COLUMNS", plan.columns())
+    defines.set("VW", config.lanes)
+        .set("ROWS", config.tile.rows)
+        .set("COLUMNS", config.columns())
         .set("PANELS", kMaxPanels)
-        .set("A_FORM", plan.packed ? 1
-                       : forward   ? 0
-                                   : 2);
-    const View a = !plan.packed ? weight
-                   : forward    ? packed_filters(problem, weight, plan.tile.rows)
-                                : flipped(problem, sum, weight, plan.tile.rows, defines);
+        .set("A_FORM", config.packed ? 1
+                       : forward     ? 0
+                                     : 2);
+    const View a = !config.packed ? weight
+                   : forward      ? packed_filters(problem, weight, config.tile.rows)
+                                  : flipped(problem, sum, weight, config.tile.rows, defines);
     set_epilogue_stored(defines, epilogue);
-    const bool parts = is_16bit_float(out.dtype) && in_parts(sum, plan);
+    const bool parts = is_16bit_float(out.dtype) && in_parts(sum, config);
     if (parts) defines.set("IN_PARTS", 1);
     const View sums = parts ? View::make(device, compute_type(out.dtype), out.shape) : out;
     const Kernel kernel(device, {"conv2d_gemm.cl", "conv2d_gemm", defines});
     const EpilogueArguments arguments(epilogue, a);
-    const Range range{{to_size(ceil_div(plan.panels, plan.split.panels_each)),
-                       to_size(ceil_div(plan.row_panels, plan.split.row_panels_each)), to_size(problem.groups)},
+    const Range range{{to_size(ceil_div(config.panels, config.split.panels_each)),
+                       to_size(ceil_div(config.row_panels, config.split.row_panels_each)), to_size(problem.groups)},
                       {1, 1, 1}};
-    const LocalMemory block = local_memory(plan.block, compute_type(problem.dtype));
+    const LocalMemory block = local_memory(config.block, compute_type(problem.dtype));
     const BufferArgument biases = (bias ? *bias : a).argument();
     if (!parts)
         launch(kernel, range, arguments.if_any_behind({d, block, x.argument(), a.argument(), out.argument(), biases}));
@@ -316,7 +318,7 @@ class Conv2dGemm final : public Conv2dStrategy {
         const Device device = operands.x.device();
         const RoundedOutput rounded(problem.direction == Conv2dDirection::forward ? operands.out : operands.x,
                                     sums.size() > 1 && std::ranges::any_of(sums, [&](const Conv2dSum& sum) {
-                                        return in_parts(sum, plan_of(sum, problem, device, variant));
+                                        return in_parts(sum, launch_config_of(sum, problem, device, variant));
                                     }));
         for_each_sum(problem, operands,
                      [&](const Conv2dSum& sum, const View& x, const View&, const std::optional<View>& bias) {

@@ -87,12 +87,12 @@ Blocks blocks_of(const Conv2dProblem& problem, std::int64_t max_k) {
 }
 
 /// Partition into work-groups: parts of the columns and rows, then of k.
-struct Cut {
+struct SplitKConfig {
     std::int64_t panels_each, row_panels_each, tiles, blocks_each, chunks;
 };
 
-Cut cut_of(const Conv2dProblem& problem, const Device& device, const RegisterTile& tile, const Blocks& blocks,
-           std::int64_t panels, std::int64_t row_panels) {
+SplitKConfig cut_of(const Conv2dProblem& problem, const Device& device, const RegisterTile& tile, const Blocks& blocks,
+                    std::int64_t panels, std::int64_t row_panels) {
     const auto [block, sums] = room_on(device, problem.dtype);
     const std::int64_t columns = tile.vectors * vector_form(device, problem.dtype).vector,
                        tile_sums = tile.rows * columns * problem.taps();
@@ -100,7 +100,7 @@ Cut cut_of(const Conv2dProblem& problem, const Device& device, const RegisterTil
         std::max<std::int64_t>(1, std::int64_t{device.info().compute_units} * kGroupsPerUnit / problem.groups);
     const std::int64_t max_panels =
         std::min(block / (blocks.images_each * blocks.positions_each * columns), sums / tile_sums);
-    Cut cut{};
+    SplitKConfig cut{};
     cut.panels_each = part(panels, max_panels, 1, 1);
     const std::int64_t column_groups = ceil_div(panels, cut.panels_each);
     cut.row_panels_each = part(row_panels, sums / (tile_sums * cut.panels_each),
@@ -122,13 +122,13 @@ void backward_weights(const Conv2dProblem& problem, const Conv2dOperands& operan
     const VectorForm form = vector_form(device, problem.dtype);
     const auto [swapped, channels, filters] = sides_of(problem);
     // The innermost loop reads single numbers of x, which would upcast f16 and bf16 repeatedly.
-    const View x = widened(swapped ? operands.out : operands.x), &dout = swapped ? operands.x : operands.out;
+    const View x = upcast(swapped ? operands.out : operands.x), &dout = swapped ? operands.x : operands.out;
     const RegisterTile tile = tile_on(device, problem, variant).value();
     const std::int64_t columns = tile.vectors * form.vector, panels = ceil_div(filters, columns),
                        row_panels = ceil_div(channels, tile.rows);
     const Room room = room_on(device, problem.dtype);
     const Blocks blocks = blocks_of(problem, std::min(kBlockK, room.block / columns));
-    const Cut cut = cut_of(problem, device, tile, blocks, panels, row_panels);
+    const SplitKConfig cut = cut_of(problem, device, tile, blocks, panels, row_panels);
     const std::int64_t x_plane = problem.input[0] * problem.input[1], plane = problem.output[0] * problem.output[1];
     const Gradient d{.x_image = x.shape[1] * x_plane,
                      .x_channel = x_plane,

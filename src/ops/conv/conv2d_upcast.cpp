@@ -8,15 +8,15 @@
 namespace declivity::ops {
 namespace {
 
-KernelEpilogue widened(KernelEpilogue epilogue) {
+KernelEpilogue upcast(KernelEpilogue epilogue) {
     for (auto* view : {&epilogue.scale, &epilogue.shift, &epilogue.residual, &epilogue.saved})
-        if (*view) *view = widened(**view);
+        if (*view) *view = upcast(**view);
     return epilogue;
 }
 
 /// The operand upcast to f32, or an f32 buffer if it is written.
 View copy_of(const View& operand, bool written) {
-    return written ? View::make(operand.device(), compute_type(operand.dtype), operand.shape) : widened(operand);
+    return written ? View::make(operand.device(), compute_type(operand.dtype), operand.shape) : upcast(operand);
 }
 
 }  // namespace
@@ -37,7 +37,7 @@ void Conv2dUpcast::run(const Conv2dProblem& problem, const Conv2dOperands& opera
                                  copy_of(operands.weight, to_weights),
                                  copy_of(operands.out, direction == Conv2dDirection::forward)};
     if (operands.bias) wide_operands.bias = copy_of(*operands.bias, to_weights);
-    wide_operands.epilogue = widened(operands.epilogue);
+    wide_operands.epilogue = upcast(operands.epilogue);
     wide_operands.sums = &sums;
     of_.run(wide(problem), wide_operands, variant);
     const auto round = [&](const View& exact, const View& result) {

@@ -27,7 +27,7 @@ struct Winograd {
 };
 
 /// Plan of a problem for a device.
-struct Plan {
+struct LaunchConfig {
     RegisterTile tile;
     std::int64_t vector, tiles, row_panels;
     [[nodiscard]] std::int64_t columns() const { return tile.vectors * vector; }
@@ -65,20 +65,20 @@ Winograd arguments_of(const Conv2dProblem& problem, const View& x, const View& o
 
 enum class Stage : std::int64_t { weights, input, output };
 
-Kernel kernel_of(const Device& device, DType dtype, const Plan& plan, Stage stage, const char* name) {
+Kernel kernel_of(const Device& device, DType dtype, const LaunchConfig& config, Stage stage, const char* name) {
     Defines defines = real_defines(dtype);
-    defines.set("VW", plan.vector).set("ROWS", plan.tile.rows).set("COLUMNS", plan.columns());
+    defines.set("VW", config.vector).set("ROWS", config.tile.rows).set("COLUMNS", config.columns());
     return {device, {"conv2d_winograd2.cl", name, defines.set("STAGE", static_cast<std::int64_t>(stage))}};
 }
 
-View transformed(const Plan& plan, Winograd d, const View& weight) {
-    const View made =
-        View::make(weight.device(), weight.dtype, {kElements, spread(plan.row_panels * d.channels * plan.tile.rows)});
+View transformed(const LaunchConfig& config, Winograd d, const View& weight) {
+    const View made = View::make(weight.device(), weight.dtype,
+                                 {kElements, spread(config.row_panels * d.channels * config.tile.rows)});
     d.element = made.shape[1];
     // All but the last work-item store whole vectors.
-    d.each = narrow(ceil_div(each_of(d.channels, kElements * plan.tile.rows), plan.vector) * plan.vector);
-    launch(kernel_of(weight.device(), weight.dtype, plan, Stage::weights, "conv2d_winograd2_weights"),
-           {{to_size(ceil_div(d.channels, d.each)), to_size(plan.row_panels), 1}, {1, 1, 1}},
+    d.each = narrow(ceil_div(each_of(d.channels, kElements * config.tile.rows), config.vector) * config.vector);
+    launch(kernel_of(weight.device(), weight.dtype, config, Stage::weights, "conv2d_winograd2_weights"),
+           {{to_size(ceil_div(d.channels, d.each)), to_size(config.row_panels), 1}, {1, 1, 1}},
            {d, weight.argument(), made.argument()});
     return made;
 }
@@ -91,9 +91,9 @@ void convolve(const Conv2dProblem& problem, const Conv2dOperands& operands) {
     Winograd d = arguments_of(problem, x, out, operands.bias.has_value());
     const std::int64_t tiles = problem.images * d.tiles_h * d.tiles_w;
     const RegisterTile tile = choose_panel_tile(device, dtype, d.filters, tiles);
-    const Plan plan{tile, vector_form(device, dtype).vector, tiles, ceil_div(d.filters, tile.rows)};
-    const std::int64_t columns = plan.columns();
-    const View weights = transformed(plan, d, operands.weight);
+    const LaunchConfig config{tile, vector_form(device, dtype).vector, tiles, ceil_div(d.filters, tile.rows)};
+    const std::int64_t columns = config.columns();
+    const View weights = transformed(config, d, operands.weight);
 
     // As many tiles at a time as fit the last-level cache.
     const std::int64_t fitting = std::max(kMinColumns, kTransformedBytes / ((d.channels + d.filters) * kElements *
@@ -105,9 +105,9 @@ void convolve(const Conv2dProblem& problem, const Conv2dOperands& operands) {
                        product_element = spread(d.filters * panels * columns);
     const View inputs = View::make(device, dtype, {kElements, input_element}),
                products = View::make(device, dtype, {kElements * product_element});
-    const auto around = [&](std::int64_t side) { return local_memory(side * side * (columns + plan.vector), dtype); };
-    const Kernel input_kernel = kernel_of(device, dtype, plan, Stage::input, "conv2d_winograd2_input"),
-                 output_kernel = kernel_of(device, dtype, plan, Stage::output, "conv2d_winograd2_output");
+    const auto around = [&](std::int64_t side) { return local_memory(side * side * (columns + config.vector), dtype); };
+    const Kernel input_kernel = kernel_of(device, dtype, config, Stage::input, "conv2d_winograd2_input"),
+                 output_kernel = kernel_of(device, dtype, config, Stage::output, "conv2d_winograd2_output");
     for (; d.first < tiles; d.first += panels * columns) {
         d.count = narrow(std::min(tiles - d.first, panels * columns));
         d.panels = narrow(ceil_div(d.count, columns));

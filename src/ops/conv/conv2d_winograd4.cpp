@@ -32,7 +32,7 @@ struct Winograd {
 };
 
 /// Plan of a problem for a device.
-struct Plan {
+struct LaunchConfig {
     VectorForm form;
     RegisterTile tile;
     std::int64_t channels, filters;  ///< summed over, and computed
@@ -48,29 +48,29 @@ struct Plan {
 constexpr std::string_view kOwn = "own", kApart = "apart";
 
 /// Returns whether transformed weights fit into a work-item's slice.
-bool may_own_weights(const Plan& plan, const Conv2dProblem& problem) {
-    return fuses() && !problem.constant_weight && plan.blocks * plan.block * plan.channels <= kNear / kElements;
+bool may_own_weights(const LaunchConfig& config, const Conv2dProblem& problem) {
+    return fuses() && !problem.constant_weight && config.blocks * config.block * config.channels <= kNear / kElements;
 }
 
-Plan plan_of(const Conv2dProblem& problem, const Device& device, std::string_view variant) {
+LaunchConfig launch_config_of(const Conv2dProblem& problem, const Device& device, std::string_view variant) {
     const bool forward = problem.direction == Conv2dDirection::forward;
     const auto& in = forward ? problem.input : problem.output;
     const auto& to = forward ? problem.output : problem.input;
     const std::int64_t bytes = static_cast<std::int64_t>(size_of(problem.dtype)), units = device.info().compute_units;
-    Plan plan{};
-    plan.form = vector_form(device, problem.dtype);
-    plan.channels = forward ? problem.channels : problem.filters;
-    plan.filters = forward ? problem.filters : problem.channels;
-    plan.tile = cheapest_tile(kRegisterTiles, plan.form, kMaxTiles, plan.filters, kGain);
-    plan.block = plan.tile.vectors * plan.form.vector;
-    plan.blocks = ceil_div(plan.filters, plan.block);
-    plan.padded = ceil_div(plan.channels, plan.form.vector) * plan.form.vector;
+    LaunchConfig config{};
+    config.form = vector_form(device, problem.dtype);
+    config.channels = forward ? problem.channels : problem.filters;
+    config.filters = forward ? problem.filters : problem.channels;
+    config.tile = cheapest_tile(kRegisterTiles, config.form, kMaxTiles, config.filters, kGain);
+    config.block = config.tile.vectors * config.form.vector;
+    config.blocks = ceil_div(config.filters, config.block);
+    config.padded = ceil_div(config.channels, config.form.vector) * config.form.vector;
 
-    const bool far = kElements * plan.blocks * plan.block * plan.channels > kNear;
+    const bool far = kElements * config.blocks * config.block * config.channels > kNear;
     const std::int64_t least = far ? kMinTiles : kMinTilesNear;
     const std::int64_t fitting =
-        std::clamp(kScratchBytes / (bytes * kElements * (plan.padded + plan.block)), least, kMaxTiles);
-    const std::int64_t grid = block_elements(device, problem.dtype, kGridBytes) / plan.form.vector;
+        std::clamp(kScratchBytes / (bytes * kElements * (config.padded + config.block)), least, kMaxTiles);
+    const std::int64_t grid = block_elements(device, problem.dtype, kGridBytes) / config.form.vector;
     // Weights that exceed the cache are read as rarely as possible: few units, whose filters are shared among compute
     // units.
     std::int64_t cuts = units * 2;
@@ -78,108 +78,111 @@ Plan plan_of(const Conv2dProblem& problem, const Device& device, std::string_vie
         cuts = ceil_div(problem.images * ceil_div(to[0], 4) * ceil_div(to[1], 4), kMaxTiles);
         if (cuts > 1) cuts = ceil_div(cuts, units) * units;
     }
-    plan.cut = cut_units(to, problem.images, ceil_div(problem.images, cuts), fitting, grid);
-    plan.parts = std::clamp<std::int64_t>(ceil_div(units, plan.cut.count), 1, plan.blocks);
-    const std::int64_t all = plan.cut.count * plan.parts;
-    plan.own_weights =
-        may_own_weights(plan, problem) && variant != kApart && (variant == kOwn || all >= units * kMinUnits);
-    plan.groups = std::min(all, plan.own_weights ? units : units * kGroupsPerUnit);
-    plan.weight_element = spread(plan.blocks * plan.channels * plan.block);
-    plan.input_element = spread(plan.cut.tiles() * plan.padded);
-    plan.product_element = spread(plan.cut.tiles() * plan.block);
-    plan.slice = kElements * (plan.input_element + plan.product_element + (plan.own_weights ? plan.weight_element : 0));
-    plan.flat = plan.cut.units_w == 1 && in[1] <= Units::held(plan.cut.wide);
-    return plan;
+    config.cut = cut_units(to, problem.images, ceil_div(problem.images, cuts), fitting, grid);
+    config.parts = std::clamp<std::int64_t>(ceil_div(units, config.cut.count), 1, config.blocks);
+    const std::int64_t all = config.cut.count * config.parts;
+    config.own_weights =
+        may_own_weights(config, problem) && variant != kApart && (variant == kOwn || all >= units * kMinUnits);
+    config.groups = std::min(all, config.own_weights ? units : units * kGroupsPerUnit);
+    config.weight_element = spread(config.blocks * config.channels * config.block);
+    config.input_element = spread(config.cut.tiles() * config.padded);
+    config.product_element = spread(config.cut.tiles() * config.block);
+    config.slice =
+        kElements * (config.input_element + config.product_element + (config.own_weights ? config.weight_element : 0));
+    config.flat = config.cut.units_w == 1 && in[1] <= Units::held(config.cut.wide);
+    return config;
 }
 
-Winograd arguments_of(const Conv2dProblem& problem, const Plan& plan, std::int64_t weights, bool has_bias) {
+Winograd arguments_of(const Conv2dProblem& problem, const LaunchConfig& config, std::int64_t weights, bool has_bias) {
     const bool forward = problem.direction == Conv2dDirection::forward;
     const auto& in = forward ? problem.input : problem.output;
     const auto& to = forward ? problem.output : problem.input;
     const auto before = [&](std::size_t i) { return narrow(forward ? problem.padding[i] : 2 - problem.padding[i]); };
-    return {.weight_channel = forward ? 9 : plan.filters * 9,
-            .weight_filter = forward ? plan.channels * 9 : 9,
+    return {.weight_channel = forward ? 9 : config.filters * 9,
+            .weight_filter = forward ? config.channels * 9 : 9,
             .weight_count = weights,
             .images = narrow(problem.images),
-            .channels = narrow(plan.channels),
-            .filters = narrow(plan.filters),
+            .channels = narrow(config.channels),
+            .filters = narrow(config.filters),
             .height = narrow(in[0]),
             .width = narrow(in[1]),
             .rows = narrow(to[0]),
             .columns = narrow(to[1]),
             .before_h = before(0),
             .before_w = before(1),
-            .images_each = narrow(plan.cut.images_each),
-            .tile_rows = narrow(plan.cut.high),
-            .tile_columns = narrow(plan.cut.wide),
-            .units_h = narrow(plan.cut.units_h),
-            .units_w = narrow(plan.cut.units_w),
-            .units = narrow(plan.cut.count),
-            .pitch = narrow(Units::held(plan.cut.wide)),
-            .held = narrow(Units::held(plan.cut.high)),
-            .padded_channels = narrow(plan.padded),
-            .weight_element = narrow(plan.weight_element),
-            .input_element = narrow(plan.input_element),
-            .product_element = narrow(plan.product_element),
-            .slice = narrow(plan.slice),
-            .parts = narrow(plan.parts),
-            .block = narrow(plan.block),
-            .flat = plan.flat ? 1 : 0,
+            .images_each = narrow(config.cut.images_each),
+            .tile_rows = narrow(config.cut.high),
+            .tile_columns = narrow(config.cut.wide),
+            .units_h = narrow(config.cut.units_h),
+            .units_w = narrow(config.cut.units_w),
+            .units = narrow(config.cut.count),
+            .pitch = narrow(Units::held(config.cut.wide)),
+            .held = narrow(Units::held(config.cut.high)),
+            .padded_channels = narrow(config.padded),
+            .weight_element = narrow(config.weight_element),
+            .input_element = narrow(config.input_element),
+            .product_element = narrow(config.product_element),
+            .slice = narrow(config.slice),
+            .parts = narrow(config.parts),
+            .block = narrow(config.block),
+            .flat = config.flat ? 1 : 0,
             .flip = forward ? 0 : 1,
             .has_bias = has_bias ? 1 : 0};
 }
 
 enum class Stage : std::int64_t { weights, packed, own_weights };
 
-Kernel kernel_of(const Device& device, const Conv2dProblem& problem, const Plan& plan, Stage stage,
+Kernel kernel_of(const Device& device, const Conv2dProblem& problem, const LaunchConfig& config, Stage stage,
                  const KernelEpilogue& epilogue = {}) {
     Defines defines = real_defines(problem.dtype);
-    defines.set("VW", plan.form.vector).set("STAGE", static_cast<std::int64_t>(stage));
+    defines.set("VW", config.form.vector).set("STAGE", static_cast<std::int64_t>(stage));
     // One program transforms weights for all tiles.
     if (stage == Stage::weights) return {device, {"conv2d_winograd4.cl", "conv2d_winograd4_weights", defines}};
-    set_epilogue_stored(defines.set("ROWS", plan.tile.rows).set("COLUMNS", plan.block), epilogue);
+    set_epilogue_stored(defines.set("ROWS", config.tile.rows).set("COLUMNS", config.block), epilogue);
     return {device, {"conv2d_winograd4.cl", "conv2d_winograd4", defines}};
 }
 
 LocalMemory integers(std::int64_t count) { return {to_size(count) * sizeof(std::int32_t)}; }
 
 /// Elements of local memory for the weights of a vector of filters.
-std::int64_t taps_of(const Plan& plan) { return kChannels * 9 + plan.form.vector; }
+std::int64_t taps_of(const LaunchConfig& config) { return kChannels * 9 + config.form.vector; }
 
-View transformed(const Conv2dProblem& problem, const Plan& plan, const Winograd& d, const View& weight) {
+View transformed(const Conv2dProblem& problem, const LaunchConfig& config, const Winograd& d, const View& weight) {
     const Device device = weight.device();
-    const std::int64_t units = device.info().compute_units, taps = taps_of(plan);
-    const View made = View::make(device, problem.dtype, {kElements * plan.weight_element});
+    const std::int64_t units = device.info().compute_units, taps = taps_of(config);
+    const View made = View::make(device, problem.dtype, {kElements * config.weight_element});
     const std::int64_t each =
-        ceil_div(ceil_div(plan.channels, ceil_div(units * kGroupsPerUnit * 2, plan.blocks)), kChannels) * kChannels;
-    launch(kernel_of(device, problem, plan, Stage::weights),
-           {{to_size(plan.blocks), to_size(ceil_div(plan.channels, each))}, {1, 1}},
-           {d, narrow(each), local_memory(taps * plan.form.vector, problem.dtype), integers(taps), weight.argument(),
+        ceil_div(ceil_div(config.channels, ceil_div(units * kGroupsPerUnit * 2, config.blocks)), kChannels) * kChannels;
+    launch(kernel_of(device, problem, config, Stage::weights),
+           {{to_size(config.blocks), to_size(ceil_div(config.channels, each))}, {1, 1}},
+           {d, narrow(each), local_memory(taps * config.form.vector, problem.dtype), integers(taps), weight.argument(),
             made.argument()});
     return made;
 }
 
 /// The kind of the PackedCopy of transformed weights.
-std::string kind_of(const Plan& plan, bool forward) { return fmt::format("winograd4 {} {}", plan.block, forward); }
+std::string kind_of(const LaunchConfig& config, bool forward) {
+    return fmt::format("winograd4 {} {}", config.block, forward);
+}
 
 void convolve(const Conv2dProblem& problem, const Conv2dOperands& operands, std::string_view variant) {
     const bool forward = problem.direction == Conv2dDirection::forward;
     const View &x = forward ? operands.x : operands.out, &out = forward ? operands.out : operands.x,
                &weight = operands.weight;
     const Device device = out.device();
-    const Plan plan = plan_of(problem, device, variant);
-    const Winograd d = arguments_of(problem, plan, weight.numel(), operands.bias.has_value());
-    const View weights = plan.own_weights ? weight
-                                          : packed_once(weight, problem.constant_weight, kind_of(plan, forward),
-                                                        [&] { return transformed(problem, plan, d, weight); });
-    const std::int64_t held = Units::held(plan.cut.high), across = Units::held(plan.cut.wide);
-    const std::int64_t places = plan.flat ? held * d.width : across, own = plan.own_weights ? taps_of(plan) : 0;
-    const View scratch = View::make(device, problem.dtype, {plan.groups * plan.slice});
+    const LaunchConfig config = launch_config_of(problem, device, variant);
+    const Winograd d = arguments_of(problem, config, weight.numel(), operands.bias.has_value());
+    const View weights = config.own_weights ? weight
+                                            : packed_once(weight, problem.constant_weight, kind_of(config, forward),
+                                                          [&] { return transformed(problem, config, d, weight); });
+    const std::int64_t held = Units::held(config.cut.high), across = Units::held(config.cut.wide);
+    const std::int64_t places = config.flat ? held * d.width : across, own = config.own_weights ? taps_of(config) : 0;
+    const View scratch = View::make(device, problem.dtype, {config.groups * config.slice});
     const EpilogueArguments arguments(operands.epilogue, weight);
     launch(
-        kernel_of(device, problem, plan, plan.own_weights ? Stage::own_weights : Stage::packed, operands.epilogue),
-        {{to_size(plan.groups)}, {1}},
-        arguments.if_any_behind({d, local_memory(std::max(held * across + 1, own) * plan.form.vector, problem.dtype),
+        kernel_of(device, problem, config, config.own_weights ? Stage::own_weights : Stage::packed, operands.epilogue),
+        {{to_size(config.groups)}, {1}},
+        arguments.if_any_behind({d, local_memory(std::max(held * across + 1, own) * config.form.vector, problem.dtype),
                                  integers(std::max(places, own)), x.argument(), weights.argument(), scratch.argument(),
                                  out.argument(), (operands.bias ? *operands.bias : weight).argument()}));
 }
@@ -197,13 +200,14 @@ class Conv2dWinograd4 final : public Conv2dStrategy {
     [[nodiscard]] std::optional<PackedCopy> packed_copy(const Conv2dProblem& problem, const Device& device,
                                                         std::string_view variant) const override {
         if (!problem.constant_weight) return std::nullopt;
-        const Plan plan = plan_of(problem, device, variant);
-        return PackedCopy{.kind = kind_of(plan, problem.direction == Conv2dDirection::forward),
-                          .bytes = kElements * plan.weight_element * static_cast<std::int64_t>(size_of(problem.dtype))};
+        const LaunchConfig config = launch_config_of(problem, device, variant);
+        return PackedCopy{
+            .kind = kind_of(config, problem.direction == Conv2dDirection::forward),
+            .bytes = kElements * config.weight_element * static_cast<std::int64_t>(size_of(problem.dtype))};
     }
     [[nodiscard]] std::vector<std::string> variants(const Conv2dProblem& problem, const Device& device) const override {
         if (problem.direction == Conv2dDirection::backward_weights ||
-            !may_own_weights(plan_of(problem, device, {}), problem))
+            !may_own_weights(launch_config_of(problem, device, {}), problem))
             return {""};
         return {std::string(kOwn), std::string(kApart)};
     }

@@ -46,7 +46,7 @@ Parts cut_parts(const Conv2dProblem& problem, std::int64_t rows, std::int64_t co
 }
 
 /// Plan of a problem for a device.
-struct Plan {
+struct LaunchConfig {
     VectorForm form;
     RegisterTile tile;
     Parts parts;
@@ -57,32 +57,32 @@ struct Plan {
     [[nodiscard]] std::int64_t columns() const { return tile.vectors * form.vector; }
 };
 
-Plan plan_of(const Conv2dProblem& problem, const Device& device) {
+LaunchConfig launch_config_of(const Conv2dProblem& problem, const Device& device) {
     const std::int64_t bytes = static_cast<std::int64_t>(size_of(problem.dtype)),
                        wanted = std::int64_t{device.info().compute_units} * kGroupsPerUnit;
-    Plan plan{};
-    plan.form = vector_form(device, problem.dtype);
-    plan.tile = cheapest_tile(kRegisterTiles, plan.form, problem.filters, problem.channels, kGain);
-    plan.parts = cut_parts(problem, plan.tile.rows, plan.columns());
-    const std::int64_t pairs = plan.parts.filters_each * plan.parts.channels_each, parts = plan.parts.count();
-    plan.x_row = plan.parts.channels_each;
-    plan.dout_row = ceil_div(plan.parts.filters_each, plan.form.vector) * plan.form.vector;
-    const std::int64_t fitting =
-        std::clamp((kScratchBytes / (bytes * kElements) - pairs) / (plan.x_row + plan.dout_row), kMinTiles, kMaxTiles);
-    const std::int64_t grid = block_elements(device, problem.dtype, kGridBytes) / plan.form.vector;
-    plan.cut = cut_units(problem.output, problem.images, problem.images, fitting, grid);
-    const std::int64_t units = plan.cut.count, tiles = plan.cut.tiles();
-    plan.units_each = ceil_div(units, std::clamp<std::int64_t>(ceil_div(wanted, parts), 1, units));
-    plan.chunks = ceil_div(units, plan.units_each);
-    plan.groups = std::min(parts * plan.chunks, wanted);
-    plan.sum_element = spread(pairs);
-    plan.x_element = spread(tiles * plan.x_row);
-    plan.dout_element = spread(tiles * plan.dout_row);
-    plan.flat = plan.cut.units_w == 1 && problem.input[1] <= Units::held(plan.cut.wide);
-    return plan;
+    LaunchConfig config{};
+    config.form = vector_form(device, problem.dtype);
+    config.tile = cheapest_tile(kRegisterTiles, config.form, problem.filters, problem.channels, kGain);
+    config.parts = cut_parts(problem, config.tile.rows, config.columns());
+    const std::int64_t pairs = config.parts.filters_each * config.parts.channels_each, parts = config.parts.count();
+    config.x_row = config.parts.channels_each;
+    config.dout_row = ceil_div(config.parts.filters_each, config.form.vector) * config.form.vector;
+    const std::int64_t fitting = std::clamp(
+        (kScratchBytes / (bytes * kElements) - pairs) / (config.x_row + config.dout_row), kMinTiles, kMaxTiles);
+    const std::int64_t grid = block_elements(device, problem.dtype, kGridBytes) / config.form.vector;
+    config.cut = cut_units(problem.output, problem.images, problem.images, fitting, grid);
+    const std::int64_t units = config.cut.count, tiles = config.cut.tiles();
+    config.units_each = ceil_div(units, std::clamp<std::int64_t>(ceil_div(wanted, parts), 1, units));
+    config.chunks = ceil_div(units, config.units_each);
+    config.groups = std::min(parts * config.chunks, wanted);
+    config.sum_element = spread(pairs);
+    config.x_element = spread(tiles * config.x_row);
+    config.dout_element = spread(tiles * config.dout_row);
+    config.flat = config.cut.units_w == 1 && problem.input[1] <= Units::held(config.cut.wide);
+    return config;
 }
 
-Gradient arguments_of(const Conv2dProblem& problem, const Plan& plan, std::int64_t weights, bool has_bias) {
+Gradient arguments_of(const Conv2dProblem& problem, const LaunchConfig& config, std::int64_t weights, bool has_bias) {
     return {.partial = weights,
             .images = narrow(problem.images),
             .channels = narrow(problem.channels),
@@ -93,26 +93,26 @@ Gradient arguments_of(const Conv2dProblem& problem, const Plan& plan, std::int64
             .columns = narrow(problem.output[1]),
             .pad_top = narrow(problem.padding[0]),
             .pad_left = narrow(problem.padding[1]),
-            .images_each = narrow(plan.cut.images_each),
-            .tile_rows = narrow(plan.cut.high),
-            .tile_columns = narrow(plan.cut.wide),
-            .units_h = narrow(plan.cut.units_h),
-            .units_w = narrow(plan.cut.units_w),
-            .units = narrow(plan.cut.count),
-            .units_each = narrow(plan.units_each),
-            .chunks = narrow(plan.chunks),
-            .filters_each = narrow(plan.parts.filters_each),
-            .channels_each = narrow(plan.parts.channels_each),
-            .channel_parts = narrow(plan.parts.channel_parts),
-            .parts = narrow(plan.parts.count()),
-            .flat = plan.flat ? 1 : 0,
-            .x_row = narrow(plan.x_row),
-            .dout_row = narrow(plan.dout_row),
-            .sum_row = narrow(plan.parts.channels_each),
-            .x_element = narrow(plan.x_element),
-            .dout_element = narrow(plan.dout_element),
-            .sum_element = narrow(plan.sum_element),
-            .slice = narrow(kElements * (plan.sum_element + plan.x_element + plan.dout_element)),
+            .images_each = narrow(config.cut.images_each),
+            .tile_rows = narrow(config.cut.high),
+            .tile_columns = narrow(config.cut.wide),
+            .units_h = narrow(config.cut.units_h),
+            .units_w = narrow(config.cut.units_w),
+            .units = narrow(config.cut.count),
+            .units_each = narrow(config.units_each),
+            .chunks = narrow(config.chunks),
+            .filters_each = narrow(config.parts.filters_each),
+            .channels_each = narrow(config.parts.channels_each),
+            .channel_parts = narrow(config.parts.channel_parts),
+            .parts = narrow(config.parts.count()),
+            .flat = config.flat ? 1 : 0,
+            .x_row = narrow(config.x_row),
+            .dout_row = narrow(config.dout_row),
+            .sum_row = narrow(config.parts.channels_each),
+            .x_element = narrow(config.x_element),
+            .dout_element = narrow(config.dout_element),
+            .sum_element = narrow(config.sum_element),
+            .slice = narrow(kElements * (config.sum_element + config.x_element + config.dout_element)),
             .has_bias = has_bias ? 1 : 0};
 }
 
@@ -120,26 +120,27 @@ Gradient arguments_of(const Conv2dProblem& problem, const Plan& plan, std::int64
 
 void backward_weights(const Conv2dProblem& problem, const Conv2dOperands& operands) {
     const Device device = operands.x.device();
-    const Plan plan = plan_of(problem, device);
+    const LaunchConfig config = launch_config_of(problem, device);
     const std::int64_t weights = operands.weight.numel();
-    const Gradient d = arguments_of(problem, plan, weights, operands.bias.has_value());
-    const View partials = plan.chunks == 1 ? reshaped(operands.weight, {1, weights})
-                                           : View::make(device, problem.dtype, {plan.chunks, weights});
-    const View scratch = View::make(device, problem.dtype, {plan.groups * d.slice});
-    const View biases = tiled::bias_partials(operands, plan.chunks);
+    const Gradient d = arguments_of(problem, config, weights, operands.bias.has_value());
+    const View partials = config.chunks == 1 ? reshaped(operands.weight, {1, weights})
+                                             : View::make(device, problem.dtype, {config.chunks, weights});
+    const View scratch = View::make(device, problem.dtype, {config.groups * d.slice});
+    const View biases = tiled::bias_partials(operands, config.chunks);
     Defines defines = real_defines(problem.dtype);
-    defines.set("VW", plan.form.vector).set("ROWS", plan.tile.rows).set("COLUMNS", plan.columns());
+    defines.set("VW", config.form.vector).set("ROWS", config.tile.rows).set("COLUMNS", config.columns());
     const Kernel kernel(device, {"conv2d_winograd4_weights.cl", "conv2d_winograd4_backward_weights", defines});
-    const std::int64_t high = plan.cut.high, wide = plan.cut.wide, held = Units::held(high), across = Units::held(wide);
+    const std::int64_t high = config.cut.high, wide = config.cut.wide, held = Units::held(high),
+                       across = Units::held(wide);
     const auto places = [&](std::int64_t rows, std::int64_t row, std::int64_t pitch) {
-        return LocalMemory{to_size(plan.flat ? rows * row : pitch) * sizeof(std::int32_t)};
+        return LocalMemory{to_size(config.flat ? rows * row : pitch) * sizeof(std::int32_t)};
     };
     launch(
-        kernel, {{to_size(plan.groups)}, {1}},
-        {d, local_memory((held * across + 1) * plan.form.vector, problem.dtype), places(held, problem.input[1], across),
-         places(high * 4, problem.output[1], wide * 4), operands.x.argument(), operands.out.argument(),
-         scratch.argument(), partials.argument(), biases.argument()});
-    if (plan.chunks == 1) return;
+        kernel, {{to_size(config.groups)}, {1}},
+        {d, local_memory((held * across + 1) * config.form.vector, problem.dtype),
+         places(held, problem.input[1], across), places(high * 4, problem.output[1], wide * 4), operands.x.argument(),
+         operands.out.argument(), scratch.argument(), partials.argument(), biases.argument()});
+    if (config.chunks == 1) return;
     reduce_partials(problem, operands, partials, operands.weight);
     if (operands.bias) reduce_partials(problem, operands, biases, *operands.bias);
 }

@@ -28,7 +28,7 @@ constexpr std::int64_t kCpuChunk =
     8192;  // simd: elements that a work-item loops over, enough to hide its start-up cost
 constexpr std::int64_t kMaxGroups = 65535;  // in the second dimension: some GPUs refuse launches with more
 
-void merge(const Shape& shape, Plan& plan) {
+void merge(const Shape& shape, ElementwisePlan& plan) {
     IndexSpace space{shape, {}};
     space.strides.reserve(plan.operands.size());
     for (const Operand& operand : plan.operands) space.strides.push_back(operand.strides);
@@ -40,7 +40,7 @@ void merge(const Shape& shape, Plan& plan) {
 }
 
 /// Returns whether sizes, strides and all resulting offsets fit into 32 bits.
-bool fits_int(const Plan& plan) {
+bool fits_int(const ElementwisePlan& plan) {
     constexpr std::int64_t most = std::numeric_limits<std::int32_t>::max();
     return plan.sizes.numel() <= most && std::ranges::all_of(plan.operands, [&](const Operand& operand) {
                std::int64_t last = 0;
@@ -72,7 +72,8 @@ bool copied(const Expression& expression, const View& out) {
 }
 
 /// @param narrow true for 32-bit indices
-Kernel kernel_of(const Steps& steps, const Plan& plan, const Device& device, KernelStyle style, bool narrow) {
+Kernel kernel_of(const Steps& steps, const ElementwisePlan& plan, const Device& device, KernelStyle style,
+                 bool narrow) {
     const char* form = style == KernelStyle::simd ? "" : narrow ? "int items " : "items ";
     const auto specification = [&] {
         KernelSpec spec = elementwise_specification(steps, plan, device, style);
@@ -83,12 +84,12 @@ Kernel kernel_of(const Steps& steps, const Plan& plan, const Device& device, Ker
 }
 
 /// The index space as rows, and the part of a work-item.
-struct Cut {
+struct RangeConfig {
     std::int64_t rows, columns;
     std::int64_t rows_each, chunk;  ///< rows, and elements of a row
 };
 
-Cut cut_of(const Plan& plan, bool cpu) {
+RangeConfig cut_of(const ElementwisePlan& plan, bool cpu) {
     const std::int64_t columns = plan.sizes.back();
     return {.rows = plan.sizes.numel() / columns,
             .columns = columns,
@@ -96,7 +97,7 @@ Cut cut_of(const Plan& plan, bool cpu) {
             .chunk = cpu ? std::min(columns, kCpuChunk) : 1};
 }
 
-Range range_of(const Cut& cut, const Kernel& kernel, bool cpu) {
+Range range_of(const RangeConfig& cut, const Kernel& kernel, bool cpu) {
     Range range;
     range.global = {static_cast<std::size_t>(ceil_div(cut.columns, cut.chunk)),
                     static_cast<std::size_t>(ceil_div(cut.rows, cut.rows_each)), 1};
@@ -140,7 +141,7 @@ void evaluate(const Expression& of, const View& out, std::span<const AlsoStored>
     if (out.numel() == 0) return;
     require_separate_elements(out);
     if (copied(expression, out)) return;
-    Plan plan = plan_of(steps, out.shape, &out, scratch.memory());
+    ElementwisePlan plan = plan_of(steps, out.shape, &out, scratch.memory());
     for (const AlsoStored& also_stored : also)
         plan.operands.push_back(
             {.view = also_stored.to, .strides = also_stored.to.strides, .stores = steps.find(also_stored.part)});
@@ -152,7 +153,7 @@ void evaluate(const Expression& of, const View& out, std::span<const AlsoStored>
     const bool cpu = style == KernelStyle::simd;
     const bool narrow = !cpu && fits_int(plan);
     const Kernel kernel = kernel_of(steps, plan, device, style, narrow);
-    const Cut cut = cut_of(plan, cpu);
+    const RangeConfig cut = cut_of(plan, cpu);
     const Range range = range_of(cut, kernel, cpu);
 
     const auto layout = layout_of(plan, scratch.memory());

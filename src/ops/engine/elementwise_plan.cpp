@@ -23,7 +23,7 @@ namespace declivity::ops {
 
 using Node = ExpressionNode;
 
-void append_numbers_of(const Node& node, Plan& plan) {
+void append_numbers_of(const Node& node, ElementwisePlan& plan) {
     if (node.kind == Node::Kind::constant) {
         plan.numbers.push_back(node.value);
         plan.number_types.push_back(node.dtype);
@@ -34,8 +34,8 @@ void append_numbers_of(const Node& node, Plan& plan) {
     }
 }
 
-Plan plan_of(const Steps& steps, const Shape& shape, const View* out, Steps::Memory memory) {
-    Plan plan(memory);
+ElementwisePlan plan_of(const Steps& steps, const Shape& shape, const View* out, Steps::Memory memory) {
+    ElementwisePlan plan(memory);
     int inputs = 0;
     for (const int operand : steps.operand) inputs = std::max(inputs, operand + 1);
     plan.operands.reserve(1 + static_cast<std::size_t>(inputs) + kMaxAlso);
@@ -77,7 +77,7 @@ Plan plan_of(const Steps& steps, const Shape& shape, const View* out, Steps::Mem
     return plan;
 }
 
-bool merge_rows(const Shape& shape, int inner, Plan& plan) {
+bool merge_rows(const Shape& shape, int inner, ElementwisePlan& plan) {
     Strides of_parts;
     std::int64_t rows = 1;
     for (int axis = 0; axis < inner; ++axis) rows *= shape[axis];
@@ -97,7 +97,7 @@ bool merge_rows(const Shape& shape, int inner, Plan& plan) {
     return true;
 }
 
-void append_inputs(const Plan& plan, std::pmr::vector<Argument>& arguments) {
+void append_inputs(const ElementwisePlan& plan, std::pmr::vector<Argument>& arguments) {
     for (std::size_t i = 1; i < plan.operands.size(); ++i) {
         if (plan.operands[i].is_out) continue;
         arguments.emplace_back(plan.operands[i].view.argument());
@@ -118,7 +118,7 @@ Expression of_one_real(const Expression& expression, const Steps& steps, DType o
     });
 }
 
-std::pmr::vector<std::int64_t> layout_of(const Plan& plan, Steps::Memory memory) {
+std::pmr::vector<std::int64_t> layout_of(const ElementwisePlan& plan, Steps::Memory memory) {
     std::pmr::vector<std::int64_t> layout(static_cast<std::size_t>(Dims::kMaxRank) * (1 + plan.operands.size()), 0,
                                           memory);
     for (int axis = 0; axis < plan.sizes.rank(); ++axis) {
@@ -170,7 +170,7 @@ namespace {
 Number number(const Scalar& value, DType type) { return element(value, compute_type(type)); }
 }  // namespace
 
-void append_numbers(const Plan& plan, std::pmr::vector<Argument>& arguments) {
+void append_numbers(const ElementwisePlan& plan, std::pmr::vector<Argument>& arguments) {
     for (std::size_t i = 0; i < plan.numbers.size(); ++i) {
         const Number one = number(plan.numbers[i], plan.number_types[i]);
         arguments.emplace_back(RawArgument{one.bytes.data(), std::min(one.size, one.bytes.size())});
@@ -193,7 +193,7 @@ std::string functions_of(const Steps& steps) {
     return names.empty() ? "copy" : names;
 }
 
-Work work_of(const Steps& steps, const Plan& plan, const View& out) {
+Work work_of(const Steps& steps, const ElementwisePlan& plan, const View& out) {
     const auto functions = std::ranges::count_if(steps.nodes, [](const Node* node) {
         return node->kind == Node::Kind::apply || node->kind == Node::Kind::gradient;
     });
@@ -208,7 +208,7 @@ Work work_of(const Steps& steps, const Plan& plan, const View& out) {
 namespace {
 
 /// DECLIVITY_LOG=kernels: prints a new kernel in readable form.
-void log_kernel(const KernelSpec& spec, const Plan& plan) {
+void log_kernel(const KernelSpec& spec, const ElementwisePlan& plan) {
     if (!declivity::detail::environment().log_kernels.get()) return;
     std::string text = fmt::format("kernel of {} inputs over {} axes, in {}:\n", plan.operands.size() - 1,
                                    plan.sizes.rank(), spec.file);
@@ -221,7 +221,7 @@ void log_kernel(const KernelSpec& spec, const Plan& plan) {
 
 }  // namespace
 
-Kernel kernel_of_structure(std::string_view form, const Steps& steps, const Plan& plan, const Device& device,
+Kernel kernel_of_structure(std::string_view form, const Steps& steps, const ElementwisePlan& plan, const Device& device,
                            const std::function<KernelSpec()>& specification) {
     declivity::detail::refuse_after_fork("an elementwise kernel");
     struct Made {

@@ -66,7 +66,7 @@ std::optional<ElementwiseReduced> elementwise_reduce(Reduce kind, const Expressi
     int inner = rank;
     while (inner > 0 && contains(axes, inner - 1)) --inner;
     const Steps steps = steps_of(expression);
-    Plan plan = plan_of(steps, shape, nullptr);
+    ElementwisePlan plan = plan_of(steps, shape, nullptr);
     plan.operands[0].view.dtype = accumulate;
     while (inner < rank && !merge_rows(shape, inner, plan)) ++inner;
     if (inner == rank || plan.sizes.back() < kMinColumns) return std::nullopt;

@@ -87,7 +87,7 @@ std::string_view name_of(Distribution distribution) {
     return kNames[static_cast<std::size_t>(distribution)];
 }
 
-DType real_of(const Plan& plan) {
+DType real_of(const ElementwisePlan& plan) {
     for (const Operand& operand : plan.operands)
         if ((operand.random != nullptr ? operand.random->dtype : operand.view.dtype) == DType::f64) return DType::f64;
     return DType::f32;
@@ -227,8 +227,8 @@ void generate_random(const Node& node, int input, const Operand& operand, bool t
 }
 
 /// Emits the statements of a node. @param names of the values of all nodes, appended in order
-void generate(const Steps& steps, const Plan& plan, bool tiled, std::size_t at, std::vector<std::string>& names,
-              Generated& code) {
+void generate(const Steps& steps, const ElementwisePlan& plan, bool tiled, std::size_t at,
+              std::vector<std::string>& names, Generated& code) {
     const Node& node = *steps.nodes[at];
     const bool root = at + 1 == steps.nodes.size() || at + 1 == steps.before;
     const std::string_view type = arithmetic_type(node.dtype);
@@ -323,7 +323,7 @@ std::string step_of(const Operand& operand, std::size_t index) {
 }
 
 /// Compilers vectorise loops with half of the device's vector width, which suits memory-bound loops but not maths.
-std::string vectorise(const Generated& code, const Plan& plan, const Device& device, KernelStyle style) {
+std::string vectorise(const Generated& code, const ElementwisePlan& plan, const Device& device, KernelStyle style) {
     // f64 maths are function calls, which compilers do not vectorise.
     const bool maths = (code.special || code.body.find("d_") != std::string::npos) && real_of(plan) == DType::f32;
     if (!maths || style != KernelStyle::simd) return {};
@@ -341,8 +341,8 @@ struct Kernels {
 };
 
 /// Emits the nodes from `first` up to `end`. @return the name of the last node's value
-std::string generate(const Steps& steps, const Plan& plan, const Device& device, KernelStyle style, std::size_t first,
-                     std::size_t end, Generated& code) {
+std::string generate(const Steps& steps, const ElementwisePlan& plan, const Device& device, KernelStyle style,
+                     std::size_t first, std::size_t end, Generated& code) {
     std::vector<std::string> names(steps.nodes.size());
     const bool tiled = style == KernelStyle::simd;
     for (std::size_t at = first; at < end; ++at) {
@@ -357,7 +357,7 @@ std::string generate(const Steps& steps, const Plan& plan, const Device& device,
 
 /// Declares the kernel's operands. @param random statements after those of a row
 /// @param gives_on true if all operands are passed on to a function that does the work
-Defines operand_defines(const Plan& plan, const std::string& random, bool gives_on) {
+Defines operand_defines(const ElementwisePlan& plan, const std::string& random, bool gives_on) {
     Defines defines = real_defines(real_of(plan));
     defines.set("RANK", plan.sizes.rank()).set("OPERANDS", static_cast<std::int64_t>(plan.operands.size()));
     std::string parameters, arguments, rows;
@@ -407,7 +407,8 @@ Defines operand_defines(const Plan& plan, const std::string& random, bool gives_
 }
 
 /// @param tile columns of a tile
-Kernels generate(const Steps& steps, const Plan& plan, const Device& device, KernelStyle style, std::string_view tile) {
+Kernels generate(const Steps& steps, const ElementwisePlan& plan, const Device& device, KernelStyle style,
+                 std::string_view tile) {
     Generated code;
     const std::string result = generate(steps, plan, device, style, 0, steps.nodes.size(), code);
     Defines defines = operand_defines(plan, code.rows, false);
@@ -418,7 +419,8 @@ Kernels generate(const Steps& steps, const Plan& plan, const Device& device, Ker
 
 }  // namespace
 
-KernelSpec elementwise_specification(const Steps& steps, const Plan& plan, const Device& device, KernelStyle style) {
+KernelSpec elementwise_specification(const Steps& steps, const ElementwisePlan& plan, const Device& device,
+                                     KernelStyle style) {
     auto [code, result, defines] = generate(steps, plan, device, style, kTile);
     const View& out = plan.operands[0].view;
     if (out.dtype == DType::boolean) result = stored_truth(result);
@@ -429,7 +431,7 @@ KernelSpec elementwise_specification(const Steps& steps, const Plan& plan, const
     return {"elementwise.cl", "elementwise", std::move(defines)};
 }
 
-KernelSpec elementwise_reduce_specification(const Steps& steps, const Plan& plan, const Device& device,
+KernelSpec elementwise_reduce_specification(const Steps& steps, const ElementwisePlan& plan, const Device& device,
                                             KernelStyle style, const Defines& reduction) {
     auto [code, result, defines] = generate(steps, plan, device, style, "BLOCK");
     if (steps.nodes.back()->dtype == DType::boolean) result = fmt::format("({}) != 0", result);
@@ -440,8 +442,8 @@ KernelSpec elementwise_reduce_specification(const Steps& steps, const Plan& plan
     return {"elementwise_reduce.cl", "elementwise_reduce", std::move(defines)};
 }
 
-KernelSpec formula_specification(const Steps& steps, const Plan& plan, const Device& device, KernelStyle style,
-                                 std::span<const StoredRole> stored) {
+KernelSpec formula_specification(const Steps& steps, const ElementwisePlan& plan, const Device& device,
+                                 KernelStyle style, std::span<const StoredRole> stored) {
     Generated code;
     std::string once, parameters, arguments, numbers, given;
     std::vector<std::string> names(steps.nodes.size());
@@ -491,7 +493,8 @@ KernelSpec formula_specification(const Steps& steps, const Plan& plan, const Dev
     return {"formula.cl", "formula", std::move(defines)};
 }
 
-Defines row_defines(const Steps& steps, const Plan& plan, const Device& device, KernelStyle style, DType out) {
+Defines row_defines(const Steps& steps, const ElementwisePlan& plan, const Device& device, KernelStyle style,
+                    DType out) {
     Generated before, behind;
     const std::string element = generate(steps, plan, device, style, 0, steps.before, before);
     behind.numbers = before.numbers;
@@ -514,7 +517,7 @@ Defines row_defines(const Steps& steps, const Plan& plan, const Device& device, 
     return defines;
 }
 
-void append_structure(const Steps& steps, const Plan& plan, std::string& key) {
+void append_structure(const Steps& steps, const ElementwisePlan& plan, std::string& key) {
     key += static_cast<char>('0' + plan.sizes.rank());
     for (const Operand& operand : plan.operands) {
         if (operand.stores >= 0) key += {'e', static_cast<char>('0' + operand.stores)};

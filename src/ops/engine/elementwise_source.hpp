@@ -54,8 +54,8 @@ Steps steps_of(std::span<const Expression> expressions);
 Steps steps_of_rows(const Expression& prologue, const Expression& epilogue);
 
 /// The index space and its operands: first the output, then the inputs, then additional outputs.
-struct Plan {
-    explicit Plan(Steps::Memory memory) : operands(memory), numbers(memory), number_types(memory) {}
+struct ElementwisePlan {
+    explicit ElementwisePlan(Steps::Memory memory) : operands(memory), numbers(memory), number_types(memory) {}
 
     Shape sizes;
     std::pmr::vector<Operand> operands;
@@ -64,15 +64,17 @@ struct Plan {
 };
 
 /// Compile options of cl_kernels/engine/elementwise.cl. @param style the kernel style
-KernelSpec elementwise_specification(const Steps& steps, const Plan& plan, const Device& device, KernelStyle style);
+KernelSpec elementwise_specification(const Steps& steps, const ElementwisePlan& plan, const Device& device,
+                                     KernelStyle style);
 
 /// Compile options of cl_kernels/engine/elementwise_reduce.cl, in addition to those of the reduction itself. Results
 /// have the type of operand 0.
-KernelSpec elementwise_reduce_specification(const Steps& steps, const Plan& plan, const Device& device,
+KernelSpec elementwise_reduce_specification(const Steps& steps, const ElementwisePlan& plan, const Device& device,
                                             KernelStyle style, const Defines& reduction);
 
 /// Defines of kernels that include cl_kernels/lib/row_program.clh. @param out the stored type
-Defines row_defines(const Steps& steps, const Plan& plan, const Device& device, KernelStyle style, DType out);
+Defines row_defines(const Steps& steps, const ElementwisePlan& plan, const Device& device, KernelStyle style,
+                    DType out);
 
 /// Constants of cl_kernels/engine/formula.cl (formula.hpp): the offset of a leaf encodes what it represents.
 constexpr int formula_role(std::size_t role) { return static_cast<int>(role); }
@@ -83,14 +85,14 @@ struct StoredRole {
     std::size_t at;  ///< index of the node
     DType dtype;
 };
-KernelSpec formula_specification(const Steps& steps, const Plan& plan, const Device& device, KernelStyle style,
-                                 std::span<const StoredRole> stored);
+KernelSpec formula_specification(const Steps& steps, const ElementwisePlan& plan, const Device& device,
+                                 KernelStyle style, std::span<const StoredRole> stored);
 
 /// Appends a key that is equal for expressions of one structure, whatever the shapes.
-void append_structure(const Steps& steps, const Plan& plan, std::string& key);
+void append_structure(const Steps& steps, const ElementwisePlan& plan, std::string& key);
 
 /// The floating-point type whose maths and random functions a kernel uses; f32 if there is none.
-DType real_of(const Plan& plan);
+DType real_of(const ElementwisePlan& plan);
 
 std::string_view name_of(Distribution distribution);
 

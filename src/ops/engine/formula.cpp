@@ -33,7 +33,7 @@ Shape of_elements() { return {2}; }
 LazyArray stand_in(int place, const Shape& shape, DType dtype, const Device& device) {
     require_supported(device, dtype);
     auto state = std::make_shared<LazyArrayState>(device, dtype, shape);
-    state->stands_for = place;
+    state->placeholder = place;
     return LazyArray(std::move(state));
 }
 
@@ -78,11 +78,11 @@ class Description {
     }
 
     Expression of(const LazyArrayState& state) {
-        if (state.stands_for >= 0) {
-            Expression& leaf = leaves_[state.stands_for];
+        if (state.placeholder >= 0) {
+            Expression& leaf = leaves_[state.placeholder];
             if (!leaf)
                 leaf = Expression(View{.buffer = {},
-                                       .offset = state.stands_for,
+                                       .offset = state.placeholder,
                                        .dtype = state.dtype,
                                        .shape = state.shape,
                                        .strides = dense_strides(state.shape)});
@@ -110,7 +110,7 @@ const FormulaTrace* FormulaTrace::current() noexcept { return current_trace; }
 
 void FormulaTrace::require_own(const LazyArray& value) const {
     const bool own = !value.computed() && (value.shape().empty() || value.shape() == of_elements()) &&
-                     (value.state()->stands_for >= 0 || !value.state()->is_opaque());
+                     (value.state()->placeholder >= 0 || !value.state()->is_opaque());
     if (!own) refuse(name_, fmt::format("a tensor from outside, of shape {},", value.shape().str()));
 }
 
@@ -143,7 +143,7 @@ struct Formula::State {
     std::string name;
     std::vector<Expression> roots;  // own the nodes
     Steps steps{std::pmr::get_default_resource()};
-    Plan plan{std::pmr::get_default_resource()};
+    ElementwisePlan plan{std::pmr::get_default_resource()};
     std::vector<StoredRole> stored;
     std::string form;  // key of what the kernel's text depends on besides the structure
     std::optional<std::pair<std::size_t, Kernel>> kernel;  // the last one, with the size of its work-groups

@@ -14,10 +14,10 @@ using declivity::detail::launch_lock;
 using declivity::detail::LaunchLock;
 
 /// A value or operation that this thread launches, registered from taking the lock until it is launched or has failed.
-class InFlightLaunch final : public LaunchLock::Begun {
+class InFlightLaunch final : public LaunchLock::InFlight {
   public:
-    InFlightLaunch(LaunchLock& lock, LazyArrayState& value) : Begun(lock), value_(&value) {}
-    InFlightLaunch(LaunchLock& lock, Operation& operation) : Begun(lock), operation_(&operation) {}
+    InFlightLaunch(LaunchLock& lock, LazyArrayState& value) : InFlight(lock), value_(&value) {}
+    InFlightLaunch(LaunchLock& lock, Operation& operation) : InFlight(lock), operation_(&operation) {}
 
     /// The expression over views that its kernel will read: writers of these views wait for the launch. Null, or valid
     /// until the launch ends.
@@ -27,11 +27,11 @@ class InFlightLaunch final : public LaunchLock::Begun {
 
     /// The newest launch in flight of this thread. The lock must be held.
     [[nodiscard]] static InFlightLaunch* last(const LaunchLock& lock) noexcept {
-        return static_cast<InFlightLaunch*>(lock.begun());
+        return static_cast<InFlightLaunch*>(lock.in_flight());
     }
 
   private:
-    void yields(std::vector<const PendingLaunch*>& busy) override {
+    void on_yield(std::vector<const PendingLaunch*>& busy) override {
         if (value_ != nullptr) kept_ = value_->shared_from_this();
         else kept_ = operation_->shared_from_this();
         busy.push_back(kept_.get());

@@ -62,7 +62,7 @@ void LazyArrayState::compute(const std::optional<View>& place) {
     while (launching.wait_for(this)) {
     }
     if (computed.load(std::memory_order_acquire)) return;
-    if (stands_for >= 0) {
+    if (placeholder >= 0) {
         refuse_in_formula();
         FormulaTrace::refuse_later();
     }
@@ -79,7 +79,7 @@ void LazyArrayState::compute(const std::optional<View>& place) {
         (void)operation->run(place, {});
         return computed_as(*place);
     }
-    const CaptureOf command_list(capture);
+    const CaptureOf capture_scope(capture);
     const ResumedScope resumed(scope);
     std::optional<Lowering> lowering(std::in_place, launching);
     const bool alone = place && !place->dense();  // operations and additional outputs need a dense result

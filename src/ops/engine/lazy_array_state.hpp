@@ -53,14 +53,14 @@ struct LazyArrayState final : PendingLaunch, std::enable_shared_from_this<LazyAr
     std::shared_ptr<Operation> operation = {};  // or this
     std::size_t output = 0;                     // of the operation
     LazyArray base = {};                        // or this, of which it is a view
-    int stands_for = -1;                        // or the placeholder of a formula (formula.hpp), never computed
+    int placeholder = -1;                       // or the placeholder of a formula (formula.hpp), never computed
     Measure measure = {};                       // of the expression
     bool inlined = false;                       // a kernel computed it without storing it
     std::vector<std::weak_ptr<PendingLaunch>> readers =
         {};  // pending values that read it; moved to its memory once that exists
 
     /// Returns whether it cannot be inlined: an output of an operation, a view, or a formula's placeholder.
-    [[nodiscard]] bool is_opaque() const { return operation != nullptr || base || stands_for >= 0; }
+    [[nodiscard]] bool is_opaque() const { return operation != nullptr || base || placeholder >= 0; }
     /// Returns whether functions of it may become the epilogue of its operation.
     [[nodiscard]] bool fuses_epilogue() const { return operation != nullptr && output == 0; }
     void launch() override { compute(); }

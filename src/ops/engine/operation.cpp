@@ -31,8 +31,8 @@ Device device_of(std::string_view name, const std::vector<View>& reads, const st
     throw ValueError(fmt::format("operation: expected a view that \"{}\" reads or writes, got none", name));
 }
 
-bool has_halves(const std::vector<View>& reads, const std::vector<View>& writes,
-                const std::vector<OperationOutput>& outputs) {
+bool has_16bit_float(const std::vector<View>& reads, const std::vector<View>& writes,
+                     const std::vector<OperationOutput>& outputs) {
     const auto half = [](const View& view) { return view.buffer && is_16bit_float(view.dtype); };
     return std::ranges::any_of(reads, half) || std::ranges::any_of(writes, half) ||
            std::ranges::any_of(outputs, [](const OperationOutput& output) { return is_16bit_float(output.dtype); });
@@ -44,14 +44,14 @@ std::vector<std::weak_ptr<Operation>>& pending_batched() {
 }
 
 /// The pending operation of this thread, deferred so that an epilogue may be fused.
-std::weak_ptr<Operation>& waiting_operation() {
+std::weak_ptr<Operation>& pending_operation() {
     return declivity::detail::PerThread<std::weak_ptr<Operation>, Operation>::get();
 }
 
 /// One operation at a time is pending, so that the device is busy and memory is not retained for long. One that fails
 /// stays pending for its users.
-void launch_waiting_operation() {
-    if (const auto waiting = std::exchange(waiting_operation(), {}).lock()) waiting->launch();
+void launch_pending_operation() {
+    if (const auto waiting = std::exchange(pending_operation(), {}).lock()) waiting->launch();
 }
 
 }  // namespace
@@ -85,7 +85,7 @@ Operation::Operation(std::string_view name, const std::optional<OperationCall>& 
       outputs_(std::move(operands.outputs)),
       prologue_(std::move(operands.prologue)),
       fuses_output_cast_(operands.fuses_output_cast),
-      upcasts_to_f32_(operands.upcasts_to_f32 && has_halves(reads_, operands.writes, outputs_)),
+      upcasts_to_f32_(operands.upcasts_to_f32 && has_16bit_float(reads_, operands.writes, outputs_)),
       device_(device_of(name, reads_, operands.writes, prologue_)) {
     if (outputs_.size() > kMaxOutputs || (outputs_.empty() && operands.writes.empty()))
         throw ValueError(fmt::format("operation: expected 1 to {} outputs of \"{}\", or memory that it writes, got {}",
@@ -141,7 +141,7 @@ EpilogueFused Operation::run(const std::optional<View>& place, const Epilogue& e
     }
     if (!pending()) return EpilogueFused::yes;
     InFlightLaunch begun(launching, *this);
-    const CaptureOf command_list(capture_);
+    const CaptureOf capture_scope(capture_);
     if (together_ == nullptr) return run_alone(place, epilogue, needed);
     run_batched(place, begun);
     return EpilogueFused::no;
@@ -157,8 +157,8 @@ EpilogueFused Operation::run_alone(const std::optional<View>& place, const Epilo
 
 EpilogueFused Operation::run_upcast(const OperationViews& views) const {
     std::vector<View> ins, written, outs;
-    for (const View& view : reads_) ins.push_back(widened(view));
-    for (std::size_t i = 0; i < writes_.size(); ++i) written.push_back(widened(views.written(i)));
+    for (const View& view : reads_) ins.push_back(upcast(view));
+    for (std::size_t i = 0; i < writes_.size(); ++i) written.push_back(upcast(views.written(i)));
     const auto rounds = [&](std::size_t i) { return views.out(i).buffer && is_16bit_float(outputs_[i].dtype); };
     const bool first_rounded = !outputs_.empty() && rounds(0);
     for (std::size_t i = 0; i < outputs_.size(); ++i)
@@ -232,7 +232,7 @@ OperationResults operation(std::string_view name, const OperationCall& call, Ope
     }
     const auto made = std::make_shared<Operation>(name, call, nullptr, std::move(operands));
     OperationResults results = made->make_results();
-    launch_waiting_operation();
+    launch_pending_operation();
     if (!fuses()) {
         made->launch();
     } else {
@@ -246,7 +246,7 @@ OperationResults operation(std::string_view name, const OperationCall& call, Ope
         }
         for (const View& view : writes)
             if (view.buffer) view.buffer.add_writer(made);
-        waiting_operation() = made;
+        pending_operation() = made;
     }
     for (const View& view : writes)
         if (view.buffer) view.buffer.bump_version();
@@ -254,7 +254,7 @@ OperationResults operation(std::string_view name, const OperationCall& call, Ope
 }
 
 LazyArray deferred_batched(std::string_view name, BatchedLaunch launch, OperationOperands operands) {
-    constexpr std::size_t max_waiting = 8 << 20;  // bytes
+    constexpr std::size_t max_pending = 8 << 20;  // bytes
     declivity::detail::refuse_after_fork(name);
     if (operands.outputs.size() != 1 || !operands.writes.empty())
         throw ValueError(
@@ -273,7 +273,7 @@ LazyArray deferred_batched(std::string_view name, BatchedLaunch launch, Operatio
     std::size_t bytes = 0;
     for (const auto& item : pending_batched())
         if (const auto other = item.lock(); other && other->pending()) bytes += other->bytes();
-    if (!fuses() || bytes > max_waiting) made->launch();
+    if (!fuses() || bytes > max_pending) made->launch();
     return results[0];
 }
 

@@ -53,7 +53,7 @@ class Batch {
     void launch(const Kernel& kernel, std::size_t group) const {
         const auto memory = memories_.arguments();
         declivity::launch(kernel, {{static_cast<std::size_t>(groups_) * group}, {group}},
-                          {IndicesArgument{&sums_, sizeof sums_}, memory[0], memory[1], memory[2], memory[3]});
+                          {LayoutArgument{&sums_, sizeof sums_}, memory[0], memory[1], memory[2], memory[3]});
     }
 
   private:

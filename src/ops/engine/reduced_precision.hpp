@@ -8,7 +8,7 @@
 namespace declivity::ops {
 
 /// The view upcast to f32 if it is f16 or bf16, otherwise the view itself, which may be empty.
-inline View widened(const View& view) {
+inline View upcast(const View& view) {
     return view.buffer && is_16bit_float(view.dtype)
                ? evaluate(Expression::cast(view, compute_type(view.dtype)), view.device())
                : view;

@@ -137,7 +137,7 @@ Expression lowered(const LazyArray& waiting) {
 
 struct Fusion {
     Steps steps;
-    Plan plan;
+    ElementwisePlan plan;
 };
 
 /// Empty if a row kernel cannot fuse them. @param dtype of the rows
@@ -153,7 +153,7 @@ std::optional<Fusion> fusion_of(const Expression& prologue, const Expression& ep
     const std::int64_t n = row_length(shape, inner);
     if (prologue && !Profitable::prologue(device, dtype, shape.numel() / n, n, before.costly)) return std::nullopt;
     if (epilogue && !Profitable::epilogue(device, dtype, n, behind.costly)) return std::nullopt;
-    Plan plan = plan_of(steps, shape, nullptr);
+    ElementwisePlan plan = plan_of(steps, shape, nullptr);
     plan.operands[0].view.dtype = dtype;
     if (plan.numbers.size() > kMaxRowNumbers || !merge_rows(shape, inner, plan)) return std::nullopt;
     return Fusion{std::move(steps), std::move(plan)};

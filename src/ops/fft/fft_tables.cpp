@@ -56,7 +56,7 @@ Complex turn(std::int64_t t, std::int64_t n) {
 }
 
 /// Returns make() converted to a type, cached by key.
-View kept(const Device& device, const Key& key, const std::function<std::vector<double>()>& make) {
+View cached(const Device& device, const Key& key, const std::function<std::vector<double>()>& make) {
     auto& tables = declivity::detail::per_device<Tables>(device);
     const std::scoped_lock lock(tables.mutex);
     if (const auto found = tables.made.find(key); found != tables.made.end()) return found->second;
@@ -124,7 +124,7 @@ std::vector<Complex> transformed(std::vector<Complex> x) {
 }  // namespace
 
 View fft_pass_table(const Device& device, DType dtype, std::int64_t n, bool several) {
-    return kept(device, {Table::passes, dtype, n, several ? 1 : 0, 0}, [&] {
+    return cached(device, {Table::passes, dtype, n, several ? 1 : 0, 0}, [&] {
         std::vector<double> all;
         const FftPasses passes = fft_passes(n, several);
         std::int64_t m = n;
@@ -139,7 +139,7 @@ View fft_pass_table(const Device& device, DType dtype, std::int64_t n, bool seve
 }
 
 View fft_segment_table(const Device& device, DType dtype, std::int64_t n, std::int64_t m, std::int64_t block) {
-    return kept(device, {Table::segment, dtype, n, m, block}, [&] {
+    return cached(device, {Table::segment, dtype, n, m, block}, [&] {
         std::vector<double> all;
         const auto rows = [&](std::int64_t count, std::int64_t step) {
             for (std::int64_t k = 0; k < count; ++k) {
@@ -154,7 +154,7 @@ View fft_segment_table(const Device& device, DType dtype, std::int64_t n, std::i
 }
 
 View fft_row_table(const Device& device, DType dtype, std::int64_t n, std::int64_t lanes) {
-    return kept(device, {Table::rows, dtype, n, lanes, 0}, [&] {
+    return cached(device, {Table::rows, dtype, n, lanes, 0}, [&] {
         std::vector<double> all;
         for (std::int64_t k = 0; k < n / lanes; ++k) {
             for (std::int64_t b = 0; b < lanes; ++b) all.push_back(turn(b * k, n).real());
@@ -165,7 +165,7 @@ View fft_row_table(const Device& device, DType dtype, std::int64_t n, std::int64
 }
 
 View fft_circle_table(const Device& device, DType dtype, std::int64_t n, std::int64_t count) {
-    return kept(device, {Table::circle, dtype, n, count, 0}, [&] {
+    return cached(device, {Table::circle, dtype, n, count, 0}, [&] {
         std::vector<double> all;
         for (std::int64_t k = 0; k < count; ++k) append(all, turn(k, n));
         return all;
@@ -173,7 +173,7 @@ View fft_circle_table(const Device& device, DType dtype, std::int64_t n, std::in
 }
 
 View fft_chirp_table(const Device& device, DType dtype, std::int64_t n) {
-    return kept(device, {Table::chirp, dtype, n, 0, 0}, [&] {
+    return cached(device, {Table::chirp, dtype, n, 0, 0}, [&] {
         std::vector<double> all;
         for (std::int64_t j = 0; j < n; ++j) append(all, std::conj(chirp(j, n)));
         return all;
@@ -181,7 +181,7 @@ View fft_chirp_table(const Device& device, DType dtype, std::int64_t n) {
 }
 
 View fft_chirp_spectrum(const Device& device, DType dtype, std::int64_t n, std::int64_t padded) {
-    return kept(device, {Table::spectrum, dtype, n, padded, 0}, [&] {
+    return cached(device, {Table::spectrum, dtype, n, padded, 0}, [&] {
         std::vector<Complex> signal(static_cast<std::size_t>(padded));
         for (std::int64_t j = 0; j < n; ++j) {
             signal[static_cast<std::size_t>(j)] = chirp(j, n);

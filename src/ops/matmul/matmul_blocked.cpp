@@ -33,7 +33,7 @@ struct OperandStrides {
     std::int64_t batch, across, along;
 };
 /// Layout of the kernel's struct; must match cl_kernels/matmul/matmul_blocked.cl.
-struct Product {
+struct GemmShape {
     std::int64_t m, n, k, last_k;
     OperandStrides a, b;
     std::int64_t out_batch, matrices;
@@ -42,7 +42,7 @@ struct Product {
 };
 
 /// Partition of a product, in total and for each work-group.
-struct Plan {
+struct LaunchConfig {
     Tile tile;
     std::int64_t vector, block, a_copied, row_panels, column_vectors, column_panels, rows_each, columns_each,
         matrices_each, rows_copied, k_block;
@@ -55,36 +55,36 @@ std::int64_t more_groups(std::int64_t total, std::int64_t each) {
     return each == 1 ? total + 1 : ceil_div(total, each - 1);
 }
 
-struct Cut {
+struct BlockConfig {
     std::int64_t rows_each = 1, columns_each = 1;
 };
 
 /// Searches the partition into work-groups whose last unit finishes first. Cost in cycles for each k: a group copies
 /// its columns of b, reads its rows of a, and multiplies each with each.
-Cut search_cut(const Plan& plan, std::int64_t m, std::int64_t k, std::int64_t batch, std::int64_t max_columns,
-               std::int64_t units) {
+BlockConfig search_cut(const LaunchConfig& config, std::int64_t m, std::int64_t k, std::int64_t batch,
+                       std::int64_t max_columns, std::int64_t units) {
     constexpr double copied_vector = 3, started = 4000;
-    const double read_row = plan.a_copied != 0 ? 1 : 0.4,
-                 panel_vectors = static_cast<double>(plan.column_vectors) / static_cast<double>(plan.column_panels);
-    const std::int64_t rows = plan.tile.rows, max_groups = units * kMaxGroupsPerUnit;
+    const double read_row = config.a_copied != 0 ? 1 : 0.4,
+                 panel_vectors = static_cast<double>(config.column_vectors) / static_cast<double>(config.column_panels);
+    const std::int64_t rows = config.tile.rows, max_groups = units * kMaxGroupsPerUnit;
     const auto cycles = [&](std::int64_t panels, std::int64_t high) {
         return static_cast<double>(k) *
                    (static_cast<double>(panels) * panel_vectors * (copied_vector + static_cast<double>(high)) +
                     static_cast<double>(high) * read_row) +
                started;
     };
-    Cut best;
+    BlockConfig best;
     double least = std::numeric_limits<double>::infinity();
-    for (std::int64_t row_groups = ceil_div(plan.row_panels, kMaxRows / rows), fewest = row_groups;
-         row_groups <= std::max(fewest, std::min(plan.row_panels, max_groups));) {
-        const std::int64_t rows_each = ceil_div(plan.row_panels, row_groups),
-                           down = ceil_div(plan.row_panels, rows_each), high = std::min(rows_each * rows, m),
+    for (std::int64_t row_groups = ceil_div(config.row_panels, kMaxRows / rows), fewest = row_groups;
+         row_groups <= std::max(fewest, std::min(config.row_panels, max_groups));) {
+        const std::int64_t rows_each = ceil_div(config.row_panels, row_groups),
+                           down = ceil_div(config.row_panels, rows_each), high = std::min(rows_each * rows, m),
                            low = m - (down - 1) * high;
-        for (std::int64_t column_groups = ceil_div(plan.column_panels, max_columns), narrowest = column_groups;
-             column_groups <= std::max(narrowest, std::min(plan.column_panels, max_groups / row_groups));) {
-            const std::int64_t wide = ceil_div(plan.column_panels, column_groups),
-                               across = ceil_div(plan.column_panels, wide),
-                               narrow = plan.column_panels - (across - 1) * wide;
+        for (std::int64_t column_groups = ceil_div(config.column_panels, max_columns), narrowest = column_groups;
+             column_groups <= std::max(narrowest, std::min(config.column_panels, max_groups / row_groups));) {
+            const std::int64_t wide = ceil_div(config.column_panels, column_groups),
+                               across = ceil_div(config.column_panels, wide),
+                               narrow = config.column_panels - (across - 1) * wide;
             const double cost = GroupGrid{across,
                                           down * batch,
                                           cycles(wide, high),
@@ -93,56 +93,57 @@ Cut search_cut(const Plan& plan, std::int64_t m, std::int64_t k, std::int64_t ba
                                           cycles(narrow, low)}
                                     .cycles(units);
             if (cost < least) least = cost, best = {.rows_each = rows_each, .columns_each = wide};
-            column_groups = more_groups(plan.column_panels, wide);
+            column_groups = more_groups(config.column_panels, wide);
         }
-        row_groups = more_groups(plan.row_panels, rows_each);
+        row_groups = more_groups(config.row_panels, rows_each);
     }
     return best;
 }
 
-Plan plan_for(const MatmulProblem& problem, const Device& device) {
+LaunchConfig launch_config_for(const MatmulProblem& problem, const Device& device) {
     const std::int64_t batch = problem.batch, m = problem.m, n = problem.n, k = problem.k;
     const VectorForm form = vector_form(device, problem.dtype);
-    Plan plan{};
-    plan.tile = form.registers < 32 ? Tile{4, 3} : Tile{8, 3};
-    plan.vector = form.vector;
-    const std::int64_t rows = plan.tile.rows, columns = plan.columns();
-    plan.block = block_elements(device, compute_type(problem.dtype), kBlockBytes);
+    LaunchConfig config{};
+    config.tile = form.registers < 32 ? Tile{4, 3} : Tile{8, 3};
+    config.vector = form.vector;
+    const std::int64_t rows = config.tile.rows, columns = config.columns();
+    config.block = block_elements(device, compute_type(problem.dtype), kBlockBytes);
     // A small operand is read in place, whatever its layout.
     const bool small = m * k * static_cast<std::int64_t>(size_of(problem.dtype)) <= kSmallBytes;
-    plan.a_copied = (k != 1 && problem.a_strides[2] != 1 && !small) || is_16bit_float(problem.dtype) ? 1 : 0;
-    plan.row_panels = ceil_div(m, rows);
-    plan.column_vectors = ceil_div(n, form.vector);
-    plan.column_panels = ceil_div(plan.column_vectors, plan.tile.vectors);
+    config.a_copied = (k != 1 && problem.a_strides[2] != 1 && !small) || is_16bit_float(problem.dtype) ? 1 : 0;
+    config.row_panels = ceil_div(m, rows);
+    config.column_vectors = ceil_div(n, form.vector);
+    config.column_panels = ceil_div(config.column_vectors, config.tile.vectors);
 
-    const std::int64_t max_k = std::min(kBlockK, plan.block / (columns + plan.a_copied * rows));
-    plan.k_block = ceil_div(k, ceil_div(k, max_k));  // of equal length, since a short last one wastes time
-    plan.rows_copied = plan.a_copied * std::min(plan.row_panels, kRowsCopied / rows);
-    std::int64_t max_columns = std::min(plan.column_panels, std::max<std::int64_t>(1, kMaxColumns / columns));
-    while ((max_columns * columns + plan.rows_copied * rows) * plan.k_block > plan.block)
-        if (plan.rows_copied > 1) plan.rows_copied /= 2;
+    const std::int64_t max_k = std::min(kBlockK, config.block / (columns + config.a_copied * rows));
+    config.k_block = ceil_div(k, ceil_div(k, max_k));  // of equal length, since a short last one wastes time
+    config.rows_copied = config.a_copied * std::min(config.row_panels, kRowsCopied / rows);
+    std::int64_t max_columns = std::min(config.column_panels, std::max<std::int64_t>(1, kMaxColumns / columns));
+    while ((max_columns * columns + config.rows_copied * rows) * config.k_block > config.block)
+        if (config.rows_copied > 1) config.rows_copied /= 2;
         else --max_columns;
     const std::int64_t units = device.info().compute_units;
-    const std::array key{m, n, k, batch, rows, plan.columns(), plan.a_copied, max_columns, units};
-    const Cut cut = remembered<Cut>(key, [&] { return search_cut(plan, m, k, batch, max_columns, units); });
-    plan.rows_each = cut.rows_each, plan.columns_each = cut.columns_each;
-    plan.matrices_each = std::clamp<std::int64_t>(kWork / (m * n * k), 1, ceil_div(batch, units));
-    return plan;
+    const std::array key{m, n, k, batch, rows, config.columns(), config.a_copied, max_columns, units};
+    const BlockConfig cut =
+        remembered<BlockConfig>(key, [&] { return search_cut(config, m, k, batch, max_columns, units); });
+    config.rows_each = cut.rows_each, config.columns_each = cut.columns_each;
+    config.matrices_each = std::clamp<std::int64_t>(kWork / (m * n * k), 1, ceil_div(batch, units));
+    return config;
 }
 
 /// Number of work-groups of a problem.
 std::int64_t groups_of(const MatmulProblem& problem, const Device& device) {
-    const Plan plan = plan_for(problem, device);
-    return ceil_div(plan.row_panels, plan.rows_each) * ceil_div(plan.column_panels, plan.columns_each) *
-           ceil_div(problem.batch, plan.matrices_each);
+    const LaunchConfig config = launch_config_for(problem, device);
+    return ceil_div(config.row_panels, config.rows_each) * ceil_div(config.column_panels, config.columns_each) *
+           ceil_div(problem.batch, config.matrices_each);
 }
 
 /// @param last_k of the last matrices of a batch, if shorter
 void multiply(const MatmulProblem& problem, const MatmulOperands& operands, std::int64_t last_k) {
     const auto& [a, b, out, epilogue] = operands;
     const std::int64_t batch = problem.batch, m = problem.m, n = problem.n, k = problem.k;
-    const Plan plan = plan_for(problem, out.device());
-    const Product product{
+    const LaunchConfig config = launch_config_for(problem, out.device());
+    const GemmShape product{
         .m = m,
         .n = n,
         .k = k,
@@ -151,23 +152,23 @@ void multiply(const MatmulProblem& problem, const MatmulOperands& operands, std:
         .b = {.batch = b.strides[0], .across = n == 1 ? 1 : b.strides[2], .along = b.strides[1]},
         .out_batch = out.strides[0],
         .matrices = batch,
-        .row_panels = narrow(plan.row_panels),
-        .column_panels = narrow(plan.column_panels),
-        .panel_vectors = narrow(plan.column_vectors / plan.column_panels),
-        .wider_panels = narrow(plan.column_vectors % plan.column_panels),
-        .rows_each = narrow(plan.rows_each),
-        .columns_each = narrow(plan.columns_each),
-        .matrices_each = narrow(plan.matrices_each),
-        .rows_copied = narrow(plan.rows_copied),
-        .k_block = narrow(plan.k_block),
+        .row_panels = narrow(config.row_panels),
+        .column_panels = narrow(config.column_panels),
+        .panel_vectors = narrow(config.column_vectors / config.column_panels),
+        .wider_panels = narrow(config.column_vectors % config.column_panels),
+        .rows_each = narrow(config.rows_each),
+        .columns_each = narrow(config.columns_each),
+        .matrices_each = narrow(config.matrices_each),
+        .rows_copied = narrow(config.rows_copied),
+        .k_block = narrow(config.k_block),
         .has_epilogue = epilogue.empty() ? 0 : 1};
     // Sums of several blocks of k are accumulated in the output.
-    const RoundedOutput rounded(out, plan.k_block < k);
+    const RoundedOutput rounded(out, config.k_block < k);
     Defines defines = storage_defines(a.dtype, rounded.exact().dtype);
-    defines.set("VW", plan.vector)
-        .set("ROWS", plan.tile.rows)
-        .set("COLUMNS", plan.columns())
-        .set("A_COPIED", plan.a_copied);
+    defines.set("VW", config.vector)
+        .set("ROWS", config.tile.rows)
+        .set("COLUMNS", config.columns())
+        .set("A_COPIED", config.a_copied);
     set_activation(defines, epilogue);
     const EpilogueArguments arguments(epilogue, a);
     const Kernel kernel(out.device(), {"matmul_blocked.cl", "matmul_blocked", defines});
@@ -175,10 +176,10 @@ void multiply(const MatmulProblem& problem, const MatmulOperands& operands, std:
         return static_cast<std::size_t>(ceil_div(all, each));
     };
     launch(kernel,
-           {{groups(plan.column_panels, plan.columns_each), groups(plan.row_panels, plan.rows_each),
-             groups(batch, plan.matrices_each)},
+           {{groups(config.column_panels, config.columns_each), groups(config.row_panels, config.rows_each),
+             groups(batch, config.matrices_each)},
             {1, 1, 1}},
-           arguments.behind({product, local_memory(plan.block, compute_type(out.dtype)), a.argument(), b.argument(),
+           arguments.behind({product, local_memory(config.block, compute_type(out.dtype)), a.argument(), b.argument(),
                              rounded.exact().argument()}));
     rounded.round();
 }
@@ -241,7 +242,7 @@ class MatmulSplit final : public MatmulStrategy {
 }  // namespace
 
 std::int64_t matmul_block_of_k(const MatmulProblem& problem, const Device& device) {
-    return plan_for(problem, device).k_block;
+    return launch_config_for(problem, device).k_block;
 }
 
 const MatmulStrategy& matmul_blocked() {

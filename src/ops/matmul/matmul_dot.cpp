@@ -27,7 +27,7 @@ struct Tile {
 constexpr std::array kTiles{Tile{6, 4}, Tile{3, 6}, Tile{3, 3}, Tile{1, 8}, Tile{1, 6}};
 
 /// Layout of the kernel's struct; must match cl_kernels/matmul/matmul_dot.cl.
-struct Product {
+struct GemmShape {
     std::int64_t m, n, k, a_batch, a_row, b_batch, b_column, k_block;
     std::int32_t row_tiles_each, unused = 0;
 };
@@ -58,15 +58,15 @@ void multiply(const MatmulProblem& problem, const MatmulOperands& operands) {
     const std::int64_t wanted = std::int64_t{device.info().compute_units} * kGroupsPerUnit;
     const std::int64_t parts = std::clamp<std::int64_t>(wanted / (column_tiles * batch), 1, row_tiles);
     const std::int64_t each = ceil_div(row_tiles, parts);
-    const Product product{.m = m,
-                          .n = n,
-                          .k = k,
-                          .a_batch = a.strides[0],
-                          .a_row = a.strides[1],
-                          .b_batch = b.strides[0],
-                          .b_column = b.strides[2],
-                          .k_block = kBlockK,
-                          .row_tiles_each = static_cast<std::int32_t>(each)};
+    const GemmShape product{.m = m,
+                            .n = n,
+                            .k = k,
+                            .a_batch = a.strides[0],
+                            .a_row = a.strides[1],
+                            .b_batch = b.strides[0],
+                            .b_column = b.strides[2],
+                            .k_block = kBlockK,
+                            .row_tiles_each = static_cast<std::int32_t>(each)};
     Defines defines = real_defines(out.dtype);
     defines.set("VW", form.vector).set("ROWS", tile.rows).set("COLUMNS", tile.columns);
     set_activation(defines, epilogue);

@@ -30,7 +30,7 @@ constexpr std::array kTiles{RegisterTile{12, 2}, RegisterTile{8, 3}, RegisterTil
                             RegisterTile{12, 1}};
 
 /// Layout of the kernel's struct; must match cl_kernels/matmul/matmul_packed.cl.
-struct Product {
+struct GemmShape {
     std::int64_t m, n, k, a_batch, b_batch, out_batch;
     std::int32_t a_panels, b_panels, a_panels_each, b_panels_each, k_block, unused = 0;
 };
@@ -53,18 +53,18 @@ void multiply_panels(const View& a, const View& b, const View& out, std::int64_t
     while (groups() < wanted && rows_each + columns_each > 2)
         if (rows_each >= columns_each) rows_each = ceil_div(rows_each, 2);
         else columns_each = ceil_div(columns_each, 2);
-    const Product product{.m = m,
-                          .n = n,
-                          .k = k,
-                          .a_batch = a.shape[0] == 1 ? 0 : a.shape[1],
-                          .b_batch = b.shape[0] == 1 ? 0 : b.shape[1],
-                          .out_batch = out.strides[0],
-                          .a_panels = narrow(a_panels),
-                          .b_panels = narrow(b_panels),
-                          .a_panels_each = narrow(rows_each),
-                          .b_panels_each = narrow(columns_each),
-                          // Blocks of equal length, since a short last one wastes time.
-                          .k_block = narrow(k_block > 0 ? k_block : ceil_div(k, ceil_div(k, kBlockK)))};
+    const GemmShape product{.m = m,
+                            .n = n,
+                            .k = k,
+                            .a_batch = a.shape[0] == 1 ? 0 : a.shape[1],
+                            .b_batch = b.shape[0] == 1 ? 0 : b.shape[1],
+                            .out_batch = out.strides[0],
+                            .a_panels = narrow(a_panels),
+                            .b_panels = narrow(b_panels),
+                            .a_panels_each = narrow(rows_each),
+                            .b_panels_each = narrow(columns_each),
+                            // Blocks of equal length, since a short last one wastes time.
+                            .k_block = narrow(k_block > 0 ? k_block : ceil_div(k, ceil_div(k, kBlockK)))};
     Defines defines =
         epilogue.empty() ? real_defines(out.dtype) : storage_defines(stored.value_or(out.dtype), out.dtype);
     defines.set("VW", vector).set("ROWS", tile.rows).set("COLUMNS", columns);

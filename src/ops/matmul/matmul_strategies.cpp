@@ -24,7 +24,7 @@ char letter_of_a(const MatmulProblem& p) { return letter(p.a_strides, p.batch, p
 char letter_of_b(const MatmulProblem& p) { return letter(p.b_strides, p.batch, p.k, p.n); }
 
 /// Random numbers in the layout given by `lies`, as far as a dense operand can have it.
-View random_lying(const Device& device, DType dtype, const Shape& shape, char lies) {
+View random_with_layout(const Device& device, DType dtype, const Shape& shape, char lies) {
     const bool repeated = lies >= 'a', transposed = lies == 'T' || lies == 't';
     const std::int64_t batch = repeated ? 1 : shape[0], rows = shape[1], columns = shape[2];
     View operand =
@@ -35,8 +35,8 @@ View random_lying(const Device& device, DType dtype, const Shape& shape, char li
 
 void with_random_operands(const Device& device, const MatmulProblem& p,
                           const StrategySet<MatmulStrategy>::Measurement& measurement) {
-    const View a = random_lying(device, p.dtype, {p.batch, p.m, p.k}, letter_of_a(p)),
-               b = random_lying(device, p.dtype, {p.batch, p.k, p.n}, letter_of_b(p)),
+    const View a = random_with_layout(device, p.dtype, {p.batch, p.m, p.k}, letter_of_a(p)),
+               b = random_with_layout(device, p.dtype, {p.batch, p.k, p.n}, letter_of_b(p)),
                out = View::make(device, p.dtype, {p.batch, p.m, p.n});
     measurement({a, b, out}, out);
 }

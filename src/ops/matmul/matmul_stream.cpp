@@ -15,7 +15,7 @@ constexpr std::int64_t kMinK = 64, kMinColumns = 32;
 constexpr std::int64_t kGroupsPerUnit = 4;  // to balance the load
 
 /// Layout of the kernel's struct; must match cl_kernels/matmul/matmul_stream.cl.
-struct Product {
+struct GemmShape {
     std::int64_t n, k, a_batch, a_row, b_batch, b_column, columns_each;
 };
 
@@ -27,13 +27,13 @@ void multiply(const MatmulProblem& problem, const MatmulOperands& operands) {
     const std::int64_t blocks = ceil_div(problem.n, form.vector),
                        wanted = std::int64_t{device.info().compute_units} * kGroupsPerUnit,
                        each = std::max<std::int64_t>(1, blocks * problem.batch / wanted) * form.vector;
-    const Product product{.n = problem.n,
-                          .k = problem.k,
-                          .a_batch = a.strides[0],
-                          .a_row = a.strides[1],
-                          .b_batch = b.strides[0],
-                          .b_column = b.strides[2],
-                          .columns_each = each};
+    const GemmShape product{.n = problem.n,
+                            .k = problem.k,
+                            .a_batch = a.strides[0],
+                            .a_row = a.strides[1],
+                            .b_batch = b.strides[0],
+                            .b_column = b.strides[2],
+                            .columns_each = each};
     Defines defines = storage_defines(a.dtype, out.dtype);
     defines.set("VW", form.vector).set("ROWS", problem.m).set("CHAINS", problem.m == 1 ? 4 : 2);
     set_activation(defines, epilogue);

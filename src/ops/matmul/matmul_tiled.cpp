@@ -12,7 +12,7 @@ namespace {
 struct OperandStrides {
     std::int64_t batch, across, along;
 };
-struct Product {
+struct GemmShape {
     std::int64_t m, n, k, batch, each;
     OperandStrides a, b;
     std::int32_t row_tiles, column_tiles;
@@ -52,15 +52,15 @@ void multiply(const MatmulProblem& problem, const MatmulOperands& operands, std:
         return Kernel(device, {"matmul_tiled.cl", "matmul_tiled", defines});
     };
     const auto [kernel, cut] = kernel_for(tile_configs(device, compute, sizes_of(problem), variant), make);
-    const Product product{.m = m,
-                          .n = n,
-                          .k = k,
-                          .batch = batch,
-                          .each = cut.each,
-                          .a = a_strides,
-                          .b = b_strides,
-                          .row_tiles = static_cast<std::int32_t>(ceil_div(m, cut.tile.rows())),
-                          .column_tiles = static_cast<std::int32_t>(ceil_div(n, cut.tile.columns()))};
+    const GemmShape product{.m = m,
+                            .n = n,
+                            .k = k,
+                            .batch = batch,
+                            .each = cut.each,
+                            .a = a_strides,
+                            .b = b_strides,
+                            .row_tiles = static_cast<std::int32_t>(ceil_div(m, cut.tile.rows())),
+                            .column_tiles = static_cast<std::int32_t>(ceil_div(n, cut.tile.columns()))};
     const std::size_t items = to_size(cut.tile.items());
     const Range range{to_size(batch * cut.parts * product.row_tiles * product.column_tiles) * items, items};
     const View to = cut.parts == 1 ? out : View::make(device, compute, {cut.parts, batch, m, n});

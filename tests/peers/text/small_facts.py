@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Writes tests/text/tokenizer_facts.json: small tokenizers and what the Python package tokenizers makes of a few texts.
+"""Writes tests/text/tokenizer_facts.json: small tokenizers, and results of the Python package tokenizers on a few texts.
 
     small_facts.py FILE
 """
@@ -81,7 +81,7 @@ tokenizers = {
               "pre_tokenizer": {"type": "Sequence", "pretokenizers": [{"type": "Whitespace"}, {"type": "Digits", "individual_digits": True}]},
               "model": {"type": "WordLevel", "unk_token": "[UNK]", "vocab": vocab(["[UNK]", "the", "hello", "cafe", "1", "2", "!", "...", "don"])}},
 }
-# Texts that hold the unknown token and byte tokens literally, which are no added tokens here.
+# Texts that contain the unknown token and byte tokens literally, which are not added tokens here.
 BYTE_TOKENS = [f"<0x{b:02X}>" for b in range(256)]
 LITERAL = {
     "unigram_bytes": {"model": {"type": "Unigram", "unk_id": 0, "byte_fallback": True,

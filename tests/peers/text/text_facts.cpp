@@ -1,4 +1,5 @@
-// Choosing tokens and metrics of texts beside other packages, on what text_facts.py wrote: declivity_text_facts FILE
+// Compares sampling of tokens and text metrics with other packages, on data from text_facts.py: declivity_text_facts
+// FILE
 #include <cmath>
 #include <cstdio>
 #include <fstream>

@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
-"""Writes what Hugging Face's transformers, sacreBLEU, rouge-score and jiwer give on random inputs, for declivity_text_facts.
+"""Writes results of Hugging Face's transformers, sacreBLEU, rouge-score and jiwer on random inputs, for declivity_text_facts.
 
     text_facts.py FILE
 
-What is not installed is left out; without any it says so and ends with 77, which ctest shows as skipped.
+Missing packages are skipped; without any it exits with 77, which ctest shows as skipped.
 """
 import json
 import random
@@ -36,7 +36,7 @@ try:
 except ImportError as error:
     missing.append(str(error))
 
-# Beam search of a small model, whose logits depend on the last token alone.
+# Beam search of a small model, whose logits depend only on the last token.
 try:
     import torch
     from transformers import GenerationConfig, PretrainedConfig, PreTrainedModel

@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
-"""Writes tokenizers, and what the Python package tokenizers makes of hard texts, for declivity_tokenizers to compare.
+"""Writes tokenizers, and results of the Python package tokenizers on difficult texts, for declivity_tokenizers to compare.
 
     tokenizer_facts.py FOLDER [SEED]
 
-FOLDER gets NAME.json, the tokenizers, NAME.facts.json, what they give, and texts.txt, what they were trained on. Where the
-package is missing it says so and ends with 77, which ctest shows as skipped. All texts are made here.
+Writes the tokenizers to FOLDER/NAME.json, their results to NAME.facts.json, and the training texts to texts.txt. Without the
+package it exits with 77, which ctest shows as skipped. All texts are generated here.
 """
 import json
 import os
@@ -82,8 +82,8 @@ def hard():
         for _ in range(draw.randint(1, 30)):
             low, high = draw.choice(ranges)
             c = chr(draw.randint(low, high))
-            # The package's tables are of several versions of Unicode: no punctuation and marks that are young, and nothing else that is
-            # younger than the tables of this Python or of PCRE2.
+            # The package's tables are of several versions of Unicode: exclude recent punctuation and marks, and everything newer
+            # than the tables of this Python or of PCRE2.
             young = unicodedata.ucd_3_2_0.category(c) == "Cn"
             if unicodedata.category(c) != "Cn" and not (young and unicodedata.category(c)[0] in "PM"):
                 out.append(c)
@@ -124,7 +124,7 @@ t = byte_level("roberta", special="<s>", prefix=True, trim=True)
 t.add_special_tokens(["</s>", "<unk>", AddedToken("<mask>", lstrip=True, normalized=False)])
 t.add_tokens([AddedToken("yesno", single_word=True), AddedToken("camelCase", rstrip=True), AddedToken("ŞIŞ", normalized=False)])
 t.post_processor = processors.RobertaProcessing(("</s>", t.token_to_id("</s>")), ("<s>", t.token_to_id("<s>")), trim_offsets=True, add_prefix_space=True)
-# Llama 3: another pattern of words, merges left out for whole words, a template behind
+# Llama 3: another pattern of words, merges skipped for whole words, a template at the end
 LLAMA3 = r"(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}{1,3}| ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+"
 t = Tokenizer(models.BPE(ignore_merges=True))
 t.pre_tokenizer = pre_tokenizers.Sequence([pre_tokenizers.Split(Regex(LLAMA3), "isolated", False), pre_tokenizers.ByteLevel(add_prefix_space=False, use_regex=False)])
@@ -141,7 +141,7 @@ t.normalizer = normalizers.NFC()
 t.pre_tokenizer = pre_tokenizers.Sequence([pre_tokenizers.Split(Regex(O200K), "removed", True), pre_tokenizers.ByteLevel(add_prefix_space=False, use_regex=False)])
 t.decoder = decoders.ByteLevel()
 trained("o200k", t, trainers.BpeTrainer(vocab_size=700, initial_alphabet=pre_tokenizers.ByteLevel.alphabet(), show_progress=False))
-# Llama 2: characters, bytes for those that are unknown
+# Llama 2: characters, byte fallback for unknown ones
 t = Tokenizer(models.BPE(unk_token="<unk>", fuse_unk=True, byte_fallback=True))
 t.normalizer = normalizers.Sequence([normalizers.Prepend("▁"), normalizers.Replace(" ", "▁")])
 t.pre_tokenizer = pre_tokenizers.Split("▁", "merged_with_next")
@@ -155,12 +155,12 @@ for one in description["added_tokens"]:
 t = made["llama2"] = Tokenizer.from_str(json.dumps(description))
 t.decoder = decoders.Sequence([decoders.Replace("▁", " "), decoders.ByteFallback(), decoders.Fuse(), decoders.Strip(" ", 1, 0)])
 t.post_processor = processors.TemplateProcessing(single="<s> $A", pair="<s> $A <s>:1 $B:1", special_tokens=[("<s>", 1)])
-# The same with Metaspace, before the first word alone, as newer files have it
+# The same with Metaspace, only before the first word, as in newer files
 description = json.loads(t.to_str())
 description["normalizer"] = None
 description["pre_tokenizer"] = {"type": "Metaspace", "replacement": "▁", "prepend_scheme": "first", "split": False}
 made["llama2_metaspace"] = Tokenizer.from_str(json.dumps(description))
-# Characters that are unknown, not fused; merges as strings; the end of a word marked
+# Unknown characters, not fused; merges as strings; end-of-word suffix
 t = Tokenizer(models.BPE(unk_token="<unk>", end_of_word_suffix="</w>"))
 t.normalizer = normalizers.Sequence([normalizers.NFD(), normalizers.Lowercase(), normalizers.StripAccents(), normalizers.Strip(left=True, right=False)])
 t.pre_tokenizer = pre_tokenizers.Sequence([pre_tokenizers.WhitespaceSplit(), pre_tokenizers.Punctuation("contiguous"), pre_tokenizers.Digits(individual_digits=True)])
@@ -203,7 +203,7 @@ description = json.loads(t.to_str())
 description["model"]["byte_fallback"] = True
 description["added_tokens"] = description["added_tokens"][:3]
 made["unigram_bytes"] = Tokenizer.from_str(json.dumps(description))
-# With the table of characters that SentencePiece makes, where that package is here as well
+# With the character map of SentencePiece, if that package is installed as well
 try:
     import io
     import sentencepiece
@@ -216,14 +216,14 @@ try:
     t.normalizer = normalizers.Precompiled(proto.normalizer_spec.precompiled_charsmap)
     t.pre_tokenizer, t.decoder = pre_tokenizers.Metaspace(), decoders.Metaspace()
     made["precompiled"] = t
-except Exception as error:  # noqa: BLE001: whatever is missing, the rest is compared
+except Exception as error:  # noqa: BLE001: the rest is compared
     print(f"without SentencePiece's table: {error}", file=sys.stderr)
 # Words and characters
 t = Tokenizer(models.WordLevel(unk_token="[UNK]"))
 t.normalizer = normalizers.Sequence([normalizers.Nmt(), normalizers.Lowercase()])
 t.pre_tokenizer = pre_tokenizers.Whitespace()
 trained("words", t, trainers.WordLevelTrainer(vocab_size=500, special_tokens=["[UNK]"], show_progress=False))
-# Each behavior of a split, and what else there is
+# Each behavior of a split, and other pre-tokenizers
 model = json.loads(made["gpt2"].to_str())["model"]
 for name, pre in {"removed": pre_tokenizers.Split("e", "removed"), "isolated": pre_tokenizers.Split(Regex(r"\d+|\W"), "isolated"),
                   "previous": pre_tokenizers.Split(Regex(r"\w\b"), "merged_with_previous"), "next": pre_tokenizers.Split(Regex(r"[aeiou]|^ "), "merged_with_next"),

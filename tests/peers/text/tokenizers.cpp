@@ -1,4 +1,4 @@
-// Tokenizers beside the Python package tokenizers, on what tokenizer_facts.py wrote.
+// Compares tokenizers with the Python package tokenizers, on data from tokenizer_facts.py.
 //
 //     declivity_tokenizers FOLDER [NAME...]
 #include <algorithm>
@@ -32,7 +32,7 @@ void fail(const std::string& name, const Json& texts, const std::string& what) {
         std::printf("%s %s: %s\n", name.c_str(), texts.dump().substr(0, 200).c_str(), what.substr(0, 500).c_str());
 }
 
-/// The same facts as the script writes. Its offsets count characters.
+/// The same facts as the script's. Its offsets count characters.
 Json facts(const Encoding& of, const std::vector<std::string>& texts) {
     Json offsets = Json::array();
     for (std::size_t i = 0; i < of.size(); ++i) {
@@ -53,8 +53,8 @@ Json facts(const Encoding& of, const std::vector<std::string>& texts) {
             {"overflowing", overflowing}};
 }
 
-/// Without oddities of the package: what overflows in pairs has lists of its own of what overflows, and neither types
-/// nor texts as the template says; padding counts as a part of the first text where no post-processor numbers them.
+/// Removes peculiarities of the package: the overflow of pairs has its own nested overflow lists, with types and texts
+/// that differ from the template; padding counts as a part of the first text if no post-processor numbers them.
 Json sane(Json of, bool inside = false) {
     for (std::size_t i = 0; i < of.at("ids").size(); ++i)
         if (of.at("attention_mask")[i] == 0) of["sequence_ids"][i] = -1;
@@ -63,7 +63,7 @@ Json sane(Json of, bool inside = false) {
     return of;
 }
 
-/// Where two values differ, and how.
+/// Describes where two values differ.
 std::string difference(const Json& got, const Json& wanted) {
     if (got.is_structured() && got.type() == wanted.type() && got.size() == wanted.size()) {
         for (const auto& [key, value] : wanted.items()) {
@@ -86,14 +86,14 @@ int main(int argc, char** argv) {
     const std::filesystem::path folder = argv[1];
     const std::set<std::string> only(argv + 2, argv + argc);
     const Json index = read(folder / "index.json");
-    std::printf("beside tokenizers %s\n", index.at("version").get<std::string>().c_str());
+    std::printf("compared with tokenizers %s\n", index.at("version").get<std::string>().c_str());
     for (const std::string name : index.at("names")) {
         if (!only.empty() && !only.contains(name)) continue;
         const int before = failures;
         shown = 0;
         const Json all = read(folder / (name + ".facts.json"));
         Tokenizer tokenizer = Tokenizer::from_file(folder / (name + ".json"));
-        // What is written is read again as the same.
+        // A saved file loads as the same tokenizer.
         tokenizer = Tokenizer::from_json(tokenizer.to_json());
         if (tokenizer.vocab_size() != all.at("vocab_size"))
             fail(name, nullptr,
@@ -133,7 +133,7 @@ int main(int argc, char** argv) {
                     padding.pad_to_multiple_of = of.at("pad_to_multiple_of").get<std::int64_t>();
                 other.set_padding(padding);
             }
-            // Settings go through a file as well.
+            // Settings are saved as well.
             other = Tokenizer::from_json(other.to_json());
             const Json& inputs = batch.at("batch");
             const bool pairs = inputs[0].is_array();
