@@ -1,6 +1,4 @@
 // Functions of shapes, indices, order and scans as cases of the catalogue.
-#pragma once
-
 #include <algorithm>
 #include <cmath>
 #include <functional>
@@ -12,41 +10,14 @@
 #include <vector>
 
 #include <declivity/tensor/functions.hpp>
-#include <tests/tensor/catalogue_case.hpp>
+#include <tests/tensor/catalogue/case.hpp>
+#include <tests/tensor/catalogue/parts.hpp>
+#include <tests/tensor/catalogue/shared.hpp>
 
 namespace declivity::test::catalogue {
+namespace {
 
-using Place = std::vector<std::int64_t>;
-
-inline double element(const Values& x, const Shape& shape, const Place& at) {
-    std::int64_t out = 0;
-    for (int axis = 0; axis < shape.rank(); ++axis) out = out * shape[axis] + at[static_cast<std::size_t>(axis)];
-    return x[static_cast<std::size_t>(out)];
-}
-
-/// Each element of the result is one of x, or 0 where there is no place.
-inline Case moved(const std::string& name, const Shape& from, const Shape& to,
-                  std::function<Tensor(const Tensor&)> call, std::function<Place(const Dims&)> place_of) {
-    return {.name = name,
-            .inputs = {{from}},
-            .call = [call = std::move(call)](const Tensors& in) { return call(in[0]); },
-            .reference =
-                [from, to, place_of = std::move(place_of)](const Columns& in, DType) {
-                    return table(to, [&](const Dims& at) {
-                        const Place place = place_of(at);
-                        return place.empty() && from.rank() > 0 ? 0.0 : element(in[0], from, place);
-                    });
-                },
-            .brief = true};
-}
-
-/// Parts, one behind the other, the last one first.
-inline Tensor joined(Tensors parts, std::int64_t axis) {
-    std::ranges::reverse(parts);
-    return cat(std::move(parts), axis);
-}
-
-inline void add_shapes(std::vector<Case>& all) {
+void add_shapes(std::vector<Case>& all) {
     const Shape whole{3, 5, 7};
     const auto add = [&](const std::string& name, const Shape& from, const Shape& to,
                          std::function<Tensor(const Tensor&)> call, std::function<Place(const Dims&)> place_of) {
@@ -227,9 +198,7 @@ inline void add_shapes(std::vector<Case>& all) {
         });
 }
 
-inline std::int64_t whole_number(double x) { return static_cast<std::int64_t>(x); }
-
-inline void add_indices(std::vector<Case>& all) {
+void add_indices(std::vector<Case>& all) {
     // x (3, 5, 7), index (2, 4, 7) along axis 1.
     const Shape from{3, 5, 7}, taken{2, 4, 7};
     const Input x{from}, index{taken, 0, 5, Kind::label}, src{{2, 4, 7}};
@@ -526,34 +495,7 @@ inline void add_indices(std::vector<Case>& all) {
                    .waits = true});
 }
 
-/// Along axis 1 of (3, 5, 7): from the five elements to as many, or to one.
-inline Case along(const std::string& name, std::function<Tensor(const Tensor&)> call,
-                  std::function<Values(const Values&)> line, bool differentiable = true, double terms = 5) {
-    return {.name = name,
-            .inputs = {{{3, 5, 7}}},
-            .call = [call = std::move(call)](const Tensors& in) { return call(in[0]); },
-            .reference =
-                [line = std::move(line)](const Columns& in, DType) {
-                    const Shape from{3, 5, 7};
-                    const auto of = [&](std::int64_t i, std::int64_t k) {
-                        Values column;
-                        for (std::int64_t j = 0; j < 5; ++j) column.push_back(element(in[0], from, {i, j, k}));
-                        return line(column);
-                    };
-                    const auto size = static_cast<std::int64_t>(of(0, 0).size());
-                    return table({3, size, 7},
-                                 [&](const Dims& at) { return of(at[0], at[2])[static_cast<std::size_t>(at[1])]; });
-                },
-            .differentiable = differentiable,
-            .terms = terms};
-}
-
-inline Values in_order(Values x) {
-    std::ranges::sort(x);
-    return x;
-}
-
-inline void add_lines(std::vector<Case>& all) {
+void add_lines(std::vector<Case>& all) {
     const auto fold = [](const std::function<double(double, double)>& join) {
         return [join](const Values& x) {
             Values out{x[0]};
@@ -739,7 +681,9 @@ inline void add_lines(std::vector<Case>& all) {
                        .brief = true});
 }
 
-inline std::vector<Case> index_catalogue() {
+}  // namespace
+
+std::vector<Case> index_catalogue() {
     std::vector<Case> all;
     add_shapes(all);
     add_indices(all);
