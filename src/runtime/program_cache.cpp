@@ -289,7 +289,7 @@ bool ProgramCache::build_with_own_builtins(const KernelSpec& spec, const std::st
     }
     program = cl::Program(device_.context, kernel_source("builtins.clh") + source);
     try {
-        detail::build(program, device_, std::string(kBuildOptions) + " -w -D _OPENCL_H_");
+        detail::build(program, device_, fmt::format("{} -w -D _OPENCL_H_", kBuildOptions));
         return true;
     } catch (const cl::Error& error) {
         // Programs built with and without it may differ in the last bits, so a lack of memory must not change the

@@ -134,8 +134,9 @@ elseif(HOW STREQUAL "pkg_config")
     endif()
 
 elseif(HOW STREQUAL "subdirectory")
-    # The build folder is kept, so that a second run compiles only changes.
-    build_with_cmake(${build} -DDECLIVITY_SOURCE_DIR=${SOURCE} -DBUILD_SHARED_LIBS=ON -DDECLIVITY_BUILD_BOTH=ON)
+    # The build folder is kept, so that a second run compiles only changes. Precompiled headers halve the time.
+    build_with_cmake(${build} -DDECLIVITY_SOURCE_DIR=${SOURCE} -DBUILD_SHARED_LIBS=ON -DDECLIVITY_BUILD_BOTH=ON
+                     -DDECLIVITY_PRECOMPILED_HEADERS=ON)
     check(${build}/consumer TRUE)
     check(${build}/consumer_static FALSE)
 

@@ -18,7 +18,7 @@
 #include <tests/support/gradient_check.hpp>
 #include <tests/support/skip.hpp>
 #include <tests/support/values.hpp>
-#include <tests/tensor/catalogue_cases.hpp>
+#include <tests/tensor/catalogue/cases.hpp>
 #include <tests/tensor/declared_functions.hpp>
 
 using namespace declivity;

@@ -23,7 +23,7 @@
 #include <doctest/doctest.h>
 #include <tests/support/devices.hpp>
 #include <tests/support/paths.hpp>
-#include <tests/tensor/catalogue_cases.hpp>
+#include <tests/tensor/catalogue/cases.hpp>
 #include <tests/tensor/declared_functions.hpp>
 
 using namespace declivity;

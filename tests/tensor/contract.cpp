@@ -20,7 +20,7 @@
 #include <tests/support/devices.hpp>
 #include <tests/support/skip.hpp>
 #include <tests/support/values.hpp>
-#include <tests/tensor/catalogue_cases.hpp>
+#include <tests/tensor/catalogue/cases.hpp>
 
 #include "ops/engine/fusion.hpp"
 #include "ops/engine/lazy_array.hpp"

@@ -14,7 +14,7 @@
 #include <doctest/doctest.h>
 #include <tests/support/devices.hpp>
 #include <tests/support/values.hpp>
-#include <tests/tensor/catalogue_cases.hpp>
+#include <tests/tensor/catalogue/cases.hpp>
 
 using namespace declivity;
 using namespace declivity::test;

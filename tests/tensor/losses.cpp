@@ -18,7 +18,7 @@
 #include <tests/support/gradient_check.hpp>
 #include <tests/support/skip.hpp>
 #include <tests/support/values.hpp>
-#include <tests/tensor/catalogue_losses.hpp>
+#include <tests/tensor/catalogue/references.hpp>
 
 using namespace declivity;
 using namespace declivity::test;

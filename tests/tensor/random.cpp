@@ -20,7 +20,7 @@
 #include <tests/support/statistics.hpp>
 #include <tests/support/strided.hpp>
 #include <tests/support/values.hpp>
-#include <tests/tensor/catalogue_cases.hpp>
+#include <tests/tensor/catalogue/cases.hpp>
 
 #include "ops/support/work_split.hpp"
 

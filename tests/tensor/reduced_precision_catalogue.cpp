@@ -12,7 +12,7 @@
 #include <doctest/doctest.h>
 #include <tests/support/devices.hpp>
 #include <tests/support/values.hpp>
-#include <tests/tensor/catalogue_cases.hpp>
+#include <tests/tensor/catalogue/cases.hpp>
 
 #include "ops/engine/fusion.hpp"
 

@@ -17,7 +17,7 @@
 #include <doctest/doctest.h>
 #include <tests/support/devices.hpp>
 #include <tests/support/values.hpp>
-#include <tests/tensor/catalogue_resize.hpp>
+#include <tests/tensor/catalogue/references.hpp>
 
 #include "ops/support/work_split.hpp"
 #include "tensor/decomposition.hpp"

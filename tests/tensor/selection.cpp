@@ -16,7 +16,7 @@
 #include <tests/support/skip.hpp>
 #include <tests/support/strided.hpp>
 #include <tests/support/values.hpp>
-#include <tests/tensor/catalogue_case.hpp>
+#include <tests/tensor/catalogue/case.hpp>
 
 using namespace declivity;
 using namespace declivity::test;

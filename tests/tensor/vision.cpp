@@ -13,7 +13,7 @@
 #include <doctest/doctest.h>
 #include <tests/support/devices.hpp>
 #include <tests/support/values.hpp>
-#include <tests/tensor/catalogue_vision.hpp>
+#include <tests/tensor/catalogue/references.hpp>
 
 #include "ops/support/work_split.hpp"
 

@@ -1,15 +1,19 @@
-// Cases of functions with random numbers.
-#pragma once
+// Cases of functions that draw random numbers.
+#include <cmath>
+#include <cstddef>
+#include <optional>
+#include <vector>
 
 #include <declivity/tensor/creation.hpp>
 #include <declivity/tensor/functions.hpp>
-#include <tests/tensor/catalogue_case.hpp>
+#include <tests/tensor/catalogue/case.hpp>
+#include <tests/tensor/catalogue/parts.hpp>
 
 namespace declivity::test::catalogue {
 
-inline void add_random_cases(std::vector<Case>& all) {
+void add_random_cases(std::vector<Case>& all) {
     using Call = Tensor (*)(const Tensor&, double, const std::optional<Generator>&);
-    // The mask: `drawn` numbers, each for the elements of one index of the leading axes.
+    // What is kept: `drawn` numbers, each for the elements of one place of the leading axes.
     const auto add = [&](const char* name, Call call, const Shape& shape, const Shape& drawn, bool brief,
                          double (*value)(double x, bool kept)) {
         all.push_back({.name = name,

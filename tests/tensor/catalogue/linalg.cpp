@@ -1,7 +1,5 @@
-// Linear algebra as cases of the catalogue. Results that are not unique, such as the sign of an eigenvector, are
-// normalised.
-#pragma once
-
+// Linear algebra as cases of the catalogue. Results that are not determined, such as the sign of an eigenvector, are
+// brought into what is.
 #include <algorithm>
 #include <cmath>
 #include <limits>
@@ -12,12 +10,14 @@
 #include <declivity/tensor/creation.hpp>
 #include <declivity/tensor/functions.hpp>
 #include <declivity/tensor/functions/linalg.hpp>
-#include <tests/tensor/catalogue_grids.hpp>
-#include <tests/tensor/catalogue_products.hpp>
+#include <tests/tensor/catalogue/case.hpp>
+#include <tests/tensor/catalogue/grids.hpp>
+#include <tests/tensor/catalogue/parts.hpp>
 
 namespace declivity::test::catalogue {
+namespace {
 
-inline void add_factorisations(std::vector<Case>& all) {
+void add_factorisations(std::vector<Case>& all) {
     const Shape shape{2, 4, 4};
     all.push_back(of_matrices(
         "linalg::cholesky", shape, [](const Tensor& x) { return linalg::cholesky(positive(x)); },
@@ -115,7 +115,7 @@ inline void add_factorisations(std::vector<Case>& all) {
                 return upper(turned(q) * x).of;
             }));
     }
-    // exp(A) of the symmetric A given by one triangle.
+    // exp(A) of the symmetric A that one triangle tells.
     for (const char* uplo : {"L", "U"}) {
         all.push_back(of_matrices(
             "linalg::eigh", shape,
@@ -144,7 +144,7 @@ inline void add_factorisations(std::vector<Case>& all) {
     }
 }
 
-inline void add_equations(std::vector<Case>& all) {
+void add_equations(std::vector<Case>& all) {
     for (const bool upper_one : {false, true})
         for (const bool left : {false, true})
             for (const bool unit : {false, true})
@@ -226,10 +226,10 @@ inline void add_equations(std::vector<Case>& all) {
         },
         [](const Grid&) { return Values{2}; }));
     all.back().differentiable = false;
-    all.back().halves = false;  // rounded to f16, the product has full rank
+    all.back().halves = false;  // rounded to f16, the product is of full rank
 }
 
-inline void add_determinants(std::vector<Case>& all) {
+void add_determinants(std::vector<Case>& all) {
     all.push_back(of_matrices(
         "linalg::det", {2, 4, 4}, [](const Tensor& x) { return linalg::det(x); },
         [](const Grid& x) { return Values{inverted(x).second}; }, false));
@@ -263,7 +263,7 @@ inline void add_determinants(std::vector<Case>& all) {
         }));
 }
 
-inline void add_norms(std::vector<Case>& all) {
+void add_norms(std::vector<Case>& all) {
     const auto add = [&](const linalg::NormOrder& order, const GridFunction& reference) {
         all.push_back(of_matrices(
             "linalg::matrix_norm", {2, 3, 4}, [order](const Tensor& x) { return linalg::matrix_norm(x, order); },
@@ -325,7 +325,9 @@ inline void add_norms(std::vector<Case>& all) {
         }));
 }
 
-inline std::vector<Case> linalg_catalogue() {
+}  // namespace
+
+std::vector<Case> linalg_catalogue() {
     std::vector<Case> all;
     add_products(all);
     add_factorisations(all);

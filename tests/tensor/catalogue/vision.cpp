@@ -1,79 +1,36 @@
 // Functions of detectors as cases of the catalogue.
-#pragma once
 
-#include <tests/tensor/catalogue_resize.hpp>
+#include <algorithm>
+#include <cmath>
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <numeric>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include <declivity/tensor/functions.hpp>
+#include <declivity/tensor/functions/vision.hpp>
+#include <tests/tensor/catalogue/case.hpp>
+#include <tests/tensor/catalogue/parts.hpp>
+#include <tests/tensor/catalogue/references.hpp>
+#include <tests/tensor/catalogue/shared.hpp>
 
 namespace declivity::test::catalogue {
-
-/// roi_align of one box (x1, y1, x2, y2) and one plane (H, W), as published.
-inline double aligned_bin(const double* plane, std::int64_t h, std::int64_t w, const double* box, std::int64_t p,
-                          std::int64_t q, Size2 bins, const RoiAlignOptions& options) {
-    const double offset = options.aligned ? 0.5 : 0;
-    const auto corner = [&](int i) { return box[i] * options.spatial_scale - offset; };
-    double height = corner(3) - corner(1), width = corner(2) - corner(0);
-    if (!options.aligned) height = std::max(height, 1.0), width = std::max(width, 1.0);
-    const double bin_h = height / static_cast<double>(bins[0]), bin_w = width / static_cast<double>(bins[1]);
-    const auto count = [&](double bin) {
-        return options.sampling_ratio > 0 ? options.sampling_ratio : static_cast<std::int64_t>(std::ceil(bin));
-    };
-    const std::int64_t rows = count(bin_h), columns = count(bin_w);
-    double total = 0, largest = -1e300;
-    for (std::int64_t i = 0; i < rows; ++i)
-        for (std::int64_t j = 0; j < columns; ++j) {
-            double y = corner(1) + static_cast<double>(p) * bin_h +
-                       (static_cast<double>(i) + 0.5) * bin_h / static_cast<double>(rows);
-            double x = corner(0) + static_cast<double>(q) * bin_w +
-                       (static_cast<double>(j) + 0.5) * bin_w / static_cast<double>(columns);
-            const bool outside = y < -1 || y > static_cast<double>(h) || x < -1 || x > static_cast<double>(w);
-            y = std::clamp(y, 0.0, static_cast<double>(h - 1)), x = std::clamp(x, 0.0, static_cast<double>(w - 1));
-            double sample = 0;
-            for (const auto& [at_y, of_y] : filtered(h, y, triangle))
-                for (const auto& [at_x, of_x] : filtered(w, x, triangle)) {
-                    const double one = outside ? 0 : of_y * of_x * plane[at_y * w + at_x];
-                    sample += one;
-                    largest = std::max(largest, one);
-                }
-            // Neighbours of weight 0 count as 0.
-            if (outside || y == std::floor(y) || x == std::floor(x)) largest = std::max(largest, 0.0);
-            total += sample;
-        }
-    if (options.mode == "max") return rows * columns == 0 ? 0 : largest;
-    return total / static_cast<double>(std::max<std::int64_t>(1, rows * columns));
-}
-
-inline double pooled_bin(const double* plane, std::int64_t h, std::int64_t w, const double* box, std::int64_t p,
-                         std::int64_t q, Size2 bins, double scale) {
-    const auto corner = [&](int i) { return std::round(box[i] * scale); };
-    const double height = std::max(corner(3) - corner(1) + 1, 1.0) / static_cast<double>(bins[0]);
-    const double width = std::max(corner(2) - corner(0) + 1, 1.0) / static_cast<double>(bins[1]);
-    const auto end = [](double at, std::int64_t size) {
-        return static_cast<std::int64_t>(std::clamp(at, 0.0, static_cast<double>(size)));
-    };
-    const auto i = static_cast<double>(p), j = static_cast<double>(q);
-    double largest = 0;
-    bool any = false;
-    for (std::int64_t y = end(std::floor(i * height) + corner(1), h);
-         y < end(std::ceil((i + 1) * height) + corner(1), h); ++y)
-        for (std::int64_t x = end(std::floor(j * width) + corner(0), w);
-             x < end(std::ceil((j + 1) * width) + corner(0), w); ++x) {
-            largest = any ? std::max(largest, plane[y * w + x]) : plane[y * w + x];
-            any = true;
-        }
-    return largest;
-}
+namespace {
 
 /// x (2, 2, 6, 5), boxes (3, 4) from corners and sizes that the call adds, images (3).
-inline Case region_case(const std::string& name, Size2 bins,
-                        std::function<Tensor(const Tensor&, const Tensor&, const Tensor&)> call,
-                        std::function<double(const double*, const double*, std::int64_t, std::int64_t)> bin,
-                        bool waits) {
+Case region_case(const std::string& name, Size2 bins,
+                 std::function<Tensor(const Tensor&, const Tensor&, const Tensor&)> call,
+                 std::function<double(const double*, const double*, std::int64_t, std::int64_t)> bin, bool waits) {
     const Shape x{2, 2, 6, 5};
     return {.name = name,
             .inputs = {{x}, {{3, 4}, -1, 7, Kind::constant}, {{3}, 0, 2, Kind::label}},
             .call =
                 [call = std::move(call)](const Tensors& in) {
                     if (!in[1].defined()) return call(in[0], in[1], in[2]);
-                    // The second corner after the first.
+                    // The second corner behind the first.
                     const Tensor boxes = concat({slice(in[1], -1, 0, 2) * 0.5, slice(in[1], -1, 2, 4)}, -1);
                     return call(in[0], boxes, in[2]);
                 },
@@ -92,7 +49,7 @@ inline Case region_case(const std::string& name, Size2 bins,
             .brief = true};
 }
 
-inline Case roi_align_case(Size2 bins, const RoiAlignOptions& options) {
+Case roi_align_case(Size2 bins, const RoiAlignOptions& options) {
     return region_case(
         "roi_align", bins,
         [=](const Tensor& x, const Tensor& boxes, const Tensor& images) {
@@ -104,7 +61,7 @@ inline Case roi_align_case(Size2 bins, const RoiAlignOptions& options) {
         options.sampling_ratio <= 0);
 }
 
-inline Case roi_pool_case(Size2 bins, double scale) {
+Case roi_pool_case(Size2 bins, double scale) {
     return region_case(
         "roi_pool", bins,
         [=](const Tensor& x, const Tensor& boxes, const Tensor& images) {
@@ -117,8 +74,8 @@ inline Case roi_pool_case(Size2 bins, double scale) {
 }
 
 /// @param offset_groups,masked how x (2, 4, H, W) is read; weight (4, 4 / groups, R, S)
-inline Case deform_case(const Shape& x, Size2 window, std::int64_t groups, std::int64_t offset_groups, bool masked,
-                        const DeformConv2dOptions& options) {
+Case deform_case(const Shape& x, Size2 window, std::int64_t groups, std::int64_t offset_groups, bool masked,
+                 const DeformConv2dOptions& options) {
     const std::int64_t r = window[0], s = window[1], n = x[0], channels = x[1], each = channels / groups;
     const auto outs = [&](std::size_t i) {
         const std::int64_t reach = options.dilation[i] * (window[i] - 1) + 1;
@@ -169,9 +126,65 @@ inline Case deform_case(const Shape& x, Size2 window, std::int64_t groups, std::
             .brief = true};
 }
 
-/// The boxes kept by non-maximum suppression, by its definition.
-/// @param classes empty: all are of one class
-inline Values staying(const Values& boxes, const Values& scores, const Values& classes, double threshold) {
+}  // namespace
+
+double aligned_bin(const double* plane, std::int64_t h, std::int64_t w, const double* box, std::int64_t p,
+                   std::int64_t q, Size2 bins, const RoiAlignOptions& options) {
+    const double offset = options.aligned ? 0.5 : 0;
+    const auto corner = [&](int i) { return box[i] * options.spatial_scale - offset; };
+    double height = corner(3) - corner(1), width = corner(2) - corner(0);
+    if (!options.aligned) height = std::max(height, 1.0), width = std::max(width, 1.0);
+    const double bin_h = height / static_cast<double>(bins[0]), bin_w = width / static_cast<double>(bins[1]);
+    const auto count = [&](double bin) {
+        return options.sampling_ratio > 0 ? options.sampling_ratio : static_cast<std::int64_t>(std::ceil(bin));
+    };
+    const std::int64_t rows = count(bin_h), columns = count(bin_w);
+    double total = 0, largest = -1e300;
+    for (std::int64_t i = 0; i < rows; ++i)
+        for (std::int64_t j = 0; j < columns; ++j) {
+            double y = corner(1) + static_cast<double>(p) * bin_h +
+                       (static_cast<double>(i) + 0.5) * bin_h / static_cast<double>(rows);
+            double x = corner(0) + static_cast<double>(q) * bin_w +
+                       (static_cast<double>(j) + 0.5) * bin_w / static_cast<double>(columns);
+            const bool outside = y < -1 || y > static_cast<double>(h) || x < -1 || x > static_cast<double>(w);
+            y = std::clamp(y, 0.0, static_cast<double>(h - 1)), x = std::clamp(x, 0.0, static_cast<double>(w - 1));
+            double sample = 0;
+            for (const auto& [at_y, of_y] : filtered(h, y, triangle))
+                for (const auto& [at_x, of_x] : filtered(w, x, triangle)) {
+                    const double one = outside ? 0 : of_y * of_x * plane[at_y * w + at_x];
+                    sample += one;
+                    largest = std::max(largest, one);
+                }
+            // Neighbours of weight 0 count as 0.
+            if (outside || y == std::floor(y) || x == std::floor(x)) largest = std::max(largest, 0.0);
+            total += sample;
+        }
+    if (options.mode == "max") return rows * columns == 0 ? 0 : largest;
+    return total / static_cast<double>(std::max<std::int64_t>(1, rows * columns));
+}
+
+double pooled_bin(const double* plane, std::int64_t h, std::int64_t w, const double* box, std::int64_t p,
+                  std::int64_t q, Size2 bins, double scale) {
+    const auto corner = [&](int i) { return std::round(box[i] * scale); };
+    const double height = std::max(corner(3) - corner(1) + 1, 1.0) / static_cast<double>(bins[0]);
+    const double width = std::max(corner(2) - corner(0) + 1, 1.0) / static_cast<double>(bins[1]);
+    const auto end = [](double at, std::int64_t size) {
+        return static_cast<std::int64_t>(std::clamp(at, 0.0, static_cast<double>(size)));
+    };
+    const auto i = static_cast<double>(p), j = static_cast<double>(q);
+    double largest = 0;
+    bool any = false;
+    for (std::int64_t y = end(std::floor(i * height) + corner(1), h);
+         y < end(std::ceil((i + 1) * height) + corner(1), h); ++y)
+        for (std::int64_t x = end(std::floor(j * width) + corner(0), w);
+             x < end(std::ceil((j + 1) * width) + corner(0), w); ++x) {
+            largest = any ? std::max(largest, plane[y * w + x]) : plane[y * w + x];
+            any = true;
+        }
+    return largest;
+}
+
+Values staying(const Values& boxes, const Values& scores, const Values& classes, double threshold) {
     std::vector<std::size_t> order(scores.size());
     std::iota(order.begin(), order.end(), 0);
     std::ranges::stable_sort(order, std::greater<>(), [&](std::size_t i) { return scores[i]; });
@@ -191,15 +204,15 @@ inline Values staying(const Values& boxes, const Values& scores, const Values& c
     return stay;
 }
 
-/// Corners from corners and sizes.
-inline Values with_corners(const Values& boxes) {
+Values with_corners(const Values& boxes) {
     Values out = boxes;
     for (std::size_t i = 0; i < out.size(); i += 4) out[i + 2] += out[i], out[i + 3] += out[i + 1];
     return out;
 }
-inline Tensor with_corners(const Tensor& boxes) { return boxes.defined() ? box_convert(boxes, "xywh", "xyxy") : boxes; }
 
-inline std::vector<Case> vision_catalogue() {
+Tensor with_corners(const Tensor& boxes) { return boxes.defined() ? box_convert(boxes, "xywh", "xyxy") : boxes; }
+
+std::vector<Case> vision_catalogue() {
     std::vector<Case> all;
     all.push_back(roi_align_case({2, 3}, {.spatial_scale = 0.75, .sampling_ratio = 2}));
     all.back().brief = false;

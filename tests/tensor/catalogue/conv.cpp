@@ -1,6 +1,4 @@
 // Convolutions, windows and padding of any number of spatial axes as cases of the catalogue.
-#pragma once
-
 #include <algorithm>
 #include <cmath>
 #include <functional>
@@ -10,32 +8,16 @@
 
 #include <declivity/tensor/creation.hpp>
 #include <declivity/tensor/functions.hpp>
-#include <tests/tensor/catalogue_case.hpp>
-#include <tests/tensor/catalogue_index.hpp>
+#include <tests/tensor/catalogue/case.hpp>
+#include <tests/tensor/catalogue/parts.hpp>
+#include <tests/tensor/catalogue/shared.hpp>
 
 namespace declivity::test::catalogue {
+namespace {
 
-/// Geometry of windows, a number for each spatial axis.
-struct Windows {
-    Dims kernel, stride, padding, dilation;
-};
-
-/// The index in x (N, C, spatial...) of element `tap` of window `at`, and whether it is inside.
-inline std::pair<Place, bool> place_in_window(const Windows& windows, const Shape& from, const Dims& at,
-                                              const Dims& tap, std::int64_t channel) {
-    Place place{at[0], channel};
-    bool inside = true;
-    for (int axis = 0; axis < windows.kernel.rank(); ++axis) {
-        place.push_back(at[2 + axis] * windows.stride[axis] - windows.padding[axis] +
-                        tap[axis] * windows.dilation[axis]);
-        inside = inside && place.back() >= 0 && place.back() < from[2 + axis];
-    }
-    return {place, inside};
-}
-
-/// x, weight and an optional bias.
-inline Values convolved(const Columns& in, const Shape& from, const Shape& filter, const Shape& out,
-                        const Windows& windows, std::int64_t groups) {
+/// x, weight and, where there is one, a bias.
+Values convolved(const Columns& in, const Shape& from, const Shape& filter, const Shape& out, const Windows& windows,
+                 std::int64_t groups) {
     return table(out, [&](const Dims& at) {
         double sum = in.size() > 2 ? in[2][static_cast<std::size_t>(at[1])] : 0;
         for (std::int64_t c = 0; c < filter[1]; ++c)
@@ -50,9 +32,9 @@ inline Values convolved(const Columns& in, const Shape& from, const Shape& filte
     });
 }
 
-/// Each element of x is added to the window of the result at its position.
-inline Values transposed(const Columns& in, const Shape& from, const Shape& filter, const Shape& out,
-                         const Windows& windows, std::int64_t groups) {
+/// Each element of x goes to the window of the result at its place.
+Values transposed(const Columns& in, const Shape& from, const Shape& filter, const Shape& out, const Windows& windows,
+                  std::int64_t groups) {
     Values sums(static_cast<std::size_t>(out.numel()), 0);
     const auto number = [&](const Place& place) {
         std::int64_t at = 0;
@@ -77,7 +59,9 @@ inline Values transposed(const Columns& in, const Shape& from, const Shape& filt
     return sums;
 }
 
-inline void add_convolutions(std::vector<Case>& all) {
+}  // namespace
+
+void add_convolutions(std::vector<Case>& all) {
     const auto add = [&](const std::string& name, std::vector<Input> inputs, std::function<Tensor(const Tensors&)> call,
                          std::function<Values(const Columns&)> reference, bool brief) {
         all.push_back(
@@ -162,7 +146,7 @@ inline void add_convolutions(std::vector<Case>& all) {
          });
 }
 
-inline void add_windows(std::vector<Case>& all) {
+void add_windows(std::vector<Case>& all) {
     const auto add = [&](const std::string& name, const Shape& from, const Shape& to,
                          std::function<Tensor(const Tensor&)> call, std::function<Place(const Dims&)> place_of,
                          bool brief = true) {

@@ -1,6 +1,4 @@
 // Functions of shapes, indices, order and scans as cases of the catalogue.
-#pragma once
-
 #include <algorithm>
 #include <cmath>
 #include <functional>
@@ -12,41 +10,14 @@
 #include <vector>
 
 #include <declivity/tensor/functions.hpp>
-#include <tests/tensor/catalogue_case.hpp>
+#include <tests/tensor/catalogue/case.hpp>
+#include <tests/tensor/catalogue/parts.hpp>
+#include <tests/tensor/catalogue/shared.hpp>
 
 namespace declivity::test::catalogue {
+namespace {
 
-using Place = std::vector<std::int64_t>;
-
-inline double element(const Values& x, const Shape& shape, const Place& at) {
-    std::int64_t out = 0;
-    for (int axis = 0; axis < shape.rank(); ++axis) out = out * shape[axis] + at[static_cast<std::size_t>(axis)];
-    return x[static_cast<std::size_t>(out)];
-}
-
-/// Each element of the result is one of x, or 0 without an index.
-inline Case moved(const std::string& name, const Shape& from, const Shape& to,
-                  std::function<Tensor(const Tensor&)> call, std::function<Place(const Dims&)> place_of) {
-    return {.name = name,
-            .inputs = {{from}},
-            .call = [call = std::move(call)](const Tensors& in) { return call(in[0]); },
-            .reference =
-                [from, to, place_of = std::move(place_of)](const Columns& in, DType) {
-                    return table(to, [&](const Dims& at) {
-                        const Place place = place_of(at);
-                        return place.empty() && from.rank() > 0 ? 0.0 : element(in[0], from, place);
-                    });
-                },
-            .brief = true};
-}
-
-/// Parts concatenated, the last one first.
-inline Tensor joined(Tensors parts, std::int64_t axis) {
-    std::ranges::reverse(parts);
-    return cat(std::move(parts), axis);
-}
-
-inline void add_shapes(std::vector<Case>& all) {
+void add_shapes(std::vector<Case>& all) {
     const Shape whole{3, 5, 7};
     const auto add = [&](const std::string& name, const Shape& from, const Shape& to,
                          std::function<Tensor(const Tensor&)> call, std::function<Place(const Dims&)> place_of) {
@@ -227,9 +198,7 @@ inline void add_shapes(std::vector<Case>& all) {
         });
 }
 
-inline std::int64_t whole_number(double x) { return static_cast<std::int64_t>(x); }
-
-inline void add_indices(std::vector<Case>& all) {
+void add_indices(std::vector<Case>& all) {
     // x (3, 5, 7), index (2, 4, 7) along axis 1.
     const Shape from{3, 5, 7}, taken{2, 4, 7};
     const Input x{from}, index{taken, 0, 5, Kind::label}, src{{2, 4, 7}};
@@ -255,7 +224,7 @@ inline void add_indices(std::vector<Case>& all) {
                      return element(in[0], from, {at[0], whole_number(in[1][static_cast<std::size_t>(at[1])]), at[2]});
                  });
              }});
-    // The values scattered to an index, in order.
+    // What goes to a place, in order.
     const auto scattered = [=](const std::function<void(double&, double, int)>& join) {
         return [=](const Columns& in, DType) {
             Values out = in[0];
@@ -291,7 +260,7 @@ inline void add_indices(std::vector<Case>& all) {
              to = before == 0 ? value : (to * before + value) / (before + 1);
          }),
          .terms = 4});
-    // Indices (4) along axis 1.
+    // Numbers (4) along axis 1.
     const Input numbers{{4}, 0, 5, Kind::label}, rows{{3, 4, 7}};
     const auto number = [](const Columns& in, std::int64_t i) {
         return whole_number(in[1][static_cast<std::size_t>(i)]);
@@ -324,7 +293,7 @@ inline void add_indices(std::vector<Case>& all) {
                    .inputs = {x, numbers, rows},
                    .call = [](const Tensors& in) { return index_copy(in[0], 1, in[1], in[2]); },
                    .reference = by_number([](double& to, double value) { to = value; })});
-    // Indices from 0 to 4, all of which occur several times.
+    // Numbers from 0 to 4, of which all come several times.
     const Input few{{6, 7}, 0, 5, Kind::label};
     all.push_back({.name = "unique",
                    .inputs = {few},
@@ -527,34 +496,7 @@ inline void add_indices(std::vector<Case>& all) {
                    .waits = true});
 }
 
-/// Along axis 1 of (3, 5, 7): from the five elements to five, or to one.
-inline Case along(const std::string& name, std::function<Tensor(const Tensor&)> call,
-                  std::function<Values(const Values&)> line, bool differentiable = true, double terms = 5) {
-    return {.name = name,
-            .inputs = {{{3, 5, 7}}},
-            .call = [call = std::move(call)](const Tensors& in) { return call(in[0]); },
-            .reference =
-                [line = std::move(line)](const Columns& in, DType) {
-                    const Shape from{3, 5, 7};
-                    const auto of = [&](std::int64_t i, std::int64_t k) {
-                        Values column;
-                        for (std::int64_t j = 0; j < 5; ++j) column.push_back(element(in[0], from, {i, j, k}));
-                        return line(column);
-                    };
-                    const auto size = static_cast<std::int64_t>(of(0, 0).size());
-                    return table({3, size, 7},
-                                 [&](const Dims& at) { return of(at[0], at[2])[static_cast<std::size_t>(at[1])]; });
-                },
-            .differentiable = differentiable,
-            .terms = terms};
-}
-
-inline Values in_order(Values x) {
-    std::ranges::sort(x);
-    return x;
-}
-
-inline void add_lines(std::vector<Case>& all) {
+void add_lines(std::vector<Case>& all) {
     const auto fold = [](const std::function<double(double, double)>& join) {
         return [join](const Values& x) {
             Values out{x[0]};
@@ -662,7 +604,7 @@ inline void add_lines(std::vector<Case>& all) {
             out.push_back(static_cast<double>(std::ranges::lower_bound(in[1], value) - in[1].begin()));
         return out;
     };
-    // Boundaries are sorted by the call.
+    // Boundaries are put into order by the call.
     for (const bool buckets : {false, true})
         all.push_back({.name = buckets ? "bucketize" : "searchsorted",
                        .inputs = {{{3, 5, 7}, -2, 2, Kind::constant}, {{9}, -2, 2, Kind::constant}},
@@ -725,7 +667,7 @@ inline void add_lines(std::vector<Case>& all) {
                            return out;
                        },
                    .differentiable = false,
-                   .optional = 1,  // cumsum has its own errors
+                   .optional = 1,  // what cumsum refuses is its own
                    .halves = false});
     for (const bool low : {true, false})
         all.push_back({.name = low ? "clamp_min" : "clamp_max",
@@ -740,7 +682,9 @@ inline void add_lines(std::vector<Case>& all) {
                        .brief = true});
 }
 
-inline std::vector<Case> index_catalogue() {
+}  // namespace
+
+std::vector<Case> index_catalogue() {
     std::vector<Case> all;
     add_shapes(all);
     add_indices(all);

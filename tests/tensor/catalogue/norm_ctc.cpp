@@ -1,6 +1,4 @@
-// Normalisation, embeddings, pairwise distances and CTC loss as cases of the catalogue.
-#pragma once
-
+// Normalisation, embeddings, distances of pairs and the loss of sequences as cases of the catalogue.
 #include <algorithm>
 #include <cmath>
 #include <functional>
@@ -11,13 +9,15 @@
 
 #include <declivity/tensor/creation.hpp>
 #include <declivity/tensor/functions.hpp>
-#include <tests/tensor/catalogue_case.hpp>
-#include <tests/tensor/catalogue_losses.hpp>
+#include <tests/tensor/catalogue/case.hpp>
+#include <tests/tensor/catalogue/parts.hpp>
+#include <tests/tensor/catalogue/shared.hpp>
 
 namespace declivity::test::catalogue {
+namespace {
 
-/// x (N, C, L) normalised over groups of channels, times weight, plus an optional bias (C).
-inline Values group_norm_reference(const Shape& shape, std::int64_t groups, const Columns& in, double eps) {
+/// x (N, C, L) normalised over groups of channels, times weight, plus bias (C), which may be empty.
+Values group_norm_reference(const Shape& shape, std::int64_t groups, const Columns& in, double eps) {
     const std::int64_t each = shape[1] / groups;
     return table(shape, [&](const Dims& at) {
         const std::int64_t first = at[1] / each * each;
@@ -34,7 +34,7 @@ inline Values group_norm_reference(const Shape& shape, std::int64_t groups, cons
     });
 }
 
-inline void add_group_norms(std::vector<Case>& all) {
+void add_group_norms(std::vector<Case>& all) {
     const Shape shape{2, 6, 5};
     const std::vector<Input> inputs{{shape}, {{6}}, {{6}}};
     all.push_back({.name = "group_norm",
@@ -78,7 +78,7 @@ inline void add_group_norms(std::vector<Case>& all) {
                    .brief = true});
 }
 
-inline void add_norms_of_neighbours(std::vector<Case>& all) {
+void add_norms_of_neighbours(std::vector<Case>& all) {
     const Shape shape{2, 7, 3};
     for (const std::int64_t size : {3, 4, 17})
         all.push_back({.name = "local_response_norm",
@@ -139,8 +139,8 @@ inline void add_norms_of_neighbours(std::vector<Case>& all) {
                    .terms = 8});
 }
 
-inline void add_bags(std::vector<Case>& all) {
-    // Ten indices into a table (5, 3), in bags of three and a last one, or rows of five.
+void add_bags(std::vector<Case>& all) {
+    // Ten numbers of a table (5, 3), in bags of three and a last one, or rows of five.
     const auto bag = [](BagMode mode, bool rows) {
         return [mode, rows](const Columns& in, DType) {
             const std::int64_t size = rows ? 5 : 3;
@@ -186,7 +186,7 @@ inline void add_bags(std::vector<Case>& all) {
                    .brief = true});
 }
 
-inline void add_pairs(std::vector<Case>& all) {
+void add_pairs(std::vector<Case>& all) {
     const auto distance = [](const Values& a, std::int64_t i, const Values& b, std::int64_t j, double p) {
         double sum = 0, most = 0;
         for (std::int64_t k = 0; k < 3; ++k) {
@@ -240,7 +240,7 @@ inline void add_pairs(std::vector<Case>& all) {
                    .optional = 3});
 }
 
-inline void add_weighted_losses(std::vector<Case>& all) {
+void add_weighted_losses(std::vector<Case>& all) {
     using Loss = std::function<Tensor(const Tensors&)>;
     const auto with = [&](const std::string& name, Loss call, double (*of)(double), bool by_weights) {
         Case one{.name = name,
@@ -287,10 +287,9 @@ inline void add_weighted_losses(std::vector<Case>& all) {
         }));
 }
 
-/// The probability of all paths of `steps` classes that collapse to the target without repetitions and blanks (0).
-inline double probability_of_paths(const std::function<double(std::int64_t, std::int64_t)>& log_prob,
-                                   std::int64_t classes, std::int64_t steps, const std::vector<std::int64_t>& target,
-                                   std::int64_t blank) {
+/// The probability of all paths of `steps` classes that become the target without repetitions and blanks (0).
+double probability_of_paths(const std::function<double(std::int64_t, std::int64_t)>& log_prob, std::int64_t classes,
+                            std::int64_t steps, const std::vector<std::int64_t>& target, std::int64_t blank) {
     double total = 0;
     std::vector<std::int64_t> path(static_cast<std::size_t>(steps), 0);
     for (;;) {
@@ -307,7 +306,7 @@ inline double probability_of_paths(const std::function<double(std::int64_t, std:
     }
 }
 
-inline void add_sequences(std::vector<Case>& all) {
+void add_sequences(std::vector<Case>& all) {
     // Inputs of 3, 4 and 5 steps, targets of 0, 1 and 2 labels; classes 0 to 3.
     for (const std::int64_t blank : {0, 3}) {
         const double least = blank == 0 ? 1 : 0;
@@ -342,7 +341,9 @@ inline void add_sequences(std::vector<Case>& all) {
     }
 }
 
-inline std::vector<Case> norm_ctc_catalogue() {
+}  // namespace
+
+std::vector<Case> norm_ctc_catalogue() {
     std::vector<Case> all;
     add_group_norms(all);
     add_norms_of_neighbours(all);

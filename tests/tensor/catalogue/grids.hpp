@@ -13,7 +13,7 @@
 #include <declivity/tensor/functions.hpp>
 #include <declivity/tensor/functions/linalg.hpp>
 #include <declivity/tensor/functions/products.hpp>
-#include <tests/tensor/catalogue_case.hpp>
+#include <tests/tensor/catalogue/case.hpp>
 
 namespace declivity::test::catalogue {
 

@@ -1,6 +1,4 @@
-// Fourier transforms, complex numbers and spectrograms as cases of the catalogue, with reference sums in double.
-#pragma once
-
+// Fourier transforms, complex numbers and spectrograms as cases of the catalogue, and sums in double for them.
 #include <algorithm>
 #include <cmath>
 #include <complex>
@@ -12,9 +10,11 @@
 #include <vector>
 
 #include <declivity/tensor/functions.hpp>
-#include <tests/tensor/catalogue_case.hpp>
+#include <tests/tensor/catalogue/case.hpp>
+#include <tests/tensor/catalogue/parts.hpp>
 
 namespace declivity::test::catalogue {
+namespace {
 
 using Complex = std::complex<double>;
 
@@ -23,7 +23,7 @@ struct Spectrum {
     Shape shape;
     std::vector<Complex> of;
 
-    /// From pairs, whose shape ends in 2, or from real numbers.
+    /// Of pairs, whose shape ends in 2, or of real numbers.
     static Spectrum pairs(const Values& values, Shape shape) {
         Spectrum made{.shape = {}, .of = {}};
         for (int i = 0; i + 1 < shape.rank(); ++i) made.shape.push_back(shape[i]);
@@ -48,9 +48,9 @@ struct Spectrum {
     }
 };
 
-/// Applies `change` to each line along an axis.
-inline Spectrum each_line(const Spectrum& x, int axis,
-                          const std::function<std::vector<Complex>(const std::vector<Complex>&)>& change) {
+/// Each line along an axis becomes what `change` makes of it.
+Spectrum each_line(const Spectrum& x, int axis,
+                   const std::function<std::vector<Complex>(const std::vector<Complex>&)>& change) {
     std::int64_t outer = 1, inner = 1;
     const std::int64_t n = x.shape[axis];
     for (int i = 0; i < axis; ++i) outer *= x.shape[i];
@@ -71,8 +71,8 @@ inline Spectrum each_line(const Spectrum& x, int axis,
     return y;
 }
 
-/// The defining sum, for n numbers: truncated, or zero-padded.
-inline std::vector<Complex> dft_line(std::vector<Complex> x, std::int64_t n, bool inverse, double scale) {
+/// The sum that defines it, of n numbers: cut, or with zeros behind.
+std::vector<Complex> dft_line(std::vector<Complex> x, std::int64_t n, bool inverse, double scale) {
     x.resize(static_cast<std::size_t>(n));
     std::vector<Complex> y;
     for (std::int64_t k = 0; k < n; ++k) {
@@ -86,17 +86,17 @@ inline std::vector<Complex> dft_line(std::vector<Complex> x, std::int64_t n, boo
     return y;
 }
 
-inline Spectrum dft(const Spectrum& x, int axis, std::int64_t n, bool inverse, double scale) {
+Spectrum dft(const Spectrum& x, int axis, std::int64_t n, bool inverse, double scale) {
     return each_line(x, axis, [&](const auto& line) { return dft_line(line, n, inverse, scale); });
 }
-inline Spectrum first_half(const Spectrum& x, int axis) {
+Spectrum first_half(const Spectrum& x, int axis) {
     return each_line(x, axis, [](std::vector<Complex> line) {
         line.resize(line.size() / 2 + 1);
         return line;
     });
 }
-/// n numbers whose first half is given; the imaginary parts of real ones are ignored.
-inline Spectrum whole(const Spectrum& x, int axis, std::int64_t n) {
+/// n numbers whose first half is given; imaginary parts of real ones are left out.
+Spectrum whole(const Spectrum& x, int axis, std::int64_t n) {
     return each_line(x, axis, [&](std::vector<Complex> line) {
         line.resize(static_cast<std::size_t>(n / 2 + 1));
         line[0] = line[0].real();
@@ -105,13 +105,13 @@ inline Spectrum whole(const Spectrum& x, int axis, std::int64_t n) {
         return line;
     });
 }
-inline Spectrum conjugate(Spectrum x) {
+Spectrum conjugate(Spectrum x) {
     for (Complex& complex : x.of) complex = std::conj(complex);
     return x;
 }
 
-inline Case of_x(std::string name, const Shape& shape, const std::function<Tensor(const Tensor&)>& call,
-                 const std::function<Values(const Values&)>& reference, double terms = 10) {
+Case of_x(std::string name, const Shape& shape, const std::function<Tensor(const Tensor&)>& call,
+          const std::function<Values(const Values&)>& reference, double terms = 10) {
     return {.name = std::move(name),
             .inputs = {{shape}},
             .call = [call](const Tensors& in) { return call(in[0]); },
@@ -120,7 +120,7 @@ inline Case of_x(std::string name, const Shape& shape, const std::function<Tenso
             .loose = 1e-5};
 }
 
-inline void add_transforms(std::vector<Case>& all) {
+void add_transforms(std::vector<Case>& all) {
     const Shape line{2, 6, 2}, odd{2, 5, 3, 2}, plane{2, 4, 6, 2}, real{3, 8}, real_plane{2, 4, 6};
     all.push_back(of_x(
         "fft::fft", line, [](const Tensor& x) { return fft::fft(x); },
@@ -226,7 +226,7 @@ inline void add_transforms(std::vector<Case>& all) {
     }
 }
 
-inline void add_frequencies(std::vector<Case>& all) {
+void add_frequencies(std::vector<Case>& all) {
     all.push_back(of_x(
         "fft::fftfreq", {7},
         [](const Tensor& x) {
@@ -261,7 +261,7 @@ inline void add_frequencies(std::vector<Case>& all) {
         [=](const Values& x) { return moved(x, 0, 2); }));
 }
 
-inline void add_complex(std::vector<Case>& all) {
+void add_complex(std::vector<Case>& all) {
     const Shape pairs{3, 5, 2};
     const auto two = [&](const char* name, const std::function<Tensor(const Tensor&, const Tensor&)>& call,
                          const std::function<Complex(double, double)>& reference) {
@@ -308,8 +308,8 @@ inline void add_complex(std::vector<Case>& all) {
                    .terms = 4});
 }
 
-/// Bessel function I0, by its series.
-inline double bessel(double x) {
+/// I0, by its series.
+double bessel(double x) {
     double sum = 0, term = 1;
     for (int k = 1; term > 1e-18 * sum; ++k) {
         sum += term;
@@ -318,7 +318,7 @@ inline double bessel(double x) {
     return sum;
 }
 
-inline void add_signal_windows(std::vector<Case>& all) {
+void add_signal_windows(std::vector<Case>& all) {
     using Formula = std::function<double(double turns)>;
     const auto add = [&](const char* name, const std::function<Tensor(bool, const TensorOptions&)>& call,
                          const Formula& formula) {
@@ -357,11 +357,11 @@ inline void add_signal_windows(std::vector<Case>& all) {
 }
 
 struct FrameSizes {
-    std::int64_t n_fft, hop, side;  ///< side: samples that are reflected at both ends
+    std::int64_t n_fft, hop, side;  ///< side: samples that are mirrored at both ends
 };
 
 /// Frames of a signal times a window of n_fft samples, transformed: (frames, n_fft).
-inline Spectrum framed_dft(const Values& x, const Values& window, const FrameSizes& sizes) {
+Spectrum framed_dft(const Values& x, const Values& window, const FrameSizes& sizes) {
     const auto length = static_cast<std::int64_t>(x.size());
     const auto at = [&](std::int64_t i) {
         i = i < 0 ? -i : i >= length ? 2 * (length - 1) - i : i;
@@ -375,15 +375,15 @@ inline Spectrum framed_dft(const Values& x, const Values& window, const FrameSiz
     return dft(made, 1, sizes.n_fft, false, 1);
 }
 
-/// Zero-padded on both sides.
-inline Values centred(const Values& window, std::int64_t n) {
+/// Zeros on both sides.
+Values centred(const Values& window, std::int64_t n) {
     Values out(static_cast<std::size_t>(n));
     std::ranges::copy(window, out.begin() + static_cast<std::ptrdiff_t>((out.size() - window.size()) / 2));
     return out;
 }
 
-/// Transposes (frames, numbers) to (numbers, frames).
-inline Spectrum exchanged(const Spectrum& x) {
+/// (frames, numbers) as (numbers, frames).
+Spectrum exchanged(const Spectrum& x) {
     Spectrum made{{x.shape[1], x.shape[0]}, {}};
     for (std::int64_t k = 0; k < x.shape[1]; ++k)
         for (std::int64_t t = 0; t < x.shape[0]; ++t)
@@ -391,7 +391,7 @@ inline Spectrum exchanged(const Spectrum& x) {
     return made;
 }
 
-inline void add_short_transforms(std::vector<Case>& all) {
+void add_short_transforms(std::vector<Case>& all) {
     all.push_back({.name = "stft",
                    .inputs = {{{19}}, {{6}}},
                    .call =
@@ -441,14 +441,14 @@ inline void add_short_transforms(std::vector<Case>& all) {
          .optional = 1});
 }
 
-inline Values powers_of(const Spectrum& x) {
+Values powers_of(const Spectrum& x) {
     Values out;
     for (const Complex& complex : x.of) out.push_back(std::norm(complex));
     return out;
 }
 
-/// 4 filters by HTK's formula over 9 frequencies up to 500 Hz.
-inline Values mel_filters() {
+/// Of 9 frequencies up to 500 Hz, 4 filters by HTK's formula.
+Values mel_filters() {
     Values points;
     const double last = 2595 * std::log10(1 + 500.0 / 700);
     for (int i = 0; i < 6; ++i) points.push_back(700 * (std::pow(10, last * i / 5 / 2595) - 1));
@@ -461,7 +461,7 @@ inline Values mel_filters() {
 }
 
 /// (4, 5): a signal of 40 samples, in frames of 16, 8 apart.
-inline Values mels_of(const Values& x, const Values& window) {
+Values mels_of(const Values& x, const Values& window) {
     const Values powers = powers_of(exchanged(first_half(framed_dft(x, window, {16, 8, 8}), 1))), bank = mel_filters();
     const std::int64_t frames = static_cast<std::int64_t>(powers.size()) / 9;
     return table({4, frames}, [&](const Dims& at) {
@@ -472,7 +472,7 @@ inline Values mels_of(const Values& x, const Values& window) {
     });
 }
 
-inline void add_spectrograms(std::vector<Case>& all) {
+void add_spectrograms(std::vector<Case>& all) {
     const auto mel = [](const Tensor& window) {
         return audio::MelSpectrogramOptions{
             .sample_rate = 1000, .n_mels = 4, .spectrogram = {.n_fft = 16, .window = window}};
@@ -555,7 +555,9 @@ inline void add_spectrograms(std::vector<Case>& all) {
                    .loose = 1e-5});
 }
 
-inline std::vector<Case> fft_catalogue() {
+}  // namespace
+
+std::vector<Case> fft_catalogue() {
     std::vector<Case> all;
     add_complex(all);
     add_transforms(all);

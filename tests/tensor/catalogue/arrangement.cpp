@@ -1,20 +1,21 @@
 // The functions of arrangement.hpp as cases of the catalogue.
-#pragma once
-
 #include <functional>
 #include <string>
 #include <utility>
 #include <vector>
 
 #include <declivity/tensor/functions.hpp>
-#include <tests/tensor/catalogue_index.hpp>
+#include <tests/tensor/catalogue/case.hpp>
+#include <tests/tensor/catalogue/parts.hpp>
+#include <tests/tensor/catalogue/shared.hpp>
 
 namespace declivity::test::catalogue {
+namespace {
 
-/// Each element of the result is one of two inputs, by input number and index, or 0 without an index.
-inline Case moved_from_two(const std::string& name, const Shape& a, const Shape& b, const Shape& to,
-                           std::function<Tensor(const Tensor&, const Tensor&)> call,
-                           std::function<std::pair<int, Place>(const Dims&)> place_of) {
+/// Each element of the result is one of two inputs, by number and place, or 0 where there is no place.
+Case moved_from_two(const std::string& name, const Shape& a, const Shape& b, const Shape& to,
+                    std::function<Tensor(const Tensor&, const Tensor&)> call,
+                    std::function<std::pair<int, Place>(const Dims&)> place_of) {
     return {.name = name,
             .inputs = {{a}, {b}},
             .call = [call = std::move(call)](const Tensors& in) { return call(in[0], in[1]); },
@@ -29,7 +30,7 @@ inline Case moved_from_two(const std::string& name, const Shape& a, const Shape&
             .brief = true};
 }
 
-inline void add_joined(std::vector<Case>& all) {
+void add_joined(std::vector<Case>& all) {
     using From = std::pair<int, Place>;
     all.push_back(moved_from_two(
         "hstack", {3, 5}, {3, 2}, {3, 7},
@@ -72,7 +73,7 @@ inline void add_joined(std::vector<Case>& all) {
         }));
 }
 
-inline void add_turned(std::vector<Case>& all) {
+void add_turned(std::vector<Case>& all) {
     const Shape whole{3, 5, 7};
     const auto add = [&](const std::string& name, const Shape& from, const Shape& to,
                          std::function<Tensor(const Tensor&)> call, std::function<Place(const Dims&)> place_of) {
@@ -148,7 +149,7 @@ inline void add_turned(std::vector<Case>& all) {
         });
 }
 
-inline void add_by_example(std::vector<Case>& all) {
+void add_by_example(std::vector<Case>& all) {
     const auto add = [&](const std::string& name, const Shape& from, const Shape& to,
                          Tensor (*call)(const Tensor&, const Tensor&), std::function<Place(const Dims&)> place_of) {
         Case one = moved(
@@ -192,7 +193,9 @@ inline void add_by_example(std::vector<Case>& all) {
                    .waits = true});
 }
 
-inline std::vector<Case> arrangement_catalogue() {
+}  // namespace
+
+std::vector<Case> arrangement_catalogue() {
     std::vector<Case> all;
     add_joined(all);
     add_turned(all);

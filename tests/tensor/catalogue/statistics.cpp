@@ -1,6 +1,4 @@
 // The functions of statistics.hpp as cases of the catalogue.
-#pragma once
-
 #include <algorithm>
 #include <cmath>
 #include <functional>
@@ -10,25 +8,28 @@
 
 #include <declivity/tensor/creation.hpp>
 #include <declivity/tensor/functions.hpp>
-#include <tests/tensor/catalogue_grids.hpp>
-#include <tests/tensor/catalogue_index.hpp>
+#include <tests/tensor/catalogue/case.hpp>
+#include <tests/tensor/catalogue/grids.hpp>
+#include <tests/tensor/catalogue/parts.hpp>
+#include <tests/tensor/catalogue/shared.hpp>
 
 namespace declivity::test::catalogue {
+namespace {
 
-inline double mean_of(const Values& x) {
+double mean_of(const Values& x) {
     double sum = 0;
     for (const double value : x) sum += value;
     return sum / static_cast<double>(x.size());
 }
-inline double variance_of(const Values& x, double correction) {
+double variance_of(const Values& x, double correction) {
     double sum = 0;
     for (const double value : x) sum += (value - mean_of(x)) * (value - mean_of(x));
     return sum / (static_cast<double>(x.size()) - correction);
 }
 
-inline void add_moments(std::vector<Case>& all) {
+void add_moments(std::vector<Case>& all) {
     const auto one = [](double x) { return Values{x}; };
-    // Replaces values above 1 by NaN.
+    // Where x is above 1, NaN stands in its place.
     const auto holed = [](const Tensor& x) { return x.defined() && is_floating(x.dtype()) ? where(x > 1, NAN, x) : x; };
     const auto left = [](const Values& x) {
         Values out;
@@ -67,8 +68,8 @@ inline void add_moments(std::vector<Case>& all) {
     for (Case& of : all) of.brief = true;
 }
 
-/// Covariances of rows, with observation i repeated weights[i] times, over a number of observations.
-inline Grid covariances(const Grid& x, const Values& weights, double over) {
+/// Covariances of rows, observation i as often as weights[i] say, over a number of observations.
+Grid covariances(const Grid& x, const Values& weights, double over) {
     double total = 0;
     for (const double weight : weights) total += weight;
     Values means;
@@ -86,7 +87,7 @@ inline Grid covariances(const Grid& x, const Values& weights, double over) {
     });
 }
 
-inline void add_covariances(std::vector<Case>& all) {
+void add_covariances(std::vector<Case>& all) {
     all.push_back(of_matrices(
         "cov", {3, 7}, [](const Tensor& x) { return cov(x); },
         [](const Grid& x) { return covariances(x, Values(7, 1), 6).of; }));
@@ -130,7 +131,7 @@ inline void add_covariances(std::vector<Case>& all) {
         }));
 }
 
-inline void add_differences(std::vector<Case>& all) {
+void add_differences(std::vector<Case>& all) {
     all.push_back(along(
         "diff", [](const Tensor& x) { return diff(x, 2, 1); },
         [](const Values& x) {
@@ -237,7 +238,9 @@ inline void add_differences(std::vector<Case>& all) {
                    .differentiable = false});
 }
 
-inline std::vector<Case> statistics_catalogue() {
+}  // namespace
+
+std::vector<Case> statistics_catalogue() {
     std::vector<Case> all;
     add_moments(all);
     add_covariances(all);

@@ -1,6 +1,4 @@
-// Resizing, grid sampling and region sampling as cases of the catalogue.
-#pragma once
-
+// Images of another size, at other places, and of regions, as cases of the catalogue.
 #include <algorithm>
 #include <cmath>
 #include <cstdint>
@@ -13,45 +11,27 @@
 #include <declivity/tensor/functions.hpp>
 #include <declivity/tensor/functions/resize.hpp>
 #include <declivity/tensor/functions/vision.hpp>
-#include <tests/tensor/catalogue_case.hpp>
+#include <tests/tensor/catalogue/case.hpp>
+#include <tests/tensor/catalogue/parts.hpp>
+#include <tests/tensor/catalogue/references.hpp>
+#include <tests/tensor/catalogue/shared.hpp>
 
 namespace declivity::test::catalogue {
+namespace {
 
-/// The source indices and weights of an output position.
-using Mix = std::vector<std::pair<std::int64_t, double>>;
-
-inline double triangle(double d) { return std::max(0.0, 1 - std::abs(d)); }
-/// Keys' cubic filter.
-inline double keys(double d, double a) {
+/// Keys' filter.
+double keys(double d, double a) {
     d = std::abs(d);
     if (d < 1) return (a + 2) * d * d * d - (a + 3) * d * d + 1;
     return d < 2 ? a * d * d * d - 5 * a * d * d + 8 * a * d - 4 * a : 0;
 }
 
-/// Pixels of [0, in) around `at`; those outside are clamped, or left out.
-inline Mix filtered(std::int64_t in, double at, const std::function<double(double)>& filter, double stretch = 1,
-                    bool exclude = false) {
-    Mix mix;
-    double whole = 0;
-    const auto middle = static_cast<std::int64_t>(std::floor(at));
-    const auto reach = static_cast<std::int64_t>(3 * stretch) + 2;
-    for (std::int64_t j = middle - reach; j <= middle + reach; ++j) {
-        const double weight = filter((static_cast<double>(j) - at) / stretch);
-        if (weight == 0 || (exclude && (j < 0 || j >= in))) continue;
-        mix.emplace_back(std::clamp<std::int64_t>(j, 0, in - 1), weight);
-        whole += weight;
-    }
-    if (exclude || stretch != 1)
-        for (auto& item : mix) item.second /= whole;
-    return mix;
-}
-
-inline Mix one_of(std::int64_t in, double at) {
+Mix one_of(std::int64_t in, double at) {
     return {{std::clamp<std::int64_t>(static_cast<std::int64_t>(at), 0, in - 1), 1.0}};
 }
 
-/// Applies the mixes of each position along all axes.
-inline Values mixed(const Values& x, const Shape& from, const std::vector<std::vector<Mix>>& axes) {
+/// For each axis, and each place of it, the mix; along all axes.
+Values mixed(const Values& x, const Shape& from, const std::vector<std::vector<Mix>>& axes) {
     Shape to;
     for (const auto& axis : axes) to.push_back(static_cast<std::int64_t>(axis.size()));
     return table(to, [&](const Dims& at) {
@@ -66,17 +46,15 @@ inline Values mixed(const Values& x, const Shape& from, const std::vector<std::v
     });
 }
 
-/// The identity.
-inline std::vector<Mix> unchanged(std::int64_t size) {
+/// Each place is itself.
+std::vector<Mix> unchanged(std::int64_t size) {
     std::vector<Mix> out;
     for (std::int64_t i = 0; i < size; ++i) out.push_back({{i, 1.0}});
     return out;
 }
 
-/// One axis of interpolate().
-/// @param factor 0: given by the sizes
-inline std::vector<Mix> interpolated(std::int64_t in, std::int64_t out, double factor,
-                                     const InterpolateOptions& options) {
+/// One axis of interpolate(). @param factor 0: of sizes
+std::vector<Mix> interpolated(std::int64_t in, std::int64_t out, double factor, const InterpolateOptions& options) {
     const auto n = static_cast<double>(in), m = static_cast<double>(out);
     const double scale = factor > 0 ? 1 / factor : n / m;
     std::vector<Mix> all;
@@ -103,33 +81,9 @@ inline std::vector<Mix> interpolated(std::int64_t in, std::int64_t out, double f
     return all;
 }
 
-inline Case interpolate_case(const Shape& from, const InterpolateOptions& options) {
-    const auto reference = [from, options](const Columns& in, DType) {
-        std::vector<std::vector<Mix>> axes{unchanged(from[0]), unchanged(from[1])};
-        for (int axis = 2; axis < from.rank(); ++axis) {
-            const int i = axis - 2;
-            if (!options.size.empty()) {
-                axes.push_back(interpolated(from[axis], options.size[options.size.rank() == 1 ? 0 : i], 0, options));
-                continue;
-            }
-            const double factor =
-                options.scale_factor[options.scale_factor.size() == 1 ? 0 : static_cast<std::size_t>(i)];
-            const auto out = static_cast<std::int64_t>(std::floor(static_cast<double>(from[axis]) * factor));
-            axes.push_back(interpolated(from[axis], out, options.recompute_scale_factor ? 0 : factor, options));
-        }
-        return mixed(in[0], from, axes);
-    };
-    return {.name = "interpolate",
-            .inputs = {{from}},
-            .call = [options](const Tensors& in) { return interpolate(in[0], options); },
-            .reference = reference,
-            .terms = 16,
-            .brief = true};
-}
-
-/// One axis of resize(), in the coordinates of the options.
-inline std::vector<Mix> resized(std::int64_t in, std::int64_t out, double factor, const ResizeOptions& options,
-                                double first = 0, double last = 1) {
+/// One axis of resize(), of the options' coordinates.
+std::vector<Mix> resized_axis(std::int64_t in, std::int64_t out, double factor, const ResizeOptions& options,
+                              double first = 0, double last = 1) {
     const auto n = static_cast<double>(in), m = static_cast<double>(out);
     std::vector<Mix> all;
     for (std::int64_t o = 0; o < out; ++o) {
@@ -179,23 +133,7 @@ inline std::vector<Mix> resized(std::int64_t in, std::int64_t out, double factor
     return all;
 }
 
-/// Resizes an image (H, W); extrapolation by 0.
-inline Values resized(const Values& x, const Shape& from, const ResizeOptions& options) {
-    std::vector<std::vector<Mix>> axes;
-    for (int axis = 0; axis < from.rank(); ++axis) {
-        const auto i = static_cast<std::size_t>(axis), all = static_cast<std::size_t>(from.rank());
-        const auto n = static_cast<double>(from[axis]);
-        const double factor = options.sizes.empty() ? options.scales[i] : static_cast<double>(options.sizes[axis]) / n;
-        const auto out =
-            options.sizes.empty() ? static_cast<std::int64_t>(std::floor(n * factor)) : options.sizes[axis];
-        axes.push_back(options.roi.empty()
-                           ? resized(from[axis], out, factor, options)
-                           : resized(from[axis], out, factor, options, options.roi[i], options.roi[all + i]));
-    }
-    return mixed(x, from, axes);
-}
-
-inline Case resize_case(const Shape& from, const ResizeOptions& options) {
+Case resize_case(const Shape& from, const ResizeOptions& options) {
     return {.name = "resize",
             .inputs = {{from}},
             .call = [options](const Tensors& in) { return resize(in[0], options); },
@@ -204,8 +142,8 @@ inline Case resize_case(const Shape& from, const ResizeOptions& options) {
             .brief = true};
 }
 
-/// The index of the pixel that padding places at `at`, in [0, size), or -1.
-inline std::int64_t padded_place(double at, std::int64_t size, const GridSampleOptions& options) {
+/// The place of a pixel that padding puts at `at`, in [0, size), or -1.
+std::int64_t padded_place(double at, std::int64_t size, const GridSampleOptions& options) {
     const auto n = static_cast<double>(size);
     if (options.padding_mode == "border") at = std::clamp(at, 0.0, n - 1);
     if (options.padding_mode == "reflection") {
@@ -215,7 +153,7 @@ inline std::int64_t padded_place(double at, std::int64_t size, const GridSampleO
     }
     return at < 0 || at > n - 1 ? -1 : static_cast<std::int64_t>(at);
 }
-inline double padded(double at, std::int64_t size, const GridSampleOptions& options) {
+double padded(double at, std::int64_t size, const GridSampleOptions& options) {
     const auto n = static_cast<double>(size);
     if (options.padding_mode == "reflection") {
         const double low = options.align_corners ? 0 : -0.5, high = options.align_corners ? n - 1 : n - 0.5;
@@ -225,7 +163,7 @@ inline double padded(double at, std::int64_t size, const GridSampleOptions& opti
 }
 
 /// One axis of grid_sample at g in [-1, 1].
-inline Mix gridded(double g, std::int64_t size, const GridSampleOptions& options) {
+Mix gridded(double g, std::int64_t size, const GridSampleOptions& options) {
     const auto n = static_cast<double>(size);
     const double raw = options.align_corners ? (g + 1) / 2 * (n - 1) : ((g + 1) * n - 1) / 2;
     Mix mix;
@@ -243,8 +181,85 @@ inline Mix gridded(double g, std::int64_t size, const GridSampleOptions& options
     return mix;
 }
 
-/// x (N, C, axes...), grid (N, places..., axes)
-inline Values grid_sampled(const Columns& in, const Shape& x, const Shape& grid, const GridSampleOptions& options) {
+Case grid_case(const Shape& x, const Shape& grid, const GridSampleOptions& options) {
+    return {.name = "grid_sample",
+            .inputs = {{x}, {grid, -1.7, 1.7}},
+            .call = [options](const Tensors& in) { return grid_sample(in[0], in[1], options); },
+            .reference = [=](const Columns& in, DType) { return grid_sampled(in, x, grid, options); },
+            .terms = 16,
+            .loose = 1e-5,
+            .brief = true};
+}
+
+Case affine_case(const Shape& size, bool align_corners) {
+    const std::int64_t axes = size.rank() - 2;
+    Shape out{size[0]};
+    for (int i = 2; i < size.rank(); ++i) out.push_back(size[i]);
+    out.push_back(axes);
+    return {.name = "affine_grid",
+            .inputs = {{{size[0], axes, axes + 1}}},
+            .call = [=](const Tensors& in) { return affine_grid(in[0], size, align_corners); },
+            .reference =
+                [=](const Columns& in, DType) {
+                    return table(out, [&](const Dims& at) {
+                        const std::int64_t row = (at[0] * axes + at[-1]) * (axes + 1);
+                        double sum = in[0][static_cast<std::size_t>(row + axes)];
+                        for (std::int64_t k = 0; k < axes; ++k) {
+                            const auto axis = static_cast<int>(axes - k);  // of `at`, x being the innermost
+                            const auto n = static_cast<double>(out[axis]), i = static_cast<double>(at[axis]);
+                            const double place =
+                                align_corners ? (out[axis] == 1 ? 0 : 2 * i / (n - 1) - 1) : (2 * i + 1) / n - 1;
+                            sum += in[0][static_cast<std::size_t>(row + k)] * place;
+                        }
+                        return sum;
+                    });
+                },
+            .terms = 4,
+            .brief = true};
+}
+
+}  // namespace
+
+Case interpolate_case(const Shape& from, const InterpolateOptions& options) {
+    const auto reference = [from, options](const Columns& in, DType) {
+        std::vector<std::vector<Mix>> axes{unchanged(from[0]), unchanged(from[1])};
+        for (int axis = 2; axis < from.rank(); ++axis) {
+            const int i = axis - 2;
+            if (!options.size.empty()) {
+                axes.push_back(interpolated(from[axis], options.size[options.size.rank() == 1 ? 0 : i], 0, options));
+                continue;
+            }
+            const double factor =
+                options.scale_factor[options.scale_factor.size() == 1 ? 0 : static_cast<std::size_t>(i)];
+            const auto out = static_cast<std::int64_t>(std::floor(static_cast<double>(from[axis]) * factor));
+            axes.push_back(interpolated(from[axis], out, options.recompute_scale_factor ? 0 : factor, options));
+        }
+        return mixed(in[0], from, axes);
+    };
+    return {.name = "interpolate",
+            .inputs = {{from}},
+            .call = [options](const Tensors& in) { return interpolate(in[0], options); },
+            .reference = reference,
+            .terms = 16,
+            .brief = true};
+}
+
+Values resized(const Values& x, const Shape& from, const ResizeOptions& options) {
+    std::vector<std::vector<Mix>> axes;
+    for (int axis = 0; axis < from.rank(); ++axis) {
+        const auto i = static_cast<std::size_t>(axis), all = static_cast<std::size_t>(from.rank());
+        const auto n = static_cast<double>(from[axis]);
+        const double factor = options.sizes.empty() ? options.scales[i] : static_cast<double>(options.sizes[axis]) / n;
+        const auto out =
+            options.sizes.empty() ? static_cast<std::int64_t>(std::floor(n * factor)) : options.sizes[axis];
+        axes.push_back(options.roi.empty()
+                           ? resized_axis(from[axis], out, factor, options)
+                           : resized_axis(from[axis], out, factor, options, options.roi[i], options.roi[all + i]));
+    }
+    return mixed(x, from, axes);
+}
+
+Values grid_sampled(const Columns& in, const Shape& x, const Shape& grid, const GridSampleOptions& options) {
     const int axes = x.rank() - 2;
     Shape out{x[0], x[1]}, image;
     for (int i = 0; i < axes; ++i) out.push_back(grid[1 + i]), image.push_back(x[2 + i]);
@@ -260,44 +275,7 @@ inline Values grid_sampled(const Columns& in, const Shape& x, const Shape& grid,
     });
 }
 
-inline Case grid_case(const Shape& x, const Shape& grid, const GridSampleOptions& options) {
-    return {.name = "grid_sample",
-            .inputs = {{x}, {grid, -1.7, 1.7}},
-            .call = [options](const Tensors& in) { return grid_sample(in[0], in[1], options); },
-            .reference = [=](const Columns& in, DType) { return grid_sampled(in, x, grid, options); },
-            .terms = 16,
-            .loose = 1e-5,
-            .brief = true};
-}
-
-inline Case affine_case(const Shape& size, bool align_corners) {
-    const std::int64_t axes = size.rank() - 2;
-    Shape out{size[0]};
-    for (int i = 2; i < size.rank(); ++i) out.push_back(size[i]);
-    out.push_back(axes);
-    return {.name = "affine_grid",
-            .inputs = {{{size[0], axes, axes + 1}}},
-            .call = [=](const Tensors& in) { return affine_grid(in[0], size, align_corners); },
-            .reference =
-                [=](const Columns& in, DType) {
-                    return table(out, [&](const Dims& at) {
-                        const std::int64_t row = (at[0] * axes + at[-1]) * (axes + 1);
-                        double sum = in[0][static_cast<std::size_t>(row + axes)];
-                        for (std::int64_t k = 0; k < axes; ++k) {
-                            const auto axis = static_cast<int>(axes - k);  // of `at`, with x as the innermost
-                            const auto n = static_cast<double>(out[axis]), i = static_cast<double>(at[axis]);
-                            const double place =
-                                align_corners ? (out[axis] == 1 ? 0 : 2 * i / (n - 1) - 1) : (2 * i + 1) / n - 1;
-                            sum += in[0][static_cast<std::size_t>(row + k)] * place;
-                        }
-                        return sum;
-                    });
-                },
-            .terms = 4,
-            .brief = true};
-}
-
-inline std::vector<Case> resize_catalogue() {
+std::vector<Case> resize_catalogue() {
     std::vector<Case> all;
     const Shape image{1, 2, 5, 4};
     all.push_back(interpolate_case(image, {.size = {7, 3}, .mode = "bilinear"}));

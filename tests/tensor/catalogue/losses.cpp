@@ -1,7 +1,5 @@
-// The losses of loss.hpp as cases of the catalogue, besides mse_loss and the simple forms of cross_entropy and
+// The losses of loss.hpp as cases of the catalogue, beside mse_loss and the plain forms of cross_entropy and
 // bce_with_logits.
-#pragma once
-
 #include <algorithm>
 #include <cmath>
 #include <functional>
@@ -12,15 +10,17 @@
 #include <vector>
 
 #include <declivity/tensor/functions.hpp>
-#include <tests/tensor/catalogue_case.hpp>
+#include <tests/tensor/catalogue/case.hpp>
+#include <tests/tensor/catalogue/parts.hpp>
+#include <tests/tensor/catalogue/references.hpp>
+#include <tests/tensor/catalogue/shared.hpp>
 
 namespace declivity::test::catalogue {
-
-inline double softplus_of(double x) { return std::max(x, 0.0) + std::log1p(std::exp(-std::abs(x))); }
+namespace {
 
 /// Inputs of one shape, and a loss for each element, or for each of the last axis.
-inline Case each(const std::string& name, std::vector<Input> inputs, std::function<Tensor(const Tensors&)> call,
-                 std::function<double(const Values&)> reference) {
+Case each(const std::string& name, std::vector<Input> inputs, std::function<Tensor(const Tensors&)> call,
+          std::function<double(const Values&)> reference) {
     return {.name = name,
             .inputs = std::move(inputs),
             .call = std::move(call),
@@ -38,32 +38,8 @@ inline Case each(const std::string& name, std::vector<Input> inputs, std::functi
             .brief = true};
 }
 
-/// Inputs of rows of n elements each, or one, and a loss for each row; (N, C, ...) has a row for each of N and C.
-inline Case rows(const std::string& name, std::vector<Input> inputs, std::function<Tensor(const Tensors&)> call,
-                 std::function<double(const Columns&)> reference) {
-    const auto count = static_cast<std::size_t>(inputs[0].shape[0]);
-    return {.name = name,
-            .inputs = std::move(inputs),
-            .call = std::move(call),
-            .reference =
-                [reference = std::move(reference), count](const Columns& in, DType) {
-                    Values out;
-                    for (std::size_t n = 0; n < count; ++n) {
-                        Columns at;
-                        for (const Values& column : in) {
-                            const auto size = static_cast<std::ptrdiff_t>(column.size() / count);
-                            const auto first = column.begin() + static_cast<std::ptrdiff_t>(n) * size;
-                            at.emplace_back(first, first + size);
-                        }
-                        out.push_back(reference(at));
-                    }
-                    return out;
-                },
-            .terms = 20};
-}
-
-/// Log-softmax of (4, 5, 3) along axis 1.
-inline Values log_softmax_of_classes(const Values& x) {
+/// Logarithms of the softmax of (4, 5, 3) along axis 1.
+Values log_softmax_of_classes(const Values& x) {
     return table({4, 5, 3}, [&](const Dims& at) {
         double powers = 0;
         for (std::int64_t c = 0; c < 5; ++c) powers += std::exp(x[place({4, 5, 3}, {at[0], c, at[2]})]);
@@ -71,8 +47,8 @@ inline Values log_softmax_of_classes(const Values& x) {
     });
 }
 
-/// The weighted mean for x (4, 5, 3), labels (4, 3) and weights (5), with label 3 ignored.
-inline double label_loss_reference(const Values& x, const Values& labels, const Values& weight, double smoothing) {
+/// Of x (4, 5, 3), labels (4, 3) and weights (5): the weighted mean, label 3 ignored.
+double label_loss_reference(const Values& x, const Values& labels, const Values& weight, double smoothing) {
     double loss = 0, weights = 0;
     for (std::int64_t n = 0; n < 4; ++n)
         for (std::int64_t d = 0; d < 3; ++d) {
@@ -86,51 +62,19 @@ inline double label_loss_reference(const Values& x, const Values& labels, const 
     return loss / weights;
 }
 
-/// The four corners of boxes 1 and 2, as numbers.
-struct BoxesReference {
-    double left1, top1, right1, bottom1, left2, top2, right2, bottom2;
-
-    [[nodiscard]] double both() const {
-        const double w = std::min(right1, right2) - std::max(left1, left2),
-                     h = std::min(bottom1, bottom2) - std::max(top1, top2);
-        return w > 0 && h > 0 ? w * h : 0;
-    }
-    [[nodiscard]] double either() const {
-        return (right1 - left1) * (bottom1 - top1) + (right2 - left2) * (bottom2 - top2) - both();
-    }
-    [[nodiscard]] double iou(double eps = 1e-7) const { return both() / (either() + eps); }
-    [[nodiscard]] double width() const { return std::max(right1, right2) - std::min(left1, left2); }
-    [[nodiscard]] double height() const { return std::max(bottom1, bottom2) - std::min(top1, top2); }
-    [[nodiscard]] double generalized() const {
-        const double around = width() * height();
-        return 1 - iou() + (around - either()) / (around + 1e-7);
-    }
-    [[nodiscard]] double distance() const {
-        const double x = (left1 + right1 - left2 - right2) / 2, y = (top1 + bottom1 - top2 - bottom2) / 2;
-        return 1 - iou() + (x * x + y * y) / (width() * width() + height() * height() + 1e-7);
-    }
-    /// 4 / pi^2 (difference of the angles)^2.
-    [[nodiscard]] double v() const {
-        const double angle =
-            std::atan((right1 - left1) / (bottom1 - top1)) - std::atan((right2 - left2) / (bottom2 - top2));
-        return 4 / (std::numbers::pi * std::numbers::pi) * angle * angle;
-    }
-    [[nodiscard]] double alpha() const { return v() / (1 - iou() + v() + 1e-7); }
-};
-
-inline double norm_reference(const Values& a, const Values& b, double p) {
+double norm_reference(const Values& a, const Values& b, double p) {
     double total = 0;
     for (std::size_t i = 0; i < a.size(); ++i) total += std::pow(std::abs(a[i] - b[i] + 1e-6), p);
     return std::pow(total, 1 / p);
 }
 
-inline double product(const Values& a, const Values& b) {
+double product(const Values& a, const Values& b) {
     double total = 0;
     for (std::size_t i = 0; i < a.size(); ++i) total += a[i] * b[i];
     return total;
 }
 
-inline void add_losses_of_elements(std::vector<Case>& all) {
+void add_losses_of_elements(std::vector<Case>& all) {
     constexpr auto none = Reduction::none;
     const Input x{{5, 7}}, sign{{5, 7}, -1, 2, Kind::whole}, share{{5, 7}, 0.05, 0.95}, above{{5, 7}, 0.25, 4};
     all.push_back(each(
@@ -202,7 +146,7 @@ inline void add_losses_of_elements(std::vector<Case>& all) {
         [](const Values& at) { return std::max(0.25 - at[2] * (at[0] - at[1]), 0.0); }));
 }
 
-inline void add_losses_of_rows(std::vector<Case>& all) {
+void add_losses_of_rows(std::vector<Case>& all) {
     constexpr auto none = Reduction::none;
     const Input x{{5, 7}}, share{{5, 7}, 0.05, 0.95};
     all.push_back(rows(
@@ -323,7 +267,7 @@ inline void add_losses_of_rows(std::vector<Case>& all) {
                        .terms = 35});
 }
 
-inline void add_losses_of_labels(std::vector<Case>& all) {
+void add_losses_of_labels(std::vector<Case>& all) {
     all.push_back(
         {.name = "nll_loss",
          .inputs = {{{4, 5, 3}}, {{4, 3}, 0, 5, Kind::label}, {{5}, 0.5, 2, Kind::constant}},
@@ -378,8 +322,8 @@ inline void add_losses_of_labels(std::vector<Case>& all) {
                    .terms = 10});
 }
 
-inline void add_losses_of_boxes(std::vector<Case>& all) {
-    // Separate corners, so that each box has a positive area, and all overlap.
+void add_losses_of_boxes(std::vector<Case>& all) {
+    // Corners apart, so that each box has an area, and all overlap.
     const std::vector<Input> corners{{{5, 2}, 0, 1}, {{5, 2}, 1.5, 3}, {{5, 2}, 0, 1}, {{5, 2}, 1.5, 3}};
     using Loss = Tensor (*)(const Tensor&, const Tensor&, Reduction, double);
     const auto at = [](const Columns& in, std::size_t n, std::size_t m) {
@@ -419,7 +363,7 @@ inline void add_losses_of_boxes(std::vector<Case>& all) {
                            },
                        .terms = 4,
                        .says = "concat"});
-    // For squares, where v is 0: no gradient flows to alpha, so that numeric gradients differ for other boxes.
+    // Of squares, where v is 0: no gradient flows to alpha, so that numeric gradients are others elsewhere.
     all.push_back(
         {.name = "complete_box_iou_loss",
          .inputs = {{{5, 2}}, {{5, 1}, 0.5, 2}, {{5, 2}}, {{5, 1}, 0.5, 2}},
@@ -442,7 +386,11 @@ inline void add_losses_of_boxes(std::vector<Case>& all) {
          .says = "operator-"});
 }
 
-inline std::vector<Case> loss_catalogue() {
+}  // namespace
+
+double softplus_of(double x) { return std::max(x, 0.0) + std::log1p(std::exp(-std::abs(x))); }
+
+std::vector<Case> loss_catalogue() {
     std::vector<Case> all;
     add_losses_of_elements(all);
     add_losses_of_rows(all);

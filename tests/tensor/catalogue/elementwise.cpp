@@ -1,7 +1,5 @@
 // The elementwise functions of math.hpp and activation.hpp as cases of the catalogue, with the references of the
 // table's rows.
-#pragma once
-
 #include <algorithm>
 #include <cmath>
 #include <functional>
@@ -12,13 +10,15 @@
 
 #include <declivity/tensor/functions.hpp>
 #include <tests/ops/elementwise_cases.hpp>
-#include <tests/tensor/catalogue_case.hpp>
+#include <tests/tensor/catalogue/case.hpp>
+#include <tests/tensor/catalogue/parts.hpp>
 
 namespace declivity::test::catalogue {
+namespace {
 
-/// Operands after the first are broadcast to it.
-inline Case of_table(const std::string& name, std::function<Tensor(const Tensors&)> call, Function function,
-                     Kind kind = Kind::real) {
+/// Operands behind the first are stretched over it.
+Case of_table(const std::string& name, std::function<Tensor(const Tensors&)> call, Function function,
+              Kind kind = Kind::real) {
     const ElementwiseCase& row = *case_of(function);
     const auto inputs = static_cast<std::size_t>(ops::info(function).inputs);
     const Shape whole{3, 5, 7}, shapes[] = {whole, {5, 1}, {7}};
@@ -46,9 +46,9 @@ inline Case of_table(const std::string& name, std::function<Tensor(const Tensors
             .brief = true};
 }
 
-/// A function of one tensor composed of others.
-inline Case made_of_others(const std::string& name, std::function<Tensor(const Tensor&)> call,
-                           std::function<double(double)> reference, double low = -3, double high = 3) {
+/// A function of one tensor that is made of others.
+Case made_of_others(const std::string& name, std::function<Tensor(const Tensor&)> call,
+                    std::function<double(double)> reference, double low = -3, double high = 3) {
     return {.name = name,
             .inputs = {{{3, 5, 7}, low, high}},
             .call = [call = std::move(call)](const Tensors& in) { return call(in[0]); },
@@ -62,9 +62,9 @@ inline Case made_of_others(const std::string& name, std::function<Tensor(const T
             .brief = true};
 }
 
-/// A function of two, the second broadcast to the first.
-inline Case made_of_two(const std::string& name, std::function<Tensor(const Tensor&, const Tensor&)> call,
-                        double (*reference)(double, double), double low_b = -2, double high_b = 2) {
+/// A function of two, the second stretched over the first.
+Case made_of_two(const std::string& name, std::function<Tensor(const Tensor&, const Tensor&)> call,
+                 double (*reference)(double, double), double low_b = -2, double high_b = 2) {
     return {.name = name,
             .inputs = {{{3, 5, 7}}, {{5, 1}, low_b, high_b}},
             .call = [call = std::move(call)](const Tensors& in) { return call(in[0], in[1]); },
@@ -80,8 +80,8 @@ inline Case made_of_two(const std::string& name, std::function<Tensor(const Tens
 }
 
 /// x (3, 4, 7): the first two of axis 1 through `gated`, with the other two.
-inline Case gated(const std::string& name, std::function<Tensor(const Tensor&)> call,
-                  std::function<double(double, double)> both) {
+Case gated(const std::string& name, std::function<Tensor(const Tensor&)> call,
+           std::function<double(double, double)> both) {
     return {.name = name,
             .inputs = {{{3, 4, 7}}},
             .call = [call = std::move(call)](const Tensors& in) { return call(in[0]); },
@@ -95,7 +95,9 @@ inline Case gated(const std::string& name, std::function<Tensor(const Tensor&)> 
             .terms = 8};
 }
 
-inline std::vector<Case> elementwise_catalogue() {
+}  // namespace
+
+std::vector<Case> elementwise_catalogue() {
     std::vector<Case> all{
         of_table(
             "floor", [](const Tensors& in) { return floor(in[0]); }, Function::floor),

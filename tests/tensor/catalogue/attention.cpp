@@ -1,6 +1,4 @@
 // Attention as cases of the catalogue.
-#pragma once
-
 #include <algorithm>
 #include <cmath>
 #include <cstdint>
@@ -11,17 +9,19 @@
 #include <vector>
 
 #include <declivity/tensor/functions.hpp>
-#include <tests/tensor/catalogue_case.hpp>
+#include <tests/tensor/catalogue/case.hpp>
+#include <tests/tensor/catalogue/parts.hpp>
 
 namespace declivity::test::catalogue {
+namespace {
 
 /// The bias of attention for the score of query i of a head and key j of a sample: -infinity for masked keys.
 using AttentionBias =
     std::function<double(std::int64_t b, std::int64_t head, std::int64_t i, std::int64_t j, const Columns& in)>;
 
 /// q (B, G H, Lq, D), k (B, H, Lk, D), v (B, H, Lk, E).
-inline Values attention_reference(const Shape& q, const Shape& k, const Shape& v, double scale, const Columns& in,
-                                  const AttentionBias& bias) {
+Values attention_reference(const Shape& q, const Shape& k, const Shape& v, double scale, const Columns& in,
+                           const AttentionBias& bias) {
     const std::int64_t group = q[1] / k[1], keys = k[2];
     return table({q[0], q[1], q[2], v[3]}, [&](const Dims& at) {
         const std::int64_t b = at[0], head = at[1], i = at[2];
@@ -44,7 +44,9 @@ inline Values attention_reference(const Shape& q, const Shape& k, const Shape& v
     });
 }
 
-inline std::vector<Case> attention_catalogue() {
+}  // namespace
+
+std::vector<Case> attention_catalogue() {
     constexpr double hidden = -std::numeric_limits<double>::infinity();
     constexpr auto* name = "scaled_dot_product_attention";
     std::vector<Case> all;

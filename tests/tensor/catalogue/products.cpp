@@ -1,6 +1,4 @@
 // Products as cases of the catalogue.
-#pragma once
-
 #include <cmath>
 #include <string>
 #include <utility>
@@ -8,11 +6,13 @@
 
 #include <declivity/tensor/functions.hpp>
 #include <declivity/tensor/functions/products.hpp>
-#include <tests/tensor/catalogue_grids.hpp>
+#include <tests/tensor/catalogue/case.hpp>
+#include <tests/tensor/catalogue/grids.hpp>
+#include <tests/tensor/catalogue/parts.hpp>
 
 namespace declivity::test::catalogue {
 
-inline void add_products(std::vector<Case>& all) {
+void add_products(std::vector<Case>& all) {
     const auto product = [](const Grid& a, const Grid& b) { return a * b; };
     all.push_back(of_two("mm", {3, 5}, {5, 7}, mm, product));
     all.push_back(of_two("bmm", {2, 3, 5}, {2, 5, 4}, bmm, product));

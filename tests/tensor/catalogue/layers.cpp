@@ -1,99 +1,26 @@
-// The catalogue of functions.hpp as cases: how each is called, its inputs, and its reference in plain C++ double. A
-// test fails if a function is missing here.
-#pragma once
-
+// Views, and what networks are made of, as cases of the catalogue.
 #include <algorithm>
 #include <cmath>
-#include <cstdlib>
+#include <cstddef>
+#include <cstdint>
 #include <functional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include <declivity/tensor/creation.hpp>
 #include <declivity/tensor/functions.hpp>
-#include <tests/support/devices.hpp>
 #include <tests/support/strided.hpp>
 #include <tests/support/values.hpp>
-#include <tests/tensor/catalogue_arrangement.hpp>
-#include <tests/tensor/catalogue_attention.hpp>
-#include <tests/tensor/catalogue_case.hpp>
-#include <tests/tensor/catalogue_conv.hpp>
-#include <tests/tensor/catalogue_elementwise.hpp>
-#include <tests/tensor/catalogue_fft.hpp>
-#include <tests/tensor/catalogue_index.hpp>
-#include <tests/tensor/catalogue_linalg.hpp>
-#include <tests/tensor/catalogue_losses.hpp>
-#include <tests/tensor/catalogue_pool.hpp>
-#include <tests/tensor/catalogue_vision.hpp>
-#include <tests/tensor/catalogue_norm_ctc.hpp>
-#include <tests/tensor/catalogue_random.hpp>
-#include <tests/tensor/catalogue_recurrent.hpp>
-#include <tests/tensor/catalogue_statistics.hpp>
+#include <tests/tensor/catalogue/case.hpp>
+#include <tests/tensor/catalogue/parts.hpp>
+#include <tests/tensor/catalogue/shared.hpp>
 
 namespace declivity::test::catalogue {
-
-inline Case unary(const std::string& name, std::function<Tensor(const Tensor&)> call, double (*reference)(double),
-                  double low = -2, double high = 2, Kind kind = Kind::real) {
-    return {.name = name,
-            .inputs = {{{3, 5, 7}, low, high, kind}},
-            .call = [call = std::move(call)](const Tensors& in) { return call(in[0]); },
-            .reference =
-                [reference](const Columns& in, DType) {
-                    Values out;
-                    for (const double x : in[0]) out.push_back(reference(x));
-                    return out;
-                },
-            .differentiable = kind == Kind::real};
-}
-
-/// The second operand is broadcast to the first.
-inline Case binary(const std::string& name, std::function<Tensor(const Tensor&, const Tensor&)> call,
-                   double (*reference)(double, double), const std::string& says = {}, double low = -2, double high = 2,
-                   Kind kind = Kind::real) {
-    return {.name = name,
-            .inputs = {{{3, 5, 7}, low, high, kind}, {{5, 1}, low, high, kind}},
-            .call = [call](const Tensors& in) { return call(in[0], in[1]); },
-            .reference =
-                [reference](const Columns& in, DType) {
-                    return table({3, 5, 7}, [&](const Dims& at) {
-                        return reference(in[0][place({3, 5, 7}, {at[0], at[1], at[2]})],
-                                         in[1][static_cast<std::size_t>(at[1])]);
-                    });
-                },
-            .differentiable = kind == Kind::real,
-            .says = says};
-}
-
-inline double logistic(double x) { return 1 / (1 + std::exp(-x)); }
-
-/// A reduction of (3, 5, 7) over axes 0 and 2.
-inline Case reduction(const std::string& name, Tensor (*call)(Tensor, const Dims&, bool),
-                      double (*fold)(const Values&)) {
-    return {.name = name,
-            .inputs = {{{3, 5, 7}}},
-            .call =
-                [call](const Tensors& in) {
-                    return call(in[0], {0, -1}, false);
-                },
-            .reference =
-                [fold](const Columns& in, DType) {
-                    return table({5}, [&](const Dims& at) {
-                        return fold(table({3, 7}, [&](const Dims& over) {
-                            return in[0][place({3, 5, 7}, {over[0], at[0], over[1]})];
-                        }));
-                    });
-                },
-            .terms = 21};
-}
-
-inline double total(const Values& x) {
-    double out = 0;
-    for (const double value : x) out += value;
-    return out;
-}
+namespace {
 
 /// softmax of (3, 5, 7) along axis 1.
-inline Values softmax_reference(const Values& x, bool logarithm) {
+Values softmax_reference(const Values& x, bool logarithm) {
     return table({3, 5, 7}, [&](const Dims& at) {
         double sum = 0;
         for (std::int64_t k = 0; k < 5; ++k) sum += std::exp(x[place({3, 5, 7}, {at[0], k, at[2]})]);
@@ -103,7 +30,7 @@ inline Values softmax_reference(const Values& x, bool logarithm) {
 }
 
 /// Pooling of (2, 3, 7, 5) by windows of 3 x 2, steps of 2 x 1, one zero around above and below.
-inline Values pool_reference(const Values& x, bool largest) {
+Values pool_reference(const Values& x, bool largest) {
     const Shape from{2, 3, 7, 5};
     return table({2, 3, 4, 4}, [&](const Dims& at) {
         double sum = 0, most = -INFINITY;
@@ -119,7 +46,7 @@ inline Values pool_reference(const Values& x, bool largest) {
     });
 }
 
-inline Values conv_reference(const Columns& in) {
+Values conv_reference(const Columns& in) {
     // x (2, 4, 7, 5), weight (6, 2, 3, 3), stride (2, 1), padding 1, dilation (1, 2), two groups.
     return table({2, 6, 4, 3}, [&](const Dims& at) {
         double sum = in[2][static_cast<std::size_t>(at[1])];
@@ -136,8 +63,7 @@ inline Values conv_reference(const Columns& in) {
 }
 
 /// x (3, 5, 7), channels on axis 1; mean and variance of the batch when none are given.
-inline Values batch_norm_reference(const Values& x, const Values& weight, const Values& bias,
-                                   const Columns& statistics) {
+Values batch_norm_reference(const Values& x, const Values& weight, const Values& bias, const Columns& statistics) {
     Values mean(5, 0), variance(5, 0);
     for (std::int64_t c = 0; c < 5; ++c) {
         const Values channel = table({3, 7}, [&](const Dims& at) { return x[place({3, 5, 7}, {at[0], c, at[1]})]; });
@@ -154,7 +80,7 @@ inline Values batch_norm_reference(const Values& x, const Values& weight, const 
 }
 
 /// x of rows of n elements, weight and, unless it is a root mean square, bias (n); eps 1e-3.
-inline Values row_norm_reference(const Columns& in, std::size_t n, bool rms) {
+Values row_norm_reference(const Columns& in, std::size_t n, bool rms) {
     Values out;
     for (std::size_t first = 0; first < in[0].size(); first += n) {
         double mean = 0, squares = 0;
@@ -167,7 +93,7 @@ inline Values row_norm_reference(const Columns& in, std::size_t n, bool rms) {
 }
 
 /// x (3, 4), hidden and cell (3, 5), weights (20, 4) and (20, 5), biases (20).
-inline Values lstm_reference(const Columns& in, bool cell) {
+Values lstm_reference(const Columns& in, bool cell) {
     return table({3, 5}, [&](const Dims& at) {
         const auto gate = [&](std::int64_t which) {
             const auto row = static_cast<std::size_t>(which * 5 + at[1]), n = static_cast<std::size_t>(at[0]);
@@ -182,179 +108,11 @@ inline Values lstm_reference(const Columns& in, bool cell) {
     });
 }
 
-inline std::vector<Case> cases() {
-    std::vector<Case> all{
-        binary(
-            "elementwise",
-            [](const Tensor& a, const Tensor& b) {
-                return elementwise(Function::mul, {a, b});
-            },
-            [](double a, double b) { return a * b; }, "mul"),
-        binary(
-            "operator+", [](const Tensor& a, const Tensor& b) { return a + b; },
-            [](double a, double b) { return a + b; }),
-        binary(
-            "operator-", [](const Tensor& a, const Tensor& b) { return a - b; },
-            [](double a, double b) { return a - b; }),
-        binary(
-            "operator*", [](const Tensor& a, const Tensor& b) { return a * b; },
-            [](double a, double b) { return a * b; }),
-        binary(
-            "operator/", [](const Tensor& a, const Tensor& b) { return a / b; },
-            [](double a, double b) { return a / b; }, {}, 0.5, 2),
-        binary(
-            "pow", [](const Tensor& a, const Tensor& b) { return pow(a, b); },
-            [](double a, double b) { return std::pow(a, b); }, {}, 0.5, 2),
-        binary("minimum", minimum, [](double a, double b) { return std::min(a, b); }),
-        binary("maximum", maximum, [](double a, double b) { return std::max(a, b); }),
-        binary(
-            "equal", equal, [](double a, double b) { return a == b ? 1.0 : 0.0; }, {}, 0, 3, Kind::whole),
-        binary(
-            "eq", eq, [](double a, double b) { return a == b ? 1.0 : 0.0; }, {}, 0, 3, Kind::whole),
-        binary(
-            "not_equal", not_equal, [](double a, double b) { return a != b ? 1.0 : 0.0; }, {}, 0, 3, Kind::whole),
-        binary(
-            "ne", ne, [](double a, double b) { return a != b ? 1.0 : 0.0; }, {}, 0, 3, Kind::whole),
-        binary(
-            "less", less, [](double a, double b) { return a < b ? 1.0 : 0.0; }, {}, 0, 3, Kind::whole),
-        binary(
-            "lt", lt, [](double a, double b) { return a < b ? 1.0 : 0.0; }, {}, 0, 3, Kind::whole),
-        binary(
-            "less_equal", less_equal, [](double a, double b) { return a <= b ? 1.0 : 0.0; }, {}, 0, 3, Kind::whole),
-        binary(
-            "le", le, [](double a, double b) { return a <= b ? 1.0 : 0.0; }, {}, 0, 3, Kind::whole),
-        binary(
-            "greater", greater, [](double a, double b) { return a > b ? 1.0 : 0.0; }, {}, 0, 3, Kind::whole),
-        binary(
-            "gt", gt, [](double a, double b) { return a > b ? 1.0 : 0.0; }, {}, 0, 3, Kind::whole),
-        binary(
-            "greater_equal", greater_equal, [](double a, double b) { return a >= b ? 1.0 : 0.0; }, {}, 0, 3,
-            Kind::whole),
-        binary(
-            "ge", ge, [](double a, double b) { return a >= b ? 1.0 : 0.0; }, {}, 0, 3, Kind::whole),
-        binary(
-            "operator==", [](const Tensor& a, const Tensor& b) { return a == b; },
-            [](double a, double b) { return a == b ? 1.0 : 0.0; }, {}, 0, 3, Kind::whole),
-        binary(
-            "operator!=", [](const Tensor& a, const Tensor& b) { return a != b; },
-            [](double a, double b) { return a != b ? 1.0 : 0.0; }, {}, 0, 3, Kind::whole),
-        binary(
-            "operator<", [](const Tensor& a, const Tensor& b) { return a < b; },
-            [](double a, double b) { return a < b ? 1.0 : 0.0; }, {}, 0, 3, Kind::whole),
-        binary(
-            "operator<=", [](const Tensor& a, const Tensor& b) { return a <= b; },
-            [](double a, double b) { return a <= b ? 1.0 : 0.0; }, {}, 0, 3, Kind::whole),
-        binary(
-            "operator>", [](const Tensor& a, const Tensor& b) { return a > b; },
-            [](double a, double b) { return a > b ? 1.0 : 0.0; }, {}, 0, 3, Kind::whole),
-        binary(
-            "operator>=", [](const Tensor& a, const Tensor& b) { return a >= b; },
-            [](double a, double b) { return a >= b ? 1.0 : 0.0; }, {}, 0, 3, Kind::whole),
-        binary(
-            "bitwise_and", bitwise_and, [](double a, double b) { return a * b; }, {}, 0, 1, Kind::truth),
-        binary(
-            "bitwise_or", bitwise_or, [](double a, double b) { return std::max(a, b); }, {}, 0, 1, Kind::truth),
-        binary(
-            "bitwise_xor", bitwise_xor, [](double a, double b) { return a == b ? 0.0 : 1.0; }, {}, 0, 1, Kind::truth),
-        binary(
-            "operator&", [](const Tensor& a, const Tensor& b) { return a & b; },
-            [](double a, double b) { return a * b; }, {}, 0, 1, Kind::truth),
-        binary(
-            "operator|", [](const Tensor& a, const Tensor& b) { return a | b; },
-            [](double a, double b) { return std::max(a, b); }, {}, 0, 1, Kind::truth),
-        binary(
-            "operator^", [](const Tensor& a, const Tensor& b) { return a ^ b; },
-            [](double a, double b) { return a == b ? 0.0 : 1.0; }, {}, 0, 1, Kind::truth),
-        binary(
-            "logical_and", logical_and, [](double a, double b) { return a * b; }, {}, 0, 1, Kind::truth),
-        binary(
-            "logical_or", logical_or, [](double a, double b) { return std::max(a, b); }, {}, 0, 1, Kind::truth),
-        binary(
-            "logical_xor", logical_xor, [](double a, double b) { return a == b ? 0.0 : 1.0; }, {}, 0, 1, Kind::truth),
-        binary(
-            "floor_divide", [](const Tensor& a, const Tensor& b) { return floor_divide(a, b); },
-            [](double a, double b) { return std::floor(a / b); }, {}, 1, 9, Kind::whole),
-        // No quotient is near an integer, where the function jumps.
-        binary(
-            "remainder", [](const Tensor& a, const Tensor& b) { return remainder(a, b); },
-            [](double a, double b) { return a - b * std::floor(a / b); }, {}, 1.01, 1.99),
-        // No quotient is near an integer, where the function jumps.
-        binary(
-            "operator%", [](const Tensor& a, const Tensor& b) { return a % b; },
-            [](double a, double b) { return a - b * std::floor(a / b); }, {}, 1.01, 1.99),
-        // No quotient is near an integer, where the function jumps.
-        binary(
-            "fmod", [](const Tensor& a, const Tensor& b) { return fmod(a, b); },
-            [](double a, double b) { return std::fmod(a, b); }, {}, 1.01, 1.99),
-        unary(
-            "bitwise_not", [](const Tensor& x) { return bitwise_not(x); }, [](double x) { return 1 - x; }, 0, 1,
-            Kind::truth),
-        unary(
-            "operator~", [](const Tensor& x) { return ~x; }, [](double x) { return 1 - x; }, 0, 1, Kind::truth),
-        unary(
-            "logical_not", logical_not, [](double x) { return 1 - x; }, 0, 1, Kind::truth),
-        unary(
-            "operator!", [](const Tensor& x) { return !x; }, [](double x) { return 1 - x; }, 0, 1, Kind::truth),
-        unary(
-            "operator+", [](const Tensor& x) { return 3 + (x + 0.5); }, [](double x) { return x + 3.5; }),
-        unary(
-            "operator-", [](const Tensor& x) { return 3 - (-x - 0.5); }, [](double x) { return 3.5 + x; }),
-        unary(
-            "operator*", [](const Tensor& x) { return 3 * (x * 0.5); }, [](double x) { return 1.5 * x; }),
-        unary(
-            "operator/", [](const Tensor& x) { return 3 / (x / 2); }, [](double x) { return 6 / x; }, 0.5, 2),
-        unary(
-            "pow", [](const Tensor& x) { return pow(x, 2.5); }, [](double x) { return std::pow(x, 2.5); }, 0.5, 2),
-        unary(
-            "pow", [](const Tensor& x) { return pow(1.5, x); }, [](double x) { return std::pow(1.5, x); }),
-        unary("neg", neg, [](double x) { return -x; }),
-        unary(
-            "abs", [](const Tensor& x) { return abs(x); }, [](double x) { return std::abs(x); }),
-        unary("square", square, [](double x) { return x * x; }),
-        unary(
-            "sqrt", [](const Tensor& x) { return sqrt(x); }, [](double x) { return std::sqrt(x); }, 0.5, 2),
-        unary(
-            "reciprocal", reciprocal, [](double x) { return 1 / x; }, 0.5, 2),
-        unary(
-            "exp", [](const Tensor& x) { return exp(x); }, [](double x) { return std::exp(x); }),
-        unary(
-            "log", [](const Tensor& x) { return log(x); }, [](double x) { return std::log(x); }, 0.5, 2),
-        unary(
-            "tanh", [](const Tensor& x) { return tanh(x); }, [](double x) { return std::tanh(x); }),
-        unary("sigmoid", sigmoid, logistic),
-        unary("relu", relu, [](double x) { return std::max(x, 0.0); }),
-        unary(
-            "leaky_relu", [](const Tensor& x) { return leaky_relu(x, 0.2); },
-            [](double x) { return x > 0 ? x : 0.2 * x; }),
-        unary("gelu", gelu, [](double x) { return x * 0.5 * std::erfc(-x / std::sqrt(2.0)); }),
-        unary("silu", silu, [](double x) { return x * logistic(x); }),
-        unary(
-            "clamp", [](const Tensor& x) { return clamp(x, -1, 0.5); },
-            [](double x) { return std::clamp(x, -1.0, 0.5); }),
-        reduction("sum", sum, total),
-        reduction("mean", mean, [](const Values& x) { return total(x) / static_cast<double>(x.size()); }),
-        reduction(
-            "max", [](Tensor x, const Dims& axes, bool keep) { return max(std::move(x), axes, keep); },
-            [](const Values& x) { return *std::ranges::max_element(x); }),
-        reduction(
-            "min", [](Tensor x, const Dims& axes, bool keep) { return min(std::move(x), axes, keep); },
-            [](const Values& x) { return *std::ranges::min_element(x); }),
-    };
+}  // namespace
+
+std::vector<Case> layer_catalogue() {
+    std::vector<Case> all;
     const auto add = [&all](Case test_case) { all.push_back(std::move(test_case)); };
-    for (Case& test_case : elementwise_catalogue()) add(std::move(test_case));
-    for (Case& test_case : index_catalogue()) add(std::move(test_case));
-    for (Case& test_case : linalg_catalogue()) add(std::move(test_case));
-    for (Case& test_case : statistics_catalogue()) add(std::move(test_case));
-    for (Case& test_case : arrangement_catalogue()) add(std::move(test_case));
-    for (Case& test_case : loss_catalogue()) add(std::move(test_case));
-    for (Case& test_case : resize_catalogue()) add(std::move(test_case));
-    for (Case& test_case : vision_catalogue()) add(std::move(test_case));
-    for (Case& test_case : norm_ctc_catalogue()) add(std::move(test_case));
-    for (Case& test_case : attention_catalogue()) add(std::move(test_case));
-    for (Case& test_case : recurrent_catalogue()) add(std::move(test_case));
-    for (Case& test_case : fft_catalogue()) add(std::move(test_case));
-    for (const auto add_part : {add_convolutions, add_windows, add_pools, add_adaptive_pools, add_unpools})
-        add_part(all);
     add({.name = "where",
          .inputs = {{{5, 1}, 0, 1, Kind::truth}, {{3, 5, 7}}, {{7}}},
          .call = [](const Tensors& in) { return where(in[0], in[1], in[2]); },
@@ -729,68 +487,7 @@ inline std::vector<Case> cases() {
                  return out;
              },
          .random = true});
-    add_random_cases(all);
-    for (Case& item : all) {
-        for (const char* name : {"conv2d", "batch_norm", "linear", "conv1d", "conv_transpose2d", "layer_norm",
-                                 "rms_norm", "lstm_cell", "index"})
-            if (item.name == name) item.optional = 1;
-        for (const char* name : {"cross_entropy", "nll_loss", "multi_margin_loss", "binary_cross_entropy",
-                                 "bce_with_logits", "binary_cross_entropy_with_logits", "multilabel_soft_margin_loss"})
-            if (item.name == name) item.optional = 2;
-    }
     return all;
-}
-
-/// If tests run in turns (./bootstrap test, DECLIVITY_TURN), returns whether a long test leaves this case to another
-/// turn. The cases alternate by pairs of turns, and under Oclgrind, where a file has one turn of eight, by the quarters
-/// of 32 turns.
-inline bool of_another_turn(std::size_t at) {
-    const char* const given = std::getenv("DECLIVITY_TURN");
-    if (given == nullptr || std::getenv("DECLIVITY_FULL") != nullptr) return false;
-    const auto turn = static_cast<std::size_t>(std::atoi(given));
-    return at % 4 != turn / (on_oclgrind() ? 8 : 2) % 4;
-}
-
-/// The same values, rounded to f32, so that both types compute with the same.
-inline Columns inputs_of(const Case& one) {
-    Columns out;
-    for (std::size_t i = 0; i < one.inputs.size(); ++i) {
-        const Input& input = one.inputs[i];
-        Values column = random_values(input.shape.numel(), 100 + i, input.low, input.high);
-        for (double& value : column)
-            value = input.kind == Kind::real || input.kind == Kind::constant ? static_cast<float>(value)
-                    : input.kind == Kind::truth                              ? std::round(value)
-                                                                             : std::floor(value);
-        out.push_back(std::move(column));
-    }
-    return out;
-}
-
-enum class Layout : bool { dense, strided };
-
-/// Axes in reverse order in memory, every second element of the innermost.
-inline Tensor strided(const Tensor& x) {
-    Dims reverse;
-    for (int axis = x.rank() - 1; axis >= 0; --axis) reverse.push_back(axis);
-    const Tensor turned = permute(x, reverse).clone();
-    const std::int64_t last = turned.rank() - 1;
-    const Tensor spread = reshape(concat({reshape(turned, {-1, 1}), reshape(turned, {-1, 1})}, 1), [&] {
-        Shape shape = turned.shape();
-        shape[static_cast<int>(last)] *= 2;
-        return shape;
-    }());
-    return permute(slice(spread, last, 0, 2 * x.shape()[0], 2), reverse).detach();
-}
-
-inline Tensors tensors_of(const Case& one, const Columns& columns, DType dtype, Layout layout) {
-    Tensors out;
-    for (std::size_t i = 0; i < columns.size(); ++i) {
-        const Kind kind = one.inputs[i].kind;
-        const DType own = kind == Kind::label ? DType::i64 : kind == Kind::truth ? DType::boolean : dtype;
-        const Tensor x = tensor(columns[i], one.inputs[i].shape, own);
-        out.push_back(layout == Layout::dense ? x : strided(x));
-    }
-    return out;
 }
 
 }  // namespace declivity::test::catalogue

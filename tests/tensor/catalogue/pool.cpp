@@ -1,6 +1,4 @@
-// Pooling over any number of spatial axes as cases of the catalogue.
-#pragma once
-
+// Pools of any number of spatial axes as cases of the catalogue.
 #include <algorithm>
 #include <cmath>
 #include <functional>
@@ -11,14 +9,16 @@
 
 #include <declivity/tensor/creation.hpp>
 #include <declivity/tensor/functions.hpp>
-#include <tests/tensor/catalogue_case.hpp>
-#include <tests/tensor/catalogue_conv.hpp>
+#include <tests/tensor/catalogue/case.hpp>
+#include <tests/tensor/catalogue/parts.hpp>
+#include <tests/tensor/catalogue/shared.hpp>
 
 namespace declivity::test::catalogue {
+namespace {
 
-/// `combine` of the elements of each window inside of x, and how many are in x or its padding.
-inline Values pooled(const Values& x, const Shape& from, const Shape& out, const Windows& windows,
-                     const std::function<double(const Values& inside, double around)>& combine) {
+/// `combine` of the elements of each window that lie inside, and how many lie in x or its padding.
+Values pooled(const Values& x, const Shape& from, const Shape& out, const Windows& windows,
+              const std::function<double(const Values& inside, double around)>& combine) {
     return table(out, [&](const Dims& at) {
         Values inside;
         double around = 0;
@@ -34,14 +34,14 @@ inline Values pooled(const Values& x, const Shape& from, const Shape& out, const
     });
 }
 
-inline double sum_of(const Values& values) { return std::accumulate(values.begin(), values.end(), 0.0); }
-inline double largest_of(const Values& inside, double) { return *std::ranges::max_element(inside); }
-inline double mean_inside(const Values& inside, double) { return sum_of(inside) / static_cast<double>(inside.size()); }
-inline double mean_around(const Values& inside, double around) { return sum_of(inside) / around; }
+double sum_of(const Values& values) { return std::accumulate(values.begin(), values.end(), 0.0); }
+double largest_of(const Values& inside, double) { return *std::ranges::max_element(inside); }
+double mean_inside(const Values& inside, double) { return sum_of(inside) / static_cast<double>(inside.size()); }
+double mean_around(const Values& inside, double around) { return sum_of(inside) / around; }
 
 /// Windows of elements from floor(i L / n) to ceil((i + 1) L / n).
-inline Values adaptive(const Values& x, const Shape& from, const Shape& out,
-                       const std::function<double(const Values&, double)>& combine) {
+Values adaptive(const Values& x, const Shape& from, const Shape& out,
+                const std::function<double(const Values&, double)>& combine) {
     return table(out, [&](const Dims& at) {
         Values inside;
         for_each_index(from, [&](const Dims& place) {
@@ -57,9 +57,9 @@ inline Values adaptive(const Values& x, const Shape& from, const Shape& out,
     });
 }
 
-inline void add_pool(std::vector<Case>& all, const std::string& name, const Shape& from, const Shape& out,
-                     const Windows& windows, const std::function<double(const Values&, double)>& combine,
-                     std::function<Tensor(const Tensor&)> call, bool brief, double low = -2) {
+void add_pool(std::vector<Case>& all, const std::string& name, const Shape& from, const Shape& out,
+              const Windows& windows, const std::function<double(const Values&, double)>& combine,
+              std::function<Tensor(const Tensor&)> call, bool brief, double low = -2) {
     all.push_back({.name = name,
                    .inputs = {{from, low}},
                    .call = [call = std::move(call)](const Tensors& in) { return call(in[0]); },
@@ -68,7 +68,19 @@ inline void add_pool(std::vector<Case>& all, const std::string& name, const Shap
                    .brief = brief});
 }
 
-inline void add_pools(std::vector<Case>& all) {
+/// Different places for the elements of each plane of x, of n axes: 0, 3, 6, ... modulo `size`, no multiple of 3.
+Tensor some_places(const Tensor& x, int n, std::int64_t size) {
+    if (!x.defined()) return zeros({1}, {DType::i64});
+    const TensorOptions whole{DType::i64, x.device()};
+    if (x.rank() < n) return zeros(x.shape(), whole);
+    Shape plane;
+    for (int axis = x.rank() - n; axis < x.rank(); ++axis) plane.push_back(x.shape()[axis]);
+    return expand(reshape(remainder(arange(0, plane.numel(), 1, whole) * 3, size), plane), x.shape());
+}
+
+}  // namespace
+
+void add_pools(std::vector<Case>& all) {
     const Windows line{{3}, {2}, {1}, {1}}, cube{{2, 3, 2}, {1, 2, 2}, {1, 1, 0}, {1, 1, 1}};
     const Pool1dParameters of_line{.kernel_size = 3, .stride = 2, .padding = 1};
     const Pool3dParameters of_cube{.kernel_size = {2, 3, 2}, .stride = {1, 2, 2}, .padding = {1, 1, 0}};
@@ -167,7 +179,7 @@ inline void add_pools(std::vector<Case>& all) {
         true, 0.25);
 }
 
-inline void add_adaptive_pools(std::vector<Case>& all) {
+void add_adaptive_pools(std::vector<Case>& all) {
     const auto add = [&](const std::string& name, const Shape& from, const Shape& out,
                          const std::function<double(const Values&, double)>& combine,
                          std::function<Tensor(const Tensor&)> call, bool brief) {
@@ -230,17 +242,7 @@ inline void add_adaptive_pools(std::vector<Case>& all) {
         true);
 }
 
-/// Distinct indices for the elements of each plane of x with n axes: 0, 3, 6, ... modulo `size`, no multiple of 3.
-inline Tensor some_places(const Tensor& x, int n, std::int64_t size) {
-    if (!x.defined()) return zeros({1}, {DType::i64});
-    const TensorOptions whole{DType::i64, x.device()};
-    if (x.rank() < n) return zeros(x.shape(), whole);
-    Shape plane;
-    for (int axis = x.rank() - n; axis < x.rank(); ++axis) plane.push_back(x.shape()[axis]);
-    return expand(reshape(remainder(arange(0, plane.numel(), 1, whole) * 3, size), plane), x.shape());
-}
-
-inline void add_unpools(std::vector<Case>& all) {
+void add_unpools(std::vector<Case>& all) {
     const auto add = [&](const std::string& name, const Shape& from, std::int64_t size, const Shape& out,
                          std::function<Tensor(const Tensor&)> call) {
         all.push_back({.name = name,
