@@ -140,7 +140,7 @@ struct Training {
 };
 
 /// Trains the model and returns its predictions for the test lines.
-std::vector<std::int64_t> said_by(nn::Layer& model, const LineSets& sets, const Training& how) {
+std::vector<std::int64_t> predictions_of(nn::Layer& model, const LineSets& sets, const Training& how) {
     const text::SequenceDataset train(sets.train, sets.train_labels), test(sets.test, sets.test_labels);
     const data::Collate collate = data::pad({.values = {{"tokens", kPadding}}, .multiple = 8});
     optim::AdamW optimizer(model.parameters(), {.lr = how.lr, .weight_decay = 1});
@@ -217,7 +217,7 @@ int main(int argc, char** argv) {
         std::vector<std::int64_t> by_bayes;
         for (const auto& line : sets.test) by_bayes.push_back(bayes(line));
         models::TextCNN cnn({.vocab_size = vocabulary.size(), .num_classes = speakers, .filter_sizes = {1, 2, 3}});
-        const std::vector<std::int64_t> by_cnn = said_by(cnn, sets, how);
+        const std::vector<std::int64_t> by_cnn = predictions_of(cnn, sets, how);
         models::TransformerClassifier transformer({.vocab_size = vocabulary.size(),
                                                    .num_classes = speakers,
                                                    .d_model = 64,
@@ -225,7 +225,7 @@ int main(int argc, char** argv) {
                                                    .dim_feedforward = 256,
                                                    .dropout = 0.3,
                                                    .max_length = static_cast<std::int64_t>(longest + 8)});
-        const std::vector<std::int64_t> by_transformer = said_by(transformer, sets, how);
+        const std::vector<std::int64_t> by_transformer = predictions_of(transformer, sets, how);
 
         std::puts("");
         for (std::size_t i = 0; i < test_lines.size(); i += test_lines.size() / 12 + 1)

@@ -242,7 +242,7 @@ void InFlightRead::launch() {
 
 cl::Event InFlightRead::start(const Buffer& source, std::size_t offset, std::span<std::byte> destination) {
     const auto read = std::make_shared<InFlightRead>(source.block().device);
-    read->device_.know(read);
+    read->device_.register_read(read);
     // Writers of the memory block on this mutex until there is an event to wait for.
     const std::scoped_lock lock(read->mutex_);
     source.add_reader(read);

@@ -228,7 +228,7 @@ CommandList Capture::finish() {
     std::erase_if(step.own, [](const auto& block) { return block.expired(); });
     detail::DeviceState& device = step.device;
     auto command_list = std::make_shared<detail::CommandListState>(std::move(step));
-    device.know(command_list);
+    device.register_command_list(command_list);
     return CommandList(std::move(command_list));
 }
 

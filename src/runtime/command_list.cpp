@@ -246,7 +246,7 @@ void CommandList::replay() const {
 
 namespace detail {
 
-void DeviceState::register_read(const std::shared_ptr<CommandListState>& command_list) {
+void DeviceState::register_command_list(const std::shared_ptr<CommandListState>& command_list) {
     const std::scoped_lock lock(command_lists_mutex_);
     std::erase_if(command_lists_, [](const auto& item) { return item.expired(); });
     command_lists_.push_back(command_list);

@@ -142,10 +142,10 @@ class DeviceState {
     static void wait_for(const cl::CommandQueue& queue) noexcept;
 
     /// Registers a command list: it releases its memory when the device runs out.
-    void know(const std::shared_ptr<CommandListState>& command_list);
+    void register_command_list(const std::shared_ptr<CommandListState>& command_list);
     void drop_command_lists() noexcept;
     /// Keeps the read alive until it has completed.
-    void know(const std::shared_ptr<InFlightRead>& read);
+    void register_read(const std::shared_ptr<InFlightRead>& read);
 
     /// Throws for a command that OpenCL refused; if memory ran out, with the pool's statistics.
     [[noreturn]] void throw_refused(int status, std::string_view what) const;

@@ -58,9 +58,9 @@ ScopePath Scope::path() {
     return open.path;
 }
 
-ResumedScope::ResumedScope(const ScopePath& path, std::string_view waiting)
+ResumedScope::ResumedScope(const ScopePath& path, std::string_view deferred)
     : before_(Scope::path()),
-      waiting_before_(std::exchange(put_off, waiting)),
+      waiting_before_(std::exchange(put_off, deferred)),
       function_before_(std::exchange(innermost_function, nullptr)) {
     if (suspended == nullptr) suspended = function_before_;
     Open& open = open_scopes();

@@ -1,4 +1,4 @@
-// What docs and comments name exists: files, headings of other pages, functions and classes.
+// Checks that names in docs and comments exist: files, headings of other pages, functions and classes.
 #include <doctest/doctest.h>
 
 #include <algorithm>
@@ -105,7 +105,7 @@ std::set<std::string> anchors_of(const fs::path& page) {
     return out;
 }
 
-/// Whether a path from the root of the sources exists; `*` and `<...>` stand for any part of a name.
+/// Returns whether a path from the root of the sources exists; `*` and `<...>` stand for any part of a name.
 bool exists(const std::string& path) {
     const std::size_t wild = path.find_first_of("*<{");
     if (wild == std::string::npos) return fs::exists(root() / path);

@@ -19,7 +19,7 @@ namespace fs = std::filesystem;
 
 namespace {
 
-/// Words and phrases with the term to write instead. Matched as whole words, without regard to case.
+/// Words and phrases with the term to write instead. Matched as whole words; without regard to case from four letters on.
 const std::vector<std::pair<std::string, std::string>> kBanned = {
     {"anew", "again"},
     {"company", "batch"},
@@ -33,7 +33,6 @@ const std::vector<std::pair<std::string, std::string>> kBanned = {
     {"gpu-like", "simt"},
     {"halves", "f16 and bf16, or 16-bit floats"},
     {"he", "the caller"},
-    {"his", "its"},
     {"kLeast", "kMin"},
     {"kMost", "kMax"},
     {"lent", "borrowed"},
@@ -115,14 +114,15 @@ std::string lower(std::string text) {
     return text;
 }
 
-/// The banned words of a text, each with what to write instead. Code in `...` does not count, nor do Greek halves such
-/// as the two parts that GLU splits its input into, which are called halves in the literature.
-std::vector<std::string> banned_in(std::string text) {
-    static const std::regex code("`[^`]*`");
-    text = lower(std::regex_replace(text, code, " "));
+/// The banned words of a text, each with what to write instead. Code in `...` does not count.
+std::vector<std::string> banned_in(const std::string& passage) {
+    static const std::regex quoted("`[^`]*`");
+    const std::string as_written = std::regex_replace(passage, quoted, " "), in_lower_case = lower(as_written);
     std::vector<std::string> out;
     for (const auto& [word, instead] : kBanned) {
-        const std::string sought = lower(word);
+        const bool short_word = word.size() < 4;  // He and others is a name
+        const std::string& text = short_word ? as_written : in_lower_case;
+        const std::string sought = short_word ? word : lower(word);
         for (std::size_t at = text.find(sought); at != std::string::npos; at = text.find(sought, at + 1)) {
             const std::size_t end = at + sought.size();
             if (at > 0 && is_word(text[at - 1])) continue;

@@ -403,8 +403,7 @@ int check_list(const std::set<std::string>& library, const std::map<std::string,
         return std::ranges::any_of(forced, [&](const auto& entry) { return is_meant(entry.first, kernel); });
     };
     for (const std::string& kernel : library)
-        if (!seen.contains(kernel) && !listed(kernel))
-            say(kernel, "not collected, and not listed as only forced");
+        if (!seen.contains(kernel) && !listed(kernel)) say(kernel, "not collected, and not listed as only forced");
     for (const auto& [name, reason] : forced) {
         const auto meant = [&name = name](const std::string& kernel) { return is_meant(name, kernel); };
         if (std::ranges::none_of(library, meant))

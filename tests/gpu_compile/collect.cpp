@@ -5,7 +5,7 @@
 // Goes through the operator catalogue like the strategy chooser and the tuner: all applicable strategies with all
 // variants, all types, aligned and odd sizes, with and without epilogues. --all: every combination; by default
 // redundant ones are skipped. The parts (collect_*.cpp) are those that it prints; --but: all parts except these. The
-// kernels are created with DECLIVITY_KERNEL_STYLE=simt on any device; nothing runs, since launches are intercepted here.
+// kernels are created with DECLIVITY_KERNEL_STYLE=simt on any device; nothing runs, since launches are intercepted.
 #include <cstdio>
 #include <cstdlib>
 #include <exception>

@@ -16,7 +16,7 @@ namespace declivity::peers {
 using Json = nlohmann::json;
 
 /// A sample that the function deliberately does not support.
-struct Untaken : std::runtime_error {
+struct Unsupported : std::runtime_error {
     using std::runtime_error::runtime_error;
 };
 

@@ -40,7 +40,7 @@ dtypes = {torch.float32: "f32", torch.float64: "f64", torch.int64: "i64", torch.
 MAX_SAMPLES = 40  # max samples per operator and type
 MAX_CHANGED = 10  # max samples per operator and variant
 LARGEST = 20000  # max elements
-HALVES = {"f16": torch.float16, "bf16": torch.bfloat16}
+REDUCED = {"f16": torch.float16, "bf16": torch.bfloat16}
 POINTS = torch.tensor([-6.0, -3.0, -2.0, -1.0, -0.5, -0.0, 0.0, 0.5, 1.0, 2.0, 3.0, 6.0])
 # Operators whose results depend on the algorithm for equal, infinite or random numbers, or whose modified arguments are
 # invalid: unsorted boundaries, values that are not log-probabilities, singular factors.
@@ -100,8 +100,8 @@ def changed(v, variant, generator):
     if not isinstance(v, torch.Tensor) or v.dtype != torch.float32:
         return v
     with torch.no_grad():
-        if variant in HALVES:
-            made = v.detach().to(HALVES[variant]).float()
+        if variant in REDUCED:
+            made = v.detach().to(REDUCED[variant]).float()
         elif variant == "breakpoints":
             made = POINTS[torch.randint(len(POINTS), v.shape, generator=generator)]
         else:
@@ -115,8 +115,8 @@ def changed(v, variant, generator):
 
 def stored(v, variant):
     """A tensor in the format of the variant."""
-    return v.detach().to(HALVES[variant]).requires_grad_(v.requires_grad) \
-        if isinstance(v, torch.Tensor) and variant in HALVES and v.dtype == torch.float32 else v
+    return v.detach().to(REDUCED[variant]).requires_grad_(v.requires_grad) \
+        if isinstance(v, torch.Tensor) and variant in REDUCED and v.dtype == torch.float32 else v
 
 
 def arguments(v, variant):
@@ -159,8 +159,8 @@ def record(op, name, sample, variant):
     if inputs and flowing:
         flat = [torch.view_as_real(r.resolve_conj()) if r.is_complex() else r for r in results]
         weights = [torch.randn(r.shape, dtype=r.dtype) if r.requires_grad else None for r in flat]
-        if variant in HALVES:
-            weights = [None if w is None else w.to(HALVES[variant]).float() for w in weights]
+        if variant in REDUCED:
+            weights = [None if w is None else w.to(REDUCED[variant]).float() for w in weights]
         total = sum((r * w).sum() for r, w in zip(flat, weights) if w is not None)
         twice = variant == "breakpoints" and op.supports_gradgrad
         gradients = torch.autograd.grad(total, inputs, allow_unused=True, create_graph=twice)
@@ -209,7 +209,7 @@ for op in op_db:
         if len(samples) > MAX_CHANGED:
             samples = random.Random(2).sample(samples, MAX_CHANGED)
         alone = any(op.name == one or (one.endswith(".") and op.name.startswith(one)) for one in UNCHANGED)
-        for variant in list(HALVES) + ([] if alone else ["ties", "breakpoints", "extremes"]):
+        for variant in list(REDUCED) + ([] if alone else ["ties", "breakpoints", "extremes"]):
             if op.name in CRASHES.get(variant, ()):
                 continue
             generator = torch.Generator().manual_seed(3)

@@ -81,7 +81,7 @@ std::vector<Following> followings() {
 }
 
 /// Tolerance for unfused functions, whose intermediate results are rounded.
-Tolerance half_tolerance(DType dtype, double terms) {
+Tolerance reduced_tolerance(DType dtype, double terms) {
     const double unit = dtype == DType::f16 ? 0x1p-11 : 0x1p-8;
     return {.absolute = 2 * unit * std::sqrt(terms), .relative = 8 * unit};
 }
@@ -89,12 +89,12 @@ Tolerance half_tolerance(DType dtype, double terms) {
 std::string close(const Tensor& got, const Values& wanted, double terms = 40) {
     return difference(
         got, wanted,
-        is_16bit_float(got.dtype()) ? half_tolerance(got.dtype(), terms) : tolerance(got.dtype(), terms, 4));
+        is_16bit_float(got.dtype()) ? reduced_tolerance(got.dtype(), terms) : tolerance(got.dtype(), terms, 4));
 }
 
 /// Equal bit for bit, except f16 and bf16: the number of roundings depends on how a chain is split.
 std::string same(const Values& got, const Values& wanted, DType dtype) {
-    return difference(got, wanted, is_16bit_float(dtype) ? half_tolerance(dtype, 40) : Tolerance{});
+    return difference(got, wanted, is_16bit_float(dtype) ? reduced_tolerance(dtype, 40) : Tolerance{});
 }
 std::string same(const Tensor& got, const Values& wanted) { return same(values(got), wanted, got.dtype()); }
 
@@ -113,7 +113,7 @@ class Check {
         attempt("what follows", [&] { follows(); });
         attempt("written meanwhile", [&] { written_meanwhile(); });
         attempt("in a place", [&] { in_a_place(); });
-        attempt("families", [&] { families_agree(); });
+        attempt("families", [&] { styles_agree(); });
         attempt("composition", [&] { composition_agrees(); });
         attempt("recorded", [&] { captured_and_replayed(); });
         attempt("strange inputs", [&] { strange_inputs(); });
@@ -192,7 +192,7 @@ class Check {
         }
     }
 
-    void families_agree() {
+    void styles_agree() {
         for (const KernelStyle style : kernel_styles()) {
             const ops::KernelStyleScope scope(style);
             const Tensors results = call_(fresh(contract_.inputs));

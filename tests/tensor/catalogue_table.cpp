@@ -1,7 +1,7 @@
 // no-oclgrind: it runs the cases of the catalogue, like tests/tensor/catalogue.cpp
-// The table of docs/reference/catalogue.md: for each function of functions.hpp its types, the order of its gradients, and its
-// kernels. DECLIVITY_WRITE_CATALOGUE=docs/reference/catalogue.md regenerates it (some minutes); otherwise only its names are
-// checked.
+// The table of docs/reference/catalogue.md: for each function of functions.hpp its types, the order of its gradients,
+// and its kernels. DECLIVITY_WRITE_CATALOGUE=docs/reference/catalogue.md regenerates it (some minutes); otherwise only
+// its names are checked.
 #include <algorithm>
 #include <cstdlib>
 #include <filesystem>

@@ -51,7 +51,7 @@ Contract contract_of(const catalogue::Case& one, DType dtype, catalogue::Layout 
 /// Under Oclgrind: a small sample, spread over the list. One in five of similar cases; if tests run in turns
 /// (./bootstrap test), a fourth of all in each turn.
 bool is_left_out(std::size_t at, const catalogue::Case& one) {
-    if (one.waits || (small_cases() && at % 9 != 4)) return true;
+    if (one.reads_elements || (small_cases() && at % 9 != 4)) return true;
     return catalogue::of_another_turn(on_oclgrind() ? at / 9 : at) ||
            (one.brief && at % 5 != 0 && std::getenv("DECLIVITY_FULL") == nullptr);
 }
@@ -114,7 +114,7 @@ TEST_CASE("contract: other types and layouts, each function with some of them") 
         const DType dtype = types[at % types.size()];
         const auto layout = at / types.size() % 2 == 0 ? catalogue::Layout::strided : catalogue::Layout::dense;
         if (dtype == DType::f32 && layout == catalogue::Layout::dense) continue;
-        if (is_16bit_float(dtype) && !cases[at].halves) continue;
+        if (is_16bit_float(dtype) && !cases[at].reduced_precision) continue;
         CAPTURE(cases[at].name);
         CAPTURE(name_of(dtype));
         CHECK(all(violations(contract_of(cases[at], dtype, layout))) == "");
@@ -127,9 +127,9 @@ TEST_CASE("contract: all combinations of functions, floating types and layouts")
     types.push_back(DType::f16);
     types.push_back(DType::bf16);
     for (const catalogue::Case& one : catalogue::cases()) {
-        if (one.waits) continue;
+        if (one.reads_elements) continue;
         for (const DType dtype : types) {
-            if (is_16bit_float(dtype) && !one.halves) continue;
+            if (is_16bit_float(dtype) && !one.reduced_precision) continue;
             for (const auto layout : {catalogue::Layout::dense, catalogue::Layout::strided}) {
                 CAPTURE(one.name);
                 CAPTURE(name_of(dtype));

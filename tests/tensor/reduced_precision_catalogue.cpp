@@ -62,7 +62,7 @@ TEST_CASE("reduced precision: every function of the catalogue rounds its result 
     const std::vector<Case> all = cases();
     for (std::size_t at = 0; at < all.size(); ++at) {
         const Case& one = all[at];
-        if (!one.halves || one.random || of_another_turn(at)) continue;
+        if (!one.reduced_precision || one.random || of_another_turn(at)) continue;
         CAPTURE(one.name);
         const Columns columns = inputs_of(one);
         for (const DType dtype : {DType::f16, DType::bf16}) {

@@ -33,7 +33,7 @@ namespace {
 /// Calls with a fallback: a cached program that cannot be read or stored, source that does not build after the
 /// library's own declarations, unavailable kernel information, memory that is requested again after the queues are
 /// drained.
-const std::set<std::string> kOtherWay{"clCreateProgramWithBinary",
+const std::set<std::string> kFallbacks{"clCreateProgramWithBinary",
                                       "clCreateProgramWithSource",
                                       "clBuildProgram",
                                       "clGetProgramBuildInfo",
@@ -196,7 +196,7 @@ std::string attempt(Training& training, long number, const Step& wanted, std::ma
         // Memory of an uploaded batch is freed by destructors, which cannot report errors; it is reused only once its
         // readers are known.
         const bool batch = training.send_ahead && (function == "clEnqueueMarkerWithWaitList" || function == "clFlush");
-        if (!kOtherWay.contains(function) && !batch) return call + ": no error";
+        if (!kFallbacks.contains(function) && !batch) return call + ": no error";
         if (!(*done == wanted)) return call + ": another way was found, to another result";
         return "";
     }

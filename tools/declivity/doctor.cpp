@@ -40,7 +40,7 @@ struct Options {
     std::string section, fault;
     std::size_t first = 0;
     doctor::Part part;
-    bool own_form = false;
+    bool own_style = false;
 };
 
 /// Environment variables that may change the result.
@@ -208,7 +208,7 @@ int run(const Options& options) {
             throw ValueError(fmt::format("doctor: expected a section, got \"{}\"", options.section));
         const std::size_t at = options.fault.find('@');  // such as "crash@atomics"
         return run_here(
-            *found, options.first, options.part, options.checks, options.own_form,
+            *found, options.first, options.part, options.checks, options.own_style,
             at != std::string::npos && options.fault.substr(at + 1) == found->name ? options.fault.substr(0, at) : "");
     }
     // The child processes inherit the environment. This process makes no OpenCL calls.
@@ -288,7 +288,7 @@ std::function<int()> add_doctor(CLI::App& app) {
     doctor->add_option("--part", options->part.number)->group("");
     doctor->add_option("--parts", options->part.of)->group("");
     doctor->add_option("--first", options->first)->group("");
-    doctor->add_flag("--own-form", options->own_form)->group("");
+    doctor->add_flag("--own-form", options->own_style)->group("");
     doctor->add_option("--fault", options->fault)->group("");
     return [options] {
         try {

@@ -37,7 +37,7 @@ using test::values;
 
 /// Adds a check for each kernel style.
 template <class Run>
-void for_families(Examination& e, const std::string& name, Run&& run) {
+void for_kernel_styles(Examination& e, const std::string& name, Run&& run) {
     for (const KernelStyle style : {KernelStyle::simd, KernelStyle::simt})
         e.check_form(style, fmt::format("{}, {} kernels", name, style == KernelStyle::simd ? "simd" : "simt"),
                      [&]() -> std::string {
@@ -97,10 +97,10 @@ void examine_elementwise(Examination& e) {
             (function == ops::Function::add || function == ops::Function::exp || function == ops::Function::tanh))
             types.push_back(DType::f64);
         for (const DType dtype : types)
-            for_families(e, fmt::format("{} of {}", ops::info(function).name, name_of(dtype)),
+            for_kernel_styles(e, fmt::format("{} of {}", ops::info(function).name, name_of(dtype)),
                          [&](KernelStyle) { return run(function, dtype); });
     }
-    for_families(e, "a fused chain of functions with a broadcast operand", [&](KernelStyle) {
+    for_kernel_styles(e, "a fused chain of functions with a broadcast operand", [&](KernelStyle) {
         const Shape shape{7, 5, 33};
         const Tensor a = random_tensor(shape, 1), b = random_tensor({33}, 2), c = random_tensor({7, 1, 1}, 3);
         const Tensor y = tanh(a * b + c) * sigmoid(a - c) + relu(b * 2.0 - a) / (square(c) + 1.0);
@@ -112,7 +112,7 @@ void examine_elementwise(Examination& e) {
         }
         return difference(y, wanted, {4e-6, 4e-6});
     });
-    for_families(e, "the gradient of a chain of functions", [&](KernelStyle) {
+    for_kernel_styles(e, "the gradient of a chain of functions", [&](KernelStyle) {
         Tensor x = random_tensor({1001}, 4).set_requires_grad();
         sum(gelu(x) * exp(x) + silu(x)).backward();
         std::vector<double> wanted;
@@ -200,16 +200,16 @@ void examine_copies(Examination& e) {
     for (const PermutedCase& test_case : cases)
         for (const DType dtype : {DType::f32, DType::u8, DType::i64}) {
             if (dtype != DType::f32 && test_case.step > 1) continue;
-            for_families(e,
+            for_kernel_styles(e,
                          fmt::format("{} in the order {} with strides {}, {}", test_case.shape.str(),
                                      fmt::join(test_case.order, " "), test_case.step, name_of(dtype)),
                          [&](KernelStyle) { return permuted(test_case, dtype); });
         }
-    for_families(e, "concatenation, padding, broadcast", [&](KernelStyle) { return concat_pad_expand(); });
+    for_kernel_styles(e, "concatenation, padding, broadcast", [&](KernelStyle) { return concat_pad_expand(); });
     std::vector<DType> types;
     for (const DType type : kDTypes)
         if (type != DType::f64 || e.device().info().fp64) types.push_back(type);
-    for_families(e, "casts between all types", [&](KernelStyle) { return casts(types); });
+    for_kernel_styles(e, "casts between all types", [&](KernelStyle) { return casts(types); });
 }
 
 namespace {
@@ -293,10 +293,10 @@ std::string choices(const Device& device) {
 void examine_random(Examination& e) {
     const Device device = e.device();
     e.check("blocks of Philox, bit for bit", [&] { return philox_blocks(device); });
-    for_families(e, "uniform numbers, bit for bit, across 2^32 blocks",
+    for_kernel_styles(e, "uniform numbers, bit for bit, across 2^32 blocks",
                  [&](KernelStyle) { return uniform_numbers(device); });
-    for_families(e, "normal numbers", [&](KernelStyle) { return normal_numbers(device); });
-    for_families(e, "Bernoulli choices, dropout and its gradient", [&](KernelStyle) { return choices(device); });
+    for_kernel_styles(e, "normal numbers", [&](KernelStyle) { return normal_numbers(device); });
+    for_kernel_styles(e, "Bernoulli choices, dropout and its gradient", [&](KernelStyle) { return choices(device); });
 }
 
 void examine_reduce(Examination& e) {
@@ -306,7 +306,7 @@ void examine_reduce(Examination& e) {
         if (one.large && one.name != "a million" && one.name != "ten columns of a hundred thousand") continue;
         for (const ops::Reduce kind : {ops::Reduce::sum, ops::Reduce::mean, ops::Reduce::max, ops::Reduce::min}) {
             if ((kind == ops::Reduce::mean || kind == ops::Reduce::min) && number % 4 != 0) continue;
-            for_families(e, fmt::format("{} of {}", ops::name_of(kind), one.name), [&](KernelStyle) {
+            for_kernel_styles(e, fmt::format("{} of {}", ops::name_of(kind), one.name), [&](KernelStyle) {
                 const Tensor x = one.input(DType::f32);
                 return difference(Tensor(ops::reduce(kind, x.view(), one.axes, false)),
                                   test::reference_reduce(kind, values(x), one.shape, one.axes),
@@ -318,7 +318,7 @@ void examine_reduce(Examination& e) {
         columns{.name = "columns", .shape = {9, 5}, .axes = {0}};
     for (const test::ReduceCase& one : {rows, columns})
         for (const DType dtype : {DType::i32, DType::i64, DType::u8, DType::f16, DType::bf16})
-            for_families(e, fmt::format("sum of {} of {}", one.name, name_of(dtype)), [&](KernelStyle) {
+            for_kernel_styles(e, fmt::format("sum of {} of {}", one.name, name_of(dtype)), [&](KernelStyle) {
                 const Tensor x = one.input(dtype, 2, is_floating(dtype) ? -1 : 0, is_floating(dtype) ? 2 : 120);
                 test::Tolerance allowed = one.tolerance(ops::Reduce::sum, is_floating(dtype) ? DType::f32 : dtype);
                 if (is_floating(dtype))
@@ -328,12 +328,12 @@ void examine_reduce(Examination& e) {
             });
     for (const test::ArgmaxCase& one : test::argmax_cases()) {
         if (one.large) continue;
-        for_families(e, fmt::format("argmax of {} along {}", one.shape.str(), one.axis), [&](KernelStyle) {
+        for_kernel_styles(e, fmt::format("argmax of {} along {}", one.shape.str(), one.axis), [&](KernelStyle) {
             const Tensor x = random_tensor(one.shape, 9);
             return difference(argmax(x, one.axis), test::reference_argmax(values(x), one.shape, one.axis), {});
         });
     }
-    for_families(e, "a chain of functions fused into a sum", [&](KernelStyle) {
+    for_kernel_styles(e, "a chain of functions fused into a sum", [&](KernelStyle) {
         const Tensor a = random_tensor({37, 130}, 1), b = random_tensor({130}, 2);
         const auto av = values(a), bv = values(b);
         std::vector<double> wanted(37, 0);
@@ -415,16 +415,16 @@ std::string batch_normalisation(const test::BatchNormCase& one, bool training) {
 void examine_rows(Examination& e) {
     for (const test::SoftmaxCase& one : test::softmax_cases()) {
         if (one.large) continue;
-        for_families(e, "softmax: " + one.name, [&](KernelStyle) { return softmax_rows(one); });
+        for_kernel_styles(e, "softmax: " + one.name, [&](KernelStyle) { return softmax_rows(one); });
     }
     for (const test::CrossEntropyCase& one : test::cross_entropy_cases()) {
         if (one.large) continue;
-        for_families(e, "cross entropy: " + one.name, [&](KernelStyle) { return cross_entropy_rows(one); });
+        for_kernel_styles(e, "cross entropy: " + one.name, [&](KernelStyle) { return cross_entropy_rows(one); });
     }
     for (const test::BatchNormCase& one : test::batch_norm_cases()) {
         if (one.large) continue;
         for (const bool training : {true, false})
-            for_families(e, fmt::format("batch normalisation, {}: {}", training ? "training" : "evaluation", one.name),
+            for_kernel_styles(e, fmt::format("batch normalisation, {}: {}", training ? "training" : "evaluation", one.name),
                          [&](KernelStyle) { return batch_normalisation(one, training); });
     }
 }
@@ -432,7 +432,7 @@ void examine_rows(Examination& e) {
 void examine_pool2d(Examination& e) {
     for (const test::Pool2dCase& one : test::pool2d_cases()) {
         if (one.large) continue;
-        for_families(e, one.name(), [&](KernelStyle) {
+        for_kernel_styles(e, one.name(), [&](KernelStyle) {
             const Tensor x = random_tensor(one.x, 1), g = random_tensor(one.out(), 2);
             const auto wanted = one.reference(values(x), values(g));
             const auto tolerance = test::tolerance(
@@ -500,7 +500,7 @@ void examine_optimizers(Examination& e) {
          {optim::SGDOptions{.lr = 0.25},
           optim::SGDOptions{.lr = 0.25, .momentum = 0.9, .dampening = 0.5, .weight_decay = 0.01},
           optim::SGDOptions{.lr = 0.25, .momentum = 0.8, .weight_decay = 0.1, .nesterov = true}})
-        for_families(e,
+        for_kernel_styles(e,
                      fmt::format("SGD with momentum {}, dampening {}, weight decay {}{}", with.momentum, with.dampening,
                                  with.weight_decay, with.nesterov ? ", Nesterov" : ""),
                      [&](KernelStyle) {
@@ -514,7 +514,7 @@ void examine_optimizers(Examination& e) {
                              });
                      });
     for (const bool decoupled : {false, true})
-        for_families(e, decoupled ? "AdamW" : "Adam with weight decay", [&](KernelStyle) {
+        for_kernel_styles(e, decoupled ? "AdamW" : "Adam with weight decay", [&](KernelStyle) {
             constexpr double lr = 0.03, beta1 = 0.9, beta2 = 0.999, epsilon = 1e-8, decay = 0.1;
             const auto host = [&](double& p, double gradient, State& state, int t) {
                 auto& [m, v] = state;

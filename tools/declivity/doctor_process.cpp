@@ -259,20 +259,20 @@ SectionReport run_apart(const Section& section, Part part, const std::vector<std
     const auto begin = std::chrono::steady_clock::now();
     std::size_t first = 0;
     int deaths = 0, of_no_harm = 0, hangs = 0;
-    bool own_form = false;
+    bool own_style = false;
     std::chrono::milliseconds in_other_form{0};
     for (;;) {
         std::vector<std::string> words = arguments;
         words.insert(words.end(), {"--section", std::string(section.name), "--first", std::to_string(first), "--part",
                                    std::to_string(part.number), "--parts", std::to_string(part.of)});
-        if (own_form) words.emplace_back("--own-form");
+        if (own_style) words.emplace_back("--own-form");
         const ChildRun run = run_child(words, silence, in_other_form, begins, report);
         if (run.how.empty()) break;
         const Json finding = finding_of(run);
         report.findings.push_back(finding);
         ++(finding.at("status") == name_of(Status::wrong) ? deaths : of_no_harm);
         if (run.silent && run.in_other_form()) {
-            own_form = true;
+            own_style = true;
             report.findings.push_back(
                 {{"name", "the remaining kernels of the other style"},
                  {"status", name_of(Status::skipped)},
@@ -308,7 +308,7 @@ SectionReport merged(std::vector<SectionReport> parts) {
     return all;
 }
 
-int run_here(const Section& section, std::size_t first, Part part, const std::string& only, bool own_form,
+int run_here(const Section& section, std::size_t first, Part part, const std::string& only, bool own_style,
              const std::string& fault) {
 #if defined(__linux__)
     prctl(PR_SET_PDEATHSIG, SIGTERM);  // a hanging child must not outlive its parent
@@ -324,7 +324,7 @@ int run_here(const Section& section, std::size_t first, Part part, const std::st
         fmt::print(out, "{}\n", dump(line));
         std::fflush(out);
     };
-    Examination examination(say, first, part, section.name == "device" ? "" : only, own_form, fault);
+    Examination examination(say, first, part, section.name == "device" ? "" : only, own_style, fault);
     if (section.name == "device") try {
             (void)Device::best();
         } catch (const DeviceError& error) {

@@ -34,7 +34,7 @@ SectionReport merged(std::vector<SectionReport> parts);
 /// Runs the section in this process (the child). Findings go to standard output, one per line; other output there is
 /// redirected to standard error.
 /// @return the exit code
-int run_here(const Section& section, std::size_t first, Part part, const std::string& only, bool own_form,
+int run_here(const Section& section, std::size_t first, Part part, const std::string& only, bool own_style,
              const std::string& fault);
 
 }  // namespace declivity::tools::doctor

@@ -33,7 +33,7 @@ using test::OperandStrides;
 using test::random_tensor;
 using test::values;
 
-constexpr KernelStyle kFamilies[] = {KernelStyle::simd, KernelStyle::simt};
+constexpr KernelStyle kKernelStyles[] = {KernelStyle::simd, KernelStyle::simt};
 
 std::string_view name_of(KernelStyle style) { return style == KernelStyle::simd ? "simd" : "simt"; }
 
@@ -142,7 +142,7 @@ void examine_strategy(Examination& e, const ops::MatmulStrategy& strategy, Kerne
 
 void examine_products(Examination& e, const test::MatmulCase& one, DType dtype, bool variants, Served& served) {
     std::optional<Product> in;
-    for (const KernelStyle style : kFamilies)
+    for (const KernelStyle style : kKernelStyles)
         for (const ops::MatmulStrategy* strategy : ops::matmul_strategies()) {
             const std::string_view name = strategy->name();
             // Strategies that do not depend on the kernel style.
@@ -221,7 +221,7 @@ void examine_matmul(Examination& e) {
     if (device.info().fp64)
         for (const test::MatmulCase& one : {cases[7], cases[9]}) examine_products(e, one, DType::f64, false, served);
     served.say(e);
-    for (const KernelStyle style : kFamilies)
+    for (const KernelStyle style : kKernelStyles)
         for (const ops::MatmulStrategy* strategy : ops::matmul_strategies()) {
             if (strategy->name() == "clblast") continue;
             for (const test::MatmulCase& one :
@@ -387,13 +387,13 @@ void examine_conv2d(Examination& e) {
             Convolution convolution(c, dtype);
             for (const Conv2dDirection direction :
                  {Conv2dDirection::forward, Conv2dDirection::backward_input, Conv2dDirection::backward_weights})
-                for (const KernelStyle style : kFamilies)
+                for (const KernelStyle style : kKernelStyles)
                     for (const ops::Conv2dStrategy* strategy : ops::conv2d_strategies())
                         examine_strategy(e, *strategy, style, direction, dtype, convolution, served);
         }
     }
     served.say(e);
-    for (const KernelStyle style : kFamilies)
+    for (const KernelStyle style : kKernelStyles)
         e.check_form(style, fmt::format("fused bias and relu with gradients, {}", name_of(style)), [&] {
             const ops::KernelStyleScope scope(style);
             return layer(cases[0]);

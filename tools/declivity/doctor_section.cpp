@@ -62,14 +62,14 @@ std::span<const Section> sections() { return kSections; }
 bool Examination::begin(const std::string& name, Status otherwise, const std::string& at_end) {
     const std::size_t at = at_++;
     if (at < first_ || at % part_.of != part_.number || name.find(only_) == std::string::npos ||
-        (other_form_ && own_form_))
+        (other_style_ && own_form_))
         return false;
     say_({{"at", at},
           {"begin", name},
           {"otherwise", name_of(otherwise)},
           {"at_end", at_end},
-          {"other_form", other_form_}});
-    if (fault_ == "slow" && other_form_)
+          {"other_form", other_style_}});
+    if (fault_ == "slow" && other_style_)
         for (;;) std::this_thread::sleep_for(std::chrono::seconds(1));
     if (fault_.empty() || at != 1) return true;
     if (fault_ == "crash") std::abort();
@@ -102,9 +102,9 @@ void Examination::judge(const std::string& name, const std::function<std::string
 
 void Examination::check_form(KernelStyle style, const std::string& name, const std::function<std::string()>& what) {
     const bool needed = workarounds_off() || device().kernel_style() == style;
-    other_form_ = !needed;
+    other_style_ = !needed;
     judge(name, what, needed ? Status::wrong : Status::avoided);
-    other_form_ = false;
+    other_style_ = false;
 }
 
 bool workarounds_off() {

@@ -47,13 +47,13 @@ class Examination {
     /// @param own_form without kernels of the other style, see check_form()
     /// @param fault for tests: "crash", "hang", "throw" or "exit" in the second check; "slow" in the first check of the
     /// other kernel style; empty: none
-    Examination(std::function<void(const Json&)> say, std::size_t first, Part part, std::string only, bool own_form,
+    Examination(std::function<void(const Json&)> say, std::size_t first, Part part, std::string only, bool own_style,
                 std::string fault)
         : say_(std::move(say)),
           first_(first),
           part_(part),
           only_(std::move(only)),
-          own_form_(own_form),
+          own_form_(own_style),
           fault_(std::move(fault)) {}
 
     /// Device::best().
@@ -89,7 +89,7 @@ class Examination {
     std::size_t first_, at_ = 0;
     Part part_;
     std::string only_;
-    bool own_form_, other_form_ = false;  // other_form_: the check uses kernels of the other style
+    bool own_form_, other_style_ = false;  // other_form_: the check uses kernels of the other style
     std::string fault_;
 };
 

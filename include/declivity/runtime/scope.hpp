@@ -54,13 +54,13 @@ class DECLIVITY_API ResumedScope {
   public:
     /// @param waiting name of the deferred work for errors, as it may be run by an unrelated call; must outlive the
     /// scope
-    explicit ResumedScope(const ScopePath& path, std::string_view waiting = {});
+    explicit ResumedScope(const ScopePath& path, std::string_view deferred = {});
     ~ResumedScope();
     ResumedScope(const ResumedScope&) = delete;
     ResumedScope& operator=(const ResumedScope&) = delete;
 
     /// Name of the deferred work that is running; empty if there is none.
-    static std::string_view waiting() noexcept;
+    static std::string_view deferred() noexcept;
 
   private:
     ScopePath before_;

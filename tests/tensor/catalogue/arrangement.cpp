@@ -12,7 +12,7 @@
 namespace declivity::test::catalogue {
 namespace {
 
-/// Each element of the result is one of two inputs, by number and place, or 0 where there is no place.
+/// Each element of the result is one of two inputs, by input number and index, or 0 without an index.
 Case moved_from_two(const std::string& name, const Shape& a, const Shape& b, const Shape& to,
                     std::function<Tensor(const Tensor&, const Tensor&)> call,
                     std::function<std::pair<int, Place>(const Dims&)> place_of) {
@@ -190,7 +190,7 @@ void add_by_example(std::vector<Case>& all) {
                            return out;
                        },
                    .differentiable = false,
-                   .waits = true});
+                   .reads_elements = true});
 }
 
 }  // namespace

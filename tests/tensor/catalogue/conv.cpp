@@ -15,7 +15,7 @@
 namespace declivity::test::catalogue {
 namespace {
 
-/// x, weight and, where there is one, a bias.
+/// x, weight and an optional bias.
 Values convolved(const Columns& in, const Shape& from, const Shape& filter, const Shape& out, const Windows& windows,
                  std::int64_t groups) {
     return table(out, [&](const Dims& at) {
@@ -32,7 +32,7 @@ Values convolved(const Columns& in, const Shape& from, const Shape& filter, cons
     });
 }
 
-/// Each element of x goes to the window of the result at its place.
+/// Each element of x is added to the window of the result at its position.
 Values transposed(const Columns& in, const Shape& from, const Shape& filter, const Shape& out, const Windows& windows,
                   std::int64_t groups) {
     Values sums(static_cast<std::size_t>(out.numel()), 0);

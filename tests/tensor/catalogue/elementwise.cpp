@@ -16,7 +16,7 @@
 namespace declivity::test::catalogue {
 namespace {
 
-/// Operands behind the first are stretched over it.
+/// Operands after the first are broadcast to it.
 Case of_table(const std::string& name, std::function<Tensor(const Tensors&)> call, Function function,
               Kind kind = Kind::real) {
     const ElementwiseCase& row = *case_of(function);
@@ -46,7 +46,7 @@ Case of_table(const std::string& name, std::function<Tensor(const Tensors&)> cal
             .brief = true};
 }
 
-/// A function of one tensor that is made of others.
+/// A function of one tensor composed of others.
 Case made_of_others(const std::string& name, std::function<Tensor(const Tensor&)> call,
                     std::function<double(double)> reference, double low = -3, double high = 3) {
     return {.name = name,
@@ -62,7 +62,7 @@ Case made_of_others(const std::string& name, std::function<Tensor(const Tensor&)
             .brief = true};
 }
 
-/// A function of two, the second stretched over the first.
+/// A function of two, the second broadcast to the first.
 Case made_of_two(const std::string& name, std::function<Tensor(const Tensor&, const Tensor&)> call,
                  double (*reference)(double, double), double low_b = -2, double high_b = 2) {
     return {.name = name,

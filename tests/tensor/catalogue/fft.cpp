@@ -1,4 +1,4 @@
-// Fourier transforms, complex numbers and spectrograms as cases of the catalogue, and sums in double for them.
+// Fourier transforms, complex numbers and spectrograms as cases of the catalogue, with reference sums in double.
 #include <algorithm>
 #include <cmath>
 #include <complex>
@@ -23,7 +23,7 @@ struct Spectrum {
     Shape shape;
     std::vector<Complex> of;
 
-    /// Of pairs, whose shape ends in 2, or of real numbers.
+    /// From pairs, whose shape ends in 2, or from real numbers.
     static Spectrum pairs(const Values& values, Shape shape) {
         Spectrum made{.shape = {}, .of = {}};
         for (int i = 0; i + 1 < shape.rank(); ++i) made.shape.push_back(shape[i]);
@@ -48,7 +48,7 @@ struct Spectrum {
     }
 };
 
-/// Each line along an axis becomes what `change` makes of it.
+/// Applies `change` to each line along an axis.
 Spectrum each_line(const Spectrum& x, int axis,
                    const std::function<std::vector<Complex>(const std::vector<Complex>&)>& change) {
     std::int64_t outer = 1, inner = 1;
@@ -71,7 +71,7 @@ Spectrum each_line(const Spectrum& x, int axis,
     return y;
 }
 
-/// The sum that defines it, of n numbers: cut, or with zeros behind.
+/// The defining sum, for n numbers: truncated, or zero-padded.
 std::vector<Complex> dft_line(std::vector<Complex> x, std::int64_t n, bool inverse, double scale) {
     x.resize(static_cast<std::size_t>(n));
     std::vector<Complex> y;
@@ -95,7 +95,7 @@ Spectrum first_half(const Spectrum& x, int axis) {
         return line;
     });
 }
-/// n numbers whose first half is given; imaginary parts of real ones are left out.
+/// n numbers whose first half is given; the imaginary parts of real ones are ignored.
 Spectrum whole(const Spectrum& x, int axis, std::int64_t n) {
     return each_line(x, axis, [&](std::vector<Complex> line) {
         line.resize(static_cast<std::size_t>(n / 2 + 1));
@@ -308,7 +308,7 @@ void add_complex(std::vector<Case>& all) {
                    .terms = 4});
 }
 
-/// I0, by its series.
+/// Bessel function I0, by its series.
 double bessel(double x) {
     double sum = 0, term = 1;
     for (int k = 1; term > 1e-18 * sum; ++k) {
@@ -357,7 +357,7 @@ void add_signal_windows(std::vector<Case>& all) {
 }
 
 struct FrameSizes {
-    std::int64_t n_fft, hop, side;  ///< side: samples that are mirrored at both ends
+    std::int64_t n_fft, hop, side;  ///< side: samples that are reflected at both ends
 };
 
 /// Frames of a signal times a window of n_fft samples, transformed: (frames, n_fft).
@@ -375,14 +375,14 @@ Spectrum framed_dft(const Values& x, const Values& window, const FrameSizes& siz
     return dft(made, 1, sizes.n_fft, false, 1);
 }
 
-/// Zeros on both sides.
+/// Zero-padded on both sides.
 Values centred(const Values& window, std::int64_t n) {
     Values out(static_cast<std::size_t>(n));
     std::ranges::copy(window, out.begin() + static_cast<std::ptrdiff_t>((out.size() - window.size()) / 2));
     return out;
 }
 
-/// (frames, numbers) as (numbers, frames).
+/// Transposes (frames, numbers) to (numbers, frames).
 Spectrum exchanged(const Spectrum& x) {
     Spectrum made{{x.shape[1], x.shape[0]}, {}};
     for (std::int64_t k = 0; k < x.shape[1]; ++k)
@@ -447,7 +447,7 @@ Values powers_of(const Spectrum& x) {
     return out;
 }
 
-/// Of 9 frequencies up to 500 Hz, 4 filters by HTK's formula.
+/// 4 filters by HTK's formula over 9 frequencies up to 500 Hz.
 Values mel_filters() {
     Values points;
     const double last = 2595 * std::log10(1 + 500.0 / 700);

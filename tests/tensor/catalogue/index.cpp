@@ -224,7 +224,7 @@ void add_indices(std::vector<Case>& all) {
                      return element(in[0], from, {at[0], whole_number(in[1][static_cast<std::size_t>(at[1])]), at[2]});
                  });
              }});
-    // What goes to a place, in order.
+    // The values scattered to an index, in order.
     const auto scattered = [=](const std::function<void(double&, double, int)>& join) {
         return [=](const Columns& in, DType) {
             Values out = in[0];
@@ -260,7 +260,7 @@ void add_indices(std::vector<Case>& all) {
              to = before == 0 ? value : (to * before + value) / (before + 1);
          }),
          .terms = 4});
-    // Numbers (4) along axis 1.
+    // Indices (4) along axis 1.
     const Input numbers{{4}, 0, 5, Kind::label}, rows{{3, 4, 7}};
     const auto number = [](const Columns& in, std::int64_t i) {
         return whole_number(in[1][static_cast<std::size_t>(i)]);
@@ -293,7 +293,7 @@ void add_indices(std::vector<Case>& all) {
                    .inputs = {x, numbers, rows},
                    .call = [](const Tensors& in) { return index_copy(in[0], 1, in[1], in[2]); },
                    .reference = by_number([](double& to, double value) { to = value; })});
-    // Numbers from 0 to 4, of which all come several times.
+    // Indices from 0 to 4, all of which occur several times.
     const Input few{{6, 7}, 0, 5, Kind::label};
     all.push_back({.name = "unique",
                    .inputs = {few},
@@ -307,7 +307,7 @@ void add_indices(std::vector<Case>& all) {
                            return out;
                        },
                    .differentiable = false,
-                   .waits = true});
+                   .reads_elements = true});
     all.push_back({.name = "unique",
                    .inputs = {{{2, 11}, 0, 3, Kind::label}},
                    .call = [](const Tensors& in) { return unique(in[0], 1).values; },
@@ -321,7 +321,7 @@ void add_indices(std::vector<Case>& all) {
                            return out;
                        },
                    .differentiable = false,
-                   .waits = true});
+                   .reads_elements = true});
     all.push_back({.name = "unique_consecutive",
                    .inputs = {{{41}, 0, 2, Kind::label}},
                    .call = [](const Tensors& in) { return unique_consecutive(in[0]).inverse; },
@@ -333,7 +333,7 @@ void add_indices(std::vector<Case>& all) {
                            return out;
                        },
                    .differentiable = false,
-                   .waits = true});
+                   .reads_elements = true});
     all.push_back({.name = "unique_consecutive",
                    .inputs = {{{13, 2}, 0, 2, Kind::label}},
                    .call = [](const Tensors& in) { return unique_consecutive(in[0], 0).counts; },
@@ -347,7 +347,7 @@ void add_indices(std::vector<Case>& all) {
                            return out;
                        },
                    .differentiable = false,
-                   .waits = true});
+                   .reads_elements = true});
     all.push_back({.name = "index_fill",
                    .inputs = {x, numbers},
                    .call = [](const Tensors& in) { return index_fill(in[0], 1, in[1], 3); },
@@ -449,7 +449,7 @@ void add_indices(std::vector<Case>& all) {
                            });
                            return out;
                        },
-                   .waits = true});
+                   .reads_elements = true});
     all.push_back({.name = "masked_scatter",
                    .inputs = {x, mask, {{105}}},
                    .call = [](const Tensors& in) { return masked_scatter(in[0], in[1], in[2]); },
@@ -472,7 +472,7 @@ void add_indices(std::vector<Case>& all) {
                            return out;
                        },
                    .differentiable = false,
-                   .waits = true});
+                   .reads_elements = true});
     all.push_back({.name = "one_hot",
                    .inputs = {{{4, 3}, 0, 5, Kind::label}},
                    .call = [](const Tensors& in) { return one_hot(in[0], 6); },
@@ -493,7 +493,7 @@ void add_indices(std::vector<Case>& all) {
                            return out;
                        },
                    .differentiable = false,
-                   .waits = true});
+                   .reads_elements = true});
 }
 
 void add_lines(std::vector<Case>& all) {
@@ -604,7 +604,7 @@ void add_lines(std::vector<Case>& all) {
             out.push_back(static_cast<double>(std::ranges::lower_bound(in[1], value) - in[1].begin()));
         return out;
     };
-    // Boundaries are put into order by the call.
+    // Boundaries are sorted by the call.
     for (const bool buckets : {false, true})
         all.push_back({.name = buckets ? "bucketize" : "searchsorted",
                        .inputs = {{{3, 5, 7}, -2, 2, Kind::constant}, {{9}, -2, 2, Kind::constant}},
@@ -653,7 +653,7 @@ void add_lines(std::vector<Case>& all) {
                    .differentiable = false,
                    .terms = 105,
                    .optional = 1,
-                   .halves = false});
+                   .reduced_precision = false});
     all.push_back({.name = "histogram",
                    .inputs = {{{4, 9}, -2, 2, Kind::constant}, {{4}, 0.125, 0.625, Kind::constant}},
                    .call = [](const Tensors& in) { return histogram(in[0], cumsum(in[1], 0) - 1.25).counts; },
@@ -667,8 +667,8 @@ void add_lines(std::vector<Case>& all) {
                            return out;
                        },
                    .differentiable = false,
-                   .optional = 1,  // what cumsum refuses is its own
-                   .halves = false});
+                   .optional = 1,  // cumsum has its own errors
+                   .reduced_precision = false});
     for (const bool low : {true, false})
         all.push_back({.name = low ? "clamp_min" : "clamp_max",
                        .inputs = {{{3, 5, 7}}},

@@ -1,4 +1,4 @@
-// Views, and what networks are made of, as cases of the catalogue.
+// Views and basic layers of networks as cases of the catalogue.
 #include <algorithm>
 #include <cmath>
 #include <cstddef>

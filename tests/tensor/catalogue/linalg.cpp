@@ -1,5 +1,5 @@
-// Linear algebra as cases of the catalogue. Results that are not determined, such as the sign of an eigenvector, are
-// brought into what is.
+// Linear algebra as cases of the catalogue. Results that are not unique, such as the sign of an eigenvector, are
+// normalised.
 #include <algorithm>
 #include <cmath>
 #include <limits>
@@ -115,7 +115,7 @@ void add_factorisations(std::vector<Case>& all) {
                 return upper(turned(q) * x).of;
             }));
     }
-    // exp(A) of the symmetric A that one triangle tells.
+    // exp(A) of the symmetric A given by one triangle.
     for (const char* uplo : {"L", "U"}) {
         all.push_back(of_matrices(
             "linalg::eigh", shape,
@@ -226,7 +226,7 @@ void add_equations(std::vector<Case>& all) {
         },
         [](const Grid&) { return Values{2}; }));
     all.back().differentiable = false;
-    all.back().halves = false;  // rounded to f16, the product is of full rank
+    all.back().reduced_precision = false;  // rounded to f16, the product has full rank
 }
 
 void add_determinants(std::vector<Case>& all) {

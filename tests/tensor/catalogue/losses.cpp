@@ -1,4 +1,4 @@
-// The losses of loss.hpp as cases of the catalogue, beside mse_loss and the plain forms of cross_entropy and
+// The losses of loss.hpp as cases of the catalogue, except mse_loss and the simple forms of cross_entropy and
 // bce_with_logits.
 #include <algorithm>
 #include <cmath>
@@ -38,7 +38,7 @@ Case each(const std::string& name, std::vector<Input> inputs, std::function<Tens
             .brief = true};
 }
 
-/// Logarithms of the softmax of (4, 5, 3) along axis 1.
+/// Log-softmax of (4, 5, 3) along axis 1.
 Values log_softmax_of_classes(const Values& x) {
     return table({4, 5, 3}, [&](const Dims& at) {
         double powers = 0;
@@ -47,7 +47,7 @@ Values log_softmax_of_classes(const Values& x) {
     });
 }
 
-/// Of x (4, 5, 3), labels (4, 3) and weights (5): the weighted mean, label 3 ignored.
+/// The weighted mean for x (4, 5, 3), labels (4, 3) and weights (5), with label 3 ignored.
 double label_loss_reference(const Values& x, const Values& labels, const Values& weight, double smoothing) {
     double loss = 0, weights = 0;
     for (std::int64_t n = 0; n < 4; ++n)
@@ -323,7 +323,7 @@ void add_losses_of_labels(std::vector<Case>& all) {
 }
 
 void add_losses_of_boxes(std::vector<Case>& all) {
-    // Corners apart, so that each box has an area, and all overlap.
+    // Separate corners, so that each box has a positive area, and all overlap.
     const std::vector<Input> corners{{{5, 2}, 0, 1}, {{5, 2}, 1.5, 3}, {{5, 2}, 0, 1}, {{5, 2}, 1.5, 3}};
     using Loss = Tensor (*)(const Tensor&, const Tensor&, Reduction, double);
     const auto at = [](const Columns& in, std::size_t n, std::size_t m) {
@@ -363,7 +363,7 @@ void add_losses_of_boxes(std::vector<Case>& all) {
                            },
                        .terms = 4,
                        .says = "concat"});
-    // Of squares, where v is 0: no gradient flows to alpha, so that numeric gradients are others elsewhere.
+    // For squares, where v is 0: no gradient flows to alpha, so that numeric gradients differ for other boxes.
     all.push_back(
         {.name = "complete_box_iou_loss",
          .inputs = {{{5, 2}}, {{5, 1}, 0.5, 2}, {{5, 2}}, {{5, 1}, 0.5, 2}},

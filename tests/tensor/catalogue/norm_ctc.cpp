@@ -1,4 +1,4 @@
-// Normalisation, embeddings, distances of pairs and the loss of sequences as cases of the catalogue.
+// Normalisation, embeddings, pairwise distances and CTC loss as cases of the catalogue.
 #include <algorithm>
 #include <cmath>
 #include <functional>
@@ -16,7 +16,7 @@
 namespace declivity::test::catalogue {
 namespace {
 
-/// x (N, C, L) normalised over groups of channels, times weight, plus bias (C), which may be empty.
+/// x (N, C, L) normalised over groups of channels, times weight, plus an optional bias (C).
 Values group_norm_reference(const Shape& shape, std::int64_t groups, const Columns& in, double eps) {
     const std::int64_t each = shape[1] / groups;
     return table(shape, [&](const Dims& at) {
@@ -140,7 +140,7 @@ void add_norms_of_neighbours(std::vector<Case>& all) {
 }
 
 void add_bags(std::vector<Case>& all) {
-    // Ten numbers of a table (5, 3), in bags of three and a last one, or rows of five.
+    // Ten indices into a table (5, 3), in bags of three and a last one, or rows of five.
     const auto bag = [](BagMode mode, bool rows) {
         return [mode, rows](const Columns& in, DType) {
             const std::int64_t size = rows ? 5 : 3;
@@ -287,7 +287,7 @@ void add_weighted_losses(std::vector<Case>& all) {
         }));
 }
 
-/// The probability of all paths of `steps` classes that become the target without repetitions and blanks (0).
+/// The probability of all paths of `steps` classes that collapse to the target without repetitions and blanks (0).
 double probability_of_paths(const std::function<double(std::int64_t, std::int64_t)>& log_prob, std::int64_t classes,
                             std::int64_t steps, const std::vector<std::int64_t>& target, std::int64_t blank) {
     double total = 0;

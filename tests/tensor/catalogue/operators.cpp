@@ -30,7 +30,7 @@ Case unary(const std::string& name, std::function<Tensor(const Tensor&)> call, d
             .differentiable = kind == Kind::real};
 }
 
-/// The second operand is stretched over the first.
+/// The second operand is broadcast to the first.
 Case binary(const std::string& name, std::function<Tensor(const Tensor&, const Tensor&)> call,
             double (*reference)(double, double), const std::string& says = {}, double low = -2, double high = 2,
             Kind kind = Kind::real) {
@@ -158,15 +158,15 @@ std::vector<Case> operator_catalogue() {
     add(binary(
         "floor_divide", [](const Tensor& a, const Tensor& b) { return floor_divide(a, b); },
         [](double a, double b) { return std::floor(a / b); }, {}, 1, 9, Kind::whole));
-    // No quotient is near a whole number, where there is a jump.
+    // No quotient is near an integer, where the function jumps.
     add(binary(
         "remainder", [](const Tensor& a, const Tensor& b) { return remainder(a, b); },
         [](double a, double b) { return a - b * std::floor(a / b); }, {}, 1.01, 1.99));
-    // No quotient is near a whole number, where there is a jump.
+    // No quotient is near an integer, where the function jumps.
     add(binary(
         "operator%", [](const Tensor& a, const Tensor& b) { return a % b; },
         [](double a, double b) { return a - b * std::floor(a / b); }, {}, 1.01, 1.99));
-    // No quotient is near a whole number, where there is a jump.
+    // No quotient is near an integer, where the function jumps.
     add(binary(
         "fmod", [](const Tensor& a, const Tensor& b) { return fmod(a, b); },
         [](double a, double b) { return std::fmod(a, b); }, {}, 1.01, 1.99));

@@ -1,5 +1,5 @@
-// The parts of the catalogue, which cases.cpp puts one behind the other. Each has a file of its own: together they take a
-// compiler most of a minute.
+// The parts of the catalogue, which cases.cpp concatenates. They are separate files to compile in parallel: together
+// they take most of a minute.
 #pragma once
 
 #include <vector>

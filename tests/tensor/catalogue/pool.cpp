@@ -1,4 +1,4 @@
-// Pools of any number of spatial axes as cases of the catalogue.
+// Pooling over any number of spatial axes as cases of the catalogue.
 #include <algorithm>
 #include <cmath>
 #include <functional>
@@ -16,7 +16,7 @@
 namespace declivity::test::catalogue {
 namespace {
 
-/// `combine` of the elements of each window that lie inside, and how many lie in x or its padding.
+/// `combine` of the elements of each window inside of x, and how many are in x or its padding.
 Values pooled(const Values& x, const Shape& from, const Shape& out, const Windows& windows,
               const std::function<double(const Values& inside, double around)>& combine) {
     return table(out, [&](const Dims& at) {
@@ -68,7 +68,7 @@ void add_pool(std::vector<Case>& all, const std::string& name, const Shape& from
                    .brief = brief});
 }
 
-/// Different places for the elements of each plane of x, of n axes: 0, 3, 6, ... modulo `size`, no multiple of 3.
+/// Distinct indices for the elements of each plane of x with n axes: 0, 3, 6, ... modulo `size`, no multiple of 3.
 Tensor some_places(const Tensor& x, int n, std::int64_t size) {
     if (!x.defined()) return zeros({1}, {DType::i64});
     const TensorOptions whole{DType::i64, x.device()};

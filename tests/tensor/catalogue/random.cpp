@@ -1,4 +1,4 @@
-// Cases of functions that draw random numbers.
+// Cases of functions with random numbers.
 #include <cmath>
 #include <cstddef>
 #include <optional>
@@ -13,7 +13,7 @@ namespace declivity::test::catalogue {
 
 void add_random_cases(std::vector<Case>& all) {
     using Call = Tensor (*)(const Tensor&, double, const std::optional<Generator>&);
-    // What is kept: `drawn` numbers, each for the elements of one place of the leading axes.
+    // The mask: `drawn` numbers, each for the elements of one index of the leading axes.
     const auto add = [&](const char* name, Call call, const Shape& shape, const Shape& drawn, bool brief,
                          double (*value)(double x, bool kept)) {
         all.push_back({.name = name,

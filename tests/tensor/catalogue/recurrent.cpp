@@ -13,11 +13,11 @@
 namespace declivity::test::catalogue {
 namespace {
 
-/// A plain, a long short-term or a gated cell: gates of so many.
+/// A plain, LSTM or GRU cell, with this number of gates.
 enum class RecurrentKind : std::uint8_t { rnn = 1, gru = 3, lstm = 4 };
 
-/// x (T, N, I), weights (G H, I) and (G H, H), hidden (N, H), the cell (N, H) of an LSTM, biases (G H), lengths (N)
-/// perhaps: y (T, N, H).
+/// x (T, N, I), weights (G H, I) and (G H, H), hidden (N, H), the cell (N, H) of an LSTM, biases (G H), optional
+/// lengths (N): y (T, N, H).
 Values recurrent_reference(RecurrentKind kind, std::size_t steps, std::size_t rows, std::size_t inputs,
                            std::size_t units, const Columns& in, bool reverse) {
     const auto logistic_of = [](double x) { return 1 / (1 + std::exp(-x)); };
@@ -72,7 +72,7 @@ std::vector<Case> recurrent_catalogue() {
     for (const RecurrentKind kind : {RecurrentKind::rnn, RecurrentKind::gru, RecurrentKind::lstm}) {
         const bool cell = kind == RecurrentKind::lstm;
         const auto gates = static_cast<std::int64_t>(kind);
-        const std::size_t at = cell ? 5 : 4;  // of the biases
+        const std::size_t at = cell ? 5 : 4;  // index of the biases
         const auto inputs_of = [&](const Shape& x, std::int64_t units) {
             std::vector<Input> inputs{{x, -1, 1}};
             inputs.push_back({{gates * units, x[-1]}, -1, 1});

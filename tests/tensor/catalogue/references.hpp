@@ -1,4 +1,4 @@
-// Functions in plain C++ double that tests use beside the cases of the catalogue.
+// References in plain C++ double that other tests use, too.
 #pragma once
 
 #include <algorithm>
@@ -48,7 +48,7 @@ double softplus_of(double x);
 
 Case interpolate_case(const Shape& from, const InterpolateOptions& options);
 
-/// Of an image (H, W); extrapolation by 0.
+/// Resizes an image (H, W); extrapolation by 0.
 Values resized(const Values& x, const Shape& from, const ResizeOptions& options);
 
 /// x (N, C, axes...), grid (N, places..., axes)
@@ -61,7 +61,8 @@ double aligned_bin(const double* plane, std::int64_t h, std::int64_t w, const do
 double pooled_bin(const double* plane, std::int64_t h, std::int64_t w, const double* box, std::int64_t p,
                   std::int64_t q, Size2 bins, double scale);
 
-/// The boxes that stay, by their definition. @param classes empty: all are of one
+/// The boxes kept by non-maximum suppression, by its definition.
+/// @param classes empty: all are of one class
 Values staying(const Values& boxes, const Values& scores, const Values& classes, double threshold);
 
 /// Corners from corners and sizes.

@@ -1,4 +1,4 @@
-// Images of another size, at other places, and of regions, as cases of the catalogue.
+// Resizing, grid sampling and region sampling as cases of the catalogue.
 #include <algorithm>
 #include <cmath>
 #include <cstdint>
@@ -19,7 +19,7 @@
 namespace declivity::test::catalogue {
 namespace {
 
-/// Keys' filter.
+/// Keys' cubic filter.
 double keys(double d, double a) {
     d = std::abs(d);
     if (d < 1) return (a + 2) * d * d * d - (a + 3) * d * d + 1;
@@ -30,7 +30,7 @@ Mix one_of(std::int64_t in, double at) {
     return {{std::clamp<std::int64_t>(static_cast<std::int64_t>(at), 0, in - 1), 1.0}};
 }
 
-/// For each axis, and each place of it, the mix; along all axes.
+/// Applies the mixes of each position along all axes.
 Values mixed(const Values& x, const Shape& from, const std::vector<std::vector<Mix>>& axes) {
     Shape to;
     for (const auto& axis : axes) to.push_back(static_cast<std::int64_t>(axis.size()));
@@ -46,14 +46,15 @@ Values mixed(const Values& x, const Shape& from, const std::vector<std::vector<M
     });
 }
 
-/// Each place is itself.
+/// The identity.
 std::vector<Mix> unchanged(std::int64_t size) {
     std::vector<Mix> out;
     for (std::int64_t i = 0; i < size; ++i) out.push_back({{i, 1.0}});
     return out;
 }
 
-/// One axis of interpolate(). @param factor 0: of sizes
+/// One axis of interpolate().
+/// @param factor 0: given by the sizes
 std::vector<Mix> interpolated(std::int64_t in, std::int64_t out, double factor, const InterpolateOptions& options) {
     const auto n = static_cast<double>(in), m = static_cast<double>(out);
     const double scale = factor > 0 ? 1 / factor : n / m;
@@ -81,7 +82,7 @@ std::vector<Mix> interpolated(std::int64_t in, std::int64_t out, double factor, 
     return all;
 }
 
-/// One axis of resize(), of the options' coordinates.
+/// One axis of resize(), in the coordinates of the options.
 std::vector<Mix> resized_axis(std::int64_t in, std::int64_t out, double factor, const ResizeOptions& options,
                               double first = 0, double last = 1) {
     const auto n = static_cast<double>(in), m = static_cast<double>(out);
@@ -142,7 +143,7 @@ Case resize_case(const Shape& from, const ResizeOptions& options) {
             .brief = true};
 }
 
-/// The place of a pixel that padding puts at `at`, in [0, size), or -1.
+/// The index of the pixel that padding places at `at`, in [0, size), or -1.
 std::int64_t padded_place(double at, std::int64_t size, const GridSampleOptions& options) {
     const auto n = static_cast<double>(size);
     if (options.padding_mode == "border") at = std::clamp(at, 0.0, n - 1);
@@ -205,7 +206,7 @@ Case affine_case(const Shape& size, bool align_corners) {
                         const std::int64_t row = (at[0] * axes + at[-1]) * (axes + 1);
                         double sum = in[0][static_cast<std::size_t>(row + axes)];
                         for (std::int64_t k = 0; k < axes; ++k) {
-                            const auto axis = static_cast<int>(axes - k);  // of `at`, x being the innermost
+                            const auto axis = static_cast<int>(axes - k);  // of `at`, with x as the innermost
                             const auto n = static_cast<double>(out[axis]), i = static_cast<double>(at[axis]);
                             const double place =
                                 align_corners ? (out[axis] == 1 ? 0 : 2 * i / (n - 1) - 1) : (2 * i + 1) / n - 1;

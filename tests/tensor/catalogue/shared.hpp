@@ -1,4 +1,4 @@
-// What several parts of the catalogue make their cases of.
+// Helpers shared by several parts of the catalogue.
 #pragma once
 
 #include <algorithm>
@@ -25,7 +25,7 @@ inline double element(const Values& x, const Shape& shape, const Place& at) {
 
 inline std::int64_t whole_number(double x) { return static_cast<std::int64_t>(x); }
 
-/// Each element of the result is one of x, or 0 where there is no place.
+/// Each element of the result is one of x, or 0 without an index.
 inline Case moved(const std::string& name, const Shape& from, const Shape& to,
                   std::function<Tensor(const Tensor&)> call, std::function<Place(const Dims&)> place_of) {
     return {.name = name,
@@ -41,13 +41,13 @@ inline Case moved(const std::string& name, const Shape& from, const Shape& to,
             .brief = true};
 }
 
-/// Parts, one behind the other, the last one first.
+/// Parts concatenated, the last one first.
 inline Tensor joined(Tensors parts, std::int64_t axis) {
     std::ranges::reverse(parts);
     return cat(std::move(parts), axis);
 }
 
-/// Along axis 1 of (3, 5, 7): from the five elements to as many, or to one.
+/// Along axis 1 of (3, 5, 7): from the five elements to five, or to one.
 inline Case along(const std::string& name, std::function<Tensor(const Tensor&)> call,
                   std::function<Values(const Values&)> line, bool differentiable = true, double terms = 5) {
     return {.name = name,
@@ -74,12 +74,12 @@ inline Values in_order(Values x) {
     return x;
 }
 
-/// How windows lie, a number for each spatial axis.
+/// Geometry of windows, a number for each spatial axis.
 struct Windows {
     Dims kernel, stride, padding, dilation;
 };
 
-/// The place in x (N, C, spatial...) of element `tap` of window `at`, and whether it lies inside.
+/// The index in x (N, C, spatial...) of element `tap` of window `at`, and whether it is inside.
 inline std::pair<Place, bool> place_in_window(const Windows& windows, const Shape& from, const Dims& at,
                                               const Dims& tap, std::int64_t channel) {
     Place place{at[0], channel};
@@ -92,12 +92,12 @@ inline std::pair<Place, bool> place_in_window(const Windows& windows, const Shap
     return {place, inside};
 }
 
-/// What an output place is made of: indices and weights.
+/// The source indices and weights of an output position.
 using Mix = std::vector<std::pair<std::int64_t, double>>;
 
 inline double triangle(double d) { return std::max(0.0, 1 - std::abs(d)); }
 
-/// Pixels of [0, in) around `at`; those outside are as the next one within, or left out.
+/// Pixels of [0, in) around `at`; those outside are clamped, or left out.
 inline Mix filtered(std::int64_t in, double at, const std::function<double(double)>& filter, double stretch = 1,
                     bool exclude = false) {
     Mix mix;

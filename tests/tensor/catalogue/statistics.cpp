@@ -29,7 +29,7 @@ double variance_of(const Values& x, double correction) {
 
 void add_moments(std::vector<Case>& all) {
     const auto one = [](double x) { return Values{x}; };
-    // Where x is above 1, NaN stands in its place.
+    // Replaces values above 1 by NaN.
     const auto holed = [](const Tensor& x) { return x.defined() && is_floating(x.dtype()) ? where(x > 1, NAN, x) : x; };
     const auto left = [](const Values& x) {
         Values out;
@@ -68,7 +68,7 @@ void add_moments(std::vector<Case>& all) {
     for (Case& of : all) of.brief = true;
 }
 
-/// Covariances of rows, observation i as often as weights[i] say, over a number of observations.
+/// Covariances of rows, with observation i repeated weights[i] times, over a number of observations.
 Grid covariances(const Grid& x, const Values& weights, double over) {
     double total = 0;
     for (const double weight : weights) total += weight;
@@ -225,7 +225,7 @@ void add_differences(std::vector<Case>& all) {
                        },
                    .reference = [](const Columns&, DType) { return Values{1}; },
                    .differentiable = false,
-                   .waits = true});
+                   .reads_elements = true});
     all.push_back({.name = "isin",
                    .inputs = {{{5, 7}, 0, 12, Kind::label}, {{2, 3}, 0, 12, Kind::label}},
                    .call = [](const Tensors& in) { return isin(in[0], in[1]); },

@@ -23,14 +23,14 @@ namespace {
 /// x (2, 2, 6, 5), boxes (3, 4) from corners and sizes that the call adds, images (3).
 Case region_case(const std::string& name, Size2 bins,
                  std::function<Tensor(const Tensor&, const Tensor&, const Tensor&)> call,
-                 std::function<double(const double*, const double*, std::int64_t, std::int64_t)> bin, bool waits) {
+                 std::function<double(const double*, const double*, std::int64_t, std::int64_t)> bin, bool reads_elements) {
     const Shape x{2, 2, 6, 5};
     return {.name = name,
             .inputs = {{x}, {{3, 4}, -1, 7, Kind::constant}, {{3}, 0, 2, Kind::label}},
             .call =
                 [call = std::move(call)](const Tensors& in) {
                     if (!in[1].defined()) return call(in[0], in[1], in[2]);
-                    // The second corner behind the first.
+                    // The second corner after the first.
                     const Tensor boxes = concat({slice(in[1], -1, 0, 2) * 0.5, slice(in[1], -1, 2, 4)}, -1);
                     return call(in[0], boxes, in[2]);
                 },
@@ -45,7 +45,7 @@ Case region_case(const std::string& name, Size2 bins,
                     });
                 },
             .terms = 16,
-            .waits = waits,
+            .reads_elements = waits,
             .brief = true};
 }
 
@@ -232,14 +232,14 @@ std::vector<Case> vision_catalogue() {
                    .call = [](const Tensors& in) { return nms(with_corners(in[0]), in[1], 0.3); },
                    .reference = [](const Columns& in, DType) { return staying(with_corners(in[0]), in[1], {}, 0.3); },
                    .differentiable = false,
-                   .waits = true});
+                   .reads_elements = true});
     all.push_back(
         {.name = "batched_nms",
          .inputs = {boxes, scores, classes},
          .call = [](const Tensors& in) { return batched_nms(with_corners(in[0]), in[1], in[2], 0.2); },
          .reference = [](const Columns& in, DType) { return staying(with_corners(in[0]), in[1], in[2], 0.2); },
          .differentiable = false,
-         .waits = true});
+         .reads_elements = true});
     const Input corners{{3, 5, 4}};
     all.push_back({.name = "box_area",
                    .inputs = {corners},
