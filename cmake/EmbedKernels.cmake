@@ -1,7 +1,7 @@
 # Puts the text of every kernel file into the library, in plain CMake.
 #
 # Included: defines declivity_embed_kernels(<target> <folder>), which compiles a generated source into <target> and
-# makes it anew when a file in <folder> changes, comes or goes.
+# regenerates it when a file in <folder> changes, appears or disappears.
 # Run (cmake -DLIST=... -DFOLDER=... -DOUTPUT=... -P EmbedKernels.cmake): writes that source. LIST is a file with one path a line.
 # Kernels include each other, and are named, by file name alone: no two may have the same.
 #

@@ -19,7 +19,7 @@ set(declivity_std_headers
     <initializer_list> <iterator> <limits> <map> <memory> <mutex> <numbers> <numeric> <optional> <set> <span> <sstream> <string> <string_view>
     <thread> <tuple> <type_traits> <unordered_map> <utility> <variant> <vector>)
 # What most sources of the library and of the tests include. The functions of the catalogue are among them: a change there builds
-# everything anew, as a change of tensor.hpp does.
+# everything again, as a change of tensor.hpp does.
 set(declivity_tensor_headers
     <declivity/runtime/error.hpp> <declivity/runtime/scope.hpp> <declivity/tensor/autograd.hpp> <declivity/tensor/creation.hpp>
     <declivity/tensor/functions.hpp> <declivity/tensor/tensor.hpp>)

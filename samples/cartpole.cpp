@@ -2,7 +2,7 @@
 // Proximal policy optimization algorithms, 2017), REINFORCE (R. Williams, 1992) or DQN with a replay buffer (V. Mnih et
 // al., 2015).
 //
-//     ./cartpole --method ppo --curve cartpole.png
+//     ./cartpole --method ppo --plot cartpole.png
 #include <algorithm>
 #include <array>
 #include <cmath>

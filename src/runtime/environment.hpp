@@ -1,6 +1,6 @@
-// Layer 1, private. Environment variables (listed in the README), parsed once into one struct at first use. An empty
-// variable counts as unset unless stated otherwise. An invalid value is an error where the variable is first used,
-// never a default.
+// Layer 1, private. Environment variables (docs/reference/environment.md), parsed once into one struct at first use. An
+// empty variable counts as unset unless stated otherwise. An invalid value is an error where the variable is first
+// used, never a default.
 #pragma once
 
 #include <cstdint>

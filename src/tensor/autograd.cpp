@@ -26,7 +26,7 @@ namespace declivity {
 namespace detail {
 namespace {
 
-thread_local bool grad_mode = true;
+thread_local bool grad_mode_of_thread = true;
 
 // A graph may be a chain of a million nodes, whose nested destructors would overflow the stack. The outermost
 // destructor keeps a list, to which nested ones move the nodes they own.
@@ -50,7 +50,7 @@ void release_flat(Release&& release) {
 
 }  // namespace
 
-bool& grad_mode() { return grad_mode; }
+bool& grad_mode() { return grad_mode_of_thread; }
 
 GradNode::~GradNode() {
     release_flat([this](auto& list) {
@@ -137,14 +137,14 @@ using detail::Edge;
 using detail::GradNode;
 using detail::TensorState;
 
-NoGrad::NoGrad() : before_(std::exchange(detail::grad_mode, false)) {}
-NoGrad::~NoGrad() { detail::grad_mode = before_; }
-EnableGrad::EnableGrad() : before_(std::exchange(detail::grad_mode, true)) {}
-EnableGrad::~EnableGrad() { detail::grad_mode = before_; }
-bool grad_enabled() { return detail::grad_mode; }
+NoGrad::NoGrad() : before_(std::exchange(detail::grad_mode_of_thread, false)) {}
+NoGrad::~NoGrad() { detail::grad_mode_of_thread = before_; }
+EnableGrad::EnableGrad() : before_(std::exchange(detail::grad_mode_of_thread, true)) {}
+EnableGrad::~EnableGrad() { detail::grad_mode_of_thread = before_; }
+bool grad_enabled() { return detail::grad_mode_of_thread; }
 
 bool any_requires_grad(const std::vector<Tensor>& inputs) {
-    if (!detail::grad_mode) return false;
+    if (!detail::grad_mode_of_thread) return false;
     for (const Tensor& input : inputs)
         if (input.defined() && input.requires_grad()) return true;
     return false;

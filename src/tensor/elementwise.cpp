@@ -112,8 +112,8 @@ struct Rule {
     }
 
     [[nodiscard]] Tensor by_text(std::size_t input, const Tensor& g) const {
-        const auto expression_of = [&](const Saved& saved) {
-            const ops::LazyArray value = saved.value(info().name);
+        const auto expression_of = [&](const Saved& operand) {
+            const ops::LazyArray value = operand.value(info().name);
             return value ? Expression(value) : Expression();
         };
         const std::array<Expression, 3> of{expression_of(saved[0]), expression_of(saved[1]), expression_of(saved[2])};

@@ -188,7 +188,7 @@ std::vector<io::HostArray> WindowDataset::do_example(std::int64_t index) const {
             io::HostArray::of({options_.length}, all.last(all.size() - 1))};
 }
 
-void WindowDataset::do_read(std::int64_t index, FlatIndices places) const {
+void WindowDataset::do_read(std::int64_t index, FieldBuffers places) const {
     thread_local std::vector<std::int64_t> window;
     window.resize(static_cast<std::size_t>(options_.length) + 1);
     source_->read(index * options_.stride.value_or(options_.length), window);

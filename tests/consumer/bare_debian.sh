@@ -1,8 +1,9 @@
 #!/bin/sh
 # tests/consumer/bare_debian.sh link|subdirectory|package|installed
 #
-# Runs the commands of README's "Link it" on a machine with only git and a shell, as root, and builds and runs the consumer
-# program. Installs everything that is missing; run it in a container or a chroot.
+# Runs the commands of README's "Install", and of docs/reference/packaging.md for pkg-config, on a machine with only git
+# and a shell, as root, and builds and runs the consumer program. Installs everything that is missing; run it in a
+# container or a chroot.
 #   link          builds and installs by the first commands; then find_package and pkg-config
 #   subdirectory  the sources within the consumer's project
 #   package       ./bootstrap package, and `installed`
@@ -14,9 +15,14 @@ scratch=$(mktemp -d)
 trap 'rm -rf "$scratch"' EXIT
 
 say() { printf '\n== %s\n' "$*"; }
-# section KIND: the commands (indented), or the block in ```cmake, of README's "Link it".
+# section KIND: the commands (indented), or the block in ```cmake, of README's "Install"; pkg-config: the commands of
+# packaging.md.
 section() {
-    sed -n '/^## Link it/,/^## Devices/p' README.md |
+    if [ "$1" = pkg-config ]; then
+        sed -n '/^## pkg-config/,/^## Debian/s/^    //p' docs/reference/packaging.md
+        return
+    fi
+    sed -n '/^## Install/,/^## Devices/p' README.md |
         if [ "$1" = cmake ]; then sed -n '/^```cmake/,/^```$/p' | sed '/^```/d'; else sed -n 's/^    //p'; fi
 }
 get() { apt-get -q -y install --no-install-recommends "$@" >"$scratch/apt.log" 2>&1 || { cat "$scratch/apt.log"; exit 1; }; }
@@ -39,12 +45,12 @@ by_cmake() {
     (cd "$scratch/project" && sh -euc "$1")
     trained "$scratch/project/build/program"
 }
-# by_pkg_config: README's lines about pkg-config.
+# by_pkg_config PATTERN: the commands of packaging.md from the first one that matches.
 by_pkg_config() {
     say "pkg-config"
     command -v pkg-config >/dev/null || get pkg-config
     cp tests/consumer/main.cpp "$scratch/program.cpp"
-    section shell | sed -n "/$1/,\$p" | sed '/apt-get/d' >"$scratch/commands"
+    section pkg-config | sed -n "/$1/,\$p" >"$scratch/commands"
     cat "$scratch/commands"
     (cd "$scratch" && sh -eu commands)
     trained "$scratch/program"
@@ -82,7 +88,7 @@ case ${1:-} in
         [ -z "$(find /usr -name '*declivity*')" ] || { find /usr -name '*declivity*'; exit 1; }
         ;;
     *)
-        sed -n '2,10p' "$0" >&2
+        sed -n '2,11p' "$0" >&2
         exit 2
         ;;
 esac

@@ -105,5 +105,5 @@ TEST_CASE("collate: mismatched fields are refused by name") {
                          Error);
     CHECK_THROWS_AS((void)pad({.values = {}}), ValueError);
     CHECK_THROWS_AS((void)pad({.values = {{"words", 0}}, .multiple = 0}), ValueError);
-    CHECK_THROWS_AS((void)stack({}), ValueError);
+    CHECK_THROWS_AS((void)data::stack({}), ValueError);
 }

@@ -31,10 +31,10 @@ float at(const Image& image, std::int64_t c, std::int64_t y, std::int64_t x) {
 TEST_CASE("transforms: normalize works per channel") {
     Image image = ramp(2, 1, 2);
     Random random(0, 0, 0);
-    normalize({1.0F, 2.0F}, {2.0F, 0.5F})(image, random);
+    data::normalize({1.0F, 2.0F}, {2.0F, 0.5F})(image, random);
     CHECK(image.pixels == std::vector<float>{0.0F, 0.5F, 2.0F, 4.0F});
     Image gray = ramp(1, 2, 2);
-    CHECK_THROWS_AS(normalize({1.0F, 2.0F}, {2.0F, 0.5F})(gray, random), ShapeError);
+    CHECK_THROWS_AS(data::normalize({1.0F, 2.0F}, {2.0F, 0.5F})(gray, random), ShapeError);
     CHECK_THROWS_AS((void)normalize({1.0F}, {2.0F, 0.5F}), ShapeError);
     CHECK_THROWS_AS((void)normalize({}, {}), ShapeError);
     CHECK_THROWS_AS((void)normalize({0.0F}, {0.0F}), ValueError);
@@ -103,7 +103,7 @@ TEST_CASE("transforms: random_horizontal_flip mirrors rows with the given probab
 }
 
 TEST_CASE("transforms: compose applies in order; the result depends on (seed, epoch, index) only") {
-    const Transform augment = compose({random_crop(4, 4, 2), random_horizontal_flip(), normalize({2.0F}, {3.0F})});
+    const Transform augment = compose({random_crop(4, 4, 2), random_horizontal_flip(), data::normalize({2.0F}, {3.0F})});
     const auto prepare = [&](std::uint64_t seed, std::uint64_t epoch, std::uint64_t index) {
         Image image = ramp(1, 4, 4);
         Random random(seed, epoch, index);
@@ -114,7 +114,7 @@ TEST_CASE("transforms: compose applies in order; the result depends on (seed, ep
     Random random(1, 2, 3);
     random_crop(4, 4, 2)(by_hand, random);
     random_horizontal_flip()(by_hand, random);
-    normalize({2.0F}, {3.0F})(by_hand, random);
+    data::normalize({2.0F}, {3.0F})(by_hand, random);
     const std::vector<float> first = prepare(1, 2, 3);
     CHECK(first == by_hand.pixels);
     (void)prepare(1, 2, 4);
@@ -163,7 +163,7 @@ TEST_CASE("transforms: several fields are transformed alike") {
     CHECK(different.size() > 10);
     Example example = segmentation(2, 2);
     Random random(0, 0, 0);
-    on_fields({"image"}, normalize({1.0F}, {2.0F}))(example, random);
+    on_fields({"image"}, data::normalize({1.0F}, {2.0F}))(example, random);
     CHECK(example["image"].as<float>()[3] == 1.5F);
     CHECK(example["mask"].as<std::uint8_t>()[3] == 4);
     CHECK_THROWS_WITH_AS(on_fields({"masks"}, random_horizontal_flip())(example, random),
@@ -191,10 +191,10 @@ TEST_CASE("transforms: of images and of examples, combined and refused") {
     CHECK_THROWS_AS(Transform{}(image, random), ValueError);
     CHECK_THROWS_AS(Transform{}(example, random), ValueError);
     Example none({"x"}, {io::HostArray::of(1.0F)});
-    CHECK_THROWS_WITH_AS(normalize({0.0F}, {1.0F})(none, random), doctest::Contains("got an example without one"),
+    CHECK_THROWS_WITH_AS(data::normalize({0.0F}, {1.0F})(none, random), doctest::Contains("got an example without one"),
                          ValueError);
     Example pair({"left", "right"}, {segmentation(2, 2)["image"], segmentation(2, 2)["image"]});
-    CHECK_THROWS_WITH_AS(normalize({0.0F}, {1.0F})(pair, random), doctest::Contains("got 'left' and 'right'"),
+    CHECK_THROWS_WITH_AS(data::normalize({0.0F}, {1.0F})(pair, random), doctest::Contains("got 'left' and 'right'"),
                          ValueError);
 }
 

@@ -34,10 +34,10 @@ bool run_trace(Input input) {
 }
 
 std::vector<Bytes> tuning_seeds() {
-    return {bytes_of(R"({"format":"declivity tuning 1","sections":[{"device":"a","driver":"b","library":"0.1.0",)"
+    return {bytes_of(R"({"format":"declivity tuning 2","sections":[{"device":"a","driver":"b","library":"0.1.0",)"
                      R"("entries":{"matmul":{"winner":"gemm","microseconds":{"gemm":1.5,"tiled":2},)"
                      R"("rejected":{"x":"wrong"}}}}]})"),
-            bytes_of(R"({"format":"declivity tuning 1","sections":[]})")};
+            bytes_of(R"({"format":"declivity tuning 2","sections":[]})")};
 }
 
 bool run_tuning(Input input) {

@@ -111,7 +111,7 @@ TEST_CASE("tuning: the fastest correct result wins, wrong and failing ones are r
 
 TEST_CASE("tuning: results are merged into the file") {
     OwnFile own;
-    nlohmann::json others{{"format", "declivity tuning 1"},
+    nlohmann::json others{{"format", "declivity tuning 2"},
                           {"sections",
                            {{{"device", "another"},
                              {"driver", "1"},
@@ -244,9 +244,9 @@ TEST_CASE("tuning: a damaged, missing or unwritable file is harmless") {
     const auto damaged = damage_at_random(valid, own.path, 300, read);
     CHECK(damaged.refused == 0);
     for (const char* text :
-         {"", "[]", "{}", "null", R"({"format": 3})", R"({"format": "declivity tuning 1", "sections": 7})",
-          R"({"format": "declivity tuning 1", "sections": [3]})",
-          R"({"format": "declivity tuning 1", "sections": [)"
+         {"", "[]", "{}", "null", R"({"format": 3})", R"({"format": "declivity tuning 2", "sections": 7})",
+          R"({"format": "declivity tuning 2", "sections": [3]})",
+          R"({"format": "declivity tuning 2", "sections": [)"
           R"({"device": 1, "driver": [], "library": {}, "entries": {}}]})"}) {
         put_text(own.path, text);
         own.table.reload();
@@ -311,7 +311,7 @@ TEST_CASE("tuning: files are merged, results of later ones win") {
     // An invalid target is an error of the library that names it, and so is one nested too deeply.
     const std::string deep(80'000, '[');
     for (const std::string& text : {std::string("{"), std::string("[]"), std::string("{\"format\": 3}"), deep,
-                                    R"({"format":"declivity tuning 1","sections":[],"x":)" + deep}) {
+                                    R"({"format":"declivity tuning 2","sections":[],"x":)" + deep}) {
         put_text(path("target"), text);
         CHECK_THROWS_AS(ops::merge_tuning({path("first")}, path("target")), FormatError);
         CHECK_THROWS_AS(ops::merge_tuning({path("target")}, own.path), FormatError);

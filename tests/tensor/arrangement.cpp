@@ -17,7 +17,7 @@ using namespace declivity::test;
 namespace {
 
 using Values = std::vector<double>;
-using FlatIndices = std::vector<std::int64_t>;
+using Indices = std::vector<std::int64_t>;
 
 std::vector<std::int64_t> sizes_of(const std::vector<Tensor>& parts, int axis) {
     std::vector<std::int64_t> sizes;
@@ -63,11 +63,11 @@ TEST_CASE("narrow, tensor_split: ends, more parts than elements, unordered indic
                          ValueError);
     CHECK_THROWS_AS((void)narrow(x, 0, -6, 1), ValueError);
     CHECK_THROWS_AS((void)narrow(x, 0, 0, -1), ValueError);
-    CHECK(sizes_of(tensor_split(x, 3), 0) == FlatIndices{2, 2, 1});
-    CHECK(sizes_of(tensor_split(x, 7), 0) == FlatIndices{1, 1, 1, 1, 1, 0, 0});
-    CHECK(sizes_of(tensor_split(x, FlatIndices{3, 1, 9}), 0) == FlatIndices{3, 0, 4, 0});
-    CHECK(sizes_of(tensor_split(x, FlatIndices{}), 0) == FlatIndices{5});
-    CHECK(sizes_of(tensor_split(x, FlatIndices{-9, -1}), 0) == FlatIndices{0, 4, 1});
+    CHECK(sizes_of(tensor_split(x, 3), 0) == Indices{2, 2, 1});
+    CHECK(sizes_of(tensor_split(x, 7), 0) == Indices{1, 1, 1, 1, 1, 0, 0});
+    CHECK(sizes_of(tensor_split(x, Indices{3, 1, 9}), 0) == Indices{3, 0, 4, 0});
+    CHECK(sizes_of(tensor_split(x, Indices{}), 0) == Indices{5});
+    CHECK(sizes_of(tensor_split(x, Indices{-9, -1}), 0) == Indices{0, 4, 1});
     CHECK_THROWS_WITH_AS((void)tensor_split(x, 0), "tensor_split: expected at least 1 section, got 0", ValueError);
     CHECK_THROWS_AS((void)tensor_split(full({}, 1), 2), ShapeError);
     CHECK_THROWS_AS((void)fliplr(x), ShapeError);

@@ -85,7 +85,7 @@ Outcome train(How how) {
     Outcome out;
     for (int number = 0; number < 7; ++number) {
         const std::vector<Tensor> in{batch(number), labels(number)};
-        const auto results = how == How::plain ? step(in) : any_requires_grad(in);
+        const auto results = how == How::plain ? step(in) : captured(in);
         out.values.push_back(results.at(0).to_vector<float>());
         CHECK(results.at(1).to_vector<std::int64_t>() == in[1].to_vector<std::int64_t>());
         out.values.push_back(uniform({3}).to_vector<float>());

@@ -216,25 +216,25 @@ TEST_CASE("generation: with equal scores exactly the requested number remains, l
         options.do_sample = true;
         return kept(processed(logits, options));
     };
-    using FlatIndices = std::vector<std::size_t>;
-    CHECK(left(equal, {.top_k = 2}) == FlatIndices{0, 1});
-    CHECK(left(two, {.top_k = 1}) == FlatIndices{1});
-    CHECK(left(two, {.top_k = 2}) == FlatIndices{1, 3});
-    CHECK(left(two, {.top_k = 4}) == FlatIndices{0, 1, 3, 4});
-    CHECK(left(equal, {.top_p = 0.5}) == FlatIndices{0, 1, 2});
-    CHECK(left(equal, {.top_p = 1e-9}) == FlatIndices{0});
-    CHECK(left(equal, {.top_k = 3, .top_p = 0.5}) == FlatIndices{0, 1});
+    using Indices = std::vector<std::size_t>;
+    CHECK(left(equal, {.top_k = 2}) == Indices{0, 1});
+    CHECK(left(two, {.top_k = 1}) == Indices{1});
+    CHECK(left(two, {.top_k = 2}) == Indices{1, 3});
+    CHECK(left(two, {.top_k = 4}) == Indices{0, 1, 3, 4});
+    CHECK(left(equal, {.top_p = 0.5}) == Indices{0, 1, 2});
+    CHECK(left(equal, {.top_p = 1e-9}) == Indices{0});
+    CHECK(left(equal, {.top_k = 3, .top_p = 0.5}) == Indices{0, 1});
     CHECK(left(equal, {.min_p = 1}).size() == 6);  // a threshold, not a number
-    CHECK(left({0, kInfinity, -kInfinity, kInfinity}, {.top_k = 1}) == FlatIndices{1});
+    CHECK(left({0, kInfinity, -kInfinity, kInfinity}, {.top_k = 1}) == Indices{1});
     // A vocabulary that is only partially sorted.
     std::vector<float> many(5000);
     for (std::size_t i = 0; i < many.size(); ++i) many[i] = static_cast<float>((i * 37) % 50);
-    FlatIndices first;
+    Indices first;
     for (std::size_t i = 0; i < many.size() && first.size() < 70; ++i)
         if (many[i] == 49) first.push_back(i);
     CHECK(left(many, {.top_k = 70}) == first);
     // A temperature for which quotients overflow a float.
-    CHECK(left({-3, -2, -2.5F}, {.temperature = 1e-45}) == FlatIndices{1});
+    CHECK(left({-3, -2, -2.5F}, {.temperature = 1e-45}) == Indices{1});
 }
 
 TEST_CASE("generation: NaN is refused, and so are tokens outside of the vocabulary") {

@@ -68,7 +68,7 @@ struct Model {
         : network((manual_seed(11), nn::Linear(5, outputs))), optimizer(network.parameters(), {.lr = lr}) {}
 };
 
-train::FitOptions quiet(std::int64_t batch, std::int64_t accumulate = 1, bool capture = true, std::int64_t epochs = 1) {
+train::FitOptions quiet(std::int64_t batch, std::int64_t accumulate = 1, bool record = true, std::int64_t epochs = 1) {
     return {
         .epochs = epochs, .batch = batch, .shuffle = false, .accumulate = accumulate, .quiet = true, .capture = record};
 }

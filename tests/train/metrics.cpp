@@ -22,14 +22,14 @@ using namespace declivity;
 namespace {
 
 /// Scores for each position and class, and targets, some of which are -100 or another number out of range.
-struct FlatIndices {
+struct LabelledPositions {
     Tensor scores, target;                // (N, C, ...), (N, ...)
     std::vector<std::vector<double>> of;  // scores of each position
     std::vector<std::int64_t> labels;
 };
 
-FlatIndices places(const Shape& shape, std::uint64_t seed, DType labels, std::int64_t outside = -100) {
-    FlatIndices out;
+LabelledPositions places(const Shape& shape, std::uint64_t seed, DType labels, std::int64_t outside = -100) {
+    LabelledPositions out;
     out.scores = test::random_tensor(shape, seed);
     const std::int64_t n = shape[0], classes = shape[1], rest = shape.numel() / (n * classes);
     const auto values = test::values(out.scores);
@@ -52,13 +52,13 @@ std::int64_t largest(const std::vector<double>& scores) {
 }
 
 /// The result of a metric accumulated over these batches, by eager calls or by replays.
-double of(train::Metric& metric, const std::vector<FlatIndices>& batches, bool captured) {
+double of(train::Metric& metric, const std::vector<LabelledPositions>& batches, bool captured) {
     metric.reset();
     auto step = capture([&](const std::vector<Tensor>& in) {
         metric.update(in[0], in[1]);
         return std::vector<Tensor>{};
     });
-    for (const FlatIndices& batch : batches) {
+    for (const LabelledPositions& batch : batches) {
         if (captured) step({batch.scores, batch.target});
         else metric.update(batch.scores, batch.target);
     }
@@ -72,7 +72,7 @@ void check(train::Metric& metric, const Reference& wanted, DType labels, std::in
     const std::vector<Shape> shapes{{7, 5}, {1, 5}, {3, 5, 4}, {2, 5, 3, 7}};
     for (const Shape& shape : shapes) {
         CAPTURE(shape.str());
-        std::vector<FlatIndices> batches;
+        std::vector<LabelledPositions> batches;
         std::vector<std::vector<double>> scores;
         std::vector<std::int64_t> all;
         for (std::uint64_t seed = 1; seed < 6; ++seed) {
@@ -168,7 +168,7 @@ TEST_CASE("metrics: confusion matrix, and intersection over union") {
             mean_iou, [](const auto& scores, const auto& targets) { return iou(scores, targets, nullptr); },
             outside == 255 ? DType::u8 : DType::i32, outside);
     }
-    const FlatIndices batch = places({4, 5, 3, 3}, 9, DType::i64);
+    const LabelledPositions batch = places({4, 5, 3, 3}, 9, DType::i64);
     train::ConfusionMatrix matrix(5);
     CHECK_THROWS_AS((void)matrix.counts(), ValueError);
     matrix.update(batch.scores, batch.target);

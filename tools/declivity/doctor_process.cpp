@@ -136,7 +136,7 @@ class Child {
             for (std::size_t i = 0; i < ends.size(); ++i) {
                 if (ends[i].fd < 0 || ends[i].revents == 0) continue;
                 std::array<char, 4096> bytes{};
-                const ssize_t count = read(ends[i].fd, bytes.data(), bytes.size());
+                const ssize_t count = ::read(ends[i].fd, bytes.data(), bytes.size());
                 if (count < 0 && errno == EINTR) continue;
                 if (count <= 0) {
                     ends[i].fd = -1;

@@ -49,11 +49,12 @@ class DECLIVITY_API Dataset {
 
     /// One output buffer for each field, of the size given by the field's type and shape.
     using FieldBuffers = std::span<const std::span<std::byte>>;
+    using Places [[deprecated("FieldBuffers")]] = FieldBuffers;
     /// do_example and do_read of a wrapped data set, for subclasses. Indices are not checked.
     static std::vector<io::HostArray> example_of(const Dataset& other, std::int64_t index) {
         return other.do_example(index);
     }
-    static void read_of(const Dataset& other, std::int64_t index, FieldBuffers places) { other.do_read(index, places); }
+    static void read_of(const Dataset& other, std::int64_t index, FieldBuffers fields) { other.do_read(index, fields); }
 
   private:
     friend class Loader;
@@ -61,7 +62,7 @@ class DECLIVITY_API Dataset {
     [[nodiscard]] virtual std::vector<io::HostArray> do_example(std::int64_t index) const = 0;
     /// Writes an example directly into the memory of a batch; an optimisation that is used only if every field has a
     /// fixed shape. The default copies the result of do_example.
-    virtual void do_read(std::int64_t index, FieldBuffers places) const;
+    virtual void do_read(std::int64_t index, FieldBuffers fields) const;
 };
 
 /// Features of one shape with a class label. Two fields: "image" if shape() has three axes (channels, height, width),
@@ -96,7 +97,7 @@ class DECLIVITY_API ClassificationDataset : public Dataset {
     virtual void do_features(std::int64_t index, std::span<float> features) const = 0;
     [[nodiscard]] virtual std::int64_t do_label(std::int64_t index) const = 0;
     [[nodiscard]] std::vector<io::HostArray> do_example(std::int64_t index) const final;
-    void do_read(std::int64_t index, FieldBuffers places) const final;
+    void do_read(std::int64_t index, FieldBuffers fields) const final;
 };
 
 /// Features and labels in memory, with features stored as floats or bytes. A byte b reads as b / 255.
@@ -146,7 +147,7 @@ class DECLIVITY_API TensorDataset : public Dataset {
 
   private:
     [[nodiscard]] std::vector<io::HostArray> do_example(std::int64_t index) const override;
-    void do_read(std::int64_t index, FieldBuffers places) const override;
+    void do_read(std::int64_t index, FieldBuffers fields) const override;
     [[nodiscard]] std::span<const std::byte> part(std::size_t field, std::int64_t index) const;
 
     std::vector<Field> fields_;
@@ -189,7 +190,7 @@ class DECLIVITY_API Subset : public Dataset {
 
   private:
     [[nodiscard]] std::vector<io::HostArray> do_example(std::int64_t index) const override;
-    void do_read(std::int64_t index, FieldBuffers places) const override;
+    void do_read(std::int64_t index, FieldBuffers fields) const override;
 
     std::shared_ptr<const Dataset> whole_;
     std::vector<std::int64_t> indices_;
@@ -209,7 +210,7 @@ class DECLIVITY_API ConcatDataset : public Dataset {
 
   private:
     [[nodiscard]] std::vector<io::HostArray> do_example(std::int64_t index) const override;
-    void do_read(std::int64_t index, FieldBuffers places) const override;
+    void do_read(std::int64_t index, FieldBuffers fields) const override;
     /// The part that contains an example, and the index within that part.
     [[nodiscard]] std::pair<const Dataset&, std::int64_t> find(std::int64_t index) const;
 

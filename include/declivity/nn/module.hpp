@@ -109,8 +109,8 @@ class DECLIVITY_API Module {
     [[nodiscard]] virtual std::string type_name() const;
 
     /// The class for which it is guaranteed that graph capture may call `forward` once and replay its commands
-    /// (docs/internals/capture.md): that it launches the same commands for every input of the same shape and type, except for
-    /// state read by training(), guarded() or capture_guard(). Such a class overrides this by
+    /// (docs/internals/capture.md): that it launches the same commands for every input of the same shape and type,
+    /// except for state read by training(), guarded() or capture_guard(). Such a class overrides this by
     ///
     ///     const std::type_info& capture_safe() const override { return typeid(Net); }
     ///
@@ -121,6 +121,7 @@ class DECLIVITY_API Module {
     /// Description of the first of this module and its descendants whose exact class is not capture_safe, such as
     /// "module '2.norm' (MyNorm)"; empty if there is none.
     [[nodiscard]] std::string not_capture_safe() const;
+    [[deprecated("not_capture_safe")]] [[nodiscard]] std::string not_replayable() const { return not_capture_safe(); }
 
     /// The value of a parameter of this module, after parametrisation.
     /// @throws ValueError if there is none of this name

@@ -47,6 +47,7 @@ inline bool is_floating(DType type) noexcept { return dtype_info(type).kind == D
 inline bool is_integer(DType type) noexcept { return dtype_info(type).kind == DTypeKind::integer; }
 /// True for f16 and bf16.
 inline bool is_16bit_float(DType type) noexcept { return type == DType::f16 || type == DType::bf16; }
+[[deprecated("is_16bit_float")]] inline bool is_half(DType type) noexcept { return is_16bit_float(type); }
 /// Type of the arithmetic on a type: f32 for f16 and bf16, otherwise the type itself.
 inline DType compute_type(DType type) noexcept { return dtype_info(type).compute; }
 

@@ -23,4 +23,9 @@ DECLIVITY_API LazyArray gather_weighted_sum_backward_weights(const View& rows, c
     return gather_weighted_sum(rows, numbers, weights);
 }
 
+[[deprecated("ops::gather_weighted_sum_backward_weights")]] inline LazyArray weighted_rows_weights(
+    const View& rows, const View& numbers, const View& out_gradient) {
+    return gather_weighted_sum_backward_weights(rows, numbers, out_gradient);
+}
+
 }  // namespace declivity::ops

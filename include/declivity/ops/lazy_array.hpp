@@ -3,7 +3,7 @@
 //
 // Elementwise results stay expressions, so that a chain of functions becomes one kernel; an operation (operation.hpp:
 // matmul, convolution) stays pending, so that the functions that follow become its epilogue. This is a handle only: the
-// engine implements deferral and fusion (docs/internals/engine.md). DECLIVITY_FUSION=0 evaluates each array immediately.
+// engine implements deferral and fusion (docs/internals/engine.md). DECLIVITY_FUSION=0 evaluates arrays immediately.
 #pragma once
 
 #include <memory>

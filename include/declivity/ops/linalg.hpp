@@ -63,4 +63,10 @@ DECLIVITY_API SvdResults svd(const View& columns, bool vectors);
 /// Integer matrix product modulo 2^bits: a (batch, m, k), b (batch, k, n), any strides -> (batch, m, n).
 DECLIVITY_API LazyArray integer_matmul(const View& a, const View& b);
 
+// ---- deprecated names of version 0.1
+
+[[deprecated("ops::integer_matmul")]] inline LazyArray matmul_of_integers(const View& a, const View& b) {
+    return integer_matmul(a, b);
+}
+
 }  // namespace declivity::ops

@@ -16,4 +16,12 @@ namespace declivity::ops {
 DECLIVITY_API LazyArray roi_pool_indices(const View& x, const View& boxes, const View& images, Size2 output_size,
                                          double scale);
 
+// ---- deprecated names of version 0.1
+
+[[deprecated("ops::roi_pool_indices")]] inline LazyArray roi_pool_places(const View& x, const View& boxes,
+                                                                         const View& images, Size2 output_size,
+                                                                         double scale) {
+    return roi_pool_indices(x, boxes, images, output_size, scale);
+}
+
 }  // namespace declivity::ops

@@ -104,6 +104,8 @@ struct RawArgument {
 };
 
 /// A RawArgument whose data describes memory layout, and so may differ between runs of the same program.
+struct LayoutArgument;
+using PlacesArgument [[deprecated("LayoutArgument")]] = LayoutArgument;
 struct LayoutArgument {
     const void* data;
     std::size_t bytes;

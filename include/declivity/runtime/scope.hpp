@@ -61,6 +61,7 @@ class DECLIVITY_API ResumedScope {
 
     /// Name of the deferred work that is running; empty if there is none.
     static std::string_view deferred() noexcept;
+    [[deprecated("ResumedScope::deferred")]] static std::string_view waiting() noexcept { return deferred(); }
 
   private:
     ScopePath before_;

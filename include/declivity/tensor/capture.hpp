@@ -87,6 +87,7 @@ class DECLIVITY_API CapturedStep {
     [[nodiscard]] std::string refused() const;
     /// The captured commands; empty before the first call, and if it was refused.
     [[nodiscard]] CommandList command_list() const;
+    [[deprecated("CapturedStep::command_list")]] [[nodiscard]] CommandList recording() const { return command_list(); }
     /// Verifies the capture: the next call that would be a replay is captured again. If its commands are identical,
     /// replays continue; if not, as many calls as at the beginning are captured, for each input signature.
     void confirm();

@@ -42,7 +42,7 @@ class DECLIVITY_API WindowDataset : public data::Dataset {
 
   private:
     [[nodiscard]] std::vector<io::HostArray> do_example(std::int64_t index) const override;
-    void do_read(std::int64_t index, FlatIndices places) const override;
+    void do_read(std::int64_t index, FieldBuffers fields) const override;
 
     struct Source;
     std::shared_ptr<const Source> source_;

@@ -133,12 +133,12 @@ struct FitOptions {
     double clip_norm = 0;  ///< maximum gradient norm, for a model and a loss; 0 disables clipping
     std::vector<std::shared_ptr<Callback>> callbacks = {};
     bool quiet = false;  ///< no progress bar and no log lines
-    /// Graph capture of steps (docs/internals/capture.md): steps of the same shapes are captured twice and then replayed, and
-    /// captured once more in each epoch. A replay does not call the model, the loss or the step: host-side decisions,
-    /// by a counter or a C++ random number, are frozen. By default, steps are captured only if every part declares this
-    /// to be safe: modules, optimizers and metrics by capture_safe(), losses if they are from nn/loss.hpp. true
-    /// declares it for the model, loss, metrics and optimizer, or for the step, of this call; false disables capture.
-    /// Steps that cannot be captured run normally. See Trainer::replays().
+    /// Graph capture of steps (docs/internals/capture.md): steps of the same shapes are captured twice and then
+    /// replayed, and captured once more in each epoch. A replay does not call the model, the loss or the step:
+    /// host-side decisions, by a counter or a C++ random number, are frozen. By default, steps are captured only if
+    /// every part declares this to be safe: modules, optimizers and metrics by capture_safe(), losses if they are from
+    /// nn/loss.hpp. true declares it for the model, loss, metrics and optimizer, or for the step, of this call; false
+    /// disables capture. Steps that cannot be captured run normally. See Trainer::replays().
     std::optional<bool> capture = {};
     std::optional<bool> record = {};  ///< deprecated name of capture, used if that is not set
 };

@@ -31,7 +31,7 @@ namespace {
 
 using declivity::detail::Json;
 
-constexpr std::string_view kFormat = "declivity tuning 1";
+constexpr std::string_view kFormat = "declivity tuning 2";
 constexpr double kRound = 0.005;   // seconds of a measurement
 constexpr double kHopeless = 2.0;  // multiple of the best time: dropped after two calls
 constexpr int kRounds = 5;

@@ -23,7 +23,8 @@ namespace {
 /// x (2, 2, 6, 5), boxes (3, 4) from corners and sizes that the call adds, images (3).
 Case region_case(const std::string& name, Size2 bins,
                  std::function<Tensor(const Tensor&, const Tensor&, const Tensor&)> call,
-                 std::function<double(const double*, const double*, std::int64_t, std::int64_t)> bin, bool reads_elements) {
+                 std::function<double(const double*, const double*, std::int64_t, std::int64_t)> bin,
+                 bool reads_elements) {
     const Shape x{2, 2, 6, 5};
     return {.name = name,
             .inputs = {{x}, {{3, 4}, -1, 7, Kind::constant}, {{3}, 0, 2, Kind::label}},
@@ -45,7 +46,7 @@ Case region_case(const std::string& name, Size2 bins,
                     });
                 },
             .terms = 16,
-            .reads_elements = waits,
+            .reads_elements = reads_elements,
             .brief = true};
 }
 
