@@ -104,12 +104,11 @@ struct RawArgument {
 };
 
 /// A RawArgument whose data describes memory layout, and so may differ between runs of the same program.
-struct LayoutArgument;
-using PlacesArgument [[deprecated("LayoutArgument")]] = LayoutArgument;
 struct LayoutArgument {
     const void* data;
     std::size_t bytes;
 };
+using PlacesArgument [[deprecated("LayoutArgument")]] = LayoutArgument;
 
 namespace detail {
 /// True if every byte of a T belongs to a member; only then is this a constant expression.
