@@ -33,7 +33,7 @@ struct Streams {
     int offset[MAX_TAPS];
 };
 
-// As in conv2d_tiled.cl.
+// Same as in conv2d_tiled.cl.
 #if GROUP == 1
 #define OFFSET(t) d.offset[t]
 #else

@@ -5,7 +5,7 @@
 #ifdef HAS_DOUBLE
 #pragma OPENCL EXTENSION cl_khr_fp64 : enable
 #endif
-#define HALVES
+#define REDUCED_PRECISION
 #include "storage.clh"
 
 #define OF_1(name, IN, OUT, RESULT)                                                                             \

@@ -14,7 +14,7 @@
 //   STEP_ALSOk    the same for additional outputs, which BODY stores
 //   VECTORISE     a pragma for the loop over columns, or nothing
 //   INPUT_PARAMETERS, INPUT_ROWS, BODY, RESULT   generated from the expression (src/ops/engine/elementwise_source.cpp)
-//   HALVES        defined if operands are f16 or bf16
+//   REDUCED_PRECISION        defined if operands are f16 or bf16
 //   RANDOM        defined if there are random numbers among the inputs
 //   TILE, RANDOM_TILE   random numbers of TILE columns at a time are generated before they are used, so that each block
 //                       serves all its elements
@@ -22,7 +22,7 @@
 #define D_TRUE (uchar) min(chunk, 1)
 #endif
 #include "math.clh"
-#ifdef HALVES
+#ifdef REDUCED_PRECISION
 #include "storage.clh"
 #endif
 #ifdef RANDOM

@@ -18,7 +18,7 @@
 #define D_TRUE (uchar) min(chunk, 1L)
 #endif
 #include "math.clh"
-#ifdef HALVES
+#ifdef REDUCED_PRECISION
 #include "storage.clh"
 #endif
 #ifdef RANDOM

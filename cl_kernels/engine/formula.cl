@@ -8,7 +8,7 @@
 //   FORMULA_BODY                       stores element i of each role that is written
 //   FORMULA_VECTORISE                  a pragma for the loop, or nothing
 #include "math.clh"
-#ifdef HALVES
+#ifdef REDUCED_PRECISION
 #include "storage.clh"
 #endif
 #include "elementwise_rows.clh"

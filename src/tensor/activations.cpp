@@ -15,7 +15,7 @@ using detail::recomputed_in_f32;
 
 namespace {
 
-/// Splits an axis into two halves.
+/// Splits an axis into two equal parts.
 struct GluHalves {
     Tensor first, second;
 };

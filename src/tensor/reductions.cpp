@@ -63,7 +63,7 @@ Tensor prod(const Tensor& x, const Dims& axes, bool keep_axes) {
     Tensor y = is_floating(x.dtype()) ? x : x.to(DType::i64);
     const std::int64_t n = reduced_count("prod", x, axes);
     if (n == 0) return call.result(sum(y, axes, keep_axes) + 1);
-    // Product by repeated multiplication of two halves of the row: differentiable to any order, with zeros, unlike a
+    // Product by repeated multiplication of the two parts of the row: differentiable to any order, with zeros, unlike a
     // rule that divides.
     Dims order;
     for (int i = 0; i < x.rank(); ++i)

@@ -40,7 +40,7 @@ struct Taps {
 /// x[places[i][k]], (outer, out, inner). Differentiable to any order.
 Tensor resampled(const Tensor& x, const Taps& taps);
 
-/// Resampling of u8 in integers: weights are rounded to as many bits as fit into 15, and sums to u8, halves up.
+/// Resampling of u8 in integers: weights are rounded to as many bits as fit into 15, and sums to u8, ties up.
 Tensor resampled_bytes(const Tensor& x, const Taps& taps);
 
 }  // namespace declivity::detail

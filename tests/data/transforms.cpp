@@ -35,10 +35,10 @@ TEST_CASE("transforms: normalize works per channel") {
     CHECK(image.pixels == std::vector<float>{0.0F, 0.5F, 2.0F, 4.0F});
     Image gray = ramp(1, 2, 2);
     CHECK_THROWS_AS(data::normalize({1.0F, 2.0F}, {2.0F, 0.5F})(gray, random), ShapeError);
-    CHECK_THROWS_AS((void)normalize({1.0F}, {2.0F, 0.5F}), ShapeError);
-    CHECK_THROWS_AS((void)normalize({}, {}), ShapeError);
-    CHECK_THROWS_AS((void)normalize({0.0F}, {0.0F}), ValueError);
-    CHECK_THROWS_AS((void)normalize({NAN}, {1.0F}), ValueError);
+    CHECK_THROWS_AS((void)data::normalize({1.0F}, {2.0F, 0.5F}), ShapeError);
+    CHECK_THROWS_AS((void)data::normalize({}, {}), ShapeError);
+    CHECK_THROWS_AS((void)data::normalize({0.0F}, {0.0F}), ValueError);
+    CHECK_THROWS_AS((void)data::normalize({NAN}, {1.0F}), ValueError);
 }
 
 TEST_CASE("transforms: random_crop is a window of the padded image, at every position") {
@@ -103,7 +103,8 @@ TEST_CASE("transforms: random_horizontal_flip mirrors rows with the given probab
 }
 
 TEST_CASE("transforms: compose applies in order; the result depends on (seed, epoch, index) only") {
-    const Transform augment = compose({random_crop(4, 4, 2), random_horizontal_flip(), data::normalize({2.0F}, {3.0F})});
+    const Transform augment =
+        compose({random_crop(4, 4, 2), random_horizontal_flip(), data::normalize({2.0F}, {3.0F})});
     const auto prepare = [&](std::uint64_t seed, std::uint64_t epoch, std::uint64_t index) {
         Image image = ramp(1, 4, 4);
         Random random(seed, epoch, index);

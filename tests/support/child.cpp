@@ -53,7 +53,7 @@ ChildResult Child::finish() {
     ChildResult result;
     std::array<char, 4096> bytes{};
     for (;;) {
-        const ssize_t count = read(out_, bytes.data(), bytes.size());
+        const ssize_t count = ::read(out_, bytes.data(), bytes.size());
         if (count < 0 && errno == EINTR) continue;
         if (count <= 0) break;
         result.output.append(bytes.data(), static_cast<std::size_t>(count));

@@ -8,6 +8,7 @@
 
 #include <declivity/data/drawn_digits.hpp>
 #include <declivity/nn/linear.hpp>
+#include <declivity/ops/operation.hpp>
 #include <declivity/ops/value.hpp>
 #include <declivity/ops/weighted_rows.hpp>
 #include <declivity/runtime/recording.hpp>
@@ -75,14 +76,14 @@ TEST_CASE("deprecated names: runtime and operators") {
     read(to, 0, std::as_writable_bytes(std::span(back)));
     CHECK(back == numbers);
 
-    const Tensor x = tensor(std::vector<float>{1, 2, 3}, {3}), y = zeros({3});
+    const Tensor x = test::tensor({1, 2, 3}, {3}), y = zeros({3});
     ops::store("test", (x * 2).value(), y.dense_view());
     y.mark_written();
     CHECK(values(y) == std::vector<double>{2, 4, 6});
 }
 
 TEST_CASE("deprecated names: gradients") {
-    const Tensor x = tensor(std::vector<float>{1, 2, 3}, {3}).set_requires_grad();
+    const Tensor x = test::tensor({1, 2, 3}, {3}).set_requires_grad();
     CHECK(recorded({x}));
     const Tensor y = [&] {
         NoGrad no_grad;
@@ -116,5 +117,7 @@ TEST_CASE("deprecated names: capture") {
 TEST_CASE("deprecated names: options") {
     CHECK(train::FitOptions{.record = false}.record == false);
     CHECK(text::GenerationOptions{.record = false}.record == false);
-    CHECK_NOTHROW(train::EarlyStopping(3, 0, {.figure = "valid_loss"}));
+    train::Monitor monitor;
+    monitor.figure = "valid_loss";
+    CHECK_NOTHROW(train::EarlyStopping(3, 0, monitor));
 }

@@ -79,11 +79,11 @@ DECLIVITY_API Conv2dProblem conv2d_problem(std::string_view function, Conv2dDire
 /// For the backward directions `out` and the written one are gradients.
 struct Conv2dOperands {
     View x, weight, out;
-    /// Of forward; of backward_weights its gradient, for strategies with gives_bias_gradient().
+    /// Bias of forward; its gradient for backward_weights, for strategies with gives_bias_gradient().
     std::optional<View> bias = {};
-    /// Of forward and backward_input, without a bias of its own, for strategies that fuse it.
+    /// Epilogue of forward and backward_input, without a bias of its own, for strategies that fuse it.
     KernelEpilogue epilogue = {};
-    /// Of backward_weights: receives partial results that the caller will reduce; null: the strategy reduces them.
+    /// For backward_weights: receives partial results that the caller will reduce; null: the strategy reduces them.
     std::vector<SplitKPartial>* sums = nullptr;
 };
 

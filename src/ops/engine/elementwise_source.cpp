@@ -123,7 +123,7 @@ struct Generated {
     }
 
     void set_headers(Defines& defines) const {
-        if (halves) defines.set("HALVES", 1);
+        if (halves) defines.set("REDUCED_PRECISION", 1);
         if (special) defines.set("SPECIAL", 1);
         if (divides) defines.set("DIVISION", 1);
     }

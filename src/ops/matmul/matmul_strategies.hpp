@@ -59,7 +59,7 @@ struct MatmulOperands {
 using MatmulStrategy = Strategy<MatmulProblem, MatmulOperands>;
 using MatmulChoice = StrategyChoice<MatmulStrategy>;
 
-/// All strategies in order of preference; the last one, `tiled`, is applicable to everything.
+/// All strategies in order of preference; the last one, `register_tiled`, is applicable to everything.
 DECLIVITY_API std::span<const MatmulStrategy* const> matmul_strategies();
 const MatmulStrategy& matmul_blocked();
 const MatmulStrategy& matmul_clblast();

@@ -49,7 +49,7 @@ DECLIVITY_API Tensor movedim(const Tensor& x, std::int64_t from, std::int64_t to
 DECLIVITY_API Tensor movedim(const Tensor& x, const Dims& from, const Dims& to);
 /// Splits an axis into axes of these sizes, one of which may be -1.
 DECLIVITY_API Tensor unflatten(const Tensor& x, std::int64_t axis, const Shape& sizes);
-/// As expand(); leading axes of x may be missing.
+/// Same as expand(); leading axes of x may be missing.
 DECLIVITY_API Tensor broadcast_to(const Tensor& x, const Shape& shape);
 /// Broadcasts all to a common shape.
 DECLIVITY_API std::vector<Tensor> broadcast_tensors(const std::vector<Tensor>& tensors);
@@ -66,7 +66,7 @@ DECLIVITY_API std::vector<Tensor> unbind(const Tensor& x, std::int64_t axis = 0)
 
 /// Repeats x counts[i] times along axis i; more counts than axes prepend new axes. See also `tile`.
 DECLIVITY_API Tensor repeat(const Tensor& x, const Dims& counts);
-/// As repeat(); missing leading counts are 1.
+/// Same as repeat(); missing leading counts are 1.
 DECLIVITY_API Tensor tile(const Tensor& x, const Dims& counts);
 /// Repeats each element of an axis `repeats` times in a row, or a number of times given for each by `repeats` (N),
 /// which synchronises.

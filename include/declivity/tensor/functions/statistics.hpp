@@ -21,7 +21,7 @@ inline std::vector<Tensor> tensors_of(const NanMedian& both) { return {both.valu
 /// median() of the elements that are not NaN; NaN if there are none.
 /// @throws ShapeError for an axis without elements
 DECLIVITY_API NanMedian nanmedian(const Tensor& x, std::int64_t axis, bool keep_axis = false);
-/// Of all elements, without axes.
+/// Over all elements; the result has no axes.
 DECLIVITY_API Tensor nanmedian(const Tensor& x);
 
 /// var(x, ...) and mean(x, ...) over the same axes.
