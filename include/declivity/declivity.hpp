@@ -7,12 +7,12 @@
 #include <declivity/data/collate.hpp>
 #include <declivity/data/dataset.hpp>
 #include <declivity/data/dataset_ref.hpp>
-#include <declivity/data/synthetic_digits.hpp>
 #include <declivity/data/example.hpp>
 #include <declivity/data/idx.hpp>
 #include <declivity/data/loader.hpp>
 #include <declivity/data/random.hpp>
 #include <declivity/data/sampler.hpp>
+#include <declivity/data/synthetic_digits.hpp>
 #include <declivity/data/transforms.hpp>
 #include <declivity/export.hpp>
 #include <declivity/io/atomic_file.hpp>
@@ -81,13 +81,13 @@
 #include <declivity/ops/fft.hpp>
 #include <declivity/ops/function.hpp>
 #include <declivity/ops/half.hpp>
+#include <declivity/ops/lazy_array.hpp>
 #include <declivity/ops/multi_tensor.hpp>
 #include <declivity/ops/philox.hpp>
 #include <declivity/ops/random.hpp>
 #include <declivity/ops/scalar.hpp>
 #include <declivity/ops/shape.hpp>
 #include <declivity/ops/tuning.hpp>
-#include <declivity/ops/lazy_array.hpp>
 #include <declivity/ops/view.hpp>
 #include <declivity/optim/adadelta.hpp>
 #include <declivity/optim/adagrad.hpp>
@@ -100,6 +100,7 @@
 #include <declivity/optim/sgd.hpp>
 #include <declivity/runtime/buffer.hpp>
 #include <declivity/runtime/ceilings.hpp>
+#include <declivity/runtime/command_list.hpp>
 #include <declivity/runtime/device.hpp>
 #include <declivity/runtime/driver_faults.hpp>
 #include <declivity/runtime/error.hpp>
@@ -108,9 +109,9 @@
 #include <declivity/runtime/per_thread.hpp>
 #include <declivity/runtime/process.hpp>
 #include <declivity/runtime/profiler.hpp>
-#include <declivity/runtime/command_list.hpp>
 #include <declivity/runtime/scope.hpp>
 #include <declivity/tensor/autograd.hpp>
+#include <declivity/tensor/capture.hpp>
 #include <declivity/tensor/checkpoint.hpp>
 #include <declivity/tensor/creation.hpp>
 #include <declivity/tensor/default_device.hpp>
@@ -150,7 +151,6 @@
 #include <declivity/tensor/generator.hpp>
 #include <declivity/tensor/indexing.hpp>
 #include <declivity/tensor/random.hpp>
-#include <declivity/tensor/capture.hpp>
 #include <declivity/tensor/spatial.hpp>
 #include <declivity/tensor/state_dict.hpp>
 #include <declivity/tensor/tensor.hpp>

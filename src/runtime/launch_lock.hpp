@@ -14,7 +14,8 @@
 namespace declivity::detail {
 
 /// One lock for each device, recursive. A thread that blocks for long in the middle of a launch (a kernel compiles)
-/// releases the lock for that time (`YieldScope`): other threads continue, but block on what it has in flight (`InFlight`).
+/// releases the lock for that time (`YieldScope`): other threads continue, but block on what it has in
+/// flight (`InFlight`).
 class LaunchLock {
   public:
     /// A launch in flight, of the thread that holds the lock. Allocated on its stack; the newest first.

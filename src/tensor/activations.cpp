@@ -19,7 +19,7 @@ namespace {
 struct GluHalves {
     Tensor first, second;
 };
-void require_16bit_float(std::string_view function, const Tensor& x, std::int64_t axis) {
+void require_even_axis(std::string_view function, const Tensor& x, std::int64_t axis) {
     ops::require_real(function, "x", x.dtype());
     const int at = normalize_axis(function, axis, x.rank());
     if (x.shape()[at] % 2 != 0)
@@ -99,7 +99,7 @@ Tensor rrelu(const Tensor& x, double lower, double upper, bool training, const s
 Tensor glu(const Tensor& x, std::int64_t axis) {
     const FunctionCall call("glu", {{"x", x}}, {{"axis", axis}});
     call.require_defined({"x"});
-    require_16bit_float("glu", x, axis);
+    require_even_axis("glu", x, axis);
     return call.result(recomputed_in_f32("glu", x, [axis](const Tensor& wide) {
         const auto [a, b] = halves_of("glu", wide, axis);
         return a * sigmoid(b);
@@ -109,7 +109,7 @@ Tensor glu(const Tensor& x, std::int64_t axis) {
 Tensor swiglu(const Tensor& x, std::int64_t axis) {
     const FunctionCall call("swiglu", {{"x", x}}, {{"axis", axis}});
     call.require_defined({"x"});
-    require_16bit_float("swiglu", x, axis);
+    require_even_axis("swiglu", x, axis);
     return call.result(recomputed_in_f32("swiglu", x, [axis](const Tensor& wide) {
         const auto [a, b] = halves_of("swiglu", wide, axis);
         return silu(a) * b;
@@ -119,7 +119,7 @@ Tensor swiglu(const Tensor& x, std::int64_t axis) {
 Tensor geglu(const Tensor& x, std::int64_t axis) {
     const FunctionCall call("geglu", {{"x", x}}, {{"axis", axis}});
     call.require_defined({"x"});
-    require_16bit_float("geglu", x, axis);
+    require_even_axis("geglu", x, axis);
     return call.result(recomputed_in_f32("geglu", x, [axis](const Tensor& wide) {
         const auto [a, b] = halves_of("geglu", wide, axis);
         return gelu(a) * b;

@@ -50,7 +50,7 @@ void refuses(const fs::path& file, const Call& call) {
         FAIL_CHECK("it was read");
     } catch (const FormatError& error) {
         CHECK(error.file() == file.string());
-        CHECK(std::string(error.what()).find("changed since") != std::string::npos);
+        CHECK(std::string(error.what()).find("since it was opened") != std::string::npos);
     }
 }
 

@@ -38,7 +38,8 @@ TEST_CASE("BatchNorm1d, 2d and 3d: BatchNorm with a check of the number of axes"
                 } else {
                     CHECK_THROWS_WITH_AS(
                         layer(x),
-                        (name + ": expected x " + wants + ", got " + shapes[i].str() + " (in " + name + ")").c_str(),
+                        (name + ": expected x of shape " + wants + ", got " + shapes[i].str() + " (in " + name + ")")
+                            .c_str(),
                         ShapeError);
                 }
             }

@@ -571,7 +571,7 @@ TEST_CASE("matmul: shape errors") {
     CHECK_THROWS_AS(ops::matmul(square, random_tensor({1, 4, 4}, 1).view(), square), ValueError);
     const Environment wrong("DECLIVITY_MATMUL", "fast");
     CHECK_THROWS_WITH_AS(ops::matmul(a, b, out),
-                         "DECLIVITY_MATMUL: expected one of stream, packed, gemv, local, dot, split, blocked, clblast, "
-                         "tiled, got \"fast\"",
+                         "DECLIVITY_MATMUL: expected one of stream, packed, gemv, tiled, dot, split, blocked, clblast, "
+                         "register_tiled, got \"fast\"",
                          ValueError);
 }

@@ -172,12 +172,12 @@ TEST_CASE("tuning: a choice follows the file if it is valid") {
         const auto serves = [](const ops::MatmulProblem& item) {
             return std::string(ops::choose_matmul(item, default_device()).strategy->name());
         };
-        own.table.put(ops::tuning_key(changing), entry_for("tiled"));
-        CHECK(serves(changing) == "tiled");
+        own.table.put(ops::tuning_key(changing), entry_for("register_tiled"));
+        CHECK(serves(changing) == "register_tiled");
         CHECK(serves(constant) == "packed");
         own.table.put(ops::tuning_key(constant), entry_for("blocked"));
         CHECK(serves(constant) == "blocked");
-        CHECK(serves(changing) == "tiled");
+        CHECK(serves(changing) == "register_tiled");
     }
     const ops::KernelStyleScope scope(KernelStyle::simt);
     CHECK(product_after("tiled 64x64") == "tiled");

@@ -173,7 +173,7 @@ TEST_CASE("custom optimizer: invalid formulas are refused by name, and nothing h
     const Tensor elsewhere = ones({7});
     refuse([](optim::Update& x) { x.parameter = x.parameter - sum(x.gradient); },
            "Given: expected a formula of elementwise functions");
-    refuse([](optim::Update& x) { x["m"].add_(x.gradient); }, "a write in place");
+    refuse([](optim::Update& x) { x["m"].add_(x.gradient); }, "an in-place write");
     refuse([](optim::Update& x) { (void)x.step.item<float>(); }, "item()");
     refuse([](optim::Update& x) { x["moment"] = x.gradient; },
            "Given: expected the name of a state tensor (m, s), got 'moment'");
@@ -189,7 +189,7 @@ TEST_CASE("custom optimizer: invalid formulas are refused by name, and nothing h
         for (const bool waits : {false, true}) {
             Tensor foreign = full(shape, 2);
             if (waits) foreign = foreign * 3.0;
-            const std::string got = "got a tensor from outside, of shape " + shape.str();
+            const std::string got = "got a tensor from outside of the formula, of shape " + shape.str();
             refuse([&](optim::Update& x) { x.parameter = x.parameter * foreign; },
                    ("Given: expected a formula of elementwise functions of its arguments and of numbers, " + got +
                     ", in it")

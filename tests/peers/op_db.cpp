@@ -303,7 +303,7 @@ int main(int count, char** words) try {
                 continue;
             }
             if (++tally.wrong <= 3) std::cout << fmt::format("WRONG {}: {}\n    {}\n", name, wrong, said(call));
-        } catch (const Unsupported& reason) {
+        } catch (const UnsupportedSample& reason) {
             ++tally.refused;
             tally.said.insert(std::string("(not taken) ") + reason.what());
         } catch (const Error& error) {

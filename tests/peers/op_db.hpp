@@ -16,7 +16,7 @@ namespace declivity::peers {
 using Json = nlohmann::json;
 
 /// A sample that the function deliberately does not support.
-struct Unsupported : std::runtime_error {
+struct UnsupportedSample : std::runtime_error {
     using std::runtime_error::runtime_error;
 };
 
@@ -89,7 +89,7 @@ class Arguments {
     [[nodiscard]] bool compares_values_alone() const { return values_alone_; }
     /// The inputs that require gradients, in PyTorch's order.
     [[nodiscard]] const std::vector<Tensor>& attach_backward() const { return differentiable_; }
-    /// @throws Untaken if an argument was not read
+    /// @throws UnsupportedSample if an argument was not read
     void require_all_used() const;
 
   private:

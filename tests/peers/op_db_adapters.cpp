@@ -108,7 +108,7 @@ void add_elementwise(Table& all) {
         a.ignore("inplace");
         const Scalar low = a.scalar(1, "min_val", -1), high = a.scalar(2, "max_val", 1);
         if (!is_floating(a.tensor(0).dtype()) && (low.is_floating() || high.is_floating()))
-            throw Unsupported("bounds that are no integers, which PyTorch rounds");
+            throw UnsupportedSample("bounds that are no integers, which PyTorch rounds");
         return Tensors{hardtanh(a.tensor(0), low, high)};
     };
     all["nn.functional.threshold"] = [](A& a) {
@@ -174,7 +174,7 @@ void add_elementwise(Table& all) {
     all["sub"] = [](A& a) {
         const Scalar alpha = a.scalar(9, "alpha", 1);
         const TensorOrScalar b = a.tensor_or_number(1, "other");
-        if (b.is_scalar()) throw Unsupported("a number");
+        if (b.is_scalar()) throw UnsupportedSample("a number");
         return Tensors{a.has(9, "alpha") ? a.tensor(0) - b.tensor() * alpha : a.tensor(0) - b.tensor()};
     };
     all["mul"] = [](A& a) {
@@ -283,7 +283,7 @@ void add_reductions(Table& all) {
     };
     all["msort"] = [](A& a) { return Tensors{sort(a.tensor(0), 0).values}; };
     all["argsort"] = [](A& a) {
-        if (!a.flag(9, "stable", false) && !is_floating(a.tensor(0).dtype())) throw Unsupported("equal elements");
+        if (!a.flag(9, "stable", false) && !is_floating(a.tensor(0).dtype())) throw UnsupportedSample("equal elements");
         const std::int64_t axis = a.integer(1, "dim", -1);
         return Tensors{argsort(a.tensor(0), axis, a.flag(2, "descending", false))};
     };
@@ -387,7 +387,7 @@ void add_indexing(Table& all) {
         return Tensors{gather(a.tensor(0), a.integer(1, "dim"), a.tensor(2, "index"))};
     };
     all["take_along_dim"] = [](A& a) {
-        if (!a.has(2, "dim")) throw Unsupported("no axis");
+        if (!a.has(2, "dim")) throw UnsupportedSample("no axis");
         return Tensors{take_along_axis(a.tensor(0), a.tensor(1), a.integer(2, "dim"))};
     };
     all["take"] = [](A& a) { return Tensors{take(a.tensor(0), a.tensor(1))}; };
@@ -443,7 +443,7 @@ void add_indexing(Table& all) {
         return Tensors{masked_scatter(a.tensor(0), a.tensor(1, "mask"), a.tensor(2, "source"))};
     };
     all["nonzero"] = [](A& a) {
-        if (a.flag(9, "as_tuple", false)) throw Unsupported("as_tuple");
+        if (a.flag(9, "as_tuple", false)) throw UnsupportedSample("as_tuple");
         return Tensors{nonzero(a.tensor(0))};
     };
     all["argwhere"] = [](A& a) { return Tensors{nonzero(a.tensor(0))}; };
@@ -457,7 +457,7 @@ void add_shapes(Table& all) {
     all["expand"] = all["broadcast_to"] = [](A& a) { return Tensors{expand(a.tensor(0), a.dims(1, "size"))}; };
     all["unsqueeze"] = [](A& a) { return Tensors{unsqueeze(a.tensor(0), a.integer(1, "dim"))}; };
     all["squeeze"] = all["squeeze.multiple"] = [](A& a) {
-        if (a.has(1, "dim") && a.dims(1, "dim").rank() == 0) throw Unsupported("an empty list of axes");
+        if (a.has(1, "dim") && a.dims(1, "dim").rank() == 0) throw UnsupportedSample("an empty list of axes");
         return Tensors{squeeze(a.tensor(0), axes_of(a, 1, "dim"))};
     };
     all["movedim"] = [](A& a) {
@@ -487,7 +487,7 @@ void add_shapes(Table& all) {
         const std::int64_t axis = has_axis ? a.integer(2, "dim") : 0;
         const TensorOrScalar repeats = a.tensor_or_number(1, "repeats");
         if (repeats.is_scalar()) return Tensors{repeat_interleave(x, repeats.scalar().to<std::int64_t>(), axis)};
-        if (repeats.tensor().numel() == 1) throw Unsupported("one number as a tensor");
+        if (repeats.tensor().numel() == 1) throw UnsupportedSample("one number as a tensor");
         return Tensors{repeat_interleave(x, repeats.tensor(), axis)};
     };
     all["flip"] = [](A& a) { return Tensors{flip(a.tensor(0), a.dims(1, "dims"))}; };

@@ -24,7 +24,7 @@ double number_of(const Json& json) {
                                 : std::numeric_limits<double>::infinity();
     }
     if (json.is_boolean()) return json.get<bool>() ? 1 : 0;
-    if (!json.is_number()) throw Unsupported("an argument that is no number: " + json.dump());
+    if (!json.is_number()) throw UnsupportedSample("an argument that is no number: " + json.dump());
     return json.get<double>();
 }
 
@@ -132,32 +132,33 @@ void Arguments::ignore(const char* name) {
 
 Tensor Arguments::tensor(std::size_t place, const char* name) {
     const Json* json = find(place, name);
-    if (json == nullptr || !is_tensor(*json)) throw Unsupported("an argument that is no tensor");
+    if (json == nullptr || !is_tensor(*json)) throw UnsupportedSample("an argument that is no tensor");
     return made(*json);
 }
 
 Tensor Arguments::tensor_or_none(std::size_t place, const char* name) {
     const Json* json = find(place, name);
     if (json == nullptr || json->is_null()) return {};
-    if (!is_tensor(*json)) throw Unsupported("an argument that is no tensor");
+    if (!is_tensor(*json)) throw UnsupportedSample("an argument that is no tensor");
     return made(*json);
 }
 
 std::vector<Tensor> Arguments::tensors(std::size_t place, const char* name) {
     const Json* json = find(place, name);
-    if (json == nullptr || !json->is_object() || !json->contains("list")) throw Unsupported("an argument that is no list");
+    if (json == nullptr || !json->is_object() || !json->contains("list"))
+        throw UnsupportedSample("an argument that is no list");
     std::vector<Tensor> all;
     for (const Json& item : (*json)["list"]) {
         if (item.is_null()) all.emplace_back();
         else if (is_tensor(item)) all.push_back(made(item));
-        else throw Unsupported("a list with others than tensors");
+        else throw UnsupportedSample("a list with others than tensors");
     }
     return all;
 }
 
 TensorOrScalar Arguments::tensor_or_number(std::size_t place, const char* name) {
     const Json* json = find(place, name);
-    if (json == nullptr) throw Unsupported("an argument that is missing");
+    if (json == nullptr) throw UnsupportedSample("an argument that is missing");
     if (is_tensor(*json)) return made(*json);
     if (json->is_number_integer()) return Scalar(json->get<std::int64_t>());
     return Scalar(number_of(*json));
@@ -166,17 +167,18 @@ TensorOrScalar Arguments::tensor_or_number(std::size_t place, const char* name) 
 std::int64_t Arguments::integer(std::size_t place, const char* name, std::optional<std::int64_t> otherwise) {
     const Json* json = find(place, name);
     if (json == nullptr || json->is_null()) {
-        if (!otherwise) throw Unsupported(fmt::format("{} is missing", name));
+        if (!otherwise) throw UnsupportedSample(fmt::format("{} is missing", name));
         return *otherwise;
     }
-    if (!json->is_number_integer() && !json->is_boolean()) throw Unsupported(fmt::format("{} is no integer", name));
+    if (!json->is_number_integer() && !json->is_boolean())
+        throw UnsupportedSample(fmt::format("{} is no integer", name));
     return json->is_boolean() ? (json->get<bool>() ? 1 : 0) : json->get<std::int64_t>();
 }
 
 double Arguments::number(std::size_t place, const char* name, std::optional<double> otherwise) {
     const Json* json = find(place, name);
     if (json == nullptr || json->is_null()) {
-        if (!otherwise) throw Unsupported(fmt::format("{} is missing", name));
+        if (!otherwise) throw UnsupportedSample(fmt::format("{} is missing", name));
         return *otherwise;
     }
     return number_of(*json);
@@ -185,7 +187,7 @@ double Arguments::number(std::size_t place, const char* name, std::optional<doub
 Scalar Arguments::scalar(std::size_t place, const char* name, std::optional<Scalar> otherwise) {
     const Json* json = find(place, name);
     if (json == nullptr || json->is_null()) {
-        if (!otherwise) throw Unsupported(fmt::format("{} is missing", name));
+        if (!otherwise) throw UnsupportedSample(fmt::format("{} is missing", name));
         return *otherwise;
     }
     if (json->is_number_integer()) return json->get<std::int64_t>();
@@ -200,21 +202,21 @@ bool Arguments::flag(std::size_t place, const char* name, bool otherwise) {
 std::string Arguments::word(std::size_t place, const char* name, const std::string& otherwise) {
     const Json* json = find(place, name);
     if (json == nullptr || json->is_null()) return otherwise;
-    if (!json->is_string()) throw Unsupported(fmt::format("{} is no word", name));
+    if (!json->is_string()) throw UnsupportedSample(fmt::format("{} is no word", name));
     return *json;
 }
 
 Dims Arguments::dims(std::size_t place, const char* name, const std::optional<Dims>& otherwise) {
     const Json* json = find(place, name);
     if (json == nullptr || json->is_null()) {
-        if (!otherwise) throw Unsupported(fmt::format("{} is missing", name == nullptr ? "a list" : name));
+        if (!otherwise) throw UnsupportedSample(fmt::format("{} is missing", name == nullptr ? "a list" : name));
         return *otherwise;
     }
     if (json->is_number_integer()) return {json->get<std::int64_t>()};
-    if (!json->is_object() || !json->contains("list")) throw Unsupported("an argument that is no list");
+    if (!json->is_object() || !json->contains("list")) throw UnsupportedSample("an argument that is no list");
     Dims all;
     for (const Json& item : (*json)["list"]) {
-        if (!item.is_number_integer() && !item.is_null()) throw Unsupported("a list with others than integers");
+        if (!item.is_number_integer() && !item.is_null()) throw UnsupportedSample("a list with others than integers");
         all.push_back(item.is_null() ? -1 : item.get<std::int64_t>());
     }
     return all;
@@ -222,7 +224,7 @@ Dims Arguments::dims(std::size_t place, const char* name, const std::optional<Di
 
 std::vector<double> Arguments::numbers(std::size_t place, const char* name) {
     const Json* json = find(place, name);
-    if (json == nullptr || json->is_null()) throw Unsupported(fmt::format("{} is missing", name));
+    if (json == nullptr || json->is_null()) throw UnsupportedSample(fmt::format("{} is missing", name));
     if (!json->is_object() || !json->contains("list")) return {number_of(*json)};
     std::vector<double> all;
     for (const Json& item : (*json)["list"]) all.push_back(number_of(item));
@@ -231,9 +233,9 @@ std::vector<double> Arguments::numbers(std::size_t place, const char* name) {
 
 void Arguments::require_all_used() const {
     for (std::size_t i = 0; i < used_.size(); ++i)
-        if (!used_[i]) throw Unsupported(fmt::format("argument {}", i));
+        if (!used_[i]) throw UnsupportedSample(fmt::format("argument {}", i));
     for (const auto& [name, used] : used_names_)
-        if (!used) throw Unsupported("the argument " + name);
+        if (!used) throw UnsupportedSample("the argument " + name);
 }
 
 std::string said(const Json& call) {

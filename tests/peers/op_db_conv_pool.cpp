@@ -33,7 +33,7 @@ ConvPadding padding_of(A& a) {
     try {
         const std::string word = a.word(4, "padding", "");
         if (!word.empty()) return word.c_str();
-    } catch (const Unsupported&) {  // numbers
+    } catch (const UnsupportedSample&) {  // numbers
     }
     const Dims numbers = a.dims(4, "padding", Dims{0});
     return numbers;
@@ -197,7 +197,7 @@ void add_pools(Table& all) {
         add(fmt::format("max_unpool3d{}", variant), unpool_of<3>(max_unpool3d));
     }
     for (const char* name : {"fractional_max_pool2d", "fractional_max_pool3d"})
-        add(name, [](A&) -> Tensors { throw Unsupported("windows at places that PyTorch draws"); });
+        add(name, [](A&) -> Tensors { throw UnsupportedSample("windows at places that PyTorch draws"); });
 }
 
 const Adapters convolutions{add_convolutions}, pools{add_pools};

@@ -24,7 +24,7 @@ Tensor pairs(A& a, std::size_t place = 0) {
 }
 
 Tensor reals(A& a) {
-    if (is_complex(a, 0)) throw Unsupported("complex numbers where real ones are wanted");
+    if (is_complex(a, 0)) throw UnsupportedSample("complex numbers where real ones are wanted");
     return a.tensor(0);
 }
 
@@ -72,7 +72,7 @@ void add_transforms(Table& all) {
         const std::int64_t n_fft = a.integer(1, "n_fft");
         if (a.given(2, "hop_length")) options.hop_length = a.integer(2, "hop_length");
         if (a.given(3, "win_length")) options.win_length = a.integer(3, "win_length");
-        if (is_complex(a, 4, "window")) throw Unsupported("a complex window");
+        if (is_complex(a, 4, "window")) throw UnsupportedSample("a complex window");
         options.window = a.tensor_or_none(4, "window");
         options.center = a.flag(5, "center", true);
         const std::string mode = a.word(6, "pad_mode", "reflect");
@@ -91,7 +91,7 @@ void add_transforms(Table& all) {
         const std::int64_t n_fft = a.integer(1, "n_fft");
         if (a.given(2, "hop_length")) options.hop_length = a.integer(2, "hop_length");
         if (a.given(3, "win_length")) options.win_length = a.integer(3, "win_length");
-        if (is_complex(a, 4, "window")) throw Unsupported("a complex window");
+        if (is_complex(a, 4, "window")) throw UnsupportedSample("a complex window");
         // The samples have no gradient for the window.
         options.window = a.tensor_or_none(4, "window");
         if (options.window.defined()) options.window = options.window.detach();
@@ -99,7 +99,7 @@ void add_transforms(Table& all) {
         options.normalized = a.flag(6, "normalized", false);
         options.onesided = !a.given(7, "onesided") || a.flag(7, "onesided", true);
         if (a.given(8, "length")) options.length = a.integer(8, "length");
-        if (a.flag(9, "return_complex", false)) throw Unsupported("complex signals");
+        if (a.flag(9, "return_complex", false)) throw UnsupportedSample("complex signals");
         return Tensors{istft(x, n_fft, options)};
     };
 }
@@ -111,7 +111,7 @@ void add_complex(Table& all) {
         {"real", real}, {"imag", imag}, {"angle", angle}};
     for (const auto& [name, call] : parts)
         all[name] = [call = call](A& a) {
-            if (!is_complex(a, 0)) throw Unsupported("real numbers");
+            if (!is_complex(a, 0)) throw UnsupportedSample("real numbers");
             return Tensors{call(a.tensor(0))};
         };
 }

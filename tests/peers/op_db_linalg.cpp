@@ -113,7 +113,7 @@ void add_factorisations(Table& all) {
         return Tensors{linalg::cholesky_inverse(a.tensor(0), upper)};
     };
     const auto pivoted = [](A& a) {
-        if (!a.flag(1, "pivot", true)) throw Unsupported("no pivots");
+        if (!a.flag(1, "pivot", true)) throw UnsupportedSample("no pivots");
     };
     all["linalg.lu_factor"] = [pivoted](A& a) {
         pivoted(a);
@@ -151,7 +151,7 @@ void add_factorisations(Table& all) {
     all["linalg.eigvalsh"] = [](A& a) { return Tensors{linalg::eigvalsh(a.tensor(0), a.word(1, "UPLO", "L"))}; };
     all["linalg.svd"] = [](A& a) { return svd_of(a, a.flag(1, "full_matrices", true), true); };
     all["svd"] = [](A& a) {
-        if (!a.flag(2, "compute_uv", true)) throw Unsupported("no vectors");
+        if (!a.flag(2, "compute_uv", true)) throw UnsupportedSample("no vectors");
         return svd_of(a, !a.flag(1, "some", true), false);
     };
     all["linalg.svdvals"] = [](A& a) { return Tensors{linalg::svdvals(a.tensor(0))}; };
@@ -204,7 +204,7 @@ void add_equations(Table& all) {
         const auto number = [&](const char* name) -> std::optional<double> {
             if (!a.given(9, name)) return std::nullopt;
             if (const Json& json = a.raw(9, name); json.is_object() && json.contains("tensor")) {
-                if (!json["shape"].empty()) throw Unsupported("tolerances for each matrix");
+                if (!json["shape"].empty()) throw UnsupportedSample("tolerances for each matrix");
                 return a.tensor(9, name).to(DType::f64).item<double>();
             }
             return a.number(9, name);

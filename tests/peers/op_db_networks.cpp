@@ -33,7 +33,7 @@ void add_products(Table& all) {
         a.loosen_reduced_precision(4);  // the gradient uses the rounded result
         AttentionParameters options{.attn_mask = a.tensor_or_none(3, "attn_mask")};
         options.dropout_p = a.number(4, "dropout_p", 0);
-        if (options.dropout_p > 0) throw Unsupported("random numbers");
+        if (options.dropout_p > 0) throw UnsupportedSample("random numbers");
         options.is_causal = a.flag(5, "is_causal", false);
         if (a.given(6, "scale")) options.scale = a.number(6, "scale");
         options.enable_gqa = a.flag(7, "enable_gqa", false);
@@ -134,12 +134,12 @@ const Adapters products{add_products}, losses{add_losses};
 }  // namespace
 
 Reduction reduction_of(Arguments& a) {
-    if (a.given(99, "size_average") || a.given(99, "reduce")) throw Unsupported("size_average, reduce");
+    if (a.given(99, "size_average") || a.given(99, "reduce")) throw UnsupportedSample("size_average, reduce");
     const std::string name = a.word(99, "reduction", "mean");
     if (name == "mean") return Reduction::mean;
     if (name == "sum") return Reduction::sum;
     if (name == "none") return Reduction::none;
-    throw Unsupported("reduction " + name);
+    throw UnsupportedSample("reduction " + name);
 }
 
 }  // namespace declivity::peers

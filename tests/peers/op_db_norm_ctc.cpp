@@ -104,7 +104,7 @@ void add_embeddings(Table& all) {
         options.max_norm = number_or_none(a, 99, "max_norm");
         options.norm_type = a.number(99, "norm_type", 2);
         options.scale_grad_by_freq = a.flag(99, "scale_grad_by_freq", false);
-        if (a.flag(99, "sparse", false)) throw Unsupported("a sparse gradient");
+        if (a.flag(99, "sparse", false)) throw UnsupportedSample("a sparse gradient");
         return Tensors{embedding(a.tensor(1), a.tensor(0), options)};
     };
     all["nn.functional.embedding_bag"] = [](A& a) {
@@ -115,7 +115,7 @@ void add_embeddings(Table& all) {
         options.max_norm = number_or_none(a, 99, "max_norm");
         options.norm_type = a.number(99, "norm_type", 2);
         options.scale_grad_by_freq = a.flag(99, "scale_grad_by_freq", false);
-        if (a.flag(99, "sparse", false)) throw Unsupported("a sparse gradient");
+        if (a.flag(99, "sparse", false)) throw UnsupportedSample("a sparse gradient");
         const Tensor offsets = a.tensor_or_none(99, "offsets"), weights = a.tensor_or_none(99, "per_sample_weights");
         return Tensors{embedding_bag(a.tensor(1), a.tensor(0), offsets, weights, options)};
     };
@@ -137,7 +137,7 @@ void add_losses_and_distances(Table& all) {
         const Tensor x = log_softmax(a.tensor(0), -1), targets = a.tensor(1);
         try {
             return Tensors{ctc_loss(x, targets, a.tensor(2, "input_lengths"), a.tensor(3, "target_lengths"), options)};
-        } catch (const Unsupported&) {
+        } catch (const UnsupportedSample&) {
             return Tensors{
                 ctc_loss(x, targets, lengths_of(a, 2, "input_lengths"), lengths_of(a, 3, "target_lengths"), options)};
         }
@@ -177,7 +177,7 @@ void add_losses_and_distances(Table& all) {
     };
     all["nn.functional.triplet_margin_with_distance_loss"] = [](A& a) {
         TripletMarginWithDistanceLossOptions options;
-        if (a.given(99, "distance_function")) throw Unsupported("a function of Python");
+        if (a.given(99, "distance_function")) throw UnsupportedSample("a function of Python");
         options.margin = a.number(99, "margin", 1);
         options.swap = a.flag(99, "swap", false);
         options.reduction = reduction_of(a);

@@ -43,7 +43,7 @@ void add_resize(Table& all) {
         if (a.given(1, "output_size")) options.size = a.dims(1, "output_size");
         options.align_corners = a.flag(2, "align_corners", false);
         if (a.given(3, "scale_factors")) options.scale_factor = a.numbers(3, "scale_factors");
-        if (a.given(99, "scales_h") || a.given(99, "scales_w")) throw Unsupported("scales beside sizes");
+        if (a.given(99, "scales_h") || a.given(99, "scales_w")) throw UnsupportedSample("scales beside sizes");
         return Tensors{interpolate(x, options)};
     };
     all["nn.functional.grid_sample"] = [](A& a) {

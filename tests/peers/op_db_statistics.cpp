@@ -152,7 +152,7 @@ void add_arrangements(Table& all) {
         const std::int64_t axis = a.integer(2, "dim", 0);
         const Json& how = a.raw(1);
         if (how.is_number_integer()) return tensor_split(a.tensor(0), how.get<std::int64_t>(), axis);
-        if (how.contains("tensor")) throw Unsupported("places as a tensor");
+        if (how.contains("tensor")) throw UnsupportedSample("places as a tensor");
         std::vector<std::int64_t> places;
         for (const Json& item : how["list"]) places.push_back(item.get<std::int64_t>());
         return tensor_split(a.tensor(0), places, axis);

@@ -34,15 +34,15 @@ namespace {
 /// library's own declarations, unavailable kernel information, memory that is requested again after the queues are
 /// drained.
 const std::set<std::string> kFallbacks{"clCreateProgramWithBinary",
-                                      "clCreateProgramWithSource",
-                                      "clBuildProgram",
-                                      "clGetProgramBuildInfo",
-                                      "clGetProgramInfo",
-                                      "clRetainDevice",
-                                      "clGetKernelArgInfo",
-                                      "clCreateBuffer",
-                                      "clEnqueueMigrateMemObjects",
-                                      "clGetEventProfilingInfo"};
+                                       "clCreateProgramWithSource",
+                                       "clBuildProgram",
+                                       "clGetProgramBuildInfo",
+                                       "clGetProgramInfo",
+                                       "clRetainDevice",
+                                       "clGetKernelArgInfo",
+                                       "clCreateBuffer",
+                                       "clEnqueueMigrateMemObjects",
+                                       "clGetEventProfilingInfo"};
 
 class DefaultDevice {
   public:

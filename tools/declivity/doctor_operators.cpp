@@ -98,7 +98,7 @@ void examine_elementwise(Examination& e) {
             types.push_back(DType::f64);
         for (const DType dtype : types)
             for_kernel_styles(e, fmt::format("{} of {}", ops::info(function).name, name_of(dtype)),
-                         [&](KernelStyle) { return run(function, dtype); });
+                              [&](KernelStyle) { return run(function, dtype); });
     }
     for_kernel_styles(e, "a fused chain of functions with a broadcast operand", [&](KernelStyle) {
         const Shape shape{7, 5, 33};
@@ -201,9 +201,9 @@ void examine_copies(Examination& e) {
         for (const DType dtype : {DType::f32, DType::u8, DType::i64}) {
             if (dtype != DType::f32 && test_case.step > 1) continue;
             for_kernel_styles(e,
-                         fmt::format("{} in the order {} with strides {}, {}", test_case.shape.str(),
-                                     fmt::join(test_case.order, " "), test_case.step, name_of(dtype)),
-                         [&](KernelStyle) { return permuted(test_case, dtype); });
+                              fmt::format("{} in the order {} with strides {}, {}", test_case.shape.str(),
+                                          fmt::join(test_case.order, " "), test_case.step, name_of(dtype)),
+                              [&](KernelStyle) { return permuted(test_case, dtype); });
         }
     for_kernel_styles(e, "concatenation, padding, broadcast", [&](KernelStyle) { return concat_pad_expand(); });
     std::vector<DType> types;
@@ -294,7 +294,7 @@ void examine_random(Examination& e) {
     const Device device = e.device();
     e.check("blocks of Philox, bit for bit", [&] { return philox_blocks(device); });
     for_kernel_styles(e, "uniform numbers, bit for bit, across 2^32 blocks",
-                 [&](KernelStyle) { return uniform_numbers(device); });
+                      [&](KernelStyle) { return uniform_numbers(device); });
     for_kernel_styles(e, "normal numbers", [&](KernelStyle) { return normal_numbers(device); });
     for_kernel_styles(e, "Bernoulli choices, dropout and its gradient", [&](KernelStyle) { return choices(device); });
 }
@@ -424,8 +424,9 @@ void examine_rows(Examination& e) {
     for (const test::BatchNormCase& one : test::batch_norm_cases()) {
         if (one.large) continue;
         for (const bool training : {true, false})
-            for_kernel_styles(e, fmt::format("batch normalisation, {}: {}", training ? "training" : "evaluation", one.name),
-                         [&](KernelStyle) { return batch_normalisation(one, training); });
+            for_kernel_styles(
+                e, fmt::format("batch normalisation, {}: {}", training ? "training" : "evaluation", one.name),
+                [&](KernelStyle) { return batch_normalisation(one, training); });
     }
 }
 
@@ -500,19 +501,19 @@ void examine_optimizers(Examination& e) {
          {optim::SGDOptions{.lr = 0.25},
           optim::SGDOptions{.lr = 0.25, .momentum = 0.9, .dampening = 0.5, .weight_decay = 0.01},
           optim::SGDOptions{.lr = 0.25, .momentum = 0.8, .weight_decay = 0.1, .nesterov = true}})
-        for_kernel_styles(e,
-                     fmt::format("SGD with momentum {}, dampening {}, weight decay {}{}", with.momentum, with.dampening,
-                                 with.weight_decay, with.nesterov ? ", Nesterov" : ""),
-                     [&](KernelStyle) {
-                         return steps(
-                             [&](const std::vector<Tensor>& parameters) { return optim::SGD(parameters, with); },
+        for_kernel_styles(
+            e,
+            fmt::format("SGD with momentum {}, dampening {}, weight decay {}{}", with.momentum, with.dampening,
+                        with.weight_decay, with.nesterov ? ", Nesterov" : ""),
+            [&](KernelStyle) {
+                return steps([&](const std::vector<Tensor>& parameters) { return optim::SGD(parameters, with); },
                              [&](double& p, double gradient, State& state, int t) {
                                  const double g = gradient + with.weight_decay * p;
                                  double& m = state[0];
                                  m = with.momentum == 0 || t == 1 ? g : with.momentum * m + (1 - with.dampening) * g;
                                  p -= with.lr * (with.nesterov ? g + with.momentum * m : m);
                              });
-                     });
+            });
     for (const bool decoupled : {false, true})
         for_kernel_styles(e, decoupled ? "AdamW" : "Adam with weight decay", [&](KernelStyle) {
             constexpr double lr = 0.03, beta1 = 0.9, beta2 = 0.999, epsilon = 1e-8, decay = 0.1;

@@ -26,7 +26,7 @@ constexpr std::int64_t kBatch = 32;
 
 /// Losses of the reference run on PoCL 3.1; other devices agree to some digits, since sums have another order.
 constexpr std::array<double, kSteps> kReferenceLosses{2.3214405, 2.2915354, 2.301683,  2.253202,  2.2447238, 2.1987705,
-                                               2.0296493, 2.1036317, 1.9350274, 1.8447168, 1.7440691, 1.7871574};
+                                                      2.0296493, 2.1036317, 1.9350274, 1.8447168, 1.7440691, 1.7871574};
 constexpr double kAllowed = 2e-3;  // relative tolerance
 
 struct Network {

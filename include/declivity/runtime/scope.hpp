@@ -52,7 +52,7 @@ class FunctionScope;
 /// any FunctionScope.
 class DECLIVITY_API ResumedScope {
   public:
-    /// @param waiting name of the deferred work for errors, as it may be run by an unrelated call; must outlive the
+    /// @param deferred name of the deferred work for errors, as it may be run by an unrelated call; must outlive the
     /// scope
     explicit ResumedScope(const ScopePath& path, std::string_view deferred = {});
     ~ResumedScope();

@@ -32,14 +32,14 @@ struct Case {
     std::function<Tensor(const Tensors&)> call;
     std::function<Values(const Columns&, DType)> reference;
     bool differentiable = true;
-    double terms = 1;       // of the longest sum
-    std::string says = {};  // name in error messages, if different
-    double loose = 1e-6;    // tolerance of the numeric gradient
-    bool reads_elements = false;     // reads elements, so that it cannot be captured, and is not checked by the contract
-    bool flat = false;      // its gradient is 0 everywhere
-    bool random = false;    // uses random numbers, different ones in f64 and f32
+    double terms = 1;             // of the longest sum
+    std::string says = {};        // name in error messages, if different
+    double loose = 1e-6;          // tolerance of the numeric gradient
+    bool reads_elements = false;  // reads elements, so that it cannot be captured, and is not checked by the contract
+    bool flat = false;            // its gradient is 0 everywhere
+    bool random = false;          // uses random numbers, different ones in f64 and f32
     std::size_t optional = std::string::npos;  // inputs from this one on are optional
-    bool reduced_precision = true;                        // supports f16 and bf16
+    bool reduced_precision = true;             // supports f16 and bf16
     bool brief = false;  // one of many of its kind: the contract checks one in five of them, all with DECLIVITY_FULL
 };
 
