@@ -18,7 +18,7 @@ set(declivity_std_headers
     <algorithm> <array> <atomic> <bit> <cmath> <concepts> <cstddef> <cstdint> <cstdio> <cstdlib> <cstring> <filesystem> <fstream> <functional>
     <initializer_list> <iterator> <limits> <map> <memory> <mutex> <numbers> <numeric> <optional> <set> <span> <sstream> <string> <string_view>
     <thread> <tuple> <type_traits> <unordered_map> <utility> <variant> <vector>)
-# What most sources of the library and of the tests include. The functions of the catalogue are among them: a change there builds
+# Headers that most sources of the library and of the tests include, those of all functions among them: a change there builds
 # everything again, as a change of tensor.hpp does.
 set(declivity_tensor_headers
     <declivity/runtime/error.hpp> <declivity/runtime/scope.hpp> <declivity/tensor/autograd.hpp> <declivity/tensor/creation.hpp>
@@ -51,7 +51,7 @@ function(declivity_join_group group)
     set(holder declivity_pch_${group})
     if(NOT TARGET ${holder})
         set(source ${PROJECT_BINARY_DIR}/generated/${holder}.cpp)
-        file(CONFIGURE OUTPUT ${source} CONTENT "// Only its precompiled header is wanted.\n" @ONLY)
+        file(CONFIGURE OUTPUT ${source} CONTENT "// Exists for its precompiled header.\n" @ONLY)
         add_library(${holder} OBJECT EXCLUDE_FROM_ALL ${source})
         set_target_properties(${holder} PROPERTIES CXX_EXTENSIONS OFF)
         target_compile_options(${holder} PRIVATE ${flags})

@@ -191,8 +191,9 @@ TEST_CASE("custom optimizer: invalid formulas are refused by name, and nothing h
             if (waits) foreign = foreign * 3.0;
             const std::string got = "got a tensor from outside of the formula, of shape " + shape.str();
             refuse([&](optim::Update& x) { x.parameter = x.parameter * foreign; },
-                   ("Given: expected a formula of elementwise functions of its arguments and of numbers, " + got +
-                    ", in it")
+                   ("Given: expected a formula of elementwise functions of its arguments and of numbers, got a tensor "
+                    "from outside, of shape " +
+                    shape.str() + ", in it")
                        .c_str());
             refuse([&](optim::Update& x) { x.parameter = foreign; }, got.c_str());
         }

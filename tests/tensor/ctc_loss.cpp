@@ -178,7 +178,7 @@ TEST_CASE("ctc_loss: without an alignment infinite, or 0 without a gradient; lab
 TEST_CASE("ctc_loss: errors") {
     const Tensor x = zeros({5, 2, 3}), targets = whole({1, 2, 1, 2}, {2, 2}), lengths = whole({2, 2}, {2});
     CHECK_THROWS_WITH_AS(ctc_loss(x, targets, lengths, lengths, {.blank = 3}),
-                         "ctc_loss: expected a blank class below 3, got 3", ValueError);
+                         "ctc_loss: expected a blank index within 3 classes, got 3", ValueError);
     CHECK_THROWS_WITH_AS(ctc_loss(zeros({5}), targets, lengths, lengths),
                          "ctc_loss: expected log_probs of shape (T, N, C) or (T, C), got [5]", ShapeError);
     CHECK_THROWS_WITH_AS(

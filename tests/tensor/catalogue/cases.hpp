@@ -1,6 +1,6 @@
 // The catalogue of functions.hpp as cases: how each is called, its inputs, and its reference in plain C++ double. A
-// test fails if a function is missing here. The cases are in the other files of this folder, which are compiled once for all
-// tests that use them.
+// test fails if a function is missing here. The cases are in the other files of this folder, which are compiled once
+// for all tests that use them.
 #pragma once
 
 #include <cstddef>
