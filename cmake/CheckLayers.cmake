@@ -3,6 +3,10 @@
 # Reads the #include lines of include/ and src/ and fails, naming file and line, where one breaks the plan of the house:
 # - a layer leans on layers below it: it includes their headers, public or private, and nothing from above;
 # - within a layer only the arrows listed in `sideways` exist, and only to public headers;
+# - a family of functions (src/functions/<family>/) includes no private header of another family, support/ excepted, whose
+#   headers are for all of them;
+# - units (a private header with the source of the same name) include each other's private headers in no cycle, those in
+#   `cycles` excepted: the list may only become shorter;
 # - public headers include nothing but <standard headers> and <declivity/...>, runtime/interop.hpp excepted;
 # - kernels stand in cl_kernels/, not in C++ strings, the expression table (src/ops/expr*) excepted;
 # - kernel arguments are set in src/runtime alone;
@@ -12,20 +16,31 @@ cmake_minimum_required(VERSION 3.25)
 set(layer_of_runtime 1)
 set(layer_of_ops 2)
 set(layer_of_tensor 3)
-set(layer_of_nn 4)
-set(layer_of_optim 4)
-set(layer_of_io 4)
-set(layer_of_data 5)
-set(layer_of_train 5)
-set(layer_of_models 5)
-set(layer_of_parallel 5)
-set(layer_of_text 5)
+set(layer_of_autograd 4)
+set(layer_of_functions 5)
+set(layer_of_capture 5)
+set(layer_of_nn 6)
+set(layer_of_optim 6)
+set(layer_of_io 6)
+set(layer_of_data 7)
+set(layer_of_train 7)
+set(layer_of_models 7)
+set(layer_of_parallel 7)
+set(layer_of_text 7)
 # Same-layer arrows, from>to.
 set(sideways nn>optim nn>io optim>nn optim>io io>nn io>optim train>data text>data models>text)
 # Public headers that belong to no layer and lean on nothing.
 set(ground export.hpp version.hpp)
 # Includes every public header; so nothing here may include it.
 set(umbrella declivity.hpp)
+# Units that are in a cycle, by <path below src/>.
+set(cycles
+    ops/engine/continuity ops/engine/elementwise_plan ops/engine/elementwise_source ops/engine/expression ops/engine/expression_node
+    ops/engine/formula ops/engine/in_flight_launch ops/engine/lazy_array ops/engine/lazy_array_state ops/engine/lowering
+    ops/engine/operation_state
+    runtime/arena runtime/capture runtime/command_list_state runtime/derived_cache runtime/device_state runtime/kernel_arguments
+    runtime/launch_lock runtime/memory_pool runtime/profiler_state runtime/program_cache runtime/staging
+    train/step_of train/trainer_state)
 
 set(complaints "")
 macro(complain what)
@@ -50,6 +65,31 @@ macro(check_arrow to_public to)
         endif()
     endif()
 endmacro()
+
+# Complains where the file at hand, of a family of functions, may not include the private header `found`.
+macro(check_family)
+    if(from STREQUAL "functions" AND found MATCHES "^src/functions/([^/]+)/")
+        set(family ${CMAKE_MATCH_1})
+        if(NOT family STREQUAL "support" AND NOT file MATCHES "^src/functions/${family}/")
+            complain("a private header of the family '${family}' is for that family; what several need belongs into functions/support/")
+        endif()
+    endif()
+endmacro()
+
+# Notes in uses_<unit> that the unit of the file at hand includes the private header `found` of the same layer.
+macro(note_unit)
+    if(found MATCHES "^src/${from}/")
+        string(REGEX REPLACE "^src/(.*)[.][a-z]+$" "\\1" unit ${file})
+        string(REGEX REPLACE "^src/(.*)[.][a-z]+$" "\\1" used ${found})
+        if(NOT unit STREQUAL used)
+            list(APPEND units ${unit} ${used})
+            list(APPEND uses_${unit} ${used})
+            list(APPEND used_by_${used} ${unit})
+            set(use_of_${used}_by_${unit} ${file} ${line_number})
+        endif()
+    endif()
+endmacro()
+set(units "")
 
 file(GLOB_RECURSE files RELATIVE ${ROOT} ${ROOT}/include/*.hpp ${ROOT}/include/*.h ${ROOT}/include/*.inl
      ${ROOT}/src/*.hpp ${ROOT}/src/*.h ${ROOT}/src/*.inl ${ROOT}/src/*.cpp)
@@ -136,6 +176,8 @@ foreach(file IN LISTS files)
             endif()
             if(found MATCHES "^src/([^/]+)/")
                 check_arrow(FALSE ${CMAKE_MATCH_1})
+                check_family()
+                note_unit()
             elseif(found MATCHES "^include/declivity/")
                 complain("\"${header}\" is a public header; include it as <declivity/...>")
             elseif(quote STREQUAL "\"")
@@ -143,6 +185,47 @@ foreach(file IN LISTS files)
             endif()
         endif()
     endforeach()
+endforeach()
+
+# A unit that uses none, or that none uses, is in no cycle; without it the next ones are found.
+list(REMOVE_DUPLICATES units)
+set(before "")
+while(NOT units STREQUAL before)
+    set(before "${units}")
+    foreach(unit IN LISTS before)
+        set(leads FALSE)
+        set(is_led_to FALSE)
+        foreach(other IN LISTS uses_${unit})
+            if(other IN_LIST units)
+                set(leads TRUE)
+            endif()
+        endforeach()
+        foreach(other IN LISTS used_by_${unit})
+            if(other IN_LIST units)
+                set(is_led_to TRUE)
+            endif()
+        endforeach()
+        if(NOT leads OR NOT is_led_to)
+            list(REMOVE_ITEM units ${unit})
+        endif()
+    endforeach()
+endwhile()
+list(JOIN units ", " cycle)
+foreach(unit IN LISTS units)
+    foreach(used IN LISTS uses_${unit})
+        if(used IN_LIST units AND NOT (unit IN_LIST cycles AND used IN_LIST cycles))
+            list(GET use_of_${used}_by_${unit} 0 file)
+            list(GET use_of_${used}_by_${unit} 1 line_number)
+            complain("the units ${cycle} include each other in a cycle")
+        endif()
+    endforeach()
+endforeach()
+set(line_number 1)
+set(file cmake/CheckLayers.cmake)
+foreach(unit IN LISTS cycles)
+    if(EXISTS ${ROOT}/src/${unit}.hpp AND NOT unit IN_LIST units)
+        complain("the unit '${unit}' is in no cycle any more; remove it from the list")
+    endif()
 endforeach()
 
 file(GLOB_RECURSE kernels RELATIVE ${ROOT} ${ROOT}/cl_kernels/*.cl ${ROOT}/cl_kernels/*.clh)

@@ -15,7 +15,8 @@ foreach(kind IN LISTS kinds)
 endforeach()
 
 # All files, whatever they are called: a header may include any of them.
-install(DIRECTORY ${PROJECT_SOURCE_DIR}/include/declivity DESTINATION ${CMAKE_INSTALL_INCLUDEDIR} COMPONENT development)
+install(DIRECTORY ${PROJECT_SOURCE_DIR}/include/declivity ${declivity_deprecated_include}/declivity
+        DESTINATION ${CMAKE_INSTALL_INCLUDEDIR} COMPONENT development)
 
 configure_package_config_file(${PROJECT_SOURCE_DIR}/cmake/declivityConfig.cmake.in
                               ${PROJECT_BINARY_DIR}/generated/declivityConfig.cmake

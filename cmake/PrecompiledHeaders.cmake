@@ -21,8 +21,8 @@ set(declivity_std_headers
 # Headers that most sources of the library and of the tests include, those of all functions among them: a change there builds
 # everything again, as a change of tensor.hpp does.
 set(declivity_tensor_headers
-    <declivity/runtime/error.hpp> <declivity/runtime/scope.hpp> <declivity/tensor/autograd.hpp> <declivity/tensor/creation.hpp>
-    <declivity/tensor/functions.hpp> <declivity/tensor/tensor.hpp>)
+    <declivity/runtime/error.hpp> <declivity/runtime/scope.hpp> <declivity/autograd/autograd.hpp> <declivity/functions/functions.hpp>
+    <declivity/tensor/creation.hpp> <declivity/tensor/tensor.hpp>)
 
 # declivity_precompile(<target> <header>...)
 function(declivity_precompile target)

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <cmath>
 
-#include <declivity/tensor/autograd.hpp>
+#include <declivity/autograd/autograd.hpp>
 #include <declivity/tensor/creation.hpp>
 #include <fmt/format.h>
 

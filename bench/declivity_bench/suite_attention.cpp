@@ -2,8 +2,8 @@
 // for comparison.
 #include <vector>
 
+#include <declivity/functions/functions.hpp>
 #include <declivity/tensor/creation.hpp>
-#include <declivity/tensor/functions.hpp>
 #include <fmt/format.h>
 
 #include "function_suites.hpp"

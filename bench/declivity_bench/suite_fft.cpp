@@ -6,9 +6,9 @@
 #include <string>
 #include <vector>
 
-#include <declivity/tensor/autograd.hpp>
+#include <declivity/autograd/autograd.hpp>
+#include <declivity/functions/functions.hpp>
 #include <declivity/tensor/creation.hpp>
-#include <declivity/tensor/functions.hpp>
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 

@@ -1,7 +1,7 @@
 // Normalisation of rows and groups, resizing, and linear algebra, compared with PyTorch.
-#include <declivity/tensor/autograd.hpp>
+#include <declivity/autograd/autograd.hpp>
+#include <declivity/functions/functions.hpp>
 #include <declivity/tensor/creation.hpp>
-#include <declivity/tensor/functions.hpp>
 
 #include "function_suites.hpp"
 

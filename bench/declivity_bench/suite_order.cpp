@@ -1,6 +1,6 @@
 // Sorting, scans, gathering and scattering, compared with PyTorch.
+#include <declivity/functions/functions.hpp>
 #include <declivity/tensor/creation.hpp>
-#include <declivity/tensor/functions.hpp>
 
 #include "function_suites.hpp"
 

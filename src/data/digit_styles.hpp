@@ -1,4 +1,4 @@
-// Layer 5, private. Handwriting styles of digits: pen strokes, in several styles for each digit.
+// Layer 7, private. Handwriting styles of digits: pen strokes, in several styles for each digit.
 #pragma once
 
 #include <array>

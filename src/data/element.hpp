@@ -1,4 +1,4 @@
-// Layer 5, private. Elements of any type on the host.
+// Layer 7, private. Elements of any type on the host.
 #pragma once
 
 #include <cstddef>

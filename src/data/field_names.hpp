@@ -1,4 +1,4 @@
-// Layer 5, private. Names of fields.
+// Layer 7, private. Names of fields.
 #pragma once
 
 #include <cstddef>

@@ -1,4 +1,4 @@
-// Layer 4, private. Checksums of file contents.
+// Layer 6, private. Checksums of file contents.
 #pragma once
 
 #include <cstddef>

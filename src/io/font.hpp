@@ -1,4 +1,4 @@
-// Layer 4, private. Small bitmap font for images: every printable ASCII character, 5 columns wide.
+// Layer 6, private. Small bitmap font for images: every printable ASCII character, 5 columns wide.
 #pragma once
 
 #include <array>

@@ -1,4 +1,4 @@
-// Layer 4, private. Small JSON files, such as model configs, with errors that include the position.
+// Layer 6, private. Small JSON files, such as model configs, with errors that include the position.
 #pragma once
 
 #include <cstdint>

@@ -7,15 +7,15 @@
 #include <utility>
 #include <vector>
 
+#include <declivity/autograd/autograd.hpp>
 #include <declivity/io/atomic_file.hpp>
 #include <declivity/io/safetensors.hpp>
 #include <declivity/io/state_dict.hpp>
 #include <declivity/runtime/error.hpp>
 #include <declivity/runtime/scope.hpp>
-#include <declivity/tensor/autograd.hpp>
 #include <fmt/format.h>
 
-#include "io/json_file.hpp"
+#include "json_file.hpp"
 
 namespace declivity::io {
 namespace {

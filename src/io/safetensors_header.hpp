@@ -1,4 +1,4 @@
-// Layer 4, private. The JSON header of a safetensors file.
+// Layer 6, private. The JSON header of a safetensors file.
 #pragma once
 
 #include <cstdint>

@@ -1,4 +1,4 @@
-// Layer 4, private. Dispatch from a run-time type to a C++ type.
+// Layer 6, private. Dispatch from a run-time type to a C++ type.
 #pragma once
 
 #include <cstdint>

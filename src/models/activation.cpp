@@ -5,8 +5,8 @@
 #include <utility>
 #include <vector>
 
+#include <declivity/functions/functions.hpp>
 #include <declivity/runtime/error.hpp>
-#include <declivity/tensor/functions.hpp>
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 

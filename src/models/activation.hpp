@@ -1,4 +1,4 @@
-// Layer 5, private. Activations by their names in config.json.
+// Layer 7, private. Activations by their names in config.json.
 #pragma once
 
 #include <string>

@@ -1,12 +1,12 @@
-// Layer 5, private. Adapts a causal model with a KV cache to the logits function of text::generate().
+// Layer 7, private. Adapts a causal model with a KV cache to the logits function of text::generate().
 #pragma once
 
 #include <cstdint>
 #include <optional>
 #include <vector>
 
+#include <declivity/capture/capture.hpp>
 #include <declivity/models/causal_lm.hpp>
-#include <declivity/tensor/capture.hpp>
 #include <declivity/text/generation.hpp>
 
 namespace declivity::models {

@@ -1,4 +1,4 @@
-// Layer 5, private. Range checks of a config's fields.
+// Layer 7, private. Range checks of a config's fields.
 #pragma once
 
 #include <cmath>

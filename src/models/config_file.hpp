@@ -1,4 +1,4 @@
-// Layer 5, private. Fields of a config.json, each checked as it is read.
+// Layer 7, private. Fields of a config.json, each checked as it is read.
 #pragma once
 
 #include <algorithm>

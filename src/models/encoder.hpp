@@ -1,4 +1,4 @@
-// Layer 5, private. Encoder attention and its layers, with the parameter names of BERT and ViT.
+// Layer 7, private. Encoder attention and its layers, with the parameter names of BERT and ViT.
 #pragma once
 
 #include <cstdint>

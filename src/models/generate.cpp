@@ -5,12 +5,12 @@
 #include <limits>
 #include <utility>
 
+#include <declivity/autograd/autograd.hpp>
+#include <declivity/capture/capture.hpp>
+#include <declivity/functions/functions.hpp>
+#include <declivity/functions/random.hpp>
 #include <declivity/runtime/error.hpp>
-#include <declivity/tensor/autograd.hpp>
 #include <declivity/tensor/creation.hpp>
-#include <declivity/tensor/functions.hpp>
-#include <declivity/tensor/random.hpp>
-#include <declivity/tensor/capture.hpp>
 #include <fmt/format.h>
 
 #include "cached_logits.hpp"

@@ -1,18 +1,18 @@
-// Layer 5, private. Building blocks shared by several models.
+// Layer 7, private. Building blocks shared by several models.
 #pragma once
 
 #include <cmath>
 #include <cstdint>
 #include <string>
 
+#include <declivity/autograd/autograd.hpp>
+#include <declivity/autograd/checkpoint.hpp>
+#include <declivity/functions/functions.hpp>
 #include <declivity/models/causal_lm.hpp>
 #include <declivity/nn/init.hpp>
 #include <declivity/nn/linear.hpp>
 #include <declivity/nn/module_list.hpp>
 #include <declivity/runtime/error.hpp>
-#include <declivity/tensor/autograd.hpp>
-#include <declivity/tensor/checkpoint.hpp>
-#include <declivity/tensor/functions.hpp>
 #include <fmt/format.h>
 
 namespace declivity::models {

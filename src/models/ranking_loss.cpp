@@ -4,11 +4,11 @@
 #include <limits>
 #include <vector>
 
+#include <declivity/autograd/autograd.hpp>
+#include <declivity/functions/functions.hpp>
+#include <declivity/functions/random.hpp>
 #include <declivity/runtime/error.hpp>
-#include <declivity/tensor/autograd.hpp>
 #include <declivity/tensor/function_call.hpp>
-#include <declivity/tensor/functions.hpp>
-#include <declivity/tensor/random.hpp>
 #include <fmt/format.h>
 
 namespace declivity::models {

@@ -8,12 +8,12 @@
 #include <utility>
 #include <vector>
 
+#include <declivity/autograd/autograd.hpp>
+#include <declivity/functions/functions.hpp>
 #include <declivity/io/safetensors_reader.hpp>
 #include <declivity/io/state_dict.hpp>
 #include <declivity/nn/lora.hpp>
 #include <declivity/runtime/error.hpp>
-#include <declivity/tensor/autograd.hpp>
-#include <declivity/tensor/functions.hpp>
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 

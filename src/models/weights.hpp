@@ -1,4 +1,4 @@
-// Layer 5, private. Loading and saving of parameters in the file format of transformers.
+// Layer 7, private. Loading and saving of parameters in the file format of transformers.
 #pragma once
 
 #include <cstdint>

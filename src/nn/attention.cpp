@@ -1,13 +1,13 @@
 #include <declivity/nn/attention.hpp>
 
 #include <cmath>
-#include <utility>
 #include <limits>
+#include <utility>
 
+#include <declivity/autograd/autograd.hpp>
+#include <declivity/functions/functions.hpp>
 #include <declivity/nn/init.hpp>
 #include <declivity/runtime/error.hpp>
-#include <declivity/tensor/autograd.hpp>
-#include <declivity/tensor/functions.hpp>
 #include <fmt/format.h>
 
 namespace declivity::nn {

@@ -2,8 +2,8 @@
 
 #include <utility>
 
+#include <declivity/functions/functions.hpp>
 #include <declivity/runtime/error.hpp>
-#include <declivity/tensor/functions.hpp>
 #include <fmt/format.h>
 
 namespace declivity::nn {

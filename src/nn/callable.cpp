@@ -3,14 +3,14 @@
 
 #include <atomic>
 
+#include <declivity/autograd/autograd.hpp>
 #include <declivity/runtime/error.hpp>
-#include <declivity/tensor/autograd.hpp>
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
 #include "parameter_slot.hpp"
 #include "runtime/capture.hpp"
-#include "tensor/capture_tracker.hpp"
+#include "tensor/tensor_observer.hpp"
 #include "unregistered_calls.hpp"
 
 namespace declivity::nn {
@@ -85,8 +85,8 @@ void Module::Call::require_defined(const Tensor& first) const {
 }
 
 void Module::Call::runs_hooks() const {
-    if (const auto* const notes = declivity::detail::CaptureTracker::current();
-        notes != nullptr && !notes->allows_hooks)
+    if (const auto* const observer = declivity::detail::TensorObserver::current();
+        observer != nullptr && !observer->allows_hooks())
         Capture::current()->refuse("a hook of a module", "a replay would not call it",
                                    "remove it, or set CaptureOptions::hooks if hooks only enqueue");
 }

@@ -1,4 +1,4 @@
-// Layer 4, private. Checks of convolution constructors, and padding modes other than zeros.
+// Layer 6, private. Checks of convolution constructors, and padding modes other than zeros.
 #pragma once
 
 #include <cstdint>
@@ -6,8 +6,8 @@
 #include <string_view>
 #include <vector>
 
-#include <declivity/tensor/functions/conv.hpp>
-#include <declivity/tensor/functions/padding.hpp>
+#include <declivity/functions/conv.hpp>
+#include <declivity/functions/padding.hpp>
 #include <declivity/tensor/spatial.hpp>
 
 namespace declivity::nn {

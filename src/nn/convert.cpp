@@ -3,7 +3,7 @@
 #include <cstddef>
 #include <vector>
 
-#include <declivity/tensor/autograd.hpp>
+#include <declivity/autograd/autograd.hpp>
 
 namespace declivity::nn::detail {
 

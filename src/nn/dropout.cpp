@@ -1,7 +1,7 @@
 #include <declivity/nn/dropout.hpp>
 
+#include <declivity/functions/functions.hpp>
 #include <declivity/runtime/error.hpp>
-#include <declivity/tensor/functions.hpp>
 #include <fmt/format.h>
 
 namespace declivity::nn {

@@ -1,4 +1,4 @@
-// Layer 4, private. Scoped evaluation mode.
+// Layer 6, private. Scoped evaluation mode.
 #pragma once
 
 #include <utility>

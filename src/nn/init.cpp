@@ -3,10 +3,10 @@
 #include <cmath>
 #include <string_view>
 
+#include <declivity/autograd/autograd.hpp>
 #include <declivity/ops/philox.hpp>
 #include <declivity/runtime/error.hpp>
 #include <declivity/runtime/scope.hpp>
-#include <declivity/tensor/autograd.hpp>
 #include <declivity/tensor/creation.hpp>
 #include <fmt/format.h>
 

@@ -3,11 +3,11 @@
 #include <algorithm>
 #include <utility>
 
+#include <declivity/autograd/autograd.hpp>
+#include <declivity/functions/functions.hpp>
 #include <declivity/ops/attention.hpp>
 #include <declivity/runtime/error.hpp>
-#include <declivity/tensor/autograd.hpp>
 #include <declivity/tensor/creation.hpp>
-#include <declivity/tensor/functions.hpp>
 #include <fmt/format.h>
 
 namespace declivity::nn {

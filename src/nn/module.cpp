@@ -5,8 +5,8 @@
 #include <mutex>
 #include <unordered_set>
 
+#include <declivity/autograd/autograd.hpp>
 #include <declivity/runtime/error.hpp>
-#include <declivity/tensor/autograd.hpp>
 #include <fmt/format.h>
 
 #include "convert.hpp"

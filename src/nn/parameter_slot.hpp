@@ -1,4 +1,4 @@
-// Layer 4, private. Shared state behind nn::Parameter.
+// Layer 6, private. Shared state behind nn::Parameter.
 #pragma once
 
 #include <declivity/nn/module.hpp>

@@ -4,7 +4,7 @@
 
 #include <fmt/format.h>
 
-#include "tensor/pool_windows.hpp"
+#include "functions/pool/pool_windows.hpp"
 
 namespace declivity::nn {
 namespace {

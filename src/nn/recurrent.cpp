@@ -4,8 +4,8 @@
 #include <type_traits>
 #include <utility>
 
+#include <declivity/functions/functions.hpp>
 #include <declivity/runtime/error.hpp>
-#include <declivity/tensor/functions.hpp>
 #include <fmt/format.h>
 
 namespace declivity::nn {

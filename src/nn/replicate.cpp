@@ -2,8 +2,8 @@
 
 #include <unordered_set>
 
+#include <declivity/autograd/autograd.hpp>
 #include <declivity/runtime/error.hpp>
-#include <declivity/tensor/autograd.hpp>
 #include <fmt/format.h>
 
 namespace declivity::nn {

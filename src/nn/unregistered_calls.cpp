@@ -15,9 +15,9 @@
 #include <cxxabi.h>
 #endif
 
+#include <declivity/autograd/autograd.hpp>
 #include <declivity/nn/dropout.hpp>
 #include <declivity/runtime/error.hpp>
-#include <declivity/tensor/autograd.hpp>
 #include <fmt/format.h>
 
 #include "parameter_slot.hpp"

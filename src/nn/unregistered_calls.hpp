@@ -1,4 +1,4 @@
-// Layer 4, private. Detects calls of modules that are not registered as children: their parameters are not trained or
+// Layer 6, private. Detects calls of modules that are not registered as children: their parameters are not trained or
 // saved with those of the calling module.
 #pragma once
 

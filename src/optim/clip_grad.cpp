@@ -5,12 +5,12 @@
 #include <string_view>
 #include <utility>
 
+#include <declivity/autograd/autograd.hpp>
+#include <declivity/functions/functions.hpp>
 #include <declivity/ops/clip.hpp>
 #include <declivity/ops/multi_tensor.hpp>
 #include <declivity/runtime/error.hpp>
-#include <declivity/tensor/autograd.hpp>
 #include <declivity/tensor/creation.hpp>
-#include <declivity/tensor/functions.hpp>
 #include <fmt/format.h>
 
 namespace declivity::optim {

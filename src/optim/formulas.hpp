@@ -1,11 +1,11 @@
-// Layer 4, private. Code shared by the formulas of several optimizers.
+// Layer 6, private. Code shared by the formulas of several optimizers.
 #pragma once
 
 #include <cmath>
 
+#include <declivity/functions/functions.hpp>
 #include <declivity/optim/optimizer.hpp>
 #include <declivity/runtime/error.hpp>
-#include <declivity/tensor/functions.hpp>
 #include <fmt/format.h>
 
 namespace declivity::optim {

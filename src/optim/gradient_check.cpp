@@ -1,7 +1,7 @@
 #include "gradient_check.hpp"
 
+#include <declivity/autograd/autograd.hpp>
 #include <declivity/ops/finite.hpp>
-#include <declivity/tensor/autograd.hpp>
 
 namespace declivity::optim {
 

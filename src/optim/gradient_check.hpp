@@ -1,4 +1,4 @@
-// Layer 4, private. Checks gradients for NaN and infinity before an optimizer changes a parameter.
+// Layer 6, private. Checks gradients for NaN and infinity before an optimizer changes a parameter.
 #pragma once
 
 #include <span>

@@ -1,4 +1,4 @@
-// Layer 4, private. State of an Optimizer.
+// Layer 6, private. State of an Optimizer.
 #pragma once
 
 #include <cstdint>

@@ -11,7 +11,7 @@
 
 #include <declivity/runtime/buffer.hpp>
 #include <declivity/runtime/error.hpp>
-#include <declivity/tensor/autograd.hpp>
+#include <declivity/tensor/grad_mode.hpp>
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 

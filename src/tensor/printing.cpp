@@ -3,8 +3,8 @@
 #include <cmath>
 #include <ostream>
 
-#include <declivity/tensor/autograd.hpp>
-#include <declivity/tensor/functions.hpp>
+#include <declivity/ops/copy.hpp>
+#include <declivity/tensor/grad_mode.hpp>
 #include <declivity/tensor/tensor.hpp>
 #include <fmt/format.h>
 
@@ -14,11 +14,18 @@ namespace {
 constexpr std::int64_t kMany = 1000;  // number of elements from which on the middle is omitted
 constexpr std::int64_t kEdge = 3;     // elements shown at each end
 
-/// Printed elements, on the host: the middle of long axes is cut out before anything is copied.
-Tensor edges(Tensor x) {
-    for (int axis = 0; axis < x.rank(); ++axis)
-        if (x.shape()[axis] > 2 * kEdge)
-            x = concat({slice(x, axis, 0, kEdge), slice(x, axis, x.shape()[axis] - kEdge, x.shape()[axis])}, axis);
+/// Elements to print: the middle of long axes is left out.
+ops::View edges(ops::View x) {
+    for (int axis = 0; axis < x.rank(); ++axis) {
+        const std::int64_t size = x.shape[axis];
+        if (size <= 2 * kEdge) continue;
+        Shape shape = x.shape;
+        shape[axis] = 2 * kEdge;
+        const ops::View both = ops::View::make(x.device(), x.dtype, shape);
+        ops::copy(ops::sliced(x, axis, 0, kEdge, 1), ops::sliced(both, axis, 0, kEdge, 1));
+        ops::copy(ops::sliced(x, axis, size - kEdge, kEdge, 1), ops::sliced(both, axis, kEdge, kEdge, 1));
+        x = both;
+    }
     return x;
 }
 
@@ -123,7 +130,7 @@ std::string Tensor::str() const {
     if (numel() == 0) return head + "[]";  // whatever the other axes are, like NumPy
     const NoGrad no_grad;
     const Tensor whole = detach();
-    const Tensor shown = numel() > kMany ? edges(whole) : whole;
+    const Tensor shown = numel() > kMany ? Tensor(edges(whole.view())) : whole;
     const auto values = formatted(shown);
     std::size_t width = 0;
     for (const std::string& value : values) width = std::max(width, value.size());

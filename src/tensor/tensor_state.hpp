@@ -1,29 +1,25 @@
-// Layer 3, private. State behind a Tensor handle, and nodes of the autograd graph.
+// Layer 3, private. State behind a Tensor handle, and access to its elements.
 #pragma once
 
-#include <atomic>
-#include <cstdint>
 #include <functional>
 #include <memory>
 #include <mutex>
-#include <optional>
 #include <string>
 #include <string_view>
 #include <utility>
 #include <vector>
 
-#include <declivity/ops/function.hpp>
 #include <declivity/ops/lazy_array.hpp>
 #include <declivity/runtime/error.hpp>
-#include <declivity/tensor/autograd.hpp>
+#include <declivity/tensor/grad_mode.hpp>
 #include <declivity/tensor/tensor.hpp>
 
 #include "ops/support/sharing.hpp"
 
 namespace declivity::detail {
 
-struct GradNode;
-struct Follower;
+struct GradNode;  // autograd/graph.hpp
+struct Follower;  // autograd/followers.hpp
 
 using Hook = std::function<Tensor(const Tensor&)>;
 using Hooks = std::vector<std::pair<int, Hook>>;
@@ -50,19 +46,25 @@ std::unique_lock<std::mutex> lock_tensor(const TensorState& tensor);
 /// Replaces the tensor's gradient and releases the previous one.
 void exchange_grad(TensorState& tensor, Tensor gradient);
 
-/// Adds to `present`, the tensor's current or immediately previous gradient, in place; serialised per tensor.
-void add_to_grad(const TensorState& tensor, Tensor present, const Tensor& gradient);
+/// Grad mode of this thread: whether functions record the autograd graph; cleared by NoGrad.
+bool& grad_mode();
 
+/// For functions that access a tensor before other checks.
+inline void require_defined(std::string_view function, const Tensor& tensor) {
+    if (!tensor.defined()) throw ValueError(std::string(function) + ": expected a tensor, got an undefined one");
+}
+
+/// @throws ValueError naming `function` for an undefined tensor
+TensorState& checked_state(const std::shared_ptr<TensorState>& state, std::string_view function);
+/// Value of a tensor, reported to the capture tracker.
+const ops::LazyArray& used_value(const std::shared_ptr<TensorState>& state, std::string_view function);
+
+/// @throws ShapeError if several elements share memory, as in an expanded tensor
+void require_no_overlap(std::string_view function, const ops::View& view);
 /// View for a kernel operand that may be undefined.
 inline ops::View dense_or_none(const Tensor& tensor) { return tensor.defined() ? tensor.dense_view() : ops::View(); }
 /// Marks two tensors as possibly sharing memory, now or once computed; in-place writes under a graph check this.
 void share_memory(const Tensor& a, const Tensor& b);
-/// Returns whether another live tensor may share its memory. Saved tensors, pending readers and followers do not count.
-bool shares_memory(const TensorState& tensor);
-
-/// True once any leaf of this process has had a hook: before that, backward does not look for hooks.
-std::atomic<bool>& leaves_have_hooks();
-
 /// Returns whether other handles refer to the tensor or its elements.
 inline bool is_shared(const Tensor& tensor) { return ops::is_shared(tensor.state()) || ops::is_shared(tensor.value()); }
 
@@ -80,72 +82,9 @@ inline ops::OperandUse use_of(const Tensor& weight) {
                                                                          : ops::OperandUse::variable;
 }
 
-/// Target of a gradient: a result of another node, a leaf, or none.
-struct Edge {
-    std::shared_ptr<GradNode> node = {};
-    std::size_t output = 0;
-    std::shared_ptr<TensorState> leaf = {};
-    [[nodiscard]] explicit operator bool() const noexcept { return node != nullptr || leaf != nullptr; }
-};
-
-struct OutputInfo {
-    Shape shape;
-    DType dtype;
-    Device device;
-    Hooks hooks = {};
-};
-
-/// A call of an elementwise function of one tensor.
-struct Activation {
-    ops::Function function;
-    std::vector<Scalar> parameters;
-};
-
-/// One call of a differentiable function.
-struct GradNode {
-    std::string name;
-    std::uint64_t sequence = 0;  // increases with each call: larger than those of all nodes it depends on
-    std::vector<Edge> edges;     // one for each input
-    std::vector<OutputInfo> outputs;
-    GradientRule rule;  // empty once used
-    RuleKind kind = RuleKind::opaque;
-    std::optional<Activation> activation;
-    std::function<std::vector<Tensor>()> recompute;  // instead of a rule: recomputes the function with its full graph
-    ScopePath scope;                                 // module scope of the call
-
-    ~GradNode();
-};
-
-/// Grad mode of this thread: whether functions record the autograd graph; cleared by NoGrad.
-bool& grad_mode();
-
-/// Sets a flag of this thread and restores it at the end.
-class FlagScope {
-  public:
-    explicit FlagScope(bool& flag) : flag_(flag), before_(std::exchange(flag, true)) {}
-    ~FlagScope() { flag_ = before_; }
-    FlagScope(const FlagScope&) = delete;
-    FlagScope& operator=(const FlagScope&) = delete;
-
-  private:
-    bool& flag_;
-    bool before_;
-};
-
-/// Returns whether a checkpointed function is being recomputed for its gradients: side effects must not happen twice.
-bool is_recomputing();
-
-/// For functions that access a tensor before other checks.
-inline void require_defined(std::string_view function, const Tensor& tensor) {
-    if (!tensor.defined()) throw ValueError(std::string(function) + ": expected a tensor, got an undefined one");
-}
-
-/// `operand`, saved for a rule that needs it only for the gradient of `wanting`: empty if that requires none.
-inline Saved saved_for(const Tensor& wanting, const Tensor& operand) {
-    return wanting.defined() && wanting.requires_grad() ? Saved(operand) : Saved();
-}
-
-Edge edge_of(const Tensor& tensor);
-std::uint64_t next_sequence();
+/// Elements of x; donated if x is not shared.
+ops::LazyArray donated_elements(Tensor& x);
+/// Memory with these elements, to be written in place: their own if it is unshared, otherwise a copy.
+ops::View writable_view(const ops::LazyArray& x);
 
 }  // namespace declivity::detail

@@ -1,4 +1,4 @@
-// Layer 5, private. Added tokens, which are matched before the text is pre-tokenized.
+// Layer 7, private. Added tokens, which are matched before the text is pre-tokenized.
 #pragma once
 
 #include <array>

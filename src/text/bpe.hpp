@@ -1,4 +1,4 @@
-// Layer 5, private. Byte-pair encoding: Sennrich, Haddow, Birch, "Neural Machine Translation of Rare Words with Subword
+// Layer 7, private. Byte-pair encoding: Sennrich, Haddow, Birch, "Neural Machine Translation of Rare Words with Subword
 // Units" (2016).
 #pragma once
 

@@ -1,4 +1,4 @@
-// Layer 5, private. Training of byte-pair models: repeatedly merges the most frequent pair.
+// Layer 7, private. Training of byte-pair models: repeatedly merges the most frequent pair.
 #pragma once
 
 #include "bpe.hpp"

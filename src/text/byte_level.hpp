@@ -1,4 +1,4 @@
-// Layer 5, private. Byte-level encoding: bytes as printable characters, as in GPT-2's tokenizer.
+// Layer 7, private. Byte-level encoding: bytes as printable characters, as in GPT-2's tokenizer.
 #pragma once
 
 #include <array>

@@ -1,4 +1,4 @@
-// Layer 5, private. Option checks shared by text functions.
+// Layer 7, private. Option checks shared by text functions.
 #pragma once
 
 #include <algorithm>

@@ -1,4 +1,4 @@
-// Layer 5, private. Decoders: from tokens back to text.
+// Layer 7, private. Decoders: from tokens back to text.
 #pragma once
 
 #include <memory>

@@ -6,10 +6,10 @@
 #include <string>
 #include <utility>
 
+#include <declivity/autograd/autograd.hpp>
+#include <declivity/functions/functions.hpp>
 #include <declivity/nn/module.hpp>
 #include <declivity/runtime/error.hpp>
-#include <declivity/tensor/autograd.hpp>
-#include <declivity/tensor/functions.hpp>
 #include <fmt/format.h>
 
 #include "nn/evaluation_mode.hpp"

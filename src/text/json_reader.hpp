@@ -1,4 +1,4 @@
-// Layer 5, private. Aliases of the library's JSON reader for this folder.
+// Layer 7, private. Aliases of the library's JSON reader for this folder.
 #pragma once
 
 #include "runtime/json.hpp"

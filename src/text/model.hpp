@@ -1,4 +1,4 @@
-// Layer 5, private. Tokenizer models: from a piece of text to tokens.
+// Layer 7, private. Tokenizer models: from a piece of text to tokens.
 #pragma once
 
 #include <cstdint>

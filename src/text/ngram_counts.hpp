@@ -1,4 +1,4 @@
-// Layer 5, private. Counts of the n-grams of a list of tokens.
+// Layer 7, private. Counts of the n-grams of a list of tokens.
 #pragma once
 
 #include <cstddef>

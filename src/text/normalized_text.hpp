@@ -1,4 +1,4 @@
-// Layer 5, private. A modified text with the span in the original that each byte comes from.
+// Layer 7, private. A modified text with the span in the original that each byte comes from.
 #pragma once
 
 #include <cstddef>

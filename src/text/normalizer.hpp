@@ -1,4 +1,4 @@
-// Layer 5, private. Normalizers, applied to a text before it is split into pieces.
+// Layer 7, private. Normalizers, applied to a text before it is split into pieces.
 #pragma once
 
 #include <memory>

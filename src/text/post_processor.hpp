@@ -1,4 +1,4 @@
-// Layer 5, private. Post-processors: special tokens around texts, and merging of pairs.
+// Layer 7, private. Post-processors: special tokens around texts, and merging of pairs.
 #pragma once
 
 #include <memory>

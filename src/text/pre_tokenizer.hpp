@@ -1,4 +1,4 @@
-// Layer 5, private. Pre-tokenizers: split a text into pieces, which the model tokenizes independently.
+// Layer 7, private. Pre-tokenizers: split a text into pieces, which the model tokenizes independently.
 #pragma once
 
 #include <memory>

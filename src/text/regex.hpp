@@ -1,4 +1,4 @@
-// Layer 5, private. Regular expressions, through PCRE2.
+// Layer 7, private. Regular expressions, through PCRE2.
 #pragma once
 
 #include <cstddef>

@@ -1,4 +1,4 @@
-// Layer 5, private. Incremental text of a sequence during generation: stop strings, and the text that can be emitted.
+// Layer 7, private. Incremental text of a sequence during generation: stop strings, and the text that can be emitted.
 #pragma once
 
 #include <cstdint>

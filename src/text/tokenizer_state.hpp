@@ -1,4 +1,4 @@
-// Layer 5, private. State of a tokenizer.
+// Layer 7, private. State of a tokenizer.
 #pragma once
 
 #include <declivity/text/tokenizer.hpp>

@@ -1,4 +1,4 @@
-// Layer 5, private. Unicode characters: UTF-8, categories, case and normal forms, through utf8proc.
+// Layer 7, private. Unicode characters: UTF-8, categories, case and normal forms, through utf8proc.
 #pragma once
 
 #include <cstddef>

@@ -1,4 +1,4 @@
-// Layer 5, private. Unigram models: the most probable segmentation of a text into pieces (Kudo, "Subword
+// Layer 7, private. Unigram models: the most probable segmentation of a text into pieces (Kudo, "Subword
 // Regularization", 2018).
 #pragma once
 

@@ -5,8 +5,8 @@
 #include <set>
 #include <vector>
 
+#include <declivity/autograd/autograd.hpp>
 #include <declivity/runtime/error.hpp>
-#include <declivity/tensor/autograd.hpp>
 #include <declivity/tensor/creation.hpp>
 #include <fmt/format.h>
 

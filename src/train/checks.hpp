@@ -1,4 +1,4 @@
-// Layer 5, private. Checks of a trainer's arguments.
+// Layer 7, private. Checks of a trainer's arguments.
 #pragma once
 
 #include <array>

@@ -1,4 +1,4 @@
-// Layer 5, private. One fit of a trainer.
+// Layer 7, private. One fit of a trainer.
 #pragma once
 
 #include <chrono>
@@ -9,8 +9,8 @@
 #include <utility>
 #include <vector>
 
+#include <declivity/capture/capture.hpp>
 #include <declivity/tensor/generator.hpp>
-#include <declivity/tensor/capture.hpp>
 #include <declivity/train/trainer.hpp>
 
 #include "progress_bar.hpp"

@@ -1,4 +1,4 @@
-// Layer 5, private. Ctrl-C while training.
+// Layer 7, private. Ctrl-C while training.
 #pragma once
 
 #include <csignal>

@@ -1,4 +1,4 @@
-// Layer 5, private. Weight of a loss: its divisor.
+// Layer 7, private. Weight of a loss: its divisor.
 #pragma once
 
 #include <cstdint>
@@ -12,7 +12,7 @@
 #include <declivity/tensor/function_call.hpp>
 #include <declivity/train/step.hpp>
 
-#include "tensor/loss_divisor.hpp"
+#include "functions/loss/loss_divisor.hpp"
 
 namespace declivity::train {
 

@@ -2,10 +2,10 @@
 
 #include <algorithm>
 
+#include <declivity/autograd/autograd.hpp>
 #include <declivity/io/state_dict.hpp>
 #include <declivity/runtime/error.hpp>
 #include <declivity/runtime/scope.hpp>
-#include <declivity/tensor/autograd.hpp>
 #include <declivity/tensor/creation.hpp>
 #include <fmt/format.h>
 #include <fmt/ranges.h>

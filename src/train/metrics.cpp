@@ -2,10 +2,10 @@
 
 #include <cmath>
 
+#include <declivity/functions/functions.hpp>
 #include <declivity/ops/scatter.hpp>
 #include <declivity/runtime/error.hpp>
 #include <declivity/tensor/creation.hpp>
-#include <declivity/tensor/functions.hpp>
 #include <fmt/format.h>
 
 namespace declivity::train {

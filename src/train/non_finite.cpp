@@ -4,7 +4,7 @@
 #include <string>
 #include <string_view>
 
-#include <declivity/tensor/autograd.hpp>
+#include <declivity/autograd/autograd.hpp>
 #include <fmt/format.h>
 
 #include "step_of.hpp"

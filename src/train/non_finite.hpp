@@ -1,4 +1,4 @@
-// Layer 5, private. Finds the origin of a non-finite loss.
+// Layer 7, private. Finds the origin of a non-finite loss.
 #pragma once
 
 #include "trainer_state.hpp"

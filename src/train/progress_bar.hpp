@@ -1,4 +1,4 @@
-// Layer 5, private. Progress output of a training.
+// Layer 7, private. Progress output of a training.
 #pragma once
 
 #include <chrono>

@@ -1,4 +1,4 @@
-// Layer 5, private. Snapshot of the state that steps change apart from parameters, to undo a step.
+// Layer 7, private. Snapshot of the state that steps change apart from parameters, to undo a step.
 #pragma once
 
 #include <cstddef>

@@ -4,12 +4,12 @@
 #include <utility>
 #include <vector>
 
+#include <declivity/autograd/autograd.hpp>
+#include <declivity/capture/capture.hpp>
+#include <declivity/functions/functions.hpp>
 #include <declivity/ops/finite.hpp>
 #include <declivity/runtime/error.hpp>
-#include <declivity/tensor/autograd.hpp>
 #include <declivity/tensor/creation.hpp>
-#include <declivity/tensor/functions.hpp>
-#include <declivity/tensor/capture.hpp>
 #include <fmt/format.h>
 
 #include "tensor/tensor_state.hpp"

@@ -1,4 +1,4 @@
-// Layer 5, private. The Step passed to a training step of the program's own.
+// Layer 7, private. The Step passed to a training step of the program's own.
 #pragma once
 
 #include <optional>

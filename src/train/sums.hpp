@@ -1,4 +1,4 @@
-// Layer 5, private. Values reported by steps, accumulated on the device.
+// Layer 7, private. Values reported by steps, accumulated on the device.
 #pragma once
 
 #include <cstdint>

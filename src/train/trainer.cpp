@@ -2,12 +2,12 @@
 
 #include <cmath>
 
+#include <declivity/autograd/autograd.hpp>
+#include <declivity/functions/functions.hpp>
 #include <declivity/io/state_dict.hpp>
 #include <declivity/nn/loss.hpp>
 #include <declivity/runtime/error.hpp>
-#include <declivity/tensor/autograd.hpp>
 #include <declivity/tensor/creation.hpp>
-#include <declivity/tensor/functions.hpp>
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 

@@ -1,4 +1,4 @@
-// Layer 5, private. State of a Trainer.
+// Layer 7, private. State of a Trainer.
 #pragma once
 
 #include <array>

@@ -1,5 +1,5 @@
 // Linear algebra: each kernel in both types, with several work-group sizes.
-#include <declivity/tensor/functions/linalg.hpp>
+#include <declivity/functions/linalg.hpp>
 
 #include "tests/gpu_compile/collect.hpp"
 

@@ -1,5 +1,5 @@
 // Random numbers whose parameters are tensors.
-#include <declivity/tensor/random.hpp>
+#include <declivity/functions/random.hpp>
 
 #include "tests/gpu_compile/collect.hpp"
 

@@ -1,7 +1,7 @@
 // Resizing of images and regions.
+#include <declivity/functions/resize.hpp>
+#include <declivity/functions/vision.hpp>
 #include <declivity/runtime/device.hpp>
-#include <declivity/tensor/functions/resize.hpp>
-#include <declivity/tensor/functions/vision.hpp>
 
 #include "tests/gpu_compile/collect.hpp"
 

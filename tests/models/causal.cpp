@@ -8,13 +8,13 @@
 #include <string>
 #include <vector>
 
+#include <declivity/autograd/autograd.hpp>
+#include <declivity/functions/functions.hpp>
 #include <declivity/models/gpt2.hpp>
 #include <declivity/models/llama.hpp>
 #include <declivity/nn/lora.hpp>
 #include <declivity/optim/adam.hpp>
 #include <declivity/runtime/error.hpp>
-#include <declivity/tensor/autograd.hpp>
-#include <declivity/tensor/functions.hpp>
 #include <doctest/doctest.h>
 #include <tests/support/devices.hpp>
 #include <tests/support/temp_folder.hpp>

@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include <declivity/autograd/autograd.hpp>
 #include <declivity/io/safetensors.hpp>
 #include <declivity/io/safetensors_reader.hpp>
 #include <declivity/models/bert.hpp>
@@ -14,7 +15,6 @@
 #include <declivity/models/vit.hpp>
 #include <declivity/nn/lora.hpp>
 #include <declivity/runtime/error.hpp>
-#include <declivity/tensor/autograd.hpp>
 #include <doctest/doctest.h>
 #include <tests/support/devices.hpp>
 #include <tests/support/temp_folder.hpp>

@@ -10,13 +10,13 @@
 #include <string>
 #include <vector>
 
+#include <declivity/autograd/autograd.hpp>
+#include <declivity/functions/functions.hpp>
+#include <declivity/functions/random.hpp>
 #include <declivity/models/generate.hpp>
 #include <declivity/models/gpt2.hpp>
 #include <declivity/models/llama.hpp>
 #include <declivity/runtime/error.hpp>
-#include <declivity/tensor/autograd.hpp>
-#include <declivity/tensor/functions.hpp>
-#include <declivity/tensor/random.hpp>
 #include <doctest/doctest.h>
 #include <tests/support/values.hpp>
 

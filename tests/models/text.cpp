@@ -5,15 +5,15 @@
 #include <string>
 #include <vector>
 
+#include <declivity/autograd/autograd.hpp>
+#include <declivity/functions/functions.hpp>
+#include <declivity/functions/random.hpp>
 #include <declivity/models/text_classifier.hpp>
 #include <declivity/models/translator.hpp>
 #include <declivity/nn/nn.hpp>
 #include <declivity/optim/adam.hpp>
 #include <declivity/runtime/error.hpp>
-#include <declivity/tensor/autograd.hpp>
 #include <declivity/tensor/creation.hpp>
-#include <declivity/tensor/functions.hpp>
-#include <declivity/tensor/random.hpp>
 #include <doctest/doctest.h>
 #include <tests/support/devices.hpp>
 #include <tests/support/values.hpp>

@@ -5,10 +5,10 @@
 #include <utility>
 #include <vector>
 
+#include <declivity/autograd/autograd.hpp>
+#include <declivity/capture/capture.hpp>
 #include <declivity/nn/nn.hpp>
 #include <declivity/optim/sgd.hpp>
-#include <declivity/tensor/autograd.hpp>
-#include <declivity/tensor/capture.hpp>
 #include <doctest/doctest.h>
 #include <tests/support/values.hpp>
 

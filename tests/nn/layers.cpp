@@ -5,17 +5,17 @@
 #include <string>
 #include <vector>
 
+#include <declivity/autograd/autograd.hpp>
+#include <declivity/autograd/checkpoint.hpp>
+#include <declivity/capture/capture.hpp>
+#include <declivity/functions/functions.hpp>
 #include <declivity/optim/sgd.hpp>
 #include <declivity/runtime/error.hpp>
-#include <declivity/tensor/autograd.hpp>
-#include <declivity/tensor/checkpoint.hpp>
 #include <declivity/tensor/creation.hpp>
-#include <declivity/tensor/functions.hpp>
-#include <declivity/tensor/capture.hpp>
 #include <doctest/doctest.h>
 
-#include "tests/support/launches.hpp"
 #include "tests/support/devices.hpp"
+#include "tests/support/launches.hpp"
 #include "tests/support/values.hpp"
 
 using namespace declivity;

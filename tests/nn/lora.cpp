@@ -4,14 +4,14 @@
 #include <string>
 #include <vector>
 
+#include <declivity/autograd/autograd.hpp>
+#include <declivity/functions/functions.hpp>
 #include <declivity/io/atomic_file.hpp>
 #include <declivity/io/lora.hpp>
 #include <declivity/io/safetensors.hpp>
 #include <declivity/nn/nn.hpp>
 #include <declivity/optim/adam.hpp>
 #include <declivity/runtime/error.hpp>
-#include <declivity/tensor/autograd.hpp>
-#include <declivity/tensor/functions.hpp>
 #include <doctest/doctest.h>
 #include <tests/support/devices.hpp>
 #include <tests/support/temp_folder.hpp>

@@ -4,9 +4,9 @@
 #include <utility>
 #include <vector>
 
+#include <declivity/functions/functions.hpp>
 #include <declivity/nn/nn.hpp>
 #include <declivity/tensor/creation.hpp>
-#include <declivity/tensor/functions.hpp>
 #include <doctest/doctest.h>
 
 #include "tests/support/values.hpp"

@@ -4,9 +4,9 @@
 #include <cmath>
 #include <numeric>
 
+#include <declivity/autograd/autograd.hpp>
 #include <declivity/optim/sgd.hpp>
 #include <declivity/runtime/error.hpp>
-#include <declivity/tensor/autograd.hpp>
 #include <declivity/tensor/creation.hpp>
 #include <doctest/doctest.h>
 

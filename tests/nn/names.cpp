@@ -4,11 +4,11 @@
 #include <functional>
 #include <string>
 
+#include <declivity/autograd/autograd.hpp>
 #include <declivity/nn/nn.hpp>
 #include <declivity/optim/optimizer.hpp>
 #include <declivity/optim/sgd.hpp>
 #include <declivity/runtime/error.hpp>
-#include <declivity/tensor/autograd.hpp>
 #include <declivity/tensor/creation.hpp>
 #include <doctest/doctest.h>
 

@@ -7,20 +7,20 @@
 #include <utility>
 #include <vector>
 
+#include <declivity/autograd/autograd.hpp>
+#include <declivity/capture/capture.hpp>
+#include <declivity/functions/functions.hpp>
 #include <declivity/io/state_dict.hpp>
 #include <declivity/nn/nn.hpp>
 #include <declivity/optim/adam.hpp>
 #include <declivity/optim/sgd.hpp>
 #include <declivity/runtime/error.hpp>
 #include <declivity/runtime/profiler.hpp>
-#include <declivity/tensor/autograd.hpp>
 #include <declivity/tensor/creation.hpp>
-#include <declivity/tensor/functions.hpp>
-#include <declivity/tensor/capture.hpp>
 #include <doctest/doctest.h>
 
-#include "tests/support/temp_folder.hpp"
 #include "tests/support/devices.hpp"
+#include "tests/support/temp_folder.hpp"
 #include "tests/support/values.hpp"
 
 using namespace declivity;

@@ -5,11 +5,11 @@
 #include <string>
 #include <vector>
 
+#include <declivity/autograd/autograd.hpp>
 #include <declivity/io/state_dict.hpp>
 #include <declivity/optim/adam.hpp>
 #include <declivity/optim/sgd.hpp>
 #include <declivity/runtime/error.hpp>
-#include <declivity/tensor/autograd.hpp>
 #include <declivity/tensor/creation.hpp>
 #include <doctest/doctest.h>
 

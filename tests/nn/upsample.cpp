@@ -1,8 +1,8 @@
 // Upsampling layers.
 #include <declivity/nn/upsample.hpp>
 
+#include <declivity/functions/resize.hpp>
 #include <declivity/runtime/error.hpp>
-#include <declivity/tensor/functions/resize.hpp>
 #include <doctest/doctest.h>
 
 #include "tests/support/values.hpp"

@@ -1,8 +1,8 @@
 #include "tests/ops/batch_norm_cases.hpp"
 
+#include <declivity/autograd/autograd.hpp>
 #include <declivity/ops/batch_norm.hpp>
 #include <declivity/runtime/error.hpp>
-#include <declivity/tensor/autograd.hpp>
 #include <declivity/tensor/creation.hpp>
 #include <doctest/doctest.h>
 #include <tests/support/devices.hpp>

@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include <declivity/tensor/functions.hpp>
+#include <declivity/functions/functions.hpp>
 
 #include "tests/support/values.hpp"
 

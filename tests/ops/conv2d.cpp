@@ -7,9 +7,9 @@
 #include <map>
 #include <numbers>
 
+#include <declivity/functions/functions.hpp>
 #include <declivity/ops/copy.hpp>
 #include <declivity/runtime/error.hpp>
-#include <declivity/tensor/functions.hpp>
 #include <doctest/doctest.h>
 #include <fmt/format.h>
 #include <tests/support/devices.hpp>

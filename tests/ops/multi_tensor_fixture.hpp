@@ -5,11 +5,11 @@
 #include <string>
 #include <vector>
 
+#include <declivity/functions/functions.hpp>
 #include <declivity/ops/copy.hpp>
 #include <declivity/ops/multi_tensor.hpp>
 #include <declivity/runtime/error.hpp>
 #include <declivity/runtime/interop.hpp>
-#include <declivity/tensor/functions.hpp>
 #include <fmt/format.h>
 #include <tests/support/devices.hpp>
 #include <tests/support/values.hpp>

@@ -1,7 +1,7 @@
 #include "tests/ops/reduce_cases.hpp"
 
+#include <declivity/autograd/autograd.hpp>
 #include <declivity/runtime/error.hpp>
-#include <declivity/tensor/autograd.hpp>
 #include <declivity/tensor/creation.hpp>
 #include <doctest/doctest.h>
 #include <tests/support/devices.hpp>

@@ -7,8 +7,8 @@
 #include <string>
 #include <vector>
 
+#include <declivity/functions/functions.hpp>
 #include <declivity/ops/reduce.hpp>
-#include <declivity/tensor/functions.hpp>
 
 #include "tests/support/values.hpp"
 

@@ -8,10 +8,10 @@
 #include <cstdlib>
 #include <thread>
 
+#include <declivity/functions/functions.hpp>
 #include <declivity/ops/random.hpp>
 #include <declivity/runtime/error.hpp>
 #include <declivity/tensor/creation.hpp>
-#include <declivity/tensor/functions.hpp>
 #include <declivity/version.hpp>
 #include <doctest/doctest.h>
 #include <nlohmann/json.hpp>

@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include <declivity/functions/functions.hpp>
 #include <declivity/ops/conv2d.hpp>
 #include <declivity/ops/matmul.hpp>
 #include <declivity/ops/multi_tensor.hpp>
@@ -13,7 +14,6 @@
 #include <declivity/ops/softmax.hpp>
 #include <declivity/runtime/profiler.hpp>
 #include <declivity/tensor/creation.hpp>
-#include <declivity/tensor/functions.hpp>
 #include <doctest/doctest.h>
 #include <tests/support/devices.hpp>
 #include <tests/support/trace.hpp>

@@ -3,12 +3,12 @@
 #include <string>
 #include <vector>
 
+#include <declivity/autograd/autograd.hpp>
 #include <declivity/nn/nn.hpp>
 #include <declivity/optim/adam.hpp>
 #include <declivity/optim/schedule.hpp>
 #include <declivity/optim/sgd.hpp>
 #include <declivity/runtime/error.hpp>
-#include <declivity/tensor/autograd.hpp>
 #include <declivity/tensor/creation.hpp>
 #include <doctest/doctest.h>
 

@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include <declivity/functions/functions.hpp>
 #include <declivity/optim/adadelta.hpp>
 #include <declivity/optim/adagrad.hpp>
 #include <declivity/optim/adam.hpp>
@@ -16,7 +17,6 @@
 #include <declivity/optim/sgd.hpp>
 #include <declivity/runtime/error.hpp>
 #include <declivity/tensor/creation.hpp>
-#include <declivity/tensor/functions.hpp>
 #include <doctest/doctest.h>
 
 #include "tests/support/devices.hpp"

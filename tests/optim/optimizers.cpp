@@ -7,11 +7,11 @@
 #include <memory>
 #include <optional>
 
+#include <declivity/autograd/autograd.hpp>
+#include <declivity/functions/functions.hpp>
 #include <declivity/runtime/error.hpp>
 #include <declivity/runtime/profiler.hpp>
-#include <declivity/tensor/autograd.hpp>
 #include <declivity/tensor/creation.hpp>
-#include <declivity/tensor/functions.hpp>
 #include <doctest/doctest.h>
 
 #include "tests/support/devices.hpp"

@@ -7,6 +7,9 @@
 #include <string>
 #include <vector>
 
+#include <declivity/autograd/autograd.hpp>
+#include <declivity/capture/capture.hpp>
+#include <declivity/functions/functions.hpp>
 #include <declivity/io/state_dict.hpp>
 #include <declivity/nn/linear.hpp>
 #include <declivity/optim/adagrad.hpp>
@@ -15,10 +18,7 @@
 #include <declivity/optim/schedule.hpp>
 #include <declivity/optim/sgd.hpp>
 #include <declivity/runtime/error.hpp>
-#include <declivity/tensor/autograd.hpp>
 #include <declivity/tensor/creation.hpp>
-#include <declivity/tensor/functions.hpp>
-#include <declivity/tensor/capture.hpp>
 #include <doctest/doctest.h>
 
 #include "tests/support/devices.hpp"

@@ -4,6 +4,7 @@
 #include <string>
 #include <vector>
 
+#include <declivity/functions/functions.hpp>
 #include <declivity/io/state_dict.hpp>
 #include <declivity/optim/adadelta.hpp>
 #include <declivity/optim/adagrad.hpp>
@@ -13,7 +14,6 @@
 #include <declivity/optim/sgd.hpp>
 #include <declivity/runtime/error.hpp>
 #include <declivity/tensor/creation.hpp>
-#include <declivity/tensor/functions.hpp>
 #include <doctest/doctest.h>
 
 #include "tests/support/devices.hpp"

@@ -1,6 +1,6 @@
 // Adapters for PyTorch's products of tensors and linear algebra.
-#include <declivity/tensor/functions/linalg.hpp>
-#include <declivity/tensor/functions/products.hpp>
+#include <declivity/functions/linalg.hpp>
+#include <declivity/functions/products.hpp>
 #include <fmt/format.h>
 
 #include "op_db.hpp"

@@ -1,5 +1,5 @@
 // Adapters for PyTorch's resizing and grid sampling.
-#include <declivity/tensor/functions/resize.hpp>
+#include <declivity/functions/resize.hpp>
 
 #include "op_db.hpp"
 

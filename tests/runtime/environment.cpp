@@ -6,11 +6,11 @@
 #include <optional>
 #include <string>
 
+#include <declivity/functions/functions.hpp>
 #include <declivity/ops/conv2d.hpp>
 #include <declivity/runtime/error.hpp>
 #include <declivity/runtime/launch.hpp>
 #include <declivity/tensor/creation.hpp>
-#include <declivity/tensor/functions.hpp>
 #include <doctest/doctest.h>
 #include <runtime/environment.hpp>
 

@@ -10,9 +10,9 @@
 #include <cstring>
 #include <string>
 
+#include <declivity/functions/functions.hpp>
 #include <declivity/runtime/device.hpp>
 #include <declivity/tensor/creation.hpp>
-#include <declivity/tensor/functions.hpp>
 
 #include "tests/support/interpose.hpp"
 

@@ -5,18 +5,18 @@
 #include <string_view>
 #include <utility>
 
+#include <declivity/autograd/autograd.hpp>
+#include <declivity/autograd/checkpoint.hpp>
+#include <declivity/capture/capture.hpp>
+#include <declivity/functions/functions.hpp>
 #include <declivity/runtime/error.hpp>
-#include <declivity/tensor/autograd.hpp>
-#include <declivity/tensor/checkpoint.hpp>
 #include <declivity/tensor/creation.hpp>
-#include <declivity/tensor/functions.hpp>
-#include <declivity/tensor/capture.hpp>
 #include <tests/support/devices.hpp>
 #include <tests/support/gradient_check.hpp>
 #include <tests/support/values.hpp>
 
+#include "autograd/decomposition.hpp"
 #include "ops/support/work_split.hpp"
-#include "tensor/decomposition.hpp"
 
 namespace declivity::test {
 namespace {

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <cmath>
 
-#include <declivity/tensor/autograd.hpp>
+#include <declivity/autograd/autograd.hpp>
 #include <fmt/format.h>
 
 #include "tests/support/values.hpp"

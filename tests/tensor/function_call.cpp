@@ -7,14 +7,14 @@
 #include <string>
 #include <vector>
 
+#include <declivity/autograd/autograd.hpp>
+#include <declivity/functions/functions.hpp>
 #include <declivity/runtime/error.hpp>
-#include <declivity/tensor/autograd.hpp>
 #include <declivity/tensor/creation.hpp>
-#include <declivity/tensor/functions.hpp>
 #include <doctest/doctest.h>
+#include <tests/functions/catalogue/cases.hpp>
 #include <tests/support/devices.hpp>
 #include <tests/support/values.hpp>
-#include <tests/tensor/catalogue/cases.hpp>
 
 using namespace declivity;
 using namespace declivity::test;

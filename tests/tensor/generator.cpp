@@ -11,17 +11,17 @@
 #include <utility>
 #include <vector>
 
+#include <declivity/autograd/autograd.hpp>
+#include <declivity/autograd/checkpoint.hpp>
+#include <declivity/capture/capture.hpp>
+#include <declivity/functions/functions.hpp>
 #include <declivity/nn/dropout.hpp>
 #include <declivity/nn/init.hpp>
 #include <declivity/nn/linear.hpp>
 #include <declivity/nn/sequential.hpp>
 #include <declivity/ops/philox.hpp>
 #include <declivity/runtime/error.hpp>
-#include <declivity/tensor/autograd.hpp>
-#include <declivity/tensor/checkpoint.hpp>
 #include <declivity/tensor/creation.hpp>
-#include <declivity/tensor/functions.hpp>
-#include <declivity/tensor/capture.hpp>
 #include <doctest/doctest.h>
 
 #include "ops/support/work_split.hpp"

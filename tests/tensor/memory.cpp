@@ -4,16 +4,16 @@
 #include <algorithm>
 #include <memory>
 
+#include <declivity/autograd/autograd.hpp>
+#include <declivity/functions/functions.hpp>
 #include <declivity/nn/nn.hpp>
 #include <declivity/optim/adam.hpp>
 #include <declivity/runtime/error.hpp>
-#include <declivity/tensor/autograd.hpp>
 #include <declivity/tensor/creation.hpp>
-#include <declivity/tensor/functions.hpp>
 #include <doctest/doctest.h>
 
-#include "tests/support/values.hpp"
 #include "ops/engine/lazy_array.hpp"
+#include "tests/support/values.hpp"
 
 using namespace declivity;
 using namespace declivity::test;

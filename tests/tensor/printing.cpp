@@ -5,8 +5,8 @@
 #include <sstream>
 #include <string>
 
+#include <declivity/functions/functions.hpp>
 #include <declivity/tensor/creation.hpp>
-#include <declivity/tensor/functions.hpp>
 #include <doctest/doctest.h>
 #include <tests/support/devices.hpp>
 #include <tests/support/values.hpp>

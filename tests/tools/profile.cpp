@@ -5,10 +5,10 @@
 #include <string>
 #include <vector>
 
+#include <declivity/functions/functions.hpp>
 #include <declivity/runtime/buffer.hpp>
 #include <declivity/runtime/device.hpp>
 #include <declivity/tensor/creation.hpp>
-#include <declivity/tensor/functions.hpp>
 #include <doctest/doctest.h>
 #include <fmt/format.h>
 #include <tests/support/child.hpp>

@@ -8,13 +8,13 @@
 #include <vector>
 
 #include <declivity/data/synthetic_digits.hpp>
+#include <declivity/functions/random.hpp>
 #include <declivity/io/safetensors.hpp>
 #include <declivity/io/state_dict.hpp>
 #include <declivity/nn/nn.hpp>
 #include <declivity/optim/adam.hpp>
 #include <declivity/runtime/error.hpp>
 #include <declivity/tensor/creation.hpp>
-#include <declivity/tensor/random.hpp>
 #include <declivity/train/metrics.hpp>
 #include <declivity/train/trainer.hpp>
 #include <doctest/doctest.h>

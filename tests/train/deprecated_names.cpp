@@ -6,15 +6,15 @@
 #include <type_traits>
 #include <vector>
 
+#include <declivity/autograd/autograd.hpp>
 #include <declivity/data/drawn_digits.hpp>
+#include <declivity/functions/functions.hpp>
 #include <declivity/nn/linear.hpp>
 #include <declivity/ops/operation.hpp>
 #include <declivity/ops/value.hpp>
 #include <declivity/ops/weighted_rows.hpp>
 #include <declivity/runtime/recording.hpp>
-#include <declivity/tensor/autograd.hpp>
 #include <declivity/tensor/creation.hpp>
-#include <declivity/tensor/functions.hpp>
 #include <declivity/tensor/record.hpp>
 #include <declivity/text/generation.hpp>
 #include <declivity/train/callbacks.hpp>

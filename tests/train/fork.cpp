@@ -10,8 +10,12 @@
 #include <thread>
 #include <vector>
 
-#include <declivity/data/synthetic_digits.hpp>
+#include <declivity/autograd/autograd.hpp>
+#include <declivity/autograd/checkpoint.hpp>
+#include <declivity/capture/capture.hpp>
 #include <declivity/data/loader.hpp>
+#include <declivity/data/synthetic_digits.hpp>
+#include <declivity/functions/functions.hpp>
 #include <declivity/nn/nn.hpp>
 #include <declivity/ops/random.hpp>
 #include <declivity/optim/sgd.hpp>
@@ -20,11 +24,7 @@
 #include <declivity/runtime/interop.hpp>
 #include <declivity/runtime/process.hpp>
 #include <declivity/runtime/profiler.hpp>
-#include <declivity/tensor/autograd.hpp>
-#include <declivity/tensor/checkpoint.hpp>
 #include <declivity/tensor/creation.hpp>
-#include <declivity/tensor/functions.hpp>
-#include <declivity/tensor/capture.hpp>
 #include <doctest/doctest.h>
 #include <tests/support/child.hpp>
 #include <tests/support/devices.hpp>

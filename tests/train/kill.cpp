@@ -11,11 +11,11 @@
 #include <thread>
 
 #include <declivity/data/synthetic_digits.hpp>
+#include <declivity/functions/functions.hpp>
 #include <declivity/io/safetensors.hpp>
 #include <declivity/nn/nn.hpp>
 #include <declivity/optim/adam.hpp>
 #include <declivity/tensor/creation.hpp>
-#include <declivity/tensor/functions.hpp>
 #include <declivity/train/callbacks.hpp>
 #include <declivity/train/trainer.hpp>
 #include <doctest/doctest.h>

@@ -5,12 +5,12 @@
 #include <string>
 
 #include <declivity/data/dataset.hpp>
+#include <declivity/functions/functions.hpp>
 #include <declivity/nn/nn.hpp>
 #include <declivity/ops/classification.hpp>
 #include <declivity/optim/sgd.hpp>
 #include <declivity/runtime/error.hpp>
 #include <declivity/tensor/creation.hpp>
-#include <declivity/tensor/functions.hpp>
 #include <declivity/train/trainer.hpp>
 #include <doctest/doctest.h>
 #include <tests/support/devices.hpp>

@@ -10,18 +10,18 @@
 #include <thread>
 #include <vector>
 
-#include <declivity/data/synthetic_digits.hpp>
+#include <declivity/autograd/autograd.hpp>
+#include <declivity/capture/capture.hpp>
 #include <declivity/data/loader.hpp>
+#include <declivity/data/synthetic_digits.hpp>
+#include <declivity/functions/functions.hpp>
 #include <declivity/nn/nn.hpp>
 #include <declivity/optim/adam.hpp>
 #include <declivity/runtime/error.hpp>
 #include <declivity/runtime/event.hpp>
 #include <declivity/runtime/launch.hpp>
 #include <declivity/runtime/profiler.hpp>
-#include <declivity/tensor/autograd.hpp>
 #include <declivity/tensor/creation.hpp>
-#include <declivity/tensor/functions.hpp>
-#include <declivity/tensor/capture.hpp>
 #include <doctest/doctest.h>
 #include <tests/support/child.hpp>
 #include <tests/support/devices.hpp>

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include <declivity/data/random.hpp>
+#include <declivity/functions/functions.hpp>
 #include <declivity/io/state_dict.hpp>
 #include <declivity/models/ranking_loss.hpp>
 #include <declivity/nn/nn.hpp>
@@ -15,7 +16,6 @@
 #include <declivity/optim/sgd.hpp>
 #include <declivity/runtime/error.hpp>
 #include <declivity/tensor/creation.hpp>
-#include <declivity/tensor/functions.hpp>
 #include <declivity/train/metrics.hpp>
 #include <declivity/train/trainer.hpp>
 #include <doctest/doctest.h>

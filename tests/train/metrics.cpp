@@ -8,11 +8,11 @@
 #include <string>
 #include <vector>
 
+#include <declivity/capture/capture.hpp>
 #include <declivity/data/random.hpp>
+#include <declivity/functions/functions.hpp>
 #include <declivity/runtime/error.hpp>
 #include <declivity/tensor/creation.hpp>
-#include <declivity/tensor/functions.hpp>
-#include <declivity/tensor/capture.hpp>
 #include <doctest/doctest.h>
 
 #include "tests/support/values.hpp"

@@ -6,10 +6,12 @@
 #include <string>
 #include <vector>
 
-#include <declivity/data/dataset.hpp>
-#include <declivity/data/random.hpp>
+#include <declivity/capture/capture.hpp>
 #include <declivity/data/cifar10.hpp>
+#include <declivity/data/dataset.hpp>
 #include <declivity/data/idx.hpp>
+#include <declivity/data/random.hpp>
+#include <declivity/functions/functions.hpp>
 #include <declivity/io/gguf.hpp>
 #include <declivity/io/lora.hpp>
 #include <declivity/io/png.hpp>
@@ -21,8 +23,6 @@
 #include <declivity/optim/sgd.hpp>
 #include <declivity/runtime/error.hpp>
 #include <declivity/tensor/creation.hpp>
-#include <declivity/tensor/functions.hpp>
-#include <declivity/tensor/capture.hpp>
 #include <declivity/text/ngram.hpp>
 #include <declivity/text/sequence_dataset.hpp>
 #include <declivity/text/tokenizer.hpp>

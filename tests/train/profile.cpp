@@ -4,12 +4,12 @@
 #include <string>
 #include <vector>
 
-#include <declivity/data/synthetic_digits.hpp>
 #include <declivity/data/loader.hpp>
+#include <declivity/data/synthetic_digits.hpp>
+#include <declivity/functions/functions.hpp>
 #include <declivity/nn/nn.hpp>
 #include <declivity/optim/adam.hpp>
 #include <declivity/tensor/creation.hpp>
-#include <declivity/tensor/functions.hpp>
 #include <doctest/doctest.h>
 #include <tests/support/devices.hpp>
 #include <tests/support/trace.hpp>

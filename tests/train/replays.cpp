@@ -5,14 +5,14 @@
 #include <string>
 #include <vector>
 
+#include <declivity/autograd/autograd.hpp>
+#include <declivity/capture/capture.hpp>
 #include <declivity/data/dataset.hpp>
 #include <declivity/data/random.hpp>
 #include <declivity/nn/nn.hpp>
 #include <declivity/optim/adam.hpp>
 #include <declivity/optim/sgd.hpp>
-#include <declivity/tensor/autograd.hpp>
 #include <declivity/tensor/creation.hpp>
-#include <declivity/tensor/capture.hpp>
 #include <declivity/train/trainer.hpp>
 #include <doctest/doctest.h>
 

@@ -3,12 +3,12 @@
 #include <string>
 #include <vector>
 
+#include <declivity/autograd/autograd.hpp>
+#include <declivity/functions/functions.hpp>
 #include <declivity/nn/nn.hpp>
 #include <declivity/optim/adam.hpp>
 #include <declivity/runtime/error.hpp>
-#include <declivity/tensor/autograd.hpp>
 #include <declivity/tensor/creation.hpp>
-#include <declivity/tensor/functions.hpp>
 #include <doctest/doctest.h>
 #include <fmt/format.h>
 #include <tests/support/child.hpp>

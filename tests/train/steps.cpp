@@ -8,15 +8,15 @@
 #include <string>
 #include <vector>
 
+#include <declivity/autograd/autograd.hpp>
 #include <declivity/data/random.hpp>
+#include <declivity/functions/functions.hpp>
 #include <declivity/io/safetensors.hpp>
 #include <declivity/nn/nn.hpp>
 #include <declivity/optim/adam.hpp>
 #include <declivity/optim/sgd.hpp>
 #include <declivity/runtime/error.hpp>
-#include <declivity/tensor/autograd.hpp>
 #include <declivity/tensor/creation.hpp>
-#include <declivity/tensor/functions.hpp>
 #include <declivity/train/callbacks.hpp>
 #include <declivity/train/metrics.hpp>
 #include <declivity/train/trainer.hpp>

@@ -4,14 +4,14 @@
 #include <utility>
 #include <vector>
 
+#include <declivity/autograd/autograd.hpp>
 #include <declivity/data/dataset.hpp>
 #include <declivity/data/random.hpp>
+#include <declivity/functions/functions.hpp>
 #include <declivity/nn/nn.hpp>
 #include <declivity/optim/sgd.hpp>
 #include <declivity/runtime/error.hpp>
-#include <declivity/tensor/autograd.hpp>
 #include <declivity/tensor/creation.hpp>
-#include <declivity/tensor/functions.hpp>
 #include <declivity/train/trainer.hpp>
 #include <doctest/doctest.h>
 

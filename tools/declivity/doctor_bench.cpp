@@ -6,13 +6,13 @@
 #include <string>
 #include <vector>
 
+#include <declivity/functions/functions.hpp>
 #include <declivity/ops/conv2d.hpp>
 #include <declivity/ops/copy.hpp>
 #include <declivity/ops/matmul.hpp>
 #include <declivity/ops/reduce.hpp>
 #include <declivity/runtime/ceilings.hpp>
 #include <declivity/tensor/creation.hpp>
-#include <declivity/tensor/functions.hpp>
 #include <fmt/format.h>
 #include <ops/conv/conv2d_strategy.hpp>
 #include <ops/matmul/matmul_strategies.hpp>

@@ -10,10 +10,10 @@
 #include <utility>
 #include <vector>
 
+#include <declivity/functions/functions.hpp>
 #include <declivity/ops/copy.hpp>
 #include <declivity/ops/matmul.hpp>
 #include <declivity/tensor/creation.hpp>
-#include <declivity/tensor/functions.hpp>
 #include <fmt/format.h>
 #include <ops/conv/conv2d_strategy.hpp>
 #include <ops/matmul/matmul_strategies.hpp>

@@ -6,12 +6,12 @@
 #include <string>
 #include <vector>
 
+#include <declivity/capture/capture.hpp>
 #include <declivity/data/synthetic_digits.hpp>
+#include <declivity/functions/functions.hpp>
 #include <declivity/nn/nn.hpp>
 #include <declivity/optim/adam.hpp>
 #include <declivity/tensor/creation.hpp>
-#include <declivity/tensor/functions.hpp>
-#include <declivity/tensor/capture.hpp>
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 #include <ops/support/work_split.hpp>

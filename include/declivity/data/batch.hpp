@@ -1,4 +1,4 @@
-// Layer 5. Batch: several examples on a device.
+// Layer 7. Batch: several examples on a device.
 #pragma once
 
 #include <array>

@@ -1,4 +1,4 @@
-// Layer 5. CIFAR-10, binary version: https://www.cs.toronto.edu/~kriz/cifar.html.
+// Layer 7. CIFAR-10, binary version: https://www.cs.toronto.edu/~kriz/cifar.html.
 #pragma once
 
 #include <filesystem>

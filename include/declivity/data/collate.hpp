@@ -1,4 +1,4 @@
-// Layer 5. Collate functions: how examples are combined into a batch.
+// Layer 7. Collate functions: how examples are combined into a batch.
 #pragma once
 
 #include <cstdint>

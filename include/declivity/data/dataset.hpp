@@ -1,4 +1,4 @@
-// Layer 5. Data sets: examples by index, on the host. A Loader copies them to a device.
+// Layer 7. Data sets: examples by index, on the host. A Loader copies them to a device.
 #pragma once
 
 #include <cstdint>

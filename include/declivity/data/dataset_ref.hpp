@@ -1,4 +1,4 @@
-// Layer 5. DatasetRef: a data set as a function argument, by reference or as a shared pointer.
+// Layer 7. DatasetRef: a data set as a function argument, by reference or as a shared pointer.
 #pragma once
 
 #include <concepts>

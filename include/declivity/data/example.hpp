@@ -1,4 +1,4 @@
-// Layer 5. Example: one element of a data set, as host tensors with field names.
+// Layer 7. Example: one element of a data set, as host tensors with field names.
 #pragma once
 
 #include <cstddef>

@@ -1,4 +1,4 @@
-// Layer 5. IDX files, the format of MNIST: http://yann.lecun.com/exdb/mnist, at the end of the page.
+// Layer 7. IDX files, the format of MNIST: http://yann.lecun.com/exdb/mnist, at the end of the page.
 #pragma once
 
 #include <cstddef>

@@ -1,4 +1,4 @@
-// Layer 5. Loader: loads examples of a data set as batches on a device.
+// Layer 7. Loader: loads examples of a data set as batches on a device.
 #pragma once
 
 #include <cstddef>

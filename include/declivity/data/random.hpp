@@ -1,4 +1,4 @@
-// Layer 5. Random numbers for data: one stream for each (seed, epoch, index), so that an example depends neither on the
+// Layer 7. Random numbers for data: one stream for each (seed, epoch, index), so that an example depends neither on the
 // thread that prepares it nor on the examples prepared before it.
 #pragma once
 

@@ -1,4 +1,4 @@
-// Layer 5. Samplers: selection and order of the examples of an epoch.
+// Layer 7. Samplers: selection and order of the examples of an epoch.
 #pragma once
 
 #include <cstdint>

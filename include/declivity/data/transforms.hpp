@@ -1,4 +1,4 @@
-// Layer 5. Transforms of examples (data augmentation): normalising, cropping, flipping.
+// Layer 7. Transforms of examples (data augmentation): normalising, cropping, flipping.
 #pragma once
 
 #include <cstdint>

@@ -1,4 +1,4 @@
-// Layer 4. Atomic replacement of files: the name always refers to the complete old or new contents.
+// Layer 6. Atomic replacement of files: the name always refers to the complete old or new contents.
 #pragma once
 
 #include <cstddef>

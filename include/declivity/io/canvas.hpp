@@ -1,4 +1,4 @@
-// Layer 4. Canvas for drawing plots: rectangles, antialiased lines, text, images.
+// Layer 6. Canvas for drawing plots: rectangles, antialiased lines, text, images.
 #pragma once
 
 #include <cstdint>

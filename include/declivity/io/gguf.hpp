@@ -1,4 +1,4 @@
-// Layer 4. GGUF, the file format of llama.cpp: https://github.com/ggml-org/ggml/blob/master/docs/gguf.md. Read only.
+// Layer 6. GGUF, the file format of llama.cpp: https://github.com/ggml-org/ggml/blob/master/docs/gguf.md. Read only.
 #pragma once
 
 #include <cstddef>

@@ -1,4 +1,4 @@
-// Layer 4. Reading a file that may be gzip-compressed, detected by its first bytes, not by its name.
+// Layer 6. Reading a file that may be gzip-compressed, detected by its first bytes, not by its name.
 #pragma once
 
 #include <cstddef>

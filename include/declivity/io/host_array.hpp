@@ -1,4 +1,4 @@
-// Layer 4. HostArray: an array in host memory, as read from files and copied to tensors.
+// Layer 6. HostArray: an array in host memory, as read from files and copied to tensors.
 #pragma once
 
 #include <concepts>

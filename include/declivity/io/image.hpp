@@ -1,4 +1,4 @@
-// Layer 4. 8-bit gray or colour images.
+// Layer 6. 8-bit gray or colour images.
 #pragma once
 
 #include <cstdint>

@@ -1,4 +1,4 @@
-// Layer 4. Reading files, with errors as exceptions and memory bounded by the actual file size.
+// Layer 6. Reading files, with errors as exceptions and memory bounded by the actual file size.
 #pragma once
 
 #include <cstddef>

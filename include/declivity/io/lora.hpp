@@ -1,4 +1,4 @@
-// Layer 4. Files of low-rank adapters (nn/lora.hpp), in the format of the Python package PEFT.
+// Layer 6. Files of low-rank adapters (nn/lora.hpp), in the format of the Python package PEFT.
 #pragma once
 
 #include <filesystem>

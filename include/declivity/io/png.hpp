@@ -1,4 +1,4 @@
-// Layer 4. PNG files, through libpng.
+// Layer 6. PNG files, through libpng.
 #pragma once
 
 #include <filesystem>

@@ -1,4 +1,4 @@
-// Layer 4. Reading and writing the safetensors format: https://github.com/huggingface/safetensors.
+// Layer 6. Reading and writing the safetensors format: https://github.com/huggingface/safetensors.
 #pragma once
 
 #include <filesystem>

@@ -1,4 +1,4 @@
-// Layer 4. Large safetensors files: arrays read on demand, from one file or several shards; sharded writing.
+// Layer 6. Large safetensors files: arrays read on demand, from one file or several shards; sharded writing.
 #pragma once
 
 #include <cstdint>

@@ -1,4 +1,4 @@
-// Layer 4. State dicts to and from safetensors files.
+// Layer 6. State dicts to and from safetensors files.
 #pragma once
 
 #include <filesystem>

@@ -1,4 +1,4 @@
-// Layer 5. BERT encoder, masked language model and sequence classifier.
+// Layer 7. BERT encoder, masked language model and sequence classifier.
 #pragma once
 
 #include <cstdint>

@@ -1,4 +1,4 @@
-// Layer 5. CausalLM: base class of autoregressive language models.
+// Layer 7. CausalLM: base class of autoregressive language models.
 #pragma once
 
 #include <cstdint>

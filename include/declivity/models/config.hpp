@@ -1,4 +1,4 @@
-// Layer 5. Model configurations: the config.json of Hugging Face models. Fields have the names and defaults of the
+// Layer 7. Model configurations: the config.json of Hugging Face models. Fields have the names and defaults of the
 // package transformers.
 #pragma once
 

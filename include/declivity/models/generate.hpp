@@ -1,4 +1,4 @@
-// Layer 5. Text generation with a language model and a KV cache.
+// Layer 7. Text generation with a language model and a KV cache.
 #pragma once
 
 #include <cstdint>

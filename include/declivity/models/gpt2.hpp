@@ -1,4 +1,4 @@
-// Layer 5. GPT-2.
+// Layer 7. GPT-2.
 #pragma once
 
 #include <declivity/models/causal_lm.hpp>

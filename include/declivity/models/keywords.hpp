@@ -1,4 +1,4 @@
-// Layer 5. Keyword spotting: classification of spoken words or other short sounds.
+// Layer 7. Keyword spotting: classification of spoken words or other short sounds.
 #pragma once
 
 #include <cstdint>

@@ -1,4 +1,4 @@
-// Layer 5. Llama, and models of the same architecture.
+// Layer 7. Llama, and models of the same architecture.
 #pragma once
 
 #include <declivity/models/causal_lm.hpp>

@@ -1,12 +1,12 @@
-// Layer 5. Ranking losses for recommendation from implicit feedback: only positive items are known, other items serve
+// Layer 7. Ranking losses for recommendation from implicit feedback: only positive items are known, other items serve
 // as negatives.
 #pragma once
 
 #include <cstdint>
 #include <optional>
 
+#include <declivity/functions/loss.hpp>
 #include <declivity/tensor/creation.hpp>
-#include <declivity/tensor/functions/loss.hpp>
 #include <declivity/tensor/generator.hpp>
 #include <declivity/tensor/tensor.hpp>
 

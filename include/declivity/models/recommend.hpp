@@ -1,4 +1,4 @@
-// Layer 5. Recommender models: scores of items for users, from ids and from features of both.
+// Layer 7. Recommender models: scores of items for users, from ids and from features of both.
 //
 // Ids of users, items and categories are i32 or i64 and start at 0. They are not checked on the host: an id out of
 // range gives NaN.
@@ -7,13 +7,13 @@
 #include <cstdint>
 #include <vector>
 
+#include <declivity/functions/reduce.hpp>
 #include <declivity/models/config.hpp>
 #include <declivity/models/ranking_loss.hpp>
 #include <declivity/nn/embedding.hpp>
 #include <declivity/nn/linear.hpp>
 #include <declivity/nn/module_list.hpp>
 #include <declivity/nn/sequential.hpp>
-#include <declivity/tensor/functions/reduce.hpp>
 
 namespace declivity::models {
 

@@ -1,4 +1,4 @@
-// Layer 5. Text classifiers: TextCNN and a transformer encoder.
+// Layer 7. Text classifiers: TextCNN and a transformer encoder.
 #pragma once
 
 #include <cstdint>

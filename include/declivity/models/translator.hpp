@@ -1,4 +1,4 @@
-// Layer 5. Translator: an encoder-decoder transformer for translation.
+// Layer 7. Translator: an encoder-decoder transformer for translation.
 #pragma once
 
 #include <cstdint>

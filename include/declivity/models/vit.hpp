@@ -1,4 +1,4 @@
-// Layer 5. Vision transformer encoder and image classifier.
+// Layer 7. Vision transformer encoder and image classifier.
 #pragma once
 
 #include <cstdint>

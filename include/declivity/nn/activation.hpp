@@ -1,4 +1,4 @@
-// Layer 4. Activation layers in addition to those of functional.hpp. Names and defaults are PyTorch's.
+// Layer 6. Activation layers in addition to those of functional.hpp. Names and defaults are PyTorch's.
 #pragma once
 
 #include <utility>

@@ -1,4 +1,4 @@
-// Layer 4. Multi-head attention.
+// Layer 6. Multi-head attention.
 #pragma once
 
 #include <cstdint>

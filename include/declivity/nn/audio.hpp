@@ -1,11 +1,11 @@
-// Layer 4. Spectrogram layers with torchaudio's names; windows and filter banks are buffers.
+// Layer 6. Spectrogram layers with torchaudio's names; windows and filter banks are buffers.
 #pragma once
 
 #include <cstdint>
 #include <string>
 
+#include <declivity/functions/audio.hpp>
 #include <declivity/nn/callable.hpp>
-#include <declivity/tensor/functions/audio.hpp>
 
 namespace declivity::nn {
 

@@ -1,4 +1,4 @@
-// Layer 4. Batch normalisation.
+// Layer 6. Batch normalisation.
 #pragma once
 
 #include <declivity/nn/callable.hpp>

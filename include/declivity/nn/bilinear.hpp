@@ -1,4 +1,4 @@
-// Layer 4. Bilinear layers.
+// Layer 6. Bilinear layers.
 #pragma once
 
 #include <declivity/nn/callable.hpp>

@@ -1,4 +1,4 @@
-// Layer 4. Callable: base class of modules that can be called, with any argument and result types.
+// Layer 6. Callable: base class of modules that can be called, with any argument and result types.
 #pragma once
 
 #include <concepts>

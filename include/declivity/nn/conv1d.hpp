@@ -1,9 +1,9 @@
-// Layer 4. 1D convolutions.
+// Layer 6. 1D convolutions.
 #pragma once
 
+#include <declivity/functions/conv.hpp>
+#include <declivity/functions/padding.hpp>
 #include <declivity/nn/callable.hpp>
-#include <declivity/tensor/functions/conv.hpp>
-#include <declivity/tensor/functions/padding.hpp>
 
 namespace declivity::nn {
 

@@ -1,9 +1,9 @@
-// Layer 4. 3D convolutions, 1D and 3D transposed convolutions, unfold and fold.
+// Layer 6. 3D convolutions, 1D and 3D transposed convolutions, unfold and fold.
 #pragma once
 
+#include <declivity/functions/conv_nd.hpp>
+#include <declivity/functions/padding.hpp>
 #include <declivity/nn/callable.hpp>
-#include <declivity/tensor/functions/conv_nd.hpp>
-#include <declivity/tensor/functions/padding.hpp>
 
 namespace declivity::nn {
 

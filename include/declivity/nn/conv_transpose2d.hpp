@@ -1,8 +1,8 @@
-// Layer 4. 2D transposed convolutions.
+// Layer 6. 2D transposed convolutions.
 #pragma once
 
+#include <declivity/functions/conv.hpp>
 #include <declivity/nn/callable.hpp>
-#include <declivity/tensor/functions/conv.hpp>
 
 namespace declivity::nn {
 

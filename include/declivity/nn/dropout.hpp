@@ -1,4 +1,4 @@
-// Layer 4. Dropout.
+// Layer 6. Dropout.
 #pragma once
 
 #include <optional>

@@ -1,8 +1,8 @@
-// Layer 4. Embedding: a learned lookup table.
+// Layer 6. Embedding: a learned lookup table.
 #pragma once
 
+#include <declivity/functions/embedding.hpp>
 #include <declivity/nn/callable.hpp>
-#include <declivity/tensor/functions/embedding.hpp>
 
 namespace declivity::nn {
 

@@ -1,12 +1,12 @@
-// Layer 4. Layers without parameters: activations, flatten, and arbitrary functions.
+// Layer 6. Layers without parameters: activations, flatten, and arbitrary functions.
 #pragma once
 
 #include <functional>
 #include <string>
 #include <utility>
 
+#include <declivity/functions/functions.hpp>
 #include <declivity/nn/callable.hpp>
-#include <declivity/tensor/functions.hpp>
 
 namespace declivity::nn {
 

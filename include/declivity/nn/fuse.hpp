@@ -1,4 +1,4 @@
-// Layer 4. Folding of batch normalisation into the preceding layer, for evaluation.
+// Layer 6. Folding of batch normalisation into the preceding layer, for evaluation.
 #pragma once
 
 #include <declivity/nn/batch_norm.hpp>

@@ -1,4 +1,4 @@
-// Layer 4. Initialisation of parameters, with the device's random generator (manual_seed) or a given one.
+// Layer 6. Initialisation of parameters, with the device's random generator (manual_seed) or a given one.
 #pragma once
 
 #include <cstdint>

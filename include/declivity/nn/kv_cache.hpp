@@ -1,4 +1,4 @@
-// Layer 4. KV cache for text generation with a transformer.
+// Layer 6. KV cache for text generation with a transformer.
 #pragma once
 
 #include <cstdint>

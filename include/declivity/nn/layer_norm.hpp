@@ -1,4 +1,4 @@
-// Layer 4. LayerNorm and RMSNorm.
+// Layer 6. LayerNorm and RMSNorm.
 #pragma once
 
 #include <cstdint>

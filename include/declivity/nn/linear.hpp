@@ -1,4 +1,4 @@
-// Layer 4. Linear layers.
+// Layer 6. Linear layers.
 #pragma once
 
 #include <declivity/nn/callable.hpp>

@@ -1,4 +1,4 @@
-// Layer 4. Low-rank adapters (LoRA) of linear layers (E. Hu et al., LoRA, 2021): parameter-efficient fine-tuning of a
+// Layer 6. Low-rank adapters (LoRA) of linear layers (E. Hu et al., LoRA, 2021): parameter-efficient fine-tuning of a
 // frozen model.
 #pragma once
 

@@ -1,7 +1,7 @@
-// Layer 4. Loss objects with options, accepted by a Trainer.
+// Layer 6. Loss objects with options, accepted by a Trainer.
 #pragma once
 
-#include <declivity/tensor/functions.hpp>
+#include <declivity/functions/functions.hpp>
 
 namespace declivity::nn {
 

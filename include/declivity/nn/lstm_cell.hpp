@@ -1,8 +1,8 @@
-// Layer 4. LSTM cell.
+// Layer 6. LSTM cell.
 #pragma once
 
+#include <declivity/functions/recurrent.hpp>
 #include <declivity/nn/callable.hpp>
-#include <declivity/tensor/functions/recurrent.hpp>
 
 namespace declivity::nn {
 

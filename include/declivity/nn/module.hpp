@@ -1,4 +1,4 @@
-// Layer 4. Module: parameters, buffers and child modules.
+// Layer 6. Module: parameters, buffers and child modules.
 #pragma once
 
 #include <cstdint>

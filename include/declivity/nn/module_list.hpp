@@ -1,4 +1,4 @@
-// Layer 4. ModuleList and ModuleDict: child modules by index and by name.
+// Layer 6. ModuleList and ModuleDict: child modules by index and by name.
 #pragma once
 
 #include <concepts>

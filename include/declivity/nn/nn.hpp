@@ -1,4 +1,4 @@
-// Layer 4. All layers.
+// Layer 6. All layers.
 #pragma once
 
 #include <declivity/nn/activation.hpp>

@@ -1,4 +1,4 @@
-// Layer 4. GroupNorm, InstanceNorm and LocalResponseNorm.
+// Layer 6. GroupNorm, InstanceNorm and LocalResponseNorm.
 #pragma once
 
 #include <cstdint>

@@ -1,10 +1,10 @@
-// Layer 4. Padding layers.
+// Layer 6. Padding layers.
 #pragma once
 
 #include <vector>
 
+#include <declivity/functions/padding.hpp>
 #include <declivity/nn/callable.hpp>
-#include <declivity/tensor/functions/padding.hpp>
 
 namespace declivity::nn {
 

@@ -1,4 +1,4 @@
-// Layer 4. Parameter: a trainable tensor of a module, after parametrisation.
+// Layer 6. Parameter: a trainable tensor of a module, after parametrisation.
 #pragma once
 
 #include <memory>

@@ -1,4 +1,4 @@
-// Layer 4. Parametrisations: a parameter of a module is computed from other trainable tensors.
+// Layer 6. Parametrisations: a parameter of a module is computed from other trainable tensors.
 #pragma once
 
 #include <cstdint>

@@ -1,10 +1,10 @@
-// Layer 4. 1D, 2D and 3D pooling layers: MaxPool2d is MaxPool<2>. See also pool_nd.hpp.
+// Layer 6. 1D, 2D and 3D pooling layers: MaxPool2d is MaxPool<2>. See also pool_nd.hpp.
 #pragma once
 
 #include <concepts>
 
+#include <declivity/functions/pool_nd.hpp>
 #include <declivity/nn/callable.hpp>
-#include <declivity/tensor/functions/pool_nd.hpp>
 
 namespace declivity::nn {
 

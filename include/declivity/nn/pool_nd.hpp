@@ -1,4 +1,4 @@
-// Layer 4. Further pooling layers, in addition to pool2d.hpp.
+// Layer 6. Further pooling layers, in addition to pool2d.hpp.
 #pragma once
 
 #include <declivity/nn/pool2d.hpp>

@@ -1,4 +1,4 @@
-// Layer 4. RNN, GRU and LSTM over whole sequences; RNN and GRU cells.
+// Layer 6. RNN, GRU and LSTM over whole sequences; RNN and GRU cells.
 #pragma once
 
 #include <cstdint>
@@ -6,8 +6,8 @@
 #include <string>
 #include <vector>
 
+#include <declivity/functions/recurrent.hpp>
 #include <declivity/nn/callable.hpp>
-#include <declivity/tensor/functions/recurrent.hpp>
 
 namespace declivity::nn {
 

@@ -1,4 +1,4 @@
-// Layer 4. Replicas of a model on several devices.
+// Layer 6. Replicas of a model on several devices.
 #pragma once
 
 #include <concepts>

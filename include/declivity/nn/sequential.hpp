@@ -1,4 +1,4 @@
-// Layer 4. Sequential: a chain of layers.
+// Layer 6. Sequential: a chain of layers.
 #pragma once
 
 #include <declivity/nn/module_list.hpp>

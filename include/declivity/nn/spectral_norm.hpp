@@ -1,4 +1,4 @@
-// Layer 4. Spectral normalisation of weights.
+// Layer 6. Spectral normalisation of weights.
 #pragma once
 
 #include <cstdint>

@@ -1,4 +1,4 @@
-// Layer 4. Transformer layers (A. Vaswani et al., Attention is all you need, 2017), with PyTorch's names and defaults.
+// Layer 6. Transformer layers (A. Vaswani et al., Attention is all you need, 2017), with PyTorch's names and defaults.
 #pragma once
 
 #include <cstdint>
@@ -7,13 +7,13 @@
 #include <utility>
 #include <vector>
 
+#include <declivity/functions/functions.hpp>
 #include <declivity/nn/attention.hpp>
 #include <declivity/nn/callable.hpp>
 #include <declivity/nn/dropout.hpp>
 #include <declivity/nn/layer_norm.hpp>
 #include <declivity/nn/linear.hpp>
 #include <declivity/nn/module_list.hpp>
-#include <declivity/tensor/functions.hpp>
 
 namespace declivity::nn {
 

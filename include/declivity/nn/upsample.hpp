@@ -1,11 +1,11 @@
-// Layer 4. Resizing layers.
+// Layer 6. Resizing layers.
 #pragma once
 
 #include <string>
 #include <vector>
 
+#include <declivity/functions/resize.hpp>
 #include <declivity/nn/callable.hpp>
-#include <declivity/tensor/functions/resize.hpp>
 
 namespace declivity::nn {
 

@@ -1,4 +1,4 @@
-// Layer 4. Adadelta.
+// Layer 6. Adadelta.
 #pragma once
 
 #include <vector>

@@ -1,4 +1,4 @@
-// Layer 4. Adagrad.
+// Layer 6. Adagrad.
 #pragma once
 
 #include <vector>

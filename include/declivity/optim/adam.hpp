@@ -1,4 +1,4 @@
-// Layer 4. Adam and AdamW.
+// Layer 6. Adam and AdamW.
 #pragma once
 
 #include <vector>

@@ -1,4 +1,4 @@
-// Layer 4. Gradient clipping, by total norm and by value.
+// Layer 6. Gradient clipping, by total norm and by value.
 #pragma once
 
 #include <vector>

@@ -1,4 +1,4 @@
-// Layer 4. Optimizer: base class of SGD, Adam and all other optimizers.
+// Layer 6. Optimizer: base class of SGD, Adam and all other optimizers.
 #pragma once
 
 #include <cstdint>

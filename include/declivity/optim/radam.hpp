@@ -1,4 +1,4 @@
-// Layer 4. RAdam.
+// Layer 6. RAdam.
 #pragma once
 
 #include <vector>

@@ -1,4 +1,4 @@
-// Layer 4. RMSprop.
+// Layer 6. RMSprop.
 #pragma once
 
 #include <vector>

@@ -1,4 +1,4 @@
-// Layer 4. Learning rate schedules.
+// Layer 6. Learning rate schedules.
 #pragma once
 
 #include <cstdint>

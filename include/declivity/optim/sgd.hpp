@@ -1,4 +1,4 @@
-// Layer 4. SGD.
+// Layer 6. SGD.
 #pragma once
 
 #include <vector>

@@ -1,6 +1,6 @@
 // Layer 1. CommandList: the commands that a thread enqueues are captured, and replayed without preparing them again.
 //
-// For capture of tensor functions see <declivity/tensor/capture.hpp>; this layer handles buffers and commands only.
+// For capture of tensor functions see <declivity/capture/capture.hpp>; this layer handles buffers and commands only.
 #pragma once
 
 #include <cstddef>

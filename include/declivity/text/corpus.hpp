@@ -1,4 +1,4 @@
-// Layer 5. Corpus: a sequence of texts from memory or files.
+// Layer 7. Corpus: a sequence of texts from memory or files.
 #pragma once
 
 #include <filesystem>

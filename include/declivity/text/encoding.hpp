@@ -1,4 +1,4 @@
-// Layer 5. Encoding: the result of tokenizing a text.
+// Layer 7. Encoding: the result of tokenizing a text.
 #pragma once
 
 #include <cstddef>

@@ -1,4 +1,4 @@
-// Layer 5. Text generation: choosing the next token from the logits of a model, step by step.
+// Layer 7. Text generation: choosing the next token from the logits of a model, step by step.
 #pragma once
 
 #include <cstddef>

@@ -1,4 +1,4 @@
-// Layer 5. Text metrics: BLEU, ROUGE, error rates, perplexity.
+// Layer 7. Text metrics: BLEU, ROUGE, error rates, perplexity.
 #pragma once
 
 #include <array>

@@ -1,4 +1,4 @@
-// Layer 5. N-gram language models.
+// Layer 7. N-gram language models.
 #pragma once
 
 #include <cstdint>

@@ -1,4 +1,4 @@
-// Layer 5. Data sets of token sequences for language models.
+// Layer 7. Data sets of token sequences for language models.
 #pragma once
 
 #include <cstdint>

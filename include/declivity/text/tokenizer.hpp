@@ -1,4 +1,4 @@
-// Layer 5. Tokenizer: converts text to ids and back, as defined by Hugging Face's tokenizer.json.
+// Layer 7. Tokenizer: converts text to ids and back, as defined by Hugging Face's tokenizer.json.
 #pragma once
 
 #include <cstddef>

@@ -1,4 +1,4 @@
-// Layer 5. Vocabulary: maps tokens to ids.
+// Layer 7. Vocabulary: maps tokens to ids.
 #pragma once
 
 #include <cstdint>

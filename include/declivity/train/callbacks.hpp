@@ -1,4 +1,4 @@
-// Layer 5. Callbacks of a Trainer: checkpoints, learning rate schedules, early stopping, logs, plots.
+// Layer 7. Callbacks of a Trainer: checkpoints, learning rate schedules, early stopping, logs, plots.
 #pragma once
 
 #include <filesystem>

@@ -1,4 +1,4 @@
-// Layer 5. Named metrics of an epoch or an evaluation.
+// Layer 7. Named metrics of an epoch or an evaluation.
 #pragma once
 
 #include <cstdint>

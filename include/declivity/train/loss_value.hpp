@@ -1,4 +1,4 @@
-// Layer 5. LossValue: a loss or metric of a batch, with its weight, the divisor of the mean.
+// Layer 7. LossValue: a loss or metric of a batch, with its weight, the divisor of the mean.
 #pragma once
 
 #include <optional>

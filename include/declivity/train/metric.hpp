@@ -1,4 +1,4 @@
-// Layer 5. Metric: base class of metrics, accumulated on the device batch by batch.
+// Layer 7. Metric: base class of metrics, accumulated on the device batch by batch.
 #pragma once
 
 #include <cstdint>

@@ -1,4 +1,4 @@
-// Layer 5. Predefined metrics.
+// Layer 7. Predefined metrics.
 //
 // Scores are (N, C) or (N, C, ...) with C classes along the second axis; targets are class labels of any integer type,
 // (N) or (N, ...).

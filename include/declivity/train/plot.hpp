@@ -1,4 +1,4 @@
-// Layer 5. Plots of a training: learning curves, and predictions for example images.
+// Layer 7. Plots of a training: learning curves, and predictions for example images.
 #pragma once
 
 #include <span>

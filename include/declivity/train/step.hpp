@@ -1,4 +1,4 @@
-// Layer 5. Step: interface between a custom training step and its trainer.
+// Layer 7. Step: interface between a custom training step and its trainer.
 #pragma once
 
 #include <cstdint>

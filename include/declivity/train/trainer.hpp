@@ -1,4 +1,4 @@
-// Layer 5. Trainer: trains, evaluates and applies models.
+// Layer 7. Trainer: trains, evaluates and applies models.
 #pragma once
 
 #include <concepts>

@@ -11,7 +11,7 @@
 #include <declivity/ops/view.hpp>
 #include <declivity/runtime/launch.hpp>
 
-#include "ops/support/work_split.hpp"
+#include "work_split.hpp"
 
 namespace declivity::ops {
 

@@ -1,0 +1,60 @@
+// Layer 5. More functions that change the shape, by their PyTorch names, composed of those of shape.hpp.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include <declivity/tensor/tensor.hpp>
+
+namespace declivity {
+
+/// Adds axes of size 1 up to one, two or three axes: (N) becomes (1, N) and (1, N, 1), (M, N) becomes (M, N, 1).
+DECLIVITY_API Tensor atleast_1d(const Tensor& x);
+DECLIVITY_API Tensor atleast_2d(const Tensor& x);
+DECLIVITY_API Tensor atleast_3d(const Tensor& x);
+/// hstack joins along axis 1 (vectors along axis 0); vstack along axis 0 after atleast_2d; dstack along axis 2 after
+/// atleast_3d.
+DECLIVITY_API Tensor hstack(const std::vector<Tensor>& parts);
+DECLIVITY_API Tensor vstack(const std::vector<Tensor>& parts);
+DECLIVITY_API Tensor dstack(const std::vector<Tensor>& parts);
+/// Block diagonal matrix of matrices, otherwise 0; a part (N) is a row, a number one element.
+/// @throws ShapeError for a part of more than two axes
+DECLIVITY_API Tensor block_diag(const std::vector<Tensor>& parts);
+/// Matrix with all elements of x, row-major, on a diagonal.
+DECLIVITY_API Tensor diagflat(const Tensor& x, std::int64_t offset = 0);
+
+/// `length` elements of an axis from `start` on, which may be negative to count from the end; a view.
+/// @throws ValueError if they are out of range
+DECLIVITY_API Tensor narrow(const Tensor& x, std::int64_t axis, std::int64_t start, std::int64_t length);
+/// Splits an axis into `sections` parts, the first ones larger by one element if the size is not divisible.
+DECLIVITY_API std::vector<Tensor> tensor_split(const Tensor& x, std::int64_t sections, std::int64_t axis = 0);
+/// Splits an axis at these positions, which may be negative to count from the end, or beyond the end. Name the type
+/// std::vector for one position: {2} is a number of sections.
+DECLIVITY_API std::vector<Tensor> tensor_split(const Tensor& x, const std::vector<std::int64_t>& places,
+                                               std::int64_t axis = 0);
+
+/// Aliases of transpose(x, axis_a, axis_b) and movedim(x, from, to).
+DECLIVITY_API Tensor swapaxes(const Tensor& x, std::int64_t axis_a, std::int64_t axis_b);
+DECLIVITY_API Tensor moveaxis(const Tensor& x, std::int64_t from, std::int64_t to);
+DECLIVITY_API Tensor moveaxis(const Tensor& x, const Dims& from, const Dims& to);
+/// Broadcasts x to the shape of `other`.
+DECLIVITY_API Tensor expand_as(const Tensor& x, const Tensor& other);
+/// Reshapes x to the shape of `other`, which has the same number of elements.
+DECLIVITY_API Tensor reshape_as(const Tensor& x, const Tensor& other);
+DECLIVITY_API Tensor view_as(const Tensor& x, const Tensor& other);
+/// Flattens to one axis.
+DECLIVITY_API Tensor ravel(const Tensor& x);
+/// flip() along axis 1, and along axis 0; x needs at least two axes, and one.
+DECLIVITY_API Tensor fliplr(const Tensor& x);
+DECLIVITY_API Tensor flipud(const Tensor& x);
+
+/// Alias of take_along_axis(); without an axis, x and index are flattened.
+DECLIVITY_API Tensor take_along_dim(const Tensor& x, const Tensor& index, std::int64_t axis);
+DECLIVITY_API Tensor take_along_dim(const Tensor& x, const Tensor& index);
+/// Alias of nonzero(): indices of the elements that are not 0, one per row. Synchronises.
+DECLIVITY_API Tensor argwhere(const Tensor& x);
+/// All combinations of r elements of x (N), in order, one per row: (count, r). With replacement, elements may repeat.
+/// For r = 0 empty, (0).
+DECLIVITY_API Tensor combinations(const Tensor& x, std::int64_t r = 2, bool with_replacement = false);
+
+}  // namespace declivity

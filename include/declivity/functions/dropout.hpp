@@ -1,0 +1,35 @@
+// Layer 5. Dropout.
+#pragma once
+
+#include <optional>
+
+#include <declivity/tensor/generator.hpp>
+#include <declivity/tensor/tensor.hpp>
+
+namespace declivity {
+
+/// Sets elements to 0 with probability p and divides the others by 1 - p (Srivastava et al. 2014).
+/// @param generator the device's default one if none; see Generator::rows() for a part of a batch. @throws DeviceError
+/// if it is of another device
+DECLIVITY_API Tensor dropout(const Tensor& x, double p = 0.5, const std::optional<Generator>& generator = std::nullopt);
+
+/// Sets whole channels of (N, C, ...) to 0 with probability p and divides the others by 1 - p (Tompson et al. 2015).
+/// dropout1d takes (N, C, L), and (C, L) without a batch; dropout2d (N, C, H, W), and (N, C, L), as in PyTorch;
+/// dropout3d (N, C, D, H, W), and (C, D, H, W).
+/// @throws ShapeError for other ranks
+DECLIVITY_API Tensor dropout1d(const Tensor& x, double p = 0.5,
+                               const std::optional<Generator>& generator = std::nullopt);
+DECLIVITY_API Tensor dropout2d(const Tensor& x, double p = 0.5,
+                               const std::optional<Generator>& generator = std::nullopt);
+DECLIVITY_API Tensor dropout3d(const Tensor& x, double p = 0.5,
+                               const std::optional<Generator>& generator = std::nullopt);
+
+/// Dropout for networks with selu: sets elements to the negative saturation value of selu, -1.7581, with probability p,
+/// and scales and shifts all so that mean 0 and variance 1 are preserved (Klambauer et al. 2017).
+DECLIVITY_API Tensor alpha_dropout(const Tensor& x, double p = 0.5,
+                                   const std::optional<Generator>& generator = std::nullopt);
+/// alpha_dropout of whole channels of (N, C, ...).
+DECLIVITY_API Tensor feature_alpha_dropout(const Tensor& x, double p = 0.5,
+                                           const std::optional<Generator>& generator = std::nullopt);
+
+}  // namespace declivity

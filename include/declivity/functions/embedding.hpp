@@ -1,0 +1,49 @@
+// Layer 5. Embedding lookup, and embedding bags.
+//
+// Indices are i32 or i64, each in [0, V) for a table weight (V, D). An index out of range gives NaN. Gradients of equal
+// indices are summed, bit-identically in every run.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string_view>
+
+#include <declivity/tensor/tensor.hpp>
+
+namespace declivity {
+
+struct EmbeddingParameters {
+    /// Index whose row gets no gradient; a negative one counts from the end.
+    std::optional<std::int64_t> padding_idx = std::nullopt;
+    /// Rows that are read and have a larger norm are first scaled down to it, in place and without a gradient, so that
+    /// what was computed from the table before can no longer be differentiated.
+    std::optional<double> max_norm = std::nullopt;
+    double norm_type = 2;             ///< p of that norm
+    bool scale_grad_by_freq = false;  ///< divides the gradient of a row by the number of its occurrences in indices
+};
+/// Rows of weight (V, D) by index: indices of any shape S -> (S..., D).
+DECLIVITY_API Tensor embedding(const Tensor& indices, const Tensor& weight, const EmbeddingParameters& options = {});
+
+/// Reduction of the rows of a bag.
+enum class BagMode : std::uint8_t { mean, sum, max };
+constexpr std::string_view name_of(BagMode mode) noexcept {
+    return mode == BagMode::mean ? "mean" : mode == BagMode::sum ? "sum" : "max";
+}
+struct EmbeddingBagParameters {
+    BagMode mode = BagMode::mean;
+    /// True if offsets has one more element, the end of the last bag; otherwise it ends with the indices.
+    bool include_last_offset = false;
+    /// Index that is ignored in its bag; a negative one counts from the end.
+    std::optional<std::int64_t> padding_idx = std::nullopt;
+    std::optional<double> max_norm = std::nullopt;  ///< as EmbeddingParameters::max_norm
+    double norm_type = 2;
+    bool scale_grad_by_freq = false;  ///< not for BagMode::max
+};
+/// Mean, sum or maximum over the rows of weight (V, D) in each bag, 0 for an empty bag: (B, D). Bags are the rows of
+/// indices (B, L), or parts of indices (N) that begin at offsets (B), i32 or i64, ascending from 0. per_sample_weights,
+/// of the shape of indices, scale the rows, for BagMode::sum. The gradient of a maximum goes to the first of equal
+/// elements.
+DECLIVITY_API Tensor embedding_bag(const Tensor& indices, const Tensor& weight, const Tensor& offsets = {},
+                                   const Tensor& per_sample_weights = {}, const EmbeddingBagParameters& options = {});
+
+}  // namespace declivity

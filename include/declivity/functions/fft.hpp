@@ -1,0 +1,86 @@
+// Layer 5. Discrete Fourier transforms, by their names in torch.fft.
+//
+// There is no complex type: complex numbers are pairs along a last axis of 2 (complex.hpp), and `axis` and `axes` count
+// only the other axes: -1 is the one before the pairs. For real arguments they count all axes.
+//
+//   X[k] = sum over j < n of exp(-2 pi i j k / n) x[j]
+//
+// `n`, or each of `sizes`, is the length of the transform: x is truncated, or padded with zeros; -1 is the size of x.
+// `norm` selects the divisor: "backward" (1 forward, n inverse), "ortho" (the square root of n in both directions) or
+// "forward" (n forward, 1 inverse). f32 and f64; f16 and bf16 are computed in f32 and rounded, integers become f32.
+// Lengths whose prime factors are 2, 3, 5 and 7 are fast, others take about five times as long.
+//
+// Gradients are transforms again, and differentiable to any order.
+//
+// @throws ShapeError if an axis is missing or empty, or if pairs are missing; ValueError for an n below 1, or another
+// norm
+#pragma once
+
+#include <cstdint>
+#include <string_view>
+
+#include <declivity/tensor/creation.hpp>
+#include <declivity/tensor/tensor.hpp>
+
+namespace declivity::fft {
+
+/// Transform of x (..., n, 2) along one axis; the result has its shape.
+DECLIVITY_API Tensor fft(const Tensor& x, std::int64_t n = -1, std::int64_t axis = -1,
+                         std::string_view norm = "backward");
+/// Inverse: the conjugate transform, divided by n.
+DECLIVITY_API Tensor ifft(const Tensor& x, std::int64_t n = -1, std::int64_t axis = -1,
+                          std::string_view norm = "backward");
+/// Transform of real x (..., n): the first n / 2 + 1 numbers, (..., n / 2 + 1, 2). The others are their conjugates.
+DECLIVITY_API Tensor rfft(const Tensor& x, std::int64_t n = -1, std::int64_t axis = -1,
+                          std::string_view norm = "backward");
+/// Inverse of rfft: n real numbers, by default 2 (m - 1), from m complex ones x (..., m, 2). The imaginary part of the
+/// first one, and for an even n of the last one, is ignored.
+DECLIVITY_API Tensor irfft(const Tensor& x, std::int64_t n = -1, std::int64_t axis = -1,
+                           std::string_view norm = "backward");
+/// Transform of a Hermitian signal in time, given its first numbers x (..., m, 2): n real numbers, by default 2 (m -
+/// 1).
+DECLIVITY_API Tensor hfft(const Tensor& x, std::int64_t n = -1, std::int64_t axis = -1,
+                          std::string_view norm = "backward");
+/// Inverse of hfft: the first n / 2 + 1 numbers.
+DECLIVITY_API Tensor ihfft(const Tensor& x, std::int64_t n = -1, std::int64_t axis = -1,
+                           std::string_view norm = "backward");
+
+/// Transforms over two axes.
+DECLIVITY_API Tensor fft2(const Tensor& x, const Dims& sizes = {}, const Dims& axes = {-2, -1},
+                          std::string_view norm = "backward");
+DECLIVITY_API Tensor ifft2(const Tensor& x, const Dims& sizes = {}, const Dims& axes = {-2, -1},
+                           std::string_view norm = "backward");
+/// rfft over the last of these axes and fft over the other; and its inverse.
+DECLIVITY_API Tensor rfft2(const Tensor& x, const Dims& sizes = {}, const Dims& axes = {-2, -1},
+                           std::string_view norm = "backward");
+DECLIVITY_API Tensor irfft2(const Tensor& x, const Dims& sizes = {}, const Dims& axes = {-2, -1},
+                            std::string_view norm = "backward");
+
+/// Transforms over any number of axes; if none are given, over as many last axes as there are sizes, or over all.
+DECLIVITY_API Tensor fftn(const Tensor& x, const Dims& sizes = {}, const Dims& axes = {},
+                          std::string_view norm = "backward");
+DECLIVITY_API Tensor ifftn(const Tensor& x, const Dims& sizes = {}, const Dims& axes = {},
+                           std::string_view norm = "backward");
+DECLIVITY_API Tensor rfftn(const Tensor& x, const Dims& sizes = {}, const Dims& axes = {},
+                           std::string_view norm = "backward");
+DECLIVITY_API Tensor irfftn(const Tensor& x, const Dims& sizes = {}, const Dims& axes = {},
+                            std::string_view norm = "backward");
+
+/// Frequencies of the n results of fft, in cycles per unit of the sample spacing d: 0, 1, ..., -2, -1 over n d.
+/// @throws ValueError for an n below 1
+DECLIVITY_API Tensor fftfreq(std::int64_t n, double d = 1, const TensorOptions& options = {});
+/// Frequencies of the n / 2 + 1 results of rfft: 0, 1, ..., n / 2 over n d.
+DECLIVITY_API Tensor rfftfreq(std::int64_t n, double d = 1, const TensorOptions& options = {});
+/// Moves frequency 0 to the middle of these axes (all if none are given), and back. Axes count those of the tensor as
+/// it is: for pairs, name the axes to leave out the last one.
+DECLIVITY_API Tensor fftshift(const Tensor& x, const Dims& axes = {});
+DECLIVITY_API Tensor ifftshift(const Tensor& x, const Dims& axes = {});
+
+/// Discrete cosine transform (Ahmed, Natarajan, Rao 1974; type II) of real x (..., n), computed by a Fourier transform
+/// of length n: y[k] = 2 sum over j < n of cos(pi k (2 j + 1) / (2 n)) x[j], times the square root of 1 / (2 n), of 1 /
+/// (4 n) for k = 0, if norm is "ortho". As scipy.fft.dct.
+DECLIVITY_API Tensor dct(const Tensor& x, std::int64_t axis = -1, std::string_view norm = "backward");
+/// Inverse of dct with the same norm (type III).
+DECLIVITY_API Tensor idct(const Tensor& x, std::int64_t axis = -1, std::string_view norm = "backward");
+
+}  // namespace declivity::fft

@@ -1,0 +1,198 @@
+// Layer 5. Linear algebra of matrices in the last two axes, (..., m, n); leading axes are a batch. f32 and f64; f16 and
+// bf16 are computed in f32 and rounded.
+//
+// Nothing here synchronises, so that no matrix can be refused for its elements: if a factorisation does not exist, as
+// for a singular matrix, elements are NaN or infinite. The functions `..._ex` also return `info`, i32 for each matrix:
+// 0, or a description of the failure. Gradients are the published ones (Giles 2008; Walter, Lehmann 2010; Seeger et al.
+// 2017): if undefined, as for equal eigenvalues, they are the value of the formula, NaN or infinite.
+//
+// Each matrix is processed by one work-group, which is efficient up to some hundred rows; larger ones are correct, but
+// slow.
+#pragma once
+
+#include <cstdint>
+#include <initializer_list>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include <declivity/tensor/tensor.hpp>
+#include <declivity/tensor/tensors_of.hpp>
+
+namespace declivity::linalg {
+
+struct FactorInfo {
+    Tensor factor;
+    Tensor info;  ///< i32
+};
+struct InverseInfo {
+    Tensor inverse;
+    Tensor info;  ///< i32
+};
+struct SolutionInfo {
+    Tensor solution;
+    Tensor info;  ///< i32
+};
+struct LuFactors {
+    Tensor lu;      ///< (..., m, n): U, and below its diagonal L, whose own diagonal is 1
+    Tensor pivots;  ///< (..., min(m, n)), i32: 1-based index of the row exchanged with row i
+};
+struct LuFactorsInfo {
+    Tensor lu, pivots;
+    Tensor info;  ///< i32: 0, or the 1-based index of the first pivot that is 0
+};
+struct Lu {
+    Tensor p, l, u;  ///< (..., m, m), (..., m, k) and (..., k, n) for k = min(m, n)
+};
+struct Qr {
+    Tensor q, r;
+};
+struct Eigh {
+    Tensor values;   ///< (..., n), ascending
+    Tensor vectors;  ///< (..., n, n), as columns
+};
+struct Svd {
+    Tensor u;   ///< (..., m, k), as columns, for k = min(m, n); (..., m, m) for full matrices
+    Tensor s;   ///< (..., k), descending
+    Tensor vh;  ///< (..., k, n), as rows; (..., n, n) for full matrices
+};
+struct SignLogDet {
+    Tensor sign;       ///< -1, 0 or 1
+    Tensor logabsdet;  ///< minus infinity for 0
+};
+struct LeastSquares {
+    Tensor solution;   ///< (..., n, k)
+    Tensor residuals;  ///< (..., k): squared lengths of A X - B for m > n, otherwise (0)
+};
+
+// ---- factorisations
+
+/// Cholesky factor L with L L^T = A for symmetric, positive definite A, of which the lower triangle is read; `upper`:
+/// L^T, from the upper triangle. NaN from the first leading minor on that is not positive; info is its 1-based order.
+DECLIVITY_API Tensor cholesky(const Tensor& a, bool upper = false);
+DECLIVITY_API FactorInfo cholesky_ex(const Tensor& a, bool upper = false);
+/// X of A X = B, and the inverse of A, for the Cholesky factor of A. b (..., n, k).
+DECLIVITY_API Tensor cholesky_solve(const Tensor& b, const Tensor& factor, bool upper = false);
+DECLIVITY_API Tensor cholesky_inverse(const Tensor& factor, bool upper = false);
+
+/// LU factorisation P L U = A with partial pivoting. A matrix of less than full rank has zeros on the diagonal of U.
+DECLIVITY_API LuFactors lu_factor(const Tensor& a);
+DECLIVITY_API LuFactorsInfo lu_factor_ex(const Tensor& a);
+DECLIVITY_API Lu lu(const Tensor& a);
+/// P, L and U from the result of lu_factor.
+DECLIVITY_API Lu lu_unpack(const Tensor& lu, const Tensor& pivots);
+/// X of A X = B from the result of lu_factor(A); `left` = false: of X A = B; `adjoint`: with A^T.
+DECLIVITY_API Tensor lu_solve(const Tensor& lu, const Tensor& pivots, const Tensor& b, bool left = true,
+                              bool adjoint = false);
+
+/// QR factorisation Q R = A with orthonormal columns of Q, by Householder reflections.
+/// @param mode "reduced": q (..., m, k), r (..., k, n) for k = min(m, n); "complete": (..., m, m), (..., m, n), without
+/// gradients for m > n; "r": no q, no gradients
+DECLIVITY_API Qr qr(const Tensor& a, std::string_view mode = "reduced");
+
+/// Eigendecomposition V diag(values) V^T = A of symmetric A, of which one triangle is read, by Jacobi rotations. The
+/// signs of the vectors, and the basis for equal values, are arbitrary: functions that depend on them have no gradient.
+/// @param uplo "L" or "U"
+DECLIVITY_API Eigh eigh(const Tensor& a, std::string_view uplo = "L");
+DECLIVITY_API Tensor eigvalsh(const Tensor& a, std::string_view uplo = "L");
+
+/// Singular value decomposition U diag(S) V^T = A by Jacobi rotations. Signs are arbitrary as for eigh. No gradient
+/// flows to the columns and rows that only full matrices have.
+DECLIVITY_API Svd svd(const Tensor& a, bool full_matrices = true);
+DECLIVITY_API Tensor svdvals(const Tensor& a);
+
+// ---- solvers
+
+struct SolveTriangularOptions {
+    bool upper;                  ///< which triangle is read
+    bool left = true;            ///< false: X A = B
+    bool unitriangular = false;  ///< unit diagonal, which is not read
+};
+/// X of A X = B for triangular A; leading axes broadcast.
+DECLIVITY_API Tensor solve_triangular(const Tensor& a, const Tensor& b, const SolveTriangularOptions& options);
+/// X of A X = B (X A = B); b (..., n, k), or, as in PyTorch, vectors: (n), or the axes of a except the last.
+DECLIVITY_API Tensor solve(const Tensor& a, const Tensor& b, bool left = true);
+DECLIVITY_API SolutionInfo solve_ex(const Tensor& a, const Tensor& b, bool left = true);
+DECLIVITY_API Tensor inv(const Tensor& a);
+DECLIVITY_API InverseInfo inv_ex(const Tensor& a);
+/// Least squares: X that minimises ||A X - B|| for A of full rank; if there are several (m < n), the smallest X.
+DECLIVITY_API LeastSquares lstsq(const Tensor& a, const Tensor& b);
+/// tensorinv: inverse of a as a map from its last axes to its first `ind`. tensorsolve: x of tensordot(a, x, x.rank())
+/// = b, where the axes `axes` of a are moved to its end first.
+DECLIVITY_API Tensor tensorinv(const Tensor& a, std::int64_t ind = 2);
+DECLIVITY_API Tensor tensorsolve(const Tensor& a, const Tensor& b, const Dims& axes = {});
+
+struct RankOptions {
+    std::optional<double> atol = std::nullopt;  ///< 0 if none
+    std::optional<double> rtol = std::nullopt;  ///< of the largest; none: max(m, n) eps, or 0 with a positive atol
+    bool hermitian = false;                     ///< a is symmetric: only its lower triangle is read
+};
+/// Moore-Penrose pseudoinverse: singular values of at most max(atol, rtol S_0) count as 0.
+DECLIVITY_API Tensor pinv(const Tensor& a, const RankOptions& options = {});
+/// Number of singular values above that tolerance; i64.
+DECLIVITY_API Tensor matrix_rank(const Tensor& a, const RankOptions& options = {});
+
+// ---- determinants, powers
+
+/// Determinant. Its gradient is also defined for singular matrices, up to the rounding errors of the factorisation.
+DECLIVITY_API Tensor det(const Tensor& a);
+/// Sign and logarithm of the magnitude of the determinant.
+DECLIVITY_API SignLogDet slogdet(const Tensor& a);
+/// log(det(a)), NaN if that is negative.
+DECLIVITY_API Tensor logdet(const Tensor& a);
+/// Matrix power A A ... A; for negative n of the inverse; for 0 the identity.
+DECLIVITY_API Tensor matrix_power(const Tensor& a, std::int64_t n);
+/// Matrix exponential I + A + A^2 / 2 + ..., by scaling and squaring with a Taylor polynomial (Higham, Functions of
+/// Matrices, 10.3). Accurate up to ||A||_1 of 2^15.
+DECLIVITY_API Tensor matrix_exp(const Tensor& a);
+
+// ---- norms
+
+/// Order of a norm: a number, infinity, or "fro" (Frobenius) or "nuc" (nuclear, the sum of singular values).
+class DECLIVITY_API NormOrder {
+  public:
+    NormOrder() = default;  ///< none: the square root of the sum of squares
+    template <class T>
+    requires std::is_arithmetic_v<T> NormOrder(T number)  // NOLINT: that is its purpose
+        : number_(static_cast<double>(number)) {}
+    NormOrder(const char* word) : word_(word) {}  // NOLINT
+    [[nodiscard]] const std::optional<double>& number() const noexcept { return number_; }
+    /// "" for a number.
+    [[nodiscard]] const std::string& word() const noexcept { return word_; }
+    /// "2", "fro", "none".
+    [[nodiscard]] std::string str() const;
+
+  private:
+    std::optional<double> number_;
+    std::string word_;
+};
+
+/// (sum |x|^p)^(1/p), as declivity::norm.
+DECLIVITY_API Tensor vector_norm(const Tensor& x, double p = 2, const Dims& axes = {}, bool keep_axes = false);
+/// Deleted to require p before the axes: vector_norm(x, 2, {1}).
+Tensor vector_norm(const Tensor& x, std::initializer_list<std::int64_t> axes) = delete;
+/// Norm of matrices in two axes: "fro"; "nuc"; inf and -inf, the largest and smallest sum of |x| over a row; 1 and -1,
+/// over a column; 2 and -2, the largest and smallest singular value.
+DECLIVITY_API Tensor matrix_norm(const Tensor& a, const NormOrder& order = "fro", const Dims& axes = {-2, -1},
+                                 bool keep_axes = false);
+/// vector_norm for one axis, or no axes and x (N); matrix_norm for two, or no axes and x (m, n). Without an order the
+/// square root of the sum of squares over the axes, or over all.
+DECLIVITY_API Tensor norm(const Tensor& x, const NormOrder& order = {}, const Dims& axes = {}, bool keep_axes = false);
+/// Condition number ||A|| ||A^-1||; without an order, and for 2 and -2, by singular values.
+DECLIVITY_API Tensor cond(const Tensor& a, const NormOrder& order = {});
+
+// Overloads of tensors_of().
+std::vector<Tensor> inline tensors_of(const FactorInfo& all) { return {all.factor, all.info}; }
+std::vector<Tensor> inline tensors_of(const InverseInfo& all) { return {all.inverse, all.info}; }
+std::vector<Tensor> inline tensors_of(const SolutionInfo& all) { return {all.solution, all.info}; }
+std::vector<Tensor> inline tensors_of(const LuFactors& all) { return {all.lu, all.pivots}; }
+std::vector<Tensor> inline tensors_of(const LuFactorsInfo& all) { return {all.lu, all.pivots, all.info}; }
+std::vector<Tensor> inline tensors_of(const Lu& all) { return {all.p, all.l, all.u}; }
+std::vector<Tensor> inline tensors_of(const Qr& all) { return {all.q, all.r}; }
+std::vector<Tensor> inline tensors_of(const Eigh& all) { return {all.values, all.vectors}; }
+std::vector<Tensor> inline tensors_of(const Svd& all) { return {all.u, all.s, all.vh}; }
+std::vector<Tensor> inline tensors_of(const SignLogDet& all) { return {all.sign, all.logabsdet}; }
+std::vector<Tensor> inline tensors_of(const LeastSquares& all) { return {all.solution, all.residuals}; }
+
+}  // namespace declivity::linalg

@@ -1,0 +1,225 @@
+// Layer 5. Losses, and the distances that they use. Semantics and defaults are PyTorch's; those of box losses and of
+// sigmoid_focal_loss are torchvision's.
+//
+// Unless stated otherwise, inputs and targets have one shape: a target that broadcasts is nearly always a mistake.
+// Reduction::none returns the unreduced losses. f16 and bf16 are computed in f32 and rounded once.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <string_view>
+#include <vector>
+
+#include <declivity/tensor/tensor.hpp>
+
+namespace declivity {
+
+enum class Reduction : std::uint8_t { mean, sum, none };
+constexpr std::string_view name_of(Reduction reduction) noexcept {
+    return reduction == Reduction::mean ? "mean" : reduction == Reduction::sum ? "sum" : "none";
+}
+
+// ---- Classification with integer labels in [0, C), of any integer type. A label out of range makes the loss NaN:
+// checking it would synchronise.
+
+struct CrossEntropyOptions {
+    Reduction reduction = Reduction::mean;  ///< mean: weighted by the labels that are not ignored
+    double label_smoothing = 0;  ///< in [0, 1): share of the target spread evenly (Szegedy et al. 2016, section 7)
+    std::int64_t ignore_index = -100;  ///< rows with this label are ignored
+};
+/// -log softmax(logits)[label], times weight[label]: logits (N, C, ...), labels (N, ...), or (C) and (); the trainer
+/// reports invalid labels. A target of the logits' shape contains probabilities: minus the sum of target times weight
+/// times log softmax, whose mean is over N, .... weight (C) or undefined.
+DECLIVITY_API Tensor cross_entropy(const Tensor& logits, const Tensor& target, const CrossEntropyOptions& options = {},
+                                   const Tensor& weight = {});
+
+struct NllLossOptions {
+    Reduction reduction = Reduction::mean;  ///< mean: weighted by the labels that are not ignored
+    std::int64_t ignore_index = -100;       ///< rows with this label are ignored
+};
+/// Negative log-likelihood -x[label] weight[label] of log-probabilities x (N, C, ...), labels (N, ...), or (C) and ();
+/// weight (C) or undefined.
+DECLIVITY_API Tensor nll_loss(const Tensor& x, const Tensor& labels, const NllLossOptions& options = {},
+                              const Tensor& weight = {});
+
+struct MultiMarginLossOptions {
+    std::int64_t p = 1;  ///< 1 or 2
+    double margin = 1;
+    Reduction reduction = Reduction::mean;
+};
+/// Sum over the other classes of max(0, margin - x[label] + x[class])^p, times weight[label] / C: x (N, C), labels (N),
+/// or (C) and (); weight (C) or undefined.
+DECLIVITY_API Tensor multi_margin_loss(const Tensor& x, const Tensor& labels,
+                                       const MultiMarginLossOptions& options = {}, const Tensor& weight = {});
+
+// ---- Multi-label and binary classification.
+
+/// Binary cross entropy of probabilities x and targets in [0, 1], times a weight that broadcasts: logarithms are at
+/// least -100, and the gradient is finite at 0 and 1.
+DECLIVITY_API Tensor binary_cross_entropy(const Tensor& x, const Tensor& target, Reduction reduction = Reduction::mean,
+                                          const Tensor& weight = {});
+/// binary_cross_entropy of sigmoid(logits), computed without overflow. weight and pos_weight, which scales the term of
+/// target 1, broadcast, or are undefined.
+DECLIVITY_API Tensor bce_with_logits(const Tensor& logits, const Tensor& target, Reduction reduction = Reduction::mean,
+                                     const Tensor& weight = {}, const Tensor& pos_weight = {});
+/// PyTorch's name of bce_with_logits.
+DECLIVITY_API Tensor binary_cross_entropy_with_logits(const Tensor& logits, const Tensor& target,
+                                                      Reduction reduction = Reduction::mean, const Tensor& weight = {},
+                                                      const Tensor& pos_weight = {});
+/// Focal loss: bce_with_logits times (1 - p)^gamma, where p is the probability of the target, and times alpha for
+/// targets 1, 1 - alpha for targets 0, or neither for alpha -1 (Lin et al. 2017).
+DECLIVITY_API Tensor sigmoid_focal_loss(const Tensor& logits, const Tensor& target, double alpha = 0.25,
+                                        double gamma = 2, Reduction reduction = Reduction::none);
+/// Mean over C of bce_with_logits, times a weight that broadcasts: x and target (N, C), or (C).
+DECLIVITY_API Tensor multilabel_soft_margin_loss(const Tensor& x, const Tensor& target,
+                                                 Reduction reduction = Reduction::mean, const Tensor& weight = {});
+/// Sum of max(0, 1 - x[label] + x[class]) / C over the labels of a row and the classes that are not labels of it: x (N,
+/// C) or (C), labels of its shape, integers, which end at the first negative one. Allocates N C^2 elements.
+DECLIVITY_API Tensor multilabel_margin_loss(const Tensor& x, const Tensor& labels,
+                                            Reduction reduction = Reduction::mean);
+/// log(1 + exp(-target x)), targets 1 and -1.
+DECLIVITY_API Tensor soft_margin_loss(const Tensor& x, const Tensor& target, Reduction reduction = Reduction::mean);
+/// x if the target is 1, max(0, margin - x) if it is -1.
+DECLIVITY_API Tensor hinge_embedding_loss(const Tensor& x, const Tensor& target, double margin = 1,
+                                          Reduction reduction = Reduction::mean);
+
+// ---- Regression and distributions.
+
+// A weight has the shape of x; the mean of mse_loss and l1_loss is then weighted.
+
+/// (x - target)^2.
+DECLIVITY_API Tensor mse_loss(const Tensor& x, const Tensor& target, Reduction reduction = Reduction::mean,
+                              const Tensor& weight = {});
+/// |x - target|.
+DECLIVITY_API Tensor l1_loss(const Tensor& x, const Tensor& target, Reduction reduction = Reduction::mean,
+                             const Tensor& weight = {});
+/// With d = |x - target|: d^2 / (2 beta) for d < beta, otherwise d - beta / 2 (Girshick 2015). beta 0 is l1_loss.
+DECLIVITY_API Tensor smooth_l1_loss(const Tensor& x, const Tensor& target, Reduction reduction = Reduction::mean,
+                                    double beta = 1);
+/// With d = |x - target|: d^2 / 2 for d <= delta, otherwise delta (d - delta / 2) (Huber 1964).
+DECLIVITY_API Tensor huber_loss(const Tensor& x, const Tensor& target, Reduction reduction = Reduction::mean,
+                                double delta = 1, const Tensor& weight = {});
+/// Kullback-Leibler divergence target (log(target) - x) of log-probabilities x; log_target: the target is a logarithm
+/// as well. The mean is over all elements; the divergence of N distributions is Reduction::sum divided by N.
+DECLIVITY_API Tensor kl_div(const Tensor& x, const Tensor& target, Reduction reduction = Reduction::mean,
+                            bool log_target = false);
+
+struct PoissonNllLossOptions {
+    bool log_input = true;  ///< exp(x) - target x; otherwise x - target log(x + eps)
+    bool full = false;      ///< adds Stirling's approximation of log(target!) for targets above 1
+    double eps = 1e-8;
+    Reduction reduction = Reduction::mean;
+};
+/// Negative log-likelihood of counts `target` under Poisson distributions of mean exp(x), or x.
+DECLIVITY_API Tensor poisson_nll_loss(const Tensor& x, const Tensor& target, const PoissonNllLossOptions& options = {});
+
+struct GaussianNllLossOptions {
+    bool full = false;  ///< adds log(2 pi) / 2
+    double eps = 1e-6;  ///< lower bound of `var`; the gradient ignores it
+    Reduction reduction = Reduction::mean;
+};
+/// Negative log-likelihood of normal distributions, (log(var) + (x - target)^2 / var) / 2 (Nix, Weigend 1994): var has
+/// the shape of x, or its last axis is 1, or is missing. The target broadcasts to x.
+DECLIVITY_API Tensor gaussian_nll_loss(const Tensor& x, const Tensor& target, const Tensor& var,
+                                       const GaussianNllLossOptions& options = {});
+
+// ---- Distances and metric learning.
+
+/// x1 x2 / (max(|x1|, eps) max(|x2|, eps)) along one axis; x1 and x2 broadcast.
+DECLIVITY_API Tensor cosine_similarity(const Tensor& x1, const Tensor& x2, std::int64_t axis = 1, double eps = 1e-8);
+/// p-norm of x1 - x2 + eps along the last axis, see norm; x1 and x2 broadcast.
+DECLIVITY_API Tensor pairwise_distance(const Tensor& x1, const Tensor& x2, double p = 2, double eps = 1e-6,
+                                       bool keep_axis = false);
+/// p-norms of the differences between each row of x1 (..., P, M) and each row of x2 (..., R, M), p of at least 0,
+/// infinity included (see norm): (..., P, R); leading axes broadcast. Gradients of equal rows are 0.
+DECLIVITY_API Tensor cdist(const Tensor& x1, const Tensor& x2, double p = 2);
+/// Distances of rows i < j of x (N, M), row by row: (N (N - 1) / 2).
+DECLIVITY_API Tensor pdist(const Tensor& x, double p = 2);
+/// max(0, margin - target (x1 - x2)), targets 1 and -1.
+DECLIVITY_API Tensor margin_ranking_loss(const Tensor& x1, const Tensor& x2, const Tensor& target, double margin = 0,
+                                         Reduction reduction = Reduction::mean);
+/// 1 - cos(x1, x2) if the target is 1, max(0, cos(x1, x2) - margin) if it is -1: x1 and x2 (N, D), target (N); or (D)
+/// and ().
+DECLIVITY_API Tensor cosine_embedding_loss(const Tensor& x1, const Tensor& x2, const Tensor& target, double margin = 0,
+                                           Reduction reduction = Reduction::mean);
+
+struct TripletMarginLossOptions {
+    double margin = 1;
+    double p = 2;
+    double eps = 1e-6;
+    bool swap = false;  ///< uses the smaller of the negative's distances to anchor and positive (Balntas et al. 2016)
+    Reduction reduction = Reduction::mean;
+};
+/// max(0, margin + pairwise_distance(anchor, positive) - pairwise_distance(anchor, negative)), of (N, D) or (D).
+DECLIVITY_API Tensor triplet_margin_loss(const Tensor& anchor, const Tensor& positive, const Tensor& negative,
+                                         const TripletMarginLossOptions& options = {});
+struct TripletMarginWithDistanceLossOptions {
+    /// Distance of two tensors of one shape; none: pairwise_distance.
+    std::function<Tensor(const Tensor&, const Tensor&)> distance = {};
+    double margin = 1;
+    bool swap = false;  ///< as TripletMarginLossOptions::swap
+    Reduction reduction = Reduction::mean;
+};
+/// triplet_margin_loss with a custom distance.
+DECLIVITY_API Tensor triplet_margin_with_distance_loss(const Tensor& anchor, const Tensor& positive,
+                                                       const Tensor& negative,
+                                                       const TripletMarginWithDistanceLossOptions& options = {});
+/// InfoNCE: cross entropy of query keys^T / temperature, where key i belongs to query i (van den Oord et al. 2018):
+/// both (N, D). Does not normalise its inputs.
+DECLIVITY_API Tensor info_nce(const Tensor& query, const Tensor& keys, double temperature = 0.1,
+                              Reduction reduction = Reduction::mean);
+
+// ---- Sequences.
+
+struct CtcLossOptions {
+    std::int64_t blank = 0;
+    Reduction reduction = Reduction::mean;  ///< mean: of each loss divided by the length of its target (at least 1)
+    bool zero_infinity = false;  ///< infinite losses (targets too long for their input) and their gradients are 0
+};
+/// Connectionist temporal classification (Graves et al. 2006): negative log-likelihood of a target, summed over all its
+/// alignments to T steps, with blanks and repetitions: log_probs (T, N, C), log-probabilities; targets (N, S), padded,
+/// or concatenated; lengths (N) of inputs and targets. Or (T, C), (S) and lengths () for one sequence. Labels and
+/// lengths are i32 or i64; a label or a length out of range gives NaN. If a target is too long for its input the loss
+/// is infinite, and its gradient NaN. The gradient is that of the function itself; PyTorch's is the one with respect to
+/// the input of the log_softmax that produced log_probs.
+DECLIVITY_API Tensor ctc_loss(const Tensor& log_probs, const Tensor& targets, const Tensor& input_lengths,
+                              const Tensor& target_lengths, const CtcLossOptions& options = {});
+/// Variant with lengths on the host, which are checked.
+DECLIVITY_API Tensor ctc_loss(const Tensor& log_probs, const Tensor& targets,
+                              const std::vector<std::int64_t>& input_lengths,
+                              const std::vector<std::int64_t>& target_lengths, const CtcLossOptions& options = {});
+
+// ---- Segmentation: probabilities and targets (N, C, ...), sums over the trailing axes, a loss (N, C) for
+// Reduction::none.
+
+/// Dice loss 1 - (2 sum(x target) + smooth) / (sum(x) + sum(target) + smooth) (Milletari et al. 2016, without squares).
+DECLIVITY_API Tensor dice_loss(const Tensor& x, const Tensor& target, double smooth = 1,
+                               Reduction reduction = Reduction::mean);
+
+struct TverskyLossOptions {
+    double alpha = 0.5;  ///< weight of sum(x (1 - target)), the false positives
+    double beta = 0.5;   ///< weight of sum((1 - x) target), the false negatives
+    double smooth = 1;
+    Reduction reduction = Reduction::mean;
+};
+/// 1 - (hits + smooth) / (hits + alpha false positives + beta false negatives + smooth), hits = sum(x target) (Salehi
+/// et al. 2017).
+/// @throws ValueError for alpha or beta below 0
+DECLIVITY_API Tensor tversky_loss(const Tensor& x, const Tensor& target, const TverskyLossOptions& options = {});
+
+// ---- Bounding boxes x1, y1, x2, y2 with x1 <= x2 and y1 <= y2; losses of pairs of boxes (N, 4), or (4).
+
+/// Pairwise intersection over union (IoU): (N, 4) and (M, 4) -> (N, M).
+DECLIVITY_API Tensor box_iou(const Tensor& boxes1, const Tensor& boxes2);
+/// GIoU loss: 1 - iou + the share of the smallest enclosing box that neither covers (Rezatofighi et al. 2019).
+DECLIVITY_API Tensor generalized_box_iou_loss(const Tensor& boxes1, const Tensor& boxes2,
+                                              Reduction reduction = Reduction::none, double eps = 1e-7);
+/// DIoU loss: 1 - iou + (distance of the centres / diagonal of the smallest enclosing box)^2 (Zheng et al. 2020).
+DECLIVITY_API Tensor distance_box_iou_loss(const Tensor& boxes1, const Tensor& boxes2,
+                                           Reduction reduction = Reduction::none, double eps = 1e-7);
+/// CIoU loss: distance_box_iou_loss + alpha v, v = (2 (atan(w1 / h1) - atan(w2 / h2)) / pi)^2, and alpha = v / (1 - iou
+/// + v), to which no gradient flows (Zheng et al. 2020).
+DECLIVITY_API Tensor complete_box_iou_loss(const Tensor& boxes1, const Tensor& boxes2,
+                                           Reduction reduction = Reduction::none, double eps = 1e-7);
+
+}  // namespace declivity

@@ -1,0 +1,18 @@
+// Layer 5. Matrix products.
+#pragma once
+
+#include <declivity/tensor/tensor.hpp>
+
+namespace declivity {
+
+/// Matrix product (..., M, K) x (..., K, N) -> (..., M, N); leading axes broadcast. A vector counts as a row on the
+/// left and as a column on the right, and its axis is removed from the result.
+DECLIVITY_API Tensor matmul(const Tensor& a, const Tensor& b);
+/// x W^T + bias: x (..., in), weight (out, in), bias (out) or undefined -> (..., out); for a weight (in) and a bias
+/// without axes (...). If x is f32, weight and bias may be f16 or bf16: they are upcast to f32 within the product.
+DECLIVITY_API Tensor linear(const Tensor& x, const Tensor& weight, const Tensor& bias = {});
+/// y[..., k] = x1[...] weight[k] x2[...] + bias[k]: x1 (..., I), x2 (..., J) with the same leading axes, weight (O, I,
+/// J), bias (O) or undefined -> (..., O).
+DECLIVITY_API Tensor bilinear(const Tensor& x1, const Tensor& x2, const Tensor& weight, const Tensor& bias = {});
+
+}  // namespace declivity

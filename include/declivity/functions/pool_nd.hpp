@@ -1,0 +1,86 @@
+// Layer 5. Pooling over one to three axes: sequences (N, C, L), images (N, C, H, W), volumes (N, C, D, H, W). A single
+// example without the axis N is accepted as well.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <optional>
+#include <vector>
+
+#include <declivity/functions/pool.hpp>
+#include <declivity/tensor/generator.hpp>
+#include <declivity/tensor/tensor.hpp>
+
+namespace declivity {
+
+/// Maximum of each window, and its index within the plane or volume of its channel, row-major, i64.
+struct MaxPooled {
+    Tensor values, indices;
+};
+inline std::vector<Tensor> tensors_of(const MaxPooled& both) { return {both.values, both.indices}; }
+
+/// Maximum of each window; NaN counts as the largest, and ties go to the first.
+DECLIVITY_API Tensor max_pool1d(const Tensor& x, const Pool1dParameters& options = {});
+DECLIVITY_API Tensor max_pool3d(const Tensor& x, const Pool3dParameters& options = {});
+DECLIVITY_API MaxPooled max_pool1d_with_indices(const Tensor& x, const Pool1dParameters& options = {});
+DECLIVITY_API MaxPooled max_pool2d_with_indices(const Tensor& x, const Pool2dParameters& options = {});
+DECLIVITY_API MaxPooled max_pool3d_with_indices(const Tensor& x, const Pool3dParameters& options = {});
+
+/// Mean of each window; rounded towards 0 for integers.
+DECLIVITY_API Tensor avg_pool1d(const Tensor& x, const Pool1dParameters& options = {});
+DECLIVITY_API Tensor avg_pool3d(const Tensor& x, const Pool3dParameters& options = {});
+
+/// (sum of x^p)^(1/p) of each window; a window that extends beyond the end is scaled as if it were whole. Uses kernel
+/// size, stride and ceil_mode.
+DECLIVITY_API Tensor lp_pool1d(const Tensor& x, double norm_type, const Pool1dParameters& options = {});
+DECLIVITY_API Tensor lp_pool2d(const Tensor& x, double norm_type, const Pool2dParameters& options = {});
+DECLIVITY_API Tensor lp_pool3d(const Tensor& x, double norm_type, const Pool3dParameters& options = {});
+
+/// Adaptive pooling: windows of nearly equal size, chosen so that the result has this size: window i of n over L
+/// elements is floor(i L / n) up to ceil((i + 1) L / n). -1 stands for the size of x.
+DECLIVITY_API Tensor adaptive_avg_pool1d(const Tensor& x, std::int64_t output_size);
+DECLIVITY_API Tensor adaptive_avg_pool2d(const Tensor& x, Size2 output_size);
+DECLIVITY_API Tensor adaptive_avg_pool3d(const Tensor& x, Size3 output_size);
+DECLIVITY_API Tensor adaptive_max_pool1d(const Tensor& x, std::int64_t output_size);
+DECLIVITY_API Tensor adaptive_max_pool2d(const Tensor& x, Size2 output_size);
+DECLIVITY_API Tensor adaptive_max_pool3d(const Tensor& x, Size3 output_size);
+DECLIVITY_API MaxPooled adaptive_max_pool1d_with_indices(const Tensor& x, std::int64_t output_size);
+DECLIVITY_API MaxPooled adaptive_max_pool2d_with_indices(const Tensor& x, Size2 output_size);
+DECLIVITY_API MaxPooled adaptive_max_pool3d_with_indices(const Tensor& x, Size3 output_size);
+
+/// Inverse of max_pool..._with_indices: places the maxima at their indices, and 0 at all other positions. Of several
+/// maxima at one position the last one is kept. Uses kernel size, stride and padding.
+/// @param output_size spatial sizes of the result, if they are not (size - 1) stride - 2 padding + kernel size
+DECLIVITY_API Tensor max_unpool1d(const Tensor& x, const Tensor& indices, const Pool1dParameters& options = {},
+                                  const Dims& output_size = {});
+DECLIVITY_API Tensor max_unpool2d(const Tensor& x, const Tensor& indices, const Pool2dParameters& options = {},
+                                  const Dims& output_size = {});
+DECLIVITY_API Tensor max_unpool3d(const Tensor& x, const Tensor& indices, const Pool3dParameters& options = {},
+                                  const Dims& output_size = {});
+
+/// Hyperparameters of fractional max pooling (Graham 2014): windows of one size at random positions, chosen so that the
+/// result has the output size, or this ratio of the size of x.
+template <int N>
+struct FractionalPoolParameters {
+    SpatialSize<N> kernel_size = 2;
+    std::optional<SpatialSize<N>> output_size = std::nullopt;  ///< either this or the ratio
+    std::optional<std::array<double, static_cast<std::size_t>(N)>> output_ratio = std::nullopt;  ///< in (0, 1)
+};
+using FractionalPool2dParameters = FractionalPoolParameters<2>;
+using FractionalPool3dParameters = FractionalPoolParameters<3>;
+/// @param samples (N, C, 2) in [0, 1), for width and height; (N, C, 3) for depth, height and width; undefined: random
+/// @param generator of the samples, the device's default one if none
+DECLIVITY_API Tensor fractional_max_pool2d(const Tensor& x, const FractionalPool2dParameters& options,
+                                           const Tensor& samples = {},
+                                           const std::optional<Generator>& generator = std::nullopt);
+DECLIVITY_API Tensor fractional_max_pool3d(const Tensor& x, const FractionalPool3dParameters& options,
+                                           const Tensor& samples = {},
+                                           const std::optional<Generator>& generator = std::nullopt);
+DECLIVITY_API MaxPooled fractional_max_pool2d_with_indices(const Tensor& x, const FractionalPool2dParameters& options,
+                                                           const Tensor& samples = {},
+                                                           const std::optional<Generator>& generator = std::nullopt);
+DECLIVITY_API MaxPooled fractional_max_pool3d_with_indices(const Tensor& x, const FractionalPool3dParameters& options,
+                                                           const Tensor& samples = {},
+                                                           const std::optional<Generator>& generator = std::nullopt);
+
+}  // namespace declivity

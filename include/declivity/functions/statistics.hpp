@@ -1,0 +1,82 @@
+// Layer 5. Statistics: moments, covariances, differences, integrals, comparisons within a tolerance. All are composed
+// of other functions. NaN propagates, except in functions whose name begins with nan.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include <declivity/tensor/tensor.hpp>
+
+namespace declivity {
+
+/// sum() and mean() of the elements that are not NaN: 0 and NaN if there are none. nanmean() requires a floating type.
+DECLIVITY_API Tensor nansum(const Tensor& x, const Dims& axes = {}, bool keep_axes = false);
+DECLIVITY_API Tensor nanmean(const Tensor& x, const Dims& axes = {}, bool keep_axes = false);
+
+/// Median, and its index along the axis.
+struct NanMedian {
+    Tensor values, indices;
+};
+inline std::vector<Tensor> tensors_of(const NanMedian& both) { return {both.values, both.indices}; }
+/// median() of the elements that are not NaN; NaN if there are none.
+/// @throws ShapeError for an axis without elements
+DECLIVITY_API NanMedian nanmedian(const Tensor& x, std::int64_t axis, bool keep_axis = false);
+/// Over all elements; the result has no axes.
+DECLIVITY_API Tensor nanmedian(const Tensor& x);
+
+/// var(x, ...) and mean(x, ...) over the same axes.
+struct VarMean {
+    Tensor var, mean;
+};
+inline std::vector<Tensor> tensors_of(const VarMean& both) { return {both.var, both.mean}; }
+DECLIVITY_API VarMean var_mean(const Tensor& x, const Dims& axes = {}, double correction = 1, bool keep_axes = false);
+/// stddev(x, ...) and mean(x, ...).
+struct StdMean {
+    Tensor std, mean;
+};
+inline std::vector<Tensor> tensors_of(const StdMean& both) { return {both.std, both.mean}; }
+DECLIVITY_API StdMean std_mean(const Tensor& x, const Dims& axes = {}, double correction = 1, bool keep_axes = false);
+
+/// Covariance matrix of the rows of x (variables, observations): (variables, variables), or a number for one row, which
+/// may be x (observations). The sums are divided by observations - correction, 0 if that is negative. Integers are
+/// computed in f32.
+/// @param fweights frequency weights, integers (observations); not checked for negative ones
+/// @param aweights importance weights of a floating type (observations)
+/// @throws ShapeError for more than two axes, or weights of another shape; TypeError for bool, or for other weights
+DECLIVITY_API Tensor cov(const Tensor& x, std::int64_t correction = 1, const Tensor& fweights = {},
+                         const Tensor& aweights = {});
+/// Pearson correlation coefficients: cov(x) divided by both standard deviations, within [-1, 1].
+DECLIVITY_API Tensor corrcoef(const Tensor& x);
+
+/// x with each part x[i] along the axis scaled down to a p-norm of at most maxnorm.
+/// @throws ShapeError for fewer than two axes, ValueError unless p > 0 and maxnorm >= 0
+DECLIVITY_API Tensor renorm(const Tensor& x, double p, std::int64_t axis, double maxnorm);
+
+/// n-th difference x[i + 1] - x[i] along an axis, after joining `prepend` and `append` to x; for bools, true where they
+/// differ. Empty for n elements or fewer.
+/// @throws ValueError for a negative n
+DECLIVITY_API Tensor diff(const Tensor& x, std::int64_t n = 1, std::int64_t axis = -1, const Tensor& prepend = {},
+                          const Tensor& append = {});
+/// Integral of y along an axis by the trapezoidal rule, with sample spacing dx, or sample positions x, of y's shape, or
+/// (n), or of fewer axes. Integers are computed in f32.
+/// @throws TypeError for bool
+DECLIVITY_API Tensor trapezoid(const Tensor& y, Scalar dx = 1, std::int64_t axis = -1);
+DECLIVITY_API Tensor trapezoid(const Tensor& y, const Tensor& x, std::int64_t axis = -1);
+/// Cumulative integral up to each sample except the first: one element less along the axis.
+DECLIVITY_API Tensor cumulative_trapezoid(const Tensor& y, Scalar dx = 1, std::int64_t axis = -1);
+DECLIVITY_API Tensor cumulative_trapezoid(const Tensor& y, const Tensor& x, std::int64_t axis = -1);
+
+/// norm(a - b, p) of all elements; a and b broadcast.
+DECLIVITY_API Tensor dist(const Tensor& a, const Tensor& b, double p = 2);
+/// |a - b| <= atol + rtol |b| for each element, in bool; a and b broadcast, and have one type. Equal infinities are
+/// close; NaN is close to NaN only with equal_nan. Integers are computed in f32.
+/// @throws ValueError for a negative rtol or atol
+DECLIVITY_API Tensor isclose(const Tensor& a, const Tensor& b, double rtol = 1e-5, double atol = 1e-8,
+                             bool equal_nan = false);
+/// True if all elements are close; a C++ bool, for which it synchronises.
+DECLIVITY_API bool allclose(const Tensor& a, const Tensor& b, double rtol = 1e-5, double atol = 1e-8,
+                            bool equal_nan = false);
+/// True for each element that is among test_elements, of any shape, or, with invert, that is not. NaN equals nothing.
+DECLIVITY_API Tensor isin(const Tensor& elements, const Tensor& test_elements, bool invert = false);
+
+}  // namespace declivity

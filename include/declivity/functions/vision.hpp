@@ -1,0 +1,58 @@
+// Layer 5. Object detection: region pooling, deformable convolution, and boxes, which are x1, y1, x2, y2 with x1 <= x2
+// and y1 <= y2. As in torchvision.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+
+#include <declivity/tensor/tensor.hpp>
+
+namespace declivity {
+
+struct RoiAlignOptions {
+    double spatial_scale = 1;  ///< from box coordinates to those of x
+    /// Samples along each axis of a bin; 0: the width of the bin, for which it synchronises to read the widest.
+    std::int64_t sampling_ratio = 0;
+    bool aligned = false;  ///< shifts by half a pixel to the left and up; otherwise boxes are at least 1 wide
+    /// "avg", or "max" as ONNX defines it: the largest of the weighted pixels.
+    std::string mode = "avg";
+};
+/// RoIAlign: means of bilinear samples in P x Q bins of each box (He et al. 2017): x (N, C, H, W), boxes (K, 5), whose
+/// first element is the index of their image; or boxes (K, 4) and `images` (K) of integers -> (K, C, P, Q); 0 for an
+/// image index out of range. No gradient flows to boxes.
+DECLIVITY_API Tensor roi_align(const Tensor& x, const Tensor& boxes, Size2 output_size,
+                               const RoiAlignOptions& options = {}, const Tensor& images = {});
+/// RoIPool: the largest pixel in each of P x Q bins of each box, whose ends are rounded to pixels (Girshick 2015); 0
+/// for empty bins. x, boxes and images as for roi_align.
+DECLIVITY_API Tensor roi_pool(const Tensor& x, const Tensor& boxes, Size2 output_size, double spatial_scale = 1,
+                              const Tensor& images = {});
+
+struct DeformConv2dOptions {
+    Size2 stride = 1;
+    Size2 padding = 0;
+    Size2 dilation = 1;
+};
+/// Deformable convolution: conv2d that samples x bilinearly at positions shifted by `offset` (Dai et al. 2017), and
+/// multiplied by `mask` if given (Zhu et al. 2018); zeros around x. x (N, C, H, W), weight (O, C / groups, R, S),
+/// offset (N, 2 G R S, P, Q): vertical and horizontal for each of G groups of channels and each element of the filter;
+/// mask (N, G R S, P, Q), bias (O) -> (N, O, P, Q).
+DECLIVITY_API Tensor deform_conv2d(const Tensor& x, const Tensor& offset, const Tensor& weight, const Tensor& bias = {},
+                                   const DeformConv2dOptions& options = {}, const Tensor& mask = {});
+
+/// Non-maximum suppression: indices of the boxes (N, 4) to keep, i64, by descending scores (N), equal scores in order:
+/// removes each box whose IoU with a kept box of a higher score exceeds `iou_threshold`. Synchronises: boxes are
+/// compared on the host.
+DECLIVITY_API Tensor nms(const Tensor& boxes, const Tensor& scores, double iou_threshold);
+/// nms that compares only boxes of the same class: classes (N) of integers.
+DECLIVITY_API Tensor batched_nms(const Tensor& boxes, const Tensor& scores, const Tensor& classes,
+                                 double iou_threshold);
+
+/// Area of each box: (..., 4) -> (...).
+DECLIVITY_API Tensor box_area(const Tensor& boxes);
+/// Converts between "xyxy", "xywh" (one corner and sizes) and "cxcywh" (centre and sizes), along the last axis.
+DECLIVITY_API Tensor box_convert(const Tensor& boxes, std::string_view from, std::string_view to);
+/// Clamps boxes (..., 4) to [0, width] and [0, height].
+DECLIVITY_API Tensor clip_boxes_to_image(const Tensor& boxes, Size2 image_size);
+
+}  // namespace declivity

@@ -1,0 +1,18 @@
+// Layer 4, private. In-place writes to tensors, with and without a graph.
+#pragma once
+
+#include <string_view>
+
+#include <declivity/tensor/tensor.hpp>
+
+namespace declivity::detail {
+
+/// Returns whether a write of a value computed from `source` becomes part of the graph, which gives the tensor another
+/// value.
+/// @throws ValueError if the write is not allowed
+bool written_in_graph(const Tensor& tensor, std::string_view function, const Tensor& source = {});
+
+/// Makes all handles of the tensor refer to the value and graph node of `made`.
+void become(const Tensor& tensor, Tensor made);
+
+}  // namespace declivity::detail

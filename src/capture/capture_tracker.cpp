@@ -1,0 +1,135 @@
+#include "capture_tracker.hpp"
+
+#include <algorithm>
+
+#include "ops/engine/lazy_array.hpp"
+#include "runtime/capture.hpp"
+#include "tensor/tensor_state.hpp"
+
+namespace declivity::detail {
+namespace {
+
+template <typename T>
+T& at(std::vector<T>& list, std::unordered_map<const TensorState*, std::size_t>& places, const TensorState* tensor) {
+    const auto [place, is_new] = places.try_emplace(tensor, list.size());
+    if (is_new) list.emplace_back();
+    return list[place->second];
+}
+
+/// Number and last id of a leaf's hooks of both kinds. Hooks of other tensors belong to a graph, which ends with the
+/// step.
+std::pair<std::size_t, int> hooks_of(const TensorState& tensor) {
+    const int last = tensor.hooks.empty() ? 0 : tensor.hooks.back().first;
+    const int last_after = tensor.after_grad.empty() ? 0 : tensor.after_grad.back().first;
+    return {tensor.hooks.size() + tensor.after_grad.size(), std::max(last, last_after)};
+}
+
+}  // namespace
+
+CaptureTracker* CaptureTracker::current() { return static_cast<CaptureTracker*>(TensorObserver::current()); }
+
+std::shared_ptr<CaptureTracker> CaptureTracker::attach(Capture& capture) {
+    auto notes = std::make_shared<CaptureTracker>();
+    TensorObserver::attach(capture, notes);
+    return notes;
+}
+
+void CaptureTracker::uses(const std::shared_ptr<TensorState>& tensor) {
+    Used& used = at(used_, place_in_used_, tensor.get());
+    if (!used.tensor.expired()) return;  // otherwise new, or of a destroyed tensor
+    used = {tensor, tensor->value.state().get(), tensor->requires_grad, hooks_of(*tensor), {}};
+}
+
+CaptureTracker::Grad& CaptureTracker::grad_of(const std::shared_ptr<TensorState>& leaf) {
+    Grad& grad = at(grads_, place_in_grads_, leaf.get());
+    if (grad.leaf.expired()) {
+        grad = {};
+        grad.leaf = leaf;
+        grad.had = leaf->grad.defined();
+        if (grad.had) grad.before = leaf->grad.state();
+    }
+    return grad;
+}
+
+void CaptureTracker::reads_grad(const std::shared_ptr<TensorState>& leaf) {
+    Grad& grad = grad_of(leaf);
+    grad.read = grad.read || !grad.written;
+}
+
+void CaptureTracker::writes_grad(const std::shared_ptr<TensorState>& leaf) { grad_of(leaf).written = true; }
+
+void CaptureTracker::value_replaced(const std::shared_ptr<TensorState>& tensor) {
+    if (const auto place = place_in_used_.find(tensor.get()); place != place_in_used_.end())
+        used_[place->second].value = tensor->value.state().get();
+}
+
+void CaptureTracker::close() {
+    place_in_used_.clear();
+    place_in_grads_.clear();
+    std::erase_if(used_, [](const Used& used) { return used.tensor.expired(); });
+    for (Used& used : used_) {
+        const auto tensor = used.tensor.lock();
+        used.held = tensor->value;
+        assigned_ = assigned_ || used.value != used.held.state().get() || used.requires_grad != tensor->requires_grad;
+    }
+    std::erase_if(grads_, [](const Grad& grad) { return grad.leaf.expired(); });
+    for (Grad& grad : grads_)
+        if (grad.written) grad.after = grad.leaf.lock()->grad;
+}
+
+bool CaptureTracker::inputs_aliased(std::uint64_t capture, const std::vector<Tensor>& inputs) const {
+    return std::ranges::any_of(used_, [&](const Used& used) {
+        const auto tensor = used.tensor.lock();
+        if (!tensor || !tensor->value.computed() || ops::capture_of(tensor->value) == capture) return false;
+        const auto is = [&](const Tensor& input) { return input.state()->value.state() == tensor->value.state(); };
+        const auto shares = [&](const Tensor& input) {
+            return input.state()->value.view().buffer == tensor->value.view().buffer;
+        };
+        return std::ranges::none_of(inputs, is) && std::ranges::any_of(inputs, shares);
+    });
+}
+
+bool CaptureTracker::of_input(const Capture& capture, const ops::LazyArray& value) const {
+    const auto is = [&](const Tensor& input) { return input.state()->value.state() == value.state(); };
+    return std::ranges::any_of(given, is) ||
+           (ops::capture_of(value) == Capture::current_number() && capture.is_input(value.view().buffer));
+}
+
+bool CaptureTracker::leaves_gradient_in(const std::vector<Buffer>& inputs) const {
+    return std::ranges::any_of(grads_, [&](const Grad& grad) {
+        const auto leaf = grad.leaf.lock();
+        return leaf && grad.written && leaf->grad.defined() && leaf->grad.value().computed() &&
+               std::ranges::find(inputs, leaf->grad.value().view().buffer) != inputs.end();
+    });
+}
+
+bool CaptureTracker::leaves_graph() const {
+    return std::ranges::any_of(grads_, [](const Grad& grad) {
+        const auto leaf = grad.leaf.lock();
+        return leaf && grad.written && leaf->grad.defined() && !leaf->grad.is_leaf();
+    });
+}
+
+bool CaptureTracker::holds() const {
+    const auto same = [](const Used& used) {
+        const auto tensor = used.tensor.lock();
+        return !tensor || (tensor->value.state().get() == used.value && tensor->requires_grad == used.requires_grad &&
+                           hooks_of(*tensor) == used.hooks);
+    };
+    const auto same_grad = [](const Grad& grad) {
+        const auto leaf = grad.leaf.lock();
+        if (!leaf || !grad.read) return true;
+        return grad.had ? leaf->grad.defined() && leaf->grad.state() == grad.before.lock() : !leaf->grad.defined();
+    };
+    return std::ranges::all_of(used_, same) && std::ranges::all_of(grads_, same_grad);
+}
+
+void CaptureTracker::restore() const {
+    for (const Grad& grad : grads_) {
+        if (!grad.written) continue;
+        const auto leaf = grad.leaf.lock();
+        if (leaf && leaf->grad.state() != grad.after.state()) leaf->grad = grad.after;
+    }
+}
+
+}  // namespace declivity::detail

@@ -1,0 +1,155 @@
+#include <declivity/tensor/indexing.hpp>
+
+#include <span>
+#include <utility>
+#include <vector>
+
+#include <declivity/autograd/autograd.hpp>
+#include <declivity/functions/functions.hpp>
+#include <declivity/runtime/error.hpp>
+#include <declivity/tensor/creation.hpp>
+#include <declivity/tensor/function_call.hpp>
+#include <fmt/format.h>
+
+#include "autograd/followers.hpp"
+#include "autograd/in_place.hpp"
+#include "autograd/region_view.hpp"
+#include "functions/support/in_place_arithmetic.hpp"
+#include "tensor/region.hpp"
+#include "tensor/tensor_state.hpp"
+
+namespace declivity {
+
+using detail::Region;
+
+namespace {
+
+constexpr const char* kName = "operator[]=";
+
+/// With a graph: all handles of `whole` get its value with `value` written to the region; in place if only they and its
+/// followers share the memory.
+void write_in_graph(const Tensor& whole, Tensor value, const Region& region) {
+    detail::TensorState& state = *whole.state();
+    detail::release_followers(state);
+    ops::LazyArray elements = std::exchange(state.value, {});
+    try {
+        const Tensor before(std::make_shared<detail::TensorState>());  // only its graph node
+        before.state()->node = state.node;
+        before.state()->output = state.output;
+        Tensor made = detail::with_region(kName, before, elements, std::move(value), region);
+        state.value = elements;
+        detail::become(whole, std::move(made));
+    } catch (...) {
+        if (!state.value) state.value = elements;
+        detail::refresh_followers(whole);
+        throw;
+    }
+}
+
+/// The right-hand side may be a follower of x (x[0] = x[1]); other views of it would have to change with it.
+void refuse_views_of(const Tensor& whole, const Tensor& given) {
+    const auto& shares = whole.state()->shares;
+    if (!any_requires_grad({whole, given}) || whole.state()->requires_grad || !shares ||
+        given.state()->shares != shares || detail::follows(*whole.state(), given))
+        return;
+    throw ValueError(
+        fmt::format("{}: expected a right-hand side with memory of its own when grad mode is on, got one of shape "
+                    "{} that is a view of x (select, slice, reshape, ...); write x[...] in its place (y[0] = y[1]), or "
+                    "a clone() of it made in a line before",
+                    kName, given.shape().str()));
+}
+
+std::shared_ptr<const Region> region_of(const Region& whole, std::span<const Index> indices) {
+    return std::make_shared<const Region>(whole.part(indices));
+}
+
+}  // namespace
+
+TensorPart Tensor::operator[](const Index& index) const { return (*this)[{index}]; }
+
+TensorPart Tensor::operator[](std::initializer_list<Index> indices) const {
+    return part(std::span(indices.begin(), indices.size()));
+}
+
+TensorPart Tensor::part(std::span<const Index> indices) const {
+    detail::checked_state(state_, "operator[]");
+    return {*this, region_of(Region::whole(shape()), indices)};
+}
+
+TensorPart::TensorPart(const Tensor& whole, std::shared_ptr<const Region> region)
+    : Tensor(detail::part_of(whole, *region)), whole_(whole), region_(std::move(region)) {
+    // If all of x is selected, the part is x itself.
+    if (state() != whole.state()) detail::follow(whole, *this, region_);
+}
+
+TensorPart TensorPart::operator[](const Index& index) const { return (*this)[{index}]; }
+
+TensorPart TensorPart::operator[](std::initializer_list<Index> indices) const {
+    return part(std::span(indices.begin(), indices.size()));
+}
+
+TensorPart TensorPart::part(std::span<const Index> indices) const { return {whole_, region_of(*region_, indices)}; }
+
+void TensorPart::write(const TensorOrScalar& value) {
+    const Tensor part = *this;
+    const FunctionCall call(kName, {{"x", whole_}, {"value", value.tensor()}});
+    call.results({whole_});
+    detail::require_no_overlap(kName, whole_.value().view());
+    if (value.is_scalar() && !detail::written_in_graph(whole_, kName)) {
+        Tensor(part).fill_(value.scalar());
+        return;
+    }
+    Tensor given = value.is_scalar() ? full({}, value.scalar(), {part.dtype(), part.device()}) : value.tensor();
+    detail::checked_state(given.state(), kName);
+    if (given.state() == part.state()) return;
+    refuse_views_of(whole_, given);
+    if (!(given.device() == part.device())) given = given.to(part.device());
+    (void)ops::expanded(kName,
+                        {.buffer = {},
+                         .offset = 0,
+                         .dtype = given.dtype(),
+                         .shape = given.shape(),
+                         .strides = dense_strides(given.shape())},
+                        part.shape());
+    given = expand(given.to(part.dtype()), part.shape());
+    if (detail::written_in_graph(whole_, kName, given)) {
+        // Another part of x would lose its elements with x's followers.
+        if (!given.state()->requires_grad) {
+            const Tensor own(std::make_shared<detail::TensorState>());
+            own.state()->value = given.value();
+            own.state()->node = given.state()->node;
+            own.state()->output = given.state()->output;
+            given = own;
+        }
+        write_in_graph(whole_, std::move(given), *region_);
+    } else {
+        Tensor(part).copy_(std::move(given));
+    }
+}
+
+TensorPart& TensorPart::operator=(const TensorPart& value) && {
+    write(Tensor(value));
+    return *this;
+}
+TensorPart& TensorPart::operator=(const TensorOrScalar& value) && {
+    write(value);
+    return *this;
+}
+TensorPart& TensorPart::operator+=(const TensorOrScalar& value) && {
+    write(detail::changed_part(*this, Function::add, "operator+=", value));
+    return *this;
+}
+TensorPart& TensorPart::operator-=(const TensorOrScalar& value) && {
+    write(detail::changed_part(*this, Function::sub, "operator-=", value));
+    return *this;
+}
+TensorPart& TensorPart::operator*=(const TensorOrScalar& value) && {
+    write(detail::changed_part(*this, Function::mul, "operator*=", value));
+    return *this;
+}
+TensorPart& TensorPart::operator/=(const TensorOrScalar& value) && {
+    write(detail::changed_part(*this, Function::div, "operator/=", value));
+    return *this;
+}
+
+}  // namespace declivity

@@ -1,0 +1,109 @@
+// Losses of regression and of distributions.
+#include <cmath>
+#include <numbers>
+
+#include <declivity/functions/functions.hpp>
+#include <declivity/runtime/error.hpp>
+#include <declivity/tensor/creation.hpp>
+#include <declivity/tensor/function_call.hpp>
+#include <fmt/format.h>
+
+#include "reduction.hpp"
+#include "tensor/reduced_precision.hpp"
+
+namespace declivity {
+
+using detail::upcast;
+
+Tensor l1_loss(const Tensor& x, const Tensor& target, Reduction reduction, const Tensor& weight) {
+    const FunctionCall call("l1_loss", {{"x", x}, {"target", target}, {"weight", weight}}, {{"reduction", reduction}});
+    call.require_defined({"x", "target"});
+    const DType type = detail::pair_type("l1_loss", x, target, {weight});
+    const Tensor losses = abs(upcast(x) - upcast(target));
+    if (!weight.defined()) return call.result(detail::reduced(losses, reduction).to(type));
+    ops::require_shape("l1_loss", "the weight", weight.shape(), x.shape());
+    return call.result(detail::weighted(losses, upcast(weight), reduction).to(type));
+}
+
+Tensor smooth_l1_loss(const Tensor& x, const Tensor& target, Reduction reduction, double beta) {
+    const FunctionCall call("smooth_l1_loss", {{"x", x}, {"target", target}},
+                            {{"reduction", reduction}, {"beta", beta}});
+    call.require_defined({"x", "target"});
+    const DType type = detail::pair_type("smooth_l1_loss", x, target);
+    if (!(beta >= 0)) throw ValueError(fmt::format("smooth_l1_loss: expected a beta of at least 0, got {}", beta));
+    const Tensor error = upcast(x) - upcast(target), d = abs(error);
+    // A function of the error, not of its magnitude: the second derivative at 0 is 1 / beta. Infinite errors are masked
+    // from the square, whose gradient would be NaN. NaN takes the square, so that the gradient is NaN.
+    const Tensor inner = !(d >= beta);
+    const Tensor losses = beta > 0 ? where(inner, square(where(inner, error, 0)) * (0.5 / beta), d - 0.5 * beta) : d;
+    return call.result(detail::reduced(losses, reduction).to(type));
+}
+
+Tensor huber_loss(const Tensor& x, const Tensor& target, Reduction reduction, double delta, const Tensor& weight) {
+    const FunctionCall call("huber_loss", {{"x", x}, {"target", target}, {"weight", weight}},
+                            {{"reduction", reduction}, {"delta", delta}});
+    call.require_defined({"x", "target"});
+    const DType type = detail::pair_type("huber_loss", x, target, {weight});
+    if (weight.defined()) ops::require_shape("huber_loss", "the weight", weight.shape(), x.shape());
+    if (!(delta > 0)) throw ValueError(fmt::format("huber_loss: expected a delta above 0, got {}", delta));
+    const Tensor error = upcast(x) - upcast(target), d = abs(error);
+    const Tensor inner = !(d >= delta);  // includes NaN
+    Tensor losses = where(inner, square(where(inner, error, 0)) * 0.5, (d - 0.5 * delta) * delta);
+    if (weight.defined()) losses = losses * upcast(weight);
+    return call.result(detail::reduced(losses, reduction).to(type));
+}
+
+Tensor kl_div(const Tensor& x, const Tensor& target, Reduction reduction, bool log_target) {
+    const FunctionCall call("kl_div", {{"x", x}, {"target", target}},
+                            {{"reduction", reduction}, {"log_target", log_target}});
+    call.require_defined({"x", "target"});
+    const DType type = detail::pair_type("kl_div", x, target);
+    const Tensor wide = upcast(x), t = upcast(target).to(compute_type(type));
+    // 0 log(0) is 0.
+    const Tensor losses = log_target ? exp(t) * (t - wide) : t * log(where(t == 0, 1, t)) - t * wide;
+    return call.result(detail::reduced(losses, reduction).to(type));
+}
+
+Tensor poisson_nll_loss(const Tensor& x, const Tensor& target, const PoissonNllLossOptions& options) {
+    const FunctionCall call("poisson_nll_loss", {{"x", x}, {"target", target}},
+                            {{"log_input", options.log_input},
+                             {"full", options.full},
+                             {"eps", options.eps},
+                             {"reduction", options.reduction}});
+    call.require_defined({"x", "target"});
+    const DType type = detail::pair_type("poisson_nll_loss", x, target);
+    const Tensor wide = upcast(x), t = upcast(target).to(compute_type(type));
+    Tensor losses = options.log_input ? exp(wide) - t * wide : wide - t * log(wide + options.eps);
+    if (options.full) {
+        const Tensor above = t > 1, n = where(above, t, 2);
+        losses = losses + where(above, n * log(n) - n + 0.5 * log(2 * std::numbers::pi * n), 0);
+    }
+    return call.result(detail::reduced(losses, options.reduction).to(type));
+}
+
+Tensor gaussian_nll_loss(const Tensor& x, const Tensor& target, const Tensor& var,
+                         const GaussianNllLossOptions& options) {
+    const FunctionCall call("gaussian_nll_loss", {{"x", x}, {"target", target}, {"var", var}},
+                            {{"full", options.full}, {"eps", options.eps}, {"reduction", options.reduction}});
+    call.require_defined({"x", "target", "var"});
+    detail::require_stretches("gaussian_nll_loss", "a target", target, x.shape());
+    const DType type = detail::loss_type("gaussian_nll_loss", "x", x, {target, var});
+    ops::require_real("gaussian_nll_loss", "var", var.dtype());
+    if (!(options.eps > 0))
+        throw ValueError(fmt::format("gaussian_nll_loss: expected an eps above 0, got {}", options.eps));
+    Shape one_each = x.shape();
+    if (one_each.rank() > 0) one_each[-1] = 1;
+    Shape without = x.shape();
+    if (without.rank() > 0) without.erase(without.rank() - 1);
+    if (var.shape() != x.shape() && var.shape() != one_each && var.shape() != without)
+        throw ShapeError(fmt::format("gaussian_nll_loss: expected var of shape {}, {} or {}, got {}", x.shape().str(),
+                                     one_each.str(), without.str(), var.shape().str()));
+    const Tensor given = upcast(var.shape() == x.shape() ? var : reshape(var, one_each));
+    // eps, with the gradient of var.
+    const Tensor v = where(given < options.eps, given - given.detach() + options.eps, given);
+    Tensor losses = 0.5 * (log(v) + square(upcast(x) - upcast(target)) / v);
+    if (options.full) losses = losses + 0.5 * std::log(2 * std::numbers::pi);
+    return call.result(detail::reduced(losses, options.reduction).to(type));
+}
+
+}  // namespace declivity

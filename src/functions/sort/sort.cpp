@@ -1,0 +1,389 @@
+// Sorting and order statistics, by topk, which sorts rows if k is their length, and by scans.
+#include <algorithm>
+#include <cmath>
+#include <limits>
+
+#include <declivity/autograd/autograd.hpp>
+#include <declivity/functions/functions.hpp>
+#include <declivity/ops/search.hpp>
+#include <declivity/ops/view.hpp>
+#include <declivity/runtime/error.hpp>
+#include <declivity/tensor/creation.hpp>
+#include <declivity/tensor/function_call.hpp>
+#include <fmt/format.h>
+
+#include "functions/support/equals.hpp"
+#include "functions/support/rows.hpp"
+#include "tensor/reduced_precision.hpp"
+
+namespace declivity {
+namespace {
+
+int axis_of(const char* name, const Tensor& x, std::int64_t axis) {
+    return x.rank() == 0 && (axis == 0 || axis == -1) ? 0 : normalize_axis(name, axis, x.rank());
+}
+
+Sorted sorted(const Tensor& x, int along, bool descending) {
+    if (x.rank() == 0) return {x, zeros({}, {DType::i64, x.device()})};
+    const TopK all = topk(x, x.shape()[along], along, descending);
+    return {all.values, all.indices};
+}
+
+/// Element at one index along an axis.
+Sorted at(const Sorted& both, int along, std::int64_t place, bool keep_axis) {
+    if (both.values.rank() == 0) return both;
+    const auto of = [&](const Tensor& x) {
+        return keep_axis ? slice(x, along, place, place + 1) : select(x, along, place);
+    };
+    return {of(both.values), of(both.indices)};
+}
+
+std::int64_t size_along(const char* name, const Tensor& x, int along) {
+    const std::int64_t n = x.rank() == 0 ? 1 : x.shape()[along];
+    if (n == 0)
+        throw ShapeError(fmt::format("{}: expected elements along axis {}, got {}", name, along, x.shape().str()));
+    return n;
+}
+
+/// Replaces the result if there is a NaN along the axis by the first NaN and its index.
+Sorted with_nan(const Tensor& x, int along, bool keep_axis, Sorted found) {
+    if (!is_floating(x.dtype()) || x.rank() == 0) return found;
+    const Tensor nan = isnan(x.detach()), any_nan = any(nan, {along}, keep_axis);
+    found.indices = where(any_nan, argmax(nan.to(DType::u8), along, keep_axis), found.indices);
+    if (any_requires_grad({x})) {  // it receives the gradient
+        const Tensor place = keep_axis ? found.indices : unsqueeze(found.indices, along);
+        const Tensor first = gather(x, along, place);
+        found.values = where(any_nan, keep_axis ? first : squeeze(first, {along}), found.values);
+    } else {
+        found.values =
+            where(any_nan, full({}, std::numeric_limits<double>::quiet_NaN(), {x.dtype(), x.device()}), found.values);
+    }
+    return found;
+}
+
+}  // namespace
+
+Sorted sort(const Tensor& x, std::int64_t axis, bool descending) {
+    const FunctionCall call("sort", {{"x", x}}, {{"axis", axis}, {"descending", descending}});
+    call.require_defined({"x"});
+    Sorted both = sorted(x, axis_of("sort", x, axis), descending);
+    call.results({both.values, both.indices});
+    return both;
+}
+
+Tensor argsort(const Tensor& x, std::int64_t axis, bool descending) {
+    const FunctionCall call("argsort", {{"x", x}}, {{"axis", axis}, {"descending", descending}});
+    call.require_defined({"x"});
+    return call.result(sorted(x.detach(), axis_of("argsort", x, axis), descending).indices);
+}
+
+Sorted kthvalue(const Tensor& x, std::int64_t k, std::int64_t axis, bool keep_axis) {
+    const FunctionCall call("kthvalue", {{"x", x}}, {{"k", k}, {"axis", axis}, {"keep_axis", keep_axis}});
+    call.require_defined({"x"});
+    const int along = axis_of("kthvalue", x, axis);
+    const std::int64_t n = size_along("kthvalue", x, along);
+    if (k < 1 || k > n)
+        throw ValueError(
+            fmt::format("kthvalue: expected a k from 1 to {}, the elements of axis {}, got {}", n, along, k));
+    Sorted both = at(sorted(x, along, false), along, k - 1, keep_axis);
+    call.results({both.values, both.indices});
+    return both;
+}
+
+Sorted median(const Tensor& x, std::int64_t axis, bool keep_axis) {
+    const FunctionCall call("median", {{"x", x}}, {{"axis", axis}, {"keep_axis", keep_axis}});
+    call.require_defined({"x"});
+    const int along = axis_of("median", x, axis);
+    const std::int64_t n = size_along("median", x, along);
+    Sorted both = with_nan(x, along, keep_axis, at(sorted(x, along, false), along, (n - 1) / 2, keep_axis));
+    call.results({both.values, both.indices});
+    return both;
+}
+
+Tensor median(const Tensor& x) {
+    const FunctionCall call("median", {{"x", x}});
+    call.require_defined({"x"});
+    if (x.numel() == 0 && is_floating(x.dtype()))
+        return call.result(full({}, std::numeric_limits<double>::quiet_NaN(), {x.dtype(), x.device()}));
+    const Tensor middle = median(reshape(x, {x.numel()}).detach(), 0).values;
+    return call.result(detail::shared_by_equals("median", x, middle));
+}
+
+Tensor quantile(const Tensor& x, double q, std::int64_t axis, bool keep_axis, std::string_view interpolation) {
+    const FunctionCall call("quantile", {{"x", x}},
+                            {{"q", q}, {"axis", axis}, {"keep_axis", keep_axis}, {"interpolation", interpolation}});
+    call.require_defined({"x"});
+    ops::require_real("quantile", "x", x.dtype());
+    const int along = axis_of("quantile", x, axis);
+    if (!(q >= 0 && q <= 1)) throw ValueError(fmt::format("quantile: expected q in [0, 1], got {}", q));
+    const std::int64_t n = size_along("quantile", x, along);
+    const double place = q * static_cast<double>(n - 1);
+    const auto lower = static_cast<std::int64_t>(std::floor(place)), higher = std::min(lower + 1, n - 1);
+    double weight = place - static_cast<double>(lower);
+    if (interpolation == "lower") weight = 0;
+    else if (interpolation == "higher") weight = weight > 0 ? 1 : 0;
+    else if (interpolation == "nearest") weight = std::nearbyint(place) - static_cast<double>(lower);
+    else if (interpolation == "midpoint") weight = weight > 0 ? 0.5 : 0;
+    else if (interpolation != "linear")
+        throw ValueError(
+            fmt::format("quantile: expected an interpolation of linear, lower, higher, nearest or midpoint, got \"{}\"",
+                        interpolation));
+    const Sorted all = sorted(x, along, false);
+    const Tensor a = at(all, along, lower, keep_axis).values, b = at(all, along, higher, keep_axis).values;
+    const Tensor between = weight == 0 ? a : weight == 1 ? b : lerp(a, b, weight);
+    return call.result(with_nan(x, along, keep_axis,
+                                {between, all.indices.rank() == 0 ? all.indices : at(all, along, 0, keep_axis).indices})
+                           .values);
+}
+
+Tensor quantile(const Tensor& x, const std::vector<double>& q, std::int64_t axis, bool keep_axis,
+                std::string_view interpolation) {
+    const FunctionCall call("quantile", {{"x", x}},
+                            {{"q", std::span<const double>(q)},
+                             {"axis", axis},
+                             {"keep_axis", keep_axis},
+                             {"interpolation", interpolation}});
+    call.require_defined({"x"});
+    if (q.empty()) throw ValueError("quantile: expected at least one q, got none");
+    std::vector<Tensor> each;
+    for (const double value : q) each.push_back(quantile(x, value, axis, keep_axis, interpolation));
+    return call.result(stack(each));
+}
+
+Sorted mode(const Tensor& x, std::int64_t axis, bool keep_axis) {
+    const FunctionCall call("mode", {{"x", x}}, {{"axis", axis}, {"keep_axis", keep_axis}});
+    call.require_defined({"x"});
+    const int along = axis_of("mode", x, axis);
+    const std::int64_t n = size_along("mode", x, along);
+    if (x.rank() == 0) {
+        const Sorted own{x, zeros({}, {DType::i64, x.device()})};
+        call.results({own.values, own.indices});
+        return own;
+    }
+    // Length of the run of equal elements up to each, in sorted order; the first maximum ends the longest run.
+    const Sorted in_order = sorted(x, along, false);
+    const Tensor plain = in_order.values.detach();
+    Shape shape;
+    for (int i = 0; i < x.rank(); ++i) shape.push_back(i == along ? n : 1);
+    const Tensor places = expand(reshape(arange(0, n, 1, {DType::i64, x.device()}), shape), x.shape());
+    const Tensor starts =
+        concat({slice(places, along, 0, 1) == 0, slice(plain, along, 1, n) != slice(plain, along, 0, n - 1)}, along);
+    const Tensor run = places - cummax(where(starts, places, 0), along).values;
+    const Tensor end = argmax(run, along, true);
+    Sorted both{gather(in_order.values, along, end), gather(in_order.indices, along, end)};
+    if (!keep_axis) both = {squeeze(both.values, {along}), squeeze(both.indices, {along})};
+    call.results({both.values, both.indices});
+    return both;
+}
+
+namespace {
+
+/// Unique rows (n, m) if equal ones are adjacent. @param order original indices; undefined: already in order
+Unique groups(const char* name, const Tensor& rows, const Tensor& order) {
+    const std::int64_t n = rows.size(0), m = rows.size(1);
+    const TensorOptions whole{DType::i64, rows.device()};
+    if (n == 0) return {rows, zeros({0}, whole), zeros({0}, whole)};
+    const Tensor differ = m == 1 ? reshape(slice(rows, 0, 1, n) != slice(rows, 0, 0, n - 1), {n - 1})
+                                 : any(slice(rows, 0, 1, n) != slice(rows, 0, 0, n - 1), {1});
+    const Tensor starts = concat({full({1}, 1, {DType::boolean, rows.device()}), differ}, 0);
+    const Tensor numbers = cumsum(starts, 0) - 1;
+    const std::int64_t count = select(numbers, 0, -1).item<std::int64_t>() + 1;
+    const Tensor last = detail::last_rows(name, numbers, count);
+    return {detail::take_rows(name, rows, last, 0),
+            order.defined() ? scatter(zeros({n}, whole), 0, order, numbers) : numbers,
+            reshape(detail::sum_rows(name, ones({n, 1}, whole), numbers, count), {count})};
+}
+
+/// All elements as one row.
+Unique of_elements(const FunctionCall& call, const char* name, const Tensor& x, bool in_order) {
+    const NoGrad no_grad;
+    const std::int64_t n = x.numel();
+    const Tensor row = reshape(x.detach(), {n});
+    const Sorted both = in_order && n > 0 ? sorted(row, 0, false) : Sorted{row, {}};
+    Unique made = groups(name, reshape(both.values, {n, 1}), both.indices);
+    made.values = reshape(made.values, {made.values.size(0)});
+    made.inverse = reshape(made.inverse, x.shape());
+    call.results({made.values, made.inverse, made.counts});
+    return made;
+}
+
+/// Slices of x along an axis.
+Unique of_parts(const FunctionCall& call, const char* name, const Tensor& x, std::int64_t axis, bool in_order) {
+    const NoGrad no_grad;
+    const int along = normalize_axis(name, axis, x.rank());
+    const Tensor turned = movedim(x.detach(), along, 0);
+    const std::int64_t n = turned.size(0), m = n == 0 ? 0 : turned.numel() / n;
+    Tensor rows = reshape(turned, {n, m}), order;
+    if (in_order && n > 0) {
+        // By the last element first: the sorts are stable.
+        order = arange(0, n, 1, {DType::i64, x.device()});
+        for (std::int64_t i = m - 1; i >= 0; --i) {
+            const Tensor column = gather(select(rows, 1, i), 0, order);
+            order = gather(order, 0, sorted(column, 0, false).indices);
+        }
+        rows = index_select(rows, 0, order);
+    }
+    Unique made = groups(name, rows, order);
+    Shape shape = turned.shape();
+    shape[0] = made.values.size(0);
+    made.values = movedim(reshape(made.values, shape), 0, along);
+    call.results({made.values, made.inverse, made.counts});
+    return made;
+}
+
+}  // namespace
+
+Unique unique(const Tensor& x) {
+    const FunctionCall call("unique", {{"x", x}});
+    call.require_defined({"x"});
+    return of_elements(call, "unique", x, true);
+}
+
+Unique unique(const Tensor& x, std::int64_t axis) {
+    const FunctionCall call("unique", {{"x", x}}, {{"axis", axis}});
+    call.require_defined({"x"});
+    return of_parts(call, "unique", x, axis, true);
+}
+
+Unique unique_consecutive(const Tensor& x) {
+    const FunctionCall call("unique_consecutive", {{"x", x}});
+    call.require_defined({"x"});
+    return of_elements(call, "unique_consecutive", x, false);
+}
+
+Unique unique_consecutive(const Tensor& x, std::int64_t axis) {
+    const FunctionCall call("unique_consecutive", {{"x", x}}, {{"axis", axis}});
+    call.require_defined({"x"});
+    return of_parts(call, "unique_consecutive", x, axis, false);
+}
+
+Tensor searchsorted(const Tensor& sorted, const Tensor& values, bool right) {
+    const FunctionCall call("searchsorted", {{"sorted", sorted}, {"values", values}}, {{"right", right}});
+    call.require_defined({"sorted", "values"});
+    const DType type = result_type(sorted, values);
+    const DType wide = is_16bit_float(type) ? DType::f32 : type;
+    if (sorted.rank() == 0) throw ShapeError("searchsorted: expected sorted rows, got a tensor without axes");
+    const std::int64_t n = sorted.shape()[-1];
+    if (sorted.rank() > 1) {
+        Shape wanted = values.shape();
+        if (values.rank() == sorted.rank()) wanted[-1] = n;
+        ops::require_shape("searchsorted", "the sorted rows", sorted.shape(), wanted);
+    }
+    std::int64_t rows = 1;
+    for (int axis = 0; axis + 1 < sorted.rank(); ++axis) rows *= sorted.size(axis);
+    const std::int64_t taken = rows == 0 ? 0 : values.numel() / rows;
+    const Tensor from = reshape(sorted.detach().to(wide), {rows, n}),
+                 of = reshape(values.detach().to(wide), {rows, taken});
+    const ops::View out = ops::View::make(values.device(), DType::i64, {rows, taken});
+    ops::search("searchsorted", from.dense_view(), of.dense_view(), right, out);
+    return call.result(reshape(Tensor(out), values.shape()));
+}
+
+Tensor bucketize(const Tensor& x, const Tensor& boundaries, bool right) {
+    const FunctionCall call("bucketize", {{"x", x}, {"boundaries", boundaries}}, {{"right", right}});
+    call.require_defined({"x", "boundaries"});
+    ops::require_rank("bucketize", "the boundaries", boundaries.shape(), 1, "n");
+    return call.result(searchsorted(boundaries, x, right));
+}
+
+namespace {
+
+struct Bounds {
+    double low, high;
+};
+
+/// Range of the bins: as given, or that of x, widened by `around` if it is a single number.
+Bounds bounds_of(const char* name, const Tensor& flat, Bounds asked, double around) {
+    auto [low, high] = asked;
+    if (!(low <= high) || !std::isfinite(low) || !std::isfinite(high))
+        throw ValueError(fmt::format("{}: expected a finite range with low <= high, got {} and {}", name, low, high));
+    if (low == high && low == 0 && flat.numel() > 0) {
+        const auto number = [](const Tensor& tensor) {
+            return tensor.dtype() == DType::f64 ? tensor.item<double>() : static_cast<double>(tensor.item<float>());
+        };
+        low = number(min(flat));
+        high = number(max(flat));
+        if (!std::isfinite(low) || !std::isfinite(high))
+            throw ValueError(
+                fmt::format("{}: expected finite elements if no range is given, got {} to {}", name, low, high));
+    }
+    if (flat.numel() == 0 && low == high) return {low, low + 1};
+    if (low == high) low -= around, high += around;
+    return {low, high};
+}
+
+Histogram counted(const Tensor& flat, const Tensor& edges, const HistogramOptions& options) {
+    const std::int64_t bins = edges.numel() - 1;
+    const Tensor inside = (flat >= select(edges, 0, 0)) & (flat <= select(edges, 0, bins));
+    const Tensor place = minimum(searchsorted(edges, flat, true) - 1, bins - 1);
+    const Tensor weight = options.weight.defined()
+                              ? detail::upcast(reshape(options.weight.detach(), {flat.numel(), 1}))
+                              : ones({flat.numel(), 1}, {compute_type(flat.dtype()), flat.device()});
+    const Tensor wide = detail::upcast(edges);
+    Tensor counts = reshape(detail::sum_rows("histogram", weight, where(inside, place, -1), bins), {bins});
+    if (options.density) counts = counts / sum(counts) / (slice(wide, 0, 1, bins + 1) - slice(wide, 0, 0, bins));
+    return {counts.to(flat.dtype()), edges};
+}
+
+void require_histogram(const FunctionCall& call, const Tensor& x, const Tensor& weight) {
+    call.require_defined({"x"});
+    if (x.dtype() != DType::f32 && x.dtype() != DType::f64)
+        throw TypeError(fmt::format("histogram: expected f32 or f64 as x, got {} (convert with .to(DType::f32))",
+                                    name_of(x.dtype())));
+    if (!weight.defined()) return;
+    ops::require_shape("histogram", "weight", weight.shape(), x.shape());
+    if (weight.dtype() != x.dtype())
+        throw TypeError(fmt::format("histogram: expected weight of x's type, {}, got {}", name_of(x.dtype()),
+                                    name_of(weight.dtype())));
+}
+
+}  // namespace
+
+Tensor histc(const Tensor& x, std::int64_t bins, double low, double high) {
+    const FunctionCall call("histc", {{"x", x}}, {{"bins", bins}, {"low", low}, {"high", high}});
+    call.require_defined({"x"});
+    ops::require_real("histc", "x", x.dtype());
+    if (bins < 1) throw ValueError(fmt::format("histc: expected at least 1 bin, got {}", bins));
+    const NoGrad no_grad;
+    const Tensor flat = reshape(x.detach().to(compute_type(x.dtype())), {x.numel()});
+    const Bounds range = bounds_of("histc", flat, {low, high}, 1);
+    const Tensor inside = (flat >= range.low) & (flat <= range.high);
+    const double each = static_cast<double>(bins) / (range.high - range.low);
+    const Tensor place = minimum((flat - range.low) * each, bins - 1).to(DType::i64);
+    const Tensor counts =
+        detail::sum_rows("histc", ones({flat.numel(), 1}, {flat.dtype(), x.device()}), where(inside, place, -1), bins);
+    return call.result(reshape(counts, {bins}).to(x.dtype()));
+}
+
+Histogram histogram(const Tensor& x, std::int64_t bins, const HistogramOptions& options) {
+    const FunctionCall call("histogram", {{"x", x}, {"weight", options.weight}},
+                            {{"bins", bins}, {"low", options.low}, {"high", options.high}});
+    require_histogram(call, x, options.weight);
+    if (bins < 1) throw ValueError(fmt::format("histogram: expected at least 1 bin, got {}", bins));
+    const NoGrad no_grad;
+    const Tensor flat = reshape(x.detach(), {x.numel()});
+    const Bounds range = bounds_of("histogram", flat, {options.low, options.high}, 0.5);
+    // From both ends, so that both are exact.
+    const double step = (range.high - range.low) / static_cast<double>(bins);
+    const Tensor number = arange(0, bins + 1, 1, {compute_type(x.dtype()), x.device()});
+    const Tensor wide_edges = where(number < static_cast<double>(bins + 1) / 2, range.low + number * step,
+                                    range.high - (static_cast<double>(bins) - number) * step);
+    const Histogram made = counted(flat, wide_edges.to(x.dtype()), options);
+    call.results({made.counts, made.edges});
+    return made;
+}
+
+Histogram histogram(const Tensor& x, const Tensor& edges, const HistogramOptions& options) {
+    const FunctionCall call("histogram", {{"x", x}, {"edges", edges}, {"weight", options.weight}}, {});
+    require_histogram(call, x, options.weight);
+    call.require_defined({"x", "edges"});
+    if (edges.rank() != 1 || edges.numel() < 2 || edges.dtype() != x.dtype())
+        throw ShapeError(fmt::format("histogram: expected at least 2 edges (bins + 1) of x's type, {}, got {} of {}",
+                                     name_of(x.dtype()), edges.shape().str(), name_of(edges.dtype())));
+    const NoGrad no_grad;
+    const Histogram made = counted(reshape(x.detach(), {x.numel()}), edges.detach(), options);
+    call.results({made.counts, made.edges});
+    return made;
+}
+
+}  // namespace declivity

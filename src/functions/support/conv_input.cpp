@@ -1,0 +1,159 @@
+#include "conv_input.hpp"
+
+#include <algorithm>
+#include <string>
+#include <utility>
+
+#include <declivity/functions/functions.hpp>
+#include <declivity/ops/view.hpp>
+#include <declivity/runtime/error.hpp>
+#include <fmt/format.h>
+
+#include "ops/conv/conv_shape.hpp"
+#include "ops/support/int32_range.hpp"
+
+namespace declivity {
+namespace {
+
+/// Expands one number to one per axis.
+Dims each(const Dims& numbers, int axes) {
+    return numbers.rank() == 1 && axes > 1 ? Dims::filled(axes, numbers[0]) : numbers;
+}
+
+}  // namespace
+
+ConvPadding::ConvPadding(const char* word) : ConvPadding(Dims{0}) {
+    const std::string_view given = word;
+    if (given != "same" && given != "valid")
+        throw ValueError(fmt::format("ConvPadding: expected numbers, \"same\" or \"valid\", got \"{}\"", given));
+    same_ = given == "same";
+}
+
+ConvPadding ConvPadding::sides(const Dims& begins, const Dims& ends) { return {begins, ends}; }
+
+ConvPadding::Sides ConvPadding::of(std::string_view function, const Dims& kernel_size, const Dims& dilation,
+                                   const Dims& stride) const {
+    const int axes = kernel_size.rank();
+    ops::require_int32_range(function, "the stride", stride);
+    ops::require_int32_range(function, "the dilation", dilation);
+    ops::require_int32_range(function, "the padding", sides_.begins);
+    ops::require_int32_range(function, "the padding", sides_.ends);
+    if (same_) {
+        if (std::ranges::any_of(stride, [](std::int64_t number) { return number != 1; }))
+            throw ValueError(
+                fmt::format("{}: expected a stride of 1 with the padding \"same\", got {}", function, stride.str()));
+        Sides sides{Dims::filled(axes, 0), Dims::filled(axes, 0)};
+        for (int axis = 0; axis < axes; ++axis) {
+            const std::int64_t total = std::max<std::int64_t>(0, dilation[axis] * (kernel_size[axis] - 1));
+            sides.begins[axis] = total / 2;
+            sides.ends[axis] = total - total / 2;
+        }
+        return sides;
+    }
+    const Sides sides{each(sides_.begins, axes), each(sides_.ends, axes)};
+    if (sides.begins.rank() != axes || sides.ends.rank() != axes)
+        throw ValueError(fmt::format("{}: expected one padding for all axes or for each of {}, got {}", function, axes,
+                                     sides_.begins == sides_.ends
+                                         ? sides_.begins.str()
+                                         : fmt::format("{} and {}", sides_.begins.str(), sides_.ends.str())));
+    const auto negative = [](const Dims& numbers) {
+        return std::ranges::any_of(numbers, [](std::int64_t number) { return number < 0; });
+    };
+    if (!(sides.begins == sides.ends) && (negative(sides.begins) || negative(sides.ends)))
+        throw ValueError(fmt::format("{}: expected a padding of at least 0, got {} and {}", function,
+                                     sides.begins.str(), sides.ends.str()));
+    return sides;
+}
+
+Dims ConvPadding::numbers(int axes) const {
+    Dims all = each(sides_.begins, axes);
+    if (sides_.begins == sides_.ends) return all;
+    for (const std::int64_t end : each(sides_.ends, axes))
+        if (all.rank() < Dims::kMaxRank) all.push_back(end);
+    return all;
+}
+
+namespace detail {
+
+Tensor as_batch(const Tensor& x, int axes) { return is_single(x, axes) ? unsqueeze(x, 0) : x; }
+
+Tensor as_given(const Tensor& y, bool single) { return single ? squeeze(y, {0}) : y; }
+
+ConvInput::ConvInput(std::string_view name, const Tensor& given, const Tensor& weight, const ConvPadding& around,
+                     const Dims& dilation, const Dims& stride)
+    : x(given), padding(Dims::filled(stride.rank(), 0)), single(false) {
+    const int axes = stride.rank();
+    if (weight.rank() != axes + 2 || given.rank() < axes + 1 || given.rank() > axes + 2) return;
+    Dims kernel_size;
+    for (int axis = 0; axis < axes; ++axis) kernel_size.push_back(weight.shape()[2 + axis]);
+    const auto [begins, ends] = around.of(name, kernel_size, dilation, stride);
+    single = is_single(given, axes);
+    x = as_batch(given, axes);
+    if (begins == ends) {
+        padding = begins;
+        return;
+    }
+    Dims before{0, 0}, after{0, 0};
+    for (const std::int64_t one : begins) before.push_back(one);
+    for (const std::int64_t one : ends) after.push_back(one);
+    x = pad(x, before, after);
+}
+
+void require_conv_operands(std::string_view name, const Tensor& x, const Tensor& weight, const Tensor& bias,
+                           std::int64_t channels) {
+    if (!is_integer(x.dtype())) ops::require_real(name, "x", x.dtype());
+    ops::require_alike(name, "x", x.dtype(), x.device(), "weight", weight.dtype(), weight.device());
+    if (!bias.defined()) return;
+    ops::require_shape(name, "bias", bias.shape(), {channels});
+    ops::require_alike(name, "x", x.dtype(), x.device(), "bias", bias.dtype(), bias.device());
+}
+
+Shape transposed_shape(std::string_view name, const Tensor& x, const Tensor& weight, const Tensor& bias,
+                       const TransposedConv& conv) {
+    constexpr const char* kInputAxes[] = {"N, C, L", "N, C, H, W", "N, C, D, H, W"};
+    constexpr const char* kWeightAxes[] = {"C, O / groups, R", "C, O / groups, R, S", "C, O / groups, Q, R, S"};
+    const int axes = conv.stride.rank();
+    for (const auto& [what, numbers] : {std::pair{"the stride", conv.stride},
+                                        {"the padding", conv.padding},
+                                        {"the output padding", conv.output_padding},
+                                        {"the dilation", conv.dilation}})
+        ops::require_int32_range(name, what, numbers);
+    ops::require_rank(name, "x", x.shape(), axes + 2, kInputAxes[axes - 1]);
+    ops::require_rank(name, "weight", weight.shape(), axes + 2, kWeightAxes[axes - 1]);
+    if (x.size(1) != weight.size(0))
+        throw ShapeError(fmt::format("{}: expected a weight of {} input channels for x {}, got {}", name, x.size(1),
+                                     x.shape().str(), weight.shape().str()));
+    if (conv.groups < 1 || x.size(1) % conv.groups != 0)
+        throw ValueError(fmt::format("{}: expected groups that divide the channels of x, got {} groups for x {}", name,
+                                     conv.groups, x.shape().str()));
+    Shape out{x.size(0), weight.size(1) * conv.groups};
+    for (int i = 0; i < axes; ++i) {
+        const std::int64_t further = conv.output_padding[i];
+        if (further < 0 || (further >= conv.stride[i] && further >= conv.dilation[i]))
+            throw ValueError(fmt::format(
+                "{}: expected an output padding of at least 0 that is less than the stride or the dilation, got {} for "
+                "stride {} and dilation {}",
+                name, further, conv.stride[i], conv.dilation[i]));
+        out.push_back((x.size(2 + i) - 1) * conv.stride[i] - 2 * conv.padding[i] +
+                      conv.dilation[i] * (weight.size(2 + i) - 1) + further + 1);
+        if (out[2 + i] < 1)
+            throw ShapeError(
+                fmt::format("{}: expected a result with at least one element along each axis, got x {} and weight {} "
+                            "with padding {}",
+                            name, x.shape().str(), weight.shape().str(), conv.padding.str()));
+    }
+    (void)ops::conv_shape(name, out, weight.shape(),
+                          {conv.stride.span(), conv.padding.span(), conv.dilation.span(), conv.groups});
+    require_conv_operands(name, x, weight, bias, out[1]);
+    return out;
+}
+
+Tensor with_bias(Tensor y, const Tensor& bias) {
+    if (!bias.defined()) return y;
+    Shape shape = Dims::filled(y.rank(), 1);
+    shape[1] = bias.size(0);
+    return std::move(y) + reshape(bias, shape);
+}
+
+}  // namespace detail
+}  // namespace declivity

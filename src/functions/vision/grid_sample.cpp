@@ -1,0 +1,187 @@
+#include <algorithm>
+#include <array>
+#include <string>
+#include <vector>
+
+#include <declivity/autograd/autograd.hpp>
+#include <declivity/functions/functions.hpp>
+#include <declivity/functions/resize.hpp>
+#include <declivity/runtime/error.hpp>
+#include <declivity/tensor/creation.hpp>
+#include <declivity/tensor/function_call.hpp>
+#include <fmt/format.h>
+
+#include "autograd/decomposition.hpp"
+#include "sampling.hpp"
+
+namespace declivity {
+namespace {
+
+using detail::AxisSamples;
+
+enum class Mode : std::uint8_t { bilinear, nearest, bicubic };
+enum class Padding : std::uint8_t { zeros, border, reflection };
+
+template <class Word, std::size_t N>
+Word word_of(const char* what, const std::array<const char*, N>& names, const std::string& name) {
+    const auto* found = std::ranges::find(names, name);
+    if (found == names.end())
+        throw ValueError(
+            fmt::format("grid_sample: expected {} {}, {} or {}, got {}", what, names[0], names[1], names[2], name));
+    return static_cast<Word>(found - names.begin());
+}
+
+/// Clamped to [0, last]; no gradient at and beyond the ends, like PyTorch.
+Tensor at_border(const Tensor& at, double last) { return where(at <= 0, 0.0, where(at >= last, last, at)); }
+
+/// Reflected at the ends: at the centres of the first and last pixel if corners are aligned, otherwise at their outer
+/// edges.
+Tensor reflected(const Tensor& at, double last, bool align_corners) {
+    const double low = align_corners ? 0 : -0.5, span = align_corners ? last : last + 1;
+    if (span == 0) return at * 0;
+    const Tensor far = where(at < low, low - at, at - low);
+    const Tensor times = floor(far.detach() * (1 / span)), rest = far - times * span;
+    const Tensor odd = times - 2 * floor(times * 0.5);
+    return where(odd == 0, rest + low, span + low - rest);
+}
+
+/// One axis of the image.
+struct Axis {
+    std::int64_t size;
+    Padding padding;
+    bool align_corners;
+
+    [[nodiscard]] double last() const { return static_cast<double>(size - 1); }
+    [[nodiscard]] Tensor padded(const Tensor& at) const {
+        if (padding == Padding::border) return at_border(at, last());
+        if (padding == Padding::reflection) return at_border(reflected(at, last(), align_corners), last());
+        return at;
+    }
+    /// Valid samples: those in [0, size).
+    [[nodiscard]] AxisSamples within(const Tensor& places, Tensor weights) const {
+        return {.places = clamp(places, 0, last()),
+                .counts = (places >= 0) & (places <= last()),
+                .weights = std::move(weights)};
+    }
+    /// @param g coordinates in [-1, 1] @return samples along one more axis
+    [[nodiscard]] AxisSamples samples(const Tensor& g, Mode mode) const {
+        const auto n = static_cast<double>(size);
+        const Tensor raw = align_corners ? (g + 1) * ((n - 1) / 2) : ((g + 1) * n - 1) * 0.5;
+        if (mode == Mode::bilinear) return detail::linear_samples(padded(raw), size);
+        if (mode == Mode::nearest) return within(unsqueeze(round(padded(raw).detach()), -1), {});
+        const Tensor low = floor(raw.detach()), t = raw - low;
+        // Keys' cubic filter with a = -0.75.
+        constexpr double a = -0.75;
+        const auto near = [](const Tensor& d) { return ((a + 2) * d - (a + 3)) * d * d + 1; };
+        const auto far = [](const Tensor& d) { return ((a * d - 5 * a) * d + 8 * a) * d - 4 * a; };
+        return within(padded(stack({low - 1, low, low + 1, low + 2}, -1)),
+                      stack({far(t + 1), near(t), near(1 - t), far(2 - t)}, -1));
+    }
+};
+
+Tensor sampled(const Tensor& x, const Tensor& grid, Mode mode, Padding padding, bool align_corners) {
+    const int axes = x.rank() - 2;
+    const std::int64_t images = x.size(0), places = grid.numel() / std::max<std::int64_t>(1, images * axes);
+    const Tensor at = reshape(grid, {images, places, axes});
+    std::vector<AxisSamples> samples;
+    std::vector<std::int64_t> sizes;
+    std::int64_t each = 1;
+    for (int i = 0; i < axes; ++i) {
+        const std::int64_t size = x.size(2 + i);
+        // The grid starts with the innermost axis. Samples of axis i are along axis 2 + i.
+        AxisSamples one = Axis{size, padding, align_corners}.samples(select(at, 2, axes - 1 - i), mode);
+        const std::int64_t k = one.places.size(-1);
+        Shape shape{images, places};
+        for (int j = 0; j < axes; ++j) shape.push_back(j == i ? k : 1);
+        for (Tensor* part : {&one.places, &one.counts, &one.weights})
+            if (part->defined()) *part = reshape(*part, shape);
+        samples.push_back(std::move(one));
+        sizes.push_back(size);
+        each *= k;
+    }
+    Shape first{images, 1};
+    for (int i = 0; i < axes; ++i) first.push_back(1);
+    const detail::PixelSamples pixels(samples, sizes, reshape(arange(0, images, 1, {DType::i64, x.device()}), first));
+    const Shape flat{images * places, each};
+    const Tensor rows =
+        detail::gather_weighted_sum("grid_sample", detail::pixel_rows(x), reshape(pixels.numbers, flat),
+                                    pixels.weights.defined() ? reshape(pixels.weights, flat) : Tensor());
+    Shape shape{images, x.size(1)};
+    for (int i = 0; i < axes; ++i) shape.push_back(grid.size(1 + i));
+    Tensor y = reshape(transpose(reshape(rows, {images, places, x.size(1)}), 1, 2), shape);
+    // Gradient of zeros for the grid if pixels are selected rather than interpolated.
+    if (mode == Mode::nearest && any_requires_grad({grid}))
+        y = y + reshape(sum(at * 0, {2}), [&] {
+                Shape one = shape;
+                one[1] = 1;
+                return one;
+            }());
+    return y;
+}
+
+}  // namespace
+
+Tensor grid_sample(const Tensor& x, const Tensor& grid, const GridSampleOptions& options) {
+    const FunctionCall call(
+        "grid_sample", {{"x", x}, {"grid", grid}},
+        {{"mode", options.mode}, {"padding_mode", options.padding_mode}, {"align_corners", options.align_corners}});
+    call.require_defined({"x", "grid"});
+    const auto mode = word_of<Mode>("a mode of", std::array{"bilinear", "nearest", "bicubic"}, options.mode);
+    const auto padding =
+        word_of<Padding>("a padding mode of", std::array{"zeros", "border", "reflection"}, options.padding_mode);
+    ops::require_real("grid_sample", "x", x.dtype());
+    ops::require_alike("grid_sample", "x", x.dtype(), x.device(), "grid", grid.dtype(), grid.device());
+    const int axes = x.rank() - 2;
+    if ((axes != 2 && axes != 3) || grid.rank() != x.rank() || grid.size(0) != x.size(0) || grid.size(-1) != axes)
+        throw ShapeError(
+            fmt::format("grid_sample: expected x of shape (N, C, H, W) and grid of shape (N, P, Q, 2), or x of shape "
+                        "(N, C, D, H, W) and "
+                        "grid (N, O, P, Q, 3), got {} and {}",
+                        x.shape().str(), grid.shape().str()));
+    for (int i = 0; i < axes; ++i)
+        if (x.size(2 + i) < 1)
+            throw ShapeError(fmt::format("grid_sample: expected non-empty images, got {}", x.shape().str()));
+    return call.result(detail::decomposed_in_f32(
+        [&](const auto& in) { return std::vector{sampled(in[0], in[1], mode, padding, options.align_corners)}; },
+        {x, grid})[0]);
+}
+
+Tensor affine_grid(const Tensor& theta, const Shape& size, bool align_corners) {
+    const FunctionCall call("affine_grid", {{"theta", theta}}, {{"size", size}, {"align_corners", align_corners}});
+    call.require_defined({"theta"});
+    ops::require_real("affine_grid", "theta", theta.dtype());
+    const int axes = size.rank() - 2;
+    if (axes != 2 && axes != 3)
+        throw ShapeError(
+            fmt::format("affine_grid: expected a size of shape (N, C, H, W) or (N, C, D, H, W), got {}", size.str()));
+    for (const std::int64_t one : size)
+        if (one < 1) throw ShapeError(fmt::format("affine_grid: expected sizes of at least 1, got {}", size.str()));
+    ops::require_shape("affine_grid", "theta", theta.shape(), {size[0], axes, axes + 1});
+    const auto made = [&](const std::vector<Tensor>& in) {
+        // (x, y, z, 1) of each output position, innermost axis first.
+        Shape shape;
+        for (int i = 0; i < axes; ++i) shape.push_back(size[2 + i]);
+        std::vector<Tensor> parts;
+        for (int i = axes - 1; i >= 0; --i) {
+            const std::int64_t n = size[2 + i];
+            const TensorOptions options{in[0].dtype(), in[0].device()};
+            const Tensor k = arange(0, n, 1, options);
+            const auto count = static_cast<double>(n);
+            const Tensor line = n == 1          ? zeros({1}, options)
+                                : align_corners ? k * (2 / (count - 1)) - 1
+                                                : (2 * k + (1 - count)) * (1 / count);
+            Shape one = Shape::filled(axes, 1);
+            one[i] = n;
+            parts.push_back(expand(reshape(line, one), shape));
+        }
+        parts.push_back(ones(shape, {in[0].dtype(), in[0].device()}));
+        const Tensor base = reshape(stack(parts, -1), {1, shape.numel(), axes + 1});
+        Shape out{size[0]};
+        for (const std::int64_t n : shape) out.push_back(n);
+        out.push_back(axes);
+        return std::vector{reshape(matmul(base, transpose(in[0], 1, 2)), out)};
+    };
+    return call.result(detail::decomposed_in_f32(made, {theta})[0]);
+}
+
+}  // namespace declivity

@@ -1,0 +1,281 @@
+// no-oclgrind: it is about when hooks are called; its kernels are those of other tests
+// Hooks of leaves are called after the last use of the leaf in backward; what they may do.
+#include <array>
+#include <functional>
+#include <stdexcept>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include <declivity/autograd/autograd.hpp>
+#include <declivity/autograd/checkpoint.hpp>
+#include <declivity/functions/functions.hpp>
+#include <declivity/optim/sgd.hpp>
+#include <declivity/runtime/error.hpp>
+#include <declivity/tensor/creation.hpp>
+#include <doctest/doctest.h>
+#include <tests/support/launches.hpp>
+#include <tests/support/values.hpp>
+
+using namespace declivity;
+using namespace declivity::test;
+
+namespace {
+
+using Values = std::vector<double>;
+
+Tensor leaf(std::uint64_t seed, const Shape& shape = {5}) { return random_tensor(shape, seed).set_requires_grad(); }
+
+/// Names of the calls, in order.
+struct Log {
+    std::vector<std::string> names;
+
+    /// A result whose gradient is logged.
+    Tensor passing(const char* name, Tensor result) {
+        result.register_hook([this, name](const Tensor&) {
+            names.emplace_back(name);
+            return Tensor();
+        });
+        return result;
+    }
+    int whole(const char* name, Tensor leaf) {
+        return leaf.register_post_accumulate_grad_hook([this, name](Tensor&) { names.emplace_back(name); });
+    }
+    std::string take() {
+        std::string all;
+        for (const std::string& one : std::exchange(names, {})) all += (all.empty() ? "" : ", ") + one;
+        return all;
+    }
+};
+
+}  // namespace
+
+TEST_CASE("leaf hooks: called after the last use, before older nodes") {
+    Log log;
+    const Tensor a = leaf(1), b = leaf(2), c = leaf(3), both = leaf(4);
+    for (const auto& [name, which] : {std::pair{"a", a}, {"b", b}, {"c", c}, {"both", both}}) log.whole(name, which);
+    const auto loss = [&] {
+        const Tensor one = log.passing("one", a * both);
+        const Tensor two = log.passing("two", tanh(one * b));
+        return sum(two * c * both);
+    };
+    loss().backward();
+    CHECK(log.take() == "c, two, b, one, a, both");
+    // In the order of the inputs if one function is the last to use both.
+    sum(both * a).backward();
+    CHECK(log.take() == "both, a");
+    sum(a * both).backward();
+    CHECK(log.take() == "a, both");
+    // A hook for the gradient itself is also called then, before accumulation.
+    Tensor(c).register_hook([&](const Tensor& g) {
+        log.names.emplace_back("gradient of c");
+        return g * 2.0;
+    });
+    const Values before = values(c.grad());
+    loss().backward();
+    CHECK(log.take() == "gradient of c, c, two, b, one, a, both");
+    Values wanted = before;
+    for (double& value : wanted) value *= 3;
+    CHECK(difference(c.grad(), wanted, {1e-6, 1e-6}) == "");
+    // The scalar may be the leaf.
+    const Tensor scalar = leaf(5, {});
+    log.whole("scalar", scalar);
+    scalar.backward();
+    CHECK(log.take() == "scalar");
+}
+
+TEST_CASE("leaf hooks: functions without a gradient delay nothing") {
+    Log log;
+    const Tensor w = leaf(1), v = leaf(2);
+    log.whole("w", w);
+    log.whole("v", v);
+    const CustomFunction stops{
+        .name = "stops",
+        .forward = [](const std::vector<Tensor>& in) { return std::vector{in[0] + in[1]}; },
+        .backward =
+            [](const std::vector<Tensor>&, const std::vector<Tensor>&, const std::vector<Tensor>& g) {
+                return std::vector{g[0], Tensor()};
+            }};
+    const Tensor oldest = log.passing("oldest", v * 2.0);
+    const Tensor unseen = tanh(w * 3.0);  // is never visited
+    const Tensor youngest = stops({oldest, unseen})[0];
+    sum(youngest * w).backward();
+    CHECK(log.take() == "w, oldest, v");
+    CHECK(difference(w.grad(), values(youngest), {1e-6, 1e-6}) == "");
+    // Without a gradient no hook is called.
+    sum(stops({v * 1.0, w * 1.0})[0]).backward();
+    CHECK(log.take() == "v");
+}
+
+TEST_CASE("leaf hooks: see the accumulated grad; not called by grad(); called again with retain_graph") {
+    Tensor w = leaf(1);
+    std::vector<Values> seen;
+    const int number = w.register_post_accumulate_grad_hook([&](Tensor& which) {
+        CHECK(which.state() == w.state());
+        CHECK_FALSE(grad_enabled());
+        seen.push_back(values(which.grad()));
+    });
+    const Tensor loss = sum(w * 2.0);
+    (void)grad({loss}, {w}, {.retain_graph = true});
+    CHECK(seen.empty());
+    loss.backward({}, true);
+    const Tensor kept = w.grad();
+    loss.backward();
+    CHECK(seen == std::vector<Values>{Values(5, 2), Values(5, 4)});
+    CHECK(values(kept) == Values(5, 4));  // added in place
+    w.remove_hook(number);
+    w.zero_grad();
+    sum(w).backward();
+    CHECK(seen.size() == 2);
+    // A hook may remove itself, and reset the grad.
+    int own = 0, calls = 0;
+    own = w.register_post_accumulate_grad_hook([&](Tensor& which) {
+        ++calls;
+        which.zero_grad();
+        which.remove_hook(own);
+    });
+    sum(w).backward();
+    CHECK_FALSE(w.grad().defined());
+    sum(w).backward();
+    CHECK(calls == 1);
+    CHECK(values(w.grad()) == Values(5, 1));
+    // A hook added by an earlier hook of the same backward is called.
+    Tensor v = leaf(2);
+    v.register_post_accumulate_grad_hook(
+        [&](Tensor&) { w.register_post_accumulate_grad_hook([&](Tensor&) { ++calls; }); });
+    sum(w * 2.0 + v).backward();
+    CHECK(calls == 2);
+}
+
+TEST_CASE("leaf hooks: an optimizer step in hooks matches one after backward") {
+    const auto run = [](bool in_hooks) {
+        std::vector<Tensor> parameters{leaf(1), leaf(2), leaf(3)};
+        std::vector<Values> out;
+        if (in_hooks)
+            for (Tensor& parameter : parameters)
+                parameter.register_post_accumulate_grad_hook([](Tensor& which) {
+                    which.add_(which.grad() * -0.1);
+                    which.zero_grad();
+                });
+        for (int step = 0; step < 3; ++step) {
+            Tensor h = random_tensor({5}, 9);
+            for (const Tensor& tensor : parameters) h = tanh(h * tensor) + tensor * 0.5;
+            sum(square(h)).backward();
+            const NoGrad no_grad;
+            for (Tensor& tensor : parameters) {
+                CHECK(tensor.grad().defined() != in_hooks);
+                if (in_hooks) continue;
+                tensor.add_(tensor.grad() * -0.1);
+                tensor.zero_grad();
+            }
+        }
+        for (const Tensor& tensor : parameters) out.push_back(values(tensor));
+        return out;
+    };
+    const auto wanted = run(false), got = run(true);
+    for (std::size_t i = 0; i < wanted.size(); ++i) CHECK(difference(got[i], wanted[i], {1e-6, 1e-6}) == "");
+}
+
+TEST_CASE("leaf hooks: an exception ends backward, and earlier gradients remain") {
+    const Tensor a = leaf(1), b = leaf(2);
+    Tensor(b).register_post_accumulate_grad_hook([](Tensor&) { throw std::runtime_error("no more"); });
+    const auto loss = [&] { return sum(tanh(a * 2.0) * b); };
+    CHECK_THROWS_WITH_AS(loss().backward(), "no more", std::runtime_error);
+    CHECK(b.grad().defined());
+    CHECK_FALSE(a.grad().defined());
+    CHECK(grad_enabled());
+    CHECK_THROWS_WITH_AS(loss().backward(), "no more", std::runtime_error);  // and nothing is broken
+}
+
+TEST_CASE("leaf hooks: within a checkpoint, before it, after it") {
+    Log log;
+    const Tensor x = leaf(1), first = leaf(2), second = leaf(3), around = leaf(4);
+    for (const auto& [name, which] : {std::pair{"x", x}, {"first", first}, {"second", second}, {"around", around}})
+        log.whole(name, which);
+    const auto inner = [&](const Tensor& in) { return tanh(in * first) * around; };
+    for (const int nested : {0, 1}) {
+        CAPTURE(nested);
+        const auto block = [&](const Tensor& in) {
+            const Tensor h = nested == 1 ? checkpoint(inner, in) : inner(in);
+            return tanh(h * second) * around;
+        };
+        std::vector<Values> wanted;
+        for (const int checkpointed : {0, 1}) {
+            const Tensor in = log.passing("in", x * around);
+            sum((checkpointed == 1 ? checkpoint(block, in) : block(in)) * 3.0).backward();
+            CHECK(log.take() == "second, first, in, x, around");
+            for (const Tensor& tensor : {x, first, second, around}) {
+                if (checkpointed == 0) wanted.push_back(values(tensor.grad()));
+                else {
+                    CHECK(difference(tensor.grad(), wanted.front(), {0, 0}) == "");
+                    wanted.erase(wanted.begin());
+                }
+                Tensor(tensor).zero_grad();
+            }
+        }
+        // A leaf used only in the checkpoint is complete before nodes before the checkpoint are visited, and only after
+        // the whole recomputed graph.
+        const Tensor in = log.passing("in", x * 2.0);
+        sum(checkpoint([&](const Tensor& t) { return inner(inner(t)); }, in)).backward();
+        CHECK(log.take() == "around, first, in, x");
+        for (const Tensor& tensor : {x, first, around}) Tensor(tensor).zero_grad();
+    }
+    // The last leaf used by the recomputed graph is complete before its older nodes.
+    const Tensor last = leaf(5), old = log.passing("old", x * 2.0);
+    log.whole("last", last);
+    sum(checkpoint([&](const Tensor& t) { return log.passing("within", tanh(t * first)) * last; }, old)).backward();
+    CHECK(log.take() == "last, within, first, old, x");
+    // Two checkpoints that share a leaf.
+    const Tensor in = log.passing("in", x * 2.0);
+    const Tensor middle = log.passing("middle", checkpoint(inner, in));
+    sum(checkpoint(inner, middle) * second).backward();
+    CHECK(log.take() == "second, middle, around, first, in, x");
+}
+
+TEST_CASE("leaf hooks: do not launch deferred batched gradient sums") {
+    const Tensor x = random_tensor({4, 8, 20, 20}, 1);
+    const std::vector<Tensor> filters{leaf(2, {8, 8, 3, 3}), leaf(3, {8, 8, 3, 3}), leaf(4, {8, 8, 3, 3})};
+    const auto step = [&] {
+        Tensor h = x;
+        for (const Tensor& filter : filters) h = relu(conv2d(h, filter, {}, {.padding = 1}));
+        sum(h).backward();
+        for (const Tensor& filter : filters) need(filter.grad());
+        for (const Tensor& filter : filters) Tensor(filter).zero_grad();
+    };
+    step();
+    const int without = launches(step);
+    int calls = 0;
+    std::vector<int> numbers;
+    for (const Tensor& filter : filters)
+        numbers.push_back(Tensor(filter).register_post_accumulate_grad_hook([&](Tensor& which) {
+            ++calls;
+            CHECK(which.grad().defined());
+        }));
+    CHECK(launches(step) == without);
+    CHECK(calls == 3);
+    // A hook that reads elements gets them.
+    for (std::size_t i = 0; i < 3; ++i) Tensor(filters[i]).remove_hook(numbers[i]);
+    const Tensor like = filters[2].detach().clone().set_requires_grad();
+    Values seen;
+    Tensor(filters[2]).register_post_accumulate_grad_hook([&](Tensor& which) { seen = values(which.grad()); });
+    const auto last = [&](const Tensor& filter) { return sum(relu(conv2d(x, filter, {}, {.padding = 1}))); };
+    last(filters[2]).backward();
+    last(like).backward();
+    CHECK(seen == values(like.grad()));
+}
+
+TEST_CASE("leaf hooks: valid tensors") {
+    Tensor w = leaf(1);
+    const auto nothing = [](Tensor&) {};
+    CHECK_THROWS_WITH_AS(
+        (w * 2.0).register_post_accumulate_grad_hook(nothing),
+        "register_post_accumulate_grad_hook: expected a leaf, got the result of mul_scalar, which has no "
+        "grad",
+        ValueError);
+    CHECK_THROWS_WITH_AS(zeros({2}).register_post_accumulate_grad_hook(nothing),
+                         "register_post_accumulate_grad_hook: expected a tensor that requires a gradient, got one that "
+                         "does not",
+                         ValueError);
+    CHECK_THROWS_WITH_AS(w.register_post_accumulate_grad_hook({}),
+                         "register_post_accumulate_grad_hook: expected a function, got an empty one", ValueError);
+}

@@ -1,0 +1,30 @@
+// The catalogue of functions.hpp as cases: how each is called, its inputs, and its reference in plain C++ double. A
+// test fails if a function is missing here. The cases are in the other files of this folder, which are compiled once
+// for all tests that use them.
+#pragma once
+
+#include <cstddef>
+#include <vector>
+
+#include <tests/functions/catalogue/case.hpp>
+
+namespace declivity::test::catalogue {
+
+std::vector<Case> cases();
+
+/// If tests run in turns (./bootstrap test, DECLIVITY_TURN), returns whether a long test leaves this case to another
+/// turn. The cases alternate by pairs of turns, and under Oclgrind, where a file has one turn of eight, by the quarters
+/// of 32 turns.
+bool of_another_turn(std::size_t at);
+
+/// The same values, rounded to f32, so that both types compute with the same.
+Columns inputs_of(const Case& one);
+
+enum class Layout : bool { dense, strided };
+
+/// Axes in reverse order in memory, every second element of the innermost.
+Tensor strided(const Tensor& x);
+
+Tensors tensors_of(const Case& one, const Columns& columns, DType dtype, Layout layout);
+
+}  // namespace declivity::test::catalogue

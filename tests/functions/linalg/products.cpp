@@ -1,0 +1,162 @@
+// Products: integers, einsum, unread inputs, errors.
+#include <cmath>
+#include <functional>
+#include <string>
+#include <vector>
+
+#include <declivity/functions/functions.hpp>
+#include <declivity/functions/linalg.hpp>
+#include <declivity/functions/products.hpp>
+#include <declivity/runtime/error.hpp>
+#include <declivity/tensor/creation.hpp>
+#include <doctest/doctest.h>
+#include <tests/support/devices.hpp>
+#include <tests/support/values.hpp>
+
+#include "ops/support/work_split.hpp"
+
+using namespace declivity;
+using namespace declivity::test;
+
+namespace {
+
+using Values = std::vector<double>;
+
+}  // namespace
+
+TEST_CASE("products: integers wrap modulo 2^bits") {
+    for (const KernelStyle style : kernel_styles()) {
+        const ops::KernelStyleScope scope(style);
+        for (const DType dtype : {DType::i64, DType::i32, DType::i16, DType::i8, DType::u8})
+            for (const std::int64_t n : {1, 7, 16, 35}) {
+                CAPTURE(name_of(dtype));
+                CAPTURE(n);
+                const Tensor a = (random_tensor({2, 3, 5}, 1) * 9.0).to(DType::i32).to(dtype);
+                const Tensor b = transpose((random_tensor({2, n, 5}, 2) * 9.0).to(DType::i32).to(dtype));
+                const Values as = values(a), bs = values(b);
+                Values wanted;
+                for (std::size_t at = 0; at < 2; ++at)
+                    for (std::size_t i = 0; i < 3; ++i)
+                        for (std::size_t j = 0; j < static_cast<std::size_t>(n); ++j) {
+                            std::int64_t sum = 0;
+                            for (std::size_t k = 0; k < 5; ++k)
+                                sum += static_cast<std::int64_t>(as[(at * 3 + i) * 5 + k]) *
+                                       static_cast<std::int64_t>(bs[(at * 5 + k) * static_cast<std::size_t>(n) + j]);
+                            wanted.push_back(dtype == DType::i8   ? static_cast<double>(static_cast<std::int8_t>(sum))
+                                             : dtype == DType::u8 ? static_cast<double>(static_cast<std::uint8_t>(sum))
+                                                                  : static_cast<double>(sum));
+                        }
+                const Tensor got = matmul(a, b);
+                CHECK(got.dtype() == dtype);
+                CHECK(values(got) == wanted);
+                CHECK(values(bmm(a, b)) == wanted);
+            }
+        CHECK(values(matmul(zeros({2, 0}, {DType::i32}), zeros({0, 2}, {DType::i32}))) == Values{0, 0, 0, 0});
+        CHECK(values(linalg::matrix_power(tensor({1, 1, 1, 0}, {2, 2}, DType::i64), 10)) == Values{89, 55, 55, 34});
+    }
+}
+
+TEST_CASE("products: einsum with many equations") {
+    const Tensor a = random_tensor({2, 3}, 1), b = random_tensor({3, 4}, 2), c = random_tensor({4, 2}, 3);
+    const Tolerance near = tolerance(DType::f32, 30);
+    CHECK(difference(einsum("ij,jk", {a, b}), values(matmul(a, b)), near) == "");
+    CHECK(difference(einsum("ij,jk->ki", {a, b}), values(transpose(matmul(a, b))), near) == "");
+    CHECK(difference(einsum("ij,jk,ki->", {a, b, c}), values(trace(matmul(matmul(a, b), c))), near) == "");
+    CHECK(difference(einsum("ba", {a}), values(transpose(a)), {}) == "");
+    CHECK(difference(einsum("aB", {a}), values(transpose(a)), {}) == "");  // B comes before a
+    CHECK(difference(einsum("ij->", {a}), values(sum(a)), near) == "");
+    CHECK(difference(einsum("i...->...", {a}), values(sum(a, {0})), near) == "");
+    CHECK(difference(einsum("...,...", {a, slice(a, 0, 0, 1)}), values(a * slice(a, 0, 0, 1)), near) == "");
+    CHECK(difference(einsum("ij,ij->i", {a, slice(a, 1, 0, 1)}), values(sum(a, {1}) * select(a, 1, 0)), near) == "");
+    const Tensor square = random_tensor({3, 3}, 4);
+    CHECK(difference(einsum("ii->i", {square}), values(diagonal(square)), {}) == "");
+    CHECK(difference(einsum("ii", {square}), values(trace(square)), near) == "");
+    CHECK_THROWS_WITH_AS(einsum("ij,jk", {a}), "einsum: expected 2 operands, got 1 in \"ij,jk\"", ValueError);
+    CHECK_THROWS_WITH_AS(einsum("ij,jk", {a, a}), "einsum: expected one size for 'j', got 3 and 2 in \"ij,jk\"",
+                         ShapeError);
+    CHECK_THROWS_AS(einsum("i", {a}), ShapeError);
+    CHECK_THROWS_WITH_AS(einsum("ij->ijj", {a}), "einsum: has 'j' twice in the result in \"ij->ijj\"", ValueError);
+    CHECK_THROWS_WITH_AS(einsum("...->......", {a}), "einsum: expected \"...\" once per operand in \"...->......\"",
+                         ValueError);
+    CHECK_THROWS_AS(einsum("ij->ik", {a}), ValueError);
+    CHECK_THROWS_AS(einsum("i.j", {a}), ValueError);
+    CHECK_THROWS_AS(einsum("i1", {a}), ValueError);
+    CHECK_THROWS_AS(einsum("ij->...", {a}), ValueError);
+    CHECK_THROWS_AS(einsum("ii", {a}), ShapeError);
+    CHECK_THROWS_AS(einsum("", {}), ValueError);
+}
+
+TEST_CASE("products: beta of 0 does not read the input; the cheapest order of a chain") {
+    const double nan = std::nan("");
+    const Tensor a = random_tensor({2, 3, 4}, 1), b = random_tensor({2, 4, 5}, 2);
+    const Tensor broken = full({5}, nan);
+    for (const Tensor& tensor : {baddbmm(broken, a, b, {.beta = 0}), addbmm(broken, a, b, {.beta = 0}),
+                                 addmm(broken, select(a, 0, 0), select(b, 0, 0), {.beta = 0})})
+        for (const double x : values(tensor)) CHECK(std::isfinite(x));
+    CHECK(std::isnan(values(baddbmm(broken, a, b))[0]));
+    CHECK_THROWS_AS(
+        addmm(zeros({2}, {DType::i32}), zeros({2, 2}, {DType::i32}), zeros({2, 2}, {DType::i32}), {.alpha = 0.5}),
+        TypeError);
+    CHECK(chain_matmul({ones({3}), ones({3, 4}), ones({4})}).item<float>() == 12);
+    CHECK(chain_matmul({ones({3, 2})}).shape() == Shape{3, 2});
+    CHECK(values(vander(tensor({2, 3}, {2}), 3, true)) == Values{1, 2, 4, 1, 3, 9});
+    CHECK(vander(tensor({2, 3}, {2}), 0).shape() == Shape{2, 0});
+}
+
+TEST_CASE("products: errors name the called function") {
+    struct Mistake {
+        std::string name;
+        std::function<void()> call;
+    };
+    const Tensor flat = zeros({2, 3}), square = zeros({3, 3}), row = zeros({3}), three = zeros({2, 3, 3});
+    const std::vector<Mistake> mistakes{
+        {"mm", [&] { (void)mm(flat, flat); }},
+        {"bmm", [&] { (void)bmm(flat, square); }},
+        {"bmm",
+         [&] {
+             (void)bmm(three, zeros({3, 3, 3}));
+         }},
+        {"mv", [&] { (void)mv(flat, zeros({2})); }},
+        {"dot", [&] { (void)dot(row, square); }},
+        {"vdot", [&] { (void)vdot(row, zeros({2})); }},
+        {"addmm", [&] { (void)addmm(zeros({2}), flat, square); }},
+        {"addmm",
+         [&] {
+             (void)addmm(zeros({1, 1, 1}), flat, square);
+         }},
+        {"baddbmm", [&] { (void)baddbmm(row, flat, square); }},
+        {"addbmm", [&] { (void)addbmm(zeros({4}), three, three); }},
+        {"addmv", [&] { (void)addmv(row, flat, row); }},
+        {"addr", [&] { (void)addr(row, flat, row); }},
+        {"outer", [&] { (void)outer(flat, row); }},
+        {"inner", [&] { (void)inner(flat, zeros({2})); }},
+        {"tensordot", [&] { (void)tensordot(flat, square, 3); }},
+        {"tensordot", [&] { (void)tensordot(flat, square, Dims{0}, Dims{0}); }},
+        {"tensordot",
+         [&] {
+             (void)tensordot(flat, square, Dims{0, 0}, Dims{0, 1});
+         }},
+        {"kron",
+         [&] {
+             (void)kron(zeros({1, 1, 1, 1, 1}), row);
+         }},
+        {"trace", [&] { (void)trace(row); }},
+        {"chain_matmul",
+         [&] {
+             (void)chain_matmul({flat, flat});
+         }},
+        {"chain_matmul", [&] { (void)chain_matmul({}); }},
+        {"cross", [&] { (void)cross(flat, flat, 0); }},
+        {"vecdot", [&] { (void)vecdot(flat, zeros({2})); }},
+        {"vander", [&] { (void)vander(zeros({})); }},
+    };
+    for (const Mistake& mistake : mistakes) {
+        std::string message = "nothing was thrown";
+        try {
+            mistake.call();
+        } catch (const Error& error) {
+            message = error.what();
+        }
+        CHECK_MESSAGE(message.starts_with(mistake.name + ": "), mistake.name << " says: " << message);
+    }
+}

@@ -1,0 +1,132 @@
+// topk: both results, ties, NaN, all types, k from 0 to all, and gradients to the selected elements.
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <numeric>
+#include <string>
+#include <vector>
+
+#include <declivity/autograd/autograd.hpp>
+#include <declivity/functions/functions.hpp>
+#include <declivity/runtime/error.hpp>
+#include <declivity/tensor/creation.hpp>
+#include <doctest/doctest.h>
+#include <tests/support/contract.hpp>
+#include <tests/support/devices.hpp>
+#include <tests/support/values.hpp>
+
+#include "ops/support/work_split.hpp"
+
+using namespace declivity;
+using namespace declivity::test;
+
+namespace {
+
+using Values = std::vector<double>;
+
+/// The order of a row, by a stable sort.
+std::vector<std::size_t> order(const Values& row, bool largest) {
+    std::vector<std::size_t> places(row.size());
+    std::iota(places.begin(), places.end(), 0);
+    const auto key = [&](std::size_t at) {
+        return std::isnan(row[at]) ? std::numeric_limits<double>::infinity() : row[at];
+    };
+    std::ranges::stable_sort(places, [&](std::size_t a, std::size_t b) {
+        // NaN counts as larger than infinity.
+        if (key(a) == key(b) && std::isnan(row[a]) != std::isnan(row[b])) return std::isnan(row[a]) == largest;
+        return largest ? key(a) > key(b) : key(a) < key(b);
+    });
+    return places;
+}
+
+void check(const Tensor& x, std::int64_t k, bool largest) {
+    const std::int64_t rows = x.size(0), n = x.size(1);
+    const Values all = values(x);
+    Values wanted, places;
+    for (std::int64_t row = 0; row < rows; ++row) {
+        const Values own(all.begin() + row * n, all.begin() + (row + 1) * n);
+        const auto places_of = order(own, largest);
+        for (std::int64_t i = 0; i < k; ++i) {
+            places.push_back(static_cast<double>(places_of[static_cast<std::size_t>(i)]));
+            wanted.push_back(own[places_of[static_cast<std::size_t>(i)]]);
+        }
+    }
+    const TopK got = topk(x, k, -1, largest);
+    CHECK(got.indices.dtype() == DType::i64);
+    CHECK(got.values.dtype() == x.dtype());
+    CHECK(difference(got.values, wanted, {}) == "");
+    CHECK(values(got.indices) == places);
+}
+
+}  // namespace
+
+TEST_CASE("topk: sizes, ties, both directions, both kernel styles") {
+    struct Size {
+        std::int64_t rows, n, k;
+    };
+    for (const KernelStyle style : kernel_styles()) {
+        const ops::KernelStyleScope scope(style);
+        for (const Size& size : {Size{3, 7, 2}, Size{1, 1, 1}, Size{5, 33, 33}, Size{2, 300, 5}, Size{2, 300, 290},
+                                 Size{4, 9, 0}, Size{0, 9, 2}}) {
+            if (small_cases() && size.n > 40) continue;
+            CAPTURE(size.rows);
+            CAPTURE(size.n);
+            CAPTURE(size.k);
+            for (const bool largest : {true, false}) {
+                for (const DType dtype : floats()) check(random_tensor({size.rows, size.n}, 1, dtype), size.k, largest);
+                // Few distinct values.
+                check((random_tensor({size.rows, size.n}, 2) * 2.0).to(DType::i32), size.k, largest);
+                check((random_tensor({size.rows, size.n}, 2, DType::f32, 0, 3)).to(DType::u8), size.k, largest);
+                check((random_tensor({size.rows, size.n}, 2) * 2.0).to(DType::i32).to(DType::f32), size.k, largest);
+            }
+        }
+        const double nan = std::nan(""), infinity = std::numeric_limits<double>::infinity();
+        const Tensor strange = tensor({1, nan, infinity, -infinity, nan, 2, -infinity, infinity}, {1, 8});
+        for (const bool largest : {true, false})
+            for (const std::int64_t k : {1, 3, 5, 8}) check(strange, k, largest);
+    }
+}
+
+TEST_CASE("topk: axes, f16 and bf16, and errors") {
+    const Tensor x = random_tensor({4, 6, 5}, 1);
+    const TopK by_axis = topk(x, 3, 1), turned = topk(transpose(x, 1, 2), 3, -1);
+    CHECK(by_axis.values.shape() == Shape{4, 3, 5});
+    CHECK(values(by_axis.values) == values(transpose(turned.values, 1, 2)));
+    CHECK(values(by_axis.indices) == values(transpose(turned.indices, 1, 2)));
+    for (const DType half : {DType::f16, DType::bf16}) {
+        const TopK narrow = topk(x.to(half), 2), wide = topk(x.to(half).to(DType::f32), 2);
+        CHECK(narrow.values.dtype() == half);
+        CHECK(values(narrow.values) == values(wide.values));
+        CHECK(values(narrow.indices) == values(wide.indices));
+    }
+    CHECK_THROWS_WITH_AS(topk(x, 6), "topk: expected a k of 0 to 5, the elements of the axis, got 6", ValueError);
+    CHECK_THROWS_AS(topk(x, -1), ValueError);
+    CHECK_THROWS_AS(topk(x, 1, 3), ShapeError);
+    CHECK_THROWS_AS(topk(Tensor(), 1), ValueError);
+}
+
+TEST_CASE("topk: gradients go to the selected elements, and the indices have none") {
+    const Tensor x = random_tensor({3, 8}, 1).set_requires_grad();
+    const TopK made = topk(x, 3);
+    CHECK(made.values.requires_grad());
+    CHECK_FALSE(made.indices.requires_grad());
+    const Tensor weights = random_tensor({3, 3}, 2);
+    sum(made.values * weights).backward();
+    Values wanted(24, 0);
+    const Values places = values(made.indices), g = values(weights);
+    for (std::size_t i = 0; i < 9; ++i) wanted[i / 3 * 8 + static_cast<std::size_t>(places[i])] = g[i];
+    CHECK(values(x.grad()) == wanted);
+}
+
+TEST_CASE("topk: the function contract with both results") {
+    const Contract contract{.name = "topk",
+                            .inputs = {random_tensor({4, 9}, 1)},
+                            .free = {true},
+                            .call = [](const std::vector<Tensor>& in) {
+                                const TopK made = topk(in[0], 4, -1, false);
+                                return std::vector{made.values, made.indices};
+                            }};
+    std::string all;
+    for (const std::string& one : violations(contract)) all += one + "\n";
+    CHECK(all == "");
+}
