@@ -10,7 +10,7 @@ if [ "${1:-}" = --fix ]; then fix=1; shift; fi
 [ $# -ge 1 ] || { sed -n '2,6p' "$0" >&2; exit 2; }
 cd "$1"
 program=${2:-clang-format}
-folders="src include cl_kernels tests tools bench samples"
+folders="src include cl_kernels reference tests tools bench samples"
 # shellcheck disable=SC2086  # a list of names
 files=$(find $folders -path tests/embed_selftest/files -prune -o -type f \( -name '*.cpp' -o -name '*.hpp' -o -name '*.cl' -o -name '*.clh' \) -print | sort)
 [ -n "$files" ] || { echo "format.sh: there are no sources below $1" >&2; exit 2; }

@@ -9,7 +9,7 @@
 #include <declivity/tensor/creation.hpp>
 #include <fmt/format.h>
 #include <ops/conv/conv2d_strategy.hpp>
-#include <tests/ops/conv2d_cases.hpp>
+#include <reference/conv2d_cases.hpp>
 #include <tools/declivity/layers.hpp>
 
 #include "peers.hpp"
@@ -18,8 +18,8 @@
 namespace declivity::bench {
 namespace {
 
-using test::Conv2dCase;
-using test::Tolerance;
+using reference::Conv2dCase;
+using reference::Tolerance;
 
 std::vector<Conv2dCase> conv_cases() {
     std::vector<Conv2dCase> cases;

@@ -9,7 +9,7 @@
 #include <declivity/tensor/creation.hpp>
 #include <fmt/format.h>
 #include <ops/matmul/matmul_strategies.hpp>
-#include <tests/ops/matmul_cases.hpp>
+#include <reference/matmul_cases.hpp>
 
 #include "peers.hpp"
 #include "report.hpp"
@@ -17,8 +17,8 @@
 namespace declivity::bench {
 namespace {
 
-using test::MatmulCase;
-using test::OperandStrides;
+using reference::MatmulCase;
+using reference::OperandStrides;
 
 struct Named {
     MatmulCase problem;
@@ -83,7 +83,7 @@ std::string wrong_element(const MatmulCase& one, const std::vector<float>& a, co
     const auto pick = [&](std::int64_t count) {
         return static_cast<std::int64_t>(engine() % static_cast<std::uint64_t>(count));
     };
-    const test::Tolerance allowed = one.allowed(DType::f32);
+    const reference::Tolerance allowed = one.allowed(DType::f32);
     for (int i = 0; i < 300; ++i) {
         const std::int64_t z = i < 2 ? 0 : pick(one.batch), row = i == 0 ? 0 : i == 1 ? one.m - 1 : pick(one.m);
         const std::int64_t column = i == 0 ? 0 : i == 1 ? one.n - 1 : pick(one.n);

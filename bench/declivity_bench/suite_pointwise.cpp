@@ -13,19 +13,19 @@
 #include <declivity/optim/sgd.hpp>
 #include <declivity/tensor/creation.hpp>
 #include <fmt/format.h>
-#include <tests/ops/elementwise_cases.hpp>
+#include <reference/elementwise_cases.hpp>
 
 #include "copies.hpp"
+#include "ops/engine/expression.hpp"
 #include "report.hpp"
 #include "sampled.hpp"
-#include "ops/engine/expression.hpp"
 
 namespace declivity::bench {
 namespace {
 
 using ops::Domain;
 using ops::Function;
-using test::ElementwiseCase;
+using reference::ElementwiseCase;
 
 /// Functions that are compute-bound.
 bool transcendental(Function function) {
@@ -75,7 +75,7 @@ void time_case(Report& report, const ElementwiseCase& one, std::int64_t count) {
     const double unit = 0x1p-23;
     const std::string wrong =
         wrong_element(sets[0].out.to_vector<float>(), 1000, one.ulps * unit, one.absolute + 1e-37, [&](std::size_t at) {
-            test::Arguments v{.a = double{host[0][at]}};
+            reference::Arguments v{.a = double{host[0][at]}};
             if (host.size() > 1) v.b = double{host[1][at]};
             if (host.size() > 2) v.c = double{host[2][at]};
             if (!one.parameters.empty()) v.p = one.parameters[0];
@@ -162,7 +162,7 @@ void time_permute(Report& report, const std::string& name, const Shape& shape, c
 
 void run(Report& report) {
     report.begin("pointwise");
-    for (const ElementwiseCase& elementwise_case : test::elementwise_cases())
+    for (const ElementwiseCase& elementwise_case : reference::elementwise_cases())
         time_case(report, elementwise_case, std::int64_t{1} << 24);
     for (const bool adam : {true, false}) time_optimizer(report, adam);
     time_permute(report, "transpose 4096 x 4096", {4096, 4096}, {1, 0});

@@ -10,8 +10,8 @@
 #include <declivity/runtime/scope.hpp>
 #include <fmt/format.h>
 
-#include "autograd/graph.hpp"
-#include "ops/random.hpp"
+#include "graph.hpp"
+#include "ops/random/random.hpp"
 
 namespace declivity {
 

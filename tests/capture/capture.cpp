@@ -24,9 +24,9 @@
 #include <declivity/tensor/creation.hpp>
 #include <doctest/doctest.h>
 
+#include <tests/support/values.hpp>
 #include "runtime/capture.hpp"
 #include "tests/support/devices.hpp"
-#include "tests/support/values.hpp"
 #include "tests/support/words.hpp"
 
 using namespace declivity;

@@ -16,7 +16,7 @@
 #include <declivity/tensor/generator.hpp>
 #include <doctest/doctest.h>
 
-#include "tests/support/values.hpp"
+#include <tests/support/values.hpp>
 #include "tests/support/words.hpp"
 
 using namespace declivity;

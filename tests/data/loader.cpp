@@ -9,7 +9,7 @@
 #include <declivity/runtime/error.hpp>
 #include <doctest/doctest.h>
 
-#include "tests/support/values.hpp"
+#include <tests/support/values.hpp>
 
 using namespace declivity;
 

@@ -140,7 +140,8 @@ std::vector<std::string> banned_in(const std::string& passage) {
 std::vector<fs::path> sources() {
     const fs::path root = declivity::test::source_folder().parent_path();
     std::vector<fs::path> out;
-    for (const char* folder : {"include", "src", "cl_kernels", "tests", "samples", "tools", "bench", "docs", "cmake"})
+    for (const char* folder :
+         {"include", "src", "cl_kernels", "reference", "tests", "samples", "tools", "bench", "docs", "cmake"})
         for (const auto& entry : fs::recursive_directory_iterator(root / folder)) {
             const std::string path = fs::relative(entry.path(), root).generic_string();
             const std::string extension = entry.path().extension().string();

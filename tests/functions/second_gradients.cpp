@@ -11,7 +11,7 @@
 #include <declivity/runtime/error.hpp>
 #include <declivity/tensor/creation.hpp>
 #include <doctest/doctest.h>
-#include <tests/ops/elementwise_cases.hpp>
+#include <reference/elementwise_cases.hpp>
 #include <tests/support/devices.hpp>
 #include <tests/support/gradient_check.hpp>
 #include <tests/support/skip.hpp>

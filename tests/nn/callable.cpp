@@ -18,7 +18,7 @@
 #include <declivity/tensor/creation.hpp>
 #include <doctest/doctest.h>
 
-#include "tests/support/values.hpp"
+#include <tests/support/values.hpp>
 
 using namespace declivity;
 using namespace declivity::test;

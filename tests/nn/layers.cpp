@@ -14,9 +14,9 @@
 #include <declivity/tensor/creation.hpp>
 #include <doctest/doctest.h>
 
+#include <tests/support/values.hpp>
 #include "tests/support/devices.hpp"
 #include "tests/support/launches.hpp"
-#include "tests/support/values.hpp"
 
 using namespace declivity;
 using namespace declivity::test;

@@ -13,8 +13,8 @@
 #include <declivity/tensor/creation.hpp>
 #include <doctest/doctest.h>
 
+#include <tests/support/values.hpp>
 #include "tests/support/temp_folder.hpp"
-#include "tests/support/values.hpp"
 
 using namespace declivity;
 using namespace declivity::test;

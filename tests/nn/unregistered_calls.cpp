@@ -13,8 +13,8 @@
 #include <doctest/doctest.h>
 #include <fmt/format.h>
 
+#include <tests/support/values.hpp>
 #include "tests/support/captured_stderr.hpp"
-#include "tests/support/values.hpp"
 
 using namespace declivity;
 using test::stderr_of;

@@ -5,7 +5,7 @@
 #include <declivity/runtime/error.hpp>
 #include <doctest/doctest.h>
 
-#include "tests/support/values.hpp"
+#include <tests/support/values.hpp>
 
 using namespace declivity;
 using namespace declivity::test;

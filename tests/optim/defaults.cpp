@@ -12,8 +12,8 @@
 #include <declivity/tensor/creation.hpp>
 #include <doctest/doctest.h>
 
+#include <tests/support/values.hpp>
 #include "tests/support/devices.hpp"
-#include "tests/support/values.hpp"
 
 using namespace declivity;
 

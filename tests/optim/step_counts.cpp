@@ -21,10 +21,10 @@
 #include <declivity/tensor/creation.hpp>
 #include <doctest/doctest.h>
 
+#include <tests/support/values.hpp>
 #include "tests/support/devices.hpp"
 #include "tests/support/launches.hpp"
 #include "tests/support/temp_folder.hpp"
-#include "tests/support/values.hpp"
 
 using namespace declivity;
 using test::values;

@@ -6,7 +6,7 @@
 #include <declivity/autograd/autograd.hpp>
 #include <fmt/format.h>
 
-#include "tests/support/values.hpp"
+#include <tests/support/values.hpp>
 
 namespace declivity::test {
 

@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "tests/support/values.hpp"
+#include <tests/support/values.hpp>
 
 namespace declivity::test {
 

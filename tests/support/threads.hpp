@@ -6,7 +6,7 @@
 #include <thread>
 #include <vector>
 
-#include "tests/support/values.hpp"
+#include <tests/support/values.hpp>
 
 namespace declivity::test {
 

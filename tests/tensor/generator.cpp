@@ -24,9 +24,9 @@
 #include <declivity/tensor/creation.hpp>
 #include <doctest/doctest.h>
 
+#include <tests/support/values.hpp>
 #include "ops/support/work_split.hpp"
 #include "tests/support/devices.hpp"
-#include "tests/support/values.hpp"
 
 using namespace declivity;
 using test::values;

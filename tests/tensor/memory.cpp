@@ -12,8 +12,8 @@
 #include <declivity/tensor/creation.hpp>
 #include <doctest/doctest.h>
 
+#include <tests/support/values.hpp>
 #include "ops/engine/lazy_array.hpp"
-#include "tests/support/values.hpp"
 
 using namespace declivity;
 using namespace declivity::test;

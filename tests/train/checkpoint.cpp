@@ -20,9 +20,9 @@
 #include <doctest/doctest.h>
 #include <nlohmann/json.hpp>
 
+#include <tests/support/values.hpp>
 #include "io/checksum.hpp"
 #include "tests/support/temp_folder.hpp"
-#include "tests/support/values.hpp"
 
 using namespace declivity;
 using nlohmann::json;

@@ -20,11 +20,11 @@
 #include <declivity/tensor/creation.hpp>
 #include <doctest/doctest.h>
 
+#include <tests/support/values.hpp>
 #include "tests/support/child.hpp"
 #include "tests/support/devices.hpp"
 #include "tests/support/skip.hpp"
 #include "tests/support/temp_folder.hpp"
-#include "tests/support/values.hpp"
 
 using namespace declivity;
 

@@ -15,7 +15,7 @@
 #include <doctest/doctest.h>
 #include <tests/support/devices.hpp>
 
-#include "tests/support/values.hpp"
+#include <tests/support/values.hpp>
 
 using namespace declivity;
 

@@ -31,7 +31,7 @@
 #include <declivity/train/trainer.hpp>
 #include <doctest/doctest.h>
 
-#include "tests/support/values.hpp"
+#include <tests/support/values.hpp>
 
 using namespace declivity;
 

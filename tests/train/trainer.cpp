@@ -14,9 +14,9 @@
 #include <declivity/train/callbacks.hpp>
 #include <doctest/doctest.h>
 
+#include <tests/support/values.hpp>
 #include "tests/support/opencl_calls.hpp"
 #include "tests/support/temp_folder.hpp"
-#include "tests/support/values.hpp"
 
 using namespace declivity;
 

@@ -15,8 +15,8 @@
 #include <declivity/train/trainer.hpp>
 #include <doctest/doctest.h>
 
+#include <tests/support/values.hpp>
 #include "tests/support/captured_stderr.hpp"
-#include "tests/support/values.hpp"
 
 using namespace declivity;
 

@@ -10,7 +10,7 @@
 #include <vector>
 
 #include <fmt/format.h>
-#include <tests/ops/math_cases.hpp>
+#include <reference/math_cases.hpp>
 
 #include "doctor_arithmetic.hpp"
 
@@ -87,7 +87,7 @@ double worst_ulps(const Kernel& of, Host&& host, const Lists&... in) {
             continue;
         // Some devices divide by multiplying with a reciprocal, which may underflow.
         if (((std::abs(in[i]) > std::numeric_limits<T>::max() / 8 && !std::isinf(in[i])) || ...)) continue;
-        worst = std::max(worst, test::math_error(got[i], wanted, 0));
+        worst = std::max(worst, reference::math_error(got[i], wanted, 0));
     }
     return worst;
 }

@@ -6,7 +6,7 @@
 #include <vector>
 
 #include <fmt/format.h>
-#include <tests/ops/math_cases.hpp>
+#include <reference/math_cases.hpp>
 
 #include "doctor_launch.hpp"
 #include "doctor_section.hpp"
@@ -41,7 +41,7 @@ std::string worst(std::size_t count, double allowed, Error&& error, Of&& said_of
 }
 
 std::string pow_of_f32(const Device& device, int vector) {
-    const auto [a, b] = test::pow_arguments(1U << 14);
+    const auto [a, b] = reference::pow_arguments(1U << 14);
     const Buffer as = to_device(device, a), bs = to_device(device, b), to(device, a.size() * sizeof(float));
     const std::size_t element = sizeof(float) * static_cast<std::size_t>(vector);
     launch(math_kernel(device, "pow", false, vector), {{a.size() / static_cast<std::size_t>(vector)}},
@@ -50,7 +50,7 @@ std::string pow_of_f32(const Device& device, int vector) {
     // Structured bindings cannot be captured.
     const auto &left = a, &right = b;
     return worst(
-        left.size(), test::kPowUlps, [&](std::size_t i) { return test::pow_error(left[i], right[i], y[i]); },
+        left.size(), reference::kPowUlps, [&](std::size_t i) { return reference::pow_error(left[i], right[i], y[i]); },
         [&](std::size_t i) { return fmt::format("for {:a} and {:a} the result is {:a}", left[i], right[i], y[i]); });
 }
 
@@ -64,14 +64,14 @@ std::string finite_and_nan(const Device& device) {
 
 void examine_maths(Examination& e) {
     const Device device = e.device();
-    const auto x = test::math_arguments(1U << 14);
-    for (const test::MathCase& one : test::math_cases())
+    const auto x = reference::math_arguments(1U << 14);
+    for (const reference::MathCase& one : reference::math_cases())
         for (const int vector : one.special ? std::vector{1} : std::vector{1, 16})
             e.check(fmt::format("{} of f32{}", one.name, vector > 1 ? ", 16 wide" : ""), [&] {
                 const auto y = run(device, one.name, vector, x);
                 return worst(
                     x.size(), one.allowed(device.info().type),
-                    [&](std::size_t i) { return test::math_error(one, x[i], y[i]); },
+                    [&](std::size_t i) { return reference::math_error(one, x[i], y[i]); },
                     [&](std::size_t i) {
                         return fmt::format("for {:a} the result is {:a}, expected {:a}", x[i], y[i],
                                            one.reference(x[i]));
@@ -84,12 +84,12 @@ void examine_maths(Examination& e) {
     std::vector<double> wide;
     for (const float value : x)
         if (std::abs(value) > FLT_MIN || value == 0 || std::isnan(value)) wide.push_back(value);
-    for (const test::MathCase& one : test::math_cases())
+    for (const reference::MathCase& one : reference::math_cases())
         e.check(fmt::format("{} of f64", one.name), [&] {
             const auto y = run(device, one.name, 1, wide);
             return worst(
-                wide.size(), test::kMathUlpsF64,
-                [&](std::size_t i) { return test::math_error_f64(one, wide[i], y[i]); },
+                wide.size(), reference::kMathUlpsF64,
+                [&](std::size_t i) { return reference::math_error_f64(one, wide[i], y[i]); },
                 [&](std::size_t i) {
                     return fmt::format("for {:a} the result is {:a}, expected {:a}", wide[i], y[i],
                                        one.reference(wide[i]));

@@ -17,12 +17,12 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 #include <ops/support/work_split.hpp>
-#include <tests/ops/batch_norm_cases.hpp>
-#include <tests/ops/cross_entropy_cases.hpp>
-#include <tests/ops/elementwise_cases.hpp>
-#include <tests/ops/pool2d_cases.hpp>
-#include <tests/ops/reduce_cases.hpp>
-#include <tests/ops/softmax_cases.hpp>
+#include <reference/batch_norm_cases.hpp>
+#include <reference/cross_entropy_cases.hpp>
+#include <reference/elementwise_cases.hpp>
+#include <reference/pool2d_cases.hpp>
+#include <reference/reduce_cases.hpp>
+#include <reference/softmax_cases.hpp>
 
 #include "doctor_launch.hpp"
 #include "doctor_section.hpp"
@@ -31,9 +31,9 @@
 namespace declivity::tools::doctor {
 namespace {
 
-using test::difference;
-using test::random_tensor;
-using test::values;
+using reference::difference;
+using reference::random_tensor;
+using reference::values;
 
 /// Adds a check for each kernel style.
 template <class Run>
@@ -64,9 +64,9 @@ void examine_elementwise(Examination& e) {
     const Device device = e.device();
     const std::int64_t count = 1009;
     const auto run = [&](ops::Function function, DType dtype) -> std::string {
-        const test::ElementwiseCase* known = test::case_of(function);
+        const reference::ElementwiseCase* known = reference::case_of(function);
         if (known == nullptr) return "there is no reference";
-        test::ElementwiseCase one = *known;
+        reference::ElementwiseCase one = *known;
         if (!is_floating(dtype))
             for (double& parameter : one.parameters) parameter = std::trunc(parameter);
         const ops::FunctionInfo& row = ops::info(function);
@@ -74,14 +74,14 @@ void examine_elementwise(Examination& e) {
         std::vector<ops::Expression> inputs;
         for (int i = 0; i < row.inputs; ++i) {
             const DType type = row.domain == ops::Domain::choose && i == 0 ? DType::boolean : dtype;
-            in.push_back(test::inputs_for(one, type, count, static_cast<std::uint64_t>(i) + 1));
-            inputs.emplace_back(test::tensor(in.back(), {count}, type).view());
+            in.push_back(reference::inputs_for(one, type, count, static_cast<std::uint64_t>(i) + 1));
+            inputs.emplace_back(reference::tensor(in.back(), {count}, type).view());
         }
         return difference(
-            Tensor(ops::evaluate(ops::Expression::apply(function, inputs, test::scalars(one.parameters)), device)),
-            test::expected(one, dtype, in), test::allowed(one, dtype));
+            Tensor(ops::evaluate(ops::Expression::apply(function, inputs, reference::scalars(one.parameters)), device)),
+            reference::expected(one, dtype, in), reference::allowed(one, dtype));
     };
-    for (const ops::Function function : test::all_functions()) {
+    for (const ops::Function function : reference::all_functions()) {
         const ops::Domain domain = ops::info(function).domain;
         const bool power = function == ops::Function::pow || function == ops::Function::pow_scalar;
         std::vector<DType> types;
@@ -179,7 +179,7 @@ std::string casts(const std::vector<DType>& types) {
             const Tensor x = random_tensor({301}, 6, from, narrow ? 0 : -100, from == DType::boolean ? 2 : 100);
             auto wanted = values(x);
             for (double& v : wanted)
-                v = test::as_type(whole || is_floating(to) || to == DType::boolean ? v : std::trunc(v), to);
+                v = reference::as_type(whole || is_floating(to) || to == DType::boolean ? v : std::trunc(v), to);
             first.add(fmt::format("{} to {}", name_of(from), name_of(to)).c_str(), difference(x.to(to), wanted, {}));
         }
     return first.text();
@@ -301,7 +301,7 @@ void examine_random(Examination& e) {
 
 void examine_reduce(Examination& e) {
     int number = 0;
-    for (const test::ReduceCase& one : test::reduce_cases()) {
+    for (const reference::ReduceCase& one : reference::reduce_cases()) {
         ++number;
         if (one.large && one.name != "a million" && one.name != "ten columns of a hundred thousand") continue;
         for (const ops::Reduce kind : {ops::Reduce::sum, ops::Reduce::mean, ops::Reduce::max, ops::Reduce::min}) {
@@ -309,28 +309,29 @@ void examine_reduce(Examination& e) {
             for_kernel_styles(e, fmt::format("{} of {}", ops::name_of(kind), one.name), [&](KernelStyle) {
                 const Tensor x = one.input(DType::f32);
                 return difference(Tensor(ops::reduce(kind, x.view(), one.axes, false)),
-                                  test::reference_reduce(kind, values(x), one.shape, one.axes),
+                                  reference::reference_reduce(kind, values(x), one.shape, one.axes),
                                   one.tolerance(kind, DType::f32));
             });
         }
     }
-    const test::ReduceCase rows{.name = "rows", .shape = {5, 95}, .axes = {1}},
+    const reference::ReduceCase rows{.name = "rows", .shape = {5, 95}, .axes = {1}},
         columns{.name = "columns", .shape = {9, 5}, .axes = {0}};
-    for (const test::ReduceCase& one : {rows, columns})
+    for (const reference::ReduceCase& one : {rows, columns})
         for (const DType dtype : {DType::i32, DType::i64, DType::u8, DType::f16, DType::bf16})
             for_kernel_styles(e, fmt::format("sum of {} of {}", one.name, name_of(dtype)), [&](KernelStyle) {
                 const Tensor x = one.input(dtype, 2, is_floating(dtype) ? -1 : 0, is_floating(dtype) ? 2 : 120);
-                test::Tolerance allowed = one.tolerance(ops::Reduce::sum, is_floating(dtype) ? DType::f32 : dtype);
+                reference::Tolerance allowed = one.tolerance(ops::Reduce::sum, is_floating(dtype) ? DType::f32 : dtype);
                 if (is_floating(dtype))
                     allowed.relative += dtype == DType::f16 ? 0x1.01p-11 : 0x1.01p-8, allowed.absolute += 0x1p-25;
                 return difference(Tensor(ops::reduce(ops::Reduce::sum, x.view(), one.axes, false)),
-                                  test::reference_reduce(ops::Reduce::sum, values(x), one.shape, one.axes), allowed);
+                                  reference::reference_reduce(ops::Reduce::sum, values(x), one.shape, one.axes),
+                                  allowed);
             });
-    for (const test::ArgmaxCase& one : test::argmax_cases()) {
+    for (const reference::ArgmaxCase& one : reference::argmax_cases()) {
         if (one.large) continue;
         for_kernel_styles(e, fmt::format("argmax of {} along {}", one.shape.str(), one.axis), [&](KernelStyle) {
             const Tensor x = random_tensor(one.shape, 9);
-            return difference(argmax(x, one.axis), test::reference_argmax(values(x), one.shape, one.axis), {});
+            return difference(argmax(x, one.axis), reference::reference_argmax(values(x), one.shape, one.axis), {});
         });
     }
     for_kernel_styles(e, "a chain of functions fused into a sum", [&](KernelStyle) {
@@ -350,29 +351,31 @@ Tensor backward_of(const Tensor& y, Tensor& x, const Tensor& g) {
     return x.grad();
 }
 
-std::string softmax_rows(const test::SoftmaxCase& one) {
+std::string softmax_rows(const reference::SoftmaxCase& one) {
     Tensor x = random_tensor(one.shape, 1, DType::f32, -8, 8).set_requires_grad();
     const Tensor g = random_tensor(one.shape, 2);
     const auto in = values(x), gradient = values(g);
     const Tensor y = softmax(x, one.axis), log_y = log_softmax(x, one.axis);
     First first;
-    first.add("softmax", difference(y, test::reference_softmax(in, one.shape, one.axis), one.tolerance(DType::f32)));
-    first.add("log-softmax",
-              difference(log_y, test::reference_log_softmax(in, one.shape, one.axis), one.tolerance(DType::f32, 8)));
-    first.add("its gradient", difference(backward_of(y, x, g),
-                                         test::reference_softmax_backward(false, in, gradient, one.shape, one.axis),
-                                         one.tolerance(DType::f32)));
-    first.add(
-        "the gradient of log-softmax",
-        difference(backward_of(log_y, x, g), test::reference_softmax_backward(true, in, gradient, one.shape, one.axis),
-                   one.tolerance(DType::f32, 8)));
+    first.add("softmax",
+              difference(y, reference::reference_softmax(in, one.shape, one.axis), one.tolerance(DType::f32)));
+    first.add("log-softmax", difference(log_y, reference::reference_log_softmax(in, one.shape, one.axis),
+                                        one.tolerance(DType::f32, 8)));
+    first.add("its gradient",
+              difference(backward_of(y, x, g),
+                         reference::reference_softmax_backward(false, in, gradient, one.shape, one.axis),
+                         one.tolerance(DType::f32)));
+    first.add("the gradient of log-softmax",
+              difference(backward_of(log_y, x, g),
+                         reference::reference_softmax_backward(true, in, gradient, one.shape, one.axis),
+                         one.tolerance(DType::f32, 8)));
     return first.text();
 }
 
-std::string cross_entropy_rows(const test::CrossEntropyCase& one) {
+std::string cross_entropy_rows(const reference::CrossEntropyCase& one) {
     const auto labels = one.labels();
     Tensor x = random_tensor({one.rows, one.classes}, 1, DType::f32, -8, 8).set_requires_grad();
-    const auto wanted = test::reference_cross_entropy(values(x), one.classes, labels, one.options);
+    const auto wanted = reference::reference_cross_entropy(values(x), one.classes, labels, one.options);
     const Tensor loss = cross_entropy(x, Tensor::from(labels, {one.rows}), one.options);
     First first;
     first.add("the loss", difference(loss, wanted.loss, one.tolerance(DType::f32)));
@@ -381,17 +384,17 @@ std::string cross_entropy_rows(const test::CrossEntropyCase& one) {
     return first.text();
 }
 
-std::string batch_normalisation(const test::BatchNormCase& one, bool training) {
+std::string batch_normalisation(const reference::BatchNormCase& one, bool training) {
     const Shape channels{one.channels()};
     Tensor x = random_tensor(one.shape, 1, DType::f32, -1, 3).set_requires_grad();
     Tensor weight = random_tensor(channels, 2, DType::f32, 0.5, 2).set_requires_grad(),
            bias = random_tensor(channels, 3).set_requires_grad();
     Tensor mean = random_tensor(channels, 5), variance = random_tensor(channels, 6, DType::f32, 0.5, 1.5);
     const Tensor g = random_tensor(one.shape, 4);
-    test::BatchNormReference given;
+    reference::BatchNormReference given;
     given.mean = values(mean), given.variance = values(variance);
-    const auto wanted = test::reference_batch_norm(one, values(x), values(weight), values(bias), values(g), 1e-5,
-                                                   training ? nullptr : &given);
+    const auto wanted = reference::reference_batch_norm(one, values(x), values(weight), values(bias), values(g), 1e-5,
+                                                        training ? nullptr : &given);
     const Tensor y = batch_norm(x, weight, bias, mean, variance, {.training = training, .momentum = 0.2});
     const double sums = std::sqrt(static_cast<double>(one.terms())), terms = static_cast<double>(one.terms());
     First first;
@@ -413,15 +416,15 @@ std::string batch_normalisation(const test::BatchNormCase& one, bool training) {
 }  // namespace
 
 void examine_rows(Examination& e) {
-    for (const test::SoftmaxCase& one : test::softmax_cases()) {
+    for (const reference::SoftmaxCase& one : reference::softmax_cases()) {
         if (one.large) continue;
         for_kernel_styles(e, "softmax: " + one.name, [&](KernelStyle) { return softmax_rows(one); });
     }
-    for (const test::CrossEntropyCase& one : test::cross_entropy_cases()) {
+    for (const reference::CrossEntropyCase& one : reference::cross_entropy_cases()) {
         if (one.large) continue;
         for_kernel_styles(e, "cross entropy: " + one.name, [&](KernelStyle) { return cross_entropy_rows(one); });
     }
-    for (const test::BatchNormCase& one : test::batch_norm_cases()) {
+    for (const reference::BatchNormCase& one : reference::batch_norm_cases()) {
         if (one.large) continue;
         for (const bool training : {true, false})
             for_kernel_styles(
@@ -431,12 +434,12 @@ void examine_rows(Examination& e) {
 }
 
 void examine_pool2d(Examination& e) {
-    for (const test::Pool2dCase& one : test::pool2d_cases()) {
+    for (const reference::Pool2dCase& one : reference::pool2d_cases()) {
         if (one.large) continue;
         for_kernel_styles(e, one.name(), [&](KernelStyle) {
             const Tensor x = random_tensor(one.x, 1), g = random_tensor(one.out(), 2);
             const auto wanted = one.reference(values(x), values(g));
-            const auto tolerance = test::tolerance(
+            const auto tolerance = reference::tolerance(
                 DType::f32, static_cast<double>(one.parameters.kernel_size[0] * one.parameters.kernel_size[1]));
             First first;
             const auto largest = ops::max_pool2d(x.view(), one.parameters);
@@ -485,7 +488,7 @@ std::string steps(Make&& make, Host&& host) {
         for (std::size_t i = 0; i < sizes.size(); ++i) {
             const auto g = values(gradients[i]);
             for (std::size_t k = 0; k < g.size(); ++k) host(wanted[i][k], g[k], state[i][k], t);
-            if (const std::string wrong = difference(parameters[i], wanted[i], test::tolerance(DType::f32, 20, 2));
+            if (const std::string wrong = difference(parameters[i], wanted[i], reference::tolerance(DType::f32, 20, 2));
                 !wrong.empty())
                 return fmt::format("after step {}, of {} elements: {}", t, sizes[i], wrong);
         }

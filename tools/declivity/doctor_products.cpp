@@ -18,9 +18,9 @@
 #include <ops/conv/conv2d_strategy.hpp>
 #include <ops/matmul/matmul_strategies.hpp>
 #include <ops/support/work_split.hpp>
+#include <reference/conv2d_cases.hpp>
+#include <reference/matmul_cases.hpp>
 #include <runtime/environment.hpp>
-#include <tests/ops/conv2d_cases.hpp>
-#include <tests/ops/matmul_cases.hpp>
 
 #include "doctor_section.hpp"
 
@@ -28,10 +28,10 @@ namespace declivity::tools::doctor {
 namespace {
 
 using ops::Conv2dDirection;
-using test::difference;
-using test::OperandStrides;
-using test::random_tensor;
-using test::values;
+using reference::difference;
+using reference::OperandStrides;
+using reference::random_tensor;
+using reference::values;
 
 constexpr KernelStyle kKernelStyles[] = {KernelStyle::simd, KernelStyle::simt};
 
@@ -101,20 +101,20 @@ class Served {
 
 /// Operands of a case and the expected result.
 struct Product {
-    test::MatmulOperand a, b;
+    reference::MatmulOperand a, b;
     std::vector<double> wanted;
 };
 
-Product product_of(const test::MatmulCase& one, DType dtype) {
-    auto a = test::matmul_operand(one.a, one.batch, one.m, one.k, 1, dtype),
-         b = test::matmul_operand(one.b, one.batch, one.k, one.n, 2, dtype);
-    auto wanted = test::matmul_reference(one, a.elements, b.elements);
+Product product_of(const reference::MatmulCase& one, DType dtype) {
+    auto a = reference::matmul_operand(one.a, one.batch, one.m, one.k, 1, dtype),
+         b = reference::matmul_operand(one.b, one.batch, one.k, one.n, 2, dtype);
+    auto wanted = reference::matmul_reference(one, a.elements, b.elements);
     return {std::move(a), std::move(b), std::move(wanted)};
 }
 
 /// One strategy in one kernel style, with each variant if requested.
 void examine_strategy(Examination& e, const ops::MatmulStrategy& strategy, KernelStyle style,
-                      const test::MatmulCase& one, DType dtype, const Product& in, bool variants, Served& served) {
+                      const reference::MatmulCase& one, DType dtype, const Product& in, bool variants, Served& served) {
     const Device device = e.device();
     const std::string_view name = strategy.name();
     const Guarded result(Shape{one.batch, one.m, one.n}, dtype);
@@ -140,7 +140,7 @@ void examine_strategy(Examination& e, const ops::MatmulStrategy& strategy, Kerne
             });
 }
 
-void examine_products(Examination& e, const test::MatmulCase& one, DType dtype, bool variants, Served& served) {
+void examine_products(Examination& e, const reference::MatmulCase& one, DType dtype, bool variants, Served& served) {
     std::optional<Product> in;
     for (const KernelStyle style : kKernelStyles)
         for (const ops::MatmulStrategy* strategy : ops::matmul_strategies()) {
@@ -156,8 +156,8 @@ void examine_products(Examination& e, const test::MatmulCase& one, DType dtype, 
 }
 
 /// A product by a given strategy with its epilogue: bias, residual and relu, or a sigmoid.
-std::string with_epilogue(const ops::MatmulStrategy& strategy, const test::MatmulCase& one,
-                          const test::MatmulOperand& a, const test::MatmulOperand& b, const Guarded& result,
+std::string with_epilogue(const ops::MatmulStrategy& strategy, const reference::MatmulCase& one,
+                          const reference::MatmulOperand& a, const reference::MatmulOperand& b, const Guarded& result,
                           bool relu) {
     const auto apply = [](ops::Function function, std::initializer_list<ops::Expression> inputs) {
         return ops::Expression::apply(function, std::vector<ops::Expression>(inputs));
@@ -171,21 +171,21 @@ std::string with_epilogue(const ops::MatmulStrategy& strategy, const test::Matmu
                      {apply(ops::Function::add, {residual.view(), apply(ops::Function::add, {x, bias.view()})})})
              : apply(ops::Function::sigmoid, {x});
     ops::matmul(a.view, b.view, result.out(), ops::epilogue_of(epilogue));
-    auto wanted = test::matmul_reference(one, a.elements, b.elements);
+    auto wanted = reference::matmul_reference(one, a.elements, b.elements);
     const auto added = values(bias), other = values(residual);
     for (std::size_t i = 0; i < wanted.size(); ++i)
         wanted[i] =
             relu ? std::max(0.0, wanted[i] + added[i % added.size()] + other[i]) : 1 / (1 + std::exp(-wanted[i]));
     const std::string wrong =
-        difference(result.tensor(), wanted, test::sum_tolerance(DType::f32, static_cast<double>(one.k + 2)));
+        difference(result.tensor(), wanted, reference::sum_tolerance(DType::f32, static_cast<double>(one.k + 2)));
     return wrong.empty() ? result.beside() : wrong;
 }
 
 /// Called like by the library's functions: with a fused epilogue, if the strategy supports it.
 void examine_epilogue(Examination& e, const ops::MatmulStrategy& strategy, KernelStyle style,
-                      const test::MatmulCase& one, bool relu) {
-    const auto a = test::matmul_operand(one.a, one.batch, one.m, one.k, 1, DType::f32),
-               b = test::matmul_operand(one.b, one.batch, one.k, one.n, 2, DType::f32);
+                      const reference::MatmulCase& one, bool relu) {
+    const auto a = reference::matmul_operand(one.a, one.batch, one.m, one.k, 1, DType::f32),
+               b = reference::matmul_operand(one.b, one.batch, one.k, one.n, 2, DType::f32);
     const Guarded result({one.batch, one.m, one.n}, DType::f32);
     const ops::KernelStyleScope scope(style);
     if (!strategy.is_applicable(ops::matmul_problem(a.view, b.view), e.device())) return;
@@ -199,36 +199,38 @@ void examine_epilogue(Examination& e, const ops::MatmulStrategy& strategy, Kerne
 
 void examine_matmul(Examination& e) {
     const Device device = e.device();
-    const std::vector<test::MatmulCase> cases{{1, 1, 1, 1},
-                                              {2, 3, 5, 7},
-                                              {3, 17, 1, 4},
-                                              {1, 13, 33, 9},
-                                              {1, 3, 8, 40, OperandStrides::dense, OperandStrides::transposed},
-                                              {2, 7, 18, 5, OperandStrides::transposed, OperandStrides::dense},
-                                              {2, 7, 18, 5, OperandStrides::transposed, OperandStrides::transposed},
-                                              {2, 8, 21, 5, OperandStrides::sliced, OperandStrides::scattered},
-                                              {3, 24, 80, 133, OperandStrides::repeated, OperandStrides::transposed},
-                                              {1, 61, 70, 801, OperandStrides::transposed, OperandStrides::dense},
-                                              {1, 64, 64, 64, OperandStrides::dense, OperandStrides::transposed},
-                                              {1, 20, 11, 2050, OperandStrides::dense, OperandStrides::transposed},
-                                              {1, 1, 400, 500},
-                                              {1, 400, 1, 500, OperandStrides::transposed, OperandStrides::dense},
-                                              {1, 73, 65, 900, OperandStrides::transposed, OperandStrides::dense},
-                                              {1, 130, 260, 300}};
+    const std::vector<reference::MatmulCase> cases{
+        {1, 1, 1, 1},
+        {2, 3, 5, 7},
+        {3, 17, 1, 4},
+        {1, 13, 33, 9},
+        {1, 3, 8, 40, OperandStrides::dense, OperandStrides::transposed},
+        {2, 7, 18, 5, OperandStrides::transposed, OperandStrides::dense},
+        {2, 7, 18, 5, OperandStrides::transposed, OperandStrides::transposed},
+        {2, 8, 21, 5, OperandStrides::sliced, OperandStrides::scattered},
+        {3, 24, 80, 133, OperandStrides::repeated, OperandStrides::transposed},
+        {1, 61, 70, 801, OperandStrides::transposed, OperandStrides::dense},
+        {1, 64, 64, 64, OperandStrides::dense, OperandStrides::transposed},
+        {1, 20, 11, 2050, OperandStrides::dense, OperandStrides::transposed},
+        {1, 1, 400, 500},
+        {1, 400, 1, 500, OperandStrides::transposed, OperandStrides::dense},
+        {1, 73, 65, 900, OperandStrides::transposed, OperandStrides::dense},
+        {1, 130, 260, 300}};
     Served served;
-    for (const test::MatmulCase& one : cases) examine_products(e, one, DType::f32, one.m == 73, served);
+    for (const reference::MatmulCase& one : cases) examine_products(e, one, DType::f32, one.m == 73, served);
     for (const DType dtype : {DType::f16, DType::bf16}) examine_products(e, cases[9], dtype, false, served);
     if (device.info().fp64)
-        for (const test::MatmulCase& one : {cases[7], cases[9]}) examine_products(e, one, DType::f64, false, served);
+        for (const reference::MatmulCase& one : {cases[7], cases[9]})
+            examine_products(e, one, DType::f64, false, served);
     served.say(e);
     for (const KernelStyle style : kKernelStyles)
         for (const ops::MatmulStrategy* strategy : ops::matmul_strategies()) {
             if (strategy->name() == "clblast") continue;
-            for (const test::MatmulCase& one :
-                 std::vector<test::MatmulCase>{{1, 3, 8, 40, OperandStrides::dense, OperandStrides::transposed},
-                                               {1, 9, 50, 1100, OperandStrides::dense, OperandStrides::transposed},
-                                               {3, 16, 96, 3},
-                                               {1, 70, 65, 33}})
+            for (const reference::MatmulCase& one :
+                 std::vector<reference::MatmulCase>{{1, 3, 8, 40, OperandStrides::dense, OperandStrides::transposed},
+                                                    {1, 9, 50, 1100, OperandStrides::dense, OperandStrides::transposed},
+                                                    {3, 16, 96, 3},
+                                                    {1, 70, 65, 33}})
                 for (const bool relu : {true, false}) examine_epilogue(e, *strategy, style, one, relu);
         }
 }
@@ -244,13 +246,14 @@ std::string_view name_of(Conv2dDirection direction) {
 /// Operands of a case and the results of each direction, computed at first use.
 class Convolution {
   public:
-    Convolution(test::Conv2dCase one, DType dtype) : c(std::move(one)), dtype_(dtype) {}
+    Convolution(reference::Conv2dCase one, DType dtype) : c(std::move(one)), dtype_(dtype) {}
 
     /// @return what is wrong with the strategy's result
     std::string examine(const ops::Conv2dStrategy& strategy, const ops::Conv2dProblem& problem,
                         const std::string& variant) {
         make();
-        const auto allowed = [&](const Tensor& result, const std::vector<double>& wanted, const test::Tolerance& most) {
+        const auto allowed = [&](const Tensor& result, const std::vector<double>& wanted,
+                                 const reference::Tolerance& most) {
             return strategy.name().starts_with("winograd") ? by_norm(result, wanted) : difference(result, wanted, most);
         };
         switch (problem.direction) {
@@ -289,18 +292,18 @@ class Convolution {
         return {};
     }
 
-    const test::Conv2dCase c;
+    const reference::Conv2dCase c;
 
   private:
     void make() {
         if (x.defined()) return;
         x = random_tensor(c.x, 1, dtype_), weight = random_tensor(c.weight, 2, dtype_),
         bias = random_tensor({c.weight[0]}, 3, dtype_), gradient = random_tensor(c.out(), 4, dtype_);
-        out = test::conv2d_reference(c, values(x), values(weight), {});
-        biased_out = test::conv2d_reference(c, values(x), values(weight), values(bias));
-        dx = test::conv2d_backward_input_reference(c, values(gradient), values(weight));
-        dweight = test::conv2d_backward_weights_reference(c, values(x), values(gradient));
-        dbias = test::conv2d_backward_bias_reference(c, values(gradient));
+        out = reference::conv2d_reference(c, values(x), values(weight), {});
+        biased_out = reference::conv2d_reference(c, values(x), values(weight), values(bias));
+        dx = reference::conv2d_backward_input_reference(c, values(gradient), values(weight));
+        dweight = reference::conv2d_backward_weights_reference(c, values(x), values(gradient));
+        dbias = reference::conv2d_backward_bias_reference(c, values(gradient));
     }
     /// Winograd transforms lose precision by cancellation: the error is relative to the norm.
     [[nodiscard]] std::string by_norm(const Tensor& result, const std::vector<double>& wanted) const {
@@ -321,7 +324,7 @@ class Convolution {
 /// One strategy in one kernel style, with each variant if requested.
 void examine_strategy(Examination& e, const ops::Conv2dStrategy& strategy, KernelStyle style, Conv2dDirection direction,
                       DType dtype, Convolution& convolution, Served& served) {
-    const test::Conv2dCase& c = convolution.c;
+    const reference::Conv2dCase& c = convolution.c;
     const ops::Conv2dProblem problem = ops::conv2d_problem("doctor", direction, dtype, style, c.x, c.weight, c.options);
     served.expect(strategy.name());
     if (!strategy.is_applicable(problem, e.device())) return;
@@ -339,26 +342,27 @@ void examine_strategy(Examination& e, const ops::Conv2dStrategy& strategy, Kerne
 }
 
 /// A layer as in a network: with a bias, relu and all gradients.
-std::string layer(const test::Conv2dCase& c) {
+std::string layer(const reference::Conv2dCase& c) {
     Tensor x = random_tensor(c.x, 1).set_requires_grad(), weight = random_tensor(c.weight, 2).set_requires_grad(),
            bias = random_tensor({c.weight[0]}, 3).set_requires_grad();
     const Tensor g = random_tensor(c.out(), 4);
     const Tensor y = relu(conv2d(x, weight, bias, {.padding = {1, 1}}));
     y.backward(g);
-    auto wanted = test::conv2d_reference(c, values(x), values(weight), values(bias)), slope = values(g);
+    auto wanted = reference::conv2d_reference(c, values(x), values(weight), values(bias)), slope = values(g);
     for (std::size_t i = 0; i < wanted.size(); ++i) {
         if (wanted[i] <= 0) slope[i] = wanted[i] = 0;
     }
     const std::string first = difference(y, wanted, c.forward_tolerance(DType::f32));
     if (!first.empty()) return first;
-    const std::string of_x = difference(x.grad(), test::conv2d_backward_input_reference(c, slope, values(weight)),
+    const std::string of_x = difference(x.grad(), reference::conv2d_backward_input_reference(c, slope, values(weight)),
                                         c.input_tolerance(DType::f32));
     if (!of_x.empty()) return "gradient of x: " + of_x;
-    const std::string of_weight = difference(
-        weight.grad(), test::conv2d_backward_weights_reference(c, values(x), slope), c.weights_tolerance(DType::f32));
+    const std::string of_weight =
+        difference(weight.grad(), reference::conv2d_backward_weights_reference(c, values(x), slope),
+                   c.weights_tolerance(DType::f32));
     if (!of_weight.empty()) return "gradient of the weight: " + of_weight;
     const std::string of_bias =
-        difference(bias.grad(), test::conv2d_backward_bias_reference(c, slope), c.weights_tolerance(DType::f32));
+        difference(bias.grad(), reference::conv2d_backward_bias_reference(c, slope), c.weights_tolerance(DType::f32));
     return of_bias.empty() ? "" : "gradient of the bias: " + of_bias;
 }
 
@@ -366,7 +370,7 @@ std::string layer(const test::Conv2dCase& c) {
 
 void examine_conv2d(Examination& e) {
     // Sizes that are no multiples of a tile, and sizes for which each strategy is applicable.
-    const std::vector<test::Conv2dCase> cases{
+    const std::vector<reference::Conv2dCase> cases{
         {"3x3", {2, 3, 9, 9}, {5, 3, 3, 3}, {.padding = {1, 1}}},
         {"1x1", {3, 7, 5, 6}, {9, 7, 1, 1}},
         {"stride 2", {2, 16, 17, 20}, {24, 16, 3, 2}, {.stride = {2, 2}, .padding = {1, 0}}},
@@ -382,7 +386,7 @@ void examine_conv2d(Examination& e) {
     Served served;
     for (const DType dtype : {DType::f32, DType::f64}) {
         if (dtype == DType::f64 && !e.device().info().fp64) continue;
-        for (const test::Conv2dCase& c : cases) {
+        for (const reference::Conv2dCase& c : cases) {
             if (dtype == DType::f64 && c.name != "3x3" && c.name != "depthwise") continue;
             Convolution convolution(c, dtype);
             for (const Conv2dDirection direction :

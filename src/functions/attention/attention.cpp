@@ -17,7 +17,7 @@
 
 #include "autograd/decomposition.hpp"
 #include "functions/support/dropout.hpp"
-#include "ops/random.hpp"
+#include "ops/random/random.hpp"
 #include "ops/support/work_split.hpp"
 #include "tensor/tensor_state.hpp"
 

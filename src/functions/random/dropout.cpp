@@ -10,7 +10,7 @@
 #include "functions/support/dropout.hpp"
 #include "ops/engine/expression.hpp"
 #include "ops/engine/lazy_array.hpp"
-#include "ops/random.hpp"
+#include "ops/random/random.hpp"
 #include "tensor/tensor_state.hpp"
 
 namespace declivity {

@@ -16,7 +16,7 @@
 #include <fmt/format.h>
 
 #include "ops/engine/lazy_array.hpp"
-#include "ops/random.hpp"
+#include "ops/random/random.hpp"
 
 namespace declivity {
 namespace {

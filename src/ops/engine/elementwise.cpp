@@ -11,12 +11,12 @@
 #include <fmt/format.h>
 
 #include "elementwise_plan.hpp"
+#include "expression.hpp"
+#include "ops/shape/permute.hpp"
 #include "ops/support/index_space.hpp"
 #include "ops/support/scratch.hpp"
-#include "ops/permute.hpp"
 #include "ops/support/work.hpp"
 #include "ops/support/work_split.hpp"
-#include "expression.hpp"
 
 namespace declivity::ops {
 namespace {

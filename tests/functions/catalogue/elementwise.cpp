@@ -9,9 +9,10 @@
 #include <vector>
 
 #include <declivity/functions/functions.hpp>
+#include <reference/elementwise_cases.hpp>
 #include <tests/functions/catalogue/case.hpp>
 #include <tests/functions/catalogue/parts.hpp>
-#include <tests/ops/elementwise_cases.hpp>
+#include <tests/support/values.hpp>
 
 namespace declivity::test::catalogue {
 namespace {

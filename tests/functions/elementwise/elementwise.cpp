@@ -9,7 +9,7 @@
 #include <declivity/tensor/creation.hpp>
 #include <doctest/doctest.h>
 #include <fmt/format.h>
-#include <tests/ops/elementwise_cases.hpp>
+#include <reference/elementwise_cases.hpp>
 #include <tests/support/devices.hpp>
 #include <tests/support/gradient_check.hpp>
 #include <tests/support/skip.hpp>

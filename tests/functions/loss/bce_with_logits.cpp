@@ -6,8 +6,8 @@
 #include <doctest/doctest.h>
 #include <tests/support/devices.hpp>
 
+#include <tests/support/values.hpp>
 #include "tests/support/gradient_check.hpp"
-#include "tests/support/values.hpp"
 
 using namespace declivity;
 using namespace declivity::test;

@@ -8,7 +8,7 @@
 #include <declivity/runtime/error.hpp>
 #include <declivity/tensor/creation.hpp>
 #include <doctest/doctest.h>
-#include <tests/ops/multi_tensor_fixture.hpp>
+#include <tests/ops/optim/multi_tensor_fixture.hpp>
 #include <tests/support/devices.hpp>
 
 using namespace declivity;

@@ -14,7 +14,7 @@
 #include <declivity/runtime/profiler.hpp>
 #include <declivity/tensor/creation.hpp>
 #include <doctest/doctest.h>
-#include <tests/ops/multi_tensor_fixture.hpp>
+#include <tests/ops/optim/multi_tensor_fixture.hpp>
 #include <tests/support/devices.hpp>
 #include <tests/support/launches.hpp>
 #include <tests/support/threads.hpp>

@@ -10,11 +10,11 @@
 #include <declivity/tensor/creation.hpp>
 #include <doctest/doctest.h>
 
+#include <tests/support/values.hpp>
 #include "ops/engine/fusion.hpp"
 #include "ops/engine/lazy_array.hpp"
 #include "ops/support/work_split.hpp"
 #include "tests/support/devices.hpp"
-#include "tests/support/values.hpp"
 
 using namespace declivity;
 using namespace declivity::test;

@@ -1,0 +1,489 @@
+// out[o] = combine over r of x[o, r], for every output o and all reduced positions r.
+//
+// The host merges and orders the axes (src/ops/reduction/reduce.cpp): the kept axes enumerate the outputs
+// 0 .. outputs - 1, the reduced ones the positions 0 .. elements - 1, innermost axis last. Positions may be split into chunks: chunk s covers
+// `chunk` positions from s * chunk and writes its result to out + s * split_stride, for a second pass over the chunks.
+//
+//   FORM      0 reduce_rows     simd style, reduced axis contiguous: vectors along it. global (output groups, chunks)
+//             1 reduce_columns  simd style, kept axis contiguous: vectors across outputs. global (column blocks, row
+//                               groups, chunks)
+//               reduce_wide_columns  the same for many columns, along whole rows of x
+//               reach: elements of x from its first to its last, which vectors may read even if they are not reduced
+//             2 reduce_groups   simt style: several work-items per output. global (output groups * local size, chunks)
+//   T, ACC    type of x; type of accumulation and result
+//   STORED_AS  x is f16 or bf16 (storage.clh)
+//   COMBINE, FLOATING_SUM   reduction.clh
+//   IDENTITY  neutral element of the reduction
+//   KEPT_RANK, REDUCED_RANK  form 2: numbers of axes, so that the layout is never read at a variable index: GPUs would
+//                            keep a copy of it in memory
+//   CONTIGUOUS  defined if elements along the vector's axis (kept in form 1, reduced otherwise) are contiguous in x
+//   BLOCK     positions per partial sum
+//   LANES     forms 0 and 1: elements per vector, 8 or 16
+//   VECTORS, UNROLL  reduce_columns: vectors across outputs, and positions at a time
+//   WIDE      reduce_wide_columns: maximum number of columns per work-item, whose sums stay in the L1 cache
+#ifdef REAL_IS_DOUBLE
+#pragma OPENCL EXTENSION cl_khr_fp64 : enable
+#endif
+
+#include "noinline.clh"
+#include "unaligned.clh"
+#ifdef STORED_AS
+#include "storage.clh"
+#define TAKEN(v) LOADED(v)
+#else
+#define TAKEN(v) (ACC)(v)
+#endif
+
+#define PASTE_(a, b) a##b
+#define PASTE(a, b) PASTE_(a, b)
+#define MAX_RANK 8
+
+#if FORM == 2
+struct Layout {
+    long kept_size[KEPT_RANK], kept_x[KEPT_RANK], kept_out[KEPT_RANK];
+    long reduced_size[REDUCED_RANK], reduced_x[REDUCED_RANK];
+};
+#define REDUCED_AXES(layout) REDUCED_RANK
+#define EACH_AXIS _Pragma("unroll")
+#else
+struct Layout {
+    long kept_size[MAX_RANK], kept_x[MAX_RANK], kept_out[MAX_RANK];
+    long reduced_size[MAX_RANK], reduced_x[MAX_RANK];
+    long kept_rank, reduced_rank;
+};
+#define REDUCED_AXES(layout) ((int)(layout)->reduced_rank)
+#define EACH_AXIS
+#endif
+
+#include "reduction.clh"
+
+#ifdef CONTIGUOUS
+#define STEP(stride) 1
+#else
+#define STEP(stride) stride
+#endif
+
+// Offset in x of a position of all reduced axes except the innermost.
+static inline long reduced_row(const struct Layout* layout, long row) {
+    long at = 0;
+    EACH_AXIS
+    for (int axis = REDUCED_AXES(layout) - 2; axis >= 0; --axis) {
+        at += (axis > 0 ? row % layout->reduced_size[axis] : row) * layout->reduced_x[axis];
+        if (axis > 0) row /= layout->reduced_size[axis];
+    }
+    return at;
+}
+
+// Offsets in x and out of a position of the first `rank` kept axes; in form 2 of all.
+static inline long2 kept_position(const struct Layout* layout, long position, const int rank) {
+    long2 at = (long2)(0);
+#if FORM == 2
+    EACH_AXIS
+    for (int axis = KEPT_RANK - 1; axis >= 0; --axis) {
+#else
+    for (int axis = rank - 1; axis >= 0; --axis) {
+#endif
+        const long index = axis > 0 ? position % layout->kept_size[axis] : position;
+        if (axis > 0) position /= layout->kept_size[axis];
+        at += index * (long2)(layout->kept_x[axis], layout->kept_out[axis]);
+    }
+    return at;
+}
+
+#if FORM != 2
+#define VEC PASTE(ACC, LANES)
+#ifdef STORED_AS
+#define CONVERT(width, v) LOADED(v)
+#else
+#define CONVERT(width, v) PASTE(PASTE(convert_, ACC), width)(v)
+#endif
+#define LIST2(f, i) f(i), f(i + 1)
+#define LIST4(f, i) LIST2(f, i), LIST2(f, i + 2)
+#define LIST8(f, i) LIST4(f, i), LIST4(f, i + 4)
+#define LIST16(f, i) LIST8(f, i), LIST8(f, i + 8)
+#ifdef CONTIGUOUS
+#define LOAD(width, p) CONVERT(width, PASTE(vload, width)(0, p))
+UNALIGNED(x, T, LANES)
+#else
+#define LOAD_AT(i) TAKEN(source[(i)*step])
+#define LOAD(width, p) load##width(p, step)
+static inline PASTE(ACC, 4) load4(__global const T* source, const long step) {
+    return (PASTE(ACC, 4))(LIST4(LOAD_AT, 0));
+}
+static inline PASTE(ACC, 8) load8(__global const T* source, const long step) {
+    return (PASTE(ACC, 8))(LIST8(LOAD_AT, 0));
+}
+static inline PASTE(ACC, 16) load16(__global const T* source, const long step) {
+    return (PASTE(ACC, 16))(LIST16(LOAD_AT, 0));
+}
+#endif
+#ifdef CONTIGUOUS
+#define LOAD_VEC(p) CONVERT(LANES, x_load(p))
+#else
+#define LOAD_VEC(p) PASTE(LOAD_VEC_, LANES)(p)
+#endif
+#define LOAD_VEC_8(p) LOAD(8, p)
+#define LOAD_VEC_16(p) LOAD(16, p)
+#endif
+
+#if FORM == 0
+
+#include "horizontal.clh"
+HORIZONTAL(across, ACC, LANES, COMBINED)
+HORIZONTAL(across8, ACC, 8, COMBINED)
+HORIZONTAL(across4, ACC, 4, COMBINED)
+HORIZONTAL_ROWS(across_rows, ACC, LANES, COMBINED)
+
+static inline ACC reduce_positions(const struct Layout* layout, __global const T* x, long position, const long end) {
+    const int axis = (int)layout->reduced_rank - 1;
+    const long length = layout->reduced_size[axis], step = STEP(layout->reduced_x[axis]);
+    VEC total = (VEC)(IDENTITY), low = (VEC)(0);
+    VEC a = total, b = a, c = a, d = a;
+    ACC tail = IDENTITY;
+    long in_block = 0;
+    while (position < end) {
+        const long row = axis > 0 ? position / length : 0;
+        const long column = position - row * length;
+        const long count = min(length - column, min(end - position, BLOCK - in_block));
+        __global const T* p = x + reduced_row(layout, row) + column * step;
+        long i = 0;
+        for (; i + 4 * LANES <= count; i += 4 * LANES) {
+            a = COMBINED(a, LOAD_VEC(p + i * step));
+            b = COMBINED(b, LOAD_VEC(p + (i + LANES) * step));
+            c = COMBINED(c, LOAD_VEC(p + (i + 2 * LANES) * step));
+            d = COMBINED(d, LOAD_VEC(p + (i + 3 * LANES) * step));
+        }
+        for (; i + LANES <= count; i += LANES) a = COMBINED(a, LOAD_VEC(p + i * step));
+        const long rest = count - i;
+#if LANES == 16
+        if (rest & 8) {
+            const ACC part = across8(LOAD(8, p + i * step));
+            tail = COMBINED(tail, part);
+            i += 8;
+        }
+#endif
+        if (rest & 4) {
+            const ACC part = across4(LOAD(4, p + i * step));
+            tail = COMBINED(tail, part);
+            i += 4;
+        }
+        for (; i < count; ++i) {
+            const ACC element = TAKEN(p[i * step]);
+            tail = COMBINED(tail, element);
+        }
+        position += count;
+        in_block += count;
+        if (in_block == BLOCK || position == end) {
+            a = COMBINED(a, b);
+            c = COMBINED(c, d);
+            a = COMBINED(a, c);
+            a.s0 = COMBINED(a.s0, tail);
+            ADD_BLOCK(VEC, total, low, a);
+            a = b = c = d = (VEC)(IDENTITY);
+            tail = IDENTITY;
+            in_block = 0;
+        }
+    }
+    const ACC sum = across(total);
+    return WITH_ERRORS(sum, across(low));
+}
+
+#if LANES == 16
+#define NUMBERS ((VEC)(0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15))
+#else
+#define NUMBERS ((VEC)(0, 1, 2, 3, 4, 5, 6, 7))
+#endif
+
+// Reduces one row of at most BLOCK / 4 elements.
+static inline ACC reduce_short_row(__global const T* p, const long count, const long step) {
+    VEC a = (VEC)(IDENTITY);
+    long i = 0;
+    for (; i + LANES <= count; i += LANES) a = COMBINED(a, LOAD_VEC(p + i * step));
+    ACC combined = across(a);
+    for (; i < count; ++i) {
+        const ACC element = TAKEN(p[i * step]);
+        combined = COMBINED(combined, element);
+    }
+    return combined;
+}
+
+// Reduces LANES such rows, which may be read up to LANES elements past their ends.
+static inline VEC reduce_short_rows(__global const T* p, const long count, const long step, const long row_step) {
+    ACC columns[LANES * LANES];
+    const long whole = count / LANES * LANES;
+    const VEC left = (VEC)(count - whole);
+    for (int r = 0; r < LANES; ++r, p += row_step) {
+        VEC a = NUMBERS < left ? LOAD_VEC(p + whole * step) : (VEC)(IDENTITY);
+        for (long i = 0; i < whole; i += LANES) a = COMBINED(a, LOAD_VEC(p + i * step));
+        across_rows_rows_store(a, columns + r * LANES);
+    }
+    return across_rows(columns);
+}
+
+NOINLINE void reduce_rows_part(const size_t id0, const size_t id1, const struct Layout layout, const long outputs,
+                               const long outputs_each, const long elements, const long chunk, const long split_stride,
+                               const long divisor, const long reach, __global const T* restrict x, const long x_offset,
+                               __global ACC* restrict out, const long out_offset) {
+    const long split = id1;
+    const long end = min(elements, (split + 1) * chunk);
+    const long last = min(outputs, ((long)id0 + 1) * outputs_each);
+    long output = id0 * outputs_each;
+    if (layout.reduced_rank == 1 && end - split * chunk <= BLOCK / 4) {
+        // Short rows: one vector of sums is accurate enough. Offsets are computed for a run of outputs.
+        const int axis = (int)layout.kept_rank - 1;
+        const long length = layout.kept_size[axis], step = STEP(layout.reduced_x[0]);
+        while (output < last) {
+            const long2 at = kept_position(&layout, output, (int)layout.kept_rank);
+            const long run = min(last - output, axis == 0 ? outputs : length - output % length);
+            const long count = end - split * chunk, first = at.x + split * chunk * step;
+            __global ACC* to = out + out_offset + at.y + split * split_stride;
+            const long x_step = layout.kept_x[axis], out_step = layout.kept_out[axis];
+            long k = 0;
+            for (; k + LANES <= run && first + (k + LANES - 1) * x_step + (count + LANES) * step <= reach; k += LANES) {
+                const VEC values = FINALIZE(reduce_short_rows(x + x_offset + first + k * x_step, count, step, x_step));
+                ACC each[LANES];
+                PASTE(vstore, LANES)(values, 0, each);
+                if (out_step == 1) across_rows_rows_store(values, to + k);
+                else
+                    for (int i = 0; i < LANES; ++i) to[(k + i) * out_step] = each[i];
+            }
+            for (; k < run; ++k) {
+                const ACC value = reduce_short_row(x + x_offset + first + k * x_step, count, step);
+                to[k * out_step] = FINALIZE(value);
+            }
+            output += run;
+        }
+        return;
+    }
+    for (; output < last; ++output) {
+        const long2 at = kept_position(&layout, output, (int)layout.kept_rank);
+        const ACC value = reduce_positions(&layout, x + x_offset + at.x, split * chunk, end);
+        out[out_offset + at.y + split * split_stride] = FINALIZE(value);
+    }
+}
+
+__kernel void reduce_rows(const struct Layout layout, const long outputs, const long outputs_each, const long elements,
+                          const long chunk, const long split_stride, const long divisor, const long reach,
+                          __global const T* restrict x, const long x_offset, __global ACC* restrict out,
+                          const long out_offset) {
+    reduce_rows_part(get_global_id(0), get_global_id(1), layout, outputs, outputs_each, elements, chunk, split_stride,
+                     divisor, reach, x, x_offset, out, out_offset);
+}
+
+#elif FORM == 1
+
+#define STORE PASTE(vstore, LANES)
+
+// The first `valid` elements of a vector; the remaining lanes repeat the last of them.
+static inline VEC load_first(__global const T* p, const long step, const int valid) {
+#define LOAD_FIRST(i) TAKEN(p[min(i, valid - 1) * step])
+    return (VEC)(PASTE(LIST, LANES)(LOAD_FIRST, 0));
+}
+
+#ifdef WIDE
+
+// Adds row by row to the sums of all columns: reads are sequential in memory, whereas going down a narrow column would
+// touch another page at each step.
+NOINLINE void reduce_wide_columns_part(const size_t id0, const size_t id1, const size_t id2,
+                                       const struct Layout layout_in, const long rows, const long rows_each,
+                                       const long elements, const long chunk, const long split_stride,
+                                       const long divisor, const long reach, const long width,
+                                       __global const T* restrict x_base, const long x_offset,
+                                       __global ACC* restrict out, const long out_offset) {
+    const struct Layout* layout = &layout_in;
+    __global const T* x = x_base + x_offset;
+    const int kept_axis = (int)layout->kept_rank - 1, reduced_axis = (int)layout->reduced_rank - 1;
+    const long first = id0 * width;
+    const int valid = (int)min(width, layout->kept_size[kept_axis] - first);
+    const int vectors = (valid + LANES - 1) / LANES, full = valid / LANES, rest = valid - full * LANES;
+    const long length = layout->reduced_size[reduced_axis], stride = layout->reduced_x[reduced_axis];
+    const long split = id2;
+    const long end = min(elements, (split + 1) * chunk);
+    const long last_row = min(rows, ((long)id1 + 1) * rows_each);
+    VEC part[WIDE / LANES], total[WIDE / LANES], low[WIDE / LANES];
+    for (long kept_row = id1 * rows_each; kept_row < last_row; ++kept_row) {
+        const long2 at = kept_position(layout, kept_row, kept_axis);
+        for (int v = 0; v < vectors; ++v) {
+            total[v] = (VEC)(IDENTITY);
+            low[v] = (VEC)(0);
+        }
+        long position = split * chunk;
+        while (position < end) {
+            const long row = reduced_axis > 0 ? position / length : 0;
+            const long start = position - row * length;
+            const long count = min(length - start, min(end - position, (long)BLOCK));
+            const long p_at = at.x + first + reduced_row(layout, row) + start * stride;
+            __global const T* p = x + p_at;
+            for (int v = 0; v < vectors; ++v) part[v] = (VEC)(IDENTITY);
+            for (long r = 0; r < count; ++r) {
+                const int n = p_at + r * stride + vectors * LANES <= reach ? vectors : full;
+                for (int v = 0; v < n; ++v) part[v] = COMBINED(part[v], LOAD_VEC(p + r * stride + v * LANES));
+                if (n < vectors) part[full] = COMBINED(part[full], load_first(p + r * stride + full * LANES, 1, rest));
+            }
+            for (int v = 0; v < vectors; ++v) ADD_BLOCK(VEC, total[v], low[v], part[v]);
+            position += count;
+        }
+        const long out_at = out_offset + at.y + split * split_stride, out_step = layout->kept_out[kept_axis];
+        ACC values[LANES];
+        for (int v = 0; v < vectors; ++v) {
+            STORE(WITH_ERRORS(total[v], low[v]), 0, values);
+            for (int i = 0; i < min(LANES, valid - v * LANES); ++i)
+                out[out_at + (first + v * LANES + i) * out_step] = FINALIZE(values[i]);
+        }
+    }
+}
+
+__kernel void reduce_wide_columns(const struct Layout layout_in, const long rows, const long rows_each,
+                                  const long elements, const long chunk, const long split_stride, const long divisor,
+                                  const long reach, const long width, __global const T* restrict x_base,
+                                  const long x_offset, __global ACC* restrict out, const long out_offset) {
+    reduce_wide_columns_part(get_global_id(0), get_global_id(1), get_global_id(2), layout_in, rows, rows_each, elements,
+                             chunk, split_stride, divisor, reach, width, x_base, x_offset, out, out_offset);
+}
+
+#else
+
+#define WIDTH (VECTORS * LANES)
+
+// reach: elements of x from its first to its last. A vector at the right edge reads past its columns, into the next
+// row, unless x ends there.
+NOINLINE void reduce_columns_part(const size_t id0, const size_t id1, const size_t id2, const struct Layout layout_in,
+                                  const long rows, const long rows_each, const long elements, const long chunk,
+                                  const long split_stride, const long divisor, const long reach,
+                                  __global const T* restrict x_base, const long x_offset, __global ACC* restrict out,
+                                  const long out_offset) {
+    const struct Layout* layout = &layout_in;
+    __global const T* x = x_base + x_offset;
+    const int kept_axis = (int)layout->kept_rank - 1, reduced_axis = (int)layout->reduced_rank - 1;
+    const long columns = layout->kept_size[kept_axis], step = STEP(layout->kept_x[kept_axis]);
+    const long first = id0 * (long)WIDTH;
+    const int valid = (int)min((long)WIDTH, columns - first);
+    const long length = layout->reduced_size[reduced_axis], stride = layout->reduced_x[reduced_axis];
+    const long split = id2;
+    const long end = min(elements, (split + 1) * chunk);
+    const long last_row = min(rows, ((long)id1 + 1) * rows_each);
+    for (long kept_row = id1 * rows_each; kept_row < last_row; ++kept_row) {
+        const long2 at = kept_position(layout, kept_row, kept_axis);
+        const long x_at = at.x + first * step;
+        VEC total[VECTORS], low[VECTORS];
+        for (int v = 0; v < VECTORS; ++v) {
+            total[v] = (VEC)(IDENTITY);
+            low[v] = (VEC)(0);
+        }
+        long position = split * chunk;
+        while (position < end) {
+            const long row = reduced_axis > 0 ? position / length : 0;
+            const long start = position - row * length;
+            const long count = min(length - start, min(end - position, (long)BLOCK));
+            const long p_at = x_at + reduced_row(layout, row) + start * stride;
+            __global const T* p = x + p_at;
+            VEC part[UNROLL][VECTORS];
+            for (int u = 0; u < UNROLL; ++u)
+                for (int v = 0; v < VECTORS; ++v) part[u][v] = (VEC)(IDENTITY);
+            long whole = count;
+            if (valid < WIDTH) {
+                const long room = reach - p_at - (WIDTH - 1) * step;  // positions at which whole vectors are readable
+                whole = room <= 0 ? 0 : stride == 0 ? count : min(count, (room - 1) / stride + 1);
+            }
+            long r = 0;
+            for (; r + UNROLL <= whole; r += UNROLL)
+                for (int u = 0; u < UNROLL; ++u)
+                    for (int v = 0; v < VECTORS; ++v)
+                        part[u][v] = COMBINED(part[u][v], LOAD_VEC(p + (r + u) * stride + v * LANES * step));
+            for (; r < whole; ++r)
+                for (int v = 0; v < VECTORS; ++v)
+                    part[0][v] = COMBINED(part[0][v], LOAD_VEC(p + r * stride + v * LANES * step));
+            for (; r < count; ++r)
+                for (int v = 0; v < VECTORS; ++v)
+                    if (v * LANES < valid)
+                        part[0][v] = COMBINED(part[0][v],
+                                              load_first(p + r * stride + v * LANES * step, step, valid - v * LANES));
+            for (int v = 0; v < VECTORS; ++v) {
+                for (int u = 1; u < UNROLL; ++u) part[0][v] = COMBINED(part[0][v], part[u][v]);
+                ADD_BLOCK(VEC, total[v], low[v], part[0][v]);
+            }
+            position += count;
+        }
+        const long out_at = out_offset + at.y + split * split_stride, out_step = layout->kept_out[kept_axis];
+        ACC values[WIDTH];
+        for (int v = 0; v < VECTORS; ++v) STORE(WITH_ERRORS(total[v], low[v]), v, values);
+        for (int i = 0; i < valid; ++i) out[out_at + (first + i) * out_step] = FINALIZE(values[i]);
+    }
+}
+
+__kernel void reduce_columns(const struct Layout layout_in, const long rows, const long rows_each, const long elements,
+                             const long chunk, const long split_stride, const long divisor, const long reach,
+                             __global const T* restrict x_base, const long x_offset, __global ACC* restrict out,
+                             const long out_offset) {
+    reduce_columns_part(get_global_id(0), get_global_id(1), get_global_id(2), layout_in, rows, rows_each, elements,
+                        chunk, split_stride, divisor, reach, x_base, x_offset, out, out_offset);
+}
+
+#endif
+
+#else
+
+#include "row_group.clh"
+
+ROW_GROUP_COMBINE(group_combined, ACC, COMBINED)
+
+__kernel void reduce_groups(const struct Layout layout_in, const long outputs, const long elements, const long chunk,
+                            const long split_stride, const long divisor, const int lanes, const int lane_stride,
+                            __local ACC* shared, __global const T* restrict x_base, const long x_offset,
+                            __global ACC* restrict out, const long out_offset) {
+    const struct Layout* layout = &layout_in;
+    const struct RowGroup group = row_group(lanes, lane_stride);
+    const int axis = REDUCED_RANK - 1;
+    const long length = layout->reduced_size[axis], step = STEP(layout->reduced_x[axis]);
+    const long split = get_group_id(1);
+    const long end = group.row < outputs ? min(elements, (split + 1) * chunk) : 0;
+    const long2 at = kept_position(layout, min(group.row, outputs - 1), KEPT_RANK);
+    __global const T* x = x_base + x_offset + at.x;
+    ACC total = IDENTITY, low = 0;
+    long position = split * chunk + group.lane;
+    if (axis == 0) {
+        while (position < end) {
+            // Four loads in flight at a time.
+            ACC a = IDENTITY, b = a, c = a, d = a;
+            int k = 0;
+            for (; k < BLOCK && position + 3 * lanes < end; k += 4, position += 4 * lanes) {
+                a = COMBINED(a, TAKEN(x[position * step]));
+                b = COMBINED(b, TAKEN(x[(position + lanes) * step]));
+                c = COMBINED(c, TAKEN(x[(position + 2 * lanes) * step]));
+                d = COMBINED(d, TAKEN(x[(position + 3 * lanes) * step]));
+            }
+            for (; k < BLOCK && position < end; ++k, position += lanes) a = COMBINED(a, TAKEN(x[position * step]));
+            a = COMBINED(a, b);
+            c = COMBINED(c, d);
+            a = COMBINED(a, c);
+            ADD_BLOCK(ACC, total, low, a);
+        }
+    } else {
+        // Column and row offset are updated incrementally, since a division per step would cost more than the memory
+        // access.
+        const long rows_on = lanes / length, columns_on = lanes % length;
+        long row = position / length;
+        long column = position - row * length;
+        long row_at = reduced_row(layout, row);
+        while (position < end) {
+            ACC part = IDENTITY;
+            for (int k = 0; k < BLOCK && position < end; ++k, position += lanes) {
+                part = COMBINED(part, TAKEN(x[row_at + column * step]));
+                column += columns_on;
+                long rows = rows_on;
+                if (column >= length) {
+                    column -= length;
+                    ++rows;
+                }
+                row += rows;
+                if (axis == 1) row_at += rows * layout->reduced_x[0];
+                else if (rows > 0) row_at = reduced_row(layout, row);
+            }
+            ADD_BLOCK(ACC, total, low, part);
+        }
+    }
+    const ACC value = group_combined(shared, group, WITH_ERRORS(total, low));
+    if (group.lane == 0 && group.row < outputs) out[out_offset + at.y + split * split_stride] = FINALIZE(value);
+}
+
+#endif

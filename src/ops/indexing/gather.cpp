@@ -1,0 +1,120 @@
+#include <declivity/ops/gather.hpp>
+
+#include <algorithm>
+#include <bit>
+#include <cstdint>
+
+#include <declivity/ops/copy.hpp>
+#include <declivity/ops/half.hpp>
+#include <declivity/runtime/error.hpp>
+
+#include "ops/support/index_operands.hpp"
+#include "ops/support/work.hpp"
+#include "ops/support/work_split.hpp"
+
+namespace declivity::ops {
+namespace {
+
+constexpr std::size_t kGroup = 64;  // work-items of a group, simt
+
+/// Layout of the kernels' struct; must match cl_kernels/indexing/gather.cl.
+struct Sizes {
+    std::int64_t outer, taken, size, inner, each;
+};
+
+/// Type of a move: an element, or several adjacent ones.
+struct Unit {
+    std::int64_t bytes;
+    const char *type, *missing;
+};
+constexpr Unit kUnits[] = {{16, "uint4", "((uint4)(low, high, low, high))"},
+                           {8, "ulong", "((ulong)high << 32 | low)"},
+                           {4, "uint", "low"},
+                           {2, "ushort", "((ushort)low)"},
+                           {1, "uchar", "((uchar)low)"}};
+
+/// The bits of a number in the given type, repeated to 8 bytes; 0 in integer types.
+std::uint64_t bits_of(DType dtype, double number) {
+    constexpr std::uint64_t everywhere = 0x0001000100010001;
+    switch (dtype) {
+        case DType::f64:
+            return std::bit_cast<std::uint64_t>(number);
+        case DType::f32:
+            return std::bit_cast<std::uint32_t>(static_cast<float>(number)) * 0x0000000100000001U;
+        case DType::f16:
+            return float16(number).bits * everywhere;
+        case DType::bf16:
+            return bfloat16(number).bits * everywhere;
+        default:
+            return 0;
+    }
+}
+
+void launch_gather(const char* name, Sizes sizes, const Unit& unit, const View& x, const View& places, const View& out,
+                   double missing) {
+    const Device device = out.device();
+    const bool cpu = kernel_style_of(device) == KernelStyle::simd;
+    Defines defines;
+    defines.set("CPU", cpu ? 1 : 0).set("PLACE", cl_type(places.dtype));
+    defines.set("UNIT", unit.type).set("MISSING", unit.missing);
+    const Kernel kernel(device, {"gather.cl", name, defines});
+    const std::int64_t pairs = sizes.outer * sizes.taken;
+    sizes.each = rows_each(device, pairs, sizes.inner);
+    Range range{.global = {to_size(ceil_div(pairs, sizes.each)), 1, 1}, .local = {1, 1, 1}};
+    if (!cpu) {
+        const std::size_t group = std::min(kGroup, kernel.max_work_group());
+        range = {.global = {round_up(to_size(pairs * sizes.inner), group), 1, 1}, .local = {group, 1, 1}};
+    }
+    const auto units_of = [&](const View& view) {
+        const auto bytes = static_cast<std::int64_t>(size_of(view.dtype));
+        return BufferArgument{view.buffer, view.offset * bytes / unit.bytes, to_size(unit.bytes)};
+    };
+    const std::uint64_t bits = bits_of(out.dtype, missing);
+    launch(kernel, range,
+           {sizes, units_of(x), places.argument(), units_of(out), static_cast<std::uint32_t>(bits),
+            static_cast<std::uint32_t>(bits >> 32)});
+}
+
+}  // namespace
+
+void gather(std::string_view function, const View& x, const View& places, const View& out, double missing) {
+    require_indices(function, "the places", places);
+    require_elements(function, "x", x, places);
+    require_elements(function, "out", out, places);
+    require_alike(function, "x", x, "out", out);
+    if (x.rank() == 2 && places.rank() == 2 && out.rank() == 2) {
+        const auto rows = [](const View& view) { return reshaped(view, {view.shape[0], view.shape[1], 1}); };
+        return gather(function, rows(x), rows(places), rows(out), missing);
+    }
+    require_rank(function, "x", x, 3, "outer, size, inner");
+    require_rank(function, "the places", places, 3, "outer, taken, inner");
+    require_shape(function, "the places", places, {x.shape[0], places.shape[1], x.shape[2]});
+    require_shape(function, "out", out, places.shape);
+    if (out.numel() == 0) return;
+    if (x.numel() == 0) return fill(out, is_floating(out.dtype) ? missing : 0);
+    const WorkScope work("gather", work_each(0, out, out, places));
+    const auto bytes = static_cast<std::int64_t>(size_of(x.dtype));
+    const Unit* unit = std::ranges::find(kUnits, bytes, &Unit::bytes);
+    launch_gather("gather", {x.shape[0], places.shape[1], x.shape[1], x.shape[2], 1}, *unit, x, places, out, missing);
+}
+
+void gather_rows(std::string_view function, const View& table, const View& numbers, const View& out, double missing) {
+    require_indices(function, "the indices", numbers);
+    require_elements(function, "the table", table, numbers);
+    require_elements(function, "out", out, numbers);
+    require_alike(function, "the table", table, "out", out);
+    require_rank(function, "the table", table, 2, "V, D");
+    require_rank(function, "the indices", numbers, 1, "N");
+    require_shape(function, "out", out, {numbers.shape[0], table.shape[1]});
+    if (out.numel() == 0) return;
+    if (table.numel() == 0) return fill(out, is_floating(out.dtype) ? missing : 0);
+    const WorkScope work("gather_rows", work_each(0, out, out, numbers));
+    // The widest type that divides the length and the offset of whole rows.
+    const auto bytes = static_cast<std::int64_t>(size_of(table.dtype));
+    const std::int64_t row = table.shape[1] * bytes, starts = table.offset * bytes | out.offset * bytes | row;
+    const Unit* unit = std::ranges::find_if(kUnits, [&](const Unit& item) { return starts % item.bytes == 0; });
+    const Sizes sizes{1, numbers.shape[0], table.shape[0], row / unit->bytes, 1};
+    launch_gather(sizes.inner == 1 ? "gather" : "gather_rows", sizes, *unit, table, numbers, out, missing);
+}
+
+}  // namespace declivity::ops

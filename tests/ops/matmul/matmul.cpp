@@ -1,0 +1,578 @@
+// Matrix products by every strategy compared with a plain reference.
+#include <algorithm>
+#include <cmath>
+#include <functional>
+#include <optional>
+#include <string_view>
+#include <tuple>
+#include <vector>
+
+#include <declivity/ops/copy.hpp>
+#include <declivity/ops/matmul.hpp>
+#include <declivity/runtime/error.hpp>
+#include <doctest/doctest.h>
+#include <reference/matmul_cases.hpp>
+#include <tests/support/devices.hpp>
+#include <tests/support/opencl_calls.hpp>
+#include <tests/support/values.hpp>
+
+#include "ops/matmul/matmul_strategies.hpp"
+#include "ops/support/local_tile.hpp"
+#include "ops/support/work_split.hpp"
+
+using namespace declivity;
+using namespace declivity::test;
+using ops::Expression;
+using ops::Function;
+using ops::View;
+
+namespace {
+
+/// A dense view in the middle of a buffer of NaN, which detects writes outside of the view and reads before the first
+/// write.
+struct Guarded {
+    View whole, out;
+    explicit Guarded(const Shape& shape, DType dtype)
+        : whole(View::make(device(), dtype, {shape.numel() + 64})), out(whole) {
+        ops::fill(whole, NAN);
+        out.offset = 32;
+        out.shape = shape;
+        out.strides = dense_strides(shape);
+    }
+    [[nodiscard]] bool intact() const {
+        const auto all = values(Tensor(whole));
+        return std::all_of(all.begin(), all.begin() + 32, [](double x) { return std::isnan(x); }) &&
+               std::all_of(all.end() - 32, all.end(), [](double x) { return std::isnan(x); });
+    }
+};
+
+void check(const MatmulCase& one, DType dtype) {
+    CAPTURE(one.name());
+    CAPTURE(name_of(dtype));
+    const auto a = matmul_operand(one.a, one.batch, one.m, one.k, 1, dtype),
+               b = matmul_operand(one.b, one.batch, one.k, one.n, 2, dtype);
+    const Guarded result({one.batch, one.m, one.n}, dtype);
+    ops::matmul(a.view, b.view, result.out);
+    CHECK(difference(Tensor(result.out), matmul_reference(one, a.elements, b.elements), one.allowed(dtype)) == "");
+    CHECK(result.intact());
+}
+
+/// The kernel style that a strategy is made for; strategies for both use the style of the device.
+std::optional<ops::KernelStyleScope> kernel_style_for(std::string_view strategy) {
+    if (strategy == "tiled" || strategy == "gemv")
+        return std::optional<ops::KernelStyleScope>(std::in_place, KernelStyle::simt);
+    return std::nullopt;
+}
+
+void check_all(const char* strategy, DType dtype) {
+    const Environment set("DECLIVITY_MATMUL", strategy);
+    const auto style = kernel_style_for(strategy);
+    // Each operand layout of "tiled" is a kernel that takes seconds to compile for a CPU.
+    const bool local = strategy == std::string_view("tiled"), gemv = strategy == std::string_view("gemv"),
+               few = small_cases() || (local && dtype == DType::f64);
+    int number = 0;
+    for (const MatmulCase& matmul_case : matmul_cases()) {
+        // CLBlast's kernels are not under test here: a simulated device takes minutes for them.
+        if (small_cases() && strategy == std::string_view("clblast") && number++ % 4 != 1) continue;
+        // Each of its tiles is expensive on a simulated device.
+        if (small_cases() && local && (matmul_case.batch > 3 || (dtype == DType::f64 && matmul_case.batch > 1)))
+            continue;
+        if (gemv && std::min(matmul_case.m, matmul_case.n) > 4) continue;  // not applicable
+        if (!matmul_case.large || (!few && matmul_case.flops() < 2e7)) check(matmul_case, dtype);
+    }
+}
+
+}  // namespace
+
+TEST_CASE("matmul: register_tiled, f32") { check_all("register_tiled", DType::f32); }
+
+TEST_CASE("matmul: register_tiled, f64") {
+    if (device().info().fp64) check_all("register_tiled", DType::f64);
+}
+
+TEST_CASE("matmul: packed, f32") { check_all("packed", DType::f32); }
+
+TEST_CASE("matmul: packed, f64") {
+    if (device().info().fp64) check_all("packed", DType::f64);
+}
+
+TEST_CASE("matmul: blocked, f32") { check_all("blocked", DType::f32); }
+
+TEST_CASE("matmul: blocked, f64") {
+    if (device().info().fp64) check_all("blocked", DType::f64);
+}
+
+TEST_CASE("matmul: split, f32") { check_all("split", DType::f32); }
+
+TEST_CASE("matmul: split, f64") {
+    if (device().info().fp64) check_all("split", DType::f64);
+}
+
+TEST_CASE("matmul: dot, f32") { check_all("dot", DType::f32); }
+
+TEST_CASE("matmul: dot, f64") {
+    if (device().info().fp64) check_all("dot", DType::f64);
+}
+
+TEST_CASE("matmul: tiled, f32") { check_all("tiled", DType::f32); }
+
+TEST_CASE("matmul: tiled, f64") {
+    if (device().info().fp64) check_all("tiled", DType::f64);
+}
+
+TEST_CASE("matmul: gemv, f32") { check_all("gemv", DType::f32); }
+
+TEST_CASE("matmul: gemv, f64") {
+    if (device().info().fp64) check_all("gemv", DType::f64);
+}
+
+TEST_CASE("matmul: stream, few rows along the contiguous axis of both operands") {
+    const auto known = kernel_styles();
+    if (std::ranges::find(known, KernelStyle::simd) == known.end()) return;
+    const Environment set("DECLIVITY_MATMUL", "stream");
+    const ops::KernelStyleScope style(KernelStyle::simd);
+    std::vector<DType> types = floats();
+    types.insert(types.end(), {DType::f16, DType::bf16});
+    for (const MatmulCase& matmul_case : {MatmulCase{1, 1, 1, 1, OperandStrides::dense, OperandStrides::transposed},
+                                          {3, 2, 5, 7, OperandStrides::dense, OperandStrides::transposed},
+                                          {2, 3, 70, 97, OperandStrides::sliced, OperandStrides::transposed, true},
+                                          {3, 4, 33, 300, OperandStrides::repeated, OperandStrides::transposed},
+                                          {2, 1, 257, 128, OperandStrides::dense, OperandStrides::transposed, true},
+                                          {2, 3, 19, 1, OperandStrides::sliced, OperandStrides::sliced}})
+        for (const DType dtype : types)
+            if (!small_cases() || (!matmul_case.large && dtype != DType::bf16)) check(matmul_case, dtype);
+}
+
+TEST_CASE("matmul: f16 and bf16 accumulate in f32 and are rounded once") {
+    for (const std::string_view strategy : {"register_tiled", "packed", "blocked", "split", "tiled", "gemv"}) {
+        const Environment set("DECLIVITY_MATMUL", std::string(strategy));
+        const auto style = kernel_style_for(strategy);
+        const bool local = strategy == "tiled", gemv = strategy == "gemv";
+        CAPTURE(strategy);
+        // Dense and transposed, partial tiles, vectors of 4, several blocks of k, one row.
+        std::vector<MatmulCase> cases{{2, 7, 18, 5, OperandStrides::transposed, OperandStrides::dense},
+                                      {2, 8, 12, 20, OperandStrides::dense, OperandStrides::transposed},
+                                      {1, 3, 50, 1024, OperandStrides::dense, OperandStrides::transposed, true},
+                                      {1, 61, 70, 801, OperandStrides::transposed, OperandStrides::dense, true},
+                                      {3, 24, 80, 133, OperandStrides::repeated, OperandStrides::transposed, true},
+                                      {1, 1, 400, 500, OperandStrides::dense, OperandStrides::dense, true}};
+        if (!local)
+            cases.insert(cases.end(), {{1, 33, 47, 1290, OperandStrides::sliced, OperandStrides::scattered, true},
+                                       {3, 17, 1, 4},
+                                       {1, 1, 1, 1},
+                                       {1, 1, 6, 5, OperandStrides::transposed, OperandStrides::scattered},
+                                       {4, 130, 260, 100, OperandStrides::dense, OperandStrides::sliced, true}});
+        if (gemv)
+            cases.insert(cases.end(), {{2, 1, 20, 16, OperandStrides::dense, OperandStrides::transposed},
+                                       {1, 2, 5, 50000, OperandStrides::dense, OperandStrides::dense, true}});
+        // A few for slow checkers.
+        if (small_cases())
+            cases = gemv ? std::vector<MatmulCase>{{1, 1, 20, 16, OperandStrides::dense, OperandStrides::transposed}}
+                         : std::vector<MatmulCase>{{1, 5, 18, 8, OperandStrides::transposed, OperandStrides::dense}};
+        for (const MatmulCase& test_case : cases) {
+            if (gemv && std::min(test_case.m, test_case.n) > 4) continue;
+            for (const DType dtype : {DType::f16, DType::bf16}) {
+                if ((small_cases() || local) && (dtype == DType::bf16) != (test_case.m % 2 == 0)) continue;
+                check(test_case, dtype);
+            }
+        }
+    }
+    // Both would convert repeatedly, or do not support 16-bit operands.
+    const View a = random_tensor({1, 4, 40}, 1, DType::f16).view(),
+               b = ops::permuted(random_tensor({1, 5, 40}, 2, DType::f16).view(), {0, 2, 1}),
+               out = View::make(device(), DType::f16, {1, 4, 5});
+    const ops::MatmulProblem problem = ops::matmul_problem(a, b);
+    CHECK_FALSE(ops::matmul_dot().is_applicable(problem, device()));
+    CHECK_FALSE(ops::matmul_clblast().is_applicable(problem, device()));
+    for (const KernelStyle style : kernel_styles()) {
+        const ops::KernelStyleScope scope(style);
+        const Environment none("DECLIVITY_MATMUL", std::nullopt);
+        check({1, 4, 5, 40, OperandStrides::dense, OperandStrides::transposed}, DType::f16);
+    }
+    CHECK_THROWS_WITH_AS(ops::matmul(a, random_tensor({1, 40, 5}, 2, DType::bf16).view(), out),
+                         "matmul: expected a and b of one type, got f16 and bf16", TypeError);
+    CHECK_THROWS_WITH_AS(ops::matmul(a, b, View::make(device(), DType::f32, {1, 4, 5})),
+                         "matmul: expected a and out of one type, got f16 and f32", TypeError);
+}
+
+TEST_CASE("matmul: an epilogue on f16 and bf16 is applied before the single rounding") {
+    for (const DType dtype : {DType::f16, DType::bf16})
+        for (const std::int64_t k : {std::int64_t{12}, std::int64_t{small_cases() ? 20 : 1200}}) {
+            if (small_cases() && (dtype == DType::bf16 || k > 12)) continue;
+            const MatmulCase one{1, 4, 24, k, OperandStrides::dense, OperandStrides::transposed};
+            const auto a = matmul_operand(one.a, 1, one.m, k, 1, dtype),
+                       b = matmul_operand(one.b, 1, k, one.n, 2, dtype);
+            const Tensor bias = random_tensor({one.n}, 3, dtype), residual = random_tensor({1, one.m, one.n}, 4, dtype);
+            const Shape shape{1, one.m, one.n};
+            const auto apply = [](Function function, std::initializer_list<Expression> inputs) {
+                return Expression::apply(function, std::vector<Expression>(inputs));
+            };
+            const Expression epilogue = apply(
+                Function::relu,
+                {apply(Function::add, {apply(Function::add, {Expression::operator_result(dtype, shape), bias.view()}),
+                                       residual.view()})});
+            auto wanted = matmul_reference(one, a.elements, b.elements);
+            for (std::size_t i = 0; i < wanted.size(); ++i)
+                wanted[i] = std::max(0.0, wanted[i] + values(bias)[i % 24] + values(residual)[i]);
+            for (const std::string_view strategy : {"blocked", "tiled", "gemv"}) {
+                CAPTURE(strategy);
+                CAPTURE(name_of(dtype));
+                CAPTURE(k);
+                const Environment set("DECLIVITY_MATMUL", std::string(strategy));
+                const auto style = kernel_style_for(strategy);
+                const Guarded result(shape, dtype);
+                ops::matmul(a.view, b.view, result.out, ops::epilogue_of(epilogue));
+                CHECK(difference(Tensor(result.out), wanted, one.allowed(dtype)) == "");
+                CHECK(result.intact());
+            }
+        }
+}
+
+TEST_CASE("matmul: tiled with every tile and operand layout, with and without split-K") {
+    const ops::KernelStyleScope scope(KernelStyle::simt);
+    std::vector<MatmulCase> cases;
+    if (small_cases()) {
+        cases = {{1, 5, 8, 9, OperandStrides::transposed, OperandStrides::dense}};
+    } else {
+        // Single elements, across the tile and along k, and vectors of 4.
+        cases = {{1, 133, 261, 43, OperandStrides::transposed, OperandStrides::dense},
+                 {1, 133, 261, 43, OperandStrides::dense, OperandStrides::transposed},
+                 {2, 132, 136, 44, OperandStrides::transposed, OperandStrides::dense},
+                 {2, 132, 136, 44, OperandStrides::dense, OperandStrides::transposed},
+                 {3, 64, 128, 128, OperandStrides::repeated, OperandStrides::repeated}};
+    }
+    // The tuner's variants for a product to which all of them apply.
+    std::vector<std::string> variants =
+        ops::local_variants(device(), DType::f32, {.rows = 4096, .columns = 4096, .k = 16});
+    CHECK(variants.size() == 7);
+    for (const char* in_parts : {"64x64x3", "32x32x1000"}) variants.emplace_back(in_parts);
+    if (small_cases()) variants = {"128x128", "64x64", "16x64", "32x32x2"};
+    std::size_t number = 0;
+    for (const MatmulCase& test_case : cases)
+        for (const std::string& variant : variants)
+            for (const DType dtype : floats()) {
+                if (dtype == DType::f64 && (!device().info().fp64 || small_cases() || variant != "64x64")) continue;
+                // Each one is a kernel that takes seconds to compile for a CPU: f16 and bf16 use a third of them.
+                if (is_16bit_float(dtype) && number++ % 3 != 0 && !all_cases()) continue;
+                CAPTURE(test_case.name());
+                CAPTURE(variant);
+                const auto a = matmul_operand(test_case.a, test_case.batch, test_case.m, test_case.k, 1, dtype),
+                           b = matmul_operand(test_case.b, test_case.batch, test_case.k, test_case.n, 2, dtype);
+                const Guarded result({test_case.batch, test_case.m, test_case.n}, dtype);
+                ops::matmul_tiled().run(ops::matmul_problem(a.view, b.view), {a.view, b.view, result.out}, variant);
+                CHECK(difference(Tensor(result.out), matmul_reference(test_case, a.elements, b.elements),
+                                 test_case.allowed(dtype)) == "");
+                CHECK(result.intact());
+            }
+}
+
+TEST_CASE("matmul: choice of the tile and of split-K") {
+    const auto first = [](const ops::TiledGemm& product, const char* variant = "") {
+        return ops::tile_configs(device(), DType::f32, product, variant).front();
+    };
+    CHECK(first({.rows = 4096, .columns = 4096, .k = 1024}).tile.name() == "128x128");
+    CHECK(first({.rows = 4096, .columns = 4096, .k = 1024}).parts == 1);
+    // Enough work for all compute units with any tile.
+    const std::int64_t wide = std::max<std::int64_t>(4096, 512 * std::int64_t{device().info().compute_units});
+    CHECK(first({.rows = 10, .columns = wide, .k = 512}).tile.name() == "16x64");
+    CHECK(first({.rows = wide, .columns = 10, .k = 512}).tile.name() == "64x16");
+    CHECK(first({.rows = 20, .columns = 20, .k = 64}).parts == 1);
+    const ops::TileConfig few = first({.rows = 20, .columns = 20, .k = 100000});
+    CHECK(few.parts > 1);
+    CHECK(few.each % few.tile.slice == 0);
+    CHECK((few.parts - 1) * few.each < 100000);
+    CHECK(few.parts * few.each >= 100000);
+    CHECK(first({.rows = 20, .columns = 20, .k = 100000, .may_split = false}).parts == 1);
+    CHECK(first({.rows = 20, .columns = 20, .k = 100}, "128x64").tile.name() == "128x64");
+    CHECK(first({.rows = 20, .columns = 20, .k = 100}, "128x128x3").parts == 3);
+    CHECK(first({.rows = 20, .columns = 20, .k = 100}, "no such tile").tile.name() == "32x32");
+    CHECK(first({.rows = 20, .columns = 20, .k = 100}, "32x32xx").parts == 1);
+}
+
+TEST_CASE("matmul: CLBlast, f32") { check_all("clblast", DType::f32); }
+
+TEST_CASE("matmul: CLBlast, f64") {
+    // Its kernels take long to compile on a simulated device.
+    if (device().info().fp64 && !small_cases()) check_all("clblast", DType::f64);
+}
+
+TEST_CASE("matmul: the default strategy") {
+    const Environment none("DECLIVITY_MATMUL", std::nullopt);
+    for (const KernelStyle style : kernel_styles()) {
+        const ops::KernelStyleScope scope(style);
+        for (const MatmulCase& matmul_case : matmul_cases())
+            if (!small_cases() || (!matmul_case.large && (style == KernelStyle::simd || matmul_case.batch == 1)))
+                check(matmul_case, DType::f32);
+    }
+}
+
+TEST_CASE("matmul: K of 0 gives zeros, an empty result gives an empty tensor") {
+    for (const auto& [batch, m, n, k] :
+         {std::array<std::int64_t, 4>{2, 3, 5, 0}, {0, 3, 5, 2}, {2, 0, 5, 3}, {2, 3, 0, 3}}) {
+        const View a = View::make(device(), DType::f32, {batch, m, k}),
+                   b = View::make(device(), DType::f32, {batch, k, n});
+        const Guarded result({batch, m, n}, DType::f32);
+        ops::matmul(a, b, result.out);
+        CHECK(values(Tensor(result.out)) == std::vector<double>(static_cast<std::size_t>(batch * m * n), 0));
+        CHECK(result.intact());
+    }
+}
+
+TEST_CASE("matmul: infinities and NaN are propagated") {
+    for (const char* strategy : {"register_tiled", "packed", "blocked", "split", "dot", "tiled", "clblast"}) {
+        const Environment set("DECLIVITY_MATMUL", strategy);
+        const auto style = kernel_style_for(strategy);
+        auto left = random_values(7 * 20, 1);
+        left[3 * 20 + 11] = NAN;
+        left[5 * 20 + 1] = INFINITY;
+        const View a = tensor(left, {1, 7, 20}).view(), b = random_tensor({1, 20, 9}, 2).view();
+        const View out = View::make(device(), DType::f32, {1, 7, 9});
+        ops::matmul(a, b, out);
+        const auto result = values(Tensor(out));
+        for (std::size_t i = 0; i < result.size(); ++i) {
+            CAPTURE(i);
+            CHECK(std::isnan(result[i]) == (i / 9 == 3));
+            CHECK(std::isinf(result[i]) == (i / 9 == 5));
+        }
+    }
+}
+
+namespace {
+
+/// An epilogue, and its reference for element i of the product.
+struct Epilogue {
+    const char* name;
+    bool fused;    ///< supported by product kernels
+    bool defines;  ///< compiled into the kernel
+    Expression expression;
+    std::function<double(double value, std::size_t i)> wanted;
+};
+
+std::vector<Epilogue> tails_for(const MatmulCase& one, const Tensor& bias, const Tensor& row_bias,
+                                const Tensor& residual, const Shape& shape) {
+    const auto apply = [](Function function, std::initializer_list<Expression> inputs,
+                          std::initializer_list<Scalar> parameters = {}) {
+        return Expression::apply(function, std::vector<Expression>(inputs), std::vector<Scalar>(parameters));
+    };
+    const Expression x = Expression::operator_result(DType::f32, shape), b = bias.view(), r = residual.view();
+    const auto n = static_cast<std::size_t>(one.n), m = static_cast<std::size_t>(one.m);
+    const auto added = [b = values(bias), n](std::size_t i) { return b[i % n]; };
+    const auto other = [r = values(residual)](std::size_t i) { return r[i]; };
+    const auto for_row = [b = values(row_bias), n, m](std::size_t i) { return b[i / n % m]; };
+    const auto relu = [](double v) { return std::max(0.0, v); };
+    const auto sigmoid = [](double v) { return 1 / (1 + std::exp(-v)); };
+    return {
+        {"bias", true, false, apply(Function::add, {x, b}), [=](double v, std::size_t i) { return v + added(i); }},
+        {"bias, relu", true, false, apply(Function::relu, {apply(Function::add, {b, x})}),
+         [=](double v, std::size_t i) { return relu(v + added(i)); }},
+        {"bias, residual, relu", true, false,
+         apply(Function::relu, {apply(Function::add, {r, apply(Function::add, {x, b})})}),
+         [=](double v, std::size_t i) { return relu(v + added(i) + other(i)); }},
+        {"relu", true, false, apply(Function::relu, {x}), [=](double v, std::size_t) { return relu(v); }},
+        {"residual", true, false, apply(Function::add, {x, r}), [=](double v, std::size_t i) { return v + other(i); }},
+        {"factors", true, false,
+         apply(Function::sub, {apply(Function::mul_scalar, {x}, {0.5}), apply(Function::mul_scalar, {r}, {3})}),
+         [=](double v, std::size_t i) { return 0.5 * v - 3 * other(i); }},
+        {"negative", true, false, apply(Function::neg, {apply(Function::sub, {x, r})}),
+         [=](double v, std::size_t i) { return other(i) - v; }},
+        {"bias, gelu", true, true, apply(Function::gelu, {apply(Function::add, {x, b})}),
+         [=](double v, std::size_t i) {
+             return 0.5 * (v + added(i)) * (1 + std::erf((v + added(i)) / std::sqrt(2.0)));
+         }},
+        {"sigmoid", true, true, apply(Function::sigmoid, {x}), [=](double v, std::size_t) { return sigmoid(v); }},
+        {"bias, leaky relu", true, true, apply(Function::leaky_relu, {apply(Function::add, {x, b})}, {0.25}),
+         [=](double v, std::size_t i) { return v + added(i) < 0 ? 0.25 * (v + added(i)) : v + added(i); }},
+        {"clamp", true, true, apply(Function::clamp, {x}, {-0.5, 0.25}),
+         [](double v, std::size_t) { return std::clamp(v, -0.5, 0.25); }},
+        {"gradient of relu", true, false,
+         Expression::gradient(Function::relu, 0, apply(Function::add, {x, r}), {}, r, {}),
+         [=](double v, std::size_t i) { return other(i) > 0 ? v + other(i) : 0.0; }},
+        {"gradient of leaky relu", true, true,
+         Expression::gradient(Function::leaky_relu, 0, apply(Function::add, {b, x}), std::array{r}, {},
+                              std::array<Scalar, 1>{0.25}),
+         [=](double v, std::size_t i) { return (other(i) > 0 ? 1 : 0.25) * (v + added(i)); }},
+        {"gradient of an activation of less", false, false, Expression::gradient(Function::tanh, 0, x, {}, b, {}),
+         [=](double v, std::size_t i) { return v * (1 - added(i) * added(i)); }},
+        {"a number for each row", false, false, apply(Function::add, {x, row_bias.view()}),
+         [=](double v, std::size_t i) { return v + for_row(i); }},
+        {"relu first", false, false, apply(Function::add, {apply(Function::relu, {x}), b}),
+         [=](double v, std::size_t i) { return relu(v) + added(i); }},
+        {"two residuals", false, false, apply(Function::add, {apply(Function::add, {x, r}), r}),
+         [=](double v, std::size_t i) { return v + 2 * other(i); }},
+        {"twice the product", false, false, apply(Function::add, {x, x}), [](double v, std::size_t) { return 2 * v; }},
+        {"tanh of relu", false, false, apply(Function::tanh, {apply(Function::relu, {x})}),
+         [=](double v, std::size_t) { return std::tanh(relu(v)); }},
+    };
+}
+
+}  // namespace
+
+TEST_CASE("matmul: an epilogue is applied to the product") {
+    // Several blocks of k, partial panels and tiles, operands supported by each strategy.
+    const MatmulCase cases[] = {
+        {2, 5, 6, 7, OperandStrides::dense, OperandStrides::transposed},
+        {1, 9, 50, small_cases() ? 20 : 1100, OperandStrides::dense, OperandStrides::transposed},
+        {3, 16, 96, 3},
+        {1, 3, 8, 40, OperandStrides::dense, OperandStrides::transposed}};
+    for (const MatmulCase& test_case : cases) {
+        const auto a = matmul_operand(test_case.a, test_case.batch, test_case.m, test_case.k, 1, DType::f32),
+                   b = matmul_operand(test_case.b, test_case.batch, test_case.k, test_case.n, 2, DType::f32);
+        const Shape shape{test_case.batch, test_case.m, test_case.n};
+        const auto product = matmul_reference(test_case, a.elements, b.elements);
+        const Tensor bias = random_tensor({test_case.n}, 3), row_bias = random_tensor({test_case.m, 1}, 4),
+                     residual = random_tensor(shape, 5);
+        for (const Epilogue& epilogue : tails_for(test_case, bias, row_bias, residual, shape)) {
+            // Kernels with their own activation take long to compile.
+            if (epilogue.defines && &test_case != &cases[1] && &test_case != &cases[3]) continue;
+            CAPTURE(test_case.name());
+            CAPTURE(epilogue.name);
+            CHECK(ops::kernel_epilogue(ops::epilogue_of(epilogue.expression), View::make(device(), DType::f32, shape))
+                      .has_value() == epilogue.fused);
+            auto wanted = product;
+            for (std::size_t i = 0; i < wanted.size(); ++i) wanted[i] = epilogue.wanted(wanted[i], i);
+            for (const std::string_view strategy :
+                 {"register_tiled", "packed", "blocked", "split", "dot", "tiled", "gemv", "clblast"}) {
+                // The other strategies do not fuse it.
+                const bool knows = strategy == "blocked" || strategy == "dot" || strategy == "tiled" ||
+                                   strategy == "gemv" || strategy == "packed";
+                if (small_cases() && (&test_case != &cases[3] || (!knows && strategy != "register_tiled"))) continue;
+                CAPTURE(strategy);
+                const Environment set("DECLIVITY_MATMUL", std::string(strategy));
+                const auto style = kernel_style_for(strategy);
+                const Guarded result(shape, DType::f32);
+                ops::matmul(a.view, b.view, result.out, ops::epilogue_of(epilogue.expression));
+                CHECK(difference(Tensor(result.out), wanted,
+                                 tolerance(DType::f32, static_cast<double>(test_case.k + 2))) == "");
+                CHECK(result.intact());
+            }
+        }
+    }
+}
+
+TEST_CASE("matmul: packed constant operands are cached until their version changes") {
+    if (!has_kernel_style(KernelStyle::simd)) return;
+    const ops::KernelStyleScope scope(KernelStyle::simd);
+    const MatmulCase one{1, 35, 70, 300, OperandStrides::dense, OperandStrides::transposed};
+    for (const DType dtype : {DType::f32, DType::bf16}) {
+        if (small_cases() && dtype != DType::f32) continue;
+        CAPTURE(name_of(dtype));
+        const auto a = matmul_operand(one.a, 1, one.m, one.k, 1, dtype),
+                   b = matmul_operand(one.b, 1, one.k, one.n, 2, dtype),
+                   other = matmul_operand(one.b, 1, one.k, one.n, 3, dtype);
+        const Shape shape{1, one.m, one.n};
+        const Tensor bias = random_tensor({one.n}, 4, dtype);
+        const std::array<ops::Expression, 2> sum{ops::Expression::operator_result(dtype, shape), bias.view()};
+        const ops::Epilogue biased = ops::epilogue_of(ops::Expression::apply(Function::add, sum));
+        const auto wrong = [&](const MatmulOperand& right, ops::OperandUse use) {
+            const View out = View::make(device(), dtype, shape);
+            ops::matmul(a.view, b.view, out, biased, use);
+            auto wanted = matmul_reference(one, a.elements, right.elements);
+            for (std::size_t i = 0; i < wanted.size(); ++i)
+                wanted[i] += values(bias)[i % static_cast<std::size_t>(one.n)];
+            return difference(Tensor(out), wanted, one.allowed(dtype));
+        };
+        CHECK(wrong(b, ops::OperandUse::constant) == "");
+        CHECK(wrong(b, ops::OperandUse::constant) == "");
+        ops::copy(other.view, b.view);  // without a version bump
+        CHECK(wrong(b, ops::OperandUse::constant) == "");
+        CHECK(wrong(other, ops::OperandUse::variable) == "");
+        b.view.buffer.bump_version();
+        CHECK(wrong(other, ops::OperandUse::constant) == "");
+    }
+}
+
+TEST_CASE("matmul: an epilogue is applied once to the reduced partial sums") {
+    const ops::KernelStyleScope scope(KernelStyle::simt);
+    const std::int64_t k = small_cases() ? 40 : 700;
+    const MatmulCase one{1, 3, 8, k, OperandStrides::dense, OperandStrides::transposed};
+    const auto a = matmul_operand(one.a, 1, 3, k, 1, DType::f32), b = matmul_operand(one.b, 1, k, 8, 2, DType::f32);
+    const Tensor bias = random_tensor({8}, 3), residual = random_tensor({1, 3, 8}, 4);
+    auto wanted = matmul_reference(one, a.elements, b.elements);
+    for (std::size_t i = 0; i < wanted.size(); ++i)
+        wanted[i] = std::tanh(2 * wanted[i] + values(bias)[i % 8] - values(residual)[i]);
+    const View out = View::make(device(), DType::f32, {1, 3, 8});
+    ops::matmul_tiled().run(
+        ops::matmul_problem(a.view, b.view),
+        {a.view,
+         b.view,
+         out,
+         {.alpha = 2, .beta = -1, .bias = bias.view(), .residual = residual.view(), .activation = Function::tanh}},
+        "32x32x3");
+    CHECK(difference(Tensor(out), wanted, tolerance(DType::f32, static_cast<double>(k))) == "");
+}
+
+TEST_CASE("matmul: gemv splits long sums") {
+    if (small_cases()) return;  // the same kernels as for the other cases
+    const Environment set("DECLIVITY_MATMUL", "gemv");
+    const ops::KernelStyleScope scope(KernelStyle::simt);
+    for (const auto& [m, n, k, strides] :
+         {std::tuple<std::int64_t, std::int64_t, std::int64_t, OperandStrides>{1, 1, 100003, OperandStrides::dense},
+          {1, 3, 65536, OperandStrides::transposed},
+          {2, 5, 50000, OperandStrides::dense},
+          {40, 4, 30001, OperandStrides::dense}})
+        check({1, m, n, k, OperandStrides::dense, strides}, DType::f32);
+}
+
+TEST_CASE("matmul: equal calls give equal bits") {
+    const std::int64_t m = small_cases() ? 20 : 50, n = small_cases() ? 17 : 33, k = small_cases() ? 37 : 77;
+    const auto a = random_tensor({1, m, k}, 1).view(), b = ops::permuted(random_tensor({1, n, k}, 2).view(), {0, 2, 1});
+    for (const char* strategy : {"register_tiled", "packed", "blocked", "split", "dot", "tiled"}) {
+        const Environment set("DECLIVITY_MATMUL", strategy);
+        const auto style = kernel_style_for(strategy);
+        const auto once = [&] {
+            const View out = View::make(device(), DType::f32, {1, m, n});
+            ops::matmul(a, b, out);
+            return values(Tensor(out));
+        };
+        CAPTURE(strategy);
+        CHECK(once() == once());
+    }
+}
+
+TEST_CASE("matmul: CLBlast allocates no buffers of its own") {
+    if (small_cases()) return;
+    const Environment set("DECLIVITY_MATMUL", "clblast"), pool("DECLIVITY_POOL", std::nullopt);
+    const Device fresh = fresh_device();
+    const auto made = [&](const Shape& shape) {
+        const View view = View::make(fresh, DType::f32, shape);
+        ops::fill(view, 0.5);
+        return view;
+    };
+    // Large enough for its indirect kernels, odd enough that these need padded copies; the second matrix of a batch has
+    // another alignment than the first, and so may need more.
+    const std::int64_t size = small_cases() ? 65 : 401;
+    const View a = made({2, size, size + 2}), b = ops::permuted(made({2, size + 1, size + 2}), {0, 2, 1}),
+               out = made({2, size, size + 1});
+    ops::matmul(a, b, out);
+    const long before = opencl_calls().create_buffer;
+    ops::matmul(a, b, out);
+    fresh.synchronize();
+    CHECK(opencl_calls().create_buffer == before);
+    const auto result = values(Tensor(out));
+    CHECK(difference({result.front(), result.back()},
+                     {0.25 * static_cast<double>(size + 2), 0.25 * static_cast<double>(size + 2)},
+                     tolerance(DType::f32, 400)) == "");
+}
+
+TEST_CASE("matmul: shape errors") {
+    const View a = random_tensor({2, 3, 4}, 1).view(), b = random_tensor({2, 4, 5}, 2).view(),
+               out = random_tensor({2, 3, 5}, 3).view();
+    CHECK_THROWS_WITH_AS(ops::matmul(a, a, out),
+                         "matmul: expected (batch, M, K) x (batch, K, N), got [2, 3, 4] x [2, 3, 4]", ShapeError);
+    CHECK_THROWS_AS(ops::matmul(a, random_tensor({3, 4, 5}, 2).view(), out), ShapeError);
+    CHECK_THROWS_AS(ops::matmul(ops::reshaped(a, {6, 4}), b, out), ShapeError);
+    CHECK_THROWS_AS(ops::matmul(a, b, random_tensor({2, 5, 3}, 3).view()), ShapeError);
+    CHECK_THROWS_AS(ops::matmul(a, b, ops::permuted(random_tensor({2, 5, 3}, 3).view(), {0, 2, 1})), ShapeError);
+    const View whole = View::make(device(), DType::i32, {2, 3, 4});
+    CHECK_THROWS_AS(ops::matmul(whole, b, out), TypeError);
+    if (device().info().fp64)
+        CHECK_THROWS_AS(ops::matmul(a, View::make(device(), DType::f64, {2, 4, 5}), out), TypeError);
+    CHECK_THROWS_AS(ops::matmul(a, View::make(fresh_device(), DType::f32, {2, 4, 5}), out), DeviceError);
+    const View square = random_tensor({1, 4, 4}, 1).view();
+    CHECK_THROWS_AS(ops::matmul(square, random_tensor({1, 4, 4}, 1).view(), square), ValueError);
+    const Environment wrong("DECLIVITY_MATMUL", "fast");
+    CHECK_THROWS_WITH_AS(ops::matmul(a, b, out),
+                         "DECLIVITY_MATMUL: expected one of stream, packed, gemv, tiled, dot, split, blocked, clblast, "
+                         "register_tiled, got \"fast\"",
+                         ValueError);
+}
