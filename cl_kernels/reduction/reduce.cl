@@ -1,8 +1,9 @@
 // out[o] = combine over r of x[o, r], for every output o and all reduced positions r.
 //
 // The host merges and orders the axes (src/ops/reduction/reduce.cpp): the kept axes enumerate the outputs
-// 0 .. outputs - 1, the reduced ones the positions 0 .. elements - 1, innermost axis last. Positions may be split into chunks: chunk s covers
-// `chunk` positions from s * chunk and writes its result to out + s * split_stride, for a second pass over the chunks.
+// 0 .. outputs - 1, the reduced ones the positions 0 .. elements - 1, innermost axis last. Positions may be split into
+// chunks: chunk s covers `chunk` positions from s * chunk and writes its result to out + s * split_stride, for a second
+// pass over the chunks.
 //
 //   FORM      0 reduce_rows     simd style, reduced axis contiguous: vectors along it. global (output groups, chunks)
 //             1 reduce_columns  simd style, kept axis contiguous: vectors across outputs. global (column blocks, row
