@@ -4,17 +4,17 @@
 // The index space is that of elementwise.cl; its innermost axis, the columns, is reduced, in splits of `chunk` columns
 // each.
 //
-//   FORM      0 simd style: a work-item takes a split of `rows_each` rows, BLOCK elements at a time.
-//               global (splits, ceil(rows / rows_each))
-//             1 simt style: a group takes a split of a row. global (splits * local size, rows)
+//   SIMD      simd style: a work-item takes a split of `rows_each` rows, BLOCK elements at a time. global (splits,
+//             ceil(rows / rows_each))
+//   SIMT      simt style: a group takes a split of a row. global (splits * local size, rows)
 //   ACC       type of accumulation and result
 //   COMBINE, FLOATING_SUM   reduction.clh
 //   IDENTITY  neutral element of the reduction
-//   BLOCK     elements per partial sum; in form 1 those of a work-item
-//   LANES     form 0: elements per vector
+//   BLOCK     elements per partial sum; in SIMT those of a work-item
+//   LANES     SIMD: elements per vector
 //   RANK, OPERANDS, STEPk, VECTORISE, INPUT_PARAMETERS, INPUT_ROWS, BODY, RESULT, RANDOM, RANDOM_TILE   as in
 //             elementwise.cl; operand 0 of the layout is not used, and a tile is a BLOCK
-#if FORM == 0
+#ifdef SIMD
 #define D_TRUE (uchar) min(chunk, 1L)
 #endif
 #include "math.clh"
@@ -36,7 +36,7 @@
 #endif
 #include "reduction.clh"
 
-#if FORM == 0
+#ifdef SIMD
 
 #include "horizontal.clh"
 #define VEC HORIZONTAL_PASTE(ACC, LANES)

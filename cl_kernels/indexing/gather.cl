@@ -7,8 +7,8 @@
 //   An index outside [0, size) gives the fill value in `low` and `high`: the two words of an 8-byte element; for
 //   smaller ones `low`, which repeats the element
 //
-//   CPU      1 simd style: a work-item takes `each` pairs of o and i, global (ceil(outer * taken / each))
-//            0 simt style: one element each, global (outer * taken * inner), rounded up to the local size
+//   SIMD     simd style: a work-item takes `each` pairs of o and i, global (ceil(outer * taken / each))
+//   SIMT     simt style: one element each, global (outer * taken * inner), rounded up to the local size
 //   UNIT     uchar, ushort, uint, ulong: an element; in gather_rows also uint4: several contiguous ones
 //   MISSING  the fill value as a UNIT, an expression of low and high
 //   PLACE    type of the indices: int or long
@@ -29,7 +29,7 @@ struct Gather {
 __kernel void gather(const struct Gather sizes, __global const UNIT* restrict x, const long x_offset,
                      __global const PLACE* restrict places, const long places_offset, __global UNIT* restrict out,
                      const long out_offset, const uint low, const uint high) {
-#if CPU
+#ifdef SIMD
     long at = (long)get_global_id(0) * sizes.each;
     const long end = min(sizes.outer * sizes.taken, at + sizes.each);
     while (at < end) {
@@ -64,7 +64,7 @@ __kernel void gather(const struct Gather sizes, __global const UNIT* restrict x,
 __kernel void gather_rows(const struct Gather sizes, __global const UNIT* restrict x, const long x_offset,
                           __global const PLACE* restrict places, const long places_offset, __global UNIT* restrict out,
                           const long out_offset, const uint low, const uint high) {
-#if CPU
+#ifdef SIMD
     const long first = (long)get_global_id(0) * sizes.each, end = min(sizes.taken, first + sizes.each);
     for (long at = first; at < end; ++at) {
         const PLACE place = places[places_offset + at];

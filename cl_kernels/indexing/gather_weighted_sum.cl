@@ -6,11 +6,11 @@
 //
 // Indices outside [0, V) contribute 0. `by` is the weights in the first kernel, g in the second.
 //
-//   FORM     0 simd style: a work-item takes `each` positions. global (ceil(N / each))
-//            2 simt style: one element of the result each. global (elements, rounded up to the local size)
+//   SIMD     simd style: a work-item takes `each` positions. global (ceil(N / each))
+//   SIMT     simt style: one element of the result each. global (elements, rounded up to the local size)
 //   ROWS     K if known at compile time, otherwise 0
 //   REAL, T  float or double
-//   LANES    form 0: elements per vector
+//   LANES    SIMD: elements per vector
 #include "noinline.clh"
 #include "math.clh"
 
@@ -32,7 +32,7 @@ struct GatherWeightedSum {
 #define ARGUMENTS s, rows, rows_offset, numbers, numbers_offset, by, by_offset, out, out_offset
 #define INSIDE(number) ((number) >= 0 && (number) < s.rows)
 
-#if FORM == 0
+#ifdef SIMD
 
 #include "row.clh"
 

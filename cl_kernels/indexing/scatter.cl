@@ -24,8 +24,8 @@
 //
 // Without `based`, base is 0 and not read.
 //
-//   CPU      scatter: 1 simd style: a work-item takes `each` rows, global (ceil(rows / each));
-//            0 simt style: one element each, global (rows * taken), rounded up to the local size
+//   SIMD     scatter: a work-item takes `each` rows, global (ceil(rows / each));
+//   SIMT     scatter: one element each, global (rows * taken), rounded up to the local size
 //   REAL            float or double, or an integer type if WHOLE is defined
 //   STORED, OUTPUT  types of x and out in memory (storage.clh), which are the same
 //   PLACE    type of the indices: int or long
@@ -53,7 +53,7 @@ __kernel void scatter(const struct Scatter sizes, __global const STORED* restric
                       __global const PLACE* restrict places, const long places_offset, __global OUTPUT* restrict out,
                       const long out_offset) {
     // Without %: clang turns a pair of / and % into a freeze instruction, which Oclgrind does not support.
-#if CPU
+#ifdef SIMD
     const long first = (long)get_global_id(0) * sizes.each, end = min(sizes.rows, first + sizes.each);
     for (long row = first; row < end; ++row)
         for (long i = 0; i < sizes.taken; ++i)

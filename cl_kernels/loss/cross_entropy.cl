@@ -7,16 +7,16 @@
 // x[i, c] with i in [0, N), c in [0, C), dense. An ignored label gives 0, a label outside [0, C) NaN. The array
 // `statistics` (N, 2) saves m and log s for the backward kernel.
 //
-//   FORM     0 simd style: a work-item takes `each` rows. global (row groups)
-//            1 simt style: several work-items per row. global (row groups * local size)
-//            cross_entropy_total is one group (one work-item in form 0)
+//   SIMD     simd style: a work-item takes `each` rows. global (row groups)
+//   SIMT     simt style: several work-items per row. global (row groups * local size)
+//            cross_entropy_total is one group (one work-item in SIMD)
 //   REAL, T  float or double
 //   LABEL    int or long
-//   LANES    form 0: elements per vector
+//   LANES    SIMD: elements per vector
 #include "noinline.clh"
 #include "math.clh"
 
-#if FORM == 0
+#ifdef SIMD
 #undef D_WIDTH
 #define D_WIDTH LANES
 #include "math.clh"
@@ -67,7 +67,7 @@ static inline REAL loss_of(const REAL log_sum, const REAL chosen, const REAL mea
 // per_row: each row has its own gradient; otherwise there is one gradient and a divisor.
 #define ROW_GRADIENT(row) (per_row ? g[g_offset + (row)] : g[g_offset] / divisor[divisor_offset])
 
-#if FORM == 0
+#ifdef SIMD
 
 // Statistics of LANES rows with few classes: the horizontal reductions dominate, and for LANES rows at once they take
 // hardly longer than for one. m and log s of row i are written to statistics[2 i] and [2 i + 1], the means of x - m to
@@ -241,7 +241,7 @@ __kernel void cross_entropy_total(const long N, const long ignore, const int mea
     __global const REAL* losses = losses_base + losses_offset;
     __global const LABEL* labels = labels_base + labels_offset;
     long counted = 0;
-#if FORM == 0
+#ifdef SIMD
     for (long row = 0; row < N; ++row) counted += labels[row] != ignore;
     const REAL sum = row_sum(losses, losses, N, 0, N), rows = counted;
 #else

@@ -13,9 +13,9 @@
 // equal labels are linked by `chains`, and the sum of a class is computed from its first label, so that its order is
 // fixed.
 //
-//   FORM     0 simd style: a work-item takes a sequence, global (N); ctc_gradient: one step of it, global (T, N)
-//            1 simt style: a group takes a sequence, global (local size, N); ctc_gradient: a work-item takes one label
-//              of a step, or the blank, global (1 + S, T, N)
+//   SIMD     simd style: a work-item takes a sequence, global (N); ctc_gradient: one step of it, global (T, N)
+//   SIMT     simt style: a group takes a sequence, global (local size, N); ctc_gradient: a work-item takes one label of
+//            a step, or the blank, global (1 + S, T, N)
 //   REAL     float or double
 #include "noinline.clh"
 #include "math.clh"
@@ -24,7 +24,7 @@ struct Ctc {
     long T, N, C, S, blank;
 };
 
-#if FORM == 0
+#ifdef SIMD
 #define PART NOINLINE
 #define WAIT
 #else
@@ -152,7 +152,7 @@ static inline void gradient_of(const long k, const long t, const long n, const s
     __global const REAL *posts, const long posts_offset, __global const int *chains, const long chains_offset, \
         __global REAL *dx, const long dx_offset
 
-#if FORM == 0
+#ifdef SIMD
 
 __kernel void ctc_alpha(PARAMETERS, __global REAL* losses, const long losses_offset) {
     alpha_part(get_global_id(0), 0, 1, ARGUMENTS, losses, losses_offset);

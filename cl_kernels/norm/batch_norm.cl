@@ -14,22 +14,23 @@
 // a column is a channel and one chunk covers all its positions, the kernels named _whole do both passes and the
 // elementwise part while the channel is in the cache.
 //
-//   FORM      meaning of a column:
-//             0 simd style, large planes: a column is a channel, its positions are (n, l), vectors along l.
-//               global (C, chunks)
-//             1 simd style, small planes: a column is one (c, l), its positions are n, vectors across columns.
-//               global (column blocks, chunks)
-//             2 simt style: either, several work-items per column. global (column groups * local size, chunks)
+//   The meaning of a column depends on which of these is defined:
+//   SIMD          simd style, large planes: a column is a channel, its positions are (n, l), vectors along l.
+//                 global (C, chunks)
+//   SIMD_COLUMNS  simd style, small planes: a column is one (c, l), its positions are n, vectors across columns.
+//                 global (column blocks, chunks)
+//   SIMT          simt style: either, several work-items per column. global (column groups * local size, chunks)
 //   REAL, T   float or double
-//   LANES     form 0: elements per vector
-//   BLOCK     forms 0 and 1: positions whose mean is computed before their deviations from it, while in the cache
-//   COLUMNS   form 1: columns per work-item
-//   MAX_WIDE  form 0: maximum number of channels per work-item; several if planes are small, for longer contiguous
+//   LANES     SIMD: elements per vector
+//   BLOCK     SIMD, SIMD_COLUMNS: positions whose mean is computed before their deviations from it, while in the
+//             cache
+//   COLUMNS   SIMD_COLUMNS: columns per work-item
+//   MAX_WIDE  SIMD: maximum number of channels per work-item; several if planes are small, for longer contiguous
 //             reads
 //   EPILOGUE, ...  epilogue of batch_norm_whole (epilogue_stored.clh)
 #include "noinline.clh"
 #include "math.clh"
-#if FORM == 2
+#ifdef SIMT
 #ifdef EPILOGUE
 #include "epilogue.clh"
 #define EPILOGUE_STORED_PARAMETERS , EPILOGUE_PARAMETERS
@@ -50,7 +51,7 @@
 
 // ---- sums, first pass
 
-#if FORM == 2
+#ifdef SIMT
 
 __kernel void batch_norm_statistics(const struct Sizes sizes, const int lanes, const int lane_stride,
                                     __local REAL* shared, __global const REAL* restrict x_base, const long x_offset,
@@ -216,13 +217,16 @@ __kernel void batch_norm_backward_input(const struct Sizes sizes, SPREAD, const 
 }
 
 // ---- whole: columns are channels, and there is one chunk. `parts` passes the sums from the first pass to the second
-// of
-//   the same work-items.
+// of the same work-items.
 
-// Channels per work-item in forms 0 and 1.
-#define ITEM_CHANNELS (FORM == 1 ? (long)COLUMNS : sizes.wide)
+// Channels per work-item in SIMD and SIMD_COLUMNS.
+#ifdef SIMD_COLUMNS
+#define ITEM_CHANNELS ((long)COLUMNS)
+#else
+#define ITEM_CHANNELS sizes.wide
+#endif
 
-// flags: bit 0, there is a weight; bit 1, of_batch; bit 2, dx is computed as well (forms 0 and 2).
+// flags: bit 0, there is a weight; bit 1, of_batch; bit 2, dx is computed as well (SIMD and SIMT).
 #define BACKWARD_PARAMETERS                                                                                           \
     const int flags, __global const REAL *restrict x_base, const long x_offset, __global const REAL *restrict g_base, \
         const long g_offset, __global const REAL *restrict means, const long means_offset,                            \
@@ -247,7 +251,7 @@ __kernel void batch_norm_backward_input(const struct Sizes sizes, SPREAD, const 
 #define FINISHED_VECTOR(value, c, at) (value)
 #endif
 
-#if FORM != 2
+#ifndef SIMT
 
 NOINLINE void batch_norm_statistics_channels(const size_t id, const struct Sizes sizes,
                                              __global const REAL* restrict x_base, const long x_offset,
@@ -274,7 +278,7 @@ NOINLINE void batch_norm_backward_channels(const size_t id, const struct Sizes s
     __global const REAL* x = x_base + x_offset;
     __global const REAL* g = g_base + g_offset;
     __global REAL* dx = dx_base + dx_offset;
-#if FORM == 0
+#ifdef SIMD
     const REAL share = flags & 2 ? 1 / (REAL)(sizes.N * sizes.L) : 0;
     for (long n = 0; n < sizes.N; ++n)
         for (long c = first; c < last; ++c) {
@@ -289,7 +293,7 @@ NOINLINE void batch_norm_backward_channels(const size_t id, const struct Sizes s
 #endif
 }
 
-#if FORM == 0
+#ifdef SIMD
 
 NOINLINE void batch_norm_channels(const size_t id, const struct Sizes sizes, FORWARD_PARAMETERS,
                                   STATISTICS_PARAMETERS EPILOGUE_STORED_PARAMETERS) {

@@ -4,16 +4,16 @@
 //   dx = rstd (w - mean of w - h mean of w h),  h = (x - mean) rstd,  w = g weight
 //   dweight = sum over rows of g h,  dbias = sum over rows of g
 //
-//   FORM     0 simd style: a work-item takes `each` rows. global (row groups);
-//              layer_norm_columns: COLUMNS neighbouring columns of `each` rows. global (column blocks, row groups)
-//            2 simt style: several work-items per row. global (row groups * local size);
-//              layer_norm_columns: one column of `each` rows. global (n, row groups)
+//   SIMD     simd style: a work-item takes `each` rows. global (row groups); layer_norm_columns: COLUMNS neighbouring
+//            columns of `each` rows. global (column blocks, row groups)
+//   SIMT     simt style: several work-items per row. global (row groups * local size); layer_norm_columns: one column
+//            of `each` rows. global (n, row groups)
 //            layer_norm itself is written over row_program.clh
 //   RMS      1: RMS normalisation, without a mean (0 is used)
 //   WEIGHT, BIAS  1 if there is one; otherwise the argument may be any buffer
 //   REAL, T  float or double
-//   LANES    form 0: elements per vector
-//   COLUMNS  form 0: columns per work-item of layer_norm_columns
+//   LANES    SIMD: elements per vector
+//   COLUMNS  SIMD: columns per work-item of layer_norm_columns
 #include "noinline.clh"
 #include "math.clh"
 
@@ -64,7 +64,7 @@
     __global const REAL* g = g_base + g_offset + row * n; \
     const REAL mean = means[means_offset + row], rstd = rstds[rstds_offset + row];
 
-#if FORM == 0
+#ifdef SIMD
 
 #include "row.clh"
 #include "row_program.clh"

@@ -5,10 +5,10 @@
 //
 // The backward kernel computes the gradients of the gates' sums and of c from those of h' and c'.
 //
-//   FORM     0 simd style: a work-item takes `each` rows. global (row groups)
-//            2 simt style: one element each. global (N * H)
+//   SIMD     simd style: a work-item takes `each` rows. global (row groups)
+//   SIMT     simt style: one element each. global (N * H)
 //   REAL, T  float or double
-//   LANES    form 0: elements per vector
+//   LANES    SIMD: elements per vector
 #include "noinline.clh"
 #include "math.clh"
 
@@ -69,7 +69,7 @@
     __global REAL* gates = gates_base + gates_offset + row * 4 * H; \
     __global REAL* d_c = d_c_base + d_c_offset + row * H;
 
-#if FORM == 0
+#ifdef SIMD
 
 #undef D_WIDTH
 #define D_WIDTH LANES

@@ -2,14 +2,14 @@
 //
 // x[o, c, k] with o in [0, outer), c in [0, n), k in [0, inner), dense; a row is one (o, k).
 //
-//   FORM     0 simd style, inner == 1: a work-item takes `each` rows. global (row groups)
-//            1 simd style, inner > 1: a work-item takes COLUMNS neighbouring k of `each` o. global (column blocks, o
-//              groups)
-//            2 simt style: several work-items per row. global (row groups * local size)
+//   SIMD     simd style, inner == 1: a work-item takes `each` rows. global (row groups)
+//   SIMD_COLUMNS  simd style, inner > 1: a work-item takes COLUMNS neighbouring k of `each` o. global (column blocks, o
+//            groups)
+//   SIMT     simt style: several work-items per row. global (row groups * local size)
 //   T        type of x
-//   LANES    form 0: elements per vector
-//   BLOCK    form 0: elements whose maximum is found before its index is searched
-//   COLUMNS  form 1: neighbouring k per work-item
+//   LANES    SIMD: elements per vector
+//   BLOCK    SIMD: elements whose maximum is found before its index is searched
+//   COLUMNS  SIMD_COLUMNS: neighbouring k per work-item
 #ifdef REAL_IS_DOUBLE
 #pragma OPENCL EXTENSION cl_khr_fp64 : enable
 #endif
@@ -18,7 +18,7 @@
 
 #define BEATS(v, best) (((v) > (best)) | (IS_NAN(v) & !IS_NAN(best)))
 
-#if FORM == 0
+#ifdef SIMD
 
 #include "row.clh"
 
@@ -42,7 +42,7 @@ __kernel void argmax(const long outer, const long n, const long inner, const lon
     }
 }
 
-#elif FORM == 1
+#elif defined(SIMD_COLUMNS)
 
 __kernel void argmax(const long outer, const long n, const long inner, const long each,
                      __global const T* restrict x_base, const long x_offset, __global long* restrict out_base,

@@ -5,21 +5,22 @@
 // chunks: chunk s covers `chunk` positions from s * chunk and writes its result to out + s * split_stride, for a second
 // pass over the chunks.
 //
-//   FORM      0 reduce_rows     simd style, reduced axis contiguous: vectors along it. global (output groups, chunks)
-//             1 reduce_columns  simd style, kept axis contiguous: vectors across outputs. global (column blocks, row
-//                               groups, chunks)
-//               reduce_wide_columns  the same for many columns, along whole rows of x
-//               reach: elements of x from its first to its last, which vectors may read even if they are not reduced
-//             2 reduce_groups   simt style: several work-items per output. global (output groups * local size, chunks)
+//   SIMD          reduce_rows  simd style, reduced axis contiguous: vectors along it. global (output groups, chunks)
+//   SIMD_COLUMNS  reduce_columns  simd style, kept axis contiguous: vectors across outputs. global (column blocks,
+//                 row groups, chunks)
+//                 reduce_wide_columns  the same for many columns, along whole rows of x
+//                 reach: elements of x from its first to its last, which vectors may read even if they are not reduced
+//   SIMT          reduce_groups  simt style: several work-items per output. global (output groups * local size, chunks)
 //   T, ACC    type of x; type of accumulation and result
 //   STORED_AS  x is f16 or bf16 (storage.clh)
 //   COMBINE, FLOATING_SUM   reduction.clh
 //   IDENTITY  neutral element of the reduction
-//   KEPT_RANK, REDUCED_RANK  form 2: numbers of axes, so that the layout is never read at a variable index: GPUs would
+//   KEPT_RANK, REDUCED_RANK  SIMT: numbers of axes, so that the layout is never read at a variable index: GPUs would
 //                            keep a copy of it in memory
-//   CONTIGUOUS  defined if elements along the vector's axis (kept in form 1, reduced otherwise) are contiguous in x
+//   CONTIGUOUS  defined if elements along the vector's axis (kept in SIMD_COLUMNS, reduced otherwise) are contiguous
+//             in x
 //   BLOCK     positions per partial sum
-//   LANES     forms 0 and 1: elements per vector, 8 or 16
+//   LANES     SIMD and SIMD_COLUMNS: elements per vector, 8 or 16
 //   VECTORS, UNROLL  reduce_columns: vectors across outputs, and positions at a time
 //   WIDE      reduce_wide_columns: maximum number of columns per work-item, whose sums stay in the L1 cache
 #ifdef REAL_IS_DOUBLE
@@ -39,7 +40,7 @@
 #define PASTE(a, b) PASTE_(a, b)
 #define MAX_RANK 8
 
-#if FORM == 2
+#ifdef SIMT
 struct Layout {
     long kept_size[KEPT_RANK], kept_x[KEPT_RANK], kept_out[KEPT_RANK];
     long reduced_size[REDUCED_RANK], reduced_x[REDUCED_RANK];
@@ -75,10 +76,10 @@ static inline long reduced_row(const struct Layout* layout, long row) {
     return at;
 }
 
-// Offsets in x and out of a position of the first `rank` kept axes; in form 2 of all.
+// Offsets in x and out of a position of the first `rank` kept axes; in SIMT of all.
 static inline long2 kept_position(const struct Layout* layout, long position, const int rank) {
     long2 at = (long2)(0);
-#if FORM == 2
+#ifdef SIMT
     EACH_AXIS
     for (int axis = KEPT_RANK - 1; axis >= 0; --axis) {
 #else
@@ -91,7 +92,7 @@ static inline long2 kept_position(const struct Layout* layout, long position, co
     return at;
 }
 
-#if FORM != 2
+#ifndef SIMT
 #define VEC PASTE(ACC, LANES)
 #ifdef STORED_AS
 #define CONVERT(width, v) LOADED(v)
@@ -127,7 +128,7 @@ static inline PASTE(ACC, 16) load16(__global const T* source, const long step) {
 #define LOAD_VEC_16(p) LOAD(16, p)
 #endif
 
-#if FORM == 0
+#ifdef SIMD
 
 #include "horizontal.clh"
 HORIZONTAL(across, ACC, LANES, COMBINED)
@@ -271,7 +272,7 @@ __kernel void reduce_rows(const struct Layout layout, const long outputs, const 
                      divisor, reach, x, x_offset, out, out_offset);
 }
 
-#elif FORM == 1
+#elif defined(SIMD_COLUMNS)
 
 #define STORE PASTE(vstore, LANES)
 

@@ -4,20 +4,20 @@
 //
 // x[o, c, k] with o in [0, outer), c in [0, n) along the axis, k in [0, inner), dense; a row is one (o, k).
 //
-//   FORM     0 simd style, inner == 1: a work-item takes `each` rows. global (row groups)
-//            1 simd style, inner > 1: a work-item takes COLUMNS neighbouring k of `each` o. global (column blocks, o
-//              groups)
-//            2 simt style: several work-items per row. global (row groups * local size)
+//   SIMD     simd style, inner == 1: a work-item takes `each` rows. global (row groups)
+//   SIMD_COLUMNS  simd style, inner > 1: a work-item takes COLUMNS neighbouring k of `each` o. global (column blocks, o
+//            groups)
+//   SIMT     simt style: several work-items per row. global (row groups * local size)
 //            With inner == 1 the forward kernel is written over row_program.clh and may be fused
 //   LOG      1: log-softmax
-//   INNER    form 2: 1 if inner > 1
+//   INNER    SIMT: 1 if inner > 1
 //   REAL, T  float or double
-//   LANES    form 0: elements per vector
-//   COLUMNS  form 1: neighbouring k per work-item
+//   LANES    SIMD: elements per vector
+//   COLUMNS  SIMD_COLUMNS: neighbouring k per work-item
 #include "noinline.clh"
 #include "math.clh"
 
-#if FORM == 0
+#ifdef SIMD
 
 #undef D_WIDTH
 #define D_WIDTH LANES
@@ -123,7 +123,7 @@ __kernel void softmax_backward(const long inner, const long outer, const long n,
                           dx_offset);
 }
 
-#elif FORM == 1
+#elif defined(SIMD_COLUMNS)
 
 #include "combine.clh"
 

@@ -1,9 +1,9 @@
 // Top k of each row of x (rows, n) in descending or ascending order: values[row][i], places[row][i]. NaN is the
 // largest; of equal elements the one with the smaller index comes first.
 //
-//   FORM     0 simd style: a work-item takes `each` rows, with a heap of k elements in the results. global (row groups)
-//            2 simt style: a group per row, which k times selects the first element after the previous one. global
-//              (rows * local size), a power of two
+//   SIMD     simd style: a work-item takes `each` rows, with a heap of k elements in the results. global (row groups)
+//   SIMT     simt style: a group per row, which k times selects the first element after the previous one. global (rows
+//            * local size), a power of two
 //   LARGEST  1: descending, 0: ascending
 //   T        type of x
 #ifdef REAL_IS_DOUBLE
@@ -22,7 +22,7 @@ static inline int before(const T a, const long i, const T b, const long j) {
     return AHEAD(a, b) | (!AHEAD(b, a) & (i < j));
 }
 
-#if FORM == 0
+#ifdef SIMD
 
 // Sifts down the element `at` of a heap of `count` elements; its top is the last one in order.
 static inline void sink(__global T* values, __global long* places, long at, const long count) {

@@ -7,12 +7,12 @@
 // Indices ascend along both axes of `places`, so that those equal to j are in neighbouring rows. A weight of 0
 // contributes 0 even if the element is NaN or infinite.
 //
-//   FORM     0 simd style: a work-item takes `each` rows: (a, i) or (a, j); ..._line: a. global (ceil(rows / each))
-//            2 simt style: one element of the result each. global (elements of a, rounded up to the local size, outer)
+//   SIMD     simd style: a work-item takes `each` rows: (a, i) or (a, j); ..._line: a. global (ceil(rows / each))
+//   SIMT     simt style: one element of the result each. global (elements of a, rounded up to the local size, outer)
 //   TAPS     K if known at compile time, otherwise 0
 //   WEIGHTS  0: all weights are 1, and the argument may be any buffer
 //   REAL, T  float or double
-//   LANES    form 0: elements per vector
+//   LANES    SIMD: elements per vector
 #include "noinline.clh"
 #include "math.clh"
 
@@ -54,7 +54,7 @@ static inline int first_row(__global const int* places, const int m, const int t
     return low;
 }
 
-#if FORM == 0
+#ifdef SIMD
 
 #include "row.clh"
 

@@ -6,7 +6,7 @@
 // ceil((p + 1) height / P), clipped to the image. NaN is the largest.
 //
 //   global (elements of out, rounded up to the local size)
-//   FORM   0 simd style, 2 simt style
+//   SIMD, SIMT  simd or simt style
 //   REAL   float or double
 #include "noinline.clh"
 #include "math.clh"
@@ -28,7 +28,7 @@ static inline int bin_end(const long end, const int start, const int size) {
     return (int)clamp(end + start, 0l, (long)size);
 }
 
-#if FORM == 0
+#ifdef SIMD
 #define PLACE NOINLINE
 #else
 #define PLACE static inline

@@ -197,7 +197,7 @@ EpilogueFused launch_attention(const OperationViews& views, const Attention& cal
     const WorkScope scope("attention", work_of(in, call, 2, {y}));
     const Sizes sizes = sizes_of(in, call);
     const std::int64_t rows = sizes.rows();
-    if (kernel_style_of(y.device()) == KernelStyle::simt) {
+    if (!is_simd(y.device())) {
         Defines defines = tile_defines(in, call);
         defines.set("LOG_SUMS", log_sums.buffer ? 1 : 0);
         const TileKernel tiles = tile_kernel(y.device(), y.dtype, "attention_tiles", width_of(in), defines);
@@ -254,7 +254,7 @@ EpilogueFused launch_backward(const OperationViews& views, const Attention& call
     const View &q_gradient = views.out(0), &k_gradient = views.out(1), &v_gradient = views.out(2);
     const WorkScope scope("attention_backward", work_of(in, call, 5, {y, g, q_gradient, k_gradient, v_gradient}));
     const Sizes sizes = sizes_of(in, call);
-    if (kernel_style_of(q_gradient.device()) == KernelStyle::simt) {
+    if (!is_simd(q_gradient.device())) {
         launch_tiles_backward(views, in, call, sizes);
         return EpilogueFused::no;
     }

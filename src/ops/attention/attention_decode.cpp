@@ -18,7 +18,7 @@
 namespace declivity::ops {
 namespace {
 
-constexpr std::int64_t kCpuRows = 8, kGpuRows = 4;  // of a work piece: their sums stay in registers or the L1 cache
+constexpr std::int64_t kSimdRows = 8, kSimtRows = 4;  // of a work piece: their sums stay in registers or the L1 cache
 constexpr std::int64_t kTile = 64, kItems = 128, kLanes = 8, kShares = 16;  // attention_decode_groups.cl
 constexpr std::int64_t kMinKeys = 128;                                      // of a split
 constexpr std::int64_t kMaxSplits = 64;
@@ -131,10 +131,10 @@ EpilogueFused launch_decode(const OperationViews& views, const Decoding& call) {
                           {.flops = 2 * seen * static_cast<double>(sizes.queries * sizes.group) * width,
                            .bytes = seen * width * static_cast<double>(size_of(k.dtype)) + bytes_of(q) + bytes_of(y),
                            .f64 = q.dtype == DType::f64});
-    const bool cpu = kernel_style_of(device) == KernelStyle::simd;
-    std::int64_t max_rows = cpu ? kCpuRows : kGpuRows;
+    const bool simd = is_simd(device);
+    std::int64_t max_rows = simd ? kSimdRows : kSimtRows;
     constexpr std::int64_t max_local = std::int64_t{31} << 10;
-    while (!cpu && max_rows > 1 && local_elements(q, v, max_rows, kItems) > block_elements(device, q.dtype, max_local))
+    while (!simd && max_rows > 1 && local_elements(q, v, max_rows, kItems) > block_elements(device, q.dtype, max_local))
         max_rows /= 2;
     const SplitConfig pieces = cut(sizes, batch, max_rows, std::int64_t{device.info().compute_units} * 4);
     sizes.splits = narrow(pieces.splits);
@@ -150,7 +150,7 @@ EpilogueFused launch_decode(const OperationViews& views, const Decoding& call) {
                                     lengths.argument(),
                                     or_else(table, lengths),
                                     to.argument()};
-    if (cpu) {
+    if (simd) {
         defines.set("VW", vector_form(device, q.dtype).vector);
         launch({device, {"attention_decode.cl", "attention_decode", defines}},
                {{to_size(pieces.splits), to_size(pieces.pieces), to_size(batch)}, {1, 1, 1}}, arguments);

@@ -88,7 +88,7 @@ class Conv2dDepthwiseDirect final : public Conv2dStrategy {
     }
 
     static Range items_of(const Kernel& kernel, std::int64_t count) {
-        const std::size_t group = std::min(to_size(kGpuGroup), kernel.max_work_group());
+        const std::size_t group = std::min(to_size(kSimtGroup), kernel.max_work_group());
         return {round_up(to_size(count), group), group};
     }
 
@@ -127,12 +127,12 @@ class Conv2dDepthwiseDirect final : public Conv2dStrategy {
         const auto& [x, weight, dout, bias, epilogue, sums] = operands;
         const Device device = x.device();
         const std::int64_t group = power_of_two_up_to(
-            std::min<std::int64_t>(kGpuGroup, static_cast<std::int64_t>(device.info().max_work_group)));
+            std::min<std::int64_t>(kSimtGroup, static_cast<std::int64_t>(device.info().max_work_group)));
         const std::int64_t plane = problem.output[0] * problem.output[1],
-                           wanted = std::int64_t{device.info().compute_units} * kGpuGroupsPerUnit;
+                           wanted = std::int64_t{device.info().compute_units} * kSimtGroupsPerUnit;
         const std::int64_t chunks =
             std::clamp<std::int64_t>(ceil_div(wanted, problem.channels), 1,
-                                     std::max<std::int64_t>(1, problem.images * plane / (group * kGpuWork)));
+                                     std::max<std::int64_t>(1, problem.images * plane / (group * kSimtWork)));
         Depthwise d = arguments_of(problem, problem.input, problem.output, problem.padding);
         d.each = narrow(ceil_div(problem.images, std::min(chunks, problem.images)));
         d.jump_n = narrow(group / plane);

@@ -58,7 +58,7 @@ Range range_of(const Conv& d, const TileConfig& cut) {
 }
 
 Range items_of(const Kernel& kernel, std::int64_t count) {
-    const std::size_t group = std::min(to_size(kGpuGroup), kernel.max_work_group());
+    const std::size_t group = std::min(to_size(kSimtGroup), kernel.max_work_group());
     return {round_up(to_size(count), group), group};
 }
 

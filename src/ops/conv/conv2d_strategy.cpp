@@ -68,7 +68,7 @@ Conv2dChoice choose_conv2d(const Conv2dProblem& problem, const Device& device) {
 std::string tuning_key(const Conv2dProblem& p) {
     return fmt::format(
         "{} {} {} N {} C {} H {} W {} K {} R {} S {} stride {},{} padding {},{} dilation {},{} groups {}{}",
-        kNames[static_cast<std::size_t>(p.direction)], name_of(p.dtype), p.style == KernelStyle::simd ? "cpu" : "gpu",
+        kNames[static_cast<std::size_t>(p.direction)], name_of(p.dtype), p.style == KernelStyle::simd ? "simd" : "simt",
         bucket(p.images), bucket(p.channels), bucket(p.input[0]), bucket(p.input[1]), bucket(p.filters), p.filter[0],
         p.filter[1], p.stride[0], p.stride[1], p.padding[0], p.padding[1], p.dilation[0], p.dilation[1],
         bucket(p.groups), p.constant_weight ? " constant" : "");

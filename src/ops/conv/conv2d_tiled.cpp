@@ -14,16 +14,16 @@ namespace {
 
 // A simd work-item processes tiles until it has done this many vector multiply-adds, some microseconds, so that its
 // start-up cost is negligible.
-constexpr std::int64_t kCpuWork = 30000;
+constexpr std::int64_t kSimdWork = 30000;
 /// Output channels and vectors of positions of a register tile.
 struct TileSize {
     std::int64_t filters, vectors;
 };
 // The candidates of the cost model. Few, since each is a kernel to compile: for 32 registers, for 16, for few channels,
 // and for small images.
-constexpr std::array kCpuTiles{TileSize{8, 3}, TileSize{6, 4}, TileSize{4, 6}, TileSize{6, 2}, TileSize{4, 3},
-                               TileSize{2, 6}, TileSize{1, 8}, TileSize{8, 1}, TileSize{2, 2}};
-constexpr std::array kGpuTiles{TileSize{8, 4}, TileSize{8, 1}, TileSize{2, 4}, TileSize{1, 1}};
+constexpr std::array kSimdTiles{TileSize{8, 3}, TileSize{6, 4}, TileSize{4, 6}, TileSize{6, 2}, TileSize{4, 3},
+                                TileSize{2, 6}, TileSize{1, 8}, TileSize{8, 1}, TileSize{2, 2}};
+constexpr std::array kSimtTiles{TileSize{8, 4}, TileSize{8, 1}, TileSize{2, 4}, TileSize{1, 1}};
 constexpr std::int64_t kMaxVectors = 8;
 
 /// Layout of the kernels' structs; must match cl_kernels/conv/conv2d_tiled.cl.
@@ -46,7 +46,7 @@ TileSize choose_tile(const Form& form, std::int64_t filters, std::int64_t flat) 
     TileSize best{1, 1};
     double least = std::numeric_limits<double>::infinity();
     for (const auto& [f, v] :
-         form.group == 1 ? std::span<const TileSize>(kCpuTiles) : std::span<const TileSize>(kGpuTiles)) {
+         form.group == 1 ? std::span<const TileSize>(kSimdTiles) : std::span<const TileSize>(kSimtTiles)) {
         if (f * v + v + 1 > form.registers) continue;
         const auto tiles = static_cast<double>(ceil_div(filters, f) * ceil_div(flat, v * form.run()));
         const double cost = tiles * static_cast<double>(std::max(f * v, f + 2 * v + 3));
@@ -113,7 +113,7 @@ void run(const Sum& sum, const Conv2dProblem& problem, const Form& form, const P
     std::int64_t tiles_each = 1;
     if (problem.style == KernelStyle::simd) {
         const std::int64_t work = std::max<std::int64_t>(1, sum.channels * sum.taps * size.filters * size.vectors);
-        tiles_each = std::clamp<std::int64_t>(kCpuWork / work, 1, tiles);
+        tiles_each = std::clamp<std::int64_t>(kSimdWork / work, 1, tiles);
     }
     const std::int64_t parts = ceil_div(tiles, tiles_each);
     const Tile tile{.x_image = input.image,

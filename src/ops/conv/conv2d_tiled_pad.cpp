@@ -9,10 +9,10 @@
 namespace declivity::ops::tiled {
 namespace {
 
-constexpr std::int64_t kGpuGroup = 64;  // work-items
-constexpr std::int64_t kGpuRegisters =
+constexpr std::int64_t kSimtGroup = 64;  // work-items
+constexpr std::int64_t kSimtRegisters =
     48;  // accumulators and operands of a work-item that leave enough work-items in flight
-constexpr std::size_t kGpuCopyGroup = 256;
+constexpr std::size_t kSimtCopyGroup = 256;
 
 /// Layout of the kernels' struct Pad; must match cl_kernels/conv/conv2d_tiled_pad.cl.
 struct PadArguments {
@@ -25,7 +25,7 @@ struct PadArguments {
 
 Form form_of(const Device& device, KernelStyle style, DType dtype) {
     if (style == KernelStyle::simt) {
-        Form form{.vector = 1, .group = kGpuGroup, .registers = kGpuRegisters};
+        Form form{.vector = 1, .group = kSimtGroup, .registers = kSimtRegisters};
         while (form.group > 1 && static_cast<std::size_t>(form.group) > device.info().max_work_group) form.group /= 2;
         return form;
     }
@@ -65,10 +65,10 @@ Padded pad(const View& source, const std::array<PadAxis, 2>& axes, const Form& f
     Padded padded{.copy = View::make(source.device(), source.dtype, {arguments.total}),
                   .channel = plane,
                   .image = source.shape[1] * plane};
-    const bool cpu = style == KernelStyle::simd;
+    const bool simd = style == KernelStyle::simd;
     const Kernel kernel(source.device(), {"conv2d_tiled_pad.cl", "conv2d_tiled_pad", defines_of(form, source.dtype)});
-    const std::size_t group = cpu ? 1 : std::min(kGpuCopyGroup, kernel.max_work_group());
-    const auto items = static_cast<std::size_t>(cpu ? planes : arguments.total);
+    const std::size_t group = simd ? 1 : std::min(kSimtCopyGroup, kernel.max_work_group());
+    const auto items = static_cast<std::size_t>(simd ? planes : arguments.total);
     launch(kernel, {{round_up(items, group), 1, 1}, {group, 1, 1}},
            {arguments, source.argument(), padded.copy.argument()});
     return padded;

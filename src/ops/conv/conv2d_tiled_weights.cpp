@@ -18,9 +18,9 @@ namespace tiled {
 namespace {
 
 // The images of a chunk stay in a core's private cache while all its work-groups pass over them.
-constexpr std::int64_t kCpuCache = 512 * 1024;  // bytes
-constexpr std::int64_t kCpuGroups = 4;          // target number of work-groups for each compute unit
-constexpr std::int64_t kGpuGroups = 32;
+constexpr std::int64_t kSimdCache = 512 * 1024;  // bytes
+constexpr std::int64_t kSimdGroups = 4;          // target number of work-groups for each compute unit
+constexpr std::int64_t kSimtGroups = 32;
 constexpr std::int64_t kMaxPartials = 64 << 20;  // bytes
 
 /// Output channels and streams (a channel and an element of the filter) of a register tile.
@@ -28,9 +28,9 @@ struct TileSize {
     std::int64_t filters, streams;
 };
 // The candidates of the cost model; few, since each is a kernel to compile.
-constexpr std::array kCpuTiles{TileSize{4, 6}, TileSize{3, 9}, TileSize{6, 4}, TileSize{4, 3},
-                               TileSize{2, 6}, TileSize{1, 9}, TileSize{1, 3}};
-constexpr std::array kGpuTiles{TileSize{6, 6}, TileSize{2, 9}, TileSize{4, 2}, TileSize{1, 1}};
+constexpr std::array kSimdTiles{TileSize{4, 6}, TileSize{3, 9}, TileSize{6, 4}, TileSize{4, 3},
+                                TileSize{2, 6}, TileSize{1, 9}, TileSize{1, 3}};
+constexpr std::array kSimtTiles{TileSize{6, 6}, TileSize{2, 9}, TileSize{4, 2}, TileSize{1, 1}};
 
 /// Layout of the kernel's struct; must match cl_kernels/conv/conv2d_tiled_weights.cl.
 struct Streams {
@@ -45,7 +45,7 @@ TileSize choose_tile(const Form& form, std::int64_t filters, std::int64_t stream
     TileSize best{1, 1};
     double least = std::numeric_limits<double>::infinity();
     for (const auto& [f, s] :
-         form.group == 1 ? std::span<const TileSize>(kCpuTiles) : std::span<const TileSize>(kGpuTiles)) {
+         form.group == 1 ? std::span<const TileSize>(kSimdTiles) : std::span<const TileSize>(kSimtTiles)) {
         if (f * s + f + 1 > form.registers) continue;
         const auto tiles = static_cast<double>(ceil_div(filters, f) * ceil_div(streams, s));
         const double cost = tiles * static_cast<double>(std::max(f * s, f + 2 * s + 4));
@@ -59,10 +59,10 @@ TileSize choose_tile(const Form& form, std::int64_t filters, std::int64_t stream
 /// The minimum number of chunks of images: enough work-groups for the device.
 std::int64_t images_each(const Conv2dProblem& problem, const Device& device, std::int64_t groups_each,
                          std::int64_t image_bytes) {
-    const bool cpu = problem.style == KernelStyle::simd;
-    const std::int64_t wanted = (cpu ? kCpuGroups : kGpuGroups) * std::max(1U, device.info().compute_units);
+    const bool simd = problem.style == KernelStyle::simd;
+    const std::int64_t wanted = (simd ? kSimdGroups : kSimtGroups) * std::max(1U, device.info().compute_units);
     std::int64_t chunks = std::min(problem.images, ceil_div(wanted, groups_each));
-    if (cpu) chunks = std::max(chunks, std::min(problem.images, ceil_div(problem.images * image_bytes, kCpuCache)));
+    if (simd) chunks = std::max(chunks, std::min(problem.images, ceil_div(problem.images * image_bytes, kSimdCache)));
     const std::int64_t weights = problem.filters * problem.channels_per_group() * problem.taps();
     const auto bytes = static_cast<std::int64_t>(size_of(problem.dtype));
     chunks = std::clamp<std::int64_t>(chunks, 1, std::max<std::int64_t>(1, kMaxPartials / (weights * bytes)));

@@ -24,7 +24,7 @@ namespace {
 using Node = ExpressionNode;
 
 constexpr std::size_t kKernelCopy = 1 << 20;  // bytes of a copy from which on simd devices use a kernel
-constexpr std::int64_t kCpuChunk =
+constexpr std::int64_t kSimdChunk =
     8192;  // simd: elements that a work-item loops over, enough to hide its start-up cost
 constexpr std::int64_t kMaxGroups = 65535;  // in the second dimension: some GPUs refuse launches with more
 
@@ -89,23 +89,23 @@ struct RangeConfig {
     std::int64_t rows_each, chunk;  ///< rows, and elements of a row
 };
 
-RangeConfig cut_of(const ElementwisePlan& plan, bool cpu) {
+RangeConfig cut_of(const ElementwisePlan& plan, bool simd) {
     const std::int64_t columns = plan.sizes.back();
     return {.rows = plan.sizes.numel() / columns,
             .columns = columns,
-            .rows_each = cpu ? std::max<std::int64_t>(1, kCpuChunk / columns) : 1,
-            .chunk = cpu ? std::min(columns, kCpuChunk) : 1};
+            .rows_each = simd ? std::max<std::int64_t>(1, kSimdChunk / columns) : 1,
+            .chunk = simd ? std::min(columns, kSimdChunk) : 1};
 }
 
-Range range_of(const RangeConfig& cut, const Kernel& kernel, bool cpu) {
+Range range_of(const RangeConfig& cut, const Kernel& kernel, bool simd) {
     Range range;
     range.global = {static_cast<std::size_t>(ceil_div(cut.columns, cut.chunk)),
                     static_cast<std::size_t>(ceil_div(cut.rows, cut.rows_each)), 1};
     range.local = {1, 1, 1};
-    if (cpu) return range;
+    if (simd) return range;
     // Short rows share a work-group, so that few work-items are idle at the end of a row.
     std::size_t wide = 1;
-    const std::size_t group = std::min(to_size(kGpuGroup), kernel.max_work_group());
+    const std::size_t group = std::min(to_size(kSimtGroup), kernel.max_work_group());
     while (wide * 2 <= group && wide < static_cast<std::size_t>(cut.columns)) wide *= 2;
     std::size_t tall = 1;
     while (wide * tall * 2 <= group && tall < static_cast<std::size_t>(cut.rows)) tall *= 2;
@@ -150,11 +150,11 @@ void evaluate(const Expression& of, const View& out, std::span<const AlsoStored>
 
     const Device device = out.device();
     const KernelStyle style = kernel_style_of(device);
-    const bool cpu = style == KernelStyle::simd;
-    const bool narrow = !cpu && fits_int(plan);
+    const bool simd = style == KernelStyle::simd;
+    const bool narrow = !simd && fits_int(plan);
     const Kernel kernel = kernel_of(steps, plan, device, style, narrow);
-    const RangeConfig cut = cut_of(plan, cpu);
-    const Range range = range_of(cut, kernel, cpu);
+    const RangeConfig cut = cut_of(plan, simd);
+    const Range range = range_of(cut, kernel, simd);
 
     const auto layout = layout_of(plan, scratch.memory());
     std::pmr::vector<Argument> arguments(scratch.memory());

@@ -13,19 +13,19 @@ namespace declivity::ops {
 namespace {
 
 // Tunables in addition to work_split.hpp; their meaning is documented in cl_kernels/engine/elementwise_reduce.cl.
-constexpr std::int64_t kCpuBlock = 1024;
-constexpr std::int64_t kGpuBlock = 64;
+constexpr std::int64_t kSimdBlock = 1024;
+constexpr std::int64_t kSimtBlock = 64;
 constexpr std::int64_t kMinColumns = 64;    // elements of a row from which on avoiding the store pays off
 constexpr std::int64_t kMaxGroups = 65535;  // in the second dimension: some GPUs refuse launches with more
 
 bool contains(const Dims& axes, int axis) { return std::ranges::find(axes, axis) != axes.end(); }
 
-std::int64_t splits_of(const Device& device, bool cpu, std::int64_t rows, std::int64_t columns) {
+std::int64_t splits_of(const Device& device, bool simd, std::int64_t rows, std::int64_t columns) {
     const std::int64_t units = device.info().compute_units;
-    if (!cpu)
+    if (!simd)
         return std::max<std::int64_t>(
-            1, std::min(ceil_div(units * kGpuGroupsPerUnit, rows), columns / (kGpuGroup * kGpuWork)));
-    return std::max<std::int64_t>(1, std::min(ceil_div(units * kCpuItemsPerUnit, rows), columns / kCpuWork));
+            1, std::min(ceil_div(units * kSimtGroupsPerUnit, rows), columns / (kSimtGroup * kSimtWork)));
+    return std::max<std::int64_t>(1, std::min(ceil_div(units * kSimdItemsPerUnit, rows), columns / kSimdWork));
 }
 
 /// Describes the remaining reduction and allocates the result of the kernel. @param inner first axis that the kernel
@@ -54,8 +54,7 @@ bool may_reduce_rows(const Shape& shape, const Dims& axes, const Device& device)
     int inner = shape.rank();
     std::int64_t columns = 1;
     while (inner > 0 && contains(axes, inner - 1)) columns *= shape[--inner];
-    return columns >= kMinColumns &&
-           (kernel_style_of(device) == KernelStyle::simd || shape.numel() / columns <= kMaxGroups);
+    return columns >= kMinColumns && (is_simd(device) || shape.numel() / columns <= kMaxGroups);
 }
 
 std::optional<ElementwiseReduced> elementwise_reduce(Reduce kind, const Expression& of, const Dims& axes,
@@ -71,29 +70,32 @@ std::optional<ElementwiseReduced> elementwise_reduce(Reduce kind, const Expressi
     while (inner < rank && !merge_rows(shape, inner, plan)) ++inner;
     if (inner == rank || plan.sizes.back() < kMinColumns) return std::nullopt;
 
-    const bool cpu = kernel_style_of(device) == KernelStyle::simd;
+    const bool simd = is_simd(device);
     const std::int64_t columns = plan.sizes.back(), rows = plan.sizes.numel() / columns;
-    if (!cpu && rows > kMaxGroups) return std::nullopt;
-    const std::int64_t chunk = ceil_div(columns, splits_of(device, cpu, rows, columns)),
+    if (!simd && rows > kMaxGroups) return std::nullopt;
+    const std::int64_t chunk = ceil_div(columns, splits_of(device, simd, rows, columns)),
                        splits = ceil_div(columns, chunk);
     ElementwiseReduced out = left_to_reduce(shape, axes, inner, splits, accumulate, device);
     const std::int64_t divisor = kind == Reduce::mean && out.done ? columns : 1;
 
     Defines defines = reduce_defines(kind, accumulate);
-    defines.set("FORM", cpu ? 0 : 1).set("BLOCK", cpu ? kCpuBlock : kGpuBlock).set("LANES", vector_lanes(accumulate));
-    const std::string form = fmt::format("reduce {} {} {} ", static_cast<int>(kind), static_cast<int>(accumulate), cpu);
+    defines.set(form_macro(simd), 1)
+        .set("BLOCK", simd ? kSimdBlock : kSimtBlock)
+        .set("LANES", vector_lanes(accumulate));
+    const std::string form =
+        fmt::format("reduce {} {} {} ", static_cast<int>(kind), static_cast<int>(accumulate), simd);
     const Kernel kernel = kernel_of_structure(form, steps, plan, device, [&] {
         return elementwise_reduce_specification(steps, plan, device, kernel_style_of(device), defines);
     });
     const auto layout = layout_of(plan);
-    const std::int64_t each = cpu ? rows_each(device, rows, chunk) : 1;
-    const std::size_t group = cpu ? 1
-                                  : to_size(power_of_two_up_to(std::min<std::int64_t>(
-                                        kGpuGroup, static_cast<std::int64_t>(kernel.max_work_group()))));
+    const std::int64_t each = simd ? rows_each(device, rows, chunk) : 1;
+    const std::size_t group = simd ? 1
+                                   : to_size(power_of_two_up_to(std::min<std::int64_t>(
+                                         kSimtGroup, static_cast<std::int64_t>(kernel.max_work_group()))));
     const LocalMemory shared{group * size_of(accumulate)};
     std::pmr::vector<Argument> arguments{
         RawArgument{layout.data(), layout.size() * sizeof(std::int64_t)}, rows, columns, each, chunk, splits, divisor};
-    if (!cpu) arguments.emplace_back(shared);
+    if (!simd) arguments.emplace_back(shared);
     arguments.emplace_back(out.parts.argument());
     append_inputs(plan, arguments);
     append_numbers(plan, arguments);

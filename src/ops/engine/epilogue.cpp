@@ -119,7 +119,7 @@ std::optional<View> saved_of(const ExpressionNode& gradient, const View& out) {
 /// no registers in simt kernels: a separate kernel computes them.
 bool too_long(const KernelEpilogue& epilogue, const View& out) {
     const FunctionInfo& function = info(*epilogue.activation);
-    return out.dtype == DType::f64 && kernel_style_of(out.device()) == KernelStyle::simt &&
+    return out.dtype == DType::f64 && !is_simd(out.device()) &&
            (epilogue.saved ? function.of_gradient[0].costly : function.costly);
 }
 

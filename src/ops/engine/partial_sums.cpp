@@ -15,9 +15,9 @@
 namespace declivity::ops {
 namespace {
 
-constexpr std::int64_t kMaxSums = 22;   // a device need not accept more than 1024 bytes of arguments
-constexpr std::int64_t kCpuEach = 256;  // elements
-constexpr std::size_t kGroup = 64;      // work-items, with style simt
+constexpr std::int64_t kMaxSums = 22;    // a device need not accept more than 1024 bytes of arguments
+constexpr std::int64_t kSimdEach = 256;  // elements
+constexpr std::size_t kGroup = 64;       // work-items, with style simt
 
 /// Layout of the kernel's structs; must match cl_kernels/engine/partial_sums.cl.
 struct Sum {
@@ -67,9 +67,9 @@ class Batch {
 void reduce_partials(std::span<const SplitKPartial> sums, KernelStyle style) {
     if (sums.empty()) return;
     const Device device = sums[0].result.device();
-    const bool cpu = style == KernelStyle::simd;
-    const std::int64_t each = cpu ? kCpuEach : 1;
-    const std::size_t group = cpu ? 1 : std::min(kGroup, device.info().max_work_group);
+    const bool simd = style == KernelStyle::simd;
+    const std::int64_t each = simd ? kSimdEach : 1;
+    const std::size_t group = simd ? 1 : std::min(kGroup, device.info().max_work_group);
     Defines defines = storage_defines(sums[0].partials.dtype, sums[0].result.dtype);
     defines.set("EACH", each).set("GROUP", static_cast<std::int64_t>(group)).set("SUMS", kMaxSums);
     const Kernel kernel(device, {"partial_sums.cl", "sum_partials", defines});

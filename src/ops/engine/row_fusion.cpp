@@ -29,7 +29,7 @@ using Kind = Node::Kind;
 
 // Below the limits of an elementwise kernel (expression_node.hpp), since row kernels have further arguments.
 constexpr int kMaxRowInputs = 6, kMaxRowNumbers = 10;
-constexpr std::int64_t kGpuKept = 16384;  // bytes of local memory for the rows of a work-group
+constexpr std::int64_t kSimtKept = 16384;  // bytes of local memory for the rows of a work-group
 
 std::int64_t row_length(const Shape& shape, int inner) {
     std::int64_t n = 1;
@@ -39,8 +39,8 @@ std::int64_t row_length(const Shape& shape, int inner) {
 
 /// Returns whether a simt work-group has room for its rows. Without it, elements are recomputed at each read.
 bool keeps_rows(const Device& device, DType dtype, std::int64_t rows, std::int64_t n) {
-    const RowGroup group = row_group(rows, n, false, kGpuGroup);
-    return group.rows * n <= block_elements(device, dtype, kGpuKept) - static_cast<std::int64_t>(group.items());
+    const RowGroup group = row_group(rows, n, false, kSimtGroup);
+    return group.rows * n <= block_elements(device, dtype, kSimtKept) - static_cast<std::int64_t>(group.items());
 }
 
 /// Elements of a row from which on its functions are worth a loop of their own in simd kernels. Below, the gain of an
@@ -53,12 +53,12 @@ struct Profitable {
     static bool row(std::int64_t n, bool costly) { return n >= (costly ? kMinCostlyRow : kMinRow); }
     /// simt kernels compute several times what they do not cache.
     static bool prologue(const Device& device, DType dtype, std::int64_t rows, std::int64_t n, bool costly) {
-        if (kernel_style_of(device) == KernelStyle::simd) return row(n, costly);
+        if (is_simd(device)) return row(n, costly);
         return !costly || keeps_rows(device, dtype, rows, n);
     }
     /// f64 exponentials and similar functions are calls that leave no registers on GPUs.
     static bool epilogue(const Device& device, DType dtype, std::int64_t n, bool costly) {
-        if (kernel_style_of(device) == KernelStyle::simd) return row(n, costly);
+        if (is_simd(device)) return row(n, costly);
         return !costly || dtype != DType::f64;
     }
 };
@@ -192,9 +192,9 @@ void launch_fused(const Fusion& fusion, const View& x, const View& stored, const
                   const Device& device, const RowKernel& own) {
     const auto& [steps, plan] = fusion;
     const KernelStyle style = kernel_style_of(device);
-    const bool cpu = style == KernelStyle::simd, prologue = steps.before > 0;
+    const bool simd = style == KernelStyle::simd, prologue = steps.before > 0;
     const std::int64_t n = plan.sizes.back(), rows = plan.sizes.numel() / n;
-    const bool kept = !cpu && prologue && keeps_rows(device, dtype, rows, n);
+    const bool kept = !simd && prologue && keeps_rows(device, dtype, rows, n);
     const std::string form = fmt::format("{} {} {} {} {} {} {} ", own.name, own.defines.text(), static_cast<int>(style),
                                          steps.before, bool(stored.buffer), kept, static_cast<int>(out.dtype));
     const Kernel kernel = kernel_of_structure(form, steps, plan, device, [&] {
@@ -209,12 +209,12 @@ void launch_fused(const Fusion& fusion, const View& x, const View& stored, const
     first.insert(first.end(), {Argument(RawArgument{layout.data(), layout.size() * sizeof(std::int64_t)}),
                                Argument(rows), Argument(n)});
     View row;  // for each work-item, padded to a whole vector
-    if (cpu && (own.needs_row || (prologue && !stored.buffer)))
-        row = View::make(device, dtype, {static_cast<std::int64_t>(grid.cpu[0]), n + vector_lanes(dtype)});
-    if (!cpu)
+    if (simd && (own.needs_row || (prologue && !stored.buffer)))
+        row = View::make(device, dtype, {static_cast<std::int64_t>(grid.simd_global[0]), n + vector_lanes(dtype)});
+    if (!simd)
         rest.emplace_back(LocalMemory{to_size(kept ? row_group(rows, n, false, kernel).rows * n : 1) * size_of(dtype)});
     rest.insert(rest.end(), {Argument(or_else(x, out)), Argument(or_else(stored, out))});
-    if (cpu) rest.emplace_back(or_else(row, out));
+    if (simd) rest.emplace_back(or_else(row, out));
     rest.emplace_back(out.argument());
     append_inputs(plan, rest);
     append_numbers(plan, rest);

@@ -55,10 +55,10 @@ EpilogueFused launch_complex(const OperationViews& views, const FftCall& call) {
 void launch_real_part(const View& from, std::int64_t rows, std::int64_t h, std::int32_t way, double scale,
                       const View& out) {
     const Device device = from.device();
-    const bool cpu = kernel_style_of(device) == KernelStyle::simd;
-    const std::int64_t each = cpu ? kCpuWork / 4 : 1;
+    const bool simd = is_simd(device);
+    const std::int64_t each = simd ? kSimdWork / 4 : 1;
     Defines defines = real_defines(from.dtype);
-    defines.set("EACH", each).set("VW", cpu ? vector_form(device, from.dtype).vector : 1);
+    defines.set("EACH", each).set("VW", simd ? vector_form(device, from.dtype).vector : 1);
     launch({device, {"fft_real.cl", "fft_real", defines}},
            {.global = {to_size(ceil_div(h / 2 + 1, each)), to_size(rows), 1}},
            {narrow(h), way, real_argument(from.dtype, scale), from.argument(),

@@ -38,7 +38,7 @@ struct FftRows {
 
 /// simd: work-items for this many units of equal work.
 std::int64_t items_for(const Device& device, std::int64_t units) {
-    return std::clamp<std::int64_t>(units, 1, std::int64_t{device.info().compute_units} * kCpuItemsPerUnit);
+    return std::clamp<std::int64_t>(units, 1, std::int64_t{device.info().compute_units} * kSimdItemsPerUnit);
 }
 
 Range each_alone(std::int64_t items) { return {.global = {to_size(items), 1, 1}, .local = {1, 1, 1}}; }
@@ -75,7 +75,7 @@ void launch_lanes(const View& x, FftLanes lanes, const View& out, const FftNumbe
     const View pass_table = fft_pass_table(device, x.dtype, lanes.n, false);
     const View segment =
         lanes.twiddled != 0 ? fft_segment_table(device, x.dtype, lanes.n, lanes.m, lanes.block) : pass_table;
-    if (kernel_style_of(device) == KernelStyle::simt) return launch_group(x, lanes, pass_table, segment, out, numbers);
+    if (!is_simd(device)) return launch_group(x, lanes, pass_table, segment, out, numbers);
     const std::int64_t width = vector_form(device, x.dtype).vector;
     const std::int64_t items = items_for(device, lanes.outer * ceil_div(lanes.lanes, width));
     const View scratch = View::make(device, x.dtype, {items, 4 * width * (lanes.n + 1)});
@@ -91,8 +91,8 @@ bool launch_rows(const View& x, const FftLines& lines, const View& out, const Ff
                  std::int32_t real = 0) {
     const Device device = x.device();
     const std::int64_t width = vector_form(device, x.dtype).vector, n = lines.n, m = n / width;
-    if (kernel_style_of(device) == KernelStyle::simt || lines.inner != 1 || lines.step != 2 || n % width != 0 ||
-        m < width || 2 * n * static_cast<std::int64_t>(size_of(x.dtype)) > kRowsBytes)
+    if (!is_simd(device) || lines.inner != 1 || lines.step != 2 || n % width != 0 || m < width ||
+        2 * n * static_cast<std::int64_t>(size_of(x.dtype)) > kRowsBytes)
         return false;
     const FftPasses passes = fft_passes(m, true);
     if (passes.count < 2) return false;
@@ -116,7 +116,7 @@ bool launch_rows(const View& x, const FftLines& lines, const View& out, const Ff
 /// The maximum length of one launch.
 std::int64_t max_at_once(const Device& device, DType dtype) {
     const auto pair = 2 * static_cast<std::int64_t>(size_of(dtype));
-    if (kernel_style_of(device) == KernelStyle::simt) return block_elements(device, dtype, kLocalBytes) / 4;
+    if (!is_simd(device)) return block_elements(device, dtype, kLocalBytes) / 4;
     return kLanesBytes / (pair * vector_form(device, dtype).vector);
 }
 
@@ -142,7 +142,7 @@ FftLanes row_lanes(const FftLines& lines, std::int64_t out_row) {
 
 /// Returns whether rows leave most lanes empty, and are long enough for passes over memory.
 bool few_rows(const View& x, const FftLines& lines) {
-    if (kernel_style_of(x.device()) == KernelStyle::simt) return false;
+    if (!is_simd(x.device())) return false;
     const std::int64_t width = vector_form(x.device(), x.dtype).vector;
     return lines.outer < width && lines.n > width * width;
 }
@@ -151,7 +151,7 @@ bool few_rows(const View& x, const FftLines& lines) {
 
 bool launch_fft_real_smooth(const View& x, std::int64_t rows, std::int64_t h, bool back, const View& out,
                             double scale) {
-    if (kernel_style_of(x.device()) == KernelStyle::simt || h < 2) return false;
+    if (!is_simd(x.device()) || h < 2) return false;
     FftLines lines = FftLines::dense(rows, h, 1);
     if (back) lines.outer_stride = 2 * (h + 1);
     const FftNumbers numbers{back, scale};
@@ -168,7 +168,7 @@ void launch_fft_smooth(const View& x, const FftLines& lines, const View& out, co
     if (launch_rows(x, lines, out, numbers)) return;
     const Device device = x.device();
     const std::int64_t most = max_at_once(device, x.dtype), n = lines.n, inner = lines.inner;
-    const bool cpu = kernel_style_of(device) == KernelStyle::simd;
+    const bool simd = is_simd(device);
     if (n <= most && !(inner == 1 && few_rows(x, lines))) {
         const FftLanes lanes{.outer = lines.outer,
                              .lanes = inner,
@@ -189,7 +189,7 @@ void launch_fft_smooth(const View& x, const FftLines& lines, const View& out, co
         return launch_lanes(x, inner == 1 ? row_lanes(lines, 2 * n) : lanes, out, numbers);
     }
     // Passes over memory. The last one writes the result; those before alternate between it and a temporary buffer.
-    std::vector<std::int64_t> parts = fft_parts(n, cpu ? most : std::min<std::int64_t>(most, kGroupNumbers / 2));
+    std::vector<std::int64_t> parts = fft_parts(n, simd ? most : std::min<std::int64_t>(most, kGroupNumbers / 2));
     if (parts.size() == 1) parts = fft_parts(n, n / 2);
     if (parts.size() > 1 && inner > 1 && lines.step != inner * lines.inner_stride) {
         // Lanes of the first pass have a constant distance.

@@ -53,15 +53,15 @@ std::uint64_t bits_of(DType dtype, double number) {
 void launch_gather(const char* name, Sizes sizes, const Unit& unit, const View& x, const View& places, const View& out,
                    double missing) {
     const Device device = out.device();
-    const bool cpu = kernel_style_of(device) == KernelStyle::simd;
+    const bool simd = is_simd(device);
     Defines defines;
-    defines.set("CPU", cpu ? 1 : 0).set("PLACE", cl_type(places.dtype));
+    defines.set(form_macro(simd), 1).set("PLACE", cl_type(places.dtype));
     defines.set("UNIT", unit.type).set("MISSING", unit.missing);
     const Kernel kernel(device, {"gather.cl", name, defines});
     const std::int64_t pairs = sizes.outer * sizes.taken;
     sizes.each = rows_each(device, pairs, sizes.inner);
     Range range{.global = {to_size(ceil_div(pairs, sizes.each)), 1, 1}, .local = {1, 1, 1}};
-    if (!cpu) {
+    if (!simd) {
         const std::size_t group = std::min(kGroup, kernel.max_work_group());
         range = {.global = {round_up(to_size(pairs * sizes.inner), group), 1, 1}, .local = {group, 1, 1}};
     }

@@ -26,14 +26,14 @@ void launch_places(const std::string& name, const View& rows, const View& number
                    std::int64_t items) {
     if (out.numel() == 0) return;
     const Device device = out.device();
-    const bool cpu = kernel_style_of(device) == KernelStyle::simd;
+    const bool simd = is_simd(device);
     Sizes sizes{numbers.shape[0], 1, rows.shape[0], rows.shape[1], numbers.shape[1]};
     Defines defines = real_defines(out.dtype);
-    defines.set("T", cl_type(out.dtype)).set("FORM", cpu ? 0 : 2).set("LANES", vector_lanes(out.dtype));
+    defines.set("T", cl_type(out.dtype)).set(form_macro(simd), 1).set("LANES", vector_lanes(out.dtype));
     defines.set("ROWS", sizes.k <= kMaxUnrolled ? sizes.k : 0);
     const Kernel kernel(device, {"gather_weighted_sum.cl", name, defines});
     Range range;
-    if (cpu) {
+    if (simd) {
         sizes.each = rows_each(device, sizes.places, sizes.k * std::max<std::int64_t>(1, sizes.length));
         range = {.global = {to_size(ceil_div(sizes.places, sizes.each)), 1, 1}, .local = {1, 1, 1}};
     } else {

@@ -16,16 +16,15 @@
 namespace declivity::ops {
 namespace {
 
-constexpr std::size_t kGroup = 64;           // work-items of a group, simt
-constexpr std::int64_t kCpuNeighbours = 64;  // minimum columns of a work-item
+constexpr std::size_t kGroup = 64;            // work-items of a group, simt
+constexpr std::int64_t kSimdNeighbours = 64;  // minimum columns of a work-item
 
 Kernel kernel_of(const char* name, DType dtype, const View& places, const char* fold = nullptr) {
     Defines defines;
     if (is_floating(dtype)) defines = storage_defines(dtype, dtype);
     else defines.set("REAL", cl_type(dtype)).set("WHOLE", 1);
     if (fold != nullptr) defines.set("FOLD", fold);
-    defines.set("CPU", kernel_style_of(places.device()) == KernelStyle::simd ? 1 : 0)
-        .set("PLACE", cl_type(places.dtype));
+    defines.set(form_macro(is_simd(places.device())), 1).set("PLACE", cl_type(places.dtype));
     return {places.device(), {"scatter.cl", name, defines}};
 }
 
@@ -57,7 +56,7 @@ struct SortedKeys {
         launch(number, items(number, all), {count, all, size, numbers.argument(), to.argument()});
     }
     static Range items(const Kernel& kernel, std::int64_t wanted) {
-        const std::size_t group = kernel_style_of(kernel.device()) == KernelStyle::simd ? 1 : kGroup;
+        const std::size_t group = is_simd(kernel.device()) ? 1 : kGroup;
         const std::size_t local = std::min(group, kernel.max_work_group());
         return {.global = {round_up(to_size(wanted), local), 1, 1}, .local = {local, 1, 1}};
     }
@@ -78,7 +77,7 @@ struct Owners {
     Owners(const Device& device, std::int64_t count, std::int64_t taken, std::int64_t size, bool tables)
         : sizes{count, taken, size, size, count} {
         const std::int64_t units =
-            std::min<std::int64_t>(device.info().compute_units, std::max<std::int64_t>(1, count * taken / kCpuWork));
+            std::min<std::int64_t>(device.info().compute_units, std::max<std::int64_t>(1, count * taken / kSimdWork));
         if (tables && size * units <= count) sizes.chunk = ceil_div(count, units);
         else sizes.owned = ceil_div(size, units);
         chunks = ceil_div(count, sizes.chunk);
@@ -141,10 +140,10 @@ struct Blocks {
         : sizes{out.shape[0], places.shape[1], out.shape[1], out.shape[2], 1, out.shape[1], out.shape[2]} {
         const std::int64_t work = places.numel() + out.numel();
         const std::int64_t units =
-            std::min<std::int64_t>(device.info().compute_units, std::max<std::int64_t>(1, work / kCpuWork));
+            std::min<std::int64_t>(device.info().compute_units, std::max<std::int64_t>(1, work / kSimdWork));
         const std::int64_t parts = ceil_div(units, sizes.outer);
         if (parts == 1) sizes.rows = rows_each(device, sizes.outer, work / sizes.outer);
-        else if (sizes.inner >= parts * kCpuNeighbours) sizes.columns = ceil_div(sizes.inner, parts);
+        else if (sizes.inner >= parts * kSimdNeighbours) sizes.columns = ceil_div(sizes.inner, parts);
         else sizes.owned = ceil_div(sizes.size, parts);
         range = {.global = {to_size(ceil_div(sizes.size, sizes.owned)), to_size(ceil_div(sizes.inner, sizes.columns)),
                             to_size(ceil_div(sizes.outer, sizes.rows))},
@@ -214,8 +213,7 @@ void fold_onto(std::string_view function, Fold fold, const View* base, const Vie
     require_countable(function, x.shape[0], out.shape[0]);
     const WorkScope work("fold_rows", work_each(1, x, out, numbers));
     const bool empty = x.numel() == 0 || out.numel() == 0;
-    if (!empty && fold == Fold::sum && kernel_style_of(x.device()) == KernelStyle::simd)
-        return sum_owned(base, x, numbers, out);
+    if (!empty && fold == Fold::sum && is_simd(x.device())) return sum_owned(base, x, numbers, out);
     begin(base, out);
     if (!empty) fold_sorted(fold, x, numbers, out, base != nullptr);
 }
@@ -239,7 +237,7 @@ void scatter(std::string_view function, const View& x, const View& places, const
     if (x.numel() == 0) return;
     const Kernel kernel = kernel_of("scatter", x.dtype, places);
     Range range = SortedKeys::items(kernel, x.numel());
-    if (kernel_style_of(x.device()) == KernelStyle::simd) {
+    if (is_simd(x.device())) {
         sizes.each = rows_each(x.device(), sizes.rows, sizes.taken);
         range.global[0] = to_size(ceil_div(sizes.rows, sizes.each));
     }
@@ -253,7 +251,7 @@ void scatter_add(std::string_view function, const View* base, const View& x, con
     if (out.numel() == 0) return;
     if (x.numel() == 0) return begin(base, out);
     const bool one_axis = out.shape[0] == 1 && out.shape[2] == 1;
-    if (kernel_style_of(x.device()) == KernelStyle::simd) {
+    if (is_simd(x.device())) {
         const View numbers = reshaped(places, {places.numel()}), column = reshaped(x, {x.numel(), 1});
         const View to = reshaped(out, {out.numel(), 1});
         if (one_axis) return sum_owned(base, column, numbers, to);
@@ -276,7 +274,7 @@ void scatter_last(std::string_view function, const View& base, const View& x, co
     const WorkScope work("scatter_last", work_each(0, x, out, places));
     if (out.numel() == 0) return;
     if (x.numel() == 0) return copy(base, out);
-    if (kernel_style_of(x.device()) == KernelStyle::simd) {
+    if (is_simd(x.device())) {
         const Blocks blocks(x.device(), places, out);
         return launch(kernel_of("write_along", x.dtype, places), blocks.range,
                       {blocks.sizes, places.argument(), x.argument(), out.argument(), base.argument(), 1});
@@ -306,7 +304,7 @@ void last_rows(std::string_view function, const View& numbers, const View& out) 
     if (out.dtype != DType::i64) throw TypeError(fmt::format("{}: expected an out of i64", function));
     require_countable(function, numbers.shape[0], out.shape[0]);
     const WorkScope work("last_rows", work_each(0, numbers, out, out));
-    if (kernel_style_of(out.device()) == KernelStyle::simd && numbers.numel() * out.numel() > 0) {
+    if (is_simd(out.device()) && numbers.numel() * out.numel() > 0) {
         const Owners owners(out.device(), numbers.shape[0], 1, out.shape[0], false);
         launch(kernel_of("last_owned", DType::i64, numbers), owners.range,
                {owners.sizes, numbers.argument(), out.argument()});

@@ -45,7 +45,7 @@ Defines defines_of(DType dtype, std::size_t group) {
 
 /// Work-items for matrices of n rows or columns.
 std::size_t group_for(const Device& device, std::int64_t n) {
-    if (kernel_style_of(device) == KernelStyle::simd) return 1;
+    if (is_simd(device)) return 1;
     return to_size(std::clamp<std::int64_t>(power_of_two_up_to(std::max<std::int64_t>(1, 4 * n)), 32, kMaxGroup));
 }
 
@@ -82,7 +82,7 @@ bool is_nothing(const View& a, const View& each) {
 /// @throws Unsupported
 void check_loop_limit(std::string_view function, const View& a, double all, std::size_t group) {
     constexpr double most = 65535;
-    if (all / static_cast<double>(group) <= most || kernel_style_of(a.device()) == KernelStyle::simd) return;
+    if (all / static_cast<double>(group) <= most || is_simd(a.device())) return;
     if (!has_fault(a.device(), driver_fault("limited_loops"))) return;
     throw Unsupported(
         fmt::format("{}: expected a driver without a loop limit, got {}, where the loops of a kernel end after "
@@ -109,13 +109,13 @@ EpilogueFused launch_triangular_solve(const OperationViews& views, const Triangu
     const std::int64_t n = b.shape[1], k = b.shape[2];
     const Device device = a.device();
     const WorkScope work("triangular_solve", work_of(static_cast<double>(n * n * k), a, b));
-    const bool cpu = kernel_style_of(device) == KernelStyle::simd;
+    const bool simd = is_simd(device);
     // Work-items share nothing; GROUP only selects vectors of columns (1) or single columns (2).
-    Defines defines = defines_of(a.dtype, cpu ? 1 : 2);
+    Defines defines = defines_of(a.dtype, simd ? 1 : 2);
     defines.set("UPPER", how.upper ? 1 : 0).set("TRANSPOSED", how.transposed ? 1 : 0).set("UNIT", how.unit ? 1 : 0);
     const Kernel kernel(device, {"triangular_solve.cl", "triangular_solve", defines});
-    const std::int64_t blocks = cpu ? ceil_div(k, vector_lanes(a.dtype)) : k;
-    const std::size_t most = cpu ? 1 : std::min<std::size_t>(64, kernel.max_work_group());
+    const std::int64_t blocks = simd ? ceil_div(k, vector_lanes(a.dtype)) : k;
+    const std::size_t most = simd ? 1 : std::min<std::size_t>(64, kernel.max_work_group());
     const std::size_t group = std::min(most, to_size(power_of_two_up_to(2 * blocks - 1)));
     launch(kernel, {.global = {round_up(to_size(blocks), group), to_size(b.shape[0]), 1}, .local = {group, 1, 1}},
            {narrow(n), k, a.argument(), b.argument(), views.out(0).argument()});
@@ -229,13 +229,13 @@ EpilogueFused launch_matmul_of_integers(const OperationViews& views, const Nothi
     if (out.numel() == 0) return EpilogueFused::no;
     const std::int64_t m = a.shape[1], k = a.shape[2], n = b.shape[2];
     const Device device = a.device();
-    const bool cpu = kernel_style_of(device) == KernelStyle::simd;
+    const bool simd = is_simd(device);
     const WorkScope work("matmul", work_each(2.0 * static_cast<double>(k), out, a, b));
-    const std::int64_t columns = cpu ? 16 : 1;
+    const std::int64_t columns = simd ? 16 : 1;
     Defines defines;
     defines.set("T", cl_type(a.dtype)).set("COLUMNS", columns).set("SUM", size_of(a.dtype) == 8 ? "ulong" : "uint");
     const Kernel kernel(device, {"matmul_integer.cl", "matmul_integer", defines});
-    const std::size_t group = cpu ? 1 : std::min<std::size_t>(64, kernel.max_work_group());
+    const std::size_t group = simd ? 1 : std::min<std::size_t>(64, kernel.max_work_group());
     launch(kernel,
            {.global = {round_up(to_size(ceil_div(n, columns)), group), to_size(m), to_size(out.shape[0])},
             .local = {group, 1, 1}},

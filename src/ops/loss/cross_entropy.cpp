@@ -17,7 +17,7 @@ namespace {
 Kernel kernel_for(const char* name, DType real, DType label, const Device& device) {
     Defines defines = real_defines(real);
     defines.set("T", cl_type(real)).set("LABEL", cl_type(label)).set("LANES", vector_lanes(real));
-    defines.set("FORM", kernel_style_of(device) == KernelStyle::simd ? 0 : 1);
+    defines.set(form_macro(is_simd(device)), 1);
     return {device, {"cross_entropy.cl", name, defines}};
 }
 
@@ -56,8 +56,8 @@ std::vector<Argument> sizes_of(const View& logits, const CrossEntropy& options) 
 void bring_together(const View& losses, const View& labels, const CrossEntropy& options, const View& total,
                     const View& divisor) {
     const Kernel kernel = kernel_for("cross_entropy_total", losses.dtype, labels.dtype, losses.device());
-    const bool cpu = kernel_style_of(losses.device()) == KernelStyle::simd;
-    const std::size_t items = cpu ? 1 : row_group(1, 4 * losses.shape[0], false, kernel).items();
+    const bool simd = is_simd(losses.device());
+    const std::size_t items = simd ? 1 : row_group(1, 4 * losses.shape[0], false, kernel).items();
     launch(kernel, {.global = {items, 1, 1}, .local = {items, 1, 1}},
            {losses.shape[0], options.ignore_index, std::int32_t{options.reduction == LossReduction::mean},
             LocalMemory{items * size_of(losses.dtype)}, losses.argument(), labels.argument(), total.argument(),

@@ -24,25 +24,23 @@ Sizes sizes_of(const View& x, const View& targets, std::int64_t blank) {
     return {x.shape[0], x.shape[1], x.shape[2], targets.shape[1], blank};
 }
 
-bool is_cpu(const View& like) { return kernel_style_of(like.device()) == KernelStyle::simd; }
-
 Kernel kernel_of(const char* name, const View& like) {
     Defines defines = real_defines(like.dtype);
-    defines.set("FORM", is_cpu(like) ? 0 : 1);
+    defines.set(form_macro(is_simd(like.device())), 1);
     return {like.device(), {"ctc_loss.cl", name, defines}};
 }
 
 /// One sequence for each work-item, or for each work-group with one work-item for each state, as far as they suffice.
 Range along_sequences(const Kernel& kernel, const View& like, const Sizes& sizes) {
-    if (is_cpu(like)) return {.global = {to_size(sizes.sequences), 1, 1}, .local = {1, 1, 1}};
-    const std::int64_t most = std::min<std::int64_t>(kGpuGroup, static_cast<std::int64_t>(kernel.max_work_group()));
+    if (is_simd(like.device())) return {.global = {to_size(sizes.sequences), 1, 1}, .local = {1, 1, 1}};
+    const std::int64_t most = std::min<std::int64_t>(kSimtGroup, static_cast<std::int64_t>(kernel.max_work_group()));
     const auto group = to_size(power_of_two_up_to(std::min(most, 2 * (2 * sizes.labels + 1) - 1)));
     return {.global = {group, to_size(sizes.sequences), 1}, .local = {group, 1, 1}};
 }
 
 Range of_steps(const Kernel& kernel, const View& like, const Sizes& sizes) {
     const std::size_t steps = to_size(sizes.steps), sequences = to_size(sizes.sequences);
-    if (is_cpu(like)) return {.global = {steps, sequences, 1}, .local = {1, 1, 1}};
+    if (is_simd(like.device())) return {.global = {steps, sequences, 1}, .local = {1, 1, 1}};
     const std::int64_t most = std::min<std::int64_t>(64, static_cast<std::int64_t>(kernel.max_work_group()));
     const std::int64_t across = power_of_two_up_to(std::min(most, sizes.labels + 1)),
                        down = power_of_two_up_to(most / across);

@@ -72,9 +72,9 @@ void multiply(const MatmulProblem& problem, const MatmulOperands& operands) {
     d.lane_stride = group.stride_argument();
     d.blocks = ceil_div(d.lines, group.rows);
     // Split-K if the lines alone would leave compute units idle.
-    const std::int64_t wanted = std::int64_t{device.info().compute_units} * kGpuGroupsPerUnit, step = 4 * group.lanes;
+    const std::int64_t wanted = std::int64_t{device.info().compute_units} * kSimtGroupsPerUnit, step = 4 * group.lanes;
     const std::int64_t most =
-        std::clamp<std::int64_t>(wanted / (d.blocks * batch), 1, std::max<std::int64_t>(1, k / (step * kGpuWork)));
+        std::clamp<std::int64_t>(wanted / (d.blocks * batch), 1, std::max<std::int64_t>(1, k / (step * kSimtWork)));
     d.each = ceil_div(ceil_div(k, most), step) * step;
     const std::int64_t parts = ceil_div(k, d.each);
     const View to = parts == 1 ? out : View::make(device, compute_type(out.dtype), {parts, batch, m, n});

@@ -12,7 +12,7 @@ void matmul_reduce(const View& partials, const View& out, const KernelEpilogue& 
     Defines defines = storage_defines(out.dtype, out.dtype);
     set_activation(defines, epilogue);
     const Kernel kernel(out.device(), {"matmul_reduce.cl", "matmul_reduce", defines});
-    const std::size_t group = std::min(to_size(kGpuGroup), kernel.max_work_group());
+    const std::size_t group = std::min(to_size(kSimtGroup), kernel.max_work_group());
     const EpilogueArguments arguments(epilogue, partials);
     launch(kernel, {round_up(to_size(out.numel()), group), group},
            arguments.behind({out.numel(), out.shape.back(), partials.shape[0], partials.argument(), out.argument()}));

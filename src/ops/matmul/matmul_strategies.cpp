@@ -79,7 +79,7 @@ MatmulChoice choose_matmul(const MatmulProblem& problem, const Device& device) {
 
 std::string tuning_key(const MatmulProblem& p) {
     return fmt::format("matmul {} {} batch {} m {} n {} k {} {}{}{}", name_of(p.dtype),
-                       p.style == KernelStyle::simd ? "cpu" : "gpu", bucket(p.batch), bucket(p.m), bucket(p.n),
+                       p.style == KernelStyle::simd ? "simd" : "simt", bucket(p.batch), bucket(p.m), bucket(p.n),
                        bucket(p.k), letter_of_a(p), letter_of_b(p), p.constant_b ? " constant" : "");
 }
 

@@ -28,8 +28,8 @@ constexpr std::int64_t kPlaneBlock = 4096;
 constexpr std::int64_t kColumnBlock = 64;
 constexpr std::int64_t kColumnChunk =
     4096;  // maximum positions of a chunk of single columns, for the accuracy of plain sums
-constexpr std::int64_t kCpuShortPlane = 16;  // elements of a plane below which vectors run across columns
-constexpr std::int64_t kGpuShortPlane = 8;   // the same for adjacent work-items
+constexpr std::int64_t kSimdShortPlane = 16;  // elements of a plane below which vectors run across columns
+constexpr std::int64_t kSimtShortPlane = 8;   // the same for adjacent work-items
 constexpr std::int64_t kWholePlane =
     // elements of adjacent channels from which on they are processed alone, with the stride of all channels
     256;
@@ -47,7 +47,7 @@ struct Sizes {
 struct LaunchConfig {
     Device device;
     DType dtype;
-    bool cpu, short_planes;
+    bool simd, short_planes;
     Sizes sizes;
     std::int64_t splits;
 
@@ -55,17 +55,15 @@ struct LaunchConfig {
     [[nodiscard]] bool whole() const { return splits == 1 && sizes.columns == sizes.c; }
     /// Returns whether the fused kernel also makes the second pass over the elements.
     [[nodiscard]] bool whole_with_elements() const {
-        return whole() && !(cpu && short_planes) && sizes.l * sizes.wide >= kWholePlane;
+        return whole() && !(simd && short_planes) && sizes.l * sizes.wide >= kWholePlane;
     }
 
     [[nodiscard]] Kernel kernel(const char* name, const KernelEpilogue& epilogue = {}) const {
         Defines defines = real_defines(dtype);
         set_epilogue_stored(defines, epilogue);
-        defines.set("T", cl_type(dtype))
-            .set("FORM", cpu ? (short_planes ? 1 : 0) : 2)
-            .set("LANES", vector_lanes(dtype));
+        defines.set("T", cl_type(dtype)).set(form_macro(simd, short_planes), 1).set("LANES", vector_lanes(dtype));
         defines.set("BLOCK", short_planes ? kColumnBlock : kPlaneBlock)
-            .set("COLUMNS", kCpuColumns)
+            .set("COLUMNS", kSimdColumns)
             .set("MAX_WIDE", kMaxWide);
         return {device, {"batch_norm.cl", name, defines}};
     }
@@ -75,33 +73,33 @@ LaunchConfig launch_config_of(const View& x) {
     LaunchConfig config{
         .device = x.device(),
         .dtype = x.dtype,
-        .cpu = kernel_style_of(x.device()) == KernelStyle::simd,
+        .simd = is_simd(x.device()),
         .short_planes = false,
         .sizes =
             {.n = x.shape[0], .c = x.shape[1], .l = 1, .columns = x.shape[1], .positions = 0, .chunk = 0, .wide = 1},
         .splits = 1};
     Sizes& sizes = config.sizes;
     for (int axis = 2; axis < x.rank(); ++axis) sizes.l *= x.shape[axis];
-    config.short_planes = sizes.l < (config.cpu ? kCpuShortPlane : kGpuShortPlane);
+    config.short_planes = sizes.l < (config.simd ? kSimdShortPlane : kSimtShortPlane);
     if (config.short_planes) sizes.columns = sizes.c * sizes.l;
     sizes.positions = sizes.n * sizes.l / (sizes.columns / sizes.c);
     const std::int64_t units = config.device.info().compute_units;
-    if (config.cpu) {
-        const std::int64_t wide = config.short_planes ? std::min(kCpuColumns, sizes.columns) : 1;
+    if (config.simd) {
+        const std::int64_t wide = config.short_planes ? std::min(kSimdColumns, sizes.columns) : 1;
         config.splits =
-            std::min(units * kCpuItemsPerUnit / ceil_div(sizes.columns, wide), sizes.positions * wide / kCpuWork);
+            std::min(units * kSimdItemsPerUnit / ceil_div(sizes.columns, wide), sizes.positions * wide / kSimdWork);
     } else {
-        const RowGroup group = row_group(sizes.columns, sizes.positions, config.short_planes, kGpuGroup);
-        config.splits = std::min(units * kGpuGroupsPerUnit / ceil_div(sizes.columns, group.rows),
-                                 sizes.positions / (group.lanes * kGpuWork));
+        const RowGroup group = row_group(sizes.columns, sizes.positions, config.short_planes, kSimtGroup);
+        config.splits = std::min(units * kSimtGroupsPerUnit / ceil_div(sizes.columns, group.rows),
+                                 sizes.positions / (group.lanes * kSimtWork));
     }
     sizes.chunk = ceil_div(sizes.positions, std::max<std::int64_t>(1, config.splits));
     if (config.short_planes) sizes.chunk = std::min(sizes.chunk, kColumnChunk);
     sizes.chunk = std::max(sizes.chunk, ceil_div(sizes.positions, kMaxChunks));
     config.splits = ceil_div(sizes.positions, sizes.chunk);
-    if (config.cpu && !config.short_planes && config.whole())
+    if (config.simd && !config.short_planes && config.whole())
         sizes.wide =
-            std::clamp<std::int64_t>(std::min(kWideRun / sizes.l, sizes.c / (units * kCpuItemsPerUnit)), 1, kMaxWide);
+            std::clamp<std::int64_t>(std::min(kWideRun / sizes.l, sizes.c / (units * kSimdItemsPerUnit)), 1, kMaxWide);
     return config;
 }
 
@@ -112,14 +110,14 @@ View parts_of(const LaunchConfig& config) {
 
 /// Launches a kernel over columns, or chunks of them: `arguments` follow the sizes.
 void launch_columns(const LaunchConfig& config, const Kernel& kernel, const std::vector<Argument>& arguments) {
-    const std::int64_t items = ceil_div(config.sizes.columns, config.short_planes ? kCpuColumns : config.sizes.wide);
+    const std::int64_t items = ceil_div(config.sizes.columns, config.short_planes ? kSimdColumns : config.sizes.wide);
     launch_rows(kernel,
                 {.device = config.device,
                  .dtype = config.dtype,
                  .rows = config.sizes.columns,
                  .n = config.sizes.chunk,
                  .columns = config.short_planes,
-                 .cpu = {to_size(items), to_size(config.splits)},
+                 .simd_global = {to_size(items), to_size(config.splits)},
                  .splits = to_size(config.splits)},
                 {config.sizes}, arguments);
 }
@@ -129,20 +127,20 @@ void launch_elements(const LaunchConfig& config, const char* name, std::initiali
                      std::initializer_list<BufferArgument> buffers) {
     const Kernel kernel = config.kernel(name);
     const Sizes& sizes = config.sizes;
-    const bool flat = config.cpu && sizes.l == 1;
+    const bool flat = config.simd && sizes.l == 1;
     const std::int64_t rows = flat ? sizes.n : sizes.n * sizes.c, length = flat ? sizes.c : sizes.l;
-    const std::int64_t chunk = std::max(kCpuWork, ceil_div(length, kMaxChunks));
+    const std::int64_t chunk = std::max(kSimdWork, ceil_div(length, kMaxChunks));
     const std::int64_t each = rows_each(config.device, rows, std::min(length, chunk));
     const RowGroup group = row_group(rows, length, false, kernel);
     const std::int32_t lanes = group.lanes_argument();
     std::vector<Argument> arguments{sizes};
-    if (config.cpu) arguments.emplace_back(each);
+    if (config.simd) arguments.emplace_back(each);
     else arguments.emplace_back(lanes);
     arguments.emplace_back(chunk);
     arguments.insert(arguments.end(), flags.begin(), flags.end());
     arguments.insert(arguments.end(), buffers.begin(), buffers.end());
-    const std::size_t items = config.cpu ? 1 : group.items();
-    const std::size_t groups = to_size(ceil_div(rows, config.cpu ? each : group.rows));
+    const std::size_t items = config.simd ? 1 : group.items();
+    const std::size_t groups = to_size(ceil_div(rows, config.simd ? each : group.rows));
     launch(kernel, {.global = {groups * items, to_size(ceil_div(length, chunk)), 1}, .local = {items, 1, 1}},
            arguments);
 }
@@ -243,11 +241,10 @@ void batch_norm_scale(const View& variance, double eps, const View& scale) {
     require_shape("batch_norm", "the scale", scale, variance.shape);
     require_alike("batch_norm", "the running variance", variance, "the scale", scale);
     Defines defines = real_defines(variance.dtype);
-    defines.set("T", cl_type(variance.dtype))
-        .set("FORM", kernel_style_of(variance.device()) == KernelStyle::simd ? 0 : 2);
+    defines.set("T", cl_type(variance.dtype)).set(form_macro(is_simd(variance.device())), 1);
     defines.set("LANES", vector_lanes(variance.dtype))
         .set("BLOCK", kPlaneBlock)
-        .set("COLUMNS", kCpuColumns)
+        .set("COLUMNS", kSimdColumns)
         .set("MAX_WIDE", kMaxWide);
     launch(Kernel(variance.device(), {"batch_norm.cl", "batch_norm_scale", defines}), one_each(variance.shape[0]),
            {real_argument(variance.dtype, eps), variance.argument(), scale.argument()});

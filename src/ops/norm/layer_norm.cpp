@@ -59,12 +59,12 @@ Rows check_rows(std::string_view function, const View& x, const View& weight, co
 }
 
 Defines defines_of(const View& like, RowNorm kind, bool weight, bool bias) {
-    const bool cpu = kernel_style_of(like.device()) == KernelStyle::simd;
+    const bool simd = is_simd(like.device());
     const DType dtype = like.dtype;
     Defines defines = real_defines(dtype);
-    defines.set("T", cl_type(dtype)).set("FORM", cpu ? 0 : 2).set("RMS", kind == RowNorm::rms ? 1 : 0);
+    defines.set("T", cl_type(dtype)).set(form_macro(simd), 1).set("RMS", kind == RowNorm::rms ? 1 : 0);
     defines.set("WEIGHT", weight ? 1 : 0).set("BIAS", bias ? 1 : 0);
-    return defines.set("LANES", vector_lanes(dtype)).set("COLUMNS", kCpuColumns);
+    return defines.set("LANES", vector_lanes(dtype)).set("COLUMNS", kSimdColumns);
 }
 
 struct LayerNorm {
@@ -155,20 +155,21 @@ LayerNormGradients layer_norm_weight_gradients(const View& stored_x, std::int64_
         fill(bias, 0);
         return {weight, bias};
     }
-    const bool cpu = kernel_style_of(device) == KernelStyle::simd;
+    const bool simd = is_simd(device);
     const Kernel kernel(device, {"layer_norm.cl", "layer_norm_columns", defines_of(x, RowNorm::layer, false, false)});
-    const std::size_t group = cpu ? 1 : std::min<std::size_t>(64, kernel.max_work_group());
-    const std::int64_t blocks = cpu ? ceil_div(n, kCpuColumns) : ceil_div(n, static_cast<std::int64_t>(group));
+    const std::size_t group = simd ? 1 : std::min<std::size_t>(64, kernel.max_work_group());
+    const std::int64_t blocks = simd ? ceil_div(n, kSimdColumns) : ceil_div(n, static_cast<std::int64_t>(group));
     const std::int64_t wanted =
-        std::int64_t{device.info().compute_units} * (cpu ? kCpuItemsPerUnit : kGpuGroupsPerUnit) / blocks;
+        std::int64_t{device.info().compute_units} * (simd ? kSimdItemsPerUnit : kSimtGroupsPerUnit) / blocks;
     const std::int64_t parts = std::clamp<std::int64_t>(rows / kMinRows, 1, std::max<std::int64_t>(1, wanted));
     const std::int64_t each = ceil_div(rows, parts), count = ceil_div(rows, each);
     const View weights = View::make(device, x.dtype, {count, n}), biases = View::make(device, x.dtype, {count, n});
     const WorkScope work(function, work_each(5, x, out_gradient));
-    launch(kernel,
-           {.global = {cpu ? to_size(blocks) : round_up(to_size(n), group), to_size(count), 1}, .local = {group, 1, 1}},
-           {rows, n, each, x.argument(), out_gradient.argument(), mean.argument(), rstd.argument(), weights.argument(),
-            biases.argument()});
+    launch(
+        kernel,
+        {.global = {simd ? to_size(blocks) : round_up(to_size(n), group), to_size(count), 1}, .local = {group, 1, 1}},
+        {rows, n, each, x.argument(), out_gradient.argument(), mean.argument(), rstd.argument(), weights.argument(),
+         biases.argument()});
     if (count == 1 && dtype == x.dtype) return {reshaped(weights, {n}), reshaped(biases, {n})};
     return {lazy_reduce_partials(weights, {n}, dtype), lazy_reduce_partials(biases, {n}, dtype)};
 }

@@ -49,7 +49,7 @@ enum class Indices : bool { none, kept };
 /// @param in,dtype type of the input, and of the result
 Launch prepare(std::string name, Direction direction, const Shape& x, const Shape& out, DType in, DType dtype,
                const Device& device, const Pool2dParameters& parameters, Indices indices = Indices::kept) {
-    const bool cpu = kernel_style_of(device) == KernelStyle::simd, forward = direction == Direction::forward;
+    const bool simd = is_simd(device), forward = direction == Direction::forward;
     const std::int64_t planes = x[0] * x[1];
     Sizes sizes{.rows = planes * (forward ? out[2] : x[2]),
                 .each = 1,
@@ -60,9 +60,9 @@ Launch prepare(std::string name, Direction direction, const Shape& x, const Shap
                 .q = narrow(out[3]),
                 .band = 0};
     Defines defines = storage_defines(in, dtype);
-    defines.set("LANES", cpu ? vector_lanes(dtype) : 0);
+    defines.set("LANES", simd ? vector_lanes(dtype) : 0);
     if (indices == Indices::none) defines.set("NO_WINNERS", 1);
-    if (!cpu) {
+    if (!simd) {
         const std::int64_t columns = forward ? out[3] : x[3];
         Kernel kernel(device, {"pool2d.cl", name, defines.append(window_defines(parameters))});
         const std::size_t group = std::min(kPoolGroup, kernel.max_work_group());
@@ -77,7 +77,7 @@ Launch prepare(std::string name, Direction direction, const Shape& x, const Shap
     const bool by_indices = name == "max_pool2d_backward";
     const bool planewise = by_indices || whole(x, out, parameters);
     if (planewise) sizes.rows = planes;
-    if (by_indices) sizes.band = narrow(std::clamp<std::int64_t>(kCpuWork / x[3], 1, x[2]));
+    if (by_indices) sizes.band = narrow(std::clamp<std::int64_t>(kSimdWork / x[3], 1, x[2]));
     if (planewise && !by_indices) defines.set("WHOLE", 1), name += "_whole";
     else defines.set("MAX", name.starts_with("max") ? 1 : 0).append(window_defines(parameters));
     const std::int64_t height = by_indices ? sizes.band : planewise ? x[2] : forward ? parameters.kernel_size[0] : 1;
@@ -114,7 +114,7 @@ EpilogueFused launch_max_backward(const OperationViews& views, const Pool2dParam
     // If windows overlap, sums are accumulated in the result.
     const bool overlap =
         parameters.step()[0] < parameters.kernel_size[0] || parameters.step()[1] < parameters.kernel_size[1];
-    const RoundedOutput rounded(out, overlap && kernel_style_of(out.device()) == KernelStyle::simd);
+    const RoundedOutput rounded(out, overlap && is_simd(out.device()));
     const auto [kernel, range, sizes] = prepare("max_pool2d_backward", Direction::backward, out.shape, g.shape, g.dtype,
                                                 rounded.exact().dtype, out.device(), parameters);
     const WorkScope work("max_pool2d_backward", work_each(1, g, indices, out));
@@ -126,8 +126,7 @@ EpilogueFused launch_max_backward(const OperationViews& views, const Pool2dParam
 EpilogueFused launch_average(const OperationViews& views, const Pool2dParameters& parameters) {
     const View& out = views.out(0);
     if (out.numel() == 0) return EpilogueFused::no;
-    const bool wide =
-        kernel_style_of(out.device()) == KernelStyle::simd && whole(views.in(0).shape, out.shape, parameters);
+    const bool wide = is_simd(out.device()) && whole(views.in(0).shape, out.shape, parameters);
     const View x = wide ? upcast(views.in(0)) : views.in(0);
     const auto [kernel, range, sizes] = prepare("avg_pool2d_forward", Direction::forward, x.shape, out.shape, x.dtype,
                                                 out.dtype, x.device(), parameters);

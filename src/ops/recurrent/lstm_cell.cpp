@@ -37,13 +37,13 @@ EpilogueFused launch_cell(const char* name, const OperationViews& views, std::si
     if (c.numel() == 0) return EpilogueFused::no;
     const std::int64_t rows = c.shape[0], n = c.shape[1];
     const Device device = c.device();
-    const bool cpu = kernel_style_of(device) == KernelStyle::simd;
+    const bool simd = is_simd(device);
     Defines defines = real_defines(c.dtype);
-    defines.set("T", cl_type(c.dtype)).set("FORM", cpu ? 0 : 2).set("LANES", vector_lanes(c.dtype));
+    defines.set("T", cl_type(c.dtype)).set(form_macro(simd), 1).set("LANES", vector_lanes(c.dtype));
     const Kernel kernel(device, {"lstm_cell.cl", name, defines});
     std::vector<Argument> arguments{rows, n};
     Range range{.global = {1, 1, 1}, .local = {1, 1, 1}};
-    if (cpu) {
+    if (simd) {
         const std::int64_t each = rows_each(device, rows, 16 * n);  // an element costs more than in other kernels
         arguments.emplace_back(each);
         range.global[0] = to_size(ceil_div(rows, each));

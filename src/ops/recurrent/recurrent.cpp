@@ -99,8 +99,8 @@ RecurrentTiling cut_of(const Device& device, DType dtype, const Sizes& sizes, co
     return cut;
 }
 
-void launch_cpu(const Operands& in, const Recurrence& call, const Sizes& sizes, const Direction& direction,
-                const std::vector<Argument>& others) {
+void launch_simd(const Operands& in, const Recurrence& call, const Sizes& sizes, const Direction& direction,
+                 const std::vector<Argument>& others) {
     const Device device = in.gates.device();
     const DType dtype = in.gates.dtype;
     const RecurrentTiling cut = cut_of(device, dtype, sizes, direction);
@@ -125,8 +125,8 @@ void launch_cpu(const Operands& in, const Recurrence& call, const Sizes& sizes, 
     }
 }
 
-void launch_gpu(const Operands& in, const Recurrence& call, const Sizes& sizes, const Direction& direction,
-                const std::vector<Argument>& others) {
+void launch_simt(const Operands& in, const Recurrence& call, const Sizes& sizes, const Direction& direction,
+                 const std::vector<Argument>& others) {
     constexpr std::int64_t max_lanes = 16, max_local = std::int64_t{47} << 10;
     const Device device = in.gates.device();
     const DType dtype = in.gates.dtype;
@@ -168,8 +168,8 @@ void launch_gpu(const Operands& in, const Recurrence& call, const Sizes& sizes, 
 
 void launch_steps(const Operands& in, const Recurrence& call, const Sizes& sizes, const Direction& direction,
                   const std::vector<Argument>& others) {
-    if (kernel_style_of(in.gates.device()) == KernelStyle::simd) launch_cpu(in, call, sizes, direction, others);
-    else launch_gpu(in, call, sizes, direction, others);
+    if (is_simd(in.gates.device())) launch_simd(in, call, sizes, direction, others);
+    else launch_simt(in, call, sizes, direction, others);
 }
 
 Work work_of(const Operands& in, std::initializer_list<const View*> others) {

@@ -13,10 +13,10 @@ namespace {
 
 constexpr std::int64_t kBlock = 1024;  // elements, see cl_kernels/reduction/argmax.cl
 
-Kernel kernel_for(const View& x, bool cpu, bool columns) {
+Kernel kernel_for(const View& x, bool simd, bool columns) {
     Defines defines = x.dtype == DType::f64 ? real_defines(x.dtype) : Defines();
-    defines.set("T", cl_type(x.dtype)).set("FORM", cpu ? (columns ? 1 : 0) : 2);
-    defines.set("LANES", vector_lanes(x.dtype)).set("BLOCK", kBlock).set("COLUMNS", kCpuColumns);
+    defines.set("T", cl_type(x.dtype)).set(form_macro(simd, columns), 1);
+    defines.set("LANES", vector_lanes(x.dtype)).set("BLOCK", kBlock).set("COLUMNS", kSimdColumns);
     return {x.device(), {"argmax.cl", "argmax", defines}};
 }
 
@@ -44,12 +44,12 @@ void argmax(const View& x, int given_axis, const View& out) {
         return argmax(evaluate(Expression::cast(x, compute_type(x.dtype)), x.device()), axis, out);
 
     const WorkScope work("argmax", work_each(1, x, out));
-    const bool cpu = kernel_style_of(x.device()) == KernelStyle::simd, columns = rows.inner > 1;
-    const Kernel kernel = kernel_for(x, cpu, columns);
-    if (cpu) {
-        const std::int64_t blocks = columns ? ceil_div(rows.inner, kCpuColumns) : 1;
+    const bool simd = is_simd(x.device()), columns = rows.inner > 1;
+    const Kernel kernel = kernel_for(x, simd, columns);
+    if (simd) {
+        const std::int64_t blocks = columns ? ceil_div(rows.inner, kSimdColumns) : 1;
         const std::int64_t each =
-            rows_each(x.device(), rows.outer * blocks, rows.n * std::min(rows.inner, kCpuColumns));
+            rows_each(x.device(), rows.outer * blocks, rows.n * std::min(rows.inner, kSimdColumns));
         const std::size_t groups = to_size(ceil_div(rows.outer, each));
         launch(kernel, {.global = {columns ? to_size(blocks) : groups, columns ? groups : 1, 1}, .local = {1, 1, 1}},
                {rows.outer, rows.n, rows.inner, each, x.argument(), out.argument()});

@@ -25,11 +25,11 @@ namespace {
 // Tunables in addition to work_split.hpp; their meaning is documented in cl_kernels/reduction/reduce.cl.
 constexpr std::int64_t kBeyondCaches = std::int64_t{1} << 22;  // elements from which on the memory order matters
 constexpr std::int64_t kMinInner = 384;      // minimum elements, in that case, for a result of the first of two passes
-constexpr std::int64_t kCpuBlock = 2048;     // elements of a partial sum in reduce_rows: 32 in each of 64 lanes
+constexpr std::int64_t kSimdBlock = 2048;    // elements of a partial sum in reduce_rows: 32 in each of 64 lanes
 constexpr std::int64_t kColumnBlock = 64;    // the same in reduce_columns, for a column
-constexpr std::int64_t kGpuBlock = 64;       // the same in reduce_groups, for a work-item
+constexpr std::int64_t kSimtBlock = 64;      // the same in reduce_groups, for a work-item
 constexpr std::int64_t kWideColumns = 4096;  // columns of a work-item of reduce_wide_columns: 16 KiB of f32 sums
-constexpr std::int64_t kGpuShortRow = 16;    // shorter contiguous rows are reduced by one work-item each
+constexpr std::int64_t kSimtShortRow = 16;   // shorter contiguous rows are reduced by one work-item each
 
 /// Kept axes (operands x, out) and reduced axes (operand x), merged.
 struct LaunchConfig {
@@ -153,14 +153,14 @@ bool across_columns(const LaunchConfig& config) { return config.outputs > 1 && c
 /// Adjacent work-items belong to adjacent outputs.
 bool groups_across_columns(const LaunchConfig& config) {
     return across_columns(config) ||
-           (config.outputs > 1 && config.length() < kGpuShortRow && config.columns() >= kGpuShortRow);
+           (config.outputs > 1 && config.length() < kSimtShortRow && config.columns() >= kSimtShortRow);
 }
 
 // ---- style simd
 
 void launch_rows(Reduce kind, const View& x, const View& out, const LaunchConfig& config, const Pass& pass) {
     Defines defines = defines_of(kind, x, out, config.step() == 1);
-    defines.set("FORM", 0).set("LANES", vector_lanes(out.dtype)).set("BLOCK", kCpuBlock);
+    defines.set("SIMD", 1).set("LANES", vector_lanes(out.dtype)).set("BLOCK", kSimdBlock);
     const Kernel kernel(x.device(), {"reduce.cl", "reduce_rows", defines});
     const std::int64_t chunk = ceil_div(config.elements, pass.splits);
     const std::int64_t each = rows_each(x.device(), config.outputs, chunk);
@@ -176,7 +176,7 @@ bool wide_columns(const LaunchConfig& config, DType type) {
 void launch_wide_columns(Reduce kind, const View& x, const View& out, const LaunchConfig& config, const Pass& pass) {
     const std::int64_t lanes = vector_lanes(out.dtype);
     Defines defines = defines_of(kind, x, out, true);
-    defines.set("FORM", 1).set("LANES", lanes).set("WIDE", kWideColumns).set("BLOCK", kColumnBlock);
+    defines.set("SIMD_COLUMNS", 1).set("LANES", lanes).set("WIDE", kWideColumns).set("BLOCK", kColumnBlock);
     const Kernel kernel(x.device(), {"reduce.cl", "reduce_wide_columns", defines});
     const std::int64_t chunk = ceil_div(config.elements, pass.splits);
     const std::int64_t blocks = ceil_div(config.columns(), kWideColumns);
@@ -194,7 +194,7 @@ void launch_columns(Reduce kind, const View& x, const View& out, const LaunchCon
     const std::int64_t lanes = vector_lanes(out.dtype);
     const std::int64_t vectors = config.columns() > 2 * lanes ? 4 : config.columns() > lanes ? 2 : 1;
     Defines defines = defines_of(kind, x, out, config.column_step() == 1);
-    defines.set("FORM", 1)
+    defines.set("SIMD_COLUMNS", 1)
         .set("LANES", lanes)
         .set("VECTORS", vectors)
         .set("UNROLL", 4 / vectors)
@@ -220,28 +220,28 @@ std::int64_t cpu_splits(const LaunchConfig& config, const Device& device, DType 
             config.outputs * config.elements >= kBeyondCaches)
             return places;
     }
-    const std::int64_t wanted = std::int64_t{device.info().compute_units} * kCpuItemsPerUnit;
+    const std::int64_t wanted = std::int64_t{device.info().compute_units} * kSimdItemsPerUnit;
     const std::int64_t most = wide_columns(config, type) ? kWideColumns : 4 * vector_lanes(type);
     const std::int64_t wide = across_columns(config) ? std::min(config.columns(), most) : 1;
     const std::int64_t items = config.outputs / wide;
     if (items >= wanted) return 1;
     return std::max<std::int64_t>(
-        1, std::min(ceil_div(wanted, std::max<std::int64_t>(1, items)), config.elements * wide / kCpuWork));
+        1, std::min(ceil_div(wanted, std::max<std::int64_t>(1, items)), config.elements * wide / kSimdWork));
 }
 
 // ---- style simt
 
 std::int64_t gpu_splits(const LaunchConfig& config, const Device& device) {
-    const RowGroup group = row_group(config.outputs, config.elements, groups_across_columns(config), kGpuGroup);
-    const std::int64_t wanted = std::int64_t{device.info().compute_units} * kGpuGroupsPerUnit;
+    const RowGroup group = row_group(config.outputs, config.elements, groups_across_columns(config), kSimtGroup);
+    const std::int64_t wanted = std::int64_t{device.info().compute_units} * kSimtGroupsPerUnit;
     const std::int64_t groups = ceil_div(config.outputs, group.rows);
-    return std::max<std::int64_t>(1, std::min(wanted / groups, config.elements / (group.lanes * kGpuWork)));
+    return std::max<std::int64_t>(1, std::min(wanted / groups, config.elements / (group.lanes * kSimtWork)));
 }
 
 void launch_groups(Reduce kind, const View& x, const View& out, const LaunchConfig& config, const Pass& pass) {
     Defines defines = defines_of(kind, x, out, config.step() == 1);
-    defines.set("FORM", 2)
-        .set("BLOCK", kGpuBlock)
+    defines.set("SIMT", 1)
+        .set("BLOCK", kSimtBlock)
         .set("KEPT_RANK", config.kept.sizes.rank())
         .set("REDUCED_RANK", config.reduced.sizes.rank());
     const Kernel kernel(x.device(), {"reduce.cl", "reduce_groups", defines});
@@ -266,9 +266,9 @@ void launch_groups(Reduce kind, const View& x, const View& out, const LaunchConf
 void run(Reduce kind, const View& x, const Dims& axes, const View& out, const Pass& pass, bool may_split) {
     const LaunchConfig config = launch_config_of(x, axes, out);
     const Device device = x.device();
-    const bool cpu = kernel_style_of(device) == KernelStyle::simd;
+    const bool simd = is_simd(device);
     const std::int64_t splits = !may_split ? 1
-                                : cpu      ? cpu_splits(config, device, out.dtype)
+                                : simd     ? cpu_splits(config, device, out.dtype)
                                            : gpu_splits(config, device);
     if (splits > 1) {  // partial results first, since the outputs alone would leave compute units idle
         Shape shape = out.shape;
@@ -279,7 +279,7 @@ void run(Reduce kind, const View& x, const Dims& axes, const View& out, const Pa
         first.strides = dense_strides(out.shape);
         run(kind, x, axes, first, {.splits = splits, .split_stride = config.outputs}, false);
         run(kind, parts, {0}, out, pass, false);
-    } else if (!cpu) {
+    } else if (!simd) {
         launch_groups(kind, x, out, config, pass);
     } else if (across_columns(config)) {
         launch_columns(kind, x, out, config, pass);

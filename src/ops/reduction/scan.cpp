@@ -112,13 +112,14 @@ void scan(std::string_view function, Scan kind, const View& x, const View& out, 
     if (x.numel() == 0) return;
 
     const Device device = x.device();
-    const bool cpu = kernel_style_of(device) == KernelStyle::simd;
-    if (!cpu && needs_groups(x)) return scan_in_groups(kind, x, out, places);
+    const bool simd = is_simd(device);
+    if (!simd && needs_groups(x)) return scan_in_groups(kind, x, out, places);
     const std::int64_t outer = x.shape[0], n = x.shape[1], inner = x.shape[2];
     // simt: a work-item for each line, adjacent lines in adjacent work-items, lines in one chunk.
-    const std::int64_t width = cpu ? std::min(kWidth, inner) : 1, blocks = cpu ? ceil_div(inner, width) : outer * inner;
+    const std::int64_t width = simd ? std::min(kWidth, inner) : 1,
+                       blocks = simd ? ceil_div(inner, width) : outer * inner;
     const auto units = static_cast<std::int64_t>(device.info().compute_units);
-    const std::int64_t most = cpu ? std::max<std::int64_t>(1, n / kMinChunk) : 1;
+    const std::int64_t most = simd ? std::max<std::int64_t>(1, n / kMinChunk) : 1;
     Sizes sizes{.n = n,
                 .inner = inner,
                 .chunks = std::clamp<std::int64_t>(units / std::max<std::int64_t>(1, outer * blocks), 1, most),
@@ -129,13 +130,13 @@ void scan(std::string_view function, Scan kind, const View& x, const View& out, 
 
     Defines defines = defines_of(kind, x.dtype, places != nullptr);
     // Contiguous elements in vectors, since a serial sum would be bound by the latency of each addition.
-    const bool lanes = cpu && inner == 1 && places == nullptr && (kind == Scan::sum || kind == Scan::product) &&
+    const bool lanes = simd && inner == 1 && places == nullptr && (kind == Scan::sum || kind == Scan::product) &&
                        !is_16bit_float(x.dtype) && n >= kMinForLanes;
-    defines.set("WIDTH", width).set("SINGLE", cpu ? 0 : 1).set("LANES", !lanes ? 1 : size_of(x.dtype) == 8 ? 8 : 16);
-    if (places != nullptr && cpu && inner == 1) defines.set("SKIP", kSkip);
+    defines.set("WIDTH", width).set("SINGLE", simd ? 0 : 1).set("LANES", !lanes ? 1 : size_of(x.dtype) == 8 ? 8 : 16);
+    if (places != nullptr && simd && inner == 1) defines.set("SKIP", kSkip);
     const Kernel kernel(device, {"scan.cl", "scan", defines});
-    const std::size_t group = cpu ? 1 : std::min(kGroup, kernel.max_work_group());
-    const Range range{.global = {round_up(to_size(blocks), group), to_size(sizes.chunks), to_size(cpu ? outer : 1)},
+    const std::size_t group = simd ? 1 : std::min(kGroup, kernel.max_work_group());
+    const Range range{.global = {round_up(to_size(blocks), group), to_size(sizes.chunks), to_size(simd ? outer : 1)},
                       .local = {group, 1, 1}};
     const DType real = compute_type(x.dtype);
     const View totals = View::make(device, real, {outer, sizes.chunks, inner});

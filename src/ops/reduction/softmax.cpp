@@ -27,22 +27,22 @@ std::string_view name_of_backward(SoftmaxKind kind) {
 Defines defines_of(const Softmax& call, DType dtype) {
     Defines defines = real_defines(dtype);
     defines.set("T", cl_type(dtype)).set("LOG", call.kind == SoftmaxKind::log_softmax ? 1 : 0);
-    return defines.set("LANES", vector_lanes(dtype)).set("COLUMNS", kCpuColumns);
+    return defines.set("LANES", vector_lanes(dtype)).set("COLUMNS", kSimdColumns);
 }
 
 /// @param buffers forward x, out; backward result, gradient, x_gradient
 void run(const Softmax& call, const char* kernel_name, const View& like, const std::vector<Argument>& buffers) {
     const AxisRows rows(like.shape, call.axis);
     const Device device = like.device();
-    const bool cpu = kernel_style_of(device) == KernelStyle::simd, columns = rows.inner > 1;
+    const bool simd = is_simd(device), columns = rows.inner > 1;
     Defines defines = defines_of(call, like.dtype);
-    defines.set("FORM", cpu ? (columns ? 1 : 0) : 2).set("INNER", columns ? 1 : 0);
+    defines.set(form_macro(simd, columns), 1).set("INNER", columns ? 1 : 0);
     RowGrid grid = row_grid(device, like.dtype, rows.rows(), rows.n);
     grid.columns = columns;
-    if (cpu && columns) {
-        const std::int64_t blocks = ceil_div(rows.inner, kCpuColumns);
-        grid.each = rows_each(device, rows.outer * blocks, rows.n * std::min(rows.inner, kCpuColumns));
-        grid.cpu = {to_size(blocks), to_size(ceil_div(rows.outer, grid.each))};
+    if (simd && columns) {
+        const std::int64_t blocks = ceil_div(rows.inner, kSimdColumns);
+        grid.each = rows_each(device, rows.outer * blocks, rows.n * std::min(rows.inner, kSimdColumns));
+        grid.simd_global = {to_size(blocks), to_size(ceil_div(rows.outer, grid.each))};
     }
     launch_rows({device, {"softmax.cl", kernel_name, defines}}, grid, {rows.inner, rows.outer, rows.n}, buffers);
 }
@@ -59,7 +59,7 @@ EpilogueFused launch_softmax(const OperationViews& views, const Softmax& call) {
     const View& like = views.prologue() ? out : x;
     const DType dtype = views.prologue() ? views.prologue().dtype() : x.dtype;
     Defines defines = defines_of(call, dtype);
-    defines.set("FORM", kernel_style_of(like.device()) == KernelStyle::simd ? 0 : 2);
+    defines.set(form_macro(is_simd(like.device())), 1);
     return launch_row_kernel(views, call.axis,
                              {.file = "softmax.cl",
                               .name = "softmax",

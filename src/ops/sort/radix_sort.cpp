@@ -59,14 +59,14 @@ bool radix_sort_is_profitable(const View& x, std::int64_t k) {
     const std::int64_t n = x.shape[1];
     if (is_16bit_float(x.dtype) || n >= std::int64_t{1} << 31) return false;
     // The alternative is a heap of k, or k passes of a group over the row.
-    if (kernel_style_of(x.device()) == KernelStyle::simd) return n >= 128 && k >= n / 16;
+    if (is_simd(x.device())) return n >= 128 && k >= n / 16;
     return n >= 512 && k >= 16;
 }
 
 void radix_sort(const View& x, bool falling, const View& values, const View& places) {
     const Device device = x.device();
     const std::int64_t rows = x.shape[0], n = x.shape[1];
-    const bool grouped = kernel_style_of(device) == KernelStyle::simt;
+    const bool grouped = !is_simd(device);
     const DType key = key_type(x.dtype);
     const int bits = grouped ? 4 : 8, passes = static_cast<int>(8 * size_of(key)) / bits;
 

@@ -28,8 +28,8 @@ void search(std::string_view function, const View& sorted, const View& values, b
     Defines defines = sorted.dtype == DType::f64 ? real_defines(sorted.dtype) : Defines();
     defines.set("T", cl_type(sorted.dtype)).set("SHARED", shared ? 1 : 0).set("RIGHT", right ? 1 : 0);
     const Kernel kernel(values.device(), {"search.cl", "search", defines});
-    const bool cpu = kernel_style_of(values.device()) == KernelStyle::simd;
-    const std::size_t group = std::min(cpu ? std::size_t{16} : max_items, kernel.max_work_group());
+    const bool simd = is_simd(values.device());
+    const std::size_t group = std::min(simd ? std::size_t{16} : max_items, kernel.max_work_group());
     launch(kernel,
            {.global = {round_up(to_size(values.shape[1]), group), to_size(values.shape[0])}, .local = {group, 1}},
            {sorted.shape[1], values.shape[1], sorted.argument(), values.argument(), out.argument()});

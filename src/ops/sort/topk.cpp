@@ -21,7 +21,7 @@ struct TopK {
 
 Kernel kernel_of(const View& x, const TopK& topk, bool shared) {
     Defines defines = x.dtype == DType::f64 ? real_defines(x.dtype) : Defines();
-    defines.set("T", cl_type(x.dtype)).set("FORM", shared ? 2 : 0).set("LARGEST", topk.largest ? 1 : 0);
+    defines.set("T", cl_type(x.dtype)).set(form_macro(!shared), 1).set("LARGEST", topk.largest ? 1 : 0);
     return {x.device(), {"topk.cl", "topk", defines}};
 }
 
@@ -37,7 +37,7 @@ EpilogueFused launch_topk(const OperationViews& views, const TopK& topk) {
         return EpilogueFused::no;
     }
     const WorkScope work("topk", work_each(2, x, views.out(0), views.out(1)));
-    const bool shared = kernel_style_of(device) == KernelStyle::simt && topk.k <= max_turns;
+    const bool shared = !is_simd(device) && topk.k <= max_turns;
     const Kernel kernel = kernel_of(x, topk, shared);
     const BufferArgument in = x.argument(), values = views.out(0).argument(), places = views.out(1).argument();
     if (!shared) {
@@ -46,7 +46,7 @@ EpilogueFused launch_topk(const OperationViews& views, const TopK& topk) {
                {rows, n, topk.k, each, in, values, places});
         return EpilogueFused::no;
     }
-    const std::int64_t most = std::min(kGpuGroup, static_cast<std::int64_t>(kernel.max_work_group()));
+    const std::int64_t most = std::min(kSimtGroup, static_cast<std::int64_t>(kernel.max_work_group()));
     const std::size_t lanes = to_size(power_of_two_up_to(std::min(most, std::max<std::int64_t>(1, n / 2))));
     launch(kernel, {.global = {to_size(rows) * lanes, 1, 1}, .local = {lanes, 1, 1}},
            {rows, n, topk.k, LocalMemory{lanes * size_of(x.dtype)}, LocalMemory{lanes * sizeof(std::int64_t)}, in,

@@ -23,20 +23,20 @@ inline BufferArgument or_else(const View& view, const View& stand_in) {
 /// Rows and their partition.
 struct RowGrid {
     Device device;
-    DType dtype;                       ///< type exchanged between the work-items of a row
-    std::int64_t rows, n;              ///< n elements each
-    bool columns = false;              ///< adjacent rows are contiguous in memory, rather than the elements of a row
-    std::array<std::size_t, 2> cpu{};  ///< simd: global size
-    std::int64_t each = 0;             ///< simd: rows of a work-item; 0: not an argument of the kernel
-    std::size_t splits = 1;            ///< simt: splits of each row
+    DType dtype;           ///< type exchanged between the work-items of a row
+    std::int64_t rows, n;  ///< n elements each
+    bool columns = false;  ///< adjacent rows are contiguous in memory, rather than the elements of a row
+    std::array<std::size_t, 2> simd_global{};  ///< simd: global size
+    std::int64_t each = 0;                     ///< simd: rows of a work-item; 0: not an argument of the kernel
+    std::size_t splits = 1;                    ///< simt: splits of each row
 };
 
 /// Partition of rows with contiguous elements.
 inline RowGrid row_grid(const Device& device, DType dtype, std::int64_t rows, std::int64_t n) {
     RowGrid grid{.device = device, .dtype = dtype, .rows = rows, .n = n};
-    if (kernel_style_of(device) == KernelStyle::simd) {
+    if (is_simd(device)) {
         grid.each = rows_each(device, rows, n);
-        grid.cpu = {to_size(ceil_div(rows, grid.each)), 1};
+        grid.simd_global = {to_size(ceil_div(rows, grid.each)), 1};
     }
     return grid;
 }
@@ -47,8 +47,8 @@ inline RowGrid row_grid(const Device& device, DType dtype, std::int64_t rows, st
 inline void launch_rows(const Kernel& kernel, const RowGrid& grid, const std::vector<Argument>& first,
                         std::span<const Argument> rest) {
     std::vector<Argument> all = first;
-    Range range{.global = {grid.cpu[0], grid.cpu[1], 1}, .local = {1, 1, 1}};
-    if (kernel_style_of(grid.device) == KernelStyle::simt) {
+    Range range{.global = {grid.simd_global[0], grid.simd_global[1], 1}, .local = {1, 1, 1}};
+    if (!is_simd(grid.device)) {
         const RowGroup group = row_group(grid.rows, grid.n, grid.columns, kernel);
         all.insert(all.end(), {Argument(group.lanes_argument()), Argument(group.stride_argument()),
                                Argument(LocalMemory{group.items() * size_of(grid.dtype)})});

@@ -11,13 +11,13 @@
 
 namespace declivity::ops {
 
-constexpr std::int64_t kCpuWork = 16384;       // minimum elements of a work-item, simd
-constexpr std::int64_t kCpuItemsPerUnit = 4;   // work-items for each compute unit, to balance the load
-constexpr std::int64_t kCpuColumns = 64;       // adjacent rows of a work-item if these are contiguous
-constexpr std::int64_t kGpuGroup = 256;        // work-items of a group
-constexpr std::int64_t kGpuGroupsPerUnit = 8;  // groups for each compute unit, to hide latency
-constexpr std::int64_t kGpuWork = 8;           // minimum elements of a work-item of a group
-constexpr std::int64_t kGpuColumns = 32;       // adjacent rows of a group if these are contiguous
+constexpr std::int64_t kSimdWork = 16384;       // minimum elements of a work-item, simd
+constexpr std::int64_t kSimdItemsPerUnit = 4;   // work-items for each compute unit, to balance the load
+constexpr std::int64_t kSimdColumns = 64;       // adjacent rows of a work-item if these are contiguous
+constexpr std::int64_t kSimtGroup = 256;        // work-items of a group
+constexpr std::int64_t kSimtGroupsPerUnit = 8;  // groups for each compute unit, to hide latency
+constexpr std::int64_t kSimtWork = 8;           // minimum elements of a work-item of a group
+constexpr std::int64_t kSimtColumns = 32;       // adjacent rows of a group if these are contiguous
 
 /// Returns make() for a key, cached in each thread. For choices that take longer than a lookup.
 template <class Value, class Key, class Make>
@@ -39,6 +39,12 @@ inline std::int64_t power_of_two_up_to(std::int64_t value) {
 
 /// Returns the style of the kernels to run: that of the device, or another one within a KernelStyleScope.
 DECLIVITY_API KernelStyle kernel_style_of(const Device& device);
+inline bool is_simd(const Device& device) { return kernel_style_of(device) == KernelStyle::simd; }
+/// Name of the macro that selects the form of a kernel: by style, and in simd style by the direction of its loops.
+/// @param columns simd: across neighbouring columns, instead of along rows
+inline const char* form_macro(bool simd, bool columns = false) {
+    return simd ? columns ? "SIMD_COLUMNS" : "SIMD" : "SIMT";
+}
 
 /// Runs kernels of one style on any device, in this thread: for tests of both styles, and `declivity doctor`.
 class DECLIVITY_API KernelStyleScope {
@@ -54,8 +60,8 @@ inline std::int64_t vector_lanes(DType type) { return size_of(type) == 8 ? 8 : 1
 
 /// simd: number of rows of a work-item, for `rows` rows of `work` elements each.
 inline std::int64_t rows_each(const Device& device, std::int64_t rows, std::int64_t work) {
-    const std::int64_t items = std::int64_t{device.info().compute_units} * kCpuItemsPerUnit;
-    return std::max<std::int64_t>(1, std::min(kCpuWork / std::max<std::int64_t>(1, work), rows / items));
+    const std::int64_t items = std::int64_t{device.info().compute_units} * kSimdItemsPerUnit;
+    return std::max<std::int64_t>(1, std::min(kSimdWork / std::max<std::int64_t>(1, work), rows / items));
 }
 
 /// simd: work-groups in a grid of rows and columns, of equal cost except for the last ones of each row and column.
@@ -81,11 +87,11 @@ struct RowGroup {
 
 /// @param most maximum work-items of a group
 inline RowGroup row_group(std::int64_t rows, std::int64_t elements, bool columns, std::int64_t most) {
-    most = power_of_two_up_to(std::min(kGpuGroup, most));
+    most = power_of_two_up_to(std::min(kSimtGroup, most));
     const std::int64_t wanted = power_of_two_up_to(2 * std::max<std::int64_t>(1, rows) - 1);
     const std::int64_t useful = power_of_two_up_to(std::max<std::int64_t>(1, elements / (columns ? 1 : 4)));
     RowGroup group{.lanes = std::min(useful, most), .rows = 1, .columns = columns};
-    if (columns) group.lanes = std::min(useful, most / std::min({wanted, kGpuColumns, most}));
+    if (columns) group.lanes = std::min(useful, most / std::min({wanted, kSimtColumns, most}));
     group.rows = std::min(wanted, most / group.lanes);
     return group;
 }

@@ -33,19 +33,20 @@ void launch_resample(Direction direction, const OperationViews& views) {
     const WorkScope work(name, work_each(2 * static_cast<double>(places.shape[1]), forward ? to : from, places, weights,
                                          forward ? from : to));
     const Device device = from.device();
-    const bool cpu = kernel_style_of(device) == KernelStyle::simd;
+    const bool simd = is_simd(device);
     const std::int64_t outer = to.shape[0], inner = to.shape[2], taps = places.shape[1], m = places.shape[0];
     const std::int64_t n = (forward ? from : to).shape[1];
     Sizes sizes{.rows = outer, .each = 1, .n = narrow(n), .m = narrow(m), .inner = narrow(inner), .taps = narrow(taps)};
     Defines defines = real_defines(from.dtype);
-    defines.set("T", cl_type(from.dtype)).set("FORM", cpu ? 0 : 2).set("LANES", vector_lanes(from.dtype));
+    defines.set("T", cl_type(from.dtype)).set(form_macro(simd), 1).set("LANES", vector_lanes(from.dtype));
     defines.set("TAPS", taps <= kMaxUnrolled ? taps : 0).set("WEIGHTS", weights.buffer ? 1 : 0);
     // Type of an element of an axis: a row of adjacent elements, or a single one.
     const bool rows = inner > 1;
-    const std::string kernel_name = std::string(forward ? "resize" : "resize_backward") + (rows || !cpu ? "" : "_line");
+    const std::string kernel_name =
+        std::string(forward ? "resize" : "resize_backward") + (rows || !simd ? "" : "_line");
     const Kernel kernel(device, {"resize.cl", kernel_name, defines});
     Range range;
-    if (cpu) {
+    if (simd) {
         if (rows) sizes.rows = outer * to.shape[1];
         sizes.each = rows_each(device, sizes.rows, rows ? inner * taps : std::max(n, m) * taps);
         range = {.global = {to_size(ceil_div(sizes.rows, sizes.each)), 1, 1}, .local = {1, 1, 1}};

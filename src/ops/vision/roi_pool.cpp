@@ -38,10 +38,10 @@ EpilogueFused launch_places(const OperationViews& views, const RoiPool& pool) {
                       .p = narrow(out.shape[2]),
                       .q = narrow(out.shape[3])};
     const Device device = x.device();
-    const bool cpu = kernel_style_of(device) == KernelStyle::simd;
+    const bool simd = is_simd(device);
     Defines defines = real_defines(x.dtype);
-    const Kernel kernel(device, {"roi_pool.cl", "roi_pool", defines.set("FORM", cpu ? 0 : 2)});
-    const std::size_t group = cpu ? 1 : std::min(kGroup, kernel.max_work_group());
+    const Kernel kernel(device, {"roi_pool.cl", "roi_pool", defines.set(form_macro(simd), 1)});
+    const std::size_t group = simd ? 1 : std::min(kGroup, kernel.max_work_group());
     launch(
         kernel, {.global = {round_up(to_size(sizes.total), group), 1, 1}, .local = {group, 1, 1}},
         {sizes, x.argument(), boxes.argument(), images.argument(), real_argument(x.dtype, pool.scale), out.argument()});
