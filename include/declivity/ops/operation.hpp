@@ -66,7 +66,7 @@ struct OperationOutput {
 };
 
 constexpr std::size_t kMaxOutputs = 4;
-constexpr std::size_t kMaxAttributeBytes = 128;
+constexpr std::size_t kMaxAttributeBytes = 160;
 
 /// Operands of an operation, already validated. A View without a buffer stands for one that is absent.
 struct OperationOperands {

@@ -21,27 +21,54 @@
 namespace declivity::ops {
 namespace {
 
-Conv2dProblem problem_of(std::string_view function, Conv2dDirection direction, const Conv2dOperands& operands,
-                         const Conv2dParameters& options) {
-    const auto& [x, weight, out, bias, epilogue, sums] = operands;
-    const bool forward = direction == Conv2dDirection::forward;
-    const std::string_view x_name = direction == Conv2dDirection::backward_input ? "x_gradient" : "x";
-    const std::string_view weight_name = direction == Conv2dDirection::backward_weights ? "weight_gradient" : "weight";
-    const std::string_view out_name = forward ? "out" : "out_gradient";
-    require_real(function, x_name, x.dtype);
-    require_alike(function, x_name, x, weight_name, weight);
-    require_alike(function, x_name, x, out_name, out);
-    const Conv2dProblem problem =
-        conv2d_problem(function, direction, x.dtype, kernel_style_of(x.device()), x.shape, weight.shape, options);
-    require_shape(function, out_name, out, {problem.images, problem.filters, problem.output[0], problem.output[1]});
-    require_dense(function, x_name, x);
-    require_dense(function, weight_name, weight);
-    require_dense(function, out_name, out);
+/// Checks the type and layout of an operand. @param like another operand, named `like_name`
+void require_operand(std::string_view function, std::string_view name, const View& operand, std::string_view like_name,
+                     const View& like) {
+    require_alike(function, like_name, like, name, operand);
+    require_dense(function, name, operand);
+}
+
+// A problem is checked where it is made, by one of the following; launches use it as it is.
+
+Conv2dProblem forward_problem(std::string_view function, const View& x, const View& weight,
+                              const std::optional<View>& bias, const Conv2dParameters& options, OperandUse weights) {
+    require_real(function, "x", x.dtype);
+    require_dense(function, "x", x);
+    require_operand(function, "weight", weight, "x", x);
+    Conv2dProblem problem = conv2d_problem(function, Conv2dDirection::forward, x.dtype, kernel_style_of(x.device()),
+                                           x.shape, weight.shape, options);
     if (bias) {
-        const std::string_view bias_name = forward ? "bias" : "bias_gradient";
-        require_alike(function, x_name, x, bias_name, *bias);
-        require_shape(function, bias_name, *bias, {weight.shape[0]});
-        require_dense(function, bias_name, *bias);
+        require_operand(function, "bias", *bias, "x", x);
+        require_shape(function, "bias", *bias, {problem.filters});
+    }
+    problem.constant_weight = weights == OperandUse::constant;
+    return problem;
+}
+
+Conv2dProblem backward_input_problem(std::string_view function, const View& out_gradient, const View& weight,
+                                     const Shape& x, const Conv2dParameters& options) {
+    require_real(function, "out_gradient", out_gradient.dtype);
+    require_dense(function, "out_gradient", out_gradient);
+    require_operand(function, "weight", weight, "out_gradient", out_gradient);
+    const Conv2dProblem problem = conv2d_problem(function, Conv2dDirection::backward_input, weight.dtype,
+                                                 kernel_style_of(weight.device()), x, weight.shape, options);
+    require_shape(function, "out_gradient", out_gradient, problem.output_shape());
+    return problem;
+}
+
+Conv2dProblem backward_weights_problem(std::string_view function, const View& x, const View& out_gradient,
+                                       const View& weight_gradient, const std::optional<View>& bias_gradient,
+                                       const Conv2dParameters& options) {
+    require_real(function, "x", x.dtype);
+    require_dense(function, "x", x);
+    require_operand(function, "out_gradient", out_gradient, "x", x);
+    require_operand(function, "weight_gradient", weight_gradient, "x", x);
+    const Conv2dProblem problem = conv2d_problem(function, Conv2dDirection::backward_weights, x.dtype,
+                                                 kernel_style_of(x.device()), x.shape, weight_gradient.shape, options);
+    require_shape(function, "out_gradient", out_gradient, problem.output_shape());
+    if (bias_gradient) {
+        require_operand(function, "bias_gradient", *bias_gradient, "x", x);
+        require_shape(function, "bias_gradient", *bias_gradient, {problem.filters});
     }
     return problem;
 }
@@ -90,20 +117,14 @@ EpilogueFused run(const Conv2dProblem& problem, Conv2dOperands operands, const V
                                });
 }
 
-EpilogueFused run_forward(const View& x, const View& weight, const std::optional<View>& bias, const View& out,
-                          const Conv2dParameters& options, const Epilogue& epilogue, OperandUse weights) {
-    const Conv2dOperands operands{x, weight, out, bias};
-    Conv2dProblem problem = problem_of("conv2d_forward", Conv2dDirection::forward, operands, options);
-    problem.constant_weight = weights == OperandUse::constant;
-    return run(problem, operands, out, epilogue);
+EpilogueFused run_forward(const Conv2dProblem& problem, const View& x, const View& weight,
+                          const std::optional<View>& bias, const View& out, const Epilogue& epilogue) {
+    return run(problem, {x, weight, out, bias}, out, epilogue);
 }
 
-EpilogueFused run_backward_input(const View& out_gradient, const View& weight, const View& x_gradient,
-                                 const Conv2dParameters& options, const Epilogue& epilogue) {
-    const Conv2dOperands operands{x_gradient, weight, out_gradient};
-    const Conv2dProblem problem =
-        problem_of("conv2d_backward_input", Conv2dDirection::backward_input, operands, options);
-    return run(problem, operands, x_gradient, epilogue);
+EpilogueFused run_backward_input(const Conv2dProblem& problem, const View& out_gradient, const View& weight,
+                                 const View& x_gradient, const Epilogue& epilogue) {
+    return run(problem, {x_gradient, weight, out_gradient}, x_gradient, epilogue);
 }
 
 }  // namespace
@@ -133,61 +154,44 @@ Shape conv2d_shape(std::string_view function, const Shape& x, const Shape& weigh
 
 void conv2d_forward(const View& x, const View& weight, const std::optional<View>& bias, const View& out,
                     const Conv2dParameters& options, const Epilogue& epilogue, OperandUse weights) {
-    if (run_forward(x, weight, bias, out, options, epilogue, weights) == EpilogueFused::no)
-        apply_epilogue(epilogue, out);
+    constexpr std::string_view function = "conv2d_forward";
+    const Conv2dProblem problem = forward_problem(function, x, weight, bias, options, weights);
+    require_operand(function, "out", out, "x", x);
+    require_shape(function, "out", out, problem.output_shape());
+    if (run_forward(problem, x, weight, bias, out, epilogue) == EpilogueFused::no) apply_epilogue(epilogue, out);
 }
-
-namespace {
-
-/// Attributes of a pending convolution.
-struct Conv2dAttributes {
-    Conv2dParameters options;
-    OperandUse weights;
-};
-
-}  // namespace
 
 LazyArray conv2d(const View& x, const View& weight, const std::optional<View>& bias, const Conv2dParameters& options,
                  OperandUse weights) {
-    constexpr std::string_view function = "conv2d";
-    require_real(function, "x", x.dtype);
-    require_alike(function, "x", x, "weight", weight);
-    require_dense(function, "x", x);
-    require_dense(function, "weight", weight);
-    const Shape shape = conv2d_shape(function, x.shape, weight.shape, options);
-    if (bias) {
-        require_alike(function, "x", x, "bias", *bias);
-        require_shape(function, "bias", *bias, {weight.shape[0]});
-    }
-    return operation(function,
-                     [](const OperationViews& views, const Conv2dAttributes& conv) {
-                         const std::optional<View> offset =
-                             views.in(2).buffer ? std::optional(views.in(2)) : std::nullopt;
-                         return run_forward(views.in(0), views.in(1), offset, views.out(0), conv.options,
-                                            views.epilogue(), conv.weights);
+    const Conv2dProblem problem = forward_problem("conv2d", x, weight, bias, options, weights);
+    return operation("conv2d",
+                     [](const OperationViews& views, const Conv2dProblem& checked) {
+                         const View& bias_view = views.in(2);
+                         return run_forward(checked, views.in(0), views.in(1),
+                                            bias_view.buffer ? std::optional(bias_view) : std::nullopt, views.out(0),
+                                            views.epilogue());
                      },
-                     Conv2dAttributes{options, weights},
-                     {.reads = {x, weight, bias.value_or(View())}, .outputs = {{x.dtype, shape}}})[0];
+                     problem,
+                     {.reads = {x, weight, bias.value_or(View())}, .outputs = {{x.dtype, problem.output_shape()}}})[0];
 }
 
 LazyArray conv2d_input_gradient(const View& out_gradient, const View& weight, const Shape& x,
                                 const Conv2dParameters& options) {
     constexpr std::string_view function = "conv2d_backward_input";
-    require_real(function, "out_gradient", out_gradient.dtype);
-    require_alike(function, "out_gradient", out_gradient, "weight", weight);
-    require_dense(function, "out_gradient", out_gradient);
-    require_dense(function, "weight", weight);
-    require_shape(function, "out_gradient", out_gradient, conv2d_shape(function, x, weight.shape, options));
+    const Conv2dProblem problem = backward_input_problem(function, out_gradient, weight, x, options);
     return operation(function,
-                     [](const OperationViews& views, const Conv2dParameters& conv) {
-                         return run_backward_input(views.in(0), views.in(1), views.out(0), conv, views.epilogue());
+                     [](const OperationViews& views, const Conv2dProblem& checked) {
+                         return run_backward_input(checked, views.in(0), views.in(1), views.out(0), views.epilogue());
                      },
-                     options, {.reads = {out_gradient, weight}, .outputs = {{weight.dtype, x}}})[0];
+                     problem, {.reads = {out_gradient, weight}, .outputs = {{weight.dtype, x}}})[0];
 }
 
 void conv2d_backward_input(const View& out_gradient, const View& weight, const View& x_gradient,
                            const Conv2dParameters& options, const Epilogue& epilogue) {
-    if (run_backward_input(out_gradient, weight, x_gradient, options, epilogue) == EpilogueFused::no)
+    constexpr std::string_view function = "conv2d_backward_input";
+    const Conv2dProblem problem = backward_input_problem(function, out_gradient, weight, x_gradient.shape, options);
+    require_operand(function, "x_gradient", x_gradient, "out_gradient", out_gradient);
+    if (run_backward_input(problem, out_gradient, weight, x_gradient, epilogue) == EpilogueFused::no)
         apply_epilogue(epilogue, x_gradient);
 }
 
@@ -197,20 +201,20 @@ namespace {
 void backward_weights(const View& x, const View& out_gradient, const View& weight_gradient,
                       const Conv2dParameters& options, const std::optional<View>& bias_gradient,
                       std::vector<SplitKPartial>* sums) {
+    const Conv2dProblem problem =
+        backward_weights_problem("conv2d_backward_weights", x, out_gradient, weight_gradient, bias_gradient, options);
     Conv2dOperands operands{
         .x = x, .weight = weight_gradient, .out = out_gradient, .bias = bias_gradient, .sums = sums};
-    const Conv2dProblem problem =
-        problem_of("conv2d_backward_weights", Conv2dDirection::backward_weights, operands, options);
     if (problem.images == 0) {
         fill(weight_gradient, 0);
         if (bias_gradient) fill(*bias_gradient, 0);
         return;
     }
     const Conv2dChoice choice = choose_conv2d(problem, x.device());
-    const bool behind = bias_gradient && !choice.strategy->gives_bias_gradient();
-    if (behind) operands.bias.reset();
+    const bool separate_bias = bias_gradient && !choice.strategy->gives_bias_gradient();
+    if (separate_bias) operands.bias.reset();
     run_strategy(choice, problem, operands);
-    if (behind) conv2d_backward_bias(out_gradient, *bias_gradient);
+    if (separate_bias) conv2d_backward_bias(out_gradient, *bias_gradient);
 }
 
 }  // namespace

@@ -2,7 +2,6 @@
 #include <array>
 
 #include <declivity/ops/tuning.hpp>
-#include <fmt/format.h>
 
 #include "conv2d_strategy.hpp"
 #include "ops/support/strategy_choice.hpp"
@@ -28,18 +27,11 @@ void with_random_operands(const Device& device, const Conv2dProblem& p,
 }
 
 const StrategySet<Conv2dStrategy>& strategy_set() {
-    static const std::array<const Conv2dStrategy*, 12> all{&conv2d_depthwise_channels_last(),
-                                                           &conv2d_depthwise(),
-                                                           &conv2d_depthwise_direct(),
-                                                           &conv2d_winograd4(),
-                                                           &conv2d_winograd2(),
-                                                           &conv2d_col2im(),
-                                                           &conv2d_matmul(),
-                                                           &conv2d_banded(),
-                                                           &conv2d_gemm(),
-                                                           &conv2d_implicit_gemm(),
-                                                           &conv2d_tiled(),
-                                                           &conv2d_direct()};
+#define CONV2D_STRATEGY(name) &conv2d_##name(),
+    static const std::array all{
+#include "conv2d_strategies.def"
+    };
+#undef CONV2D_STRATEGY
     static const StrategySet<Conv2dStrategy> set{
         "DECLIVITY_CONV2D", [] { return declivity::detail::environment().conv2d; }, all, with_random_operands};
     return set;
@@ -65,13 +57,8 @@ Conv2dChoice choose_conv2d(const Conv2dProblem& problem, const Device& device) {
     return choose_strategy(strategy_set(), problem, device);
 }
 
-std::string tuning_key(const Conv2dProblem& p) {
-    return fmt::format(
-        "{} {} {} N {} C {} H {} W {} K {} R {} S {} stride {},{} padding {},{} dilation {},{} groups {}{}",
-        kNames[static_cast<std::size_t>(p.direction)], name_of(p.dtype), p.style == KernelStyle::simd ? "simd" : "simt",
-        bucket(p.images), bucket(p.channels), bucket(p.input[0]), bucket(p.input[1]), bucket(p.filters), p.filter[0],
-        p.filter[1], p.stride[0], p.stride[1], p.padding[0], p.padding[1], p.dilation[0], p.dilation[1],
-        bucket(p.groups), p.constant_weight ? " constant" : "");
+std::string tuning_key(const Conv2dProblem& problem) {
+    return key_of_fields(kNames[static_cast<std::size_t>(problem.direction)], problem);
 }
 
 std::string tune(const Device& device, const Conv2dShape& shape, bool again) {

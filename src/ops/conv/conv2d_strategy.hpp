@@ -14,6 +14,7 @@
 
 #include "ops/engine/partial_sums.hpp"
 #include "ops/engine/epilogue.hpp"
+#include "ops/support/problem_fields.hpp"
 #include "ops/support/strategy.hpp"
 
 namespace declivity::ops {
@@ -38,35 +39,36 @@ struct Conv2dProblem {
     [[nodiscard]] std::int64_t channels_per_group() const { return channels / groups; }
     [[nodiscard]] std::int64_t filters_per_group() const { return filters / groups; }
     [[nodiscard]] std::int64_t taps() const { return filter[0] * filter[1]; }
-    [[nodiscard]] std::array<std::int64_t, 21> numbers() const {
-        return {static_cast<std::int64_t>(direction),
-                static_cast<std::int64_t>(dtype),
-                static_cast<std::int64_t>(style),
-                images,
-                channels,
-                filters,
-                groups,
-                input[0],
-                input[1],
-                filter[0],
-                filter[1],
-                output[0],
-                output[1],
-                stride[0],
-                stride[1],
-                padding[0],
-                padding[1],
-                dilation[0],
-                dilation[1],
-                constant_weight ? 1 : 0,
-                winograd ? 1 : 0};
-    }
+    [[nodiscard]] Shape output_shape() const { return {images, filters, output[0], output[1]}; }
     [[nodiscard]] Conv2dProblem with_constants(bool constant) const {
         Conv2dProblem problem = *this;
         problem.constant_weight = constant && direction == Conv2dDirection::forward;
         return problem;
     }
     friend bool operator==(const Conv2dProblem&, const Conv2dProblem&) = default;
+    /// See problem_fields.hpp. With another member this does not compile until it is listed.
+    template <class Visit>
+    friend void visit_fields(const Conv2dProblem& problem, Visit&& visit) {
+        const auto& [direction, dtype, style, images, channels, filters, groups, input, filter, output, stride, padding,
+                     dilation, constant_weight, winograd] = problem;
+        visit("direction", direction, KeyPart::none);  // the key begins with it
+        visit("", dtype, KeyPart::value);
+        visit("", style, KeyPart::value);
+        visit("N", images, KeyPart::bucket);
+        visit("C", channels, KeyPart::bucket);
+        visit("H", input[0], KeyPart::bucket);
+        visit("W", input[1], KeyPart::bucket);
+        visit("K", filters, KeyPart::bucket);
+        visit("R", filter[0], KeyPart::value);
+        visit("S", filter[1], KeyPart::value);
+        visit("output", output, KeyPart::none);  // follows from the others
+        visit("stride", stride, KeyPart::value);
+        visit("padding", padding, KeyPart::value);
+        visit("dilation", dilation, KeyPart::value);
+        visit("groups", groups, KeyPart::bucket);
+        visit("constant", constant_weight, KeyPart::value);
+        visit("winograd", winograd, KeyPart::none);
+    }
 };
 
 /// The problem of one direction of a convolution.
@@ -102,20 +104,11 @@ class Conv2dStrategy : public Strategy<Conv2dProblem, Conv2dOperands> {
 };
 using Conv2dChoice = StrategyChoice<Conv2dStrategy>;
 
-/// All strategies in order of preference; the last one, `direct`, is applicable to everything.
+/// All strategies in order of preference, conv2d_strategies.def; the last one is applicable to everything.
 DECLIVITY_API std::span<const Conv2dStrategy* const> conv2d_strategies();
-const Conv2dStrategy& conv2d_banded();
-const Conv2dStrategy& conv2d_depthwise();
-const Conv2dStrategy& conv2d_depthwise_direct();
-const Conv2dStrategy& conv2d_depthwise_channels_last();
-const Conv2dStrategy& conv2d_direct();
-const Conv2dStrategy& conv2d_col2im();
-const Conv2dStrategy& conv2d_gemm();
-const Conv2dStrategy& conv2d_implicit_gemm();
-const Conv2dStrategy& conv2d_matmul();
-const Conv2dStrategy& conv2d_tiled();
-const Conv2dStrategy& conv2d_winograd2();
-const Conv2dStrategy& conv2d_winograd4();
+#define CONV2D_STRATEGY(name) const Conv2dStrategy& conv2d_##name();
+#include "conv2d_strategies.def"
+#undef CONV2D_STRATEGY
 
 /// Returns the strategy that DECLIVITY_CONV2D names if it is applicable, otherwise the one measured as the fastest,
 /// otherwise the first that is applicable and profitable.

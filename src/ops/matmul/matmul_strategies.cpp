@@ -13,15 +13,10 @@
 namespace declivity::ops {
 namespace {
 
-/// Encodes the layout of an operand: N row-major, T column-major, S neither; lower case: one matrix for the whole
-/// batch.
 char letter(const std::array<std::int64_t, 3>& strides, std::int64_t batch, std::int64_t rows, std::int64_t columns) {
-    const char lies = strides[2] == 1 || columns == 1 ? 'N' : strides[1] == 1 || rows == 1 ? 'T' : 'S';
-    return strides[0] == 0 && batch > 1 ? static_cast<char>(lies - 'A' + 'a') : lies;
+    const char layout = strides[2] == 1 || columns == 1 ? 'N' : strides[1] == 1 || rows == 1 ? 'T' : 'S';
+    return strides[0] == 0 && batch > 1 ? static_cast<char>(layout - 'A' + 'a') : layout;
 }
-
-char letter_of_a(const MatmulProblem& p) { return letter(p.a_strides, p.batch, p.m, p.k); }
-char letter_of_b(const MatmulProblem& p) { return letter(p.b_strides, p.batch, p.k, p.n); }
 
 /// Random numbers in the layout given by `lies`, as far as a dense operand can have it.
 View random_with_layout(const Device& device, DType dtype, const Shape& shape, char lies) {
@@ -35,16 +30,18 @@ View random_with_layout(const Device& device, DType dtype, const Shape& shape, c
 
 void with_random_operands(const Device& device, const MatmulProblem& p,
                           const StrategySet<MatmulStrategy>::Measurement& measurement) {
-    const View a = random_with_layout(device, p.dtype, {p.batch, p.m, p.k}, letter_of_a(p)),
-               b = random_with_layout(device, p.dtype, {p.batch, p.k, p.n}, letter_of_b(p)),
+    const View a = random_with_layout(device, p.dtype, {p.batch, p.m, p.k}, p.layouts()[0]),
+               b = random_with_layout(device, p.dtype, {p.batch, p.k, p.n}, p.layouts()[1]),
                out = View::make(device, p.dtype, {p.batch, p.m, p.n});
     measurement({a, b, out}, out);
 }
 
 const StrategySet<MatmulStrategy>& strategy_set() {
-    static const std::array<const MatmulStrategy*, 9> all{
-        &matmul_stream(), &matmul_packed(),  &matmul_gemv(),    &matmul_tiled(),         &matmul_dot(),
-        &matmul_split(),  &matmul_blocked(), &matmul_clblast(), &matmul_register_tiled()};
+#define MATMUL_STRATEGY(name) &matmul_##name(),
+    static const std::array all{
+#include "matmul_strategies.def"
+    };
+#undef MATMUL_STRATEGY
     static const StrategySet<MatmulStrategy> set{
         "DECLIVITY_MATMUL", [] { return declivity::detail::environment().matmul; }, all, with_random_operands};
     return set;
@@ -77,11 +74,9 @@ MatmulChoice choose_matmul(const MatmulProblem& problem, const Device& device) {
     return choose_strategy(strategy_set(), problem, device);
 }
 
-std::string tuning_key(const MatmulProblem& p) {
-    return fmt::format("matmul {} {} batch {} m {} n {} k {} {}{}{}", name_of(p.dtype),
-                       p.style == KernelStyle::simd ? "simd" : "simt", bucket(p.batch), bucket(p.m), bucket(p.n),
-                       bucket(p.k), letter_of_a(p), letter_of_b(p), p.constant_b ? " constant" : "");
-}
+std::string MatmulProblem::layouts() const { return {letter(a_strides, batch, m, k), letter(b_strides, batch, k, n)}; }
+
+std::string tuning_key(const MatmulProblem& problem) { return key_of_fields("matmul", problem); }
 
 std::string tune(const Device& device, const MatmulShape& shape, bool again) {
     return tune_strategies(strategy_set(), problem_of(device, shape), device, again);

@@ -11,6 +11,7 @@
 
 #include "ops/engine/epilogue.hpp"
 #include "ops/engine/reduced_precision.hpp"
+#include "ops/support/problem_fields.hpp"
 #include "ops/support/strategy.hpp"
 
 namespace declivity::ops {
@@ -23,27 +24,30 @@ struct MatmulProblem {
     std::array<std::int64_t, 3> a_strides{}, b_strides{};  ///< strides of the batch, the rows, the columns
     bool constant_b = false;                               ///< packed copies of b may be cached
 
-    [[nodiscard]] std::array<std::int64_t, 13> numbers() const {
-        return {static_cast<std::int64_t>(dtype),
-                static_cast<std::int64_t>(style),
-                batch,
-                m,
-                n,
-                k,
-                a_strides[0],
-                a_strides[1],
-                a_strides[2],
-                b_strides[0],
-                b_strides[1],
-                b_strides[2],
-                constant_b ? 1 : 0};
-    }
+    /// Two letters, the layouts of a and b. N: row-major, T: column-major, S: neither; lower case: one matrix for the
+    /// whole batch.
+    [[nodiscard]] std::string layouts() const;
     [[nodiscard]] MatmulProblem with_constants(bool constant) const {
         MatmulProblem problem = *this;
         problem.constant_b = constant;
         return problem;
     }
     friend bool operator==(const MatmulProblem&, const MatmulProblem&) = default;
+    /// See problem_fields.hpp. With another member this does not compile until it is listed.
+    template <class Visit>
+    friend void visit_fields(const MatmulProblem& problem, Visit&& visit) {
+        const auto& [dtype, style, batch, m, n, k, a_strides, b_strides, constant_b] = problem;
+        visit("", dtype, KeyPart::value);
+        visit("", style, KeyPart::value);
+        visit("batch", batch, KeyPart::bucket);
+        visit("m", m, KeyPart::bucket);
+        visit("n", n, KeyPart::bucket);
+        visit("k", k, KeyPart::bucket);
+        visit("a", a_strides, KeyPart::none);
+        visit("b", b_strides, KeyPart::none);
+        visit("", std::string_view(problem.layouts()), KeyPart::value);
+        visit("constant", constant_b, KeyPart::value);
+    }
 };
 
 /// The problem of a (batch, m, k) and b (batch, k, n), with the kernel style of this thread.
@@ -59,17 +63,11 @@ struct MatmulOperands {
 using MatmulStrategy = Strategy<MatmulProblem, MatmulOperands>;
 using MatmulChoice = StrategyChoice<MatmulStrategy>;
 
-/// All strategies in order of preference; the last one, `register_tiled`, is applicable to everything.
+/// All strategies in order of preference, matmul_strategies.def; the last one is applicable to everything.
 DECLIVITY_API std::span<const MatmulStrategy* const> matmul_strategies();
-const MatmulStrategy& matmul_blocked();
-const MatmulStrategy& matmul_clblast();
-const MatmulStrategy& matmul_dot();
-const MatmulStrategy& matmul_gemv();
-const MatmulStrategy& matmul_tiled();
-const MatmulStrategy& matmul_packed();
-const MatmulStrategy& matmul_split();
-const MatmulStrategy& matmul_stream();
-const MatmulStrategy& matmul_register_tiled();
+#define MATMUL_STRATEGY(name) const MatmulStrategy& matmul_##name();
+#include "matmul_strategies.def"
+#undef MATMUL_STRATEGY
 
 /// Returns the strategy that DECLIVITY_MATMUL names if it is applicable, otherwise the one measured as the fastest,
 /// otherwise the first that is applicable and profitable.

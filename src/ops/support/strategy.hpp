@@ -21,7 +21,7 @@ struct PackedCopy {
 };
 
 /// @tparam P the problem: plain data with everything that a choice may depend on besides the device. It has
-/// - `operator==`, and `numbers()`: the same as an array, for hashing
+/// - `operator==`, and `visit_fields()`, from which its hash and key are made (problem_fields.hpp)
 /// - `with_constants(bool)`: the same problem with or without constant operands
 /// - tuning_key(problem): the key of its measurements
 /// @tparam O the operands, already checked

@@ -20,6 +20,7 @@
 #include <fmt/format.h>
 
 #include "runtime/capture.hpp"
+#include "problem_fields.hpp"
 #include "strategy.hpp"
 #include "tuning_table.hpp"
 
@@ -159,12 +160,7 @@ StrategyChoice<S> choose_strategy(const StrategySet<S>& set, const typename S::P
     };
     struct Hash {
         std::size_t operator()(const Key& key) const {
-            auto hash = static_cast<std::uint64_t>(reinterpret_cast<std::uintptr_t>(key.device));
-            for (const std::int64_t number : key.problem.numbers()) {
-                hash = (hash ^ static_cast<std::uint64_t>(number)) * 0x9E3779B97F4A7C15U;
-                hash ^= hash >> 32U;
-            }
-            return hash;
+            return hash_of_fields(key.problem, reinterpret_cast<std::uintptr_t>(key.device));
         }
     };
     struct Known {

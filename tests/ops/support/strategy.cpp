@@ -3,6 +3,7 @@
 #include <array>
 #include <functional>
 #include <map>
+#include <set>
 #include <thread>
 
 #include <declivity/ops/copy.hpp>
@@ -13,6 +14,8 @@
 #include <tests/support/temp_folder.hpp>
 #include <tests/support/values.hpp>
 
+#include "ops/conv/conv2d_strategy.hpp"
+#include "ops/matmul/matmul_strategies.hpp"
 #include "ops/support/strategy_choice.hpp"
 #include "runtime/capture.hpp"
 
@@ -26,14 +29,18 @@ struct Problem {
     std::int64_t size = 1;
     bool constant = false;
     std::int64_t test = 0;
-    [[nodiscard]] std::array<std::int64_t, 3> numbers() const { return {size, constant ? 1 : 0, test}; }
     [[nodiscard]] Problem with_constants(bool value) const { return {size, value, test}; }
     friend bool operator==(const Problem&, const Problem&) = default;
+    template <class Visit>
+    friend void visit_fields(const Problem& problem, Visit&& visit) {
+        const auto& [size, constant, test] = problem;
+        visit("", size, ops::KeyPart::value);
+        visit("constant", constant, ops::KeyPart::value);
+        visit("test", test, ops::KeyPart::none);
+    }
 };
 
-std::string tuning_key(const Problem& problem) {
-    return "test of strategies " + std::to_string(problem.size) + (problem.constant ? " constant" : "");
-}
+std::string tuning_key(const Problem& problem) { return ops::key_of_fields("test of strategies", problem); }
 
 struct Operands {
     ops::View out;
@@ -121,6 +128,36 @@ struct Fixture {
 };
 
 }  // namespace
+
+TEST_CASE("strategies: the key and the hash of a problem are made from its fields") {
+    CHECK(tuning_key({.size = 5, .constant = false, .test = 3}) == "test of strategies 5");
+    CHECK(tuning_key({.size = 5, .constant = true, .test = 4}) == "test of strategies 5 constant");
+    const ops::MatmulProblem product{
+        .m = 4, .n = 100, .k = 3, .a_strides = {12, 3, 1}, .b_strides = {300, 1, 3}, .constant_b = true};
+    CHECK(ops::tuning_key(product) == "matmul f32 simd batch 1 m 4 n 96 k 3 NT constant");
+    const ops::Conv2dProblem convolution =
+        ops::conv2d_problem("test", ops::Conv2dDirection::backward_input, DType::f16, KernelStyle::simt, {2, 6, 9, 10},
+                            {4, 3, 3, 5}, {.stride = {1, 2}, .padding = {0, 1}, .groups = 2});
+    CHECK(ops::tuning_key(convolution) ==
+          "conv2d_backward_input f16 simt N 2 C 6 H 8 W 12 K 4 R 3 S 5 stride 1,2 padding 0,1 dilation 1,1 groups 2");
+    // The seed of the hash is the device.
+    std::set<std::uint64_t> hashes{ops::hash_of_fields(product, 1), ops::hash_of_fields(product, 2)};
+    const auto add = [&](auto change) {
+        ops::MatmulProblem other = product;
+        change(other);
+        hashes.insert(ops::hash_of_fields(other, 1));
+    };
+    add([](auto& problem) { problem.dtype = DType::f64; });
+    add([](auto& problem) { problem.style = KernelStyle::simt; });
+    add([](auto& problem) { problem.batch = 2; });
+    add([](auto& problem) { problem.m = 5; });
+    add([](auto& problem) { problem.n = 101; });
+    add([](auto& problem) { problem.k = 4; });
+    add([](auto& problem) { problem.a_strides[1] = 4; });
+    add([](auto& problem) { problem.b_strides[2] = 4; });
+    add([](auto& problem) { problem.constant_b = false; });
+    CHECK(hashes.size() == 11);
+}
 
 TEST_CASE("strategy: by name, else measured, else the first applicable and profitable, else the last") {
     Fixture f;
