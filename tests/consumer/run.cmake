@@ -35,12 +35,18 @@ function(check program shared)
     endif()
 endfunction()
 
-# Checks that `folder` has all files of include/declivity, and no others.
+# Checks that `folder` has all files of include/declivity, those at deprecated paths, and no others.
 function(compare_headers folder)
-    file(GLOB_RECURSE wanted RELATIVE ${SOURCE}/include/declivity ${SOURCE}/include/declivity/*)
+    set(expected "")
+    foreach(from ${SOURCE}/include/declivity ${BUILD}/generated/deprecated/declivity)
+        file(GLOB_RECURSE headers RELATIVE ${from} ${from}/*)
+        list(APPEND expected ${headers})
+    endforeach()
     file(GLOB_RECURSE got RELATIVE ${folder} ${folder}/*)
-    if(NOT "${wanted}" STREQUAL "${got}")
-        message(FATAL_ERROR "Installed are\n${got}\nand not the files of include/declivity,\n${wanted}")
+    list(SORT expected)
+    list(SORT got)
+    if(NOT "${expected}" STREQUAL "${got}")
+        message(FATAL_ERROR "Installed are\n${got}\nand not the headers\n${expected}")
     endif()
 endfunction()
 
