@@ -25,7 +25,7 @@ struct BatchNormCase {
     [[nodiscard]] double bytes(DType dtype) const {
         return 3.0 * static_cast<double>(shape.numel()) * static_cast<double>(size_of(dtype));
     }
-    [[nodiscard]] Tolerance tolerance(DType dtype, double scale = 1) const { return test::tolerance(dtype, 64, scale); }
+    [[nodiscard]] Tolerance tolerance(DType dtype, double scale = 1) const { return reference::tolerance(dtype, 64, scale); }
 };
 
 inline const std::vector<BatchNormCase>& batch_norm_cases() {
@@ -54,13 +54,13 @@ struct BatchNormReference {
     std::vector<double> dx, dweight, dbias;
 };
 
-/// `given`: mean and variance to use instead of those of x.
-inline BatchNormReference reference_batch_norm(const BatchNormCase& one, const std::vector<double>& x,
+/// `running`: mean and variance to use instead of those of x.
+inline BatchNormReference reference_batch_norm(const BatchNormCase& test_case, const std::vector<double>& x,
                                                const std::vector<double>& weight, const std::vector<double>& bias,
                                                const std::vector<double>& g, double eps,
-                                               const BatchNormReference* given = nullptr) {
-    const auto channels = static_cast<std::size_t>(one.channels()), inner = static_cast<std::size_t>(one.inner());
-    const auto count = static_cast<double>(one.terms());
+                                               const BatchNormReference* running = nullptr) {
+    const auto channels = static_cast<std::size_t>(test_case.channels()), inner = static_cast<std::size_t>(test_case.inner());
+    const auto count = static_cast<double>(test_case.terms());
     const auto channel = [&](std::size_t i) { return i / inner % channels; };
     BatchNormReference out;
     const auto sums = [&](auto&& term) {  // long double, since sums of many doubles lose too much
@@ -68,9 +68,9 @@ inline BatchNormReference reference_batch_norm(const BatchNormCase& one, const s
         for (std::size_t i = 0; i < x.size(); ++i) total[channel(i)] += term(i);
         return std::vector<double>(total.begin(), total.end());
     };
-    if (given != nullptr) {
-        out.mean = given->mean;
-        out.variance = given->variance;
+    if (running != nullptr) {
+        out.mean = running->mean;
+        out.variance = running->variance;
     } else {
         out.mean = sums([&](std::size_t i) { return x[i]; });
         for (double& value : out.mean) value /= count;
@@ -86,7 +86,7 @@ inline BatchNormReference reference_batch_norm(const BatchNormCase& one, const s
     out.dbias = sums([&](std::size_t i) { return g[i]; });
     for (std::size_t i = 0; i < x.size(); ++i) {
         const std::size_t c = channel(i);
-        const double through = given != nullptr ? 0 : (out.dbias[c] + normal(i) * out.dweight[c]) / count;
+        const double through = running != nullptr ? 0 : (out.dbias[c] + normal(i) * out.dweight[c]) / count;
         out.dx.push_back(weight[c] / std::sqrt(out.variance[c] + eps) * (g[i] - through));
     }
     return out;

@@ -20,7 +20,7 @@ struct CrossEntropyCase {
     }
     [[nodiscard]] Tolerance tolerance(DType dtype) const {
         const double all = options.reduction == Reduction::sum ? static_cast<double>(rows) : 1;
-        return test::tolerance(dtype, static_cast<double>(classes), 8 * all);
+        return reference::tolerance(dtype, static_cast<double>(classes), 8 * all);
     }
     /// All classes in turn, with some ignored labels.
     [[nodiscard]] std::vector<std::int32_t> labels() const {

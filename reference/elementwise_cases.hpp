@@ -20,7 +20,7 @@ namespace declivity::reference {
 /// Inputs x = a (one input), a and b, or a, b and c; parameters p and q.
 struct Arguments {
     double a = 0, b = 0, c = 0, p = 0, q = 0;
-    bool whole = false;  // the inputs are integers or bools
+    bool integral = false;  // the inputs are integers or bools
 };
 
 struct ElementwiseCase {
@@ -37,12 +37,12 @@ struct ElementwiseCase {
     };
 };
 
-inline std::vector<Scalar> scalars(const std::vector<double>& numbers) { return {numbers.begin(), numbers.end()}; }
+inline std::vector<Scalar> scalars(const std::vector<double>& values) { return {values.begin(), values.end()}; }
 
 /// a / b, rounded down, without rounding errors if a is far larger than b.
 inline double floor_divided(double a, double b) {
-    const double rest = std::fmod(a, b);
-    const double quotient = (a - rest) / b - (rest != 0 && (rest < 0) != (b < 0) ? 1 : 0);
+    const double remainder = std::fmod(a, b);
+    const double quotient = (a - remainder) / b - (remainder != 0 && (remainder < 0) != (b < 0) ? 1 : 0);
     return b == 0 ? a / b : quotient == 0 ? std::copysign(0, a / b) : std::round(quotient);
 }
 
@@ -150,17 +150,17 @@ inline const std::vector<ElementwiseCase>& elementwise_cases() {
          .absolute = 4e-7,
          .kink = [](const A& v) { return std::abs(v.a); }},
         {.function = F::floor_divide,
-         .value = [](const A& v) { return v.whole && v.b == 0 ? 0 : floor_divided(v.a, v.b); }},
+         .value = [](const A& v) { return v.integral && v.b == 0 ? 0 : floor_divided(v.a, v.b); }},
         {.function = F::remainder,
          .value =
              [](const A& v) {
-                 if (v.whole && v.b == 0) return 0.0;
-                 const double rest = std::fmod(v.a, v.b);
-                 return rest != 0 && (rest < 0) != (v.b < 0) ? rest + v.b : rest;
+                 if (v.integral && v.b == 0) return 0.0;
+                 const double modulus = std::fmod(v.a, v.b);
+                 return modulus != 0 && (modulus < 0) != (v.b < 0) ? modulus + v.b : modulus;
              },
          .kink = [](const A& v) { return std::min(std::abs(v.a / v.b - std::round(v.a / v.b)), std::abs(v.b) / 10); }},
         {.function = F::fmod,
-         .value = [](const A& v) { return v.whole && v.b == 0 ? 0 : std::fmod(v.a, v.b); },
+         .value = [](const A& v) { return v.integral && v.b == 0 ? 0 : std::fmod(v.a, v.b); },
          .kink = [](const A& v) { return std::min(std::abs(v.a / v.b - std::round(v.a / v.b)), std::abs(v.b) / 10); }},
         {.function = F::bitwise_and, .value = [](const A& v) { return bits(v.a) & bits(v.b); }},
         {.function = F::bitwise_or, .value = [](const A& v) { return bits(v.a) | bits(v.b); }},
@@ -325,7 +325,7 @@ inline const std::vector<ElementwiseCase>& elementwise_cases() {
          .value =
              [](const A& v) {
                  return v.a < -40 ? 0.0
-                                  : v.a / (1 + std::exp(-v.a * 2 * std::sqrt(2 / std::numbers::pi) *
+                                  : v.a / (1 + std::exp(-v.a * 2 * std::sqrt(2 / std::values::pi) *
                                                         (1 + 0.044715 * v.a * v.a)));
              },
          .low = -5,
@@ -406,9 +406,9 @@ inline const ElementwiseCase* case_of(ops::Function function) {
 }
 
 /// Input values: random, integral for integer types, with duplicates.
-inline std::vector<double> inputs_for(const ElementwiseCase& one, DType dtype, std::int64_t count, std::uint64_t seed) {
+inline std::vector<double> inputs_for(const ElementwiseCase& test_case, DType dtype, std::int64_t count, std::uint64_t seed) {
     if (is_floating(dtype)) {
-        auto values = random_values(count, seed, one.low, one.high);
+        auto values = random_values(count, seed, test_case.low, test_case.high);
         for (double& value : values) value = as_type(value, dtype);
         return values;
     }
@@ -423,18 +423,18 @@ inline std::vector<double> inputs_for(const ElementwiseCase& one, DType dtype, s
 }
 
 /// The expected result for each element.
-inline std::vector<double> expected(const ElementwiseCase& one, DType dtype,
+inline std::vector<double> expected(const ElementwiseCase& test_case, DType dtype,
                                     const std::vector<std::vector<double>>& in) {
-    const ops::Domain domain = ops::info(one.function).domain;
+    const ops::Domain domain = ops::info(test_case.function).domain;
     const DType result = domain == ops::Domain::compare || domain == ops::Domain::logic ? DType::boolean : dtype;
     std::vector<double> out;
     for (std::size_t i = 0; i < in[0].size(); ++i) {
-        Arguments arguments{.a = in[0][i], .whole = !is_floating(dtype)};
+        Arguments arguments{.a = in[0][i], .integral = !is_floating(dtype)};
         if (in.size() > 1) arguments.b = in[1][i];
         if (in.size() > 2) arguments.c = in[2][i];
-        if (!one.parameters.empty()) arguments.p = as_type(one.parameters[0], compute_type(dtype));
-        if (one.parameters.size() > 1) arguments.q = as_type(one.parameters[1], compute_type(dtype));
-        const double exact = one.value(arguments), rounded = as_type(exact, result);
+        if (!test_case.parameters.empty()) arguments.p = as_type(test_case.parameters[0], compute_type(dtype));
+        if (test_case.parameters.size() > 1) arguments.q = as_type(test_case.parameters[1], compute_type(dtype));
+        const double exact = test_case.value(arguments), rounded = as_type(exact, result);
         // For f16 and bf16 the unrounded value, since an f32 error may tip the rounding; but infinity if it rounds to
         // infinity.
         out.push_back(is_16bit_float(result) && std::isfinite(rounded) ? exact : rounded);
@@ -442,14 +442,14 @@ inline std::vector<double> expected(const ElementwiseCase& one, DType dtype,
     return out;
 }
 
-inline Tolerance allowed(const ElementwiseCase& one, DType dtype) {
+inline Tolerance allowed(const ElementwiseCase& test_case, DType dtype) {
     if (!is_floating(dtype)) return {};
     // Half an ulp in addition to the f32 error; for denormals half their distance.
-    if (dtype == DType::f16) return {.absolute = 0x1p-25 + one.absolute, .relative = 0x1.01p-11 + one.ulps * 0x1p-23};
-    if (dtype == DType::bf16) return {.absolute = 0x1p-125 + one.absolute, .relative = 0x1.01p-8 + one.ulps * 0x1p-23};
+    if (dtype == DType::f16) return {.absolute = 0x1p-25 + test_case.absolute, .relative = 0x1.01p-11 + test_case.ulps * 0x1p-23};
+    if (dtype == DType::bf16) return {.absolute = 0x1p-125 + test_case.absolute, .relative = 0x1.01p-8 + test_case.ulps * 0x1p-23};
     // Results below the smallest normal number may be flushed to zero.
-    if (dtype == DType::f32) return {.absolute = 0x1p-125 + one.absolute, .relative = one.ulps * 0x1p-23};
-    return {.absolute = 0x1p-1021 + one.absolute * 0x1p-29, .relative = 4 * one.ulps * 0x1p-52};
+    if (dtype == DType::f32) return {.absolute = 0x1p-125 + test_case.absolute, .relative = test_case.ulps * 0x1p-23};
+    return {.absolute = 0x1p-1021 + test_case.absolute * 0x1p-29, .relative = 4 * test_case.ulps * 0x1p-52};
 }
 
 }  // namespace declivity::reference

@@ -112,14 +112,14 @@ bool flushes(Real x) {
 
 /// Error in ulps for a device that may flush a denormal x to zero.
 template <class Real>
-double math_error(const MathCase& one, Real x, Real y) {
-    const double e = math_error(y, one.reference(x), one.absolute);
-    return flushes(x) ? std::min(e, math_error(y, one.reference(std::copysign(0.0, x)), 0)) : e;
+double math_error(const MathCase& test_case, Real x, Real y) {
+    const double e = math_error(y, test_case.reference(x), test_case.absolute);
+    return flushes(x) ? std::min(e, math_error(y, test_case.reference(std::copysign(0.0, x)), 0)) : e;
 }
 
 /// The same in double, where the functions are nearly as accurate as the host's.
-inline double math_error_f64(const MathCase& one, double x, double y) {
-    return math_error(y, one.reference(x), one.absolute == 0 ? 1e-290 : std::max(2e-15, one.absolute * 0x1p-29));
+inline double math_error_f64(const MathCase& test_case, double x, double y) {
+    return math_error(y, test_case.reference(x), test_case.absolute == 0 ? 1e-290 : std::max(2e-15, test_case.absolute * 0x1p-29));
 }
 inline constexpr double kMathUlpsF64 = 64;
 

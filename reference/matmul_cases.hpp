@@ -39,9 +39,9 @@ struct MatmulCase {
         return out;
     }
     [[nodiscard]] std::string name() const {
-        static constexpr const char* kLies[] = {"dense", "transposed", "repeated", "sliced", "scattered"};
-        return fmt::format("{} x ({} x {} x {}), a {}, b {}", batch, m, k, n, kLies[static_cast<int>(a)],
-                           kLies[static_cast<int>(b)]);
+        static constexpr const char* kStrideNames[] = {"dense", "transposed", "repeated", "sliced", "scattered"};
+        return fmt::format("{} x ({} x {} x {}), a {}, b {}", batch, m, k, n, kStrideNames[static_cast<int>(a)],
+                           kStrideNames[static_cast<int>(b)]);
     }
 };
 
@@ -77,12 +77,12 @@ inline MatmulOperand matmul_operand(OperandStrides strides, std::int64_t batch, 
     return operand;
 }
 
-inline std::vector<double> matmul_reference(const MatmulCase& one, const std::vector<double>& a,
+inline std::vector<double> matmul_reference(const MatmulCase& test_case, const std::vector<double>& a,
                                             const std::vector<double>& b) {
-    const auto m = static_cast<std::size_t>(one.m), n = static_cast<std::size_t>(one.n),
-               k = static_cast<std::size_t>(one.k);
-    std::vector<double> out(static_cast<std::size_t>(one.batch) * m * n);
-    for (std::size_t z = 0; z < static_cast<std::size_t>(one.batch); ++z)
+    const auto m = static_cast<std::size_t>(test_case.m), n = static_cast<std::size_t>(test_case.n),
+               k = static_cast<std::size_t>(test_case.k);
+    std::vector<double> out(static_cast<std::size_t>(test_case.batch) * m * n);
+    for (std::size_t z = 0; z < static_cast<std::size_t>(test_case.batch); ++z)
         for (std::size_t i = 0; i < m; ++i)
             for (std::size_t l = 0; l < k; ++l)
                 for (std::size_t j = 0; j < n; ++j)

@@ -45,8 +45,8 @@ struct Pool2dCase {
             for (std::int64_t p = 0; p < shape[2]; ++p)
                 for (std::int64_t q = 0; q < shape[3]; ++q) {
                     double best = -std::numeric_limits<double>::infinity(), sum = 0;
-                    std::int64_t winner = -1, inside = 0;
-                    const auto each = [&](auto&& visit) {
+                    std::int64_t argmax = -1, inside_count = 0;
+                    const auto for_each_inside = [&](auto&& visit) {
                         for (std::int64_t r = 0; r < window[0]; ++r)
                             for (std::int64_t s = 0; s < window[1]; ++s) {
                                 const std::int64_t h = p * stride[0] + r - padding[0],
@@ -55,20 +55,20 @@ struct Pool2dCase {
                                     visit(static_cast<std::size_t>((plane * height + h) * width + w));
                             }
                     };
-                    each([&](std::size_t at) {
-                        ++inside;
+                    for_each_inside([&](std::size_t at) {
+                        ++inside_count;
                         sum += values[at];
-                        if (winner < 0 || values[at] > best || (std::isnan(values[at]) && !std::isnan(best))) {
+                        if (argmax < 0 || values[at] > best || (std::isnan(values[at]) && !std::isnan(best))) {
                             best = values[at];
-                            winner = static_cast<std::int64_t>(at);
+                            argmax = static_cast<std::int64_t>(at);
                         }
                     });
-                    const double count = static_cast<double>(count_include_pad ? window[0] * window[1] : inside);
+                    const double count = static_cast<double>(count_include_pad ? window[0] * window[1] : inside_count);
                     const double gradient = g[result.max.size()];
                     result.max.push_back(best);
                     result.average.push_back(sum / count);
-                    result.max_gradient[static_cast<std::size_t>(winner)] += gradient;
-                    each([&](std::size_t at) { result.average_gradient[at] += gradient / count; });
+                    result.max_gradient[static_cast<std::size_t>(argmax)] += gradient;
+                    for_each_inside([&](std::size_t at) { result.average_gradient[at] += gradient / count; });
                 }
         return result;
     }
@@ -76,35 +76,35 @@ struct Pool2dCase {
 
 inline std::vector<Pool2dCase> pool2d_cases() {
     // Each set of parameters is compiled separately: use few.
-    const ops::Pool2dParameters mixed{.kernel_size = {3, 2}, .stride = {1, 2}, .padding = {1, 1}},
+    const ops::Pool2dParameters asymmetric{.kernel_size = {3, 2}, .stride = {1, 2}, .padding = {1, 1}},
         single{.kernel_size = {1, 1}, .stride = {2, 2}};
-    const ops::Pool2dParameters inside{
+    const ops::Pool2dParameters exclude_padding{
         .kernel_size = {3, 3}, .stride = {2, 2}, .padding = {1, 1}, .count_include_pad = false};
-    const ops::Pool2dParameters wide{
+    const ops::Pool2dParameters wide_window{
         .kernel_size = {2, 5}, .stride = {1, 1}, .padding = {0, 2}, .count_include_pad = false},
-        gaps{.kernel_size = {2, 3}, .stride = {3, 5}};
+        stride_gaps{.kernel_size = {2, 3}, .stride = {3, 5}};
     return {
         {{1, 1, 2, 2}, {}},
         {{1, 1, 1, 1}, single},
         {{2, 3, 7, 5}, {}},
-        {{1, 2, 5, 9}, mixed},
-        {{1, 2, 5, 9}, inside},
-        {{1, 1, 4, 11}, gaps},
+        {{1, 2, 5, 9}, asymmetric},
+        {{1, 2, 5, 9}, exclude_padding},
+        {{1, 1, 4, 11}, stride_gaps},
         {{0, 3, 4, 4}, {}},
         // Rows of several vectors with remainders; enough planes that most rows have neighbours before and after.
         {{2, 3, 5, 75}, {}},
-        {{1, 4, 4, 46}, mixed},
-        {{1, 5, 6, 41}, inside},
-        {{1, 5, 6, 40}, inside},
-        {{1, 4, 5, 37}, wide},
-        {{1, 4, 5, 93}, gaps},
+        {{1, 4, 4, 46}, asymmetric},
+        {{1, 5, 6, 41}, exclude_padding},
+        {{1, 5, 6, 40}, exclude_padding},
+        {{1, 4, 5, 37}, wide_window},
+        {{1, 4, 5, 93}, stride_gaps},
         {{1, 4, 5, 19}, single},
         // A window as large as the plane.
         {{2, 3, 7, 7}, {.kernel_size = {7, 7}, .stride = {7, 7}}},
         {{1, 3, 2, 3}, {.kernel_size = {2, 3}, .stride = {1, 1}}},
         {{16, 32, 26, 26}, {}, true},
         {{1, 2, 200, 180}, {}, true},  // planes processed in bands
-        {{1, 2, 200, 181}, wide, true},
+        {{1, 2, 200, 181}, wide_window, true},
         {{4, 64, 56, 56}, {.kernel_size = {3, 3}, .stride = {2, 2}, .padding = {1, 1}}, true},
     };
 }

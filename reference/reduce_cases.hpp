@@ -50,7 +50,7 @@ struct ReduceCase {
     [[nodiscard]] Tolerance tolerance(ops::Reduce kind, DType dtype) const {
         if (kind == ops::Reduce::max || kind == ops::Reduce::min || !is_floating(dtype)) return {};
         const double scale = kind == ops::Reduce::mean ? 1 / static_cast<double>(terms()) : 1;
-        return test::tolerance(dtype, static_cast<double>(std::min<std::int64_t>(terms(), 64)),
+        return reference::tolerance(dtype, static_cast<double>(std::min<std::int64_t>(terms(), 64)),
                                std::sqrt(static_cast<double>(terms())) * scale);
     }
 };
@@ -147,19 +147,19 @@ inline std::vector<double> reference_argmax(const std::vector<double>& x, const 
 
 /// Results in row-major order of the kept axes.
 inline std::vector<double> reference_reduce(ops::Reduce kind, const std::vector<double>& x, const Shape& shape,
-                                            const Dims& given_axes) {
-    const Dims axes = ops::normalize_axes("reference", given_axes, shape.rank());
-    const Shape kept = ops::reduced_shape(shape, axes, true);
-    const Strides strides = dense_strides(kept);
+                                            const Dims& axes_or_empty) {
+    const Dims axes = ops::normalize_axes("reference", axes_or_empty, shape.rank());
+    const Shape reduced = ops::reduced_shape(shape, axes, true);
+    const Strides strides = dense_strides(reduced);
     const double start = kind == ops::Reduce::max ? -INFINITY : kind == ops::Reduce::min ? INFINITY : 0;
-    std::vector<long double> out(static_cast<std::size_t>(kept.numel()),
+    std::vector<long double> out(static_cast<std::size_t>(reduced.numel()),
                                  start);  // long double, since sums of many doubles lose too much
     for (std::size_t i = 0; i < x.size(); ++i) {
         std::int64_t at = 0;
-        auto rest = static_cast<std::int64_t>(i);
+        auto remaining = static_cast<std::int64_t>(i);
         for (int axis = shape.rank() - 1; axis >= 0; --axis) {
-            if (kept[axis] != 1) at += rest % shape[axis] * strides[axis];
-            rest /= shape[axis];
+            if (reduced[axis] != 1) at += remaining % shape[axis] * strides[axis];
+            remaining /= shape[axis];
         }
         long double& value = out[static_cast<std::size_t>(at)];
         if (kind == ops::Reduce::sum || kind == ops::Reduce::mean) value += x[i];

@@ -25,7 +25,7 @@ struct SoftmaxCase {
         return 2.0 * static_cast<double>(shape.numel()) * static_cast<double>(size_of(dtype));
     }
     [[nodiscard]] Tolerance tolerance(DType dtype, double scale = 1) const {
-        return test::tolerance(dtype, static_cast<double>(length()), scale);
+        return reference::tolerance(dtype, static_cast<double>(length()), scale);
     }
 };
 
@@ -50,8 +50,8 @@ inline const std::vector<SoftmaxCase>& softmax_cases() {
 
 /// Calls row(element) for each row; element(c) is the offset of its c-th element.
 template <class Row>
-void for_rows(const Shape& shape, int given_axis, Row&& row) {
-    const int axis = normalize_axis("reference", given_axis, shape.rank());
+void for_rows(const Shape& shape, int any_axis, Row&& row) {
+    const int axis = normalize_axis("reference", any_axis, shape.rank());
     std::int64_t inner = 1;
     for (int i = axis + 1; i < shape.rank(); ++i) inner *= shape[i];
     const std::int64_t n = shape[axis];

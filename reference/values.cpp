@@ -154,11 +154,11 @@ std::string difference(const std::vector<double>& actual, const std::vector<doub
     for (std::size_t i = 0; i < actual.size(); ++i) {
         if (actual[i] == expected[i] || (std::isnan(actual[i]) && std::isnan(expected[i]))) continue;
         const double error = std::abs(actual[i] - expected[i]);
-        const double times = error / (allowed.absolute + allowed.relative * std::abs(expected[i]));
-        if (times <= worst) continue;  // NaN compares false and so is reported
-        worst = std::isnan(times) ? INFINITY : times;
+        const double excess = error / (allowed.absolute + allowed.relative * std::abs(expected[i]));
+        if (excess <= worst) continue;  // NaN compares false and so is reported
+        worst = std::isnan(excess) ? INFINITY : excess;
         text = fmt::format("element {} is {}, expected {} (error {} is {:.1f} times what is allowed)", i, actual[i],
-                           expected[i], error, times);
+                           expected[i], error, excess);
     }
     return text;
 }
@@ -168,13 +168,13 @@ std::string difference(const Tensor& actual, const std::vector<double>& expected
 }
 
 namespace {
-bool cases_are(std::string_view which) {
+bool cases_mode_is(std::string_view mode) {
     const char* value = std::getenv("DECLIVITY_CASES");
-    return value != nullptr && which == value;
+    return value != nullptr && mode == value;
 }
 }  // namespace
 
-bool small_cases() { return cases_are("small"); }
-bool all_cases() { return cases_are("all"); }
+bool small_cases() { return cases_mode_is("small"); }
+bool all_cases() { return cases_mode_is("all"); }
 
 }  // namespace declivity::reference
