@@ -8,15 +8,15 @@
 #include <declivity/runtime/scope.hpp>
 #include <fmt/format.h>
 
-#include "device_state.hpp"
-#include "command_list_state.hpp"
 #include "capture.hpp"
+#include "opencl/command_list_state.hpp"
+#include "opencl/device_state.hpp"
+#include "opencl/transfers.hpp"
 
 namespace declivity {
 namespace {
 
 using detail::Block;
-using detail::DeviceState;
 
 void check_range(std::string_view function, const Buffer& buffer, std::size_t offset, std::size_t bytes) {
     if (!buffer) throw ValueError(fmt::format("{}: expected a buffer, got an empty handle", function));
@@ -24,10 +24,6 @@ void check_range(std::string_view function, const Buffer& buffer, std::size_t of
     if (offset > buffer.size() || bytes > buffer.size() - offset)
         throw ShapeError(fmt::format("{}: expected a range inside the buffer of {} bytes, got {} bytes at byte {}",
                                      function, buffer.size(), bytes, offset));
-}
-
-Event make_event(cl::Event event, const DeviceState& device) {
-    return Event(std::make_shared<detail::EventState>(std::move(event), device.info.name));
 }
 
 }  // namespace
@@ -171,8 +167,7 @@ void upload(const Buffer& destination, std::size_t offset, std::span<const std::
     check_range("upload", destination, offset, source.size());
     if (source.empty()) return;
     if (Capture* const capture = Capture::current()) capture->refuse("upload from the host");
-    DeviceState& device = destination.block().device;
-    device.staging.send(device.compute, destination.block(), offset, source, nullptr, nullptr);
+    detail::enqueue_upload(destination.block(), offset, source);
 }
 
 Event upload_async(const Buffer& destination, std::size_t offset, std::span<const std::byte> source) {
@@ -182,102 +177,14 @@ Event upload_async(const Buffer& destination, std::size_t offset, std::span<cons
     if (block.use != BufferUse::transfer)
         throw ValueError(
             "upload_async: expected a buffer made with BufferUse::transfer, got one made with BufferUse::compute");
-    DeviceState& device = block.device;
-    std::vector<cl::Event> after;
-    if (block.readers_done() != nullptr)
-        after.push_back(detail::shared(block.readers_done, "upload_async", device.info.name));
-    cl::Event done;
-    device.staging.send(device.transfer, block, offset, source, after.empty() ? nullptr : &after, &done);
-    detail::checked("upload_async", device.info.name, [&] { device.transfer.flush(); });
-    return make_event(std::move(done), device);
+    return detail::enqueue_upload_async(block, offset, source);
 }
-
-namespace {
-
-/// Shorter reads use the compute queue: synchronising a second queue takes longer than the copy.
-constexpr std::size_t kOwnQueue = std::size_t{64} << 10;
-
-/// @param after events to wait for, or null. If flushing fails, the command is no longer in flight on return.
-cl::Event enqueue_read(const Block& block, std::size_t offset, std::span<std::byte> destination, cl::CommandQueue& on,
-                       const std::vector<cl::Event>* after) {
-    cl::Event done;
-    block.device.submit(
-        {.name = "copy to host", .bytes = static_cast<double>(destination.size())}, on,
-        [&](cl::CommandQueue& queue, cl::Event* event) {
-            queue.enqueueReadBuffer(block.memory, CL_FALSE, block.offset + offset, destination.size(),
-                                    destination.data(), after, event);
-            try {
-                queue.flush();
-            } catch (const cl::Error&) {
-                DeviceState::wait_for(queue);  // after an error the caller may free `destination`
-                throw;
-            }
-        },
-        &done);
-    return done;
-}
-
-}  // namespace
-
-namespace detail {
-
-bool InFlightRead::pending() const noexcept {
-    const std::scoped_lock lock(mutex_);
-    cl_int status = CL_COMPLETE;
-    return done_() != nullptr &&
-           clGetEventInfo(done_(), CL_EVENT_COMMAND_EXECUTION_STATUS, sizeof status, &status, nullptr) == CL_SUCCESS &&
-           status > CL_COMPLETE;
-}
-
-void InFlightRead::launch() {
-    if (!pending()) return;
-    const std::scoped_lock lock(mutex_);  // before the device's lock, as in start()
-    const DeviceState::Enqueuing enqueuing(device_);
-    checked("wait for a read", device_.info.name, [&] {
-        const cl_event done = done_();
-        const cl_int status = clEnqueueBarrierWithWaitList(device_.compute(), 1, &done, nullptr);
-        if (status != CL_SUCCESS) throw cl::Error(status, "clEnqueueBarrierWithWaitList");
-    });
-}
-
-cl::Event InFlightRead::start(const Buffer& source, std::size_t offset, std::span<std::byte> destination) {
-    const auto read = std::make_shared<InFlightRead>(source.block().device);
-    read->device_.register_read(read);
-    // Writers of the memory block on this mutex until there is an event to wait for.
-    const std::scoped_lock lock(read->mutex_);
-    source.add_reader(read);
-    const std::vector<cl::Event> after{read->device_.compute_marker()};
-    cl::Event done = enqueue_read(source.block(), offset, destination, read->device_.transfer, &after);
-    try {
-        read->done_ = shared(done, "download", read->device_.info.name);
-    } catch (...) {
-        DeviceState::wait_for(read->device_.transfer);  // after an error the caller may free `destination`
-        throw;
-    }
-    return done;
-}
-
-void DeviceState::register_read(const std::shared_ptr<InFlightRead>& read) {
-    std::vector<std::shared_ptr<InFlightRead>> over;  // freed after the lock is released
-    const std::scoped_lock lock(reads_mutex_);
-    const auto ended = std::ranges::partition(reads_, [](const auto& item) { return item->pending(); });
-    over.assign(ended.begin(), ended.end());
-    reads_.erase(ended.begin(), ended.end());
-    reads_.push_back(read);
-}
-
-}  // namespace detail
 
 Event download(const Buffer& source, std::size_t offset, std::span<std::byte> destination) {
     check_range("download", source, offset, destination.size());
     if (destination.empty()) return {};
     if (Capture* const capture = Capture::current()) capture->refuse("a read to the host");
-    const Block& block = source.block();
-    detail::refuse_after_fork("copy to host");
-    return make_event(destination.size() < kOwnQueue
-                          ? enqueue_read(block, offset, destination, block.device.compute, nullptr)
-                          : detail::InFlightRead::start(source, offset, destination),
-                      block.device);
+    return detail::enqueue_download(source, offset, destination);
 }
 
 void read(const Buffer& source, std::size_t offset, std::span<std::byte> destination) {
@@ -285,9 +192,7 @@ void read(const Buffer& source, std::size_t offset, std::span<std::byte> destina
     try {
         done.wait();
     } catch (...) {
-        if (source)  // `destination` may be freed after this
-            for (const cl::CommandQueue* queue : {&source.block().device.compute, &source.block().device.transfer})
-                DeviceState::wait_for(*queue);
+        if (source) detail::wait_for_reads(source.block());  // `destination` may be freed after this
         throw;
     }
 }
@@ -301,14 +206,10 @@ void copy(const Buffer& source, std::size_t source_offset, const Buffer& destina
     const Block& to = destination.block();
     if (&from.device != &to.device)
         throw DeviceError(fmt::format("copy: expected both buffers on one device, got '{}' and '{}'",
-                                      from.device.info.name, to.device.info.name));
+                                      from.device.context.info.name, to.device.context.info.name));
     if (Capture* const capture = Capture::current())
         detail::capture_copy(*capture, source, source_offset, destination, destination_offset, bytes);
-    from.device.submit({.name = "copy", .bytes = 2.0 * static_cast<double>(bytes)}, from.device.compute,
-                       [&](cl::CommandQueue& queue, cl::Event* event) {
-                           queue.enqueueCopyBuffer(from.memory, to.memory, from.offset + source_offset,
-                                                   to.offset + destination_offset, bytes, nullptr, event);
-                       });
+    detail::enqueue_copy(from, source_offset, to, destination_offset, bytes);
 }
 
 void fill(const Buffer& destination, std::size_t offset, std::size_t bytes, std::span<const std::byte> pattern) {
@@ -322,79 +223,7 @@ void fill(const Buffer& destination, std::size_t offset, std::size_t bytes, std:
     if (bytes == 0) return;
     if (Capture* const capture = Capture::current())
         detail::capture_fill(*capture, destination, offset, bytes, pattern);
-    const Block& block = destination.block();
-    block.device.submit({.name = "fill", .bytes = static_cast<double>(bytes)}, block.device.compute,
-                        [&](cl::CommandQueue& queue, cl::Event* event) {
-                            // The C API, because CLHPP's takes the pattern's size from a type.
-                            cl_event raw = nullptr;
-                            const cl_int status = clEnqueueFillBuffer(queue(), block.memory(), pattern.data(), unit,
-                                                                      block.offset + offset, bytes, 0, nullptr,
-                                                                      event != nullptr ? &raw : nullptr);
-                            if (status != CL_SUCCESS) throw cl::Error(status, "clEnqueueFillBuffer");
-                            if (event != nullptr) *event = cl::Event(raw);
-                        });
+    detail::enqueue_fill(destination.block(), offset, bytes, pattern);
 }
-
-// ---- events and queues
-
-void Event::wait() const {
-    if (!state_) return;
-    detail::refuse_after_fork("wait for an event");
-    const Span span("wait", SpanKind::wait);
-    try {
-        state_->event.wait();
-    } catch (const cl::Error& error) {
-        // The status of the command itself is more specific.
-        if (error.err() == CL_EXEC_STATUS_ERROR_FOR_EVENTS_IN_WAIT_LIST) (void)done();
-        detail::throw_status(error.err(), "wait for an event", state_->device);
-    }
-    (void)done();  // a driver may report an error only on request
-    detail::watch_exit_again();
-}
-
-bool Event::done() const {
-    if (!state_) return true;
-    const cl_int status = detail::checked("ask an event", state_->device,
-                                          [&] { return state_->event.getInfo<CL_EVENT_COMMAND_EXECUTION_STATUS>(); });
-    if (status < 0) detail::throw_status(status, "a command", state_->device);
-    return status == CL_COMPLETE;
-}
-
-namespace {
-cl::CommandQueue& queue_of(const Device& device, bool transfer) {
-    return transfer ? device.state().transfer : device.state().compute;
-}
-}  // namespace
-
-Event Queue::marker() const {
-    DeviceState& device = device_.state();
-    cl::Event event;
-    detail::refuse_after_fork("Queue::marker");
-    const DeviceState::Enqueuing enqueuing(device);
-    detail::checked("Queue::marker", device.info.name, [&] {
-        queue_of(device_, transfer_).enqueueMarkerWithWaitList(nullptr, &event);
-        queue_of(device_, transfer_).flush();
-    });
-    return make_event(std::move(event), device);
-}
-
-void Queue::wait_for(const Event& event) const {
-    if (!event) return;
-    DeviceState& device = device_.state();
-    detail::refuse_after_fork("Queue::wait_for");
-    if (Capture* const capture = Capture::current(); capture != nullptr && !transfer_)
-        capture->refuse("a wait of the compute queue");
-    const DeviceState::Enqueuing enqueuing(device);
-    detail::checked("Queue::wait_for", device.info.name, [&] {
-        const std::vector<cl::Event> events{event.state().event};
-        queue_of(device_, transfer_).enqueueBarrierWithWaitList(&events);
-    });
-}
-
-void Queue::flush() const {
-    detail::checked("Queue::flush", device_.name(), [&] { queue_of(device_, transfer_).flush(); });
-}
-
-void Queue::finish() const { device_.state().finish(queue_of(device_, transfer_), "Queue::finish"); }
 
 }  // namespace declivity

@@ -13,8 +13,9 @@
 
 #include <declivity/runtime/buffer.hpp>
 #include <declivity/runtime/device.hpp>
-#include <declivity/runtime/error.hpp>
 #include <declivity/runtime/command_list.hpp>
+
+#include "stale_capture.hpp"
 
 namespace declivity {
 
@@ -23,11 +24,6 @@ struct Block;
 struct CapturedCommands;
 struct CaptureState;
 }  // namespace detail
-
-/// Thrown by CommandList::replay() before anything is enqueued, if the command list is stale.
-struct StaleCapture : ValueError {
-    using ValueError::ValueError;
-};
 
 /// The memory that the commands of a step use, except its own: for checks whether inputs in such memory may be
 /// substituted. It keeps no memory alive.

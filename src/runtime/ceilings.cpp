@@ -7,7 +7,7 @@
 #include <declivity/runtime/launch.hpp>
 #include <fmt/format.h>
 
-#include "profiler_state.hpp"
+#include "opencl/profiler_state.hpp"
 #include "spans.hpp"
 
 namespace declivity {

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <utility>
 
-#include "memory_pool.hpp"
+#include "opencl/block.hpp"
 
 namespace declivity::detail {
 namespace {

@@ -3,10 +3,11 @@
 #include <declivity/runtime/error.hpp>
 #include <fmt/format.h>
 
-#include "device_state.hpp"
-#include "kernel_arguments.hpp"
-#include "command_list_state.hpp"
+#include "blocking.hpp"
 #include "capture.hpp"
+#include "opencl/command_list_state.hpp"
+#include "opencl/device_state.hpp"
+#include "opencl/enqueue_kernel.hpp"
 
 namespace declivity {
 
@@ -29,23 +30,22 @@ std::size_t Kernel::max_work_group() const { return state_->max_work_group; }
 
 namespace {
 
-cl::NDRange ndrange(const Extent& sizes) { return {sizes[0], sizes[1], sizes[2]}; }
-
 void check_range(const detail::KernelState& kernel, const Range& range) {
     const Extent &local = range.local, &global = range.global;
     if (local == Extent{}) return;
     bool fits = true;
     std::size_t group = 1;
     for (std::size_t i = 0; i < 3; ++i) {
-        fits = fits && local[i] != 0 && local[i] <= kernel.device->info.max_work_items[i] && global[i] % local[i] == 0;
+        fits = fits && local[i] != 0 && local[i] <= kernel.device->context.info.max_work_items[i] &&
+               global[i] % local[i] == 0;
         group *= local[i];
     }
     if (!fits || group > kernel.max_work_group)
         throw DeviceError(
             fmt::format("launch of '{}' on '{}': expected groups of at most {} work-items that divide the global "
                         "size, got local {}x{}x{} for global {}x{}x{}",
-                        kernel.name, kernel.device->info.name, kernel.max_work_group, local[0], local[1], local[2],
-                        global[0], global[1], global[2]));
+                        kernel.name, kernel.device->context.info.name, kernel.max_work_group, local[0], local[1],
+                        local[2], global[0], global[1], global[2]));
 }
 
 /// Checks that the device may not make: drivers accept any eight bytes as a pointer.
@@ -82,34 +82,14 @@ void check_arguments(const detail::KernelState& kernel, std::span<const Argument
                     throw ValueError(fmt::format("launch of '{}': argument {} is an empty buffer", kernel.name, index));
                 if (&buffer.buffer.block().device != kernel.device)
                     throw DeviceError(fmt::format("launch of '{}' on '{}': argument {} is on '{}'", kernel.name,
-                                                  kernel.device->info.name, index,
-                                                  buffer.buffer.block().device.info.name));
+                                                  kernel.device->context.info.name, index,
+                                                  buffer.buffer.block().device.context.info.name));
                 check(index++, Space::global, [] { return "a buffer"; });
                 check(index, Space::value, [] { return "the offset that follows a buffer"; });
             }
         }
         ++index;
     }
-}
-
-/// Sets the checked arguments; the caller holds the kernel's lock. Values equal to those of the previous launch are
-/// skipped: a comparison is cheaper than a driver call. Buffers are always set, since a new one may have the address of
-/// a released one.
-void set_arguments(detail::KernelState& kernel, std::span<const Argument> arguments) {
-    detail::for_each_argument(arguments, [&](unsigned index, Argument::Kind kind, std::size_t size, const void* data) {
-        const auto set = [&] {
-            detail::set_argument(kernel, kernel.kernel(), kernel.device->info.name, index, size, data);
-        };
-        if (kind == Argument::Kind::buffer) return set();
-        std::string& last = kernel.values[index];
-        const std::string_view now = data != nullptr
-                                         ? std::string_view(static_cast<const char*>(data), size)
-                                         : std::string_view(reinterpret_cast<const char*>(&size), sizeof size);
-        if (last == now) return;
-        last.clear();  // also if setting it fails
-        set();
-        last.assign(now);
-    });
 }
 
 }  // namespace
@@ -122,20 +102,13 @@ void launch(const Kernel& kernel, const Range& range, std::span<const Argument> 
     detail::KernelState& state = kernel.state();
     if (range.global[0] * range.global[1] * range.global[2] == 0) return;  // OpenCL 1.2 refuses an empty range
     detail::refuse_at_exit(state.name);
-    if (detail::LaunchLock::yield_on_launch()) [[unlikely]] {
-        const detail::LaunchLock::YieldScope moment(state.device->launching);
+    if (detail::BlockingScope::on_launch()) [[unlikely]] {
+        const detail::BlockingScope moment(kernel.device());
     }
     check_range(state, range);
     check_arguments(state, arguments);
     if (Capture* const capture = Capture::current()) detail::capture_launch(*capture, state, range, arguments);
-    state.device->submit(
-        {.name = state.name, .range = &range}, state.device->compute, [&](cl::CommandQueue& queue, cl::Event* event) {
-            const std::scoped_lock lock(state.mutex);
-            set_arguments(state, arguments);
-            queue.enqueueNDRangeKernel(state.kernel, cl::NullRange, ndrange(range.global),
-                                       range.local == Extent{} ? cl::NullRange : ndrange(range.local), nullptr, event);
-        });
-    detail::watch_exit_behind_first_launch(state.device->compute);
+    detail::enqueue_kernel(state, range, arguments);
 }
 
 }  // namespace declivity

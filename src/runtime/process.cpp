@@ -18,7 +18,7 @@
 #include <declivity/runtime/scope.hpp>
 #include <fmt/format.h>
 
-#include "device_state.hpp"
+#include "opencl/device_state.hpp"
 
 namespace declivity {
 namespace {
@@ -124,11 +124,11 @@ void watch_exit() {
     if (!uses_library) watch_this_thread();
 }
 
-void watch_exit_behind_first_launch(const cl::CommandQueue& queue) noexcept {
+void watch_exit_behind_first_launch(const Queues& queues) noexcept {
     static std::atomic<bool> done{false};
     if (done.load(std::memory_order_relaxed) || done.exchange(true)) [[likely]]
         return;
-    DeviceState::wait_for(queue);
+    Queues::wait_for(queues.compute);
     register_end();
 }
 

@@ -14,8 +14,8 @@
 #include <declivity/runtime/profiler.hpp>
 #include <fmt/format.h>
 
-#include "device_state.hpp"
 #include "environment.hpp"
+#include "opencl/device_state.hpp"
 #include "trace.hpp"
 
 namespace declivity::detail {
@@ -46,7 +46,7 @@ void write_at_exit() {
         const std::scoped_lock lock(all.mutex);
         std::vector<TraceDevice> devices;
         for (const auto& item : all.devices) {
-            item->device.change_profilers([](Profilers& of) { of.of_process = nullptr; });
+            item->device.owner.queues.change_profilers([](Profilers& of) { of.of_process = nullptr; });
             try {
                 item->collect(true);
             } catch (const std::exception& error) {  // a lost device: what was read before is still written
@@ -83,10 +83,12 @@ void profile_process(DeviceState& device) noexcept {
             if (!works) return;
         }
         // A queue supplied by the program may not support profiling.
-        if ((device.compute.getInfo<CL_QUEUE_PROPERTIES>() & CL_QUEUE_PROFILING_ENABLE) == 0) return;
-        auto state = std::make_unique<ProfilerState>(device, ProfilerOptions{}.max_events);
+        if (!device.queues.has_event_times()) return;
+        auto state = std::make_unique<ProfilerState>(
+            device.context, ProfilerOptions{}.max_events, [&device] { return device.pool.metrics(); },
+            [&device] { device.queues.finish(); });
         const std::scoped_lock lock(all.mutex);
-        device.change_profilers([&](Profilers& of) { of.of_process = state.get(); });
+        device.queues.change_profilers([&](Profilers& of) { of.of_process = state.get(); });
         all.devices.push_back(std::move(state));
     } catch (const std::exception& error) {
         complain(error);

@@ -9,21 +9,21 @@
 #include <declivity/runtime/scope.hpp>
 #include <fmt/format.h>
 
-#include "device_state.hpp"
+#include "opencl/device_state.hpp"
 #include "trace.hpp"
 
 namespace declivity {
 
 Profiler::Profiler(const Device& device, const ProfilerOptions& options) {
     // The library's own queues always have it; one supplied by the program may not.
-    const auto properties = detail::checked("Profiler", device.name(),
-                                            [&] { return device.state().compute.getInfo<CL_QUEUE_PROPERTIES>(); });
-    if ((properties & CL_QUEUE_PROFILING_ENABLE) == 0)
+    if (!device.state().queues.has_event_times())
         throw Unsupported(
             fmt::format("Profiler: expected a queue made with CL_QUEUE_PROFILING_ENABLE, got one on '{}' without it",
                         device.name()));
-    auto state = std::make_shared<detail::ProfilerState>(device.state(), options.max_events);
-    device.state().change_profilers([&](detail::Profilers& all) {
+    detail::DeviceState& of = device.state();
+    auto state = std::make_shared<detail::ProfilerState>(
+        of.context, options.max_events, [&of] { return of.pool.metrics(); }, [&of] { of.queues.finish(); });
+    of.queues.change_profilers([&](detail::Profilers& all) {
         if (all.of_program)
             throw ValueError(fmt::format(
                 "Profiler: expected a device without a running profiler, got '{}'; stop the other profiler first",
@@ -36,7 +36,7 @@ Profiler::~Profiler() { stop(); }
 
 void Profiler::stop() {
     if (after_fork()) return;
-    state_->device.change_profilers([&](detail::Profilers& all) {
+    state_->device.owner.queues.change_profilers([&](detail::Profilers& all) {
         if (all.of_program == state_) all.of_program = nullptr;
     });
     state_->stop();
@@ -74,7 +74,7 @@ void Profiler::write_trace(const std::filesystem::path& path, const TraceOptions
     const FunctionScope function("Profiler::write_trace");
     state_->collect(true);
     const detail::TraceDevice device{state_.get(),
-                                     options.ceilings ? measure_ceilings(Device(&state_->device)) : Ceilings{}};
+                                     options.ceilings ? measure_ceilings(state_->device.handle()) : Ceilings{}};
     detail::write_trace(path, std::array{device});
 }
 

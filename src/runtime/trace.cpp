@@ -12,8 +12,6 @@
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
-#include "device_state.hpp"
-
 namespace declivity::detail {
 namespace {
 
@@ -168,7 +166,7 @@ void write_device(TraceFile& out, ProfilerState& profile, int process, const Clo
     const DeviceInfo& info = profile.device.info;
     name(out, "process_name", process, 0, fmt::format("{} ({})", info.name, info.id));
     name(out, "thread_name", process, kComputeQueue, "compute queue");
-    name(out, "thread_name", process, kCopyQueue, "copy queue");
+    name(out, "thread_name", process, kCopyQueue, "transfer queue");
     write_commands(out, profile, process, clock);
     if (!profile.commands.empty())
         mark_cut(out, "commands", profile.commands_left_out, profile.most,

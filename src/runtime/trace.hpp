@@ -6,7 +6,7 @@
 
 #include <declivity/runtime/ceilings.hpp>
 
-#include "profiler_state.hpp"
+#include "opencl/profiler_state.hpp"
 
 namespace declivity::detail {
 

@@ -43,8 +43,8 @@ Bytes part(const Bytes& bytes, std::size_t start, std::size_t size) {
             bytes.begin() + static_cast<std::ptrdiff_t>(start + size)};
 }
 
-void put(Bytes& into, std::size_t at, const Bytes& bytes) {
-    std::ranges::copy(bytes, into.begin() + static_cast<std::ptrdiff_t>(at));
+void put(Bytes& bytes_out, std::size_t at, const Bytes& bytes) {
+    std::ranges::copy(bytes, bytes_out.begin() + static_cast<std::ptrdiff_t>(at));
 }
 
 }  // namespace
@@ -53,13 +53,13 @@ TEST_CASE("buffer: derived values are dropped when the contents are written or f
     const auto value = std::make_shared<const int>(7);
     const DerivedKey a{.offset = 0, .bytes = 16, .kind = "a"}, b{.offset = 0, .bytes = 16, .kind = "b"};
     {
-        const Buffer buffer(test::device(), 16), same = buffer;
+        const Buffer buffer(test::device(), 16), alias = buffer;
         CHECK(buffer.derived(a) == nullptr);
         const std::uint64_t contents = buffer.contents();
         buffer.cache_derived(a, value, 100, contents);
-        CHECK(same.derived(a) == value);
+        CHECK(alias.derived(a) == value);
         CHECK(buffer.derived(b) == nullptr);
-        same.bump_version();
+        alias.bump_version();
         CHECK(buffer.derived(a) == nullptr);
         CHECK(value.use_count() == 1);
         buffer.cache_derived(a, value, 100, contents);  // derived before the write
@@ -113,9 +113,9 @@ TEST_CASE("buffer: one derived value per part of a buffer is cached, within the 
     second.cache_derived(key(0, "a"), value, 400, second.contents());
     CHECK(second.derived(key(0, "a")) == nullptr);
     // A value that is requested repeatedly replaces an unused one.
-    int refused = 0;
-    while (!first.accepts_derived(key(0, "b"), 300)) REQUIRE(++refused < 100);
-    CHECK(refused > 1);
+    int rejected = 0;
+    while (!first.accepts_derived(key(0, "b"), 300)) REQUIRE(++rejected < 100);
+    CHECK(rejected > 1);
     first.cache_derived(key(0, "b"), value, 300, first.contents());
     CHECK(first.derived(key(0, "a")) == nullptr);
     CHECK(first.derived(key(0, "b")) == value);
@@ -140,12 +140,12 @@ TEST_CASE("buffer: values unused for long are evicted first, and all are freed b
     const auto big = [&] { return std::make_shared<const Buffer>(device, 12 << 20); };
     first.cache_derived(key, big(), 12 << 20, first.contents());
     CHECK(!second.accepts_derived(key, 12 << 20));
-    int refused = 0;
-    while (!second.accepts_derived(key, 12 << 20)) REQUIRE(++refused < 100000);
+    int rejected = 0;
+    while (!second.accepts_derived(key, 12 << 20)) REQUIRE(++rejected < 100000);
     CHECK(first.derived(key) == nullptr);
     second.cache_derived(key, big(), 12 << 20, second.contents());
     const std::uint64_t before = device.memory().in_use;
-    const Buffer grown(device, 32 << 20), most(device, 24 << 20);
+    const Buffer larger(device, 32 << 20), smaller(device, 24 << 20);
     CHECK(second.derived(key) == nullptr);
     CHECK(device.memory().in_use == before + (56 << 20) - (12 << 20));
 }
@@ -296,11 +296,11 @@ TEST_CASE("buffer: uploads are ordered with the compute queue") {
     upload(in, 0, std::as_bytes(std::span(first)));
     launch(kernel, {.global = n}, {steps, BufferArgument{in, 0, 4}, BufferArgument{out, 0, 4}});
     upload(in, 0, std::as_bytes(std::span(second)));  // after the kernel that still reads the first one
-    std::vector<int> seen(n);
-    read(out, 0, std::as_writable_bytes(std::span(seen)));
-    CHECK(seen == first);
-    read(in, 0, std::as_writable_bytes(std::span(seen)));
-    CHECK(seen == second);
+    std::vector<int> contents(n);
+    read(out, 0, std::as_writable_bytes(std::span(contents)));
+    CHECK(contents == first);
+    read(in, 0, std::as_writable_bytes(std::span(contents)));
+    CHECK(contents == second);
 }
 
 TEST_CASE("buffer: asynchronous uploads wait for kernels that read the previous block, and kernels wait for them") {
@@ -310,12 +310,12 @@ TEST_CASE("buffer: asynchronous uploads wait for kernels that read the previous 
     const int steps = test::small_cases() ? 100 : 300000;
     const Kernel kernel(device, {kFile, "slow_copy"});
     std::vector<Buffer> outputs;
-    cl_mem place = nullptr;
+    cl_mem first_memory = nullptr;
     for (int round = 0; round < rounds; ++round) {
         // Each batch reuses the block of the previous one, which a slow kernel is still reading.
         const Buffer batch(device, n * sizeof(int), BufferUse::transfer);
-        if (round == 0) place = interop::raw(batch).memory;
-        CHECK(interop::raw(batch).memory == place);
+        if (round == 0) first_memory = interop::raw(batch).memory;
+        CHECK(interop::raw(batch).memory == first_memory);
         const std::vector<int> values(n, round + 1);
         const Event arrived = upload_async(batch, 0, std::as_bytes(std::span(values)));
         Queue::compute(device).wait_for(arrived);
@@ -323,9 +323,9 @@ TEST_CASE("buffer: asynchronous uploads wait for kernels that read the previous 
         launch(kernel, {.global = n}, {steps, BufferArgument{batch, 0, 4}, BufferArgument{outputs.back(), 0, 4}});
     }
     for (int round = 0; round < rounds; ++round) {
-        std::vector<int> seen(n);
-        read(outputs[static_cast<std::size_t>(round)], 0, std::as_writable_bytes(std::span(seen)));
-        CHECK(seen == std::vector<int>(n, round + 1));
+        std::vector<int> contents(n);
+        read(outputs[static_cast<std::size_t>(round)], 0, std::as_writable_bytes(std::span(contents)));
+        CHECK(contents == std::vector<int>(n, round + 1));
     }
 }
 
@@ -353,11 +353,11 @@ TEST_CASE(
         }
         CHECK(test::opencl_calls().create_buffer == created);
         for (int round = 0; round < rounds; ++round) {
-            std::vector<int> seen(n);
-            read(outputs[static_cast<std::size_t>(round)], 0, std::as_writable_bytes(std::span(seen)));
-            bool same = true;
-            for (int i = 0; i < n; ++i) same = same && seen[static_cast<std::size_t>(i)] == 1000 * round + i;
-            CHECK(same);
+            std::vector<int> contents(n);
+            read(outputs[static_cast<std::size_t>(round)], 0, std::as_writable_bytes(std::span(contents)));
+            bool alias = true;
+            for (int i = 0; i < n; ++i) alias = alias && contents[static_cast<std::size_t>(i)] == 1000 * round + i;
+            CHECK(alias);
         }
     }
 }
@@ -386,9 +386,9 @@ TEST_CASE("queues: markers, waiting across queues, finishing") {
 }
 
 TEST_CASE("buffer: the version counter detects stale values") {
-    const Buffer buffer(test::device(), 4), same = buffer, other(test::device(), 4);
+    const Buffer buffer(test::device(), 4), alias = buffer, other(test::device(), 4);
     CHECK(buffer.version() == 0);
-    same.bump_version();
+    alias.bump_version();
     CHECK(buffer.version() == 1);
     CHECK(other.version() == 0);
     CHECK(Buffer().version() == 0);
@@ -397,9 +397,9 @@ TEST_CASE("buffer: the version counter detects stale values") {
 
 TEST_CASE("buffer: is_unshared detects whether a write is visible to others") {
     struct Reader : PendingLaunch {
-        bool waits = true;
-        void launch() override { waits = false; }
-        [[nodiscard]] bool pending() const noexcept override { return waits; }
+        bool is_pending = true;
+        void launch() override { is_pending = false; }
+        [[nodiscard]] bool pending() const noexcept override { return is_pending; }
     };
     const Device device = test::device();
     Buffer buffer(device, 100);
@@ -424,5 +424,6 @@ TEST_CASE("buffer: is_unshared detects whether a write is visible to others") {
     const auto raw = interop::raw(buffer);
     CHECK_FALSE(
         interop::wrap(device, raw.memory, raw.offset, 100).is_unshared(1, nullptr));  // unknown for external memory
-    CHECK_FALSE(Buffer(device, 100, BufferUse::transfer).is_unshared(1, nullptr));  // the copy queue may be writing it
+    CHECK_FALSE(
+        Buffer(device, 100, BufferUse::transfer).is_unshared(1, nullptr));  // the transfer queue may be writing it
 }

@@ -73,18 +73,18 @@ TEST_CASE("capture: a replay enqueues kernels, copies and fills in order, in its
         copy(between, 0, out, 0, between.size());
     };
     const auto expected = [&](const std::vector<float>& from) {
-        std::vector<float> want(2 * kCount, 5);
+        std::vector<float> result(2 * kCount, 5);
         Buffer on_device = buffer_of(device, from);
         std::swap(input, on_device);
         commands();
-        want = values_of(out);
+        result = values_of(out);
         std::swap(input, on_device);
-        return want;
+        return result;
     };
-    const auto of_first = expected(first), of_second = expected(second);
-    REQUIRE(of_first != of_second);
-    CHECK(of_first[0] == 5);
-    CHECK(of_first[kCount - 1] == 5);
+    const auto first_result = expected(first), second_result = expected(second);
+    REQUIRE(first_result != second_result);
+    CHECK(first_result[0] == 5);
+    CHECK(first_result[kCount - 1] == 5);
 
     Capture capture(device, {input});
     CHECK(Capture::current() == &capture);
@@ -101,12 +101,12 @@ TEST_CASE("capture: a replay enqueues kernels, copies and fills in order, in its
     REQUIRE(command_list);
     CHECK(command_list.commands() == 5);
     CHECK(command_list.memory() > 0);
-    CHECK(values_of(out) == of_first);
+    CHECK(values_of(out) == first_result);
     const Buffer other = buffer_of(device, second);
     const auto kernel_arguments = test::opencl_calls();
-    for (const auto* from : {&of_first, &of_second, &of_first}) {
+    for (const auto* from : {&first_result, &second_result, &first_result}) {
         fill(out, 0, out.size(), pattern(-1));
-        command_list.replace(0, from == &of_first ? input : other);
+        command_list.replace(0, from == &first_result ? input : other);
         command_list.replay();
         CHECK(values_of(out) == *from);
     }
@@ -121,26 +121,26 @@ TEST_CASE("capture: a replay enqueues kernels, copies and fills in order, in its
     CHECK_THROWS_AS(command_list.replace(0, Buffer(device, 8)), ShapeError);
     CHECK_THROWS_AS(command_list.replace(0, Buffer(test::fresh_device(), 1000)), DeviceError);
     command_list.replay();
-    CHECK(values_of(out) == of_first);
+    CHECK(values_of(out) == first_result);
 }
 
 TEST_CASE("capture: captures of the same work have the same fingerprint, others a different one") {
     const Device device = test::device();
     const Buffer a = buffer_of(device, random_floats(64, 1)), b = buffer_of(device, random_floats(64, 2)),
                  out(device, 256);
-    const auto print = [&](const Buffer& in, float factor, std::size_t global, std::size_t local, bool twice) {
+    const auto print = [&](const Buffer& in, float factor, std::size_t global, std::size_t local, bool two_launches) {
         Capture capture(device, {in});
-        for (int i = 0; i < (twice ? 2 : 1); ++i)
+        for (int i = 0; i < (two_launches ? 2 : 1); ++i)
             launch(scale(device), {.global = {global}, .local = {local}},
                    {std::int64_t{16}, BufferArgument{in, 0, 4}, BufferArgument{out, 0, 4}, factor});
         return capture.finish().fingerprint();
     };
-    const auto one = print(a, 2, 16, 4, false);
-    CHECK(print(b, 2, 16, 4, false) == one);
-    CHECK(print(a, 3, 16, 4, false) != one);
-    CHECK(print(a, 2, 32, 4, false) != one);
-    CHECK(print(a, 2, 16, 8, false) != one);
-    CHECK(print(a, 2, 16, 4, true) != one);
+    const auto reference = print(a, 2, 16, 4, false);
+    CHECK(print(b, 2, 16, 4, false) == reference);
+    CHECK(print(a, 3, 16, 4, false) != reference);
+    CHECK(print(a, 2, 32, 4, false) != reference);
+    CHECK(print(a, 2, 16, 8, false) != reference);
+    CHECK(print(a, 2, 16, 4, true) != reference);
 }
 
 TEST_CASE(
@@ -199,11 +199,11 @@ TEST_CASE("capture: commands that cannot be replayed are refused, and so is a ne
         CHECK(Capture::current() == &capture);
     }
     CHECK(Capture::current() == nullptr);
-    Capture lenient(device, {}, WhenRefused::run);
+    Capture fallback(device, {}, WhenRefused::run);
     read(buffer, 0, bytes);
     CHECK(Capture::current() == nullptr);
-    CHECK(lenient.refused() == "a read to the host");
-    CHECK(!lenient.finish());
+    CHECK(fallback.refused() == "a read to the host");
+    CHECK(!fallback.finish());
     CHECK_THROWS_AS(CommandList().replace(0, buffer), ValueError);
     CommandList().replay();  // nothing
 }
@@ -215,10 +215,10 @@ TEST_CASE("capture: an input may be a part of its buffer, and be replaced by ano
     const Buffer all = buffer_of(device, values), out(device, kRow * sizeof(float));
     const auto row = [&](std::size_t at) { return BufferRange(all, at * kRow * sizeof(float), kRow * sizeof(float)); };
     const auto expected = [&](std::size_t at) {
-        std::vector<float> want(values.begin() + static_cast<std::ptrdiff_t>(at * kRow),
-                                values.begin() + static_cast<std::ptrdiff_t>((at + 1) * kRow));
-        for (std::size_t i = 6; i < 16; ++i) want[i - 6] = 2 * values[at * kRow + i];
-        return want;
+        std::vector<float> expected_row(values.begin() + static_cast<std::ptrdiff_t>(at * kRow),
+                                        values.begin() + static_cast<std::ptrdiff_t>((at + 1) * kRow));
+        for (std::size_t i = 6; i < 16; ++i) expected_row[i - 6] = 2 * values[at * kRow + i];
+        return expected_row;
     };
     Capture capture(device, {row(2)});
     copy(all, 2 * kRow * sizeof(float), out, 0, kRow * sizeof(float));
@@ -236,37 +236,37 @@ TEST_CASE("capture: an input may be a part of its buffer, and be replaced by ano
         command_list.replay();
         CHECK(values_of(out) == expected(at));
     }
-    const BufferRange off{all, 4, kRow * sizeof(float)}, behind{all, 3 * kRow * sizeof(float) + 256, 256};
-    CHECK(!command_list.serves(0, off));
-    CHECK_THROWS_AS(command_list.replace(0, off), ValueError);
-    CHECK_THROWS_AS(command_list.replace(0, behind), ShapeError);
+    const BufferRange unaligned{all, 4, kRow * sizeof(float)}, out_of_range{all, 3 * kRow * sizeof(float) + 256, 256};
+    CHECK(!command_list.serves(0, unaligned));
+    CHECK_THROWS_AS(command_list.replace(0, unaligned), ValueError);
+    CHECK_THROWS_AS(command_list.replace(0, out_of_range), ShapeError);
     CHECK_THROWS_AS(command_list.replace(0, BufferRange(all, 0, 8)), ShapeError);
-    CHECK_THROWS_AS(Capture(device, {behind}), ShapeError);
+    CHECK_THROWS_AS(Capture(device, {out_of_range}), ShapeError);
     // It reads only the input, and writes only `out`.
     const BufferRange rows[] = {row(1)}, written[] = {out};
     CHECK(uses.apart(rows));
     CHECK(!uses.apart(written));
-    const BufferRange twice[] = {row(1), row(1)}, beside[] = {row(1), row(2)};
-    CHECK(CapturedUses::overlap(twice));
-    CHECK(!CapturedUses::overlap(beside));
+    const BufferRange overlapping[] = {row(1), row(1)}, disjoint[] = {row(1), row(2)};
+    CHECK(CapturedUses::overlap(overlapping));
+    CHECK(!CapturedUses::overlap(disjoint));
 }
 
 TEST_CASE("capture: commands that use more of a buffer than the input part are reported") {
     const Device device = test::device();
     const Buffer all = buffer_of(device, random_floats(256, 1)), out(device, 1024);
     const BufferRange part{all, 256, 256};
-    const auto wants_whole = [&](const auto& commands) {
+    const auto requires_all_input = [&](const auto& commands) {
         Capture capture(device, {part});
         commands();
         return capture.needs_whole_inputs();
     };
     const auto copy_from = [&](std::size_t at) { return [&, at] { copy(all, at, out, 0, 16); }; };
-    CHECK(!wants_whole(copy_from(256)));
-    CHECK(!wants_whole(copy_from(496)));
-    CHECK(wants_whole(copy_from(240)));
-    CHECK(wants_whole(copy_from(512)));
+    CHECK(!requires_all_input(copy_from(256)));
+    CHECK(!requires_all_input(copy_from(496)));
+    CHECK(requires_all_input(copy_from(240)));
+    CHECK(requires_all_input(copy_from(512)));
     const Buffer buffers[] = {all};
-    CHECK(wants_whole([&] { interop::enqueue(device, "of my own", buffers, [](const auto&) {}); }));
+    CHECK(requires_all_input([&] { interop::enqueue(device, "of my own", buffers, [](const auto&) {}); }));
 }
 
 TEST_CASE("capture: a host function is called between commands at each replay, without holding locks") {

@@ -62,9 +62,9 @@ TEST_CASE("ceilings: the copies are complete") {
             upload(to, 0, std::as_bytes(std::span(values)));
             for (std::size_t i = 0; i < values.size(); ++i) values[i] = static_cast<float>(i + 1);
             upload(from, 0, std::as_bytes(std::span(values)));
-            const std::int64_t each = ceil_div(count, 16);
+            const std::int64_t per_group = ceil_div(count, 16);
             launch(Kernel(device, {"ceilings.cl", "ceiling_copy", defines_for("float", 4, blocks)}), {16, 8},
-                   {count, each, BufferArgument{from, 0, 16}, BufferArgument{to, 0, 16}});
+                   {count, per_group, BufferArgument{from, 0, 16}, BufferArgument{to, 0, 16}});
             for (std::size_t i = static_cast<std::size_t>(count) * 4; i < values.size(); ++i) values[i] = 0;
             CHECK(contents<float>(to) == values);
         }
@@ -74,17 +74,17 @@ TEST_CASE("ceilings: positive rates, written to traces on request, invisible to 
     if (on_oclgrind()) return;  // they would take hours
     const Device device = test::device();
     Profiler profiler(device);
-    const Ceilings most = measure_ceilings(device);
-    CHECK(most.flops_f32 > 1e6);
-    CHECK(most.flops_f32 < 1e16);
-    CHECK((most.flops_f64 > 0) == device.info().fp64);
-    CHECK(most.bytes > 1e6);
-    CHECK(most.bytes < 1e14);
+    const Ceilings measured = measure_ceilings(device);
+    CHECK(measured.flops_f32 > 1e6);
+    CHECK(measured.flops_f32 < 1e16);
+    CHECK((measured.flops_f64 > 0) == device.info().fp64);
+    CHECK(measured.bytes > 1e6);
+    CHECK(measured.bytes < 1e14);
     const Json trace = trace_of(profiler, {.ceilings = true});
     CHECK(commands(trace).empty());
-    const Json& said = trace.at("otherData").at("devices").at(0).at("ceilings");
-    CHECK(said.at("bytes") > 1e6);
-    CHECK(said.at("flops_f32") > 1e6);
+    const Json& reported = trace.at("otherData").at("devices").at(0).at("ceilings");
+    CHECK(reported.at("bytes") > 1e6);
+    CHECK(reported.at("flops_f32") > 1e6);
     CHECK_FALSE(trace_of(profiler).at("otherData").at("devices").at(0).contains("ceilings"));
     CHECK(profiler.rows().empty());
 }

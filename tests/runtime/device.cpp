@@ -7,7 +7,7 @@
 #include <declivity/runtime/error.hpp>
 #include <declivity/runtime/scope.hpp>
 #include <doctest/doctest.h>
-#include <runtime/opencl.hpp>
+#include <runtime/opencl/opencl.hpp>
 #include <tests/support/devices.hpp>
 
 using namespace declivity;
@@ -39,14 +39,14 @@ TEST_CASE("device: found by id, by part of the name and by type") {
     for (const Device& device : all) {
         CHECK(Device::select(device.info().id) == device);
         const std::string& name = device.name();
-        const Device by_part = Device::select(upper(name.substr(name.size() / 2)));  // the first match
-        CHECK(contains(by_part.name(), name.substr(name.size() / 2)));
+        const Device by_substring = Device::select(upper(name.substr(name.size() / 2)));  // the first match
+        CHECK(contains(by_substring.name(), name.substr(name.size() / 2)));
     }
-    const auto of_type = [&](DeviceType type) {
+    const auto find_type = [&](DeviceType type) {
         return std::ranges::find_if(all, [&](const Device& device) { return device.info().type == type; });
     };
     for (const auto& [word, type] : {std::pair{"gpu", DeviceType::gpu}, std::pair{"cpu", DeviceType::cpu}}) {
-        if (const auto found = of_type(type); found != all.end()) CHECK(Device::select(word) == *found);
+        if (const auto found = find_type(type); found != all.end()) CHECK(Device::select(word) == *found);
         else CHECK_THROWS_AS(Device::select(word), DeviceError);
     }
 }
@@ -66,11 +66,11 @@ TEST_CASE("device: a missing device is refused with a list of the available ones
 TEST_CASE("device: DECLIVITY_DEVICE selects the device; a wrong value is an error that names it") {
     const auto all = Device::all();
     for (const Device& device : all) {
-        const Environment wanted("DECLIVITY_DEVICE", device.info().id);
+        const Environment selection("DECLIVITY_DEVICE", device.info().id);
         CHECK(Device::best() == device);
     }
     {
-        const Environment wrong("DECLIVITY_DEVICE", "no such device");
+        const Environment invalid("DECLIVITY_DEVICE", "no such device");
         const std::string message = message_of([] { Device::best(); });
         CHECK(contains(message, "DECLIVITY_DEVICE"));
         CHECK(contains(message, all.front().name()));
@@ -120,9 +120,9 @@ TEST_CASE("device: the kernel style follows the device, and DECLIVITY_KERNEL_STY
     const Environment none("DECLIVITY_KERNEL_STYLE", std::nullopt);
     const Device device = test::fresh_device();
     // A CPU driver that vectorises over work-items and not within a kernel uses simt kernels.
-    const bool of_work_items = device.info().vector_width_f32 <= 1 && device.info().work_items_in_step > 1;
+    const bool wide_by_work_items = device.info().vector_width_f32 <= 1 && device.info().work_items_in_step > 1;
     if (device.info().type == DeviceType::cpu)
-        CHECK(device.kernel_style() == (of_work_items ? KernelStyle::simt : KernelStyle::simd));
+        CHECK(device.kernel_style() == (wide_by_work_items ? KernelStyle::simt : KernelStyle::simd));
     if (device.info().type == DeviceType::gpu && device.info().dedicated_local_memory)
         CHECK(device.kernel_style() == KernelStyle::simt);
 }

@@ -24,7 +24,7 @@ using namespace declivity;
 namespace {
 
 /// The message thrown while a variable has this value.
-std::string complaint(const std::string& name, const std::string& value, const std::function<void()>& call) {
+std::string error_of(const std::string& name, const std::string& value, const std::function<void()>& call) {
     const test::Environment set(name, value);
     try {
         call();
@@ -39,23 +39,22 @@ void open_device() { (void)test::fresh_device(); }
 }  // namespace
 
 TEST_CASE("environment: variables of a device") {
-    CHECK(complaint("DECLIVITY_KERNEL_STYLE", "tpu", open_device) ==
+    CHECK(error_of("DECLIVITY_KERNEL_STYLE", "tpu", open_device) ==
           "DECLIVITY_KERNEL_STYLE: expected \"simd\" or \"simt\", got \"tpu\"");
-    CHECK(complaint("DECLIVITY_STAGING", "bogus", open_device) ==
+    CHECK(error_of("DECLIVITY_STAGING", "bogus", open_device) ==
           "DECLIVITY_STAGING: expected \"plain\" or \"pinned\", got \"bogus\"");
-    CHECK(complaint("DECLIVITY_POOL", "exactly", open_device) == "DECLIVITY_POOL: expected \"exact\", got \"exactly\"");
+    CHECK(error_of("DECLIVITY_POOL", "exactly", open_device) == "DECLIVITY_POOL: expected \"exact\", got \"exactly\"");
     for (const std::string wrong : {"abc", "-5", "5T", "12 M", "99999999999999999999", "9999999999999G"})
-        CHECK(complaint("DECLIVITY_MEMORY_LIMIT", wrong, open_device) ==
+        CHECK(error_of("DECLIVITY_MEMORY_LIMIT", wrong, open_device) ==
               "DECLIVITY_MEMORY_LIMIT: expected bytes, as in 500000000, 500M or 2G, got \"" + wrong + "\"");
     for (const char* name : {"DECLIVITY_KERNEL_STYLE", "DECLIVITY_STAGING", "DECLIVITY_POOL", "DECLIVITY_MEMORY_LIMIT"})
-        CHECK(complaint(name, "", open_device) == "nothing");
-    CHECK(complaint("DECLIVITY_KERNEL_STYLE", "simt",
-                    [] { CHECK(test::fresh_device().kernel_style() == KernelStyle::simt); }) == "nothing");
-    CHECK(complaint("DECLIVITY_KERNEL_STYLE", "simd",
-                    [] { CHECK(test::fresh_device().kernel_style() == KernelStyle::simd); }) == "nothing");
-    for (const char* value : {"plain", "pinned"})
-        CHECK(complaint("DECLIVITY_STAGING", value, open_device) == "nothing");
-    CHECK(complaint("DECLIVITY_MEMORY_LIMIT", "2G", open_device) == "nothing");
+        CHECK(error_of(name, "", open_device) == "nothing");
+    CHECK(error_of("DECLIVITY_KERNEL_STYLE", "simt",
+                   [] { CHECK(test::fresh_device().kernel_style() == KernelStyle::simt); }) == "nothing");
+    CHECK(error_of("DECLIVITY_KERNEL_STYLE", "simd",
+                   [] { CHECK(test::fresh_device().kernel_style() == KernelStyle::simd); }) == "nothing");
+    for (const char* value : {"plain", "pinned"}) CHECK(error_of("DECLIVITY_STAGING", value, open_device) == "nothing");
+    CHECK(error_of("DECLIVITY_MEMORY_LIMIT", "2G", open_device) == "nothing");
 }
 
 TEST_CASE("environment: DECLIVITY_KERNEL_DIR") {
@@ -69,10 +68,10 @@ TEST_CASE("environment: DECLIVITY_KERNEL_DIR") {
     const std::string missing = (folder / "none").string(), file = (folder / "file").string();
     test::put_file(file, test::bytes_of(std::string("text")));
     for (const std::string& wrong : {missing, file})
-        CHECK(complaint("DECLIVITY_KERNEL_DIR", wrong, compile) ==
+        CHECK(error_of("DECLIVITY_KERNEL_DIR", wrong, compile) ==
               "DECLIVITY_KERNEL_DIR: expected a folder that exists, got \"" + wrong + "\"");
-    CHECK(complaint("DECLIVITY_KERNEL_DIR", "", compile) == "nothing");
-    CHECK(complaint("DECLIVITY_KERNEL_DIR", folder.path().string(), compile) ==
+    CHECK(error_of("DECLIVITY_KERNEL_DIR", "", compile) == "nothing");
+    CHECK(error_of("DECLIVITY_KERNEL_DIR", folder.path().string(), compile) ==
           "nothing");  // a file missing there comes from the library
 }
 
@@ -85,11 +84,11 @@ TEST_CASE("environment: DECLIVITY_DUMP_KERNELS") {
                               Defines().set("REAL", "float").set("NUMBER_OF_DUMP", std::int64_t{++number})});
     };
     const std::string missing = (folder / "none").string();
-    CHECK(complaint("DECLIVITY_DUMP_KERNELS", missing, make) ==
+    CHECK(error_of("DECLIVITY_DUMP_KERNELS", missing, make) ==
           "DECLIVITY_DUMP_KERNELS: expected a folder that exists, got \"" + missing + "\"");
-    CHECK(complaint("DECLIVITY_DUMP_KERNELS", "", make) == "nothing");
+    CHECK(error_of("DECLIVITY_DUMP_KERNELS", "", make) == "nothing");
     CHECK(folder.names().empty());
-    CHECK(complaint("DECLIVITY_DUMP_KERNELS", folder.path().string(), make) == "nothing");
+    CHECK(error_of("DECLIVITY_DUMP_KERNELS", folder.path().string(), make) == "nothing");
     REQUIRE(folder.names().size() == 1);
     const std::string name = folder.names()[0];
     CHECK(name.starts_with("count_step-"));
@@ -106,7 +105,7 @@ TEST_CASE("environment: DECLIVITY_DUMP_KERNELS") {
         CHECK_THROWS_AS(Kernel(device, {"finite.cl", "count_step", Defines().set("REAL", "no_such_type")}),
                         DeviceError);
     };
-    CHECK(complaint("DECLIVITY_DUMP_KERNELS", folder.path().string(), broken) == "nothing");
+    CHECK(error_of("DECLIVITY_DUMP_KERNELS", folder.path().string(), broken) == "nothing");
     CHECK(folder.names().size() == 2);
 }
 
@@ -114,34 +113,33 @@ TEST_CASE("environment: strategies") {
     const Tensor a = zeros({40, 40}), image = zeros({1, 16, 12, 12}), filter = zeros({16, 16, 3, 3});
     const auto product = [&] { (void)matmul(a, a).to_vector<float>(); };
     const auto convolution = [&] { (void)conv2d(image, filter).to_vector<float>(); };
-    CHECK(complaint("DECLIVITY_MATMUL", "magic", product).starts_with("DECLIVITY_MATMUL: expected one of stream, "));
-    CHECK(complaint("DECLIVITY_MATMUL", "magic", product).ends_with("got \"magic\""));
-    CHECK(complaint("DECLIVITY_CONV2D", "magic", convolution)
+    CHECK(error_of("DECLIVITY_MATMUL", "magic", product).starts_with("DECLIVITY_MATMUL: expected one of stream, "));
+    CHECK(error_of("DECLIVITY_MATMUL", "magic", product).ends_with("got \"magic\""));
+    CHECK(error_of("DECLIVITY_CONV2D", "magic", convolution)
               .starts_with("DECLIVITY_CONV2D: expected one of depthwise_channels_last, "));
-    CHECK(complaint("DECLIVITY_CONV2D", "magic", convolution).ends_with("got \"magic\""));
+    CHECK(error_of("DECLIVITY_CONV2D", "magic", convolution).ends_with("got \"magic\""));
     for (const auto& call : {std::function<void()>(product), std::function<void()>(convolution)})
-        CHECK(complaint("DECLIVITY_TUNE", "yes", call) == "DECLIVITY_TUNE: expected 0 or 1, got \"yes\"");
+        CHECK(error_of("DECLIVITY_TUNE", "yes", call) == "DECLIVITY_TUNE: expected 0 or 1, got \"yes\"");
     if (test::device().kernel_style() == KernelStyle::simd)
-        CHECK(complaint("DECLIVITY_WINOGRAD", "off", convolution) ==
-              "DECLIVITY_WINOGRAD: expected 0 or 1, got \"off\"");
+        CHECK(error_of("DECLIVITY_WINOGRAD", "off", convolution) == "DECLIVITY_WINOGRAD: expected 0 or 1, got \"off\"");
     for (const char* name : {"DECLIVITY_MATMUL", "DECLIVITY_CONV2D", "DECLIVITY_TUNE", "DECLIVITY_WINOGRAD"}) {
-        CHECK(complaint(name, "", product) == "nothing");
-        CHECK(complaint(name, "", convolution) == "nothing");
+        CHECK(error_of(name, "", product) == "nothing");
+        CHECK(error_of(name, "", convolution) == "nothing");
     }
-    CHECK(complaint("DECLIVITY_WINOGRAD", "1", convolution) == "nothing");
-    CHECK(complaint("DECLIVITY_TUNE", "0", convolution) == "nothing");
+    CHECK(error_of("DECLIVITY_WINOGRAD", "1", convolution) == "nothing");
+    CHECK(error_of("DECLIVITY_TUNE", "0", convolution) == "nothing");
 }
 
 TEST_CASE("environment: output options") {
     // A chain unique to this test, so that its kernel is compiled now.
     const auto chain = [] { (void)(silu(gelu(tanh(square(zeros({5}))))) * 3.25 - 1.5).to_vector<float>(); };
-    CHECK(complaint("DECLIVITY_LOG", "kernel", chain) == "DECLIVITY_LOG: expected \"kernels\", got \"kernel\"");
-    CHECK(complaint("DECLIVITY_LOG", "", chain) == "nothing");
+    CHECK(error_of("DECLIVITY_LOG", "kernel", chain) == "DECLIVITY_LOG: expected \"kernels\", got \"kernel\"");
+    CHECK(error_of("DECLIVITY_LOG", "", chain) == "nothing");
 }
 
 TEST_CASE("environment: switches and numbers") {
     using declivity::detail::environment;
-    const auto with = [](const char* name, const std::optional<std::string>& value, auto read) {
+    const auto read_with = [](const char* name, const std::optional<std::string>& value, auto read) {
         const test::Environment set(name, value);
         return read(environment());
     };
@@ -149,16 +147,16 @@ TEST_CASE("environment: switches and numbers") {
     const auto tune = [](const auto& all) { return all.tune.get(); };
     const auto limit = [](const auto& all) { return all.memory_limit.get(); };
     for (const std::optional<std::string>& unset : {std::optional<std::string>(), std::optional<std::string>("")}) {
-        CHECK(with("DECLIVITY_WINOGRAD", unset, winograd));
-        CHECK_FALSE(with("DECLIVITY_TUNE", unset, tune));
-        CHECK_FALSE(with("DECLIVITY_MEMORY_LIMIT", unset, limit));
+        CHECK(read_with("DECLIVITY_WINOGRAD", unset, winograd));
+        CHECK_FALSE(read_with("DECLIVITY_TUNE", unset, tune));
+        CHECK_FALSE(read_with("DECLIVITY_MEMORY_LIMIT", unset, limit));
     }
-    CHECK(with("DECLIVITY_TUNE", "1", tune));
-    CHECK_FALSE(with("DECLIVITY_WINOGRAD", "0", winograd));
-    CHECK(complaint("DECLIVITY_TUNE", "2", [] { (void)environment().tune.get(); }) ==
+    CHECK(read_with("DECLIVITY_TUNE", "1", tune));
+    CHECK_FALSE(read_with("DECLIVITY_WINOGRAD", "0", winograd));
+    CHECK(error_of("DECLIVITY_TUNE", "2", [] { (void)environment().tune.get(); }) ==
           "DECLIVITY_TUNE: expected 0 or 1, got \"2\"");
-    CHECK(with("DECLIVITY_MEMORY_LIMIT", "3K", limit) == 3072);
-    CHECK(with("DECLIVITY_MEMORY_LIMIT", "17", limit) == 17);
+    CHECK(read_with("DECLIVITY_MEMORY_LIMIT", "3K", limit) == 3072);
+    CHECK(read_with("DECLIVITY_MEMORY_LIMIT", "17", limit) == 17);
 }
 
 TEST_CASE("environment: variables are parsed once") {

@@ -15,7 +15,7 @@
 #include <declivity/runtime/profiler.hpp>
 #include <doctest/doctest.h>
 #include <fmt/format.h>
-#include <runtime/device_state.hpp>
+#include <runtime/opencl/device_state.hpp>
 #include <tests/support/child.hpp>
 #include <tests/support/devices.hpp>
 #include <tests/support/opencl_faults.hpp>
@@ -84,10 +84,10 @@ TEST_CASE("faults: finding devices, child process" * doctest::skip()) {
         const std::vector<Device> all = Device::all();  // the first successful search is cached
         if (all.empty()) return "no devices";
         const DeviceInfo& info = all.front().info();
-        const bool whole = !info.name.empty() && !info.platform.empty() && !info.version.empty() &&
-                           info.max_work_group > 0 && info.max_work_items[2] > 0 && info.global_memory > 0 &&
-                           !info.extensions.empty();
-        return whole ? "" : "a device without " + info.name;
+        const bool complete = !info.name.empty() && !info.platform.empty() && !info.version.empty() &&
+                              info.max_work_group > 0 && info.max_work_items[2] > 0 && info.global_memory > 0 &&
+                              !info.extensions.empty();
+        return complete ? "" : "a device without " + info.name;
     });
     CHECK(wrong == "");
     CHECK(errors > 20);
@@ -102,7 +102,7 @@ TEST_CASE("faults: each call during device enumeration") {
 
 TEST_CASE("faults: each call while a device is opened and first written and read") {
     for (const char* staging : {"pinned", "plain"}) {
-        const test::Environment wanted("DECLIVITY_STAGING", staging);
+        const test::Environment staging_variable("DECLIVITY_STAGING", staging);
         const test::OpenClHandles before = test::opencl_handles();
         const Device like = test::device();
         cl_command_queue queue = nullptr;
@@ -123,24 +123,24 @@ TEST_CASE("faults: each call while a device is opened and first written and read
 
 TEST_CASE("faults: a device whose first write or read failed works afterwards") {
     for (const char* staging : {"pinned", "plain"}) {
-        const test::Environment wanted("DECLIVITY_STAGING", staging);
+        const test::Environment staging_variable("DECLIVITY_STAGING", staging);
         for (long number = 0;; ++number) {
             CAPTURE(number);
             const Device device = test::fresh_device();
-            std::string refused;
+            std::string failed_function;
             {
                 const OpenClFault fault(number);
                 try {
                     sent_and_read(device);
                 } catch (const Error&) {
                 }
-                refused = fault.function();
+                failed_function = fault.function();
             }
             CHECK(device.memory().in_use == 0);
             CHECK(sent_and_read(device) == "");
             CHECK_NOTHROW(device.release_cached_memory());
             CHECK(device.memory().cached == 0);
-            if (refused.empty()) break;
+            if (failed_function.empty()) break;
         }
     }
 }
@@ -151,17 +151,17 @@ TEST_CASE("faults: each call while a kernel is compiled, stored on disk, and loa
     const test::Environment library("DECLIVITY_KERNEL_DIR", folder_of_kernels.string());
     for (const std::string& file : {(folder_of_kernels / "kernels.cl").string(), std::string("kernels.cl")}) {
         const KernelSpec spec{.file = file, .name = "scale", .defines = {{"ADDED", "0.25f"}}};
-        for (const bool kept : {false, true}) {
-            CAPTURE(kept);
+        for (const bool on_disk : {false, true}) {
+            CAPTURE(on_disk);
             const test::TempFolder folder;
-            const test::Environment cache("DECLIVITY_CACHE_DIR", kept ? folder.path().string() : "");
+            const test::Environment cache("DECLIVITY_CACHE_DIR", on_disk ? folder.path().string() : "");
             for (long number = 0;; ++number) {
                 CAPTURE(number);
-                if (kept && number % 2 == 0) std::filesystem::remove_all(folder.path());
+                if (on_disk && number % 2 == 0) std::filesystem::remove_all(folder.path());
                 const test::OpenClHandles before = test::opencl_handles();
                 const Device device = test::fresh_device();
                 device.state().programs.binaries().set_kind(detail::BinarySource::Kind::at_hand);
-                std::string refused;
+                std::string failed_function;
                 {
                     const OpenClFault fault(number);
                     try {
@@ -171,13 +171,13 @@ TEST_CASE("faults: each call while a kernel is compiled, stored on disk, and loa
                         CHECK(std::string(error.what()).find(device.name()) != std::string::npos);
                     } catch (const OutOfMemory&) {
                     }
-                    refused = fault.function();
+                    failed_function = fault.function();
                 }
                 CHECK(scales(device, spec));
                 const test::OpenClHandles more = test::opencl_handles() - before;
                 CHECK(more.kernels == 1);
                 CHECK(more.programs == 1);
-                if (refused.empty()) break;
+                if (failed_function.empty()) break;
             }
         }
     }
@@ -187,11 +187,11 @@ TEST_CASE("faults: an asynchronous failure is an error of the next wait") {
     const Device device = test::device();
     const Buffer buffer(device, 100);
     std::vector<std::byte> back(100);
-    for (const bool told : {true, false}) {
-        CAPTURE(told);
+    for (const bool wait_fails : {true, false}) {
+        CAPTURE(wait_fails);
         upload(buffer, 0, std::vector(100, std::byte{3}));
         {
-            const test::FailedCommands failed(CL_OUT_OF_RESOURCES, told);
+            const test::FailedCommands failed(CL_OUT_OF_RESOURCES, wait_fails);
             for (const std::function<void()>& call : std::vector<std::function<void()>>{
                      [&] { read(buffer, 0, back); }, [&] { download(buffer, 0, back).wait(); },
                      [&] { Queue::compute(device).marker().wait(); },
@@ -220,7 +220,7 @@ TEST_CASE("faults: a profile omits failed commands, and timestamps that were una
     Profiler profiler(device);
     upload(buffer, 0, std::vector(100, std::byte{3}));
     {
-        const test::RefusedFunction times("clGetEventProfilingInfo");
+        const test::FailingFunction times("clGetEventProfilingInfo");
         CHECK_THROWS_AS((void)profiler.rows(), DeviceError);
     }
     REQUIRE(profiler.rows().size() == 1);
@@ -238,7 +238,7 @@ TEST_CASE("faults: the memory of a batch is reused even if the time of its last 
         std::optional<Buffer> batch(std::in_place, device, 100, BufferUse::transfer);
         upload_async(*batch, 0, std::vector(100, std::byte{1})).wait();
         {
-            const test::RefusedFunction refused(function);
+            const test::FailingFunction failing(function);
             batch.reset();
         }
         CHECK(device.memory().in_use == 0);
@@ -247,7 +247,7 @@ TEST_CASE("faults: the memory of a batch is reused even if the time of its last 
         CHECK(static_cast<long>(device.memory().cached + device.memory().in_use) == cached);
         CHECK(batch->block().readers_done() != nullptr);
         {
-            const test::RefusedFunction refused(function);
+            const test::FailingFunction failing(function);
             batch.reset();
         }
         device.release_cached_memory();

@@ -63,9 +63,9 @@ std::vector<int> values_of(const Buffer& buffer) {
     return values;
 }
 
-void count_up(const Device& device, const Buffer& buffer, int by) {
+void count_up(const Device& device, const Buffer& buffer, int increment) {
     launch(Kernel(device, {(kFolder / "kernels.cl").string(), "count_up"}), {.global = buffer.size() / sizeof(int)},
-           {BufferArgument{buffer, 0, 4}, by});
+           {BufferArgument{buffer, 0, 4}, increment});
 }
 
 }  // namespace
@@ -124,17 +124,17 @@ TEST_CASE("interop: external context, queue and memory") {
         CHECK(device.memory().in_use == 0);  // not part of the pool
     }
     // Wrapped handles keep the memory alive.
-    const Buffer kept = interop::wrap(device, memory, 0, 400);
+    const Buffer wrapped = interop::wrap(device, memory, 0, 400);
     clReleaseMemObject(memory);
     clReleaseCommandQueue(queue);
     clReleaseContext(context);
-    const auto seen = values_of(kept);
+    const auto seen = values_of(wrapped);
     CHECK(seen[0] == 1);
     CHECK(seen[16] == 1017);
     CHECK(seen[26] == 27);
-    const Buffer own(device, 400);
-    copy(kept, 0, own, 0, 400);
-    CHECK(values_of(own) == seen);
+    const Buffer copied(device, 400);
+    copy(wrapped, 0, copied, 0, 400);
+    CHECK(values_of(copied) == seen);
 }
 
 TEST_CASE("interop: wrong handles are refused") {
@@ -155,13 +155,13 @@ TEST_CASE("interop: wrong handles are refused") {
     cl_mem memory = clCreateBuffer(other, CL_MEM_READ_WRITE, 256, nullptr, &status);
     REQUIRE(status == CL_SUCCESS);
     CHECK_THROWS_AS(interop::wrap(device, memory, 0, 16), DeviceError);  // memory of another context
-    const Device theirs = interop::wrap(other, queue);
-    CHECK_THROWS_AS(interop::wrap(theirs, memory, 8, 16), ValueError);
-    CHECK_THROWS_AS(interop::wrap(theirs, memory, 16, 256), ShapeError);
-    CHECK_THROWS_AS(interop::wrap(theirs, memory, 512, 0), ShapeError);
-    CHECK_THROWS_AS(interop::wrap(theirs, memory, 16, ~std::size_t{0}), ShapeError);
-    CHECK_THROWS_AS(interop::wrap(theirs, nullptr, 0, 16), DeviceError);
-    CHECK(interop::wrap(theirs, memory, 16, 240).size() == 240);
+    const Device other_device = interop::wrap(other, queue);
+    CHECK_THROWS_AS(interop::wrap(other_device, memory, 8, 16), ValueError);
+    CHECK_THROWS_AS(interop::wrap(other_device, memory, 16, 256), ShapeError);
+    CHECK_THROWS_AS(interop::wrap(other_device, memory, 512, 0), ShapeError);
+    CHECK_THROWS_AS(interop::wrap(other_device, memory, 16, ~std::size_t{0}), ShapeError);
+    CHECK_THROWS_AS(interop::wrap(other_device, nullptr, 0, 16), DeviceError);
+    CHECK(interop::wrap(other_device, memory, 16, 240).size() == 240);
     clReleaseMemObject(memory);
     clReleaseCommandQueue(queue);
     clReleaseContext(other);
@@ -187,8 +187,8 @@ TEST_CASE("interop: user-enqueued commands in the profile") {
     CHECK(rows[0].name == "of my own");
     CHECK(rows[0].calls == 3);
     CHECK_THROWS_AS(interop::profile(device, "nothing", nullptr), ValueError);
-    for (const test::Json& one : test::commands(test::trace_of(profiler)))
-        CHECK_FALSE(one.at("args").contains("enqueued"));  // unknown
+    for (const test::Json& command : test::commands(test::trace_of(profiler)))
+        CHECK_FALSE(command.at("args").contains("enqueued"));  // unknown
     profiler.stop();
     CHECK_FALSE(interop::profiled(device));
 }

@@ -20,7 +20,7 @@ std::string nested(int depth) {
 }
 
 /// The error message for a text, or an empty string if it is valid.
-std::string refusal(const std::string& text, const JsonLimits& limits = {}) {
+std::string error_message(const std::string& text, const JsonLimits& limits = {}) {
     try {
         (void)parse_json("f.json", text, limits);
     } catch (const FormatError& error) {
@@ -34,34 +34,36 @@ std::string refusal(const std::string& text, const JsonLimits& limits = {}) {
 }  // namespace
 
 TEST_CASE("json: depth is limited before a tree is built") {
-    CHECK(refusal(nested(kMaxJsonDepth)).empty());
+    CHECK(error_message(nested(kMaxJsonDepth)).empty());
     for (const int depth : {kMaxJsonDepth + 1, 80'000, 2'000'000})
-        CHECK(refusal(nested(depth)).find("at byte 64: the JSON is nested deeper than 64 levels") != std::string::npos);
-    CHECK(refusal(std::string(80'000, '[')).find("nested deeper") != std::string::npos);
+        CHECK(error_message(nested(depth)).find("at byte 64: the JSON is nested deeper than 64 levels") !=
+              std::string::npos);
+    CHECK(error_message(std::string(80'000, '[')).find("nested deeper") != std::string::npos);
     std::string objects;
     for (int i = 0; i < 80'000; ++i) objects += "{\"a\":";
-    CHECK(refusal(objects).find("nested deeper") != std::string::npos);
+    CHECK(error_message(objects).find("nested deeper") != std::string::npos);
     // Brackets in strings do not count, nor do escaped quotes.
-    CHECK(refusal("[\"" + std::string(100, '[') + "\\\"" + std::string(100, '{') + "\\\\\"]").empty());
-    CHECK(refusal("[\"\\\\\"," + nested(64) + "]").find("nested deeper") != std::string::npos);
+    CHECK(error_message("[\"" + std::string(100, '[') + "\\\"" + std::string(100, '{') + "\\\\\"]").empty());
+    CHECK(error_message("[\"\\\\\"," + nested(64) + "]").find("nested deeper") != std::string::npos);
 }
 
 TEST_CASE("json: bytes and values are limited") {
-    CHECK(refusal("[1,2,3]", {.bytes = 7, .values = 4}).empty());
-    CHECK(refusal("[1,2,3]", {.bytes = 6}).find("expected JSON of at most 6 bytes, got 7") != std::string::npos);
-    CHECK(refusal("[1,2,3]", {.values = 3}).find("at byte 4: expected JSON of at most 3 values") != std::string::npos);
-    CHECK(refusal("[[],[],[]]", {.values = 4}).find("at most 4 values") != std::string::npos);
+    CHECK(error_message("[1,2,3]", {.bytes = 7, .values = 4}).empty());
+    CHECK(error_message("[1,2,3]", {.bytes = 6}).find("expected JSON of at most 6 bytes, got 7") != std::string::npos);
+    CHECK(error_message("[1,2,3]", {.values = 3}).find("at byte 4: expected JSON of at most 3 values") !=
+          std::string::npos);
+    CHECK(error_message("[[],[],[]]", {.values = 4}).find("at most 4 values") != std::string::npos);
 }
 
 TEST_CASE("json: invalid text is an error of the library with an offset") {
-    CHECK(refusal("{\"a\":}").find("f.json: at byte 5: not valid JSON") != std::string::npos);
-    CHECK(refusal("\xef\xbb\xbf{}").find("byte order mark") != std::string::npos);
-    CHECK(refusal("1e999").find("not valid JSON") != std::string::npos);
-    CHECK(refusal("\"\xff\"").find("not valid JSON") != std::string::npos);
-    CHECK(refusal("").find("not valid JSON") != std::string::npos);
-    CHECK(refusal(std::string("[1]\0", 4)).find("not valid JSON") != std::string::npos);
+    CHECK(error_message("{\"a\":}").find("f.json: at byte 5: not valid JSON") != std::string::npos);
+    CHECK(error_message("\xef\xbb\xbf{}").find("byte order mark") != std::string::npos);
+    CHECK(error_message("1e999").find("not valid JSON") != std::string::npos);
+    CHECK(error_message("\"\xff\"").find("not valid JSON") != std::string::npos);
+    CHECK(error_message("").find("not valid JSON") != std::string::npos);
+    CHECK(error_message(std::string("[1]\0", 4)).find("not valid JSON") != std::string::npos);
     // A message does not repeat a whole file.
-    CHECK(refusal("[\"" + std::string(1 << 20, 'x') + "\n\"]").size() < 1000);
+    CHECK(error_message("[\"" + std::string(1 << 20, 'x') + "\n\"]").size() < 1000);
     CHECK_THROWS_AS((void)dump_json("test", Json{{"a", "\xff"}}), ValueError);
     CHECK(dump_json("test", Json{{"a", 1}}) == "{\"a\":1}");
 }

@@ -51,8 +51,8 @@ void write(const std::filesystem::path& path, std::string_view text) {
     test::put_file(path, test::bytes_of(text));
 }
 
-/// Runs a kernel `answer(out)` of a file and returns the int that it wrote.
-int answer(const Device& device, const std::string& file, Defines defines = {}) {
+/// Runs a kernel `kernel_answer(out)` of a file and returns the int that it wrote.
+int kernel_answer(const Device& device, const std::string& file, Defines defines = {}) {
     const Buffer out(device, sizeof(int));
     launch(Kernel(device, {file, "answer", std::move(defines)}), {}, {BufferArgument{out, 0, sizeof(int)}});
     return values_of<int>(out).front();
@@ -84,9 +84,9 @@ TEST_CASE("launch: omitted sizes are 1, and an empty range launches nothing") {
     const Buffer out = buffer_of(device, std::vector<int>(24, -1));
     const BufferArgument argument{out, 0, sizeof(int)};
     const Kernel kernel(device, {kFile, "places"});
-    for (const Range& nothing :
+    for (const Range& empty_range :
          {Range{.global = {0, 1, 1}}, Range{.global = {4, 0, 1}}, Range{.global = {4, 1, 0}, .local = {2}}}) {
-        launch(kernel, nothing, {argument});
+        launch(kernel, empty_range, {argument});
         CHECK(values_of<int>(out) == std::vector<int>(24, -1));
     }
     launch(kernel, {.global = {4}}, {argument});
@@ -146,7 +146,7 @@ TEST_CASE("launch: a build that fails shows file, device, status, defines and lo
     // It fails again in the same way, and a fixed file with another name compiles.
     CHECK_THROWS_AS(Kernel(device, {(folder / "broken.cl").string(), "answer", {{"WIDTH", "17"}}}), DeviceError);
     write(folder / "repaired.cl", answer_kernel("WIDTH"));
-    CHECK(answer(device, (folder / "repaired.cl").string(), {{"WIDTH", "17"}}) == 17);
+    CHECK(kernel_answer(device, (folder / "repaired.cl").string(), {{"WIDTH", "17"}}) == 17);
 }
 
 TEST_CASE("launch: an unknown kernel function is named with the available ones") {
@@ -184,17 +184,17 @@ TEST_CASE("launch: includes are searched next to the including file, then in the
     write(folder / "sub/b.clh", "#include \"c.clh\"\n#define B (1000 * C)\n#undef C\n");
     write(folder / "sub/c.clh", "#define C 7\n#define SEVEN C\n");
     write(folder / "c.clh", "#undef C\n#define C 5\n");
-    CHECK(answer(device, (folder / "a.cl").string()) == 5005);  // macros are expanded last
+    CHECK(kernel_answer(device, (folder / "a.cl").string()) == 5005);  // macros are expanded last
     // A file may be included several times, as multi-width maths are.
     write(folder / "twice.cl",
           "#define NAME one\n#include \"f.clh\"\n#undef NAME\n#define NAME two\n#include \"f.clh\"\n" +
               answer_kernel("one() + two()"));
     write(folder / "f.clh", "static inline int NAME(void) { return 21; }\n");
-    CHECK(answer(device, (folder / "twice.cl").string()) == 42);
+    CHECK(kernel_answer(device, (folder / "twice.cl").string()) == 42);
     // A file that includes itself or its includer does not hang.
     write(folder / "round.cl", "#include \"round.clh\"\n" + answer_kernel("R"));
     write(folder / "round.clh", "#include \"round.cl\"\n#define R 3\n");
-    CHECK(answer(device, (folder / "round.cl").string()) == 3);
+    CHECK(kernel_answer(device, (folder / "round.cl").string()) == 3);
 }
 
 TEST_CASE("launch: DECLIVITY_KERNEL_DIR overrides library files, file by file") {
@@ -203,17 +203,17 @@ TEST_CASE("launch: DECLIVITY_KERNEL_DIR overrides library files, file by file") 
     const Device device = test::fresh_device();
     {
         const test::Environment set("DECLIVITY_KERNEL_DIR", folder.path().string());
-        CHECK(answer(device, "arange.cl") == 8);
+        CHECK(kernel_answer(device, "arange.cl") == 8);
         CHECK_NOTHROW(Kernel(device, {"finite.cl", "count_step"}));
     }
     {  // laid out like cl_kernels/
         std::filesystem::create_directory(folder / "conv");
         write(folder / "conv/conv2d_direct.cl", "#include \"math.clh\"\n" + answer_kernel("(int)REAL_C(9.0)"));
         const test::Environment set("DECLIVITY_KERNEL_DIR", folder.path().string());
-        CHECK(answer(test::fresh_device(), "conv2d_direct.cl") == 9);
+        CHECK(kernel_answer(test::fresh_device(), "conv2d_direct.cl") == 9);
     }
     const test::Environment unset("DECLIVITY_KERNEL_DIR", std::nullopt);
-    CHECK_THROWS_AS(answer(test::fresh_device(), "arange.cl"), DeviceError);
+    CHECK_THROWS_AS(kernel_answer(test::fresh_device(), "arange.cl"), DeviceError);
 }
 
 TEST_CASE("launch: wrong arguments are refused, and the kernel works afterwards") {
@@ -222,34 +222,34 @@ TEST_CASE("launch: wrong arguments are refused, and the kernel works afterwards"
     const BufferArgument in{x, 0, 4}, out{y, 0, 4};
     const Kernel kernel(device, {kFile, "scale"});
     const std::int64_t n = 2;
-    const auto refused = [&](std::vector<Argument> arguments) {
+    const auto launch_error = [&](std::vector<Argument> arguments) {
         return message_of<DeviceError>([&] { launch(kernel, {.global = 2}, arguments); });
     };
-    const std::string few = refused({n, in, out});
-    CHECK(few.find("'scale'") != std::string::npos);
-    CHECK(few.find("has 6 arguments, got 5") != std::string::npos);
-    CHECK(refused({n, in, out, 1.0f, 1.0f}).find("got 7") != std::string::npos);
-    const std::string kind = refused({n, n, n, out, 1.0f});
+    const std::string too_few = launch_error({n, in, out});
+    CHECK(too_few.find("'scale'") != std::string::npos);
+    CHECK(too_few.find("has 6 arguments, got 5") != std::string::npos);
+    CHECK(launch_error({n, in, out, 1.0f, 1.0f}).find("got 7") != std::string::npos);
+    const std::string kind = launch_error({n, n, n, out, 1.0f});
     CHECK(kind.find("argument 1 is a pointer to __global memory in the kernel, got a value of 8 bytes") !=
           std::string::npos);
-    CHECK(refused({in, n, out, 1.0f}).find("argument 0 is a number or struct in the kernel, got a buffer") !=
+    CHECK(launch_error({in, n, out, 1.0f}).find("argument 0 is a number or struct in the kernel, got a buffer") !=
           std::string::npos);
-    CHECK(refused({n, in, LocalMemory{8}, n, 1.0f}).find("argument 3") != std::string::npos);
-    const std::string size = refused({n, in, out, 1.0});  // a double for a float
+    CHECK(launch_error({n, in, LocalMemory{8}, n, 1.0f}).find("argument 3") != std::string::npos);
+    const std::string size = launch_error({n, in, out, 1.0});  // a double for a float
     CHECK(size.find("argument 5") != std::string::npos);
     CHECK(size.find("CL_INVALID_ARG_SIZE") != std::string::npos);
     CHECK(size.find("launch of 'scale': argument 5 ") == 0);
     CHECK(size.find("got 8 bytes on ") != std::string::npos);
-    const std::string whole = refused({2, in, out, 1.0F});  // an int for a long
-    CHECK(whole.find("launch of 'scale': argument 0 ") == 0);
-    CHECK(whole.find("got 4 bytes on ") != std::string::npos);
-    const bool tells = size.find("is a float (4 bytes) in the kernel") != std::string::npos;
-    CHECK((tells || size.find("has another size in the kernel") != std::string::npos));
-    if (tells) CHECK(whole.find("is a long (8 bytes) in the kernel") != std::string::npos);
+    const std::string narrow_integer = launch_error({2, in, out, 1.0F});  // an int for a long
+    CHECK(narrow_integer.find("launch of 'scale': argument 0 ") == 0);
+    CHECK(narrow_integer.find("got 4 bytes on ") != std::string::npos);
+    const bool reports_type = size.find("is a float (4 bytes) in the kernel") != std::string::npos;
+    CHECK((reports_type || size.find("has another size in the kernel") != std::string::npos));
+    if (reports_type) CHECK(narrow_integer.find("is a long (8 bytes) in the kernel") != std::string::npos);
     const Buffer none;
     CHECK_THROWS_AS(launch(kernel, {.global = 2}, {n, BufferArgument{none, 0, 4}, out, 1.0f}), ValueError);
     const Buffer elsewhere(test::fresh_device(), 8);
-    CHECK(refused({n, BufferArgument{elsewhere, 0, 4}, out, 1.0f}).find("argument 1 is on") != std::string::npos);
+    CHECK(launch_error({n, BufferArgument{elsewhere, 0, 4}, out, 1.0f}).find("argument 1 is on") != std::string::npos);
     launch(kernel, {.global = 2}, {n, in, out, 3.0f});
     CHECK(values_of<float>(y) == std::vector<float>{3, 6});
 }
@@ -259,9 +259,10 @@ TEST_CASE("launch: wrong work-group sizes are refused") {
     const Buffer out(device, 64 * sizeof(int));
     const BufferArgument argument{out, 0, sizeof(int)};
     const Kernel kernel(device, {kFile, "places"});
-    const std::size_t most = kernel.max_work_group();
-    for (const Range& wrong : {Range{.global = {64}, .local = {7}}, Range{.global = {2 * most}, .local = {2 * most}},
-                               Range{.global = {8, 8}, .local = {4, 3}}, Range{.global = {8, 8}, .local = {8, 0}}}) {
+    const std::size_t max_size = kernel.max_work_group();
+    for (const Range& wrong :
+         {Range{.global = {64}, .local = {7}}, Range{.global = {2 * max_size}, .local = {2 * max_size}},
+          Range{.global = {8, 8}, .local = {4, 3}}, Range{.global = {8, 8}, .local = {8, 0}}}) {
         const std::string message = message_of<DeviceError>([&] { launch(kernel, wrong, {argument}); });
         CHECK(message.find("'places'") != std::string::npos);
         CHECK(message.find(fmt::format("local {}x{}x{}", wrong.local[0], wrong.local[1], wrong.local[2])) !=
@@ -272,7 +273,7 @@ TEST_CASE("launch: wrong work-group sizes are refused") {
 TEST_CASE("launch: several threads share a kernel, each with its own arguments") {
     const Device device = test::fresh_device();  // nothing compiled yet
     const int rounds = test::small_cases() ? 5 : 200;
-    const auto faults = test::in_threads(4, [&](int number) -> std::string {
+    const auto faults = test::run_in_threads(4, [&](int number) -> std::string {
         const Buffer counter = buffer_of(device, std::vector<int>(100, 0));
         for (int round = 0; round < rounds; ++round)
             launch(Kernel(device, {kFile, "count_up"}), {.global = 100}, {BufferArgument{counter, 0, 4}, number + 1});

@@ -94,13 +94,13 @@ TEST_CASE("pool: adjacent free blocks are coalesced") {
 
 TEST_CASE("pool: best fit") {
     const Device device = pooled();
-    Buffer wide(device, 8 * kMega);
+    Buffer large(device, 8 * kMega);
     const Buffer wall(device, kMega);
-    Buffer narrow(device, 2 * kMega);
+    Buffer small(device, 2 * kMega);
     const Buffer other_wall(device, kMega);
-    const auto at = raw(narrow);
-    wide = Buffer();
-    narrow = Buffer();
+    const auto at = raw(small);
+    large = Buffer();
+    small = Buffer();
     CHECK(same_place(raw(Buffer(device, 2 * kMega)), at));
 }
 
@@ -143,10 +143,10 @@ TEST_CASE("pool: cached memory is returned to the device when an allocation fail
 
 TEST_CASE("pool: an exhausted device is reported with the pool's statistics, and remains usable") {
     const Device device = pooled("64M");
-    const Buffer held(device, 50 * kMega);
+    const Buffer live(device, 50 * kMega);
     const auto before = device.memory();
     try {
-        const Buffer more(device, 20 * kMega);
+        const Buffer further(device, 20 * kMega);
         FAIL("nothing was thrown");
     } catch (const OutOfMemory& error) {
         const std::string message = error.what();
@@ -194,7 +194,7 @@ TEST_CASE("pool: memory in use is known by scope, and reported when it runs out"
     CHECK(summary.find("Net/conv1             30.0 MiB        2   88.2\n") != std::string::npos);
     CHECK(summary.find("outside of modules     3.0 MiB        1    8.8\n") != std::string::npos);
     try {
-        const Buffer more(device, 40 * kMega);
+        const Buffer further(device, 40 * kMega);
         FAIL("nothing was thrown");
     } catch (const OutOfMemory& error) {
         const std::string message = error.what();
@@ -220,7 +220,7 @@ TEST_CASE("pool: memory in use is known by scope, and reported when it runs out"
 TEST_CASE("pool: smaller slabs are tried when the device refuses memory, then it is reported") {
     const Device device = pooled();
     {
-        const test::RefuseBuffers refuse(5 * kMega);  // slabs of the usual size are refused
+        const test::BufferSizeLimit refuse(5 * kMega);  // slabs of the usual size are refused
         const Buffer fits(device, 3 * kMega);
         CHECK(device.memory().in_use == 3 * kMega);
         CHECK(device.memory().in_use + device.memory().cached <= 5 * kMega);
@@ -271,17 +271,17 @@ TEST_CASE("pool: exact mode gives each buffer a cl_mem of its exact size, and ca
     CHECK(test::opencl_calls().create_buffer - before == 1);
 }
 
-TEST_CASE("pool: memory written by the copy queue is separate") {
+TEST_CASE("pool: memory written by the transfer queue is separate") {
     const Device device = pooled();
-    interop::RawBuffer place{};
+    interop::RawBuffer first_block{};
     {
         const Buffer batch(device, kMega, BufferUse::transfer);
-        place = raw(batch);
+        first_block = raw(batch);
         CHECK(device.memory().in_use == kMega);
     }
     CHECK(device.memory().in_use == 0);
-    CHECK(!same_place(raw(Buffer(device, kMega)), place));
-    CHECK(same_place(raw(Buffer(device, kMega, BufferUse::transfer)), place));
+    CHECK(!same_place(raw(Buffer(device, kMega)), first_block));
+    CHECK(same_place(raw(Buffer(device, kMega, BufferUse::transfer)), first_block));
     device.release_cached_memory();
     CHECK(device.memory().cached == 0);
 }
@@ -290,21 +290,21 @@ TEST_CASE("pool: concurrent threads get distinct memory") {
     if (test::small_cases()) return;  // Oclgrind serialises threads, and no kernel runs
     const Device device = pooled();
     const int rounds = 200;
-    const auto faults = test::in_threads(4, [&](int thread) -> std::string {
+    const auto faults = test::run_in_threads(4, [&](int thread) -> std::string {
         const auto number = static_cast<unsigned>(thread);
-        std::vector<std::pair<Buffer, unsigned>> held;
+        std::vector<std::pair<Buffer, unsigned>> live;
         for (int round = 0; round < rounds; ++round) {
             const auto seed = static_cast<unsigned>(round) * 4 + number;
             const std::size_t size = 1 + (seed * 7919) % 5000;
             Buffer buffer(device, size, seed % 5 == 0 ? BufferUse::transfer : BufferUse::compute);
             upload(buffer, 0, pattern(size, seed));
-            held.emplace_back(std::move(buffer), seed);
-            if (held.size() < 8) continue;
-            const auto& [old, old_seed] = held[seed % 8];
+            live.emplace_back(std::move(buffer), seed);
+            if (live.size() < 8) continue;
+            const auto& [old, old_seed] = live[seed % 8];
             std::vector<std::byte> back(old.size());
             read(old, 0, back);
             if (back != pattern(old.size(), old_seed)) return fmt::format("block {} was overwritten", old_seed);
-            held.erase(held.begin() + static_cast<std::ptrdiff_t>(seed % 8));
+            live.erase(live.begin() + static_cast<std::ptrdiff_t>(seed % 8));
         }
         return "";
     });

@@ -24,7 +24,7 @@ namespace {
 
 const std::string kFile = (source_folder() / "runtime/kernels.cl").string();
 
-void slow(const Device& device, int steps) {
+void run_slow_kernel(const Device& device, int steps) {
     const Buffer in(device, 64 * sizeof(int)), out(device, 64 * sizeof(int));
     const std::byte zero[4]{};
     fill(in, 0, in.size(), zero);
@@ -43,24 +43,24 @@ std::size_t count_of(const std::string& text, const std::string& word) {
 TEST_CASE("process profile: child ends with a busy queue" * doctest::skip()) {
     const Device device = Device::best();
     const Scope scope("Child");
-    for (int i = 0; i < 10; ++i) slow(device, 2000000);
+    for (int i = 0; i < 10; ++i) run_slow_kernel(device, 2000000);
     CHECK(profiling());
 }
 
 TEST_CASE("process profile: child changes its directory and calls exit" * doctest::skip()) {
-    slow(Device::best(), 1000);
+    run_slow_kernel(Device::best(), 1000);
     CHECK(Device::best() == Device::best());
     std::filesystem::current_path("/");
-    static const Buffer late(Device::best(), 1000);  // destroyed after the file is written, or before
-    std::exit(3);                                    // NOLINT: that is what is tested
+    static const Buffer static_buffer(Device::best(), 1000);  // destroyed after the file is written, or before
+    std::exit(3);                                             // NOLINT: that is what is tested
 }
 
 TEST_CASE("process profile: child also uses a Profiler" * doctest::skip()) {
     const Device device = Device::best(), other = fresh_device();
-    slow(device, 1000);
+    run_slow_kernel(device, 1000);
     Profiler profiler(device);
-    slow(device, 1000);
-    slow(other, 1000);
+    run_slow_kernel(device, 1000);
+    run_slow_kernel(other, 1000);
     CHECK(profiler.rows().size() == 2);
     CHECK(profiler.rows().at(0).calls == 1);
 }
@@ -117,9 +117,9 @@ TEST_CASE("process profile: an unwritable file is reported, and changes nothing"
         CHECK(count_of(result.output, "declivity: DECLIVITY_PROFILE: cannot ") == 1);
         CHECK(count_of(result.output, path) == 1);
     }
-    const auto off =
+    const auto unprofiled =
         run_child("process profile: child changes its directory and calls exit", {{"DECLIVITY_PROFILE", ""}});
-    CHECK(off.code == 3);
-    CHECK(count_of(off.output, "DECLIVITY_PROFILE") == 0);
+    CHECK(unprofiled.code == 3);
+    CHECK(count_of(unprofiled.output, "DECLIVITY_PROFILE") == 0);
     CHECK(folder.names().empty());
 }

@@ -27,7 +27,7 @@ const Profiler::Row* row_of(const std::vector<Profiler::Row>& rows, const std::s
     return found == rows.end() ? nullptr : &*found;
 }
 
-void slow(const Device& device, int steps) {
+void run_slow_kernel(const Device& device, int steps) {
     const Buffer in(device, 64 * sizeof(int)), out(device, 64 * sizeof(int));
     const std::byte zero[4]{};
     fill(in, 0, in.size(), zero);
@@ -51,7 +51,7 @@ TEST_CASE("profiler: counts launches and copies by name, the longest first") {
     const auto begin = std::chrono::steady_clock::now();
     Profiler profiler(device);
     count(device, 5);
-    slow(device, test::on_oclgrind() ? 10000 : 3000000);
+    run_slow_kernel(device, test::on_oclgrind() ? 10000 : 3000000);
     const Buffer buffer(device, 1000);
     std::vector<std::byte> bytes(1000);
     upload(buffer, 0, bytes);
@@ -88,7 +88,7 @@ TEST_CASE("profiler: the table has a row per kernel, and shares that add up to 1
     const Device device = test::device();
     Profiler profiler(device);
     count(device, 4);
-    slow(device, 1000);
+    run_slow_kernel(device, 1000);
     const std::string table = profiler.table();
     CAPTURE(table);
     CHECK(table.starts_with("kernel "));
@@ -109,7 +109,7 @@ TEST_CASE("profiler: ends with stop() or its destructor, and only one runs per d
         count(device, 1);
         CHECK_THROWS_AS(Profiler{device}, ValueError);
         const Device other = test::fresh_device();
-        Profiler beside(other);
+        Profiler other_profiler(other);
         profiler.stop();
         profiler.stop();
         count(device, 1);
@@ -117,7 +117,7 @@ TEST_CASE("profiler: ends with stop() or its destructor, and only one runs per d
         Profiler next(device);
         count(device, 3);
         CHECK(row_of(next.rows(), "count_up")->calls == 3);
-        CHECK(beside.rows().empty());
+        CHECK(other_profiler.rows().empty());
         CHECK(row_of(profiler.rows(), "count_up")->calls == 1);
     }
     CHECK_NOTHROW(Profiler{device});
@@ -126,15 +126,15 @@ TEST_CASE("profiler: ends with stop() or its destructor, and only one runs per d
 TEST_CASE("profiler: many launches from several threads during rows()") {
     const Device device = test::fresh_device();
     Profiler profiler(device);
-    const int each = test::small_cases() ? 20 : 3000;  // in total more than are kept unread
-    const auto faults = test::in_threads(3, [&](int number) -> std::string {
-        if (number < 2) count(device, each);
+    const int calls_per_thread = test::small_cases() ? 20 : 3000;  // in total more than are kept unread
+    const auto faults = test::run_in_threads(3, [&](int number) -> std::string {
+        if (number < 2) count(device, calls_per_thread);
         else
             for (int i = 0; i < 3; ++i) (void)profiler.rows();
         return "";
     });
     for (const std::string& fault : faults) CHECK(fault == "");
-    CHECK(row_of(profiler.rows(), "count_up")->calls == 2 * each);
+    CHECK(row_of(profiler.rows(), "count_up")->calls == 2 * calls_per_thread);
 }
 
 TEST_CASE("profiler: a user's queue must be created with profiling") {

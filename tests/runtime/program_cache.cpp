@@ -14,10 +14,11 @@
 #include <declivity/runtime/launch.hpp>
 #include <doctest/doctest.h>
 #include <fmt/format.h>
-#include <runtime/binary_source.hpp>
+#include <runtime/opencl/binary_source.hpp>
 #include <runtime/binary_store.hpp>
-#include <runtime/device_state.hpp>
-#include <runtime/program_cache.hpp>
+#include <runtime/kernel_source.hpp>
+#include <runtime/opencl/device_state.hpp>
+#include <runtime/opencl/program_cache.hpp>
 #include <tests/support/child.hpp>
 #include <tests/support/devices.hpp>
 #include <tests/support/paths.hpp>
@@ -48,8 +49,8 @@ bool scales(const std::string& added = "0.25f") {
     launch(Kernel(device, {kFile, "scale", {{"ADDED", added}}}), {.global = 3},
            {n, BufferArgument{x, 0, 4}, BufferArgument{y, 0, 4}, 2.0f});
     read(y, 0, std::as_writable_bytes(std::span(out)));
-    const float more = std::stof(added);
-    return out == std::vector<float>{2 * (1 + more), 2 * (2 + more), 2 * (3 + more)};
+    const float summand = std::stof(added);
+    return out == std::vector<float>{2 * (1 + summand), 2 * (2 + summand), 2 * (3 + summand)};
 }
 
 std::vector<fs::path> files_in(const fs::path& folder) {
@@ -98,17 +99,17 @@ TEST_CASE("program cache: a damaged file is recompiled and replaced") {
     const auto cache = cache_at(folder.path());
     REQUIRE(scales());
     const fs::path file = files_in(folder.path()).at(0);
-    const auto whole = test::get_file(file);
+    const auto complete = test::get_file(file);
     const Device device = test::fresh_device();
     REQUIRE(store_of_scale(device, "0.25f").load().has_value());
-    std::vector<test::Bytes> damaged{{}, test::Bytes(whole.begin(), whole.begin() + 5), test::Bytes(64, 0xff)};
-    for (const std::size_t length : {std::size_t{32}, whole.size() / 2, whole.size() - 1})
-        damaged.emplace_back(whole.begin(), whole.begin() + static_cast<std::ptrdiff_t>(length));
-    damaged.push_back(whole);
+    std::vector<test::Bytes> damaged{{}, test::Bytes(complete.begin(), complete.begin() + 5), test::Bytes(64, 0xff)};
+    for (const std::size_t length : {std::size_t{32}, complete.size() / 2, complete.size() - 1})
+        damaged.emplace_back(complete.begin(), complete.begin() + static_cast<std::ptrdiff_t>(length));
+    damaged.push_back(complete);
     damaged.back().push_back(0);
     for (const std::size_t at : {std::size_t{0}, std::size_t{9}, std::size_t{17}, std::size_t{25}, std::size_t{40},
-                                 whole.size() / 2, whole.size() - 1}) {
-        damaged.push_back(whole);
+                                 complete.size() / 2, complete.size() - 1}) {
+        damaged.push_back(complete);
         damaged.back()[at] ^= 0x10;
     }
     for (std::size_t i = 0; i < damaged.size(); ++i) {

@@ -20,8 +20,8 @@
 #include <tests/support/threads.hpp>
 #include <tests/support/trace.hpp>
 
-#include "runtime/device_clock.hpp"
-#include "runtime/device_state.hpp"
+#include "runtime/opencl/device_clock.hpp"
+#include "runtime/opencl/device_state.hpp"
 
 using namespace declivity;
 using namespace declivity::test;
@@ -78,7 +78,7 @@ TEST_CASE("trace: commands are on their queues, in order, with their attributes"
     }
     const auto kernels = events(trace, "X", "kernel");
     REQUIRE(kernels.size() == 7);
-    double flops = 0, moved = 0;
+    double flops = 0, bytes_moved = 0;
     for (std::size_t i = 0; i < 7; ++i) {
         const Json& args = kernels[i].at("args");
         CHECK(kernels[i].at("name") == "count_up");
@@ -89,22 +89,22 @@ TEST_CASE("trace: commands are on their queues, in order, with their attributes"
         CHECK(args.at("operator") == (i < 5 ? "counting" : ""));
         CHECK(args.contains("f64") == (i < 5));
         flops += args.value("flops", 0.0);
-        moved += args.value("bytes", 0.0);
+        bytes_moved += args.value("bytes", 0.0);
     }
     CHECK(flops == doctest::Approx(640));
-    CHECK(moved == doctest::Approx(1280));
+    CHECK(bytes_moved == doctest::Approx(1280));
     const auto copies = events(trace, "X", "copy");
     REQUIRE(copies.size() == 2);
     for (const Json& copy : copies) {
-        const bool up = copy.at("name") == "copy to device";
-        CHECK(copy.at("tid") == (up ? 2 : 1));
-        CHECK(copy.at("args").at("bytes") == (up ? 1000 : 256));
+        const bool to_device = copy.at("name") == "copy to device";
+        CHECK(copy.at("tid") == (to_device ? 2 : 1));
+        CHECK(copy.at("args").at("bytes") == (to_device ? 1000 : 256));
     }
     // Every track in use has a name.
-    std::set<std::string> named;
-    for (const Json& event : events(trace, "M")) named.insert(event.at("args").at("name"));
-    for (const std::string name : {"host", "compute queue", "copy queue", "thread 1"})
-        CHECK(std::ranges::any_of(named, [&](const auto& is) { return is.starts_with(name.substr(0, 6)); }));
+    std::set<std::string> track_names;
+    for (const Json& event : events(trace, "M")) track_names.insert(event.at("args").at("name"));
+    for (const std::string name : {"host", "compute queue", "transfer queue", "thread 1"})
+        CHECK(std::ranges::any_of(track_names, [&](const auto& is) { return is.starts_with(name.substr(0, 6)); }));
     CHECK(trace.at("otherData").at("devices").at(0).at("name") == device.name());
     CHECK(trace.at("otherData").at("left_out").at("commands") == 0);
 }
@@ -129,11 +129,11 @@ TEST_CASE("trace: an operator's work is attributed to the kernel that took its t
     };
     std::map<std::string, Share> sums;
     const auto all = commands(trace_of(profiler));
-    constexpr std::size_t each = 4;  // two of count_up, the fill, slow_copy
-    REQUIRE(all.size() == runs * each + 4);
+    constexpr std::size_t commands_per_run = 4;  // two of count_up, the fill, slow_copy
+    REQUIRE(all.size() == runs * commands_per_run + 4);
     for (std::size_t run = 0; run < runs; ++run) {
         std::map<std::string, Share> kernels;
-        for (std::size_t i = run * each; i < (run + 1) * each; ++i) {
+        for (std::size_t i = run * commands_per_run; i < (run + 1) * commands_per_run; ++i) {
             Share& kernel = kernels[all[i].at("name")];
             kernel.time += all[i].at("dur").get<double>();
             kernel.flops += all[i].at("args").value("flops", 0.0);
@@ -173,7 +173,7 @@ TEST_CASE("trace: spans of scopes, functions and operators nest in each thread")
     { const Span before("before"); }
     Profiler profiler(device);
     CHECK(profiling());
-    const auto faults = in_threads(3, [&](int number) -> std::string {
+    const auto faults = run_in_threads(3, [&](int number) -> std::string {
         for (int i = 0; i < 20; ++i) {
             const Scope scope(number == 0 ? "Zero" : "Net");
             const Span function("conv2d");
@@ -221,26 +221,26 @@ TEST_CASE("trace: commands are between their call and the end of the wait, in ho
     const auto earliest = std::chrono::steady_clock::now();
     Profiler profiler(device);
     const double begin = us_since(earliest);  // the zero of the trace is in [0, begin] of this clock
-    std::vector<double> waited;
+    std::vector<double> wait_times;
     for (int i = 0; i < 20; ++i) {
         count(out, 1);
         device.synchronize();
-        waited.push_back(us_since(earliest));
+        wait_times.push_back(us_since(earliest));
         std::this_thread::sleep_for(std::chrono::milliseconds(1));
     }
     const auto kernels = events(trace_of(profiler), "X", "kernel");
-    REQUIRE(kernels.size() == waited.size());
+    REQUIRE(kernels.size() == wait_times.size());
     constexpr double slack = 500;  // us: the clocks are correlated, not synchronised
     for (std::size_t i = 0; i < kernels.size(); ++i) {
         const double ts = kernels[i].at("ts"), end = ts + kernels[i].at("dur").get<double>();
         CHECK(ts >= kernels[i].at("args").at("enqueued").get<double>() - slack);
-        CHECK(end <= waited[i] + slack);
-        CHECK(end >= waited[i] - begin - (i > 0 ? waited[i] - waited[i - 1] : waited[i]) - slack);
+        CHECK(end <= wait_times[i] + slack);
+        CHECK(end >= wait_times[i] - begin - (i > 0 ? wait_times[i] - wait_times[i - 1] : wait_times[i]) - slack);
     }
 }
 
 TEST_CASE("trace: a device clock with another origin and a faster rate is followed") {
-    detail::DeviceClock clock(test::device().state().device, test::device().info().version);
+    detail::DeviceClock clock(test::device().state().context.device, test::device().info().version);
     CHECK(clock.to_host(12345) == 12345);  // nothing is known yet
     constexpr std::int64_t kEpoch = 700'000'000'000;
     const auto device_time = [](std::int64_t host) {
@@ -252,17 +252,17 @@ TEST_CASE("trace: a device clock with another origin and a faster rate is follow
     }
     std::int64_t last = 0;
     for (int i = 0; i < 20000; i += 100) {
-        const std::int64_t host = kEpoch + 1'000'000 + i * 500'000LL, said = clock.to_host(device_time(host));
-        CHECK(std::abs(said - host) < 40'000);  // of 500'000 of drift
-        CHECK(said >= last);
-        last = said;
+        const std::int64_t host = kEpoch + 1'000'000 + i * 500'000LL, converted = clock.to_host(device_time(host));
+        CHECK(std::abs(converted - host) < 40'000);  // of 500'000 of drift
+        CHECK(converted >= last);
+        last = converted;
     }
 }
 
 TEST_CASE("trace: a device timer is used if the events agree with it") {
-    constexpr std::int64_t kApart = 5'000'000'000;
-    const auto device_time = [](std::int64_t host) { return static_cast<std::uint64_t>(host + kApart); };
-    detail::DeviceClock clock(test::device().state().device, test::device().info().version), other = clock;
+    constexpr std::int64_t kClockOffset = 5'000'000'000;
+    const auto device_time = [](std::int64_t host) { return static_cast<std::uint64_t>(host + kClockOffset); };
+    detail::DeviceClock clock(test::device().state().context.device, test::device().info().version), other = clock;
     for (std::int64_t host = 1'000'000'000; host < 10'000'000'000; host += 500'000'000)
         for (auto* item : {&clock, &other}) {
             item->told(device_time(host) + static_cast<std::uint64_t>(host / 1000), host - 100,

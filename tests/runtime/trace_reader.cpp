@@ -37,10 +37,10 @@ const std::string kTrace = R"({"displayTimeUnit":"ms","traceEvents":[
 "left_out":{"commands":12,"spans":0,"memory":0}}}
 )";
 
-detail::TraceSummary read_text(const std::string& text, TraceBy by = TraceBy::kernel) {
+detail::TraceSummary read_text(const std::string& text, TraceBy grouping = TraceBy::kernel) {
     const TempFolder folder;
     put_file(folder / "t.json", bytes_of(text));
-    return read_trace((folder / "t.json").string(), by);
+    return read_trace((folder / "t.json").string(), grouping);
 }
 
 std::string fault_of(const std::string& text) {
@@ -158,9 +158,9 @@ TEST_CASE("trace reader: damaged files are refused or read partially") {
                 CHECK(sum.seconds >= 0);
             }
     };
-    const auto cut = truncate_everywhere(bytes_of(kTrace), folder / "cut.json", read);
-    CHECK(cut.accepted <= 1);  // all except the final newline
-    const auto hurt = damage_at_random(bytes_of(kTrace), folder / "hurt.json", 3000, read);
-    CHECK(hurt.refused > 0);
-    CHECK(hurt.accepted > 0);
+    const auto truncated = truncate_everywhere(bytes_of(kTrace), folder / "cut.json", read);
+    CHECK(truncated.accepted <= 1);  // all except the final newline
+    const auto damaged = damage_at_random(bytes_of(kTrace), folder / "hurt.json", 3000, read);
+    CHECK(damaged.refused > 0);
+    CHECK(damaged.accepted > 0);
 }

@@ -4,7 +4,7 @@
 
 #include <tests/support/skip.hpp>
 
-#include <runtime/device_state.hpp>
+#include <runtime/opencl/device_state.hpp>
 #include <runtime/environment.hpp>
 
 namespace declivity::test {

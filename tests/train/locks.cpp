@@ -18,17 +18,17 @@
 #include <doctest/doctest.h>
 #include <fmt/format.h>
 #include <tests/support/devices.hpp>
-#include <tests/support/held_build.hpp>
+#include <tests/support/blocked_build.hpp>
 #include <tests/support/threads.hpp>
 #include <tests/support/trace.hpp>
 #include <tests/support/values.hpp>
 
-#include "runtime/device_state.hpp"
-#include "runtime/launch_lock.hpp"
+#include "runtime/opencl/device_state.hpp"
+#include "ops/engine/launch_lock.hpp"
 
 using namespace declivity;
-using detail::launch_lock;
-using detail::LaunchLock;
+using ops::launch_lock;
+using ops::LaunchLock;
 
 namespace {
 
@@ -64,8 +64,8 @@ class Training {
         optimizer_.zero_grad();
         Tensor loss = cross_entropy(model_(x_) + normal({8, 4}) * 0.01, labels_);
         loss.backward();
-        const Tensor more = mean(square(softmax(model_(x_))));
-        more.backward();  // into existing gradients
+        const Tensor mean_square = mean(square(softmax(model_(x_))));
+        mean_square.backward();  // into existing gradients
         optimizer_.step();
         return loss.item<float>();
     }
@@ -86,16 +86,16 @@ bool passes(const Device& device, const auto& work) {
     std::atomic<bool> done{false};
     bool passed = true;
     {
-        const test::HeldBuild held;
+        const test::BlockedBuild build;
         std::thread compiles([&] { (void)elements(never_seen(ones({5, 7}, {.device = device}))); });
-        held.wait();
+        build.wait();
         std::thread other([&] {
             work();
             done = true;
         });
         while (!done && lock.contended() == before) std::this_thread::yield();
         passed = done;
-        held.let_go();
+        build.release();
         compiles.join();
         other.join();
     }
@@ -153,28 +153,28 @@ TEST_CASE("locks: other threads wait for the in-flight launch of a thread that c
     LaunchLock& lock = launch_lock(device);
     const Floats start = elements(test::random_tensor({6, 150}, 5));
     // A function of `x` in a thread that compiles, concurrent work of others, and whether these have to wait.
-    const auto meanwhile = [&](const auto& make, const auto& others) {
+    const auto meanwhile = [&](const auto& make, const auto& concurrent) {
         Tensor x = Tensor::from(start, {6, 150}, device);
-        const Tensor made = make(x);
+        const Tensor result = make(x);
         Floats got;
         const std::uint64_t before = lock.contended();
         std::atomic<bool> done{false};
-        bool waited = false;
+        bool has_waited = false;
         {
-            const test::HeldBuild held;
-            std::thread compiles([&] { got = elements(made); });
-            held.wait();
+            const test::BlockedBuild build;
+            std::thread compiles([&] { got = elements(result); });
+            build.wait();
             std::thread other([&] {
-                others(x, made);
+                concurrent(x, result);
                 done = true;
             });
             while (!done && lock.contended() == before) std::this_thread::yield();
-            waited = !done;
-            held.let_go();
+            has_waited = !done;
+            build.release();
             compiles.join();
             other.join();
         }
-        return std::pair{got, waited};
+        return std::pair{got, has_waited};
     };
     int number = 1;
     // The numbers of never_seen() are consecutive in this process; the first call determines the number of this test.
@@ -183,9 +183,9 @@ TEST_CASE("locks: other threads wait for the in-flight launch of a thread that c
 
     SUBCASE("a write to its input") {
         Tensor seen;
-        const auto [got, waited] = meanwhile([](const Tensor& x) { return never_seen(x); },
-                                             [&](Tensor& x, const Tensor&) { x.add_(1.0), seen = x; });
-        CHECK(waited);
+        const auto [got, has_waited] = meanwhile([](const Tensor& x) { return never_seen(x); },
+                                                 [&](Tensor& x, const Tensor&) { x.add_(1.0), seen = x; });
+        CHECK(has_waited);
         CHECK(got == never_seen(start, number + 1));
         Floats written = start;
         for (float& element : written) element += 1;
@@ -193,9 +193,9 @@ TEST_CASE("locks: other threads wait for the in-flight launch of a thread that c
     }
     SUBCASE("the value itself, and its results") {
         Floats seen;
-        const auto [got, waited] = meanwhile([](const Tensor& x) { return never_seen(x); },
-                                             [&](Tensor&, const Tensor& made) { seen = elements(made * 2.0); });
-        CHECK(waited);
+        const auto [got, has_waited] = meanwhile([](const Tensor& x) { return never_seen(x); },
+                                                 [&](Tensor&, const Tensor& result) { seen = elements(result * 2.0); });
+        CHECK(has_waited);
         Floats expected = never_seen(start, number + 1);
         CHECK(got == expected);
         for (float& element : expected) element *= 2;
@@ -204,13 +204,13 @@ TEST_CASE("locks: other threads wait for the in-flight launch of a thread that c
     SUBCASE("but not its input, which others may continue to use and write") {
         Tensor between;
         Floats seen;
-        const auto [got, waited] = meanwhile(
+        const auto [got, has_waited] = meanwhile(
             [&](const Tensor& x) {
                 between = x * 3.0;
                 return never_seen(between);
             },
             [&](Tensor&, const Tensor&) { seen = elements(between); });
-        CHECK_FALSE(waited);
+        CHECK_FALSE(has_waited);
         Floats tripled = start;
         for (float& element : tripled) element *= 3;
         CHECK(seen == tripled);
@@ -219,13 +219,13 @@ TEST_CASE("locks: other threads wait for the in-flight launch of a thread that c
     SUBCASE("row operators, whose kernel reads their input") {
         Tensor seen, scaled;
         Floats rows;
-        const auto [got, waited] = meanwhile(
+        const auto [got, has_waited] = meanwhile(
             [&](const Tensor& x) {
                 scaled = never_seen(x);
                 return softmax(scaled, -1);
             },
             [&](Tensor& x, const Tensor&) { rows = elements(scaled), x.mul_(0.0), seen = x; });
-        (void)waited;  // whether the rows are fused depends on the device
+        (void)has_waited;  // whether the rows are fused depends on the device
         CHECK(rows == never_seen(start, number + 1));
         const Floats expected = elements(softmax(Tensor::from(rows, {6, 150}, device), -1));
         CHECK(test::difference({got.begin(), got.end()}, {expected.begin(), expected.end()}, {1e-6, 1e-6}) == "");
@@ -234,7 +234,7 @@ TEST_CASE("locks: other threads wait for the in-flight launch of a thread that c
 }
 
 TEST_CASE("locks: threads that share values and release the lock at every launch get the results of a single thread") {
-    const auto alone = [&](std::uint64_t seed) {
+    const auto run_alone = [&](std::uint64_t seed) {
         Tensor x = test::random_tensor({20, 20}, seed).set_requires_grad();
         const Tensor shared = exp(x) * 0.1, product = matmul(shared, x);
         const Tensor rows = softmax(product * 0.5 + shared, -1), sums = relu(product) + shared;
@@ -243,12 +243,12 @@ TEST_CASE("locks: threads that share values and release the lock at every launch
         return std::vector{elements(filtered), elements(rows), elements(x.grad()), elements(sums - product)};
     };
     std::vector<std::vector<Floats>> expected;
-    for (std::uint64_t seed = 1; seed <= 3; ++seed) expected.push_back(alone(seed));
-    const LaunchLock::YieldOnLaunch restless;
-    for (std::uint64_t seed = 1; seed <= 3; ++seed) CHECK(alone(seed) == expected[seed - 1]);
-    for (const std::string& fault : test::in_threads(4, [&](int number) -> std::string {
+    for (std::uint64_t seed = 1; seed <= 3; ++seed) expected.push_back(run_alone(seed));
+    const LaunchLock::YieldOnLaunch yield_on_launch;
+    for (std::uint64_t seed = 1; seed <= 3; ++seed) CHECK(run_alone(seed) == expected[seed - 1]);
+    for (const std::string& fault : test::run_in_threads(4, [&](int number) -> std::string {
              for (int round = 0; round < 5; ++round)
-                 if (const auto at = static_cast<std::size_t>((number + round) % 3); alone(at + 1) != expected[at])
+                 if (const auto at = static_cast<std::size_t>((number + round) % 3); run_alone(at + 1) != expected[at])
                      return "other values";
              return "";
          }))
@@ -258,11 +258,11 @@ TEST_CASE("locks: threads that share values and release the lock at every launch
         const Tensor shared = exp(x) * 0.1, product = matmul(shared, x);
         const Tensor sums = relu(product) + shared, rows = softmax(sums * 0.5 + product, -1);
         std::vector<std::vector<Floats>> got(4);
-        for (const std::string& fault : test::in_threads(4, [&](int number) -> std::string {
-                 auto& mine = got[static_cast<std::size_t>(number)];
+        for (const std::string& fault : test::run_in_threads(4, [&](int number) -> std::string {
+                 auto& own_results = got[static_cast<std::size_t>(number)];
                  if (number == 3) x.mul_(0.0);  // pending results have the elements from before
-                 mine.push_back(elements(number % 2 == 0 ? sums + product : rows + shared));
-                 mine.push_back(elements(number % 2 == 0 ? rows + shared : sums + product));
+                 own_results.push_back(elements(number % 2 == 0 ? sums + product : rows + shared));
+                 own_results.push_back(elements(number % 2 == 0 ? rows + shared : sums + product));
                  return "";
              }))
             CHECK(fault == "");
@@ -270,11 +270,11 @@ TEST_CASE("locks: threads that share values and release the lock at every launch
         const Tensor s = relu(p) + e, r = softmax(s * 0.5 + p, -1);
         const Floats a = elements(s + p), b = elements(r + e);
         for (std::size_t i = 0; i < 4; ++i) {
-            const auto near = [](const Floats& x1, const Floats& x2) {
+            const auto check_close = [](const Floats& x1, const Floats& x2) {
                 return test::difference({x1.begin(), x1.end()}, {x2.begin(), x2.end()}, {1e-5, 1e-5});
             };
-            CHECK(near(got[i][0], i % 2 == 0 ? a : b) == "");
-            CHECK(near(got[i][1], i % 2 == 0 ? b : a) == "");
+            CHECK(check_close(got[i][0], i % 2 == 0 ? a : b) == "");
+            CHECK(check_close(got[i][1], i % 2 == 0 ? b : a) == "");
         }
     }
 }
@@ -286,18 +286,18 @@ TEST_CASE("locks: a trace shows a device running steps while a thread of another
     first.step(), second.step();
     Profiler profiler(two);
     {
-        const test::HeldBuild held;
+        const test::BlockedBuild build;
         std::thread compiles([&] {
             const Span span("compiles on the one");
             (void)elements(never_seen(ones({5, 7}, {.device = one})));
         });
-        held.wait();
+        build.wait();
         std::thread steps([&] {
             const Span span("steps on the other");
             for (int i = 0; i < 3; ++i) second.step();
         });
         steps.join();
-        held.let_go();
+        build.release();
         compiles.join();
     }
     const test::Json trace = test::trace_of(profiler);
@@ -318,14 +318,14 @@ TEST_CASE("locks: a trace shows a device running steps while a thread of another
 TEST_CASE("locks: a reader that waits for the device blocks no launches") {
     if (test::small_cases()) return;
     const Device device = test::device(), other = test::fresh_device();
-    Training here(device), there(other);
-    here.step(), there.step();
+    Training on_device(device), on_other(other);
+    on_device.step(), on_other.step();
     const Tensor x = test::random_tensor({300, 100}, 1).to(device);
     UserEvent event(device);
     event.block(interop::compute_queue(device));
     Floats got;
     std::thread reads([&] { got = elements(x * 2.0); });
-    for (int i = 0; i < 3; ++i) there.step();  // another device
+    for (int i = 0; i < 3; ++i) on_other.step();  // another device
     Tensor y = relu(x - 1.0);
     (void)y.view();  // and on this one: launched, although nothing runs yet
     event.set();
@@ -335,7 +335,7 @@ TEST_CASE("locks: a reader that waits for the device blocks no launches") {
     CHECK(got == expected);
 }
 
-TEST_CASE("downloads: long ones use the copy queue, and the compute queue continues") {
+TEST_CASE("downloads: long ones use the transfer queue, and the compute queue continues") {
     const Device device = test::device();
     Tensor large = test::random_tensor({200, 100}, 2).to(device);
     const Floats before = elements(large);
@@ -343,7 +343,7 @@ TEST_CASE("downloads: long ones use the copy queue, and the compute queue contin
     UserEvent event(device);
     std::vector<float> to(before.size());
     const ops::View& view = large.view();
-    event.block(device.state().transfer());  // its commands do not start
+    event.block(device.state().queues.transfer());  // its commands do not start
     const Event read = download(view.buffer, 0, std::as_writable_bytes(std::span(to)));
     CHECK_FALSE(read.done());
     // Later work completes, and short reads are not blocked.
@@ -372,7 +372,7 @@ TEST_CASE("default device: that of a thread overrides that of the process") {
             CHECK(zeros({2}).device() == one);
         }
         CHECK(uniform({2}).device() == two);
-        for (const std::string& fault : test::in_threads(1, [&](int) -> std::string {
+        for (const std::string& fault : test::run_in_threads(1, [&](int) -> std::string {
                  return test::small_cases() || default_device() == before ? "" : "another thread's";
              }))
             CHECK(fault == "");

@@ -18,11 +18,11 @@
 #include <declivity/tensor/creation.hpp>
 #include <doctest/doctest.h>
 #include <tests/support/devices.hpp>
-#include <tests/support/held_build.hpp>
+#include <tests/support/blocked_build.hpp>
 #include <tests/support/threads.hpp>
 #include <tests/support/values.hpp>
 
-#include "runtime/launch_lock.hpp"
+#include "ops/engine/launch_lock.hpp"
 
 using namespace declivity;
 
@@ -56,16 +56,16 @@ std::vector<Case> cases() {
             {"recurrent", [] { return std::make_unique<Recurrent>(); }, {6, 5, 24}}};
 }
 
-Floats answer(nn::Layer& model, const Tensor& x) {
+Floats output_of(nn::Layer& model, const Tensor& x) {
     const NoGrad no_grad;
     return model(x).to_vector<float>();
 }
 
 /// The result of a separate model with the same parameters.
-Floats fresh_answer(const Case& c, nn::Layer& live, const Tensor& x) {
+Floats fresh_output(const Case& c, nn::Layer& model, const Tensor& x) {
     const auto fresh = c.make();
-    fresh->load_state_dict(live.state_dict());
-    return answer(*fresh, x);
+    fresh->load_state_dict(model.state_dict());
+    return output_of(*fresh, x);
 }
 
 /// An optimizer whose kernel no other test compiles.
@@ -76,39 +76,39 @@ struct Unusual : optim::Optimizer {
     }
 };
 
-void race(const Case& c, int rounds, bool restless) {
+void race(const Case& c, int rounds, bool yielding) {
     CAPTURE(c.name);
-    const auto live = c.make();
+    const auto model = c.make();
     const Tensor x = test::random_tensor(c.x, 7);
-    optim::SGD optimizer(live->parameters(), {.lr = 1e-3, .momentum = 0.5});
+    optim::SGD optimizer(model->parameters(), {.lr = 1e-3, .momentum = 0.5});
     const auto train = [&](int steps) {
         for (int i = 0; i < steps; ++i) {
             optimizer.zero_grad();
-            mean(square((*live)(x))).backward();
+            mean(square((*model)(x))).backward();
             optimizer.step();
         }
     };
     StateDict first;
-    for (const NamedTensor& tensor : live->state_dict()) first.push_back({tensor.name, tensor.tensor.clone()});
+    for (const NamedTensor& tensor : model->state_dict()) first.push_back({tensor.name, tensor.tensor.clone()});
     train(1);
     for (int round = 0; round < rounds; ++round) {
         CAPTURE(round);
-        std::atomic<bool> over{false};
-        const auto moments = restless ? std::make_unique<detail::LaunchLock::YieldOnLaunch>() : nullptr;
-        const auto faults = test::in_threads(3, [&](int number) -> std::string {
+        std::atomic<bool> finished{false};
+        const auto moments = yielding ? std::make_unique<ops::LaunchLock::YieldOnLaunch>() : nullptr;
+        const auto faults = test::run_in_threads(3, [&](int number) -> std::string {
             if (number == 2) {
-                if (round % 3 == 2) live->load_state_dict(first);
+                if (round % 3 == 2) model->load_state_dict(first);
                 train(4);
-                over = true;
+                finished = true;
             } else {
-                do (void)answer(*live, x);
-                while (!over && !test::small_cases());
+                do (void)output_of(*model, x);
+                while (!finished && !test::small_cases());
             }
             return "";
         });
         for (const std::string& fault : faults) CHECK(fault == "");
-        const Floats expected = fresh_answer(c, *live, x);
-        for (int call = 0; call < 3; ++call) REQUIRE(answer(*live, x) == expected);
+        const Floats expected = fresh_output(c, *model, x);
+        for (int call = 0; call < 3; ++call) REQUIRE(output_of(*model, x) == expected);
     }
 }
 
@@ -125,52 +125,52 @@ TEST_CASE("serving: after a race with training and reloading, results use the cu
 TEST_CASE("serving: values derived from weights during a step do not outlive the step") {
     if (test::small_cases()) return;
     const Case c = cases()[0];
-    const auto live = c.make();
+    const auto model = c.make();
     const Tensor x = test::random_tensor(c.x, 7);
-    for (int call = 0; call < 3; ++call) (void)answer(*live, x);  // all of its kernels are compiled
-    Unusual optimizer(live->parameters());
-    mean(square((*live)(x))).backward();
+    for (int call = 0; call < 3; ++call) (void)output_of(*model, x);  // all of its kernels are compiled
+    Unusual optimizer(model->parameters());
+    mean(square((*model)(x))).backward();
     {
-        const test::HeldBuild held;
+        const test::BlockedBuild build;
         std::thread step([&] { optimizer.step(); });
-        held.wait();  // the step has bumped the versions of its outputs, and compiles
-        for (int call = 0; call < 4; ++call) (void)answer(*live, x);
-        held.let_go();
+        build.wait();  // the step has bumped the versions of its outputs, and compiles
+        for (int call = 0; call < 4; ++call) (void)output_of(*model, x);
+        build.release();
         step.join();
     }
-    const Floats expected = fresh_answer(c, *live, x);
-    for (int call = 0; call < 3; ++call) CHECK(answer(*live, x) == expected);
+    const Floats expected = fresh_output(c, *model, x);
+    for (int call = 0; call < 3; ++call) CHECK(output_of(*model, x) == expected);
 }
 
 TEST_CASE("serving: after a race with training, a captured inference uses the current parameters") {
     if (test::small_cases()) return;
     for (const Case& c : cases()) {
         CAPTURE(c.name);
-        const auto live = c.make();
+        const auto model = c.make();
         const Tensor x = test::random_tensor(c.x, 7);
-        optim::Adam optimizer(live->parameters(), {.lr = 1e-3});
+        optim::Adam optimizer(model->parameters(), {.lr = 1e-3});
         for (int round = 0; round < 8; ++round) {
             auto captured = capture([&](const Tensor& input) {
                 const NoGrad no_grad;
-                return (*live)(input);
+                return (*model)(input);
             });
-            std::atomic<bool> over{false};
-            const detail::LaunchLock::YieldOnLaunch restless;
-            const auto faults = test::in_threads(2, [&](int number) -> std::string {
+            std::atomic<bool> finished{false};
+            const ops::LaunchLock::YieldOnLaunch yielding;
+            const auto faults = test::run_in_threads(2, [&](int number) -> std::string {
                 if (number == 1) {
                     for (int i = 0; i < 4; ++i) {
                         optimizer.zero_grad();
-                        mean(square((*live)(x))).backward();
+                        mean(square((*model)(x))).backward();
                         optimizer.step();
                     }
-                    over = true;
+                    finished = true;
                 } else {
-                    while (!over) (void)captured(x).to_vector<float>();
+                    while (!finished) (void)captured(x).to_vector<float>();
                 }
                 return "";
             });
             for (const std::string& fault : faults) CHECK(fault == "");
-            const Floats expected = fresh_answer(c, *live, x);
+            const Floats expected = fresh_output(c, *model, x);
             for (int call = 0; call < 3; ++call) REQUIRE(captured(x).to_vector<float>() == expected);
         }
     }

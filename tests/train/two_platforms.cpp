@@ -23,13 +23,13 @@
 #include <tests/support/trace.hpp>
 #include <tests/support/values.hpp>
 
-#include "runtime/launch_lock.hpp"
+#include "ops/engine/launch_lock.hpp"
 
 using namespace declivity;
 
 namespace {
 
-std::optional<std::pair<Device, Device>> of_two_platforms() {
+std::optional<std::pair<Device, Device>> devices_of_two_platforms() {
     const auto all = Device::all();
     for (const Device& other : all)
         if (other.info().platform != all.front().info().platform) return std::pair{all.front(), other};
@@ -82,17 +82,18 @@ std::vector<Interval> intervals(const std::vector<test::Json>& events, const std
     return out;
 }
 
-std::ptrdiff_t during(const std::vector<Interval>& what, const std::vector<Interval>& others) {
-    return std::ranges::count_if(what, [&](const Interval& interval) {
-        return std::ranges::any_of(
-            others, [&](const Interval& other) { return interval.begin < other.end && other.begin < interval.end; });
+std::ptrdiff_t during(const std::vector<Interval>& intervals_a, const std::vector<Interval>& intervals_b) {
+    return std::ranges::count_if(intervals_a, [&](const Interval& interval) {
+        return std::ranges::any_of(intervals_b, [&](const Interval& other) {
+            return interval.begin < other.end && other.begin < interval.end;
+        });
     });
 }
 
 }  // namespace
 
 TEST_CASE("two platforms: devices run steps concurrently from two threads, and neither thread waits for the other") {
-    const auto devices = of_two_platforms();
+    const auto devices = devices_of_two_platforms();
     if (!devices) {
         test::skip("all devices are of one platform");
         return;
@@ -101,15 +102,14 @@ TEST_CASE("two platforms: devices run steps concurrently from two threads, and n
     CAPTURE(one.name());
     CAPTURE(two.name());
     constexpr int kSteps = 60;
-    std::vector<float> alone[2];
+    std::vector<float> separate[2];
     for (const bool second : {false, true}) {
         Training training(second ? two : one);
         for (int i = 0; i < kSteps; ++i) training.step();
-        alone[second ? 1 : 0] = training.elements();
+        separate[second ? 1 : 0] = training.elements();
     }
     Training first(one), second(two);
-    const std::uint64_t before_one = detail::launch_lock(one).contended(),
-                        before_two = detail::launch_lock(two).contended();
+    const std::uint64_t before_one = ops::launch_lock(one).contended(), before_two = ops::launch_lock(two).contended();
     Profiler profiler(two);
     std::atomic<int> ready{0};
     const auto steps = [&](Training& training, const char* name) {
@@ -124,23 +124,25 @@ TEST_CASE("two platforms: devices run steps concurrently from two threads, and n
     std::thread thread([&] { steps(first, "step of the one"); });
     steps(second, "step of the other");
     thread.join();
-    CHECK(detail::launch_lock(one).contended() == before_one);
-    CHECK(detail::launch_lock(two).contended() == before_two);
+    CHECK(ops::launch_lock(one).contended() == before_one);
+    CHECK(ops::launch_lock(two).contended() == before_two);
 
     const test::Json trace = test::trace_of(profiler);
     const auto all = test::events(trace, "X");
-    const auto of_one = intervals(all, "step of the one"), of_two = intervals(all, "step of the other"),
+    const auto first_intervals = intervals(all, "step of the one"),
+               second_intervals = intervals(all, "step of the other"),
                kernels = intervals(test::events(trace, "X", "kernel"), "");
-    REQUIRE(of_one.size() == kSteps);
-    REQUIRE(of_two.size() == kSteps);
+    REQUIRE(first_intervals.size() == kSteps);
+    REQUIRE(second_intervals.size() == kSteps);
     REQUIRE(!kernels.empty());
     // If one blocked the other, their steps would alternate.
-    MESSAGE(during(of_one, of_two), " steps of the first and ", during(of_two, of_one), " of the second overlap, and ",
-            during(kernels, of_one), " of ", kernels.size(), " kernels of the other ran concurrently");
-    CHECK(during(of_one, of_two) > 0);
-    CHECK(during(of_two, of_one) > 0);
-    CHECK(during(kernels, of_one) > 0);
+    MESSAGE(during(first_intervals, second_intervals), " steps of the first and ",
+            during(second_intervals, first_intervals), " of the second overlap, and ", during(kernels, first_intervals),
+            " of ", kernels.size(), " kernels of the other ran concurrently");
+    CHECK(during(first_intervals, second_intervals) > 0);
+    CHECK(during(second_intervals, first_intervals) > 0);
+    CHECK(during(kernels, first_intervals) > 0);
 
-    CHECK(first.elements() == alone[0]);
-    CHECK(second.elements() == alone[1]);
+    CHECK(first.elements() == separate[0]);
+    CHECK(second.elements() == separate[1]);
 }

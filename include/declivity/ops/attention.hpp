@@ -33,7 +33,7 @@ struct AttentionResults {
 };
 /// Attention (T. Dao, FlashAttention-2, 2023). The result is 0 for a query that attends to no key. Deferred operation.
 /// @throws TypeError, ShapeError, DeviceError for operands that do not match
-DECLIVITY_API AttentionResults attention(const AttentionOperands& operands, const AttentionNumbers& numbers);
+DECLIVITY_API AttentionResults attention(const AttentionOperands& operands, const AttentionNumbers& options);
 
 /// Gradients: q (B, Lq, G H, D), k (B, Lk, H, D), v (B, Lk, H, E).
 struct AttentionGradients {
@@ -42,7 +42,7 @@ struct AttentionGradients {
 /// Gradients of attention().
 /// @param y,log_sums results of attention()
 /// @param g gradient of y as (B, G H, Lq, E), contiguous in the last axis
-DECLIVITY_API AttentionGradients attention_backward(const AttentionOperands& operands, const AttentionNumbers& numbers,
+DECLIVITY_API AttentionGradients attention_backward(const AttentionOperands& operands, const AttentionNumbers& options,
                                                     const View& y, const View& log_sums, const View& g);
 
 /// Inputs of attention to a KV cache whose length is device data: q (B, G H, Lq, D), f32 or f64; k (B, H, S, D) and v
@@ -65,7 +65,7 @@ struct CachedAttentionNumbers {
 /// (T. Dao et al., Flash-Decoding for long-context inference, 2023). Deferred operation.
 /// @throws TypeError, ShapeError, DeviceError for operands that do not match
 DECLIVITY_API LazyArray cached_attention(const CachedAttentionOperands& operands,
-                                         const CachedAttentionNumbers& numbers);
+                                         const CachedAttentionNumbers& options);
 
 /// Appends to a KV cache: writes k (B, H, T, D) and v (B, H, T, E) at positions lengths[b] - T to lengths[b] - 1 of
 /// each sample of `cache`, whose q is ignored. Positions outside of the cache are skipped. Deferred operation.

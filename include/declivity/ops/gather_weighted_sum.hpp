@@ -6,26 +6,26 @@
 
 namespace declivity::ops {
 
-/// out[i] = sum over k of weights[i][k] rows[numbers[i][k]]; indices outside of [0, V) are ignored.
+/// out[i] = sum over k of weights[i][k] rows[indices[i][k]]; indices outside of [0, V) are ignored.
 /// @param rows (V, D)
-/// @param numbers (N, K), i64
+/// @param indices (N, K), i64
 /// @param weights (N, K)
 /// @return (N, D)
-DECLIVITY_API LazyArray gather_weighted_sum(const View& rows, const View& numbers, const View& weights);
-/// Gradient of the weights, (N, K): dot products of out_gradient[i] (N, D) and rows[numbers[i][k]].
-DECLIVITY_API LazyArray gather_weighted_sum_backward_weights(const View& rows, const View& numbers,
+DECLIVITY_API LazyArray gather_weighted_sum(const View& rows, const View& indices, const View& weights);
+/// Gradient of the weights, (N, K): dot products of out_gradient[i] (N, D) and rows[indices[i][k]].
+DECLIVITY_API LazyArray gather_weighted_sum_backward_weights(const View& rows, const View& indices,
                                                              const View& out_gradient);
 
 // ---- deprecated names of version 0.1
 
-[[deprecated("ops::gather_weighted_sum")]] inline LazyArray weighted_rows(const View& rows, const View& numbers,
+[[deprecated("ops::gather_weighted_sum")]] inline LazyArray weighted_rows(const View& rows, const View& indices,
                                                                           const View& weights) {
-    return gather_weighted_sum(rows, numbers, weights);
+    return gather_weighted_sum(rows, indices, weights);
 }
 
 [[deprecated("ops::gather_weighted_sum_backward_weights")]] inline LazyArray weighted_rows_weights(
-    const View& rows, const View& numbers, const View& out_gradient) {
-    return gather_weighted_sum_backward_weights(rows, numbers, out_gradient);
+    const View& rows, const View& indices, const View& out_gradient) {
+    return gather_weighted_sum_backward_weights(rows, indices, out_gradient);
 }
 
 }  // namespace declivity::ops

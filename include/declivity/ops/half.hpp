@@ -14,7 +14,7 @@ namespace detail {
 template <int ExponentBits, int MantissaBits>
 constexpr std::uint16_t narrowed(double value) noexcept {
     // least: exponent of the smallest normal number
-    constexpr int bias = (1 << (ExponentBits - 1)) - 1, least = 1 - bias;
+    constexpr int bias = (1 << (ExponentBits - 1)) - 1, min_exponent = 1 - bias;
     constexpr std::uint64_t infinity = ((std::uint64_t{1} << ExponentBits) - 1) << MantissaBits;
     const auto all = std::bit_cast<std::uint64_t>(value);
     const auto sign = static_cast<std::uint16_t>(all >> 63 << 15);
@@ -23,13 +23,14 @@ constexpr std::uint16_t narrowed(double value) noexcept {
     const auto with_sign = [sign](std::uint64_t bits) { return static_cast<std::uint16_t>(sign | bits); };
     if (magnitude > std::uint64_t{0x7ff} << 52) return with_sign(infinity | std::uint64_t{1} << (MantissaBits - 1));
     if (exponent > bias) return with_sign(infinity);
-    if (exponent < least - MantissaBits - 1) return with_sign(0);
+    if (exponent < min_exponent - MantissaBits - 1) return with_sign(0);
     const std::uint64_t digits = (magnitude & ((std::uint64_t{1} << 52) - 1)) | std::uint64_t{1} << 52;
-    const int shift = 52 - MantissaBits + (exponent < least ? least - exponent : 0);
+    const int shift = 52 - MantissaBits + (exponent < min_exponent ? min_exponent - exponent : 0);
     const std::uint64_t rounded = (digits + (std::uint64_t{1} << (shift - 1)) - 1 + (digits >> shift & 1)) >> shift;
     // A carry out of the digits increments the exponent, in the end to infinity.
-    return with_sign(exponent < least ? rounded
-                                      : (static_cast<std::uint64_t>(exponent - least) << MantissaBits) + rounded);
+    return with_sign(exponent < min_exponent
+                         ? rounded
+                         : (static_cast<std::uint64_t>(exponent - min_exponent) << MantissaBits) + rounded);
 }
 
 }  // namespace detail

@@ -24,7 +24,7 @@ struct TriangularSolve {
     bool unit = false;        ///< unit diagonal, which is not read
 };
 /// X of A X = B for a (batch, n, n) and b (batch, n, k).
-DECLIVITY_API LazyArray triangular_solve(const View& a, const View& b, const TriangularSolve& how);
+DECLIVITY_API LazyArray triangular_solve(const View& a, const View& b, const TriangularSolve& options);
 
 struct LuResults {
     LazyArray lu;      ///< (batch, m, n): U, and below its diagonal L

@@ -99,12 +99,12 @@ class OperationCall {
         static_assert(std::is_trivially_copyable_v<Attributes>,
                       "attributes of an operation must be trivially copyable: pass Views as reads or writes");
         static_assert(sizeof(Attributes) <= kMaxAttributeBytes && alignof(Attributes) <= alignof(std::max_align_t));
-        OperationCall made;
-        made.function_ = reinterpret_cast<Function>(launch);
-        made.call_ = &call_as<Attributes>;
-        made.size_ = sizeof attributes;
-        std::memcpy(made.attributes_.data(), &attributes, sizeof attributes);
-        return made;
+        OperationCall created;
+        created.function_ = reinterpret_cast<Function>(launch);
+        created.call_ = &call_as<Attributes>;
+        created.size_ = sizeof attributes;
+        std::memcpy(created.attributes_.data(), &attributes, sizeof attributes);
+        return created;
     }
 
     EpilogueFused operator()(const OperationViews& views) const { return call_(function_, views, attributes_.data()); }

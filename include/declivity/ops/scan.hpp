@@ -18,9 +18,9 @@ enum class Scan : std::uint8_t {
 
 /// out[o][j][i] = the reduction of x[o][0][i] ... x[o][j][i]: x (outer, n, inner), dense, any type but bool; out of its
 /// shape and type. Always divided in the same way on the same device.
-/// @param places for largest and smallest: positions along the axis, of the shape of x, i64; otherwise nullptr
+/// @param indices for largest and smallest: positions along the axis, of the shape of x, i64; otherwise nullptr
 /// @throws ShapeError, TypeError, DeviceError naming `function`
 DECLIVITY_API void scan(std::string_view function, Scan kind, const View& x, const View& out,
-                        const View* places = nullptr);
+                        const View* indices = nullptr);
 
 }  // namespace declivity::ops

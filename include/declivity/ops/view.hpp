@@ -76,7 +76,7 @@ DECLIVITY_API void require_shape(std::string_view function, std::string_view nam
 DECLIVITY_API void require_rank(std::string_view function, std::string_view name, const Shape& got, int rank,
                                 std::string_view axes);
 DECLIVITY_API void require_shape(std::string_view function, std::string_view name, const Shape& got,
-                                 const Shape& wanted);
+                                 const Shape& expected);
 /// @throws TypeError unless the view is f32 or f64, the types that all kernels for floating numbers support
 DECLIVITY_API void require_floating(std::string_view function, std::string_view name, const View& view);
 /// @throws TypeError unless it is a floating type, f16 and bf16 included

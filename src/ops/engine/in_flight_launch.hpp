@@ -6,12 +6,9 @@
 
 #include "operation_state.hpp"
 #include "lazy_array_state.hpp"
-#include "runtime/launch_lock.hpp"
+#include "launch_lock.hpp"
 
 namespace declivity::ops {
-
-using declivity::detail::launch_lock;
-using declivity::detail::LaunchLock;
 
 /// A value or operation that this thread launches, registered from taking the lock until it is launched or has failed.
 class InFlightLaunch final : public LaunchLock::InFlight {

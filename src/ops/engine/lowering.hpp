@@ -9,7 +9,7 @@
 #include "expression_node.hpp"
 #include "lazy_array_state.hpp"
 #include "ops/support/scratch.hpp"
-#include "runtime/launch_lock.hpp"
+#include "launch_lock.hpp"
 
 namespace declivity::ops {
 
@@ -18,7 +18,7 @@ namespace declivity::ops {
 class Lowering {
   public:
     /// @param lock the launch lock, which is held
-    explicit Lowering(declivity::detail::LaunchLock& lock) : lock_(lock) {}
+    explicit Lowering(LaunchLock& lock) : lock_(lock) {}
 
     /// @param result the value to be stored: an operation may fuse the rest as its epilogue, and the kernel may store
     /// intermediate values. Null: neither is allowed
@@ -68,7 +68,7 @@ class Lowering {
     Expression lower(LazyArrayState& state);
     Expression inlined(LazyArrayState& state);
 
-    declivity::detail::LaunchLock& lock_;
+    LaunchLock& lock_;
     std::uint64_t yields_ = 0;  // of the lock at the start
     Scratch<2048> scratch_;
     std::pmr::vector<Reference> references_{scratch_.memory()};

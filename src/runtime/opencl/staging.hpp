@@ -10,12 +10,11 @@
 #include <string_view>
 #include <vector>
 
-#include "opencl.hpp"
+#include "block.hpp"
+#include "device_context.hpp"
+#include "queues.hpp"
 
 namespace declivity::detail {
-
-class DeviceState;
-struct Block;
 
 /// Blocks of host memory, reused once the copy out of them has completed. Thread-safe.
 ///
@@ -27,7 +26,7 @@ struct Block;
 class StagingPool {
   public:
     /// Uses pinned memory if the device has dedicated memory, or as set by DECLIVITY_STAGING=pinned or plain.
-    StagingPool(DeviceState& device, bool unified_memory);
+    StagingPool(const DeviceContext& device, Queues& queues);
     StagingPool(const StagingPool&) = delete;
     StagingPool& operator=(const StagingPool&) = delete;
     ~StagingPool();
@@ -51,7 +50,8 @@ class StagingPool {
     /// Pins the blocks of one size; the lock is held.
     void pin(std::size_t size);
 
-    DeviceState& device_;
+    const DeviceContext& device_;
+    Queues& queues_;
     bool pinned_;
     std::mutex mutex_;
     std::list<Staged> blocks_;        // unused blocks

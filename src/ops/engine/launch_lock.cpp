@@ -2,11 +2,29 @@
 
 #include <algorithm>
 
-#include "device_state.hpp"
+#include "runtime/per_device.hpp"
 
-namespace declivity::detail {
+namespace declivity::ops {
+namespace {
 
-LaunchLock& launch_lock(const Device& device) { return device.state().launching; }
+void* yield(const Device& device);
+void take_back(const Device& device, void* state) noexcept;
+
+/// The lock of a device. The first one makes the runtime yield them.
+struct LockOfDevice {
+    LockOfDevice() {
+        static constexpr declivity::detail::BlockingHook hook{yield, take_back};
+        declivity::detail::set_blocking_hook(&hook);
+    }
+    LaunchLock lock;
+};
+
+void* yield(const Device& device) { return new LaunchLock::YieldScope(launch_lock(device)); }
+void take_back(const Device&, void* state) noexcept { delete static_cast<LaunchLock::YieldScope*>(state); }
+
+}  // namespace
+
+LaunchLock& launch_lock(const Device& device) { return declivity::detail::per_device<LockOfDevice>(device).lock; }
 
 LaunchLock::YieldScope::YieldScope(LaunchLock& lock) : lock_(lock) {
     if (lock.owner_.load(std::memory_order_relaxed) != this_thread()) return;
@@ -44,4 +62,4 @@ bool LaunchLock::wait_for(const PendingLaunch* one) {
     return true;
 }
 
-}  // namespace declivity::detail
+}  // namespace declivity::ops

@@ -4,8 +4,7 @@
 #include <bit>
 #include <cstring>
 
-#include "device_state.hpp"
-#include "environment.hpp"
+#include "runtime/environment.hpp"
 
 namespace declivity::detail {
 namespace {
@@ -27,8 +26,8 @@ bool use_pinned(bool unified_memory) {
 
 }  // namespace
 
-StagingPool::StagingPool(DeviceState& device, bool unified_memory)
-    : device_(device), pinned_(use_pinned(unified_memory)) {}
+StagingPool::StagingPool(const DeviceContext& device, Queues& queues)
+    : device_(device), queues_(queues), pinned_(use_pinned(device.info.unified_memory)) {}
 
 StagingPool::~StagingPool() {
     for (const Staged& staged : blocks_) try {
@@ -45,7 +44,7 @@ void StagingPool::send(cl::CommandQueue& queue, const Block& destination, std::s
         try {
             std::memcpy(staged.host, source.data(), size);
             cl::Event event;
-            device_.submit(
+            queues_.submit(
                 {.name = "copy to device", .bytes = static_cast<double>(size)}, queue,
                 [&](cl::CommandQueue& on, cl::Event* out) {
                     on.enqueueWriteBuffer(destination.memory, CL_FALSE, destination.offset + offset, size, staged.host,
@@ -93,8 +92,8 @@ StagingPool::Staged StagingPool::take(std::size_t bytes) {
             Staged oldest = take_out(plain);
             lock.unlock();
             try {
-                device_.compute.flush();
-                device_.transfer.flush();
+                queues_.compute.flush();
+                queues_.transfer.flush();
                 if (!done(oldest.done)) oldest.done.wait();
             } catch (const cl::Error&) {
                 lock.lock();
@@ -115,7 +114,7 @@ StagingPool::Staged StagingPool::take(std::size_t bytes) {
 }
 
 void StagingPool::pin(std::size_t size) {
-    if (mapping_() == nullptr) mapping_ = make_queue(device_.context, device_.device, device_.info, 0);
+    if (mapping_() == nullptr) mapping_ = make_queue(device_, 0);
     std::list<Staged> pinned;  // all of them or none
     for (std::size_t left = std::clamp(kPinned / size, kFewest, kMax); left > 0; --left) {
         Staged staged;

@@ -5,7 +5,7 @@
 #include <cstdlib>
 #include <string>
 
-#include "spans.hpp"
+#include "runtime/spans.hpp"
 
 // Old ICD loaders lack it, and newer ones forward it to drivers without checking their version.
 #if defined(__GNUC__) && !defined(_WIN32)

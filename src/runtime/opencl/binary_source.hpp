@@ -8,8 +8,8 @@
 
 #include <declivity/runtime/device.hpp>
 
-#include "binary_store.hpp"
 #include "opencl.hpp"
+#include "runtime/binary_store.hpp"
 
 namespace declivity::detail {
 

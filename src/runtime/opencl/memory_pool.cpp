@@ -3,14 +3,13 @@
 #include <algorithm>
 #include <functional>
 #include <string_view>
+#include <utility>
 
 #include <declivity/runtime/error.hpp>
 #include <declivity/runtime/scope.hpp>
 #include <fmt/format.h>
 
-#include "arena.hpp"
-#include "device_state.hpp"
-#include "environment.hpp"
+#include "runtime/environment.hpp"
 
 namespace declivity::detail {
 namespace {
@@ -33,19 +32,12 @@ std::string readable_bytes(std::uint64_t bytes) {
     return number < 0x1p30 ? fmt::format("{:.1f} MiB", number / 0x1p20) : fmt::format("{:.2f} GiB", number / 0x1p30);
 }
 
-Block::~Block() {
-    if (after_fork()) {
-        let_go(memory);
-        let_go(readers_done);
-        return;
-    }
-    if (has_derived.load()) device.derived.drop(*this);
-    if (arena) arena->release(*this);
-    else if (slab != nullptr) device.pool.release(*this);
-}
-
-MemoryPool::MemoryPool(DeviceState& device)
+MemoryPool::MemoryPool(const DeviceContext& device, Queues& queues, DerivedCache& derived,
+                       std::function<void()> reclaim)
     : device_(device),
+      queues_(queues),
+      derived_(derived),
+      reclaim_(std::move(reclaim)),
       alignment_(std::max(kAlignment, device.info.alignment)),
       limit_(environment().memory_limit.get().value_or(~std::uint64_t{0})),
       exact_(environment().exact_pool.get()) {}
@@ -67,9 +59,9 @@ std::shared_ptr<Block> MemoryPool::allocate(std::size_t bytes, BufferUse use) {
     if (!block) {
         // Pending kernels may still use released memory: it is free only after the queue has finished.
         lock.unlock();
-        device_.derived.clear();
-        device_.drop_command_lists();
-        device_.finish();
+        derived_.clear();
+        reclaim_();
+        queues_.finish();
         lock.lock();
         release_cached_locked();
         block = take(bytes, reserved);
@@ -79,7 +71,7 @@ std::shared_ptr<Block> MemoryPool::allocate(std::size_t bytes, BufferUse use) {
     block->use = use;
     count(block->reserved);
     lock.unlock();
-    if (use == BufferUse::transfer && block->readers_done() == nullptr) block->readers_done = device_.compute_marker();
+    if (use == BufferUse::transfer && block->readers_done() == nullptr) block->readers_done = queues_.compute_marker();
     return block;
 }
 
@@ -90,6 +82,7 @@ std::shared_ptr<Block> MemoryPool::take(std::size_t bytes, std::size_t reserved)
     auto block = block_in(slab, part->offset, bytes);  // first, since it may fail
     free_.take(*part, reserved, Scope::path());
     block->slab = &slab;
+    block->owner = this;
     block->reserved = reserved;
     return block;
 }
@@ -97,7 +90,7 @@ std::shared_ptr<Block> MemoryPool::take(std::size_t bytes, std::size_t reserved)
 std::shared_ptr<Block> MemoryPool::block_in(const Slab& slab, std::size_t offset, std::size_t bytes) {
     if (after_fork()) refuse_after_fork(fmt::format("allocation of {} bytes", bytes));
     try {
-        return std::make_shared<Block>(device_, nullptr, slab.memory, offset, bytes);
+        return std::make_shared<Block>(device_.owner, nullptr, slab.memory, offset, bytes);
     } catch (const cl::Error& error) {  // formatted on error only
         throw_status(error.err(), fmt::format("allocation of {} bytes", bytes), device_.info.name);
     }
@@ -108,6 +101,7 @@ std::shared_ptr<Block> MemoryPool::take_transfer(std::size_t bytes, std::size_t 
     if (found == transfer_cache_.end()) return nullptr;
     auto block = block_in(*found->slab, found->offset, bytes);
     block->slab = found->slab;
+    block->owner = this;
     block->reserved = reserved;
     block->readers_done = std::move(found->readers_done);
     found->slab->parts.at(found->offset).scope = Scope::path();
@@ -155,7 +149,7 @@ cl::Buffer MemoryPool::device_memory(std::size_t bytes) const {
         if (!exact_) {
             const cl_mem raw = memory();
             const cl_int status = clEnqueueMigrateMemObjects(
-                device_.compute(), 1, &raw, CL_MIGRATE_MEM_OBJECT_CONTENT_UNDEFINED, 0, nullptr, nullptr);
+                queues_.compute(), 1, &raw, CL_MIGRATE_MEM_OBJECT_CONTENT_UNDEFINED, 0, nullptr, nullptr);
             if (ran_out(status)) return {};
         }
         return memory;
@@ -170,11 +164,16 @@ void MemoryPool::count(std::size_t reserved) {
     metrics_.peak = std::max(metrics_.peak, metrics_.in_use);
 }
 
+void MemoryPool::drop_derived(const Block& block) noexcept {
+    if (block.has_derived.load()) derived_.drop(block);
+}
+
 void MemoryPool::release(Block& block) noexcept {
+    drop_derived(block);
     try {
         cl::Event readers_done;
         if (block.use == BufferUse::transfer) try {
-                readers_done = device_.compute_marker();
+                readers_done = queues_.compute_marker();
             } catch (const Error&) {
                 // The next owner of the part enqueues a marker, or waits for the whole queue.
             }
@@ -240,7 +239,7 @@ void MemoryPool::reset_peak() {
 
 void MemoryPool::release_cached() {
     // The copy of a discarded batch may still be in flight.
-    device_.finish(device_.transfer, "wait for the copy queue");
+    queues_.finish(queues_.transfer, "wait for the transfer queue");
     const std::scoped_lock lock(mutex_);
     release_cached_locked();
 }
@@ -251,7 +250,7 @@ void MemoryPool::release_cached_locked() {
         const TransferPart& part = transfer_cache_.front();
         checked("wait for the readers of a batch", device_.info.name, [&] {
             if (part.readers_done() != nullptr) part.readers_done.wait();
-            else device_.finish(device_.compute, "wait for the compute queue");
+            else queues_.finish(queues_.compute, "wait for the compute queue");
         });
         free_.give_back(*part.slab, part.offset);
     }

@@ -5,8 +5,6 @@
 
 #include <declivity/runtime/scope.hpp>
 
-#include "device_state.hpp"
-
 namespace declivity::detail {
 namespace {
 
@@ -20,22 +18,13 @@ Unprofiled::Unprofiled() { unprofiled = true; }
 Unprofiled::~Unprofiled() { unprofiled = false; }
 bool Unprofiled::current() noexcept { return unprofiled; }
 
-void Profilers::add(const Command& command, Enqueued&& enqueued) const {
-    if (of_program && of_process != nullptr) {
-        Enqueued other{.transfer = enqueued.transfer,
-                       .before = enqueued.before,
-                       .after = enqueued.after,
-                       .bracketed = enqueued.bracketed,
-                       .event = shared(enqueued.event, "profile", of_process->device.info.name)};
-        of_process->add(command, std::move(other));
-    } else if (of_process != nullptr) {
-        return of_process->add(command, std::move(enqueued));
-    }
-    if (of_program) of_program->add(command, std::move(enqueued));
-}
-
-ProfilerState::ProfilerState(DeviceState& of, std::size_t max_events)
-    : device(of), most(max_events), clock(of.device, of.info.version) {
+ProfilerState::ProfilerState(const DeviceContext& of, std::size_t max_events, std::function<MemoryStats()> memory_stats,
+                             std::function<void()> finish)
+    : device(of),
+      most(max_events),
+      clock(of.device, of.info.version),
+      memory_stats_(std::move(memory_stats)),
+      finish_(std::move(finish)) {
     clock.ask();
     SpanRecorder::instance().enter(max_events);
 }
@@ -64,7 +53,7 @@ std::uint32_t ProfilerState::number_of(std::string_view text) {
 }
 
 void ProfilerState::add(const Command& command, Enqueued&& enqueued) {
-    const MemoryStats metrics = device.pool.metrics();
+    const MemoryStats metrics = memory_stats_();
     const ScopePath scope = Scope::path();
     std::unique_lock lock(mutex);
     Entry entry{.name = number_of(command.name),
@@ -92,7 +81,7 @@ void ProfilerState::add(const Command& command, Enqueued&& enqueued) {
 }
 
 void ProfilerState::collect(bool all) {
-    if (all) device.finish();  // before the lock: other threads may continue to launch
+    if (all) finish_();  // before the lock: other threads may continue to launch
     const std::scoped_lock lock(mutex);
     clock.ask();
     // An entry is removed once it is read: if the device fails to answer, the rest is retried later.

@@ -9,21 +9,22 @@
 #include <string_view>
 #include <vector>
 
+#include "block.hpp"
+#include "device_context.hpp"
 #include "memory_pool.hpp"
 
 namespace declivity::detail {
 
 /// Reuses released blocks, as the pool does. Owned by the command list and by its blocks; the chunks return to the pool
 /// when all of them are destroyed. Thread-safe.
-class Arena : public std::enable_shared_from_this<Arena> {
+class Arena final : public BlockOwner, public std::enable_shared_from_this<Arena> {
   public:
-    explicit Arena(DeviceState& device) : device_(device) {}
-    Arena(const Arena&) = delete;
-    Arena& operator=(const Arena&) = delete;
+    Arena(const DeviceContext& device, MemoryPool& pool) : device_(device), pool_(pool) {}
+    virtual ~Arena() = default;
 
     /// @throws OutOfMemory
     std::shared_ptr<Block> allocate(std::size_t bytes);
-    void release(const Block& block) noexcept;
+    void release(Block& block) noexcept override;
     /// Total bytes of all chunks.
     [[nodiscard]] std::uint64_t size() const;
 
@@ -34,7 +35,8 @@ class Arena : public std::enable_shared_from_this<Arena> {
     };
     void grow(std::size_t reserved);
 
-    DeviceState& device_;
+    const DeviceContext& device_;
+    MemoryPool& pool_;
     mutable std::mutex mutex_;
     FreeParts free_;
     std::vector<Chunk> chunks_;

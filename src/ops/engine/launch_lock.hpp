@@ -1,4 +1,4 @@
-// Layer 1, private. The lock under which a thread inspects the pending operations of a device and launches them.
+// Layer 2, private. The lock under which a thread inspects the pending operations of a device and launches them.
 #pragma once
 
 #include <atomic>
@@ -11,7 +11,9 @@
 #include <declivity/runtime/buffer.hpp>
 #include <declivity/runtime/device.hpp>
 
-namespace declivity::detail {
+#include "runtime/blocking.hpp"
+
+namespace declivity::ops {
 
 /// One lock for each device, recursive. A thread that blocks for long in the middle of a launch (a kernel compiles)
 /// releases the lock for that time (`YieldScope`): other threads continue, but block on what it has in
@@ -87,16 +89,13 @@ class LaunchLock {
     /// While an instance lives, every launch of any thread yields the lock for a moment: for tests.
     class YieldOnLaunch {
       public:
-        YieldOnLaunch() { yield_on_launch_.store(true); }
-        ~YieldOnLaunch() { yield_on_launch_.store(false); }
+        YieldOnLaunch() { declivity::detail::BlockingScope::on_launch() = true; }
+        ~YieldOnLaunch() { declivity::detail::BlockingScope::on_launch() = false; }
         YieldOnLaunch(const YieldOnLaunch&) = delete;
         YieldOnLaunch& operator=(const YieldOnLaunch&) = delete;
     };
-    [[nodiscard]] static bool yield_on_launch() noexcept { return yield_on_launch_.load(std::memory_order_relaxed); }
 
   private:
-    inline static constinit std::atomic<bool> yield_on_launch_{false};
-
     static const char* this_thread() noexcept {
         static thread_local constinit char place = 0;
         return &place;
@@ -119,7 +118,7 @@ class LaunchLock {
     std::condition_variable back_;  // notified when a thread takes the lock back
 };
 
-/// The lock of a device.
+/// The lock of a device. While a thread compiles a kernel, it yields the lock.
 DECLIVITY_API LaunchLock& launch_lock(const Device& device);
 
-}  // namespace declivity::detail
+}  // namespace declivity::ops

@@ -1,9 +1,9 @@
 // Layer 1, private. The memory pool: few large cl_mem ("slabs"), allocated in parts.
 #pragma once
 
-#include <atomic>
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <list>
 #include <map>
 #include <memory>
@@ -14,53 +14,28 @@
 
 #include <declivity/runtime/buffer.hpp>
 
+#include "block.hpp"
+#include "device_context.hpp"
 #include "opencl.hpp"
+#include "queues.hpp"
+#include "runtime/derived_cache.hpp"
 #include "slabs.hpp"
 
 namespace declivity::detail {
-
-class Arena;
-class DeviceState;
-class MemoryPool;
-
-/// The memory of a Buffer: a part of a slab, or external memory (slab == nullptr).
-struct Block {
-    Block(DeviceState& owner, Slab* from, cl::Buffer in, std::size_t at, std::size_t bytes)
-        : device(owner), slab(from), memory(std::move(in)), offset(at), size(bytes) {}
-    Block(const Block&) = delete;
-    Block& operator=(const Block&) = delete;
-    ~Block();
-
-    DeviceState& device;
-    Slab* slab;
-    cl::Buffer memory;
-    std::size_t offset;
-    std::size_t size;              // the requested size
-    std::size_t reserved = 0;      // the size taken from the slab
-    std::shared_ptr<Arena> arena;  // owner of the slab; null: the pool
-    BufferUse use = BufferUse::compute;
-    cl::Event readers_done;  // for transfer blocks: the event that the copy queue must wait for before it writes
-    std::atomic<std::uint64_t> version{0};
-    std::atomic<std::uint64_t> contents{0};        // see Buffer::contents()
-    mutable std::atomic<bool> has_derived{false};  // the device's DerivedCache may have an entry
-    std::mutex readers_mutex;
-    std::vector<std::weak_ptr<PendingLaunch>> readers;
-    std::size_t many_readers = 8;  // size of `readers` from which on expired ones are removed
-    std::atomic<bool> has_readers{false};
-    std::vector<std::shared_ptr<PendingLaunch>> writers;  // guarded by readers_mutex
-    std::atomic<bool> has_writers{false};
-};
 
 /// Formats a size, as "1.5 GiB" or "800 B".
 std::string readable_bytes(std::uint64_t bytes);
 
 /// Best-fit allocator that merges adjacent free parts. Thread-safe.
-class MemoryPool {
+class MemoryPool final : public BlockOwner {
   public:
-    explicit MemoryPool(DeviceState& device);
+    /// @param reclaim frees memory that its holders can do without, before an allocation fails
+    MemoryPool(const DeviceContext& device, Queues& queues, DerivedCache& derived, std::function<void()> reclaim);
 
     std::shared_ptr<Block> allocate(std::size_t bytes, BufferUse use);
-    void release(Block& block) noexcept;
+    void release(Block& block) noexcept override;
+    /// Drops the values derived from a block that is released.
+    void drop_derived(const Block& block) noexcept;
     MemoryStats metrics() const;
     std::vector<ScopeMemory> by_scope() const;
     /// Attributes the block to another scope.
@@ -85,11 +60,14 @@ class MemoryPool {
     [[noreturn]] void throw_exhausted(std::size_t bytes) const;
     void count(std::size_t reserved);
 
-    DeviceState& device_;
+    const DeviceContext& device_;
+    Queues& queues_;
+    DerivedCache& derived_;
+    std::function<void()> reclaim_;
     mutable std::mutex mutex_;
     std::map<std::uint64_t, std::unique_ptr<Slab>> slabs_;  // by number
     FreeParts free_;
-    // Free parts that the copy queue wrote, with the event after which it may write them again.
+    // Free parts that the transfer queue wrote, with the event after which it may write them again.
     struct TransferPart {
         Slab* slab;
         std::size_t offset, reserved;

@@ -7,7 +7,7 @@
 #include <declivity/runtime/launch.hpp>
 #include <fmt/format.h>
 
-#include "memory_pool.hpp"
+#include "block.hpp"
 #include "program_cache.hpp"
 
 namespace declivity::detail {

@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <deque>
+#include <functional>
 #include <map>
 #include <memory>
 #include <mutex>
@@ -14,12 +15,11 @@
 #include <declivity/runtime/launch.hpp>
 
 #include "device_clock.hpp"
+#include "device_context.hpp"
 #include "opencl.hpp"
-#include "spans.hpp"
+#include "runtime/spans.hpp"
 
 namespace declivity::detail {
-
-class DeviceState;
 
 /// A command as profiles see it.
 struct Command {
@@ -30,7 +30,7 @@ struct Command {
 
 /// Queue and times of an enqueued command.
 struct Enqueued {
-    bool transfer = false;               // on the copy queue
+    bool transfer = false;               // on the transfer queue
     std::int64_t before = 0, after = 0;  // host times around the call, ns
     bool bracketed = true;               // the command was queued between `before` and `after`
     cl::Event event = {};
@@ -55,7 +55,9 @@ struct MemoryRecord {
 /// sums, and at most as many commands as a trace may have.
 class ProfilerState {
   public:
-    ProfilerState(DeviceState& of, std::size_t max_events);
+    /// @param memory,finish ask for the statistics of the memory pool, and synchronise the queues
+    ProfilerState(const DeviceContext& of, std::size_t max_events, std::function<MemoryStats()> memory,
+                  std::function<void()> finish);
     ~ProfilerState();
     ProfilerState(const ProfilerState&) = delete;
     ProfilerState& operator=(const ProfilerState&) = delete;
@@ -71,7 +73,7 @@ class ProfilerState {
         double seconds = 0, longest = 0, flops = 0, bytes = 0;
     };
 
-    DeviceState& device;
+    const DeviceContext& device;
     const std::size_t most;
     std::mutex mutex;  // guards all members below
     std::map<std::string, Sum, std::less<>> sums;
@@ -109,6 +111,8 @@ class ProfilerState {
     void read(const Entry& entry);
     void credit(const Tally& tally);
 
+    std::function<MemoryStats()> memory_stats_;
+    std::function<void()> finish_;
     std::vector<Entry> pending_;
     std::unordered_map<const OperatorRun*, Tally> tallies_;
     std::unordered_map<std::string_view, std::uint32_t> numbers_;  // views of `names`

@@ -11,16 +11,12 @@
 #include <declivity/runtime/process.hpp>
 #include <fmt/format.h>
 
-#include "binary_store.hpp"
-#include "device_state.hpp"
-#include "environment.hpp"
+#include "runtime/binary_store.hpp"
+#include "runtime/blocking.hpp"
+#include "runtime/environment.hpp"
+#include "runtime/kernel_source.hpp"
 
 namespace declivity::detail {
-
-// Fused multiply-add is allowed, but infinities and NaN keep their meaning: the trainer checks for them. Denormal
-// arithmetic is 20 times slower on CPUs, and the squares of small gradients are denormal. -cl-mad-enable and
-// -cl-no-signed-zeros gave no speedup (a * b + c is fused without them), and the latter loses signs.
-const char* const kBuildOptions = "-cl-std=CL1.2 -cl-denorms-are-zero -cl-kernel-arg-info";
 
 namespace {
 
@@ -46,12 +42,12 @@ KernelState::Space argument_space(const cl::Kernel& kernel, unsigned index) {
 
 // Through the C API: CLHPP takes a list of its device objects, whose copies query the device without checking the
 // result.
-void build(const cl::Program& program, const DeviceState& device, const std::string& options) {
+void build(const cl::Program& program, const DeviceContext& device, const std::string& options) {
     const cl_int status = clBuildProgram(program(), 1, &device.device, options.c_str(), nullptr, nullptr);
     if (status != CL_SUCCESS) throw cl::Error(status, "clBuildProgram");
 }
 
-cl::Program of_binary(const DeviceState& device, const std::vector<unsigned char>& binary) {
+cl::Program of_binary(const DeviceContext& device, const std::vector<unsigned char>& binary) {
     const std::size_t size = binary.size();
     const unsigned char* data = binary.data();
     cl_int each = CL_SUCCESS, status = CL_SUCCESS;
@@ -114,7 +110,7 @@ KernelState::Space described_argument(std::string_view lines, std::string_view k
 }
 
 /// Empty if the driver does not provide it.
-std::string log_of(const cl::Program& program, const DeviceState& device) {
+std::string log_of(const cl::Program& program, const DeviceContext& device) {
     std::size_t size = 0;
     if (program() == nullptr ||
         clGetProgramBuildInfo(program(), device.device, CL_PROGRAM_BUILD_LOG, 0, nullptr, &size) != CL_SUCCESS)
@@ -128,7 +124,7 @@ std::string log_of(const cl::Program& program, const DeviceState& device) {
 
 /// Returns whether the driver prepends clang's header of declarations to each program, tested by its include guard.
 /// @throws cl::Error on a lack of resources
-bool has_declarations_in_front(const DeviceState& device) {
+bool has_declarations_in_front(const DeviceContext& device) {
     const cl::Program program(device.context, kernel_source("builtins_probe.cl"));
     try {
         build(program, device, "");
@@ -163,13 +159,13 @@ std::shared_ptr<KernelState> ProgramCache::kernel(const KernelSpec& spec) {
         if (found != kernels_.end()) return found->second;
     }
     // Other threads may launch meanwhile, also on this device.
-    const LaunchLock::YieldScope yielded(device_.launching);
+    const BlockingScope compiles(device_.handle());
     dump_kernel(spec);  // also for what then fails to compile
     const auto [built, arguments] =
         checked(fmt::format("program '{}'", spec.file), device_.info.name, [&] { return program(spec); });
     auto state = std::make_shared<KernelState>();
     state->name = spec.name;
-    state->device = &device_;
+    state->device = &device_.owner;
     checked(fmt::format("kernel '{}' of '{}'", spec.name, spec.file), device_.info.name, [&] {
         try {
             state->kernel = cl::Kernel(built, spec.name.c_str());
@@ -272,7 +268,7 @@ bool ProgramCache::understates_groups() {
         if (understates_groups_) return *understates_groups_;
     }
     const bool found =
-        environment().workarounds.get() && has_fault(Device(&device_), driver_fault("understated_work_group"));
+        environment().workarounds.get() && has_fault(device_.handle(), driver_fault("understated_work_group"));
     const std::scoped_lock lock(asked_mutex_);
     understates_groups_ = found;
     return found;

@@ -6,19 +6,21 @@
 #include <declivity/runtime/error.hpp>
 #include <fmt/format.h>
 
-#include "device_state.hpp"
 #include "command_list_state.hpp"
-#include "capture.hpp"
+#include "device_query.hpp"
+#include "device_state.hpp"
+#include "runtime/capture.hpp"
+#include "runtime/process_profile.hpp"
 
 namespace declivity::interop {
 
-cl_device_id device_id(const Device& device) { return device.state().device; }
-cl_context context(const Device& device) { return device.state().context(); }
+cl_device_id device_id(const Device& device) { return device.state().context.device; }
+cl_context context(const Device& device) { return device.state().context.context(); }
 cl_command_queue compute_queue(const Device& device) {
     if (Capture* const capture = Capture::current())
         capture->refuse("interop::compute_queue", "the library does not see the commands enqueued there",
                         "enqueue them through interop::enqueue");
-    return device.state().compute();
+    return device.state().queues.compute();
 }
 
 RawBuffer raw(const Buffer& buffer) {
@@ -65,6 +67,7 @@ Device wrap(cl_context raw_context, cl_command_queue raw_queue) {
         if (status != CL_SUCCESS) throw cl::Error(status, "device of a queue");
         auto* state = new detail::DeviceState(device, std::move(own_context), std::move(queue),
                                               detail::describe(platform, device, "wrapped"));
+        detail::profile_process(*state);
         wrapped->emplace(raw_queue, state);
         return Device(state);
     });
@@ -80,7 +83,7 @@ Buffer wrap(const Device& device, cl_mem memory, std::size_t offset, std::size_t
         const cl_int status =
             clGetMemObjectInfo(memory, CL_MEM_CONTEXT, sizeof of_memory, static_cast<void*>(&of_memory), nullptr);
         if (status != CL_SUCCESS) throw cl::Error(status, "context of memory");
-        if (of_memory != device.state().context())
+        if (of_memory != device.state().context.context())
             throw DeviceError(fmt::format("interop::wrap: expected memory of the context of '{}', got that of another",
                                           device.name()));
         const std::size_t size = own.getInfo<CL_MEM_SIZE>();
@@ -92,12 +95,12 @@ Buffer wrap(const Device& device, cl_mem memory, std::size_t offset, std::size_t
     });
 }
 
-bool profiled(const Device& device) { return device.state().profiled(); }
+bool profiled(const Device& device) { return device.state().queues.profiled(); }
 
 void profile(const Device& device, std::string_view name, cl_event event) {
     if (event == nullptr) throw ValueError("interop::profile: expected an event, got a null pointer");
-    if (!device.state().profiled()) return;
-    const detail::Profilers seen = device.state().profilers();
+    if (!device.state().queues.profiled()) return;
+    const detail::Profilers seen = device.state().queues.profilers();
     const Range none{.global = {0, 0, 0}};
     cl::Event shared = detail::checked("interop::profile", device.name(), [&] { return cl::Event(event, true); });
     seen.add({.name = name, .range = &none}, {.bracketed = false, .event = std::move(shared)});

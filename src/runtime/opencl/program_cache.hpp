@@ -13,6 +13,7 @@
 #include <declivity/runtime/launch.hpp>
 
 #include "binary_source.hpp"
+#include "device_context.hpp"
 #include "opencl.hpp"
 
 namespace declivity::detail {
@@ -32,7 +33,7 @@ struct KernelState {
 
 class ProgramCache {
   public:
-    explicit ProgramCache(DeviceState& device) : device_(device) {}
+    explicit ProgramCache(const DeviceContext& device) : device_(device) {}
     /// Returns the kernel of a spec; compiled by the first caller, while other callers of the same program block.
     std::shared_ptr<KernelState> kernel(const KernelSpec& spec);
     [[nodiscard]] BinarySource& binaries() { return binaries_; }
@@ -77,7 +78,7 @@ class ProgramCache {
     /// (driver_faults.hpp); tested once.
     bool understates_groups();
 
-    DeviceState& device_;
+    const DeviceContext& device_;
     BinarySource binaries_;
     std::mutex asked_mutex_;
     std::optional<bool> declarations_in_front_, understates_groups_;
@@ -86,16 +87,5 @@ class ProgramCache {
     std::unordered_map<Key, std::shared_ptr<KernelState>, KeyHash, KeyEqual> kernels_;
     std::unordered_map<std::string, Entry> programs_;  // by file, defines
 };
-
-/// Returns the full text of a kernel file with #include lines expanded.
-/// @throws DeviceError if the file or an included one does not exist
-std::string kernel_source(const std::string& file);
-
-/// DECLIVITY_DUMP_KERNELS: writes the kernel's expanded program, with the options in its first lines, to that folder.
-/// @throws ValueError if the folder does not exist or is not writable
-void dump_kernel(const KernelSpec& spec);
-
-/// Build options of every program.
-extern const char* const kBuildOptions;
 
 }  // namespace declivity::detail

@@ -6,8 +6,6 @@
 #include <declivity/runtime/scope.hpp>
 #include <fmt/format.h>
 
-#include "device_state.hpp"
-
 namespace declivity::detail {
 namespace {
 
@@ -17,8 +15,8 @@ constexpr std::size_t kFirstChunk = std::size_t{256} << 10;
 
 std::shared_ptr<Block> Arena::allocate(std::size_t bytes) {
     const std::scoped_lock lock(mutex_);
-    const bool exact = device_.pool.exact();
-    const std::size_t reserved = device_.pool.reserved_for(bytes);
+    const bool exact = pool_.exact();
+    const std::size_t reserved = pool_.reserved_for(bytes);
     const FreeParts::Part* part = free_.find(reserved, exact);
     if (part == nullptr) {
         grow(reserved);
@@ -26,10 +24,11 @@ std::shared_ptr<Block> Arena::allocate(std::size_t bytes) {
     }
     Slab& slab = *part->slab;
     auto block = checked(fmt::format("allocation of {} bytes", bytes), device_.info.name, [&] {
-        return std::make_shared<Block>(device_, nullptr, slab.memory, slab.base + part->offset, bytes);
+        return std::make_shared<Block>(device_.owner, nullptr, slab.memory, slab.base + part->offset, bytes);
     });
     free_.take(*part, reserved, {});
     block->slab = &slab;
+    block->owner = this;
     block->reserved = reserved;
     block->arena = shared_from_this();
     return block;
@@ -38,14 +37,14 @@ std::shared_ptr<Block> Arena::allocate(std::size_t bytes) {
 /// Grows by a quarter of the present size, so that at most a fifth is unused.
 void Arena::grow(std::size_t reserved) {
     const std::size_t wanted =
-        device_.pool.exact() ? reserved : std::max({reserved, kFirstChunk, static_cast<std::size_t>(total_ / 4)});
+        pool_.exact() ? reserved : std::max({reserved, kFirstChunk, static_cast<std::size_t>(total_ / 4)});
     const ResumedScope own(ScopePath("captured step"));
     const auto taken = [&] {
         try {
-            return device_.pool.allocate(wanted, BufferUse::compute);
+            return pool_.allocate(wanted, BufferUse::compute);
         } catch (const OutOfMemory&) {
             if (wanted == reserved) throw;
-            return device_.pool.allocate(reserved, BufferUse::compute);
+            return pool_.allocate(reserved, BufferUse::compute);
         }
     };
     Chunk chunk{taken(), nullptr};
@@ -59,7 +58,8 @@ void Arena::grow(std::size_t reserved) {
     total_ += slab.size;
 }
 
-void Arena::release(const Block& block) noexcept {
+void Arena::release(Block& block) noexcept {
+    pool_.drop_derived(block);
     try {
         const std::scoped_lock lock(mutex_);
         free_.give_back(*block.slab, block.offset - block.slab->base);

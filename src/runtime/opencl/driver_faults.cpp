@@ -13,6 +13,7 @@
 #include "device_state.hpp"
 #include "opencl.hpp"
 #include "program_cache.hpp"
+#include "runtime/kernel_source.hpp"
 
 namespace declivity {
 namespace {
@@ -79,7 +80,7 @@ struct Duration {
 class Probe {
   public:
     Probe(const Device& device, const char* name)
-        : state_(device.state()), name_(fmt::format("kernel '{}' of 'driver_faults.cl'", name)) {
+        : state_(device.state().context), name_(fmt::format("kernel '{}' of 'driver_faults.cl'", name)) {
         cl_int status = CL_SUCCESS;
         program_ = cl::Program(state_.context, detail::kernel_source("driver_faults.cl"));
         check(clBuildProgram(program_(), 1, &state_.device, detail::kBuildOptions, nullptr, nullptr));
@@ -103,7 +104,7 @@ class Probe {
         const cl::Buffer memory(clCreateBuffer(state_.context(), CL_MEM_READ_WRITE | CL_MEM_COPY_HOST_PTR,
                                                count * sizeof out[0], out.data(), &status));
         check(status);
-        const cl::CommandQueue queue = detail::make_queue(state_.context, state_.device, state_.info, 0);
+        const cl::CommandQueue queue = detail::make_queue(state_, 0);
         const cl_mem raw = memory();
         check(clSetKernelArg(kernel_(), index, sizeof raw, &raw));
         check(clEnqueueNDRangeKernel(queue(), kernel_(), 1, nullptr, &items, &items, 0, nullptr, nullptr));
@@ -159,7 +160,7 @@ class Probe {
                         .event = {},
                         .at = {}};
         check(status);
-        started.queue = detail::make_queue(state_.context, state_.device, state_.info, properties);
+        started.queue = detail::make_queue(state_, properties);
         const cl_mem raw = started.memory();
         check(clSetKernelArg(kernel_(), 0, sizeof steps, &steps));
         check(clSetKernelArg(kernel_(), 1, sizeof raw, &raw));
@@ -174,7 +175,7 @@ class Probe {
         if (status != CL_SUCCESS) detail::throw_status(status, name_, state_.info.name);
     }
 
-    detail::DeviceState& state_;
+    const detail::DeviceContext& state_;
     std::string name_;
     cl::Program program_;
     cl::Kernel kernel_;

@@ -17,14 +17,19 @@
 #include <variant>
 #include <vector>
 
+#include <declivity/runtime/command_list.hpp>
 #include <declivity/runtime/interop.hpp>
 #include <declivity/runtime/launch.hpp>
 #include <declivity/runtime/scope.hpp>
 
 #include "arena.hpp"
+#include "device_state.hpp"
 #include "program_cache.hpp"
-#include "spans.hpp"
-#include "capture.hpp"
+#include "runtime/spans.hpp"
+
+namespace declivity {
+class Capture;
+}
 
 namespace declivity::detail {
 
@@ -148,13 +153,13 @@ class HostCallScope {
     HostCallScope* const before_;
 };
 
-class CommandListState {
+class CommandListState final : public MemoryHolder {
   public:
     explicit CommandListState(CapturedCommands&& step)
         : step_(std::make_unique<CapturedCommands>(std::move(step))),
           commands(step_->commands.size()),
           fingerprint(step_->fingerprint) {}
-    ~CommandListState();
+    ~CommandListState() override;
     CommandListState(const CommandListState&) = delete;
     CommandListState& operator=(const CommandListState&) = delete;
 
@@ -166,7 +171,7 @@ class CommandListState {
     [[nodiscard]] bool guards_hold() const;
     [[nodiscard]] std::uint64_t memory() const;
     /// Frees all resources, unless a replay is running.
-    void drop() noexcept;
+    void drop() noexcept override;
 
   private:
     void enqueue_all();

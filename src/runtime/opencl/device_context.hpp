@@ -1,0 +1,20 @@
+// Layer 1, private. What all objects of a device need: its OpenCL handles and its properties.
+#pragma once
+
+#include <declivity/runtime/device.hpp>
+
+#include "opencl.hpp"
+
+namespace declivity::detail {
+
+struct DeviceContext {
+    DeviceState& owner;
+    cl_device_id device;
+    cl::Context context;
+    DeviceInfo info;
+    KernelStyle style;
+
+    [[nodiscard]] Device handle() const { return Device(&owner); }
+};
+
+}  // namespace declivity::detail
